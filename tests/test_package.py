@@ -1,0 +1,146 @@
+"""The package as a whole: what an import loads, who imports whom, and what a wheel carries."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import hfposemb as hpe
+
+ROOT = Path(__file__).parent.parent
+HEAVY = ("torch", "transformers", "gradio", "umap", "sklearn", "plotly", "huggingface_hub", "scipy", "tokenizers")
+
+
+def loaded_by(code: str) -> set[str]:
+    """Return which of HEAVY a fresh process has loaded after running some code."""
+    report = f"{code}\nimport sys\nprint(' '.join(name for name in {HEAVY!r} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_import_is_light() -> None:
+    assert loaded_by("import hfposemb") == set()
+
+
+def test_the_light_import_test_can_fail() -> None:
+    assert "sklearn" in loaded_by("import sklearn")
+
+
+def test_reading_tables_is_light(minilm_folder: Path) -> None:
+    code = f"import hfposemb; hfposemb.extract({str(minilm_folder)!r}).position.table.vectors.sum()"
+    assert loaded_by(code) == set()
+
+
+def test_similarity_and_extract_stay_functions() -> None:
+    """Both are names of modules too, which an import would bind in their place."""
+    code = "import hfposemb.similarity, hfposemb.extract, hfposemb as h\n"
+    code += "print(callable(h.similarity), callable(h.extract))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True"]
+
+
+@pytest.mark.parametrize("name", hpe.__all__)
+def test_public_names_exist(name: str) -> None:
+    assert getattr(hpe, name) is not None
+    assert name in dir(hpe)
+
+
+def test_unknown_names_say_what_there_is() -> None:
+    with pytest.raises(AttributeError, match="it has __version__, extract"):
+        _ = hpe.exctract
+
+
+LAYERS = (
+    {"errors", "samples", "palette"},
+    {"table", "checkpoint"},
+    {"position"},
+    {"families"},
+    {"source", "vocabulary", "inputs", "embeddings", "builtin", "live"},
+    {"extract"},
+    {"projection", "similarity", "geometry"},
+    {"comparison"},
+    {"figures", "export"},
+    {"cli", "__main__", "__init__"},
+)
+"""Modules by layer: each imports from its own layer and those above it in this list, never from below."""
+
+KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "figures"}
+READERS = {"extract", "checkpoint", "families", "source", "builtin", "live"}
+
+
+def imports_of(path: Path) -> set[str]:
+    """Return the package's own modules that a file imports, wherever in it; type checking apart."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.ImportFrom)
+            and id(node) not in skipped
+            and (node.level or (node.module or "").startswith("hfposemb"))
+        ):
+            module = (node.module or "").removeprefix("hfposemb").lstrip(".")
+            found |= {module.partition(".")[0]} if module else {alias.name for alias in node.names}
+    return found
+
+
+def modules() -> dict[str, Path]:
+    """Return the library's modules by name."""
+    return {path.stem: path for path in (ROOT / "hfposemb").glob("*.py")}
+
+
+def test_every_module_has_its_layer() -> None:
+    listed = set().union(*LAYERS)
+    assert set(modules()) - listed == set()
+
+
+@pytest.mark.parametrize("name", sorted(modules()))
+def test_imports_point_one_way(name: str) -> None:
+    level = next(place for place, layer in enumerate(LAYERS) if name in layer)
+    allowed = set().union(*LAYERS[: level + 1]) | ({"__version__", "app"} if name == "cli" else set())
+    assert imports_of(modules()[name]) - allowed == set()
+    if name in KNOWS_NO_READING:
+        assert imports_of(modules()[name]) & READERS == set()
+
+
+def test_the_direction_test_can_fail() -> None:
+    assert "extract" in imports_of(ROOT / "hfposemb" / "cli.py")
+
+
+def test_pins_match_the_dependencies() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["app"]]
+    pins = dict(line.split("==") for line in (ROOT / "requirements.txt").read_text().split())
+    assert set(pins) == {re.split(r"[><=~!\[]", name)[0] for name in wanted}
+    front = (ROOT / "README.md").read_text(encoding="utf-8").split("---")[1]
+    assert f"sdk_version: {pins['gradio']}" in front
+    assert project["version"] == hpe.__version__
+
+
+def test_the_wheel_holds_the_tree(tmp_path: Path) -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    tree = tmp_path / "tree"  # a copy: what earlier builds left behind must not get in
+    for name in listed.stdout.split():
+        if (ROOT / name).exists():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tree / name)
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(tree)]
+    subprocess.run(build, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    ours = [name for name in listed.stdout.split() if name.startswith(("hfposemb/", "app/"))]
+    expected = {re.sub(r"^app/", "hfposemb/app/", name) for name in ours}
+    assert packed == expected

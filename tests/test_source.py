@@ -1,0 +1,69 @@
+"""Names of sources: what each spelling means, and that nothing else is taken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hfposemb.errors import SourceError
+from hfposemb.source import BuiltinSource, HubSource, LocalSource, SampleSource, parse_source
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("gpt2", HubSource("gpt2")),
+        ("openai-community/gpt2", HubSource("openai-community/gpt2")),
+        ("EleutherAI/pythia-70m@step1000", HubSource("EleutherAI/pythia-70m", "step1000")),
+        ("a/b@refs/pr/3", HubSource("a/b", "refs/pr/3")),
+        ("./gpt2", LocalSource(Path("gpt2"))),
+        ("../x/y.safetensors", LocalSource(Path("../x/y.safetensors"))),
+        ("/srv/model", LocalSource(Path("/srv/model"))),
+        ("~/model", LocalSource(Path.home() / "model")),
+        (".", LocalSource(Path("."))),
+        ("sinusoidal:1024x768", BuiltinSource("sinusoidal", 1024, 768)),
+        ("random:8x4?std=0.1&seed=3", BuiltinSource("random", 8, 4, {"std": "0.1", "seed": "3"})),
+        ("sample:bert", SampleSource("bert")),
+        ("sample:gpt2@step-1500", SampleSource("gpt2", 1500)),
+        ("  gpt2 \n", HubSource("gpt2")),
+    ],
+)
+def test_spellings(text: str, source: object) -> None:
+    assert parse_source(text) == source
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " ", "a/b/c", "a b", "-x", "a/", "/../\x00", "x" * 5000, "http://a/b", "a@", "a@@b", "a--b/c", "a..b"),
+        *("sample:", "sample:bert@3", "sample:gpt2@step-", "sinusoidal:", "sinusoidal:3", "sinusoidal:axb"),
+        *("sinusoidal:3x4?x", "sinusoidal:-3x4", "nope:3x4", "ünïcode/x", "<script>", "a\nb", "~nobody-has-this/x"),
+    ],
+)
+def test_everything_else_is_one_line(text: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        parse_source(text)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_source_or_an_error(text: str) -> None:
+    try:
+        source = parse_source(text)
+    except SourceError:
+        return
+    assert isinstance(source, HubSource | LocalSource | BuiltinSource | SampleSource)
+
+
+@given(st.text(alphabet="ab/@.-_~:%\\ \x00é", max_size=20))
+def test_only_marked_paths_are_local(text: str) -> None:
+    try:
+        source = parse_source(text)
+    except SourceError:
+        return
+    if isinstance(source, LocalSource):
+        assert text.strip().startswith((".", "/", "~"))
