@@ -1,0 +1,137 @@
+"""What one source gave: its tables and position encodings, read when first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import InputError, MissingTableError
+from .position import PositionEncoding
+from .table import EmbeddingTable, Labels, Provenance, Vectors, table_of
+
+if TYPE_CHECKING:
+    from .inputs import InputRecipe, Inputs
+
+
+@dataclass(frozen=True, eq=False)
+class LazyMapping(Mapping[str, Any]):
+    """Make each value when it is first asked for; the keys are known from the start."""
+
+    makers: Mapping[str, Callable[[], Any]] = field(repr=False)
+    made: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self.made:
+            self.made[key] = self.makers[key]()
+        return self.made[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.makers)
+
+    def __len__(self) -> int:
+        return len(self.makers)
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """Hold what one source gave.
+
+    ``tables`` are all tables found, by role and part: ``token``, ``token_type``, ``position``, and for a model of
+    several parts ``encoder.position``, ``decoder.position``; ``positions`` the position encodings by part. ``absent``
+    says why a role is missing, for the error that asking for it raises.
+    """
+
+    name: str
+    tables: Mapping[str, EmbeddingTable]
+    positions: Mapping[str, PositionEncoding]
+    config: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    absent: Mapping[str, str] = field(default_factory=dict, repr=False)
+    notes: tuple[str, ...] = ()
+    recipe: Callable[[], InputRecipe] | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        """Name the source and what it has, without reading any of it."""
+        return f"Embeddings({self.name!r}, tables: {', '.join(self.tables) or 'none'})"
+
+    def _table(self, role: str) -> EmbeddingTable:
+        if role in self.tables:
+            return self.tables[role]
+        reason = self.absent.get(role, f"it has {', '.join(self.tables) or 'no tables'}")
+        raise MissingTableError(f"{self.name} has no {role.replace('_', ' ')} table: {reason}")
+
+    @property
+    def token(self) -> EmbeddingTable:
+        """The token table [vocabulary, width]. Raises ``MissingTableError`` where there is none."""
+        return self._table("token")
+
+    @property
+    def token_type(self) -> EmbeddingTable:
+        """The token-type (segment) table [types, width]. Raises ``MissingTableError`` where there is none."""
+        return self._table("token_type")
+
+    @property
+    def position(self) -> PositionEncoding:
+        """The position encoding of the first part: the encoder's where there are two."""
+        if not self.positions:
+            reason = self.absent.get("position", "nothing in it names its positions")
+            raise MissingTableError(f"{self.name} has no position encoding: {reason}")
+        return self.positions[next(iter(self.positions))]
+
+    @cached_property
+    def _recipe(self) -> InputRecipe:
+        if self.recipe is None:
+            raise MissingTableError(
+                f"{self.name} has no recipe for its first layer's input: {self.absent.get('inputs', 'it is no model')}"
+            )
+        return self.recipe()
+
+    def inputs(self, text_or_ids: str | Sequence[int]) -> Inputs:
+        """Return what the first layer is fed for a text or token ids: each part, their sum, the normalised sum."""
+        from .inputs import feed
+
+        return feed(self._recipe, text_or_ids)
+
+
+def from_arrays(
+    *,
+    token: Vectors | Sequence[Sequence[float]] | None = None,
+    position: Vectors | Sequence[Sequence[float]] | None = None,
+    labels: Sequence[str] | None = None,
+    name: str = "arrays",
+) -> Embeddings:
+    """Make an Embeddings of the caller's own vectors: ``token`` and ``position`` [rows, width], either or both.
+
+    Raises ``InputError`` for arrays that are not tables of one width, or labels that do not match the token rows.
+    """
+    from .inputs import InputRecipe
+    from .position import Absolute
+
+    given = {role: vectors for role, vectors in (("token", token), ("position", position)) if vectors is not None}
+    if not given:
+        raise InputError("from_arrays needs token vectors, position vectors or both")
+    names = None if labels is None else Labels(tuple(labels), tuple(labels), np.zeros(len(labels), np.uint8))
+    tables: dict[str, EmbeddingTable] = {}
+    for role, vectors in given.items():
+        named = (lambda: names) if role == "token" and names is not None else None
+        tables[role] = table_of(_array(role, vectors), name=f"{name} {role}s", provenance=Provenance(name), named=named)
+    widths = {role: table.shape[1] for role, table in tables.items()}
+    if len(set(widths.values())) > 1:
+        raise InputError(f"token and position vectors are added, so they need one width; got {widths}")
+    if names is not None and ("token" not in tables or len(names) != tables["token"].shape[0]):
+        rows = tables["token"].shape[0] if "token" in tables else 0
+        raise InputError(f"{len(names)} labels were given for {rows} token vectors; give one for each")
+    absent = dict.fromkeys(("token", "token_type", "position"), "it was not given to from_arrays")
+    positions = {"position": Absolute(tables["position"])} if "position" in tables else {}
+    recipe = (lambda: InputRecipe(tables["token"], tables.get("position"))) if "token" in tables else None
+    return Embeddings(name, tables, positions, absent=absent, recipe=recipe)
+
+
+def _array(role: str, vectors: Vectors | Sequence[Sequence[float]]) -> Vectors:
+    try:
+        return np.array(vectors, dtype=None if isinstance(vectors, np.ndarray) else np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{role} must be a table of numbers with rows of one length: {error}") from error

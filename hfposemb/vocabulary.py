@@ -1,0 +1,625 @@
+"""Name the rows of a token table, and cut texts into its tokens, from the tokenizer files beside a checkpoint.
+
+Names come from the files' own text: tokenizer.json, else vocab.txt, else vocab.json. The Rust tokenizer, which some
+files make panic, is used only where a text has to be cut, behind ``load_tokenizer``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import SourceError
+from .inputs import Pieces
+from .table import TOKEN_CLASSES, Labels
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+LARGEST_FILE = 64 * 2**20
+"""Bytes of the largest tokenizer file that is read."""
+
+MOST_VALUES = 3_000_000
+"""Values in a JSON file; parsed, 64 MB of short ones would take gigabytes. Gemma's tokenizer.json has half as many."""
+
+LARGEST_ID = 2**31 - 1
+"""Largest id of a token; the Rust tokenizer's are 32 bits wide."""
+
+_START, _CONTINUATION, _DIGIT, _OTHER, _UNUSED, _SPECIAL, _PADDING = range(len(TOKEN_CLASSES))
+
+
+def read_labels(folder: Path, *, rows: int) -> Labels | None:
+    """Return the names of ``rows`` rows from the tokenizer files in ``folder``; ``None`` where it has none.
+
+    ``texts`` are readable and whole: byte-level pieces are decoded (``Ġking`` is `` king``), bytes that are no
+    character by themselves are ``<0xE2 0x80>``, SentencePiece's ``▁king`` is `` king``, ``##ing`` stays, ``king</w>``
+    is ``king``; control, bidi and other invisible characters stand by name. They are not escaped for HTML. ``pieces``
+    are as stored, except that lone surrogates, which no file can be written with, stand by name there too.
+
+    ``classes`` holds the first of these that fits:
+
+    - *padding*: no token has this id;
+    - *unused*: the name says so (``[unused12]``, ``<|reserved_special_token_3|>``), even if it is declared special;
+    - *special*: tokenizer.json declares it so (T5's ``<extra_id_0>`` too); beside a bare vocabulary, or where none is
+      declared, its name such as ``<s>`` suffices;
+    - *other script*: it has a letter or vowel sign that is not Latin;
+    - *has a digit*;
+    - *continuation*: it starts with ``##``; or with a letter and no space, where spaces are marked; or it lacks
+      ``</w>``, where the ends of words are marked; or it is part of a character;
+    - *word start*: all else, punctuation too. ``</w>`` marks an end, but most such pieces are whole words.
+
+    Raises ``SourceError`` for a file that breaks its format.
+    """
+    vocabulary = _read(folder)
+    return None if vocabulary is None else vocabulary.labels(rows)
+
+
+def load_tokenizer(folder: Path) -> Callable[[str], Pieces] | None:
+    """Return what cuts a text into this vocabulary's tokens, special tokens added, neither truncated nor padded.
+
+    From tokenizer.json; else from vocab.txt, where it is BERT's; else from vocab.json and merges.txt, where they are
+    byte-level as GPT-2's and RoBERTa's are. ``None`` where the folder has none of these.
+    Raises ``SourceError`` for files that cannot be used, and, when a text is cut, where the tokenizer fails.
+    """
+    vocabulary = _read(folder)
+    if vocabulary is None:
+        return None
+    with _rust(f"{folder.name}/{vocabulary.file}"):
+        tokenizer = _BUILDERS[vocabulary.file](folder, vocabulary)
+        if tokenizer is None:
+            return None
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+
+    def cut(text: str) -> Pieces:
+        with _rust(f"{folder.name}/{vocabulary.file}"):
+            encoding = tokenizer.encode(_SURROGATES.sub("\ufffd", text))
+        pieces = zip(encoding.ids, encoding.tokens, strict=True)
+        return Pieces(tuple(vocabulary.text(row, piece) for row, piece in pieces), tuple(encoding.ids))
+
+    return cut
+
+
+def display(text: str, *, width: int = 40) -> str:
+    """Return ``text`` on one line of at most ``width`` characters, cut with ``…``; invisible characters by name."""
+    # A name is longer than its character, so no more of the text than this can show.
+    shown = named(text[: width + 1])
+    return shown if len(shown) <= width else shown[: max(width - 1, 0)] + "…"
+
+
+def named(text: str) -> str:
+    """Return ``text`` with every control, format, bidi and surrogate character replaced by its name.
+
+    A line break is ``\\n``, others such as ``⟨U+202E RIGHT-TO-LEFT OVERRIDE⟩``. What is named stays as it is.
+    """
+    return text if text.isprintable() else text.translate(_NAMES)
+
+
+class _Names(dict[int, str]):
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        if unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+            raise LookupError(code)
+        kind = "SURROGATE" if unicodedata.category(character) == "Cs" else "CONTROL"
+        self[code] = f"⟨U+{code:04X} {unicodedata.name(character, kind)}⟩"
+        return self[code]
+
+
+_NAMES = _Names({ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"})
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class _ByteMap(dict[int, str]):
+    """Map the characters that stand for bytes to these, as Latin-1, and all others to none."""
+
+    def __missing__(self, code: int) -> str:
+        return "\uffff"
+
+
+def _byte_map() -> _ByteMap:
+    """Return the inverse of GPT-2's ``bytes_to_unicode`` (Radford et al. 2019, encoder.py)."""
+    visible = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    hidden = [byte for byte in range(256) if byte not in visible]
+    codes = visible + [256 + place for place in range(len(hidden))]
+    return _ByteMap({code: chr(byte) for code, byte in zip(codes, visible + hidden, strict=True)})
+
+
+_BYTES = _byte_map()
+_BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_NO_CHARACTER = "\ufffd"
+
+
+def _by_characters(raw: bytes) -> str:
+    """Decode UTF-8, each run of bytes that is no character written ``<0xE2 0x80>``."""
+    parts: list[str] = []
+    loose: list[str] = []
+    while raw:
+        try:
+            good, bad, rest = raw.decode(), b"", b""
+        except UnicodeDecodeError as error:
+            good, bad, rest = raw[: error.start].decode(), raw[error.start : error.end], raw[error.end :]
+        if good and loose:
+            parts.append(f"<{' '.join(loose)}>")
+            loose = []
+        parts.append(good)
+        loose += [f"0x{byte:02X}" for byte in bad]
+        raw = rest
+    return "".join(parts) + (f"<{' '.join(loose)}>" if loose else "")
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a vocabulary's pieces are written: which signs stand for bytes, a space, a continuation, a word's end."""
+
+    byte_level: bool = False
+    space: str = ""
+    prefix: str = ""
+    suffix: str = ""
+
+    def bare(self, piece: str) -> tuple[str, str]:
+        """Return the text of a piece as read, and as classified: bytes that are no character as U+FFFD there."""
+        if self.suffix and piece.endswith(self.suffix):
+            piece = piece.removesuffix(self.suffix)
+        if self.byte_level:
+            if piece.isascii():  # Every visible ASCII character stands for itself: most pieces end here.
+                return piece, piece
+            try:
+                raw = piece.translate(_BYTES).encode("latin-1")
+            except UnicodeEncodeError:
+                return piece, piece
+            try:
+                text = raw.decode()
+            except UnicodeDecodeError:
+                return _by_characters(raw), raw.decode(errors="replace")
+            return text, text
+        if self.space:
+            if _BYTE_PIECE.fullmatch(piece):
+                return piece, _NO_CHARACTER
+            piece = piece.replace(self.space, " ")
+        return piece, piece
+
+
+_UNUSED_NAME = re.compile(
+    r"madeupword\d+"
+    r"|[\[<]\|?(?:unused|reserved(?:_special)?(?:_token)?|placeholder|dummy|control|SPECIAL|extra)_?\d+\|?[\]>]"
+)
+_SPECIAL_NAME = re.compile(
+    r"\[(?:CLS|SEP|PAD|UNK|MASK|BOS|EOS)\]|</?s>|<(?:pad|unk|mask|bos|eos|cls|sep|s_start|extra_id_\d+)>|<\|[^|]*\|>"
+)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Hold a vocabulary as its files state it: pieces by id, which of them are written literally or are special.
+
+    ``declared`` are the special tokens by their part (``cls_token``) where the files say it.
+    """
+
+    file: str
+    pieces: Mapping[int, str]
+    style: Style
+    literal: Mapping[int, str] = field(default_factory=dict)
+    special: frozenset[str] = frozenset()
+    declared: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self, row: int, piece: str) -> str:
+        """Return the readable text of the piece at an id."""
+        if row in self.literal or piece in self.special:
+            return _shown(piece)
+        return _shown(self.style.bare(piece)[0])
+
+    def labels(self, rows: int) -> Labels:
+        """Return the names of ``rows`` rows."""
+        pieces, texts, plain = ([""] * rows for _ in range(3))
+        reserved: dict[int, int] = {}
+        for row in range(rows):
+            literal = self.literal.get(row)
+            piece = self.pieces.get(row) if literal is None else literal
+            if piece is None:
+                piece, reserved[row] = f"(padding {row})", _PADDING
+            elif _UNUSED_NAME.fullmatch(piece):
+                reserved[row] = _UNUSED
+            elif piece in self.special:
+                reserved[row] = _SPECIAL
+            if row in reserved:
+                texts[row] = piece
+            elif literal is None:
+                texts[row], plain[row] = self.style.bare(piece)
+            else:
+                texts[row] = plain[row] = piece
+            pieces[row] = piece
+        classes = _classes(self.style, pieces, plain)
+        classes[list(reserved)] = list(reserved.values())
+        stored = (piece if piece.isascii() else _SURROGATES.sub(lambda one: named(one[0]), piece) for piece in pieces)
+        return Labels(tuple(map(_shown, texts)), tuple(stored), classes)
+
+
+def _shown(text: str) -> str:
+    return named(text) or "⟨empty⟩"
+
+
+_IS_DIGIT, _IS_OTHER, _IS_WORD = 1, 2, 4
+
+
+def _character_flags(code: int) -> int:
+    character = chr(code)
+    category = unicodedata.category(character)
+    flags = _IS_DIGIT if character.isdigit() else 0
+    if category[0] in "LM":
+        name = unicodedata.name(character, "")
+        # Letters of no script of their own, and what combines with Latin ones, say so in their names.
+        latin = (
+            code < 0x250 or "LATIN" in name or name.startswith(("COMBINING", "MODIFIER LETTER", "VARIATION SELECTOR"))
+        )
+        flags |= _IS_WORD | (0 if latin else _IS_OTHER)
+    return flags | (_IS_WORD if flags & _IS_DIGIT or character == _NO_CHARACTER else 0)
+
+
+def _classes(style: Style, pieces: list[str], plain: list[str]) -> NDArray[np.uint8]:
+    """Return the classes [rows] that follow from how the pieces are written."""
+    lengths = np.fromiter(map(len, plain), np.int64, len(plain))
+    codes = np.frombuffer("".join(plain).encode("utf-32-le", "surrogatepass"), "<u4")
+    flag_of = np.zeros(0x110000, np.uint8)
+    present = np.flatnonzero(np.bincount(codes, minlength=1))
+    flag_of[present] = [_character_flags(int(code)) for code in present]
+    flags = flag_of[codes]
+    filled = np.flatnonzero(lengths)
+    starts = (np.cumsum(lengths) - lengths)[filled]
+    any_flag, first_flag = np.zeros((2, len(plain)), np.uint8)
+    if len(filled):
+        any_flag[filled] = np.bitwise_or.reduceat(flags, starts)
+        first_flag[filled] = flags[starts]
+    if style.suffix:
+        inner = np.array([not piece.endswith(style.suffix) for piece in pieces]) & (first_flag & _IS_WORD > 0)
+    elif style.prefix:
+        inner = np.array([piece.startswith(style.prefix) for piece in pieces])
+    elif style.byte_level or style.space:
+        inner = first_flag & _IS_WORD > 0
+    else:
+        inner = np.zeros(len(plain), bool)
+    classes = np.where(inner, np.uint8(_CONTINUATION), np.uint8(_START))
+    classes[any_flag & _IS_DIGIT > 0] = _DIGIT
+    classes[any_flag & _IS_OTHER > 0] = _OTHER
+    return classes
+
+
+def _read(folder: Path) -> Vocabulary | None:
+    for file, read in _READERS.items():
+        if _is_file(folder / file):
+            return read(folder)
+    return None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror}; check the folder") from error
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise SourceError(f"{path.name} cannot be read: {error.strerror}; check the file in {path.parent}") from error
+    if len(raw) > LARGEST_FILE:
+        raise SourceError(f"{path.name} is larger than {LARGEST_FILE >> 20} MB, the limit for a tokenizer's file")
+    return raw
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        text = _bytes(path).decode()
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path.name} is not UTF-8 at byte {error.start}; save it as UTF-8") from error
+    # str.splitlines would break at U+2028 too, which is a token of several vocabularies.
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """Read an object; an absent file is an empty one."""
+    if not _is_file(path):
+        return {}
+    raw = _bytes(path)
+    if raw.count(b",") > MOST_VALUES:
+        raise SourceError(f"{path.name} has more than {MOST_VALUES:,} values, the limit for a tokenizer's file")
+    try:
+        found = json.loads(raw.decode())
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{path.name} is not JSON ({str(error)[:80]}); fetch it again") from error
+    return cast(dict[str, Any], _expect(found, dict, f"{path.name} as a whole"))
+
+
+def _expect(value: Any, kind: type, what: str) -> Any:
+    if not isinstance(value, kind):
+        names = {dict: "an object", list: "a list", str: "a text", int: "a whole number"}
+        raise SourceError(f"{what:.80} must be {names[kind]}; found {type(value).__name__}. Fetch the file again")
+    return value
+
+
+def _given(stated: Mapping[str, Any], name: str, absent: Any) -> Any:
+    return absent if stated.get(name) is None else stated[name]
+
+
+def _id(value: Any, what: str) -> int:
+    # bool is an int to Python, not to JSON.
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_ID:
+        raise SourceError(f"the id of {what!r:.40} must be a whole number from 0 to {LARGEST_ID}; found {value!r:.40}")
+    return value
+
+
+def _by_id(vocabulary: Any, what: str) -> dict[int, str]:
+    """Return the pieces by id of a vocabulary: {piece: id}, [[piece, score], …] or [piece, …]."""
+    if isinstance(vocabulary, dict):
+        return {_id(row, piece): piece for piece, row in vocabulary.items()}
+    pieces = {}
+    for row, entry in enumerate(_expect(vocabulary, list, what)):
+        piece = entry[0] if isinstance(entry, list) and entry else entry
+        pieces[row] = _expect(piece, str, f"piece {row} of {what}")
+    return pieces
+
+
+def _components(found: Any) -> Iterator[dict[str, Any]]:
+    """Walk through the parts of a normalizer, pre-tokenizer or decoder, those of a Sequence included."""
+    waiting = [found]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield part
+            for name in ("normalizers", "pretokenizers", "decoders"):
+                if isinstance(inner := part.get(name), list):
+                    waiting.extend(inner)
+
+
+def _style_of(data: Mapping[str, Any], model: Mapping[str, Any]) -> Style:
+    byte_level, space, suffix = False, "", ""
+    for part in (part for name in ("normalizer", "pre_tokenizer", "decoder") for part in _components(data.get(name))):
+        kind, pattern = part.get("type"), part.get("pattern")
+        byte_level |= kind == "ByteLevel"
+        if kind == "Metaspace":
+            space = _sign(part.get("replacement", "▁"))
+        elif kind == "Replace" and part.get("content") == " " and isinstance(pattern, dict):
+            # Llama's files have no Metaspace: their decoder replaces the sign itself.
+            sign = _sign(pattern.get("String"))
+            space = space or (sign if sign == "▁" else "")
+        elif kind == "BPEDecoder":
+            suffix = _sign(part.get("suffix", "</w>"))
+    return Style(
+        byte_level=byte_level,
+        space=space,
+        prefix=_sign(model.get("continuing_subword_prefix")),
+        suffix=_sign(model.get("end_of_word_suffix")) or suffix,
+    )
+
+
+def _sign(value: Any) -> str:
+    return value if isinstance(value, str) and len(value) <= 16 else ""
+
+
+def _from_tokenizer_json(folder: Path) -> Vocabulary:
+    data = _json(folder / "tokenizer.json")
+    model = _expect(data.get("model"), dict, "model in tokenizer.json")
+    literal: dict[int, str] = {}
+    special = set()
+    for token in _expect(_given(data, "added_tokens", []), list, "added_tokens in tokenizer.json"):
+        content = _expect(_expect(token, dict, "an added token").get("content"), str, "content of an added token")
+        literal[_id(token.get("id"), content)] = content
+        if token.get("special") is True:
+            special.add(content)
+    pieces = _by_id(model.get("vocab"), "vocab in tokenizer.json")
+    return Vocabulary(
+        "tokenizer.json", pieces, _style_of(data, model), literal, frozenset(special) or _special_by_name(pieces)
+    )
+
+
+def _special_by_name(pieces: Mapping[int, str]) -> frozenset[str]:
+    return frozenset(piece for piece in pieces.values() if _SPECIAL_NAME.fullmatch(piece))
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """What the files beside a bare vocabulary say about its special and added tokens."""
+
+    literal: Mapping[int, str]
+    special: frozenset[str]
+    parts: Mapping[str, str]
+
+
+def _declared(folder: Path) -> _Declared:
+    settings = _json(folder / "tokenizer_config.json")
+    added = {_id(row, token): token for token, row in _json(folder / "added_tokens.json").items()}
+    special: set[str] = set()
+    for key, token in _expect(_given(settings, "added_tokens_decoder", {}), dict, "added_tokens_decoder").items():
+        if (
+            isinstance(token, dict)
+            and isinstance(content := token.get("content"), str)
+            and re.fullmatch(r"\d{1,9}", key)
+        ):
+            added[int(key)] = content
+            special |= {content} if token.get("special") is True else set()
+    parts: dict[str, str] = {}
+    for stated in (settings, _json(folder / "special_tokens_map.json")):
+        for part, value in stated.items():
+            if part.endswith("_token") and (content := _content(value)) is not None:
+                parts[part] = content
+                special.add(content)
+            elif part.endswith("_tokens") and isinstance(value, list):
+                special |= {content for token in value if (content := _content(token)) is not None}
+    return _Declared(added, frozenset(special), parts)
+
+
+def _content(token: Any) -> str | None:
+    found = token.get("content") if isinstance(token, dict) else token
+    return found if isinstance(found, str) else None
+
+
+def _from_vocab_txt(folder: Path) -> Vocabulary | None:
+    if _is_file(folder / "bpe.codes"):
+        return None  # A fairseq dictionary (BERTweet, PhoBERT): pieces with their counts, and not one for each row.
+    declared = _declared(folder)
+    pieces = dict(enumerate(_lines(folder / "vocab.txt")))
+    prefix = "##" if any(piece.startswith("##") for piece in pieces.values()) else ""
+    return _bare("vocab.txt", pieces, Style(prefix=prefix), declared)
+
+
+def _from_vocab_json(folder: Path) -> Vocabulary:
+    declared = _declared(folder)
+    pieces = _by_id(_json(folder / "vocab.json"), "vocab.json")
+    return _bare("vocab.json", pieces, _style_by_share(pieces.values()), declared)
+
+
+def _bare(file: str, pieces: Mapping[int, str], style: Style, declared: _Declared) -> Vocabulary:
+    # What is not stated beside a bare vocabulary, the tokenizer's class states: these names are those of all classes.
+    special = declared.special | _special_by_name(pieces)
+    return Vocabulary(file, pieces, style, declared.literal, special, declared.parts)
+
+
+def _style_by_share(pieces: Iterable[str]) -> Style:
+    """Tell the style of a bare vocabulary from what its pieces look like."""
+    known = set(pieces)
+    enough = max(1, len(known) // 20)
+
+    def often(found: Iterable[str]) -> bool:
+        return sum(1 for _ in found) >= enough
+
+    # CLIP's has no piece with Ġ, but, as every byte-level vocabulary, a piece for each byte.
+    byte_level = all(chr(code) in known for code in _BYTES) or often(piece for piece in known if piece[:1] == "Ġ")
+    suffix = "</w>" if often(piece for piece in known if piece.endswith("</w>")) else ""
+    space = "▁" if not byte_level and often(piece for piece in known if piece[:1] == "▁") else ""
+    return Style(byte_level=byte_level, suffix=suffix, space=space)
+
+
+_READERS: Mapping[str, Callable[[Path], Vocabulary | None]] = {
+    "tokenizer.json": _from_tokenizer_json,
+    "vocab.txt": _from_vocab_txt,
+    "vocab.json": _from_vocab_json,
+}
+
+
+@contextmanager
+def _rust(what: str) -> Iterator[None]:
+    """Turn what the Rust tokenizer raises into a ``SourceError``: bare ``Exception``s, and panics, which are none."""
+    try:
+        yield
+    except BaseException as error:
+        # The library raises Exception itself, and a panic is a class that cannot be imported.
+        if not (type(error) in (Exception, ValueError) or type(error).__name__ == "PanicException"):
+            raise
+        reason = " ".join(str(error).split())[:120]
+        raise SourceError(f"the tokenizer of {what} fails ({reason}); give token ids instead of a text") from error
+
+
+_WORDPIECE = frozenset(
+    {
+        "BertTokenizer",
+        "ConvBertTokenizer",
+        "DPRContextEncoderTokenizer",
+        "DPRQuestionEncoderTokenizer",
+        "DistilBertTokenizer",
+        "ElectraTokenizer",
+        "FunnelTokenizer",
+        "LayoutLMTokenizer",
+        "LxmertTokenizer",
+        "MPNetTokenizer",
+        "MobileBertTokenizer",
+        "SqueezeBertTokenizer",
+    }
+)
+"""Tokenizer classes that cut a text as BERT's does."""
+
+_BYTE_LEVEL_BPE = frozenset(
+    {"BartTokenizer", "GPT2Tokenizer", "LEDTokenizer", "LongformerTokenizer", "RobertaTokenizer"}
+)
+"""Tokenizer classes that cut a text as GPT-2's does."""
+
+
+def _class_in(folder: Path, allowed: frozenset[str]) -> bool:
+    stated = _json(folder / "tokenizer_config.json").get("tokenizer_class")
+    return stated is None or (isinstance(stated, str) and stated.removesuffix("Fast") in allowed)
+
+
+def _ready_made(folder: Path, vocabulary: Vocabulary) -> Tokenizer:
+    from tokenizers import Tokenizer
+
+    # The text that was checked is the one that is used; from_file would read the file again.
+    return Tokenizer.from_str(_bytes(folder / vocabulary.file).decode())
+
+
+def _wordpiece(folder: Path, vocabulary: Vocabulary) -> Tokenizer | None:
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    ids = {piece: row for row, piece in sorted({**vocabulary.pieces, **vocabulary.literal}.items())}
+    parts = {"cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]", **vocabulary.declared}
+    first, last, unknown = (parts[name] for name in ("cls_token", "sep_token", "unk_token"))
+    if not vocabulary.style.prefix or not {first, last, unknown} <= ids.keys() or not _class_in(folder, _WORDPIECE):
+        return None
+    settings = _json(folder / "tokenizer_config.json")
+    strip = settings.get("strip_accents")
+    tokenizer = Tokenizer(models.WordPiece(ids, unk_token=unknown))
+    tokenizer.normalizer = normalizers.BertNormalizer(
+        lowercase=settings.get("do_lower_case", True) is not False,
+        strip_accents=strip if isinstance(strip, bool) else None,
+        handle_chinese_chars=settings.get("tokenize_chinese_chars", True) is not False,
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing((last, ids[last]), (first, ids[first]))
+    _add_special(tokenizer, vocabulary, ids)
+    return tokenizer
+
+
+def _byte_level_bpe(folder: Path, vocabulary: Vocabulary) -> Tokenizer | None:
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    style, merges = vocabulary.style, folder / "merges.txt"
+    if not style.byte_level or style.suffix or not _is_file(merges) or not _class_in(folder, _BYTE_LEVEL_BPE):
+        return None
+    ids = {piece: row for row, piece in sorted(vocabulary.pieces.items())}
+    pairs = [line.split(" ") for line in _lines(merges) if line and not line.startswith("#version")]
+    if wrong := [pair for pair in pairs if len(pair) != 2]:
+        raise SourceError(f"a line of merges.txt must be two pieces; found {' '.join(wrong[0])!r:.60}")
+    settings = _json(folder / "tokenizer_config.json")
+    tokenizer = Tokenizer(models.BPE(ids, [(left, right) for left, right in pairs], fuse_unk=False))
+    spaced = settings.get("add_prefix_space") is True
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=spaced)
+    parts = dict(vocabulary.declared)
+    if not parts and [vocabulary.pieces.get(row) for row in range(3)] == ["<s>", "<pad>", "</s>"]:
+        parts = {"cls_token": "<s>", "sep_token": "</s>"}  # fairseq's order: RoBERTa without its settings.
+    ids |= {token: row for row, token in vocabulary.literal.items()}
+    first, last = parts.get("cls_token"), parts.get("sep_token")
+    if first in ids and last in ids and first is not None and last is not None:
+        tokenizer.post_processor = processors.RobertaProcessing(
+            (last, ids[last]), (first, ids[first]), add_prefix_space=spaced
+        )
+    elif settings.get("add_bos_token") is True and (start := parts.get("bos_token")) in ids and start is not None:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=[start, "$A"], special_tokens=[(start, ids[start])]
+        )
+    _add_special(tokenizer, vocabulary, ids)
+    return tokenizer
+
+
+def _add_special(tokenizer: Tokenizer, vocabulary: Vocabulary, ids: Mapping[str, int]) -> None:
+    """Let special tokens be recognised in a text, as the ids that they have."""
+    from tokenizers import AddedToken
+
+    for token in sorted(ids, key=lambda token: ids[token]):
+        if token in vocabulary.special:
+            tokenizer.add_special_tokens([AddedToken(token, normalized=False)])
+
+
+_BUILDERS: Mapping[str, Callable[[Path, Vocabulary], Tokenizer | None]] = {
+    "tokenizer.json": _ready_made,
+    "vocab.txt": _wordpiece,
+    "vocab.json": _byte_level_bpe,
+}
