@@ -1,0 +1,316 @@
+"""What shape a table has: norms, spectrum, isotropy, and how alike its rows are at each distance.
+
+P is a table [n, d] with rows p_t, P̄ is P with its column means removed. Everything is accumulated in float64. Rows
+that hold NaN or Inf are left out everywhere, and rows that are zero wherever a cosine is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError
+from .position import PositionEncoding, table_in
+from .table import EmbeddingTable
+
+BLOCK_BYTES = 12 * 2**20
+"""How much of a table is widened to float64 at once."""
+
+_norms: WeakKeyDictionary[EmbeddingTable, NDArray[np.float64]] = WeakKeyDictionary()
+
+
+def finite_blocks(
+    table: EmbeddingTable, *, single: bool = False
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.floating]]]:
+    """Walk through the finite rows as (row numbers, vectors), about ``BLOCK_BYTES`` at a time.
+
+    The vectors are in float64; with ``single`` as the table has them, to be read only.
+    """
+    step = max(1, BLOCK_BYTES // (8 * table.shape[1]))
+    finite = table.finite
+    for first, vectors in table.chunks():
+        for start in range(0, len(vectors), step):
+            block = vectors[start : start + step]
+            keep = finite[first + start : first + start + len(block)]
+            if keep.any():
+                found = block if keep.all() else block[keep]
+                yield first + start + np.flatnonzero(keep), found if single else np.asarray(found, np.float64)
+
+
+def norms(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
+    """Return the Euclidean norm of every row [n]; NaN for rows that are not finite. Kept as long as the table is."""
+    table = table_in(value)
+    if table not in _norms:
+        found = np.full(table.shape[0], np.nan)
+        for rows, vectors in finite_blocks(table):
+            found[rows] = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+        found.flags.writeable = False
+        _norms[table] = found
+    return _norms[table]
+
+
+def directed(value: EmbeddingTable | PositionEncoding) -> NDArray[np.bool_]:
+    """Return which rows [n] have a direction, and so a cosine: they are finite and not zero."""
+    return np.asarray(norms(value) > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Scatter:
+    """Hold the scatter of a table's finite rows about their mean.
+
+    ``matrix`` is P̄ᵀP̄ [d, d], or P̄P̄ᵀ [n, n] where that is the smaller (``dual``): both have the same eigenvalues.
+    """
+
+    mean: NDArray[np.float64]
+    matrix: NDArray[np.float64]
+    rows: int
+    dual: bool
+
+    @property
+    def total(self) -> float:
+        """The sum of all eigenvalues; 0 where all rows are the same but for rounding."""
+        total = float(np.trace(self.matrix))
+        return total if total > self.rows * float(self.mean @ self.mean) * 1e-28 else 0.0
+
+
+def mean_row(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
+    """Return the mean of the finite rows [d]. Raises ``InputError`` where there is none."""
+    table = table_in(value)
+    if not (rows := int(table.finite.sum())):
+        raise InputError(f"{table.name} has no row that is finite; nothing can be computed from it")
+    total = np.zeros(table.shape[1])
+    for _, vectors in finite_blocks(table, single=True):
+        total += vectors.sum(axis=0, dtype=np.float64)
+    return total / rows
+
+
+def scatter(value: EmbeddingTable | PositionEncoding, *, single: bool = False) -> Scatter:
+    """Accumulate the scatter by blocks of rows, in two passes.
+
+    ``single`` centres and multiplies each block as the table has it, in float32 mostly, and still sums blocks in
+    float64: twice as fast, and entries within 1e-6 of their size. Raises ``InputError`` for fewer than two finite rows.
+    """
+    table = table_in(value)
+    rows, width = int(table.finite.sum()), table.shape[1]
+    if rows < 2:
+        raise InputError(f"{table.name} has {rows} finite rows; at least 2 are needed to say how rows differ")
+    mean = mean_row(table)
+    if rows < width:
+        whole = np.concatenate([vectors - mean for _, vectors in finite_blocks(table)])
+        return Scatter(mean, whole @ whole.T, rows, dual=True)
+    matrix = np.zeros((width, width))
+    centre = mean.astype(table.dtype) if single else mean
+    for _, vectors in finite_blocks(table, single=single):
+        block = vectors - centre
+        matrix += block.T @ block
+    return Scatter(mean, matrix, rows, dual=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Hold the eigenvalues λ of P̄ᵀP̄, largest first [min(n, d)], of a table of ``rows`` finite rows and ``width``."""
+
+    eigenvalues: NDArray[np.float64]
+    rows: int
+    width: int
+    left_out: int
+
+    @cached_property
+    def ratio(self) -> NDArray[np.float64]:
+        """The share of the variance that each component explains."""
+        return np.asarray(self.eigenvalues / self.eigenvalues.sum())
+
+    @cached_property
+    def cumulative(self) -> NDArray[np.float64]:
+        """The share of the variance that the first components explain together."""
+        return np.cumsum(self.ratio)
+
+    def components_for(self, share: float) -> int:
+        """Return how many components explain ``share`` of the variance. Raises ``InputError`` outside 0 to 1."""
+        if not 0 < share <= 1:
+            raise InputError(f"a share of the variance lies above 0 and up to 1; got {share}")
+        # The sum may end an ulp short of 1.
+        return int(np.searchsorted(self.cumulative, share - 1e-12)) + 1
+
+    @cached_property
+    def effective_rank(self) -> float:
+        """exp H(σ/Σσ) over the singular values σ of P̄ (Roy & Vetterli 2007)."""
+        singular = np.sqrt(self.eigenvalues[self.eigenvalues > 0])
+        share = singular / singular.sum()
+        return float(np.exp(-(share * np.log(share)).sum()))
+
+    @cached_property
+    def participation_ratio(self) -> float:
+        """(Σλ)² / Σλ²: how many components carry the variance."""
+        return float(1.0 / (self.ratio**2).sum())
+
+    @property
+    def isoscore(self) -> float:
+        """(participation ratio − 1) / (d − 1): 0 for a line, 1 for equal variance everywhere (Rudman et al. 2022).
+
+        Raises ``InputError`` for a single column, which has only one direction.
+        """
+        return self._isoscore_of(self.participation_ratio)
+
+    @property
+    def isoscore_of_noise(self) -> float:
+        """IsoScore of isotropic noise with as many rows and columns, the null: few rows never look isotropic.
+
+        The ratio of expectations (E Σλ)² / E Σλ² for a Wishart matrix with n − 1 degrees of freedom.
+        """
+        freedom, width = self.rows - 1, self.width
+        return self._isoscore_of((freedom * width + 2) / (freedom + width + 1))
+
+    def _isoscore_of(self, participation: float) -> float:
+        if self.width < 2:
+            raise InputError("IsoScore compares directions; a table of width 1 has only one")
+        return (participation - 1) / (self.width - 1)
+
+
+def spectrum(value: EmbeddingTable | PositionEncoding) -> Spectrum:
+    """Return the spectrum of a table, exactly, by blocks of rows.
+
+    Raises ``InputError`` for fewer than two finite rows, or rows that are all the same.
+    """
+    table = table_in(value)
+    found = scatter(table)
+    if not found.total:
+        raise InputError(f"all {found.rows:,} rows of {table.name} are the same: there is no variance to divide")
+    eigenvalues = np.array(np.linalg.eigvalsh(found.matrix)[::-1], np.float64)
+    # What is left of the directions without variance is rounding, which the square root of σ would blow up.
+    eigenvalues[eigenvalues < eigenvalues[0] * max(table.shape) * np.finfo(float).eps] = 0
+    return Spectrum(eigenvalues, found.rows, table.shape[1], table.shape[0] - found.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _Diagonals:
+    """Sums over the diagonals of a Gram matrix: pairs and sum of products at each distance, sum of all squares."""
+
+    pairs: NDArray[np.float64]
+    sums: NDArray[np.float64]
+    squares: float
+
+
+def _diagonals(table: EmbeddingTable, *, unit: bool) -> _Diagonals:
+    """Sum over the diagonals of P Pᵀ, or of the cosines, by the autocorrelation of the columns: no [n, n] is made."""
+    rows = table.shape[0]
+    keep = directed(table) if unit else table.finite
+    if not keep.any():
+        raise InputError(f"{table.name} has no row that is finite{' and not zero' if unit else ''}; nothing to compare")
+    scale = np.where(keep, norms(table) if unit else 1.0, 1.0)
+    length = 1 << (2 * rows - 1).bit_length()
+    gram, power = np.zeros((table.shape[1],) * 2), np.zeros(length // 2 + 1)
+    whole = np.zeros((rows, table.shape[1]))
+    for found, vectors in finite_blocks(table):
+        whole[found] = vectors / scale[found, None]
+        gram += whole[found].T @ whole[found]
+    step = max(1, BLOCK_BYTES // (16 * length))
+    for start in range(0, table.shape[1], step):
+        power += (np.abs(np.fft.rfft(whole[:, start : start + step], length, axis=0)) ** 2).sum(axis=1)
+    present = np.abs(np.fft.rfft(keep.astype(float), length)) ** 2
+    pairs = np.rint(np.fft.irfft(present, length)[:rows])
+    return _Diagonals(pairs, np.fft.irfft(power, length)[:rows], float((gram**2).sum()))
+
+
+def similarity_by_distance(
+    value: EmbeddingTable | PositionEncoding, *, longest: int | None = None
+) -> NDArray[np.float64]:
+    """Return the mean over t of cos(p_t, p_{t+k}) for k = 0 … ``longest`` [longest + 1]; all distances by default.
+
+    NaN at a distance that no pair of rows with a direction has. Raises ``InputError`` for distances beyond the table,
+    or where no row has a direction.
+    """
+    table = table_in(value)
+    last = table.shape[0] - 1
+    if longest is not None and not 0 <= longest <= last:
+        raise InputError(f"{table.name} has distances 0 to {last:,}; got {longest:,}")
+    sums = _diagonals(table, unit=True)
+    means = np.divide(sums.sums, sums.pairs, out=np.full(last + 1, np.nan), where=sums.pairs > 0)
+    return np.asarray(np.clip(means, -1, 1)[: None if longest is None else longest + 1], np.float64)
+
+
+def translation_invariance(
+    value: EmbeddingTable | PositionEncoding, *, on: Literal["cosine", "inner product"] = "cosine"
+) -> float:
+    """Return how much of the differences between pairs of rows their distance alone explains.
+
+    1 − Σ(M_ij − mean of its diagonal)² / Σ(M_ij − M̄)² over i ≠ j: 1 for the sinusoid, near 0 for noise. The property:
+    Wang et al., ICLR 2021; as the R² of a Toeplitz matrix: after TISA (Wennberg & Henter 2021). The diagonal is left
+    out because with it noise scores .43. Raises ``InputError`` for fewer than three rows, or where all pairs are alike.
+    """
+    table = table_in(value)
+    if on not in ("cosine", "inner product"):
+        raise InputError(f'translation invariance is on "cosine" or "inner product"; got {on!r}')
+    found = _diagonals(table, unit=on == "cosine")
+    pairs, sums = found.pairs[1:], found.sums[1:]
+    # The squares of all entries, both triangles, without those of the main diagonal.
+    diagonal = float(found.pairs[0]) if on == "cosine" else float(np.nansum(norms(table) ** 4))
+    squares = (found.squares - diagonal) / 2
+    count = float(pairs.sum())
+    if count < 3:
+        raise InputError(f"{table.name} has too few rows for pairs at different distances; at least 3 are needed")
+    overall = count * (float(sums.sum()) / count) ** 2
+    if squares - overall <= 1e-12 * squares:
+        raise InputError(f"all pairs of rows of {table.name} are equally alike: there is nothing to explain")
+    explained = float(np.divide(sums**2, pairs, out=np.zeros_like(sums), where=pairs > 0).sum())
+    return min(1.0, (explained - overall) / (squares - overall))
+
+
+def anisotropy(value: EmbeddingTable | PositionEncoding) -> float:
+    """Return the mean cosine of two different rows: (‖Σ û‖² − n) / (n(n − 1)), û the unit rows.
+
+    Exact where Ethayarajh (2019) samples pairs; 0 for noise. Raises ``InputError`` for fewer than two rows with a
+    direction.
+    """
+    table = table_in(value)
+    keep = directed(table)
+    rows = int(keep.sum())
+    if rows < 2:
+        raise InputError(f"{table.name} has {rows} rows that are finite and not zero; a cosine needs 2")
+    scale = np.where(keep, norms(table), np.inf)
+    total = np.zeros(table.shape[1])
+    for found, vectors in finite_blocks(table):
+        total += (vectors / scale[found, None]).sum(axis=0)
+    return float((total @ total - rows) / (rows * (rows - 1)))
+
+
+def outliers(value: EmbeddingTable | PositionEncoding) -> NDArray[np.int64]:
+    """Return the rows whose norm stands out, such as position 0 of BERT and the last row of GPT-2, in order.
+
+    A norm stands out when its modified z-score, .6745 (x − median) / MAD, is beyond ±3.5 (Iglewicz & Hoaglin 1993) and
+    it is at least a quarter off the median: the z-score alone flags rounding in a table of equal norms, and every
+    position up to 127 of a BERT, which saw more training than the others.
+    """
+    found = norms(value)
+    if not np.isfinite(found).any():
+        return np.empty(0, np.int64)
+    median = np.nanmedian(found)
+    off = np.abs(found - median)
+    return np.flatnonzero((0.6745 * off > 3.5 * np.nanmedian(off)) & (off >= 0.25 * median) & (off > 0))
+
+
+def adjacent(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
+    """Return cos(p_t, p_{t+1}) [n − 1]: a fall marks a break, such as BERT's at row 128.
+
+    NaN beside a row without a direction. Raises ``InputError`` for a single row.
+    """
+    table = table_in(value)
+    if table.shape[0] < 2:
+        raise InputError(f"{table.name} has one row; two are needed for a neighbouring pair")
+    length = norms(table)
+    out = np.full(table.shape[0] - 1, np.nan)
+    before, last = np.full(table.shape[1], np.nan), -1
+    for rows, vectors in finite_blocks(table):
+        unit = vectors / np.where(length[rows] > 0, length[rows], np.nan)[:, None]
+        cosines = np.einsum("ij,ij->i", np.concatenate([before[None], unit[:-1]]), unit)
+        consecutive = np.diff(rows, prepend=last) == 1
+        consecutive[0] &= rows[0] > 0
+        out[rows[consecutive] - 1] = cosines[consecutive]
+        before, last = unit[-1], int(rows[-1])
+    return np.asarray(np.clip(out, -1, 1), np.float64)

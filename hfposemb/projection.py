@@ -1,0 +1,365 @@
+"""Tables seen in few dimensions: PCA and UMAP, and how much of the neighbourhoods the picture keeps."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError
+from .geometry import finite_blocks, mean_row, norms, scatter
+from .position import PositionEncoding, table_in
+from .similarity import Progress, all_neighbours, read_rows, usable
+from .table import EmbeddingTable
+
+MOST_COMPONENTS = 50
+
+EXACT_NEIGHBOURS = 40_000
+"""Rows up to which UMAP is given exact neighbours; beyond, its own approximate search is faster."""
+
+QUALITY_NEIGHBOURS = 10
+
+QUALITY_WHOLE = 2_000
+"""Rows up to which the quality is measured on every point; beyond, on ``QUALITY_POINTS``."""
+
+QUALITY_POINTS = 500
+
+DOUBLE_ROWS = 5_000
+"""Rows up to which products are in float64; beyond, in float32, which moves nothing that is shown."""
+
+
+@dataclass(frozen=True)
+class UMAPParameters:
+    """Say how UMAP lays out; as in umap-learn, but for cosines and a start from PCA.
+
+    ``epochs`` None is 500 up to 10,000 rows and 200 beyond. Started from "pca" or "spectral" the layouts keep
+    neighbourhoods equally well; "pca" is quicker and keeps the arrangement of the whole alike between seeds.
+    """
+
+    neighbors: int = 15
+    min_dist: float = 0.1
+    metric: Literal["cosine", "euclidean"] = "cosine"
+    epochs: int | None = None
+    init: Literal["pca", "spectral", "random"] = "pca"
+
+    def __post_init__(self) -> None:
+        if self.neighbors < 2 or not 0 <= self.min_dist <= 1 or (self.epochs is not None and self.epochs < 1):
+            raise InputError(
+                f"UMAP takes 2 neighbors or more, min_dist from 0 to 1 and epochs of 1 or more; got {self}"
+            )
+        if self.metric not in ("cosine", "euclidean") or self.init not in ("pca", "spectral", "random"):
+            raise InputError(
+                f'UMAP takes the metric "cosine" or "euclidean", and init "pca", "spectral" or "random"; got {self}'
+            )
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Say how well neighbourhoods survive a projection, on ``points`` of its points (a seeded sample of large tables).
+
+    The ``k`` nearest of each point, by ``metric`` in the table and by Euclidean distance in the picture, are found
+    among all projected rows, exactly. ``neighbours_kept`` is the share of them that both have in common;
+    ``trustworthiness`` (Venna & Kaski 2001) is lowered by neighbours in the picture that are far in the table, from 1.
+    """
+
+    trustworthiness: float
+    neighbours_kept: float
+    k: int
+    points: int
+    metric: str
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """Hold a projection: ``coordinates`` [n, dims] in float32 of the table rows ``rows`` [n].
+
+    ``left_out`` rows have no point: they hold NaN or Inf, or are zero where a cosine is taken.
+    ``explained_variance_ratio`` [dims] is there for PCA only.
+    """
+
+    coordinates: NDArray[np.float32]
+    rows: NDArray[np.int64]
+    left_out: int
+    method: str
+    dims: int
+    seed: int
+    parameters: Mapping[str, object]
+    explained_variance_ratio: NDArray[np.float64] | None
+    quality: Quality
+    name: str
+
+    def __repr__(self) -> str:
+        ratio = self.explained_variance_ratio
+        variance = "" if ratio is None else f", {ratio.sum():.1%} of the variance"
+        left_out = f", {self.left_out:,} rows left out" if self.left_out else ""
+        return (
+            f"Projection({self.method} of {self.name}: {len(self.rows):,} points in {self.dims}-D, seed {self.seed}"
+            f"{variance}, trustworthiness {self.quality.trustworthiness:.3f}, "
+            f"{self.quality.neighbours_kept:.1%} of {self.quality.k} neighbours kept{left_out})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """Coordinates of ``rows``, and the share of the variance along each where there is such a thing."""
+
+    rows: NDArray[np.int64]
+    coordinates: NDArray[np.floating]
+    ratio: NDArray[np.float64] | None = None
+
+
+def _pca(table: EmbeddingTable, dims: int) -> _Layout:
+    """Project onto the leading eigenvectors of the scatter matrix, read by blocks; nothing is sampled.
+
+    The sign of a component makes its loading of largest magnitude positive. Directions without variance are 0.
+    """
+    import scipy.linalg
+
+    single = table.shape[0] > DOUBLE_ROWS
+    found = scatter(table, single=single)
+    rows, ratio = np.flatnonzero(table.finite), np.zeros(dims)
+    coordinates = np.zeros((len(rows), dims))
+    side = len(found.matrix)
+    count = min(dims, side)
+    eigenvalues, vectors = scipy.linalg.eigh(found.matrix, subset_by_index=(side - count, side - 1))
+    eigenvalues, vectors = eigenvalues[::-1], vectors[:, ::-1]
+    real = eigenvalues > max(found.rows, table.shape[1]) * np.finfo(float).eps * max(eigenvalues[0], 0)
+    count = int(real.sum()) if found.total else 0
+    if count == 0:
+        return _Layout(rows, coordinates, ratio)
+    ratio[:count] = eigenvalues[:count] / found.total
+    components = vectors[:, :count]
+    if found.dual:
+        centred = np.concatenate([block - found.mean for _, block in finite_blocks(table)])
+        components = centred.T @ components / np.sqrt(eigenvalues[:count])
+    size = np.abs(components)
+    # Loadings that differ by rounding only are one magnitude: the first of them decides.
+    decisive = (size >= size.max(axis=0) * (1 - 1e-9)).argmax(axis=0)
+    components = components * np.sign(components[decisive, np.arange(count)])
+    start, dtype = 0, table.dtype if single else np.dtype(np.float64)
+    mean, onto = found.mean.astype(dtype), components.astype(dtype)
+    for _, block in finite_blocks(table, single=single):
+        coordinates[start : start + len(block), :count] = (block - mean) @ onto
+        start += len(block)
+    return _Layout(rows, coordinates, ratio)
+
+
+class _Epochs:
+    """Stand where umap-learn's progress bar writes, and hand its counts on."""
+
+    def __init__(self, progress: Progress, start: float) -> None:
+        self.progress, self.start = progress, start
+
+    def write(self, text: str) -> None:
+        done, _, total = text.strip().partition("/")
+        if done.isdigit() and total.isdigit():
+            share = int(done) / max(1, int(total))
+            self.progress(self.start + (1 - self.start) * share, f"layout, epoch {done} of {total}")
+
+    def flush(self) -> None: ...
+
+
+def _bar(progress: Progress | None, start: float) -> dict[str, Any]:
+    from tqdm.auto import tqdm  # type: ignore[import-untyped]
+    from tqdm.std import tqdm as terminal  # type: ignore[import-untyped]
+
+    # In a notebook tqdm draws a widget whatever file it is given: there only the stages are reported.
+    if progress is None or tqdm.status_printer is not terminal.status_printer:
+        return {"disable": True}
+    return {"disable": False, "file": _Epochs(progress, start), "bar_format": "{n_fmt}/{total_fmt}", "mininterval": 0.2}
+
+
+def _start(table: EmbeddingTable, rows: NDArray[np.int64], dims: int, seed: int) -> NDArray[np.float32]:
+    """Return umap-learn's start from PCA, [n, dims] within ±10 and a little noise, of our exact components."""
+    layout = _pca(table, min(dims, table.shape[1]))
+    known = layout.coordinates[np.isin(layout.rows, rows)]
+    start = np.zeros((len(rows), dims))
+    start[:, : known.shape[1]] = known * (10 / (np.abs(known).max() or 1))
+    return (start + np.random.default_rng(seed).normal(scale=1e-4, size=start.shape)).astype(np.float32)
+
+
+def _umap(
+    table: EmbeddingTable, dims: int, seed: int, parameters: UMAPParameters, progress: Progress | None
+) -> _Layout:
+    rows = np.flatnonzero(usable(table, parameters.metric))
+    if len(rows) <= parameters.neighbors:
+        fewer = f", or umap=UMAPParameters(neighbors={len(rows) - 1})" if len(rows) > 2 else ""
+        raise InputError(
+            f"UMAP with {parameters.neighbors} neighbours needs more than {parameters.neighbors} rows; "
+            f"{table.name} has {len(rows)}: use method='pca'{fewer}"
+        )
+
+    def report(share: float, doing: str) -> None:
+        if progress is not None:
+            progress(share, doing)
+
+    report(0.0, "loading umap-learn")
+    from umap import UMAP
+
+    extra: dict[str, Any] = {}
+    if len(rows) <= EXACT_NEIGHBOURS:
+        found = all_neighbours(
+            table,
+            k=parameters.neighbors - 1,
+            metric=parameters.metric,
+            progress=lambda share, doing: report(0.3 * share, doing),
+        )
+        near = found.values if parameters.metric == "euclidean" else np.maximum(1 - found.values, 0)
+        own = np.arange(len(rows))[:, None]
+        extra["precomputed_knn"] = (
+            np.hstack([own, np.searchsorted(rows, found.indices)]).astype(np.int32),
+            np.hstack([np.zeros(own.shape), near]).astype(np.float32),
+        )
+    report(0.3, "graph")
+    fit = UMAP(
+        n_components=dims,
+        n_neighbors=parameters.neighbors,
+        min_dist=parameters.min_dist,
+        metric=parameters.metric,
+        n_epochs=parameters.epochs,
+        init=_start(table, rows, dims, seed) if parameters.init == "pca" else parameters.init,
+        random_state=seed,
+        n_jobs=1,
+        tqdm_kwds=_bar(progress, 0.4),
+        **extra,
+    )
+    vectors = table.vectors if len(rows) == table.shape[0] else table.vectors[rows]
+    with warnings.catch_warnings():
+        # Of the neighbours given to it umap-learn warns that new rows cannot be added; none will be.
+        warnings.filterwarnings("ignore", message="precomputed_knn\\[2\\]")
+        coordinates = fit.fit_transform(np.asarray(vectors, np.float32))
+    return _Layout(rows, coordinates)
+
+
+def measure(
+    value: EmbeddingTable | PositionEncoding,
+    coordinates: NDArray[np.floating],
+    *,
+    rows: NDArray[np.int64] | None = None,
+    metric: Literal["cosine", "euclidean"] = "euclidean",
+    seed: int = 0,
+) -> Quality:
+    """Measure any picture [n, dims] of a table's ``rows`` [n], all by default, streaming the table once.
+
+    Raises ``InputError`` where the picture does not have one finite point for each row, or a row has no ``metric``.
+    """
+    from scipy.spatial import cKDTree
+
+    table = table_in(value)
+    rows = np.arange(table.shape[0]) if rows is None else np.asarray(rows, np.int64)
+    picture, count = np.asarray(coordinates, np.float64), len(rows)
+    if picture.ndim != 2 or len(picture) != count or not np.isfinite(picture).all():
+        raise InputError(f"a picture of {count:,} rows has that many finite points; its shape is {list(picture.shape)}")
+    if not usable(table, metric)[rows].all():
+        raise InputError(f"some of the rows are not finite, or zero, and have no {metric}; leave them out with rows=")
+    if count < 3:
+        return Quality(1.0, 1.0, max(0, count - 1), count, metric)
+    k = min(QUALITY_NEIGHBOURS, (count - 1) // 2)
+    points = np.arange(count)
+    if count > QUALITY_WHOLE:
+        points = np.sort(np.random.default_rng(seed).choice(count, QUALITY_POINTS, replace=False))
+    near = cKDTree(picture).query(picture[points], k + 1)[1]
+    # The point itself comes first, but for others at the very same place.
+    itself = near == points[:, None]
+    itself[~itself.any(axis=1), -1] = True
+    near = near[~itself].reshape(len(points), k)
+    ranks = _ranks(table, rows, points, near, metric)
+    penalty = np.maximum(ranks - k, 0).sum(axis=1).mean() * 2 / (k * (2 * count - 3 * k - 1))
+    return Quality(float(1 - penalty), float((ranks <= k).mean()), k, len(points), metric)
+
+
+def _ranks(
+    table: EmbeddingTable, rows: NDArray[np.int64], points: NDArray[np.int64], near: NDArray[np.int64], metric: str
+) -> NDArray[np.int64]:
+    """Return which nearest in the table, from 1, each of a point's neighbours in the picture is [points, k].
+
+    Rows as far as the neighbour, but for rounding, do not come before it.
+    """
+    dtype: np.dtype[np.floating] = np.dtype(np.float64 if len(rows) <= DOUBLE_ROWS else np.float32)
+    lengths = norms(table)
+    offset = np.zeros(table.shape[1]) if metric == "cosine" else mean_row(table)
+
+    def ready(vectors: NDArray[np.floating], numbers: NDArray[np.int64]) -> NDArray[np.floating]:
+        wide = vectors - offset
+        return (wide / lengths[numbers, None] if metric == "cosine" else wide).astype(dtype)
+
+    def squares(vectors: NDArray[np.floating]) -> NDArray[np.floating]:
+        return np.asarray(np.einsum("ij,ij->i", vectors, vectors) / 2)
+
+    asked = ready(read_rows(table, rows[points]), rows[points])
+    keys = np.empty(near.shape, dtype)
+    for column in range(near.shape[1]):
+        other = ready(read_rows(table, rows[near[:, column]]), rows[near[:, column]])
+        keys[:, column] = squares(other) - np.einsum("ij,ij->i", asked, other)
+    slack = (
+        8 * np.sqrt(table.shape[1]) * np.finfo(dtype).eps * max(float(squares(asked).max()), float(np.abs(keys).max()))
+    )
+    before = np.zeros(near.shape, np.int64)
+    place = np.full(table.shape[0], -1)
+    place[rows[points]] = np.arange(len(points))
+    keep = np.zeros(table.shape[0], bool)
+    keep[rows] = True
+    for numbers, vectors in finite_blocks(table):
+        here = keep[numbers]
+        numbers, block = numbers[here], ready(vectors[here], numbers[here])
+        away = squares(block)[None, :] - asked @ block.T
+        own = np.flatnonzero(place[numbers] >= 0)
+        away[place[numbers[own]], own] = np.inf
+        for column in range(near.shape[1]):
+            before[:, column] += np.count_nonzero(away < keys[:, column, None] - slack, axis=1)
+    return before + 1
+
+
+def project(
+    value: EmbeddingTable | PositionEncoding,
+    *,
+    method: Literal["pca", "umap"] = "pca",
+    dims: int = 2,
+    seed: int = 0,
+    umap: UMAPParameters | None = None,
+    progress: Progress | None = None,
+) -> Projection:
+    """Project a table to ``dims`` dimensions: 1 to 50 by PCA, 2 or 3 by UMAP.
+
+    PCA is exact and the same for every seed. UMAP is the same for the same seed on the same machine. The quality of PCA
+    is by Euclidean distances, which it keeps, and that of UMAP by the metric it was given. ``progress`` is called with
+    the share done and the stage. Raises ``InputError`` where the table is too small for what is asked.
+    """
+    table = table_in(value)
+    if method not in ("pca", "umap"):
+        raise InputError(f'the method is "pca" or "umap"; got {method!r}')
+    if method == "umap" and dims not in (2, 3):
+        raise InputError(f"UMAP is drawn in 2 or 3 dimensions; got {dims}")
+    if method == "pca" and not 1 <= dims <= min(MOST_COMPONENTS, table.shape[1]):
+        most = min(MOST_COMPONENTS, table.shape[1])
+        raise InputError(f"{table.name} can be projected to 1 to {most} dimensions by PCA; got {dims}")
+    metric: Literal["cosine", "euclidean"]
+    parameters: dict[str, object]
+    if method == "pca":
+        if progress is not None:
+            progress(0.0, "components")
+        metric, parameters, layout = "euclidean", {"solver": "covariance_eigh"}, _pca(table, dims)
+    else:
+        chosen = umap or UMAPParameters()
+        metric, layout = chosen.metric, _umap(table, dims, seed, chosen, progress)
+        search = "exact" if len(layout.rows) <= EXACT_NEIGHBOURS else "approximate"
+        parameters = {**asdict(chosen), "neighbour_search": search}
+    quality = measure(table, layout.coordinates, rows=layout.rows, metric=metric, seed=seed)
+    if progress is not None:
+        progress(1.0, "done")
+    return Projection(
+        coordinates=np.ascontiguousarray(layout.coordinates, np.float32),
+        rows=layout.rows,
+        left_out=table.shape[0] - len(layout.rows),
+        method=method,
+        dims=dims,
+        seed=seed,
+        parameters=parameters,
+        explained_variance_ratio=layout.ratio,
+        quality=quality,
+        name=table.name,
+    )

@@ -1,0 +1,488 @@
+"""How alike rows are: matrices, exact nearest neighbours, and what a pair's value is worth among random pairs.
+
+The value of a pair is its cosine, its inner product ("dot") or its Euclidean distance, of which small is near. Rows
+that hold NaN or Inf have no value, and rows that are zero have no cosine: both are left out, and results say how many.
+Sums run in float32 only to find candidates, with their rounding allowed for; what is given out is computed in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError
+from .geometry import directed, norms
+from .position import PositionEncoding, table_in
+from .table import TOKEN_CLASSES, EmbeddingTable, Vectors
+
+Metric: TypeAlias = Literal["cosine", "dot", "euclidean"]
+Floats: TypeAlias = NDArray[np.float64]
+Rows: TypeAlias = NDArray[np.int64]
+Progress: TypeAlias = Callable[[float, str], None]
+"""Called with the share that is done, 0 to 1, and what is being done."""
+
+LARGEST_MATRIX = 20_000
+"""Rows beyond which a whole matrix is refused; in float32 it takes 1.6 GB there."""
+
+MOST_PAIRED = 1_000
+"""Rows up to which every pair is looked up among random pairs."""
+
+DOUBLE_MATRIX = 5_000
+"""Rows up to which a matrix is given in float64."""
+
+SCORE_BYTES = 16 * 2**20
+"""How many bytes of scores are held at once: about what a processor's cache holds."""
+
+PAIR_BYTES = 2**20
+"""How many bytes of vectors are widened to float64 at once, on each side of a pair."""
+
+
+def usable(table: EmbeddingTable, metric: Metric) -> NDArray[np.bool_]:
+    """Return which rows [n] have a value: finite ones, and for cosines those that are not zero.
+
+    Raises ``InputError`` for an unknown metric.
+    """
+    if metric not in ("cosine", "dot", "euclidean"):
+        raise InputError(f'the metric is "cosine", "dot" or "euclidean"; got {metric!r}')
+    return directed(table) if metric == "cosine" else table.finite
+
+
+def read_rows(table: EmbeddingTable, rows: Rows) -> Vectors:
+    """Return the given rows [m, width] in their order, reading no others."""
+    out = np.empty((len(rows), table.shape[1]), table.dtype)
+    order = np.argsort(rows, kind="stable")
+    for run in np.split(order, np.flatnonzero(np.diff(rows[order]) > 1) + 1):
+        if len(run):
+            first = int(rows[run[0]])
+            out[run] = table.rows(first, int(rows[run[-1]]) + 1)[rows[run] - first]
+    return out
+
+
+def _values(left: Vectors, right: Vectors, metric: Metric, lengths: Floats) -> Floats:
+    """Return the value of each pair of rows in float64; ``lengths`` are the products of both sides' lengths.
+
+    Equal rows give equal bits, so that ties are ties.
+    """
+    a, b = np.asarray(left, np.float64), np.asarray(right, np.float64)
+    if metric == "euclidean":
+        difference = a - b
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", difference, difference)))
+    product = np.einsum("ij,ij->i", a, b)
+    return np.asarray(product if metric == "dot" else np.clip(product / lengths, -1, 1))
+
+
+def _pair_values(vectors: Vectors, left: Rows, right: Rows, metric: Metric, lengths: Floats) -> Floats:
+    """Return the value of each pair of rows of ``vectors``, a few at a time."""
+    out, step = np.empty(len(left)), max(1, PAIR_BYTES // (8 * vectors.shape[1]))
+    for start in range(0, len(left), step):
+        a, b = left[start : start + step], right[start : start + step]
+        out[start : start + step] = _values(vectors[a], vectors[b], metric, lengths[a] * lengths[b])
+    return out
+
+
+def _query_values(asked: _Query, vectors: Vectors, metric: Metric, lengths: Floats) -> Floats:
+    """Return the value of each row with a query, a few at a time."""
+    out, step = np.empty(len(vectors)), max(1, PAIR_BYTES // (8 * vectors.shape[1]))
+    for start in range(0, len(vectors), step):
+        block = vectors[start : start + step]
+        scale = lengths[start : start + step] * asked.length
+        out[start : start + step] = _values(block, np.broadcast_to(asked.vector, block.shape), metric, scale)
+    return out
+
+
+def _matrix(vectors: Vectors, keep: NDArray[np.bool_], metric: Metric) -> NDArray[np.floating]:
+    found: NDArray[np.floating] = vectors[keep]
+    if metric == "euclidean":
+        found = found - found.mean(axis=0)
+    if metric == "cosine":
+        found = found / np.linalg.norm(found, axis=1, keepdims=True)
+    product = found @ found.T
+    if metric == "euclidean":
+        squares = np.diagonal(product).copy()
+        product *= -2
+        # Both squares are added up first, so that the matrix stays symmetric to the last bit.
+        for start in range(0, len(product), 256):
+            product[start : start + 256] += squares[start : start + 256, None] + squares
+        np.sqrt(np.maximum(product, 0, out=product), out=product)
+        np.fill_diagonal(product, 0)
+    elif metric == "cosine":
+        np.clip(product, -1, 1, out=product)
+        np.fill_diagonal(product, 1)
+    if keep.all():
+        return product
+    out = np.full((len(vectors),) * 2, np.nan, product.dtype)
+    out[np.ix_(keep, keep)] = product
+    return out
+
+
+def similarity(
+    value: EmbeddingTable | PositionEncoding,
+    *,
+    metric: Metric = "cosine",
+    rows: Sequence[int | str] | None = None,
+) -> NDArray[np.floating]:
+    """Return the value of every pair of rows [n, n], of the whole table or of ``rows``, named by number or label.
+
+    In float64 up to 5,000 rows, in float32 beyond; NaN for rows without a value. Raises ``InputError`` beyond 20,000.
+    """
+    table = table_in(value)
+    keep = usable(table, metric)
+    chosen = None if rows is None else np.array([table.row(key) for key in rows], np.int64)
+    count = table.shape[0] if chosen is None else len(chosen)
+    if count > LARGEST_MATRIX:
+        raise InputError(
+            f"a matrix of {count:,} rows would not fit; choose up to {LARGEST_MATRIX:,} with rows=, "
+            "or ask for neighbours()"
+        )
+    vectors = table.vectors if chosen is None else read_rows(table, chosen)
+    double = vectors.astype(np.float64) if count <= DOUBLE_MATRIX else vectors.astype(np.float32)
+    return _matrix(double, keep if chosen is None else keep[chosen], metric)
+
+
+@dataclass(frozen=True, eq=False)
+class _Query:
+    name: str
+    vector: Floats
+    row: int | None
+
+    @property
+    def length(self) -> float:
+        return float(np.sqrt(np.einsum("i,i->", self.vector, self.vector)))
+
+
+def _query(table: EmbeddingTable, query: int | str | Vectors | Sequence[float], metric: Metric) -> _Query:
+    keep = usable(table, metric)
+    if isinstance(query, (int, str, np.integer)):
+        row = table.row(query if isinstance(query, str) else int(query))
+        if not keep[row]:
+            raise InputError(
+                f"row {row} of {table.name} is {'zero' if table.finite[row] else 'not finite'}: no {metric}"
+            )
+        return _Query(table.labels[row], np.asarray(table.rows(row, row + 1)[0], np.float64), row)
+    vector = np.asarray(query, np.float64)
+    if vector.shape != (table.shape[1],):
+        raise InputError(
+            f"a query is a row of {table.name}, a label or a vector [{table.shape[1]}]; got {vector.shape}"
+        )
+    if not np.isfinite(vector).all() or (metric == "cosine" and not vector.any()):
+        raise InputError(f"the query vector is {'zero' if np.isfinite(vector).all() else 'not finite'}: no {metric}")
+    return _Query("vector", vector, None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Scores:
+    """Rank rows against queries by matrix products: more is nearer, and off by ``margin`` at most.
+
+    A score is the cosine, the inner product, or q·x − ‖x‖²/2, which ranks as the distance does.
+    """
+
+    metric: Metric
+    lengths: Floats
+    dtype: np.dtype[np.floating]
+    margin: float
+
+    @classmethod
+    def of(cls, metric: Metric, lengths: Floats, dtype: np.dtype[np.floating], width: int, query: float) -> _Scores:
+        """Plan for rows of these ``lengths`` [n], NaN or 0 where there is no value, and queries ``query`` long."""
+        present = lengths[lengths > 0]
+        longest = float(present.max(initial=0.0))
+        # In float32 only where no product of two rows can leave its range.
+        if max(longest, query) > 1e17 or min(float(present.min(initial=1.0)), query or 1.0) < 1e-15:
+            dtype = np.dtype(np.float64)
+        # Twice the bound of Higham (2002, eq. 3.5) on a rounded inner product, for the query's own rounding.
+        error = 2 * (width + 4) * float(np.finfo(dtype).eps) / 2
+        scale = {"cosine": 1.0, "dot": longest * query, "euclidean": longest * query + longest**2}[metric]
+        return cls(metric, lengths, dtype, error * scale)
+
+    def queries(self, vectors: Vectors) -> Vectors:
+        """Return query vectors [q, width] ready for ``score``."""
+        wide = np.asarray(vectors, np.float64)
+        if self.metric == "cosine":
+            wide = wide / np.linalg.norm(wide, axis=1, keepdims=True)
+        return wide.astype(self.dtype)
+
+    def score(self, queries: Vectors, vectors: Vectors, start: int, out: Vectors | None = None) -> Vectors:
+        """Return scores [q, m] for the rows from ``start``; −Inf for those without a value."""
+        lengths = self.lengths[start : start + len(vectors)]
+        with np.errstate(invalid="ignore", over="ignore"):
+            scores: Vectors = np.matmul(queries, vectors.astype(self.dtype, copy=False).T, out=out)
+            if self.metric == "cosine":
+                scores *= np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0).astype(self.dtype)
+            elif self.metric == "euclidean":
+                scores -= (lengths**2 / 2).astype(self.dtype)
+        absent = ~(lengths > 0) if self.metric == "cosine" else np.isnan(lengths)
+        if absent.any():
+            scores[:, absent] = -np.inf
+        return scores
+
+
+def _order(values: Floats, rows: Rows, metric: Metric) -> Rows:
+    """Order nearest first, the lower row first where values are the same."""
+    return np.lexsort((rows, values if metric == "euclidean" else -values))
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Hold the rows nearest to a query, nearest first: ``values`` [k] are cosines, inner products or distances."""
+
+    query: str
+    rows: Rows
+    labels: tuple[str, ...]
+    values: Floats
+    metric: Metric
+    left_out: int
+
+    def __str__(self) -> str:
+        width = max(map(len, self.labels), default=0)
+        lines = [f"  {label:<{width}}  {value:.3f}" for label, value in zip(self.labels, self.values, strict=True)]
+        return "\n".join([f"nearest to {self.query!r} by {self.metric}", *lines])
+
+
+def neighbours(
+    value: EmbeddingTable | PositionEncoding,
+    query: int | str | Vectors | Sequence[float],
+    *,
+    k: int = 10,
+    metric: Metric = "cosine",
+    include_query: bool = False,
+) -> Neighbours:
+    """Return the ``k`` rows nearest to a row, a label or a vector [width], exactly, reading the table by chunks.
+
+    Fewer where the table has fewer. Rows with the same value come in row order; the query's own row only if asked for.
+    Raises ``InputError`` for ``k`` < 1, or a query that the table has not or that has no value.
+    """
+    table = table_in(value)
+    if k < 1:
+        raise InputError(f"k counts neighbours and is at least 1; got {k}")
+    asked = _query(table, query, metric)
+    keep = usable(table, metric)
+    lengths = norms(table)
+    plan = _Scores.of(metric, lengths, table.dtype, table.shape[1], asked.length)
+    vector = plan.queries(asked.vector[None])
+    skip = -1 if include_query or asked.row is None else asked.row
+    rows, values, near = np.empty(0, np.int64), np.empty(0), np.empty(0, plan.dtype)
+    for start, vectors in table.chunks():
+        scores = plan.score(vector, vectors, start)[0]
+        if start <= skip < start + len(vectors):
+            scores[skip - start] = -np.inf
+        known = np.concatenate([near, scores])
+        floor = np.partition(known, len(known) - k)[len(known) - k] if len(known) >= k else -np.inf
+        picks = np.flatnonzero((scores >= floor - 2 * plan.margin) & (scores > -np.inf))
+        fresh = _query_values(asked, vectors[picks], metric, lengths[start + picks])
+        rows, values = np.append(rows, start + picks), np.append(values, fresh)
+        near = np.append(near, scores[picks])
+        best = _order(values, rows, metric)[:k]
+        rows, values, near = rows[best], values[best], near[best]
+    labels = tuple(table.labels[int(row)] for row in rows)
+    return Neighbours(asked.name, rows, labels, values, metric, int((~keep).sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class AllNeighbours:
+    """Hold each row's nearest others: ``indices`` and ``values`` [m, k], nearest first, for the ``rows`` [m] in use."""
+
+    rows: Rows
+    indices: Rows
+    values: Floats
+    metric: Metric
+    left_out: int
+
+
+def all_neighbours(
+    value: EmbeddingTable | PositionEncoding,
+    *,
+    k: int,
+    metric: Metric = "cosine",
+    progress: Progress | None = None,
+) -> AllNeighbours:
+    """Return the ``k`` rows nearest to every row, exactly, the row itself left out; fewer where there are fewer.
+
+    Scores of all pairs come from blocked float32 products. The k-th largest of the maxima over groups of columns bounds
+    each row's k-th score from below, and all pairs above that bound are computed again in float64.
+    """
+    table = table_in(value)
+    keep = usable(table, metric)
+    rows = np.flatnonzero(keep)
+    k = min(k, len(rows) - 1)
+    if k < 1:
+        raise InputError(
+            f"{table.name} has {len(rows)} rows with a {metric}; neighbours need 2 rows and k of at least 1"
+        )
+    vectors = table.vectors if keep.all() else table.vectors[rows]
+    lengths = norms(table)[rows]
+    count, width = vectors.shape
+    plan = _Scores.of(metric, lengths, table.dtype, width, float(lengths.max()))
+    group = max(1, min(64, count // (4 * k)))
+    groups = -(-count // group)
+    indices, values = np.empty((count, k), np.int64), np.empty((count, k))
+    step = max(1, SCORE_BYTES // (plan.dtype.itemsize * count))
+    # Columns beyond the last row fill the last group.
+    padded = np.full((min(step, count), groups * group), -np.inf, plan.dtype)
+    for start in range(0, count, step):
+        stop = min(start + step, count)
+        scores = padded[: stop - start]
+        plan.score(plan.queries(vectors[start:stop]), vectors, 0, out=scores[:, :count])
+        scores[np.arange(stop - start), np.arange(start, stop)] = -np.inf
+        grouped = scores.reshape(stop - start, groups, group)
+        peaks = grouped.max(axis=2)
+        floor = np.partition(peaks, groups - k, axis=1)[:, groups - k] - 2 * plan.margin
+        left, place = np.nonzero(peaks >= floor[:, None])
+        within, column = np.nonzero(grouped[left, place] >= floor[left, None])
+        left, right = left[within], place[within] * group + column
+        # A row without k groups above −Inf has all others as candidates; itself it never is.
+        others = (left + start != right) & (right < count)
+        left, right = left[others], right[others]
+        exact = _pair_values(vectors, left + start, right, metric, lengths)
+        order = np.lexsort((right, exact if metric == "euclidean" else -exact, left))
+        firsts = np.searchsorted(left, np.arange(stop - start))
+        best = order[firsts[:, None] + np.arange(k)]
+        indices[start:stop], values[start:stop] = rows[right[best]], exact[best]
+        if progress is not None:
+            progress(stop / count, "neighbours")
+    return AllNeighbours(rows, indices, values, metric, int((~keep).sum()))
+
+
+def random_pairs(
+    value: EmbeddingTable | PositionEncoding,
+    *,
+    metric: Metric = "cosine",
+    among: NDArray[np.bool_] | None = None,
+    seed: int = 0,
+    sample: int = 100_000,
+) -> Floats:
+    """Return the values of ``sample`` random pairs of different rows, sorted: how alike rows are by chance.
+
+    Of all rows, or of those ``among`` [n] marks.
+    """
+    table = table_in(value)
+    keep = usable(table, metric)
+    rows = np.flatnonzero(keep if among is None else keep & among)
+    if len(rows) < 2 or sample < 1:
+        raise InputError(f"{table.name} has {len(rows)} rows with a {metric}; random pairs need 2, and a sample of 1")
+    random = np.random.default_rng(seed)
+    first = random.integers(len(rows), size=sample)
+    second = (first + random.integers(1, len(rows), size=sample)) % len(rows)
+    return np.sort(_pair_values(table.vectors, rows[first], rows[second], metric, norms(table)))
+
+
+def similarity_percentile(
+    value: EmbeddingTable | PositionEncoding,
+    values: float | Floats,
+    *,
+    metric: Metric = "cosine",
+    among: NDArray[np.bool_] | None = None,
+    seed: int = 0,
+    sample: int = 100_000,
+) -> Floats:
+    """Return the percentile of each value among random pairs: 99.99 means nearer than 99.99 % of them.
+
+    Pairs with the very same value count half. NaN stays NaN.
+    """
+    wanted = np.asarray(values, np.float64)
+    chance = random_pairs(value, metric=metric, among=among, seed=seed, sample=sample)
+    below = (np.searchsorted(chance, wanted, "left") + np.searchsorted(chance, wanted, "right")) / 2 / len(chance)
+    return np.where(np.isnan(wanted), np.nan, 100 * (1 - below if metric == "euclidean" else below))
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Hold chosen rows' values [m, m] and each pair's percentile [m, m] among ``sample`` random pairs of the table.
+
+    ``percentiles`` is NaN on the diagonal and wherever there is no value. The random pairs are of rows of the
+    ``classes`` that the chosen rows have: among words, not among unused tokens, which are all alike.
+    """
+
+    rows: Rows
+    labels: tuple[str, ...]
+    values: Floats
+    percentiles: Floats
+    classes: tuple[str, ...]
+    metric: Metric
+    seed: int
+    sample: int
+
+
+def pairs(
+    value: EmbeddingTable | PositionEncoding,
+    rows: Sequence[int | str],
+    *,
+    metric: Metric = "cosine",
+    seed: int = 0,
+    sample: int = 100_000,
+) -> Pairs:
+    """Return how alike chosen rows are, named by number or label, and how rare that is among random pairs.
+
+    Raises ``InputError`` for no rows, more than 1,000, or rows that the table has not.
+    """
+    table = table_in(value)
+    found = np.array([table.row(key) for key in rows], np.int64)
+    if not 1 <= len(found) <= MOST_PAIRED:
+        raise InputError(f"pairs() takes 1 to {MOST_PAIRED:,} rows; got {len(found):,}")
+    classes = np.unique(table.labels.classes[found])
+    among = np.isin(table.labels.classes, classes)
+    keep, count = usable(table, metric)[found], len(found)
+    left, right = np.divmod(np.arange(count**2), count)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values = _pair_values(read_rows(table, found), left, right, metric, norms(table)[found]).reshape(count, count)
+    values[~keep], values[:, ~keep] = np.nan, np.nan
+    percentiles = similarity_percentile(table, values, metric=metric, among=among, seed=seed, sample=sample)
+    np.fill_diagonal(percentiles, np.nan)
+    return Pairs(
+        rows=found,
+        labels=tuple(table.labels[int(row)] for row in found),
+        values=values,
+        percentiles=percentiles,
+        classes=tuple(TOKEN_CLASSES[index] for index in classes),
+        metric=metric,
+        seed=seed,
+        sample=sample,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """Hold how many rows have which value with a query: ``counts`` [bins] between ``edges`` [bins + 1]."""
+
+    query: str
+    counts: Rows
+    edges: Floats
+    mean: float
+    deviation: float
+    metric: Metric
+    left_out: int
+
+
+def query_distribution(
+    value: EmbeddingTable | PositionEncoding,
+    query: int | str | Vectors | Sequence[float],
+    *,
+    bins: int = 100,
+    metric: Metric = "cosine",
+) -> Distribution:
+    """Return how the values of all rows with a query are spread, the query's own row left out.
+
+    Cosines are binned from −1 to 1, so that queries can be laid over one another; other values over what occurs.
+    Raises ``InputError`` as ``neighbours`` does, or where no other row has a value.
+    """
+    table = table_in(value)
+    asked = _query(table, query, metric)
+    keep = usable(table, metric)
+    wanted = keep.copy()
+    if asked.row is not None:
+        wanted[asked.row] = False
+    if not wanted.any() or bins < 1:
+        raise InputError(
+            f"{table.name} has {wanted.sum()} other rows with a {metric}, and {bins} bins; both must be 1 or more"
+        )
+    out, lengths = np.empty(table.shape[0]), norms(table)
+    for start, vectors in table.chunks():
+        here = slice(start, start + len(vectors))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            out[here] = _query_values(asked, vectors, metric, lengths[here])
+    found = out[wanted]
+    counts, edges = np.histogram(found, bins=bins, range=(-1, 1) if metric == "cosine" else None)
+    return Distribution(asked.name, counts, edges, float(found.mean()), float(found.std()), metric, int((~keep).sum()))

@@ -1,0 +1,274 @@
+"""Geometry: the reference figures, what leaves each metric unchanged, and what each says about nothing at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from hfposemb.builtin import sinusoidal
+from hfposemb.embeddings import Embeddings
+from hfposemb.errors import InputError, MissingTableError
+from hfposemb.extract import extract
+from hfposemb.geometry import (
+    adjacent,
+    anisotropy,
+    norms,
+    outliers,
+    scatter,
+    similarity_by_distance,
+    spectrum,
+    translation_invariance,
+)
+from hfposemb.position import Absolute, Rotary
+from hfposemb.table import EmbeddingTable, Provenance, table_of
+
+Array = NDArray[np.float64]
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def _table(vectors: NDArray[np.floating]) -> EmbeddingTable:
+    return table_of(vectors, name="made", provenance=Provenance("test"))
+
+
+def _noise(rows: int, width: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).normal(0, 0.02, (rows, width))
+
+
+def _rotation(width: int, seed: int) -> Array:
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(width, width)))[0]
+
+
+@pytest.fixture(scope="module")
+def minilm(minilm_folder: Path) -> Embeddings:
+    return extract(str(minilm_folder))
+
+
+@pytest.fixture(scope="module")
+def tables(minilm: Embeddings) -> dict[str, EmbeddingTable]:
+    learned, computed = minilm.position.table, sinusoidal(512, 384).position.table
+    assert learned is not None
+    assert computed is not None
+    return {"minilm": learned, "sinusoid": computed, "random": _table(_noise(512, 384))}
+
+
+REFERENCE = {
+    "minilm": ((24.51, 34.53, 51.61), (11, 12, 77), 94.27, 11.70, 0.491, (0.851, 0.592, 0.504, 0.294, 0.432)),
+    "sinusoid": ((23.18, 28.92, 36.92), (72, 84, 96), 89.5, 23.94, 1.000, (0.973, 0.904, 0.767, 0.722, 0.630)),
+    "random": ((1.75, 2.61, 4.30), (222, 265, 330), 335.8, 218.6, 0.004, (0.0, 0.0, 0.0, 0.0, 0.0)),
+}
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_reference_figures(tables: dict[str, EmbeddingTable], name: str) -> None:
+    shares, counts, rank, ratio, invariance, cosines = REFERENCE[name]
+    found = spectrum(tables[name])
+    assert tuple(np.round(100 * found.cumulative[[1, 2, 4]], 2)) == shares
+    assert tuple(found.components_for(share) for share in (0.9, 0.95, 0.99)) == counts
+    assert found.effective_rank == pytest.approx(rank, abs=0.05 if rank in (89.5, 335.8) else 0.005)
+    assert found.participation_ratio == pytest.approx(ratio, abs=0.05 if name == "random" else 0.005)
+    assert round(translation_invariance(tables[name]), 3) == invariance
+    near = similarity_by_distance(tables[name])[[1, 2, 4, 8, 16]]
+    assert near == pytest.approx(cosines, abs=0.01 if name == "random" else 0.0005)
+
+
+def test_reference_norms_and_isotropy(minilm: Embeddings, tables: dict[str, EmbeddingTable]) -> None:
+    length, token = norms(tables["minilm"]), norms(minilm.token)
+    assert np.round([length[0], length.mean(), length[-1]], 3).tolist() == [2.362, 0.474, 0.970]
+    assert np.round(norms(tables["sinusoid"])[[0, 255, 511]], 3).tolist() == [13.856] * 3
+    assert round(float(token.mean()), 4) == 1.0656
+    assert round(float(token.mean() / length.mean()), 3) == 2.248
+    assert round(anisotropy(minilm.token), 5) == 0.01806
+    assert round(spectrum(minilm.token).isoscore, 3) == 0.532
+    assert round(spectrum(tables["minilm"]).isoscore, 4) == 0.0279
+    assert round(spectrum(tables["random"]).isoscore, 3) == 0.568
+    assert outliers(tables["minilm"]).tolist() == [0, 127, 510, 511]
+    assert outliers(tables["sinusoid"]).tolist() == []
+    near = adjacent(tables["minilm"])
+    assert np.round(near[[126, 127]], 3).tolist() == [0.439, 0.554]
+
+
+def test_sinusoid_of_the_literature() -> None:
+    table = sinusoidal(3, 6).position.table
+    assert table is not None
+    assert table.vectors[2, :2] == pytest.approx([0.909, -0.416], abs=5e-4)
+
+
+METRICS: dict[str, Callable[[EmbeddingTable], object]] = {
+    "ratio": lambda table: spectrum(table).ratio,
+    "effective rank": lambda table: spectrum(table).effective_rank,
+    "participation ratio": lambda table: spectrum(table).participation_ratio,
+    "isoscore": lambda table: spectrum(table).isoscore,
+    "by distance": similarity_by_distance,
+    "invariance": translation_invariance,
+    "invariance of products": lambda table: translation_invariance(table, on="inner product"),
+    "anisotropy": anisotropy,
+    "adjacent": adjacent,
+    "outliers": outliers,
+    "norms by their mean": lambda table: norms(table) / norms(table).mean(),
+}
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+@settings(max_examples=15, deadline=None)
+@given(seed=SEEDS, rows=st.integers(4, 30), width=st.integers(2, 12), scale=st.floats(1e-3, 1e3))
+def test_metrics_are_unchanged_by_rotation_and_scale(
+    metric: Callable[[EmbeddingTable], object], seed: int, rows: int, width: int, scale: float
+) -> None:
+    plain = _noise(rows, width, seed) + 0.01
+    turned = scale * plain @ _rotation(width, seed)
+    np.testing.assert_allclose(metric(_table(turned)), metric(_table(plain)), rtol=1e-6, atol=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(rows=st.integers(4, 200), pairs=st.integers(1, 32))
+def test_the_sinusoid_is_translation_invariant(rows: int, pairs: int) -> None:
+    table = sinusoidal(rows, 2 * pairs).position.table
+    assert table is not None
+    assert translation_invariance(table) == pytest.approx(1, abs=1e-4)
+    assert translation_invariance(table, on="inner product") == pytest.approx(1, abs=1e-4)
+
+
+def _brute_invariance(cosines: Array) -> float:
+    rows = len(cosines)
+    distance = np.abs(np.subtract.outer(np.arange(rows), np.arange(rows)))
+    known = (distance > 0) & ~np.isnan(cosines)
+    within = sum(
+        float(((cosines[here] - cosines[here].mean()) ** 2).sum())
+        for k in range(1, rows)
+        if (here := known & (distance == k)).any()
+    )
+    return 1 - within / float(((cosines[known] - cosines[known].mean()) ** 2).sum())
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=SEEDS, rows=st.integers(5, 30), width=st.integers(1, 8), gaps=st.integers(0, 2))
+def test_likeness_by_distance_is_the_mean_of_the_diagonals(seed: int, rows: int, width: int, gaps: int) -> None:
+    vectors = _noise(rows, width + 1, seed)
+    random = np.random.default_rng(seed)
+    vectors[random.integers(rows, size=gaps)] = np.nan
+    vectors[random.integers(rows, size=gaps)] = 0
+    with np.errstate(invalid="ignore"):
+        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = unit @ unit.T
+    diagonals = [np.diagonal(cosines, k) for k in range(rows)]
+    wanted = [d[~np.isnan(d)].mean() if (~np.isnan(d)).any() else np.nan for d in diagonals]
+    table = _table(vectors)
+    np.testing.assert_allclose(similarity_by_distance(table), wanted, atol=1e-9)
+    np.testing.assert_allclose(similarity_by_distance(table, longest=2), wanted[:3], atol=1e-9)
+    np.testing.assert_allclose(adjacent(table), diagonals[1], atol=1e-9)
+    if np.isfinite(diagonals[1]).sum() > 2:
+        assert translation_invariance(table) == pytest.approx(_brute_invariance(cosines), abs=1e-8)
+
+
+def test_isotropy_follows_from_all_pairs() -> None:
+    vectors = _noise(40, 6) + 0.02
+    vectors[3], vectors[7, 2] = 0, np.inf
+    kept = np.delete(vectors, [3, 7], axis=0)
+    unit = kept / np.linalg.norm(kept, axis=1, keepdims=True)
+    cosines = unit @ unit.T
+    assert anisotropy(_table(vectors)) == pytest.approx(cosines[~np.eye(38, dtype=bool)].mean())
+    found = spectrum(_table(vectors))
+    values = np.linalg.svd(np.delete(vectors, 7, axis=0) - np.delete(vectors, 7, axis=0).mean(axis=0))[1]
+    np.testing.assert_allclose(found.eigenvalues, values**2, rtol=1e-9)
+    assert (found.rows, found.left_out) == (39, 1)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_nulls(tables: dict[str, EmbeddingTable], seed: int) -> None:
+    noise = _table(_noise(512, 384, seed))
+    shuffled = _table(np.random.default_rng(seed).permutation(tables["sinusoid"].vectors))
+    found = spectrum(noise)
+    assert found.isoscore == pytest.approx(found.isoscore_of_noise, abs=0.005)
+    for null in (noise, shuffled):
+        assert translation_invariance(null) == pytest.approx(0, abs=0.01)
+        assert translation_invariance(null, on="inner product") == pytest.approx(0, abs=0.01)
+        by_distance = similarity_by_distance(null, longest=16)[1:]
+        assert np.ptp(by_distance) < 0.06
+    assert anisotropy(noise) == pytest.approx(0, abs=0.001)
+    assert np.abs(adjacent(noise)).mean() < 0.06
+    assert len(outliers(noise)) == 0
+
+
+def test_one_dominant_direction_has_no_rank() -> None:
+    line = _table(np.outer(np.arange(20.0), np.ones(5)))
+    found = spectrum(line)
+    assert found.effective_rank == pytest.approx(1)
+    assert found.participation_ratio == pytest.approx(1)
+    assert found.isoscore == pytest.approx(0, abs=1e-12)
+    assert found.components_for(1.0) == 1
+
+
+@pytest.mark.parametrize(
+    ("vectors", "metric", "says"),
+    [
+        (np.ones((1, 3)), spectrum, "at least 2"),
+        (np.full((5, 3), 0.1), spectrum, "all 5 rows of made are the same"),
+        (np.zeros((5, 3)), spectrum, "are the same"),
+        (np.full((5, 3), np.nan), spectrum, "0 finite rows"),
+        (np.zeros((5, 3)), anisotropy, "0 rows that are finite and not zero"),
+        (np.ones((1, 3)), anisotropy, "1 rows"),
+        (np.zeros((5, 3)), similarity_by_distance, "nothing to compare"),
+        (np.ones((5, 3)), translation_invariance, "equally alike"),
+        (np.eye(2), translation_invariance, "at least 3"),
+        (np.ones((1, 3)), adjacent, "two are needed"),
+        (_noise(5, 1), lambda table: spectrum(table).isoscore, "only one"),
+        (_noise(5, 2), lambda table: spectrum(table).components_for(1.5), "up to 1"),
+        (_noise(5, 2), lambda table: similarity_by_distance(table, longest=5), "0 to 4"),
+        (_noise(5, 2), lambda table: translation_invariance(table, on="dot"), "inner product"),
+    ],
+)
+def test_what_has_no_answer_says_so(
+    vectors: NDArray[np.floating], metric: Callable[[EmbeddingTable], object], says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        metric(_table(vectors))
+
+
+def test_equal_but_for_rounding_is_equal() -> None:
+    with pytest.raises(InputError, match="the same"):
+        spectrum(_table(np.full((1000, 7), 0.1, np.float32)))
+
+
+def test_outliers_of_tables_without_any() -> None:
+    assert outliers(_table(np.full((5, 3), np.nan))).tolist() == []
+    assert outliers(_table(np.ones((5, 3)))).tolist() == []
+    vectors = np.ones((9, 3))
+    vectors[4] *= 2
+    assert outliers(_table(vectors)).tolist() == [4]
+
+
+def test_position_encodings_are_taken_for_their_table() -> None:
+    table = _table(_noise(8, 4))
+    assert norms(Absolute(table)) is norms(table)
+    with pytest.raises(MissingTableError, match="rotary"):
+        norms(Rotary(np.ones(4), 8))
+
+
+def test_a_large_table_is_streamed() -> None:
+    vectors = _noise(140_000, 64).astype(np.float32)
+    vectors[131_071] = np.nan
+    asked: list[int] = []
+
+    def read(start: int, stop: int) -> NDArray[np.float32]:
+        asked.append(stop - start)
+        return vectors[start:stop]
+
+    table = EmbeddingTable("streamed", vectors.shape, vectors.dtype, Provenance("test"), read)
+    wide = np.delete(vectors, 131_071, axis=0).astype(np.float64)
+    np.testing.assert_allclose(np.delete(norms(table), 131_071), np.linalg.norm(wide, axis=1), rtol=1e-12)
+    centred = wide - wide.mean(axis=0)
+    np.testing.assert_allclose(scatter(table).matrix, centred.T @ centred, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(scatter(table, single=True).matrix, centred.T @ centred, rtol=1e-5, atol=1e-4)
+    unit = wide / np.linalg.norm(wide, axis=1, keepdims=True)
+    pairs = len(unit) * (len(unit) - 1)
+    assert anisotropy(table) == pytest.approx((np.sum(unit.sum(axis=0) ** 2) - len(unit)) / pairs)
+    near = adjacent(table)
+    np.testing.assert_allclose(near[:131_070], np.einsum("ij,ij->i", unit[:131_070], unit[1:131_071]), atol=1e-12)
+    assert np.isnan(near[131_070:131_072]).all()
+    assert max(asked) < len(vectors)
