@@ -1,0 +1,1513 @@
+"""Draw results as plotly figures. Nothing is measured here, nothing is shown or written.
+
+Figures are made with the light colours of :mod:`hfposemb.palette`; :func:`dark` gives the same figure for a dark page.
+Arrays stay arrays, so plotly encodes them in binary. A trace says which results its points are, for linked views:
+``meta`` is ``{"link": group, "first": k}`` where point *i* is row *i + k* of the group, and has ``"ids": rows`` instead
+where the rows have gaps; the coordinates of a matrix are rows themselves, on the ``"axes"`` that ``meta`` names (both
+unless it does). ``text`` is what a reader may see of a point, already safe for plotly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import unescape
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from .errors import InputError
+from .palette import CLASSES, PALETTE, POSITION, SHARE, SIMILARITY, SOURCES, Scale, dark_map
+from .table import TOKEN_CLASSES, Labels
+from .vocabulary import display
+
+if TYPE_CHECKING:
+    from .projection import Projection
+    from .similarity import Distribution, Neighbours
+
+Array: TypeAlias = NDArray[Any]
+Unit: TypeAlias = Literal["cosine", "expected rotary kernel", "additive bias", "dot", "euclidean", "share"]
+
+FONT = "-apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif"
+INK, SUBDUED, FAINT = (PALETTE[role].light for role in ("ink", "subdued", "faint"))
+PAGE, PANEL = PALETTE["page"].light, PALETTE["panel"].light
+ACCENT, ACCENT_TEXT, BASELINE = (PALETTE[role].light for role in ("accent", "accent_text", "baseline"))
+CLEAR = "rgba(0,0,0,0)"
+MARGIN = {"l": 48, "r": 16, "t": 8, "b": 44}
+EYE = (1.22, 1.08, 0.66)
+LARGEST_MATRIX = 1024
+SVG_POINTS = 2_000  # more points than this go to WebGL; fewer stay SVG, since a page has about 16 WebGL contexts
+COIL = 0.05  # a median step above this share of the extent makes a coil, which is drawn with thin lines
+WRITTEN_CELLS = 12  # up to this many rows a labelled matrix has its numbers written in
+CHARACTER, LINE = 6.6, 16  # the size of one letter and one line of text at 12.5 px, for placing labels
+CLASS_COLOURS = {
+    name: CLASSES[{"has a digit": "digit", "padding": "unused"}.get(name, name)].light for name in TOKEN_CLASSES
+}
+ISLANDS = {
+    "continuation": "continuations",
+    "has a digit": "numbers",
+    "other script": "other scripts",
+    "unused": "unused slots",
+    "padding": "padding",
+}  # what a part of a map is called; words are the mainland
+_MEANING = frozenset({"text", "hovertext", "customdata", "meta", "name", "ticktext", "ids"})
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """One line of a plot: ``values`` [n] at ``at`` [n], which is 0, 1, 2… by default.
+
+    ``band`` is a pair of arrays [n], low and high; ``marks`` are indices of values worth a dot; the ``chosen`` one of
+    several lines is thicker.
+    """
+
+    name: str
+    values: Array
+    colour: str = BASELINE
+    dash: str = "dot"
+    at: Array | None = None
+    band: tuple[Array, Array] | None = None
+    marks: tuple[int, ...] = ()
+    chosen: bool = False
+
+    @property
+    def x(self) -> Array:
+        """Where the values are [n]."""
+        return np.arange(len(self.values), dtype=np.float32) if self.at is None else np.asarray(self.at)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What an axis shows. ``ticks`` and ``span`` are chosen from the data unless given; a ``share`` .5 reads 50 %."""
+
+    title: str = ""
+    log: bool = False
+    share: bool = False
+    ticks: tuple[float, ...] = ()
+    span: tuple[float, float] | None = None
+
+
+def source_style(index: int) -> tuple[str, str]:
+    """Return the colour and dash of a source by its place in the list of sources."""
+    style = SOURCES[index % len(SOURCES)]
+    return style.colour.light, style.dash
+
+
+def sources(values: Mapping[str, Array]) -> tuple[Series, ...]:
+    """Make one series of each source, in their order and with the colour and dash each has in every plot."""
+    return tuple(Series(name, array, *source_style(index)) for index, (name, array) in enumerate(values.items()))
+
+
+# --- words and numbers -----------------------------------------------------------------------------------------------
+
+
+def escape(text: str, *, width: int = 40) -> str:
+    """Return a text that plotly shows literally: no markup, formula or invisible character, and at most ``width``."""
+    return _markup(display(text, width=width))
+
+
+def _markup(text: str) -> str:
+    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("$", "&#36;")):
+        text = text.replace(character, entity)
+    return text
+
+
+def number(value: float, *, digits: int = 3) -> str:
+    """Write a number for a reader: .690, 1,024, and a true minus."""
+    text = f"{value:,.{digits}f}" if abs(value) < 1000 else f"{value:,.0f}"
+    sign, text = ("−", text[1:]) if text.startswith("-") else ("", text)
+    if not text.strip("0."):
+        sign = ""
+    return sign + (text[1:] if text.startswith("0.") else text)
+
+
+def _tick(value: float, *, share: bool = False) -> str:
+    text = f"{100 * value:,.4g} %" if share else f"{value:,.4g}"
+    return (f"{value:,.0f}" if not share and abs(value) >= 1000 else text).replace("-", "−")
+
+
+# --- what all figures have in common ---------------------------------------------------------------------------------
+
+
+def _figure(traces: Iterable[Any], *, height: int | None, **layout: Any) -> go.Figure:
+    base: dict[str, Any] = {
+        "template": "none",
+        "autosize": True,
+        "paper_bgcolor": CLEAR,
+        "plot_bgcolor": CLEAR,
+        "font": {"family": FONT, "size": 12.5, "color": SUBDUED},
+        "margin": MARGIN,
+        "showlegend": False,
+        "hovermode": "closest",
+        "dragmode": False,
+        "modebar": {"bgcolor": CLEAR},
+    }
+    if height is not None:
+        base["height"] = height
+    return go.Figure(list(traces), {**base, **layout})
+
+
+def _bare(**more: Any) -> dict[str, Any]:
+    return {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": "", "automargin": False, **more}
+
+
+def _titled(title: str, *, standoff: int = 8) -> dict[str, Any]:
+    return {"text": title, "standoff": standoff, "font": {"size": 12.5, "color": SUBDUED}} if title else {"text": ""}
+
+
+def _scale(title: str, ticks: Sequence[float], *, grid: bool, share: bool = False) -> dict[str, Any]:
+    return {
+        "title": _titled(title),
+        "tickmode": "array",
+        "tickvals": [float(tick) for tick in ticks],
+        "ticktext": [_tick(tick, share=share) for tick in ticks],
+        "ticks": "outside",
+        "ticklen": 6,
+        "tickcolor": CLEAR,
+        "ticklabeloverflow": "allow",
+        "showgrid": grid,
+        "gridcolor": FAINT,
+        "gridwidth": 1,
+        "zeroline": False,
+        "showline": False,
+        "automargin": False,
+    }
+
+
+def _places(count: int, first: int = 0) -> list[int]:
+    """Five places of an axis of rows, the first and the last among them."""
+    if count <= 5:
+        return [first + i for i in range(count)]
+    return [first + i * count // 4 for i in range(4)] + [first + count - 1]
+
+
+def _nice(low: float, high: float) -> list[float]:
+    """At most five round numbers between low and high."""
+    if not high > low:
+        return [low]
+    raw = (high - low) / 4
+    power = 10.0 ** np.floor(np.log10(raw))
+    for step in (1, 2, 2.5, 5, 10, 20):
+        first, last = np.ceil(low / (step * power) - 1e-9), np.floor(high / (step * power) + 1e-9)
+        if last - first < 5:
+            return [round(float(i * step * power), 12) + 0.0 for i in np.arange(first, last + 1)]
+    return [low, high]
+
+
+def _decades(low: float, high: float) -> list[float]:
+    """At most five round numbers between low and high, for a logarithmic axis."""
+    first, last = int(np.floor(np.log10(low))) - 1, int(np.ceil(np.log10(high))) + 1
+    choices: list[list[float]] = [[m * 10.0**e for e in range(first, last) for m in (1, 3)]]
+    choices += [[10.0**e for e in range(first, last) if not e % every] for every in (1, 2, 3, 4, 6, 12, 24)]
+    for choice in choices:
+        inside = [round(v, 12) for v in choice if low * 0.999 <= v <= high * 1.001]
+        if 2 <= len(inside) <= 5:
+            return inside
+    return [low, high]
+
+
+def _link(group: str | None, rows: Array) -> dict[str, Any]:
+    """Say which rows of the group the points are: by the first one where they follow each other, else one by one."""
+    if group is None:
+        return {}
+    if not len(rows) or np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
+        return {"meta": {"link": group, "first": int(rows[0]) if len(rows) else 0}}
+    return {"meta": {"link": group, "ids": np.asarray(rows, np.int32)}}
+
+
+def _finite_span(arrays: Iterable[Array]) -> tuple[float, float]:
+    lows, highs = [], []
+    for array in arrays:
+        finite = array[np.isfinite(array)]
+        if finite.size:
+            lows.append(float(finite.min()))
+            highs.append(float(finite.max()))
+    return (min(lows), max(highs)) if lows else (0.0, 1.0)
+
+
+def robust_limit(*arrays: Array) -> float:
+    """Return the end of a range −limit…limit that 99 % of all these numbers are in, rounded up to two digits."""
+    parts = [np.abs(array[np.isfinite(array)]).ravel() for array in map(np.asarray, arrays)]
+    together = np.concatenate(parts) if parts else np.zeros(0)
+    limit = float(np.quantile(together, 0.99)) if together.size else 0.0
+    if limit <= 0:
+        return 1.0
+    unit = 10.0 ** (np.floor(np.log10(limit)) - 1)
+    return float(np.ceil(limit / unit - 1e-9) * unit)
+
+
+def dark(figure: go.Figure) -> go.Figure:
+    """Return the same figure for a dark page: every colour replaced by its partner, every number as it was."""
+    partners = dark_map()
+
+    def recolour(value: Any) -> Any:
+        if isinstance(value, str):
+            return partners.get(value.lower(), value)
+        if isinstance(value, Mapping):
+            return {key: item if key in _MEANING and key != "font" else recolour(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [recolour(item) for item in value]
+        return value
+
+    return go.Figure(
+        [recolour(trace.to_plotly_json()) for trace in figure.data], recolour(figure.layout.to_plotly_json())
+    )
+
+
+# --- placing labels --------------------------------------------------------------------------------------------------
+
+Box: TypeAlias = tuple[float, float, float, float]  # centre x, centre y, half width, half height; in pixels, y upwards
+
+
+def _wide(text: str) -> float:
+    """The width of an escaped text in pixels, about."""
+    return CHARACTER * len(unescape(text))
+
+
+def _inside(box: Box, points: Array) -> int:
+    x, y, half_width, half_height = box
+    return int(((np.abs(points[:, 0] - x) < half_width) & (np.abs(points[:, 1] - y) < half_height)).sum())
+
+
+def _overlap(a: Box, b: Box) -> bool:
+    return abs(a[0] - b[0]) < a[2] + b[2] and abs(a[1] - b[1]) < a[3] + b[3]
+
+
+def _offsets(width: float) -> list[tuple[float, float]]:
+    """Twelve places for a label around its dot, the best first."""
+    side, slant = width / 2 + 9, width / 2 + 5
+    return [
+        (side, 0), (-side, 0), (0, 15), (0, -15),
+        (slant, 12), (-slant, 12), (slant, -12), (-slant, -12),
+        (slant + 8, 24), (-slant - 8, 24), (slant + 8, -24), (-slant - 8, -24),
+    ]  # fmt: skip
+
+
+def _place(
+    anchors: Array, texts: Sequence[str], crowd: Array, *, size: tuple[float, float]
+) -> list[tuple[float, float]]:
+    """Choose for every label, greedily, the offset from its dot that hides least and stays within the plot."""
+    taken: list[Box] = [(float(x), float(y), 5.0, 5.0) for x, y in anchors]
+    chosen = []
+    for (x, y), text in zip(anchors, texts, strict=True):
+        best, best_cost = (0.0, 0.0), np.inf
+        for order, (dx, dy) in enumerate(_offsets(_wide(text))):
+            box = (float(x) + dx, float(y) + dy, _wide(text) / 2, LINE / 2)
+            outside = (
+                box[0] - box[2] < 0 or box[0] + box[2] > size[0] or box[1] - box[3] < 0 or box[1] + box[3] > size[1]
+            )
+            cost = order + 10 * min(_inside(box, crowd), 40) + 500 * sum(_overlap(box, other) for other in taken)
+            cost += 2000 * outside
+            if cost < best_cost:
+                best, best_cost = (dx, dy), cost
+        taken.append((float(x) + best[0], float(y) + best[1], _wide(text) / 2, LINE / 2))
+        chosen.append(best)
+    return chosen
+
+
+def _label(text: str, *, colour: str = INK, at: tuple[float, float] = (0, 0), **more: Any) -> dict[str, Any]:
+    return {
+        "text": text,
+        "showarrow": False,
+        "font": {"size": 12.5, "color": colour},
+        "xshift": at[0],
+        "yshift": at[1],
+        **more,
+    }
+
+
+def _on_screen(points: Array, *, eye: tuple[float, float, float], size: tuple[float, float]) -> Array:
+    """Return where plotly's camera shows points of the unit cube [n, 3] around 0: pixels [n, 2], y upwards."""
+    camera = np.asarray(eye, np.float64)
+    forward = -camera / np.linalg.norm(camera)
+    right = np.cross(forward, (0.0, 0.0, 1.0))
+    right /= np.linalg.norm(right)
+    up = np.cross(right, forward)
+    seen = np.asarray(points, np.float64) - camera
+    flat: Array = np.stack([seen @ right, seen @ up], axis=1) / (seen @ forward)[:, None]
+    flat *= size[1] / (2 * np.tan(np.pi / 8))
+    return flat + np.asarray(size) / 2
+
+
+# --- clouds ----------------------------------------------------------------------------------------------------------
+
+
+def projection(
+    p: Projection,
+    *,
+    joined: bool = True,
+    color: Array | None = None,
+    labels: Sequence[str] | None = None,
+    named: Sequence[int] = (),
+    link: str | None = "position",
+    height: int = 340,
+) -> go.Figure:
+    """Draw every row of a projection as a dot in two or three dimensions, coloured from the first row to the last.
+
+    ``joined`` dots are connected in their order. ``color`` and ``labels`` have a number and a name for every row of the
+    table: what colour shows in place of the order, and what a point is called. ``named`` rows are pointed out.
+    """
+    points = _cloud(p)
+    order = np.asarray(p.rows, np.float32) if color is None else np.asarray(color, np.float32)[p.rows]
+    scale = POSITION if color is None else SHARE
+    low, high = _finite_span([order])
+    shown = [escape(labels[row]) for row in p.rows] if labels is not None else None
+    smooth = joined and _step(points) < COIL
+    paint = {"cmin": low, "cmax": high if high > low else low + 1, "colorscale": scale.stops(), "showscale": False}
+    common = {"hoverinfo": "none", "text": shown, **_link(link, np.asarray(p.rows))}
+    draw = _cloud_3d if points.shape[1] == 3 else _cloud_2d
+    look = _Look(joined, smooth, scale, tuple(named))
+    return draw(points, order, paint, common, look, [_index(p, row) for row in named], height)
+
+
+@dataclass(frozen=True)
+class _Look:
+    joined: bool
+    smooth: bool
+    scale: Scale
+    named: Sequence[int]
+
+
+def _cloud(p: Projection) -> Array:
+    points = np.asarray(p.coordinates)
+    if points.ndim != 2 or points.shape[1] not in (2, 3):
+        raise InputError(f"a cloud is drawn in 2 or 3 dimensions; this projection is {list(points.shape)}")
+    return points
+
+
+def _index(p: Projection, row: int) -> int:
+    found = np.flatnonzero(np.asarray(p.rows) == row)
+    if not len(found):
+        raise InputError(f"row {row} is not among the {len(p.rows):,} rows of this projection")
+    return int(found[0])
+
+
+def _step(points: Array) -> float:
+    """The median step from a point to the next, as a share of the cloud's widest extent."""
+    extent = float(np.ptp(points, axis=0).max()) if len(points) > 1 else 0.0
+    return float(np.median(np.linalg.norm(np.diff(points, axis=0), axis=1))) / extent if extent else 0.0
+
+
+def _cube(points: Array) -> tuple[Array, float]:
+    """The middle of the cloud and half the width of the cube around it: one scale on all axes keeps distances true."""
+    low, high = points.min(axis=0).astype(np.float64), points.max(axis=0).astype(np.float64)
+    return (low + high) / 2, (float((high - low).max()) / 2 or 1.0) * 1.04
+
+
+def _cloud_3d(
+    points: Array,
+    order: Array,
+    paint: dict[str, Any],
+    common: dict[str, Any],
+    look: _Look,
+    named: Sequence[int],
+    height: int,
+) -> go.Figure:
+    middle, half = _cube(points)
+    marker = {"size": 2.6 if look.smooth else 2.2, "color": order, "line": {"width": 0}, **paint}
+    line = {"width": 5 if look.smooth else 1.5, "color": order, **paint}
+    x, y, z = points.T
+    traces = [
+        go.Scatter3d(
+            x=x, y=y, z=z,
+            mode="lines+markers" if look.joined else "markers",
+            marker=marker,
+            line=line if look.joined else None,
+            opacity=1 if look.smooth else 0.8,
+            **common,
+        )
+    ]  # fmt: skip
+    notes = []
+    if named:
+        at = points[list(named)]
+        traces.append(_dots_3d(at, INK, 5))
+        size = (1.2 * height, float(height))
+        texts = [_tick(row) for row in look.named]
+        anchors, crowd = (_on_screen((q - middle) / (2 * half), eye=EYE, size=size) for q in (at, _dense(points)))
+        for where, text, offset in zip(at, texts, _place(anchors, texts, crowd, size=size), strict=True):
+            place: dict[str, Any] = dict(zip("xyz", map(float, where), strict=True))
+            notes.append(_label(text, at=offset, **place))
+    return _figure(traces, height=height, margin=dict.fromkeys("lrtb", 0), scene=_scene(middle, half, notes))
+
+
+def _scene(middle: Array, half: float, notes: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    axes = {f"{name}axis": _side(float(mid), half) for name, mid in zip("xyz", middle, strict=True)}
+    camera = {"eye": dict(zip("xyz", EYE, strict=True))}
+    scene = {"aspectmode": "cube", "camera": camera, "bgcolor": CLEAR, "dragmode": "turntable"}
+    return {**axes, **scene, "annotations": list(notes)}
+
+
+def _side(middle: float, half: float) -> dict[str, Any]:
+    return {
+        "range": [middle - half, middle + half],
+        "title": {"text": ""},
+        "showticklabels": False,
+        "ticks": "",
+        "nticks": 5,
+        "showgrid": True,
+        "gridcolor": FAINT,
+        "gridwidth": 1,
+        "zeroline": False,
+        "showline": False,
+        "showspikes": False,
+        "showbackground": False,
+    }
+
+
+def _dots_3d(points: Array, colour: str, size: float) -> go.Scatter3d:
+    x, y, z = points.T
+    marker = {"size": size, "color": colour, "line": {"width": 0}}
+    return go.Scatter3d(x=x, y=y, z=z, mode="markers", marker=marker, hoverinfo="skip")
+
+
+def _dense(points: Array) -> Array:
+    """The points and three more on every step between two, for finding room beside a line."""
+    shares = np.linspace(0, 1, 4, endpoint=False)[:, None, None]
+    between = points[:-1] + shares * (points[1:] - points[:-1])
+    return np.concatenate([between.reshape(-1, points.shape[1]), points[-1:]])
+
+
+def _cloud_2d(
+    points: Array,
+    order: Array,
+    paint: dict[str, Any],
+    common: dict[str, Any],
+    look: _Look,
+    named: Sequence[int],
+    height: int,
+) -> go.Figure:
+    x, y = points.T
+    scatter = go.Scatter if len(points) <= SVG_POINTS else go.Scattergl
+    traces = []
+    if look.joined:
+        # A flat line has one colour, so the line is drawn in as many pieces as the scale has stops.
+        stops = look.scale.light
+        ends = np.linspace(0, len(points) - 1, len(stops) + 1).astype(int)
+        for colour, start, stop in zip(stops, ends[:-1], ends[1:] + 1, strict=True):
+            line = {"color": colour, "width": 3 if look.smooth else 1}
+            piece = {"x": x[start:stop], "y": y[start:stop], "mode": "lines", "line": line}
+            traces.append(scatter(**piece, opacity=0.8 if look.smooth else 0.45, hoverinfo="skip"))
+    marker = {"size": 4.5 if look.smooth else 4, "color": order, "line": {"width": 0}, "opacity": 1, **paint}
+    traces.append(scatter(x=x, y=y, mode="markers", marker=marker, **common))
+    notes = []
+    middle, half = _cube(points)
+    if named:
+        at = points[list(named)]
+        marker = {"size": 9, "color": INK, "line": {"width": 0}}
+        traces.append(go.Scatter(x=at[:, 0], y=at[:, 1], mode="markers", marker=marker, hoverinfo="skip"))
+        anchors, crowd = (((q - middle) / (2 * half) + 0.5) * (height - 16) for q in (at, _dense(points)))
+        texts = [_tick(row) for row in look.named]
+        room = (height - 16.0, height - 16.0)
+        for where, text, offset in zip(at, texts, _place(anchors, texts, crowd, size=room), strict=True):
+            notes.append(_label(text, at=offset, x=float(where[0]), y=float(where[1])))
+    sides = [_bare(range=[float(mid) - half, float(mid) + half], showgrid=True, gridcolor=FAINT) for mid in middle]
+    xaxis, yaxis = {**sides[0], "nticks": 6}, {**sides[1], "nticks": 6, "scaleanchor": "x"}
+    margin = dict.fromkeys("lrtb", 8)
+    return _figure(traces, height=height, margin=margin, xaxis=xaxis, yaxis=yaxis, annotations=notes)
+
+
+# --- matrices --------------------------------------------------------------------------------------------------------
+
+
+def _matrix(values: Array) -> Array:
+    matrix = np.asarray(values)
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise InputError(f"only a matrix that is not empty can be drawn; this is {list(matrix.shape)}")
+    return matrix
+
+
+def block_reduce(matrix: Array, *, limit: int = LARGEST_MATRIX) -> tuple[Array, tuple[int, int]]:
+    """Return the means of blocks, at most ``limit`` in each direction, and the (rows, columns) that a block holds.
+
+    For drawing only: a screen has no room for more. Row *r* of the matrix is in row *r // step* of the result.
+    """
+    matrix = _matrix(matrix)
+    steps = (-(-matrix.shape[0] // limit), -(-matrix.shape[1] // limit))
+    if steps == (1, 1):
+        return matrix.astype(np.float32, copy=False), steps
+    starts = [np.arange(0, length, step) for length, step in zip(matrix.shape, steps, strict=True)]
+    bands = np.stack([matrix[at : at + steps[0]].sum(axis=0, dtype=np.float64) for at in starts[0]])
+    sums = np.add.reduceat(bands, starts[1], axis=1)
+    sizes = [np.diff(start, append=length) for start, length in zip(starts, matrix.shape, strict=True)]
+    return (sums / np.multiply.outer(*sizes)).astype(np.float32), steps
+
+
+def _heat(matrix: Array, scale: Scale, limits: tuple[float, float], *, first: int = 0, **more: Any) -> go.Heatmap:
+    """A heatmap in the coordinates of the rows and columns, reduced where it is larger than a screen."""
+    cells, (row_step, column_step) = block_reduce(matrix)
+    return go.Heatmap(
+        z=cells,
+        x0=first + (column_step - 1) / 2,
+        dx=column_step,
+        y0=first + (row_step - 1) / 2,
+        dy=row_step,
+        zmin=limits[0],
+        zmax=limits[1],
+        colorscale=scale.stops(),
+        showscale=False,
+        hoverinfo="none",
+        **more,
+    )
+
+
+def similarity_matrix(
+    matrix: Array,
+    *,
+    labels: Sequence[str] | None = None,
+    first: int = 0,
+    unit: Unit = "cosine",
+    limit: float | None = None,
+    percentiles: Array | None = None,
+) -> go.Figure:
+    """Draw how alike every pair of rows is, as a square; a few named rows have their numbers written in the cells.
+
+    Cosines and rotary kernels are always coloured from −1 to 1, shares from 0 to 1, other units up to the largest
+    absolute value or ``limit``. ``first`` is the position of row 0; ``percentiles`` [n, n], from 0 to 100, say where
+    each pair stands among random pairs. The figure has no height: the page makes it square.
+    """
+    matrix = _matrix(matrix)
+    scale, limits = _unit_scale(unit, matrix, limit)
+    rows, columns = matrix.shape
+    if labels is None:
+        step = -(-max(rows, columns) // LARGEST_MATRIX)
+        heat = _heat(matrix, scale, limits, first=first, meta={"link": "position", "first": first, "step": step})
+        xaxis = _scale("position", _places(columns, first), grid=False)
+        yaxis = _scale("position", _places(rows, first), grid=False)
+        margin, notes = {"l": 58, "r": 22, "t": 8, "b": 44}, []
+    else:
+        if len(labels) != rows or rows != columns:
+            raise InputError(f"{len(labels)} labels cannot name the rows and columns of a matrix {list(matrix.shape)}")
+        names = [escape(label, width=16) for label in labels]
+        heat = _heat(
+            matrix, scale, limits, xgap=2, ygap=2, text=_pairs(matrix, names, percentiles), meta={"range": limits}
+        )
+        xaxis, yaxis = (
+            {**_scale("", range(rows), grid=False), "ticktext": names, "tickfont": {"color": INK}} for _ in "xy"
+        )
+        xaxis["side"] = "top"
+        margin = {"l": 16 + int(max(map(_wide, names))), "r": 16, "t": 32, "b": 8}
+        notes = _written(matrix, limits, unit) if rows <= WRITTEN_CELLS else []
+    square = {"constrain": "domain"}
+    xaxis |= {"range": [first - 0.5, first + columns - 0.5], **square}
+    yaxis |= {"range": [first + rows - 0.5, first - 0.5], "scaleanchor": "x", **square}
+    return _figure([heat], height=None, margin=margin, xaxis=xaxis, yaxis=yaxis, annotations=notes)
+
+
+def _unit_scale(unit: Unit, matrix: Array, limit: float | None) -> tuple[Scale, tuple[float, float]]:
+    if unit in ("cosine", "expected rotary kernel"):
+        return SIMILARITY, (-1.0, 1.0)
+    if unit == "share":
+        return SHARE, (0.0, 1.0)
+    end = limit if limit is not None else max(map(abs, _finite_span([matrix]))) or 1.0
+    if unit == "euclidean":
+        return SHARE, (0.0, float(end))
+    if unit in ("additive bias", "dot"):
+        return SIMILARITY, (-float(end), float(end))
+    raise InputError(f"no colours are known for the unit {unit!r}; use cosine, dot, euclidean, additive bias or share")
+
+
+def _pairs(matrix: Array, names: Sequence[str], percentiles: Array | None) -> list[list[str]]:
+    texts = []
+    for i, row in enumerate(matrix):
+        texts.append([f"{names[i]} – {name}: {number(value)}" for name, value in zip(names, row, strict=True)])
+        if percentiles is not None:
+            for j, share in enumerate(np.asarray(percentiles)[i]):
+                if i != j:
+                    texts[i][j] += f", above {share:.4g} % of random pairs"
+    return texts
+
+
+def _written(matrix: Array, limits: tuple[float, float], unit: Unit) -> list[dict[str, Any]]:
+    """The numbers in the cells: ink on pale cells, the panel's white on strong ones, and the reverse on a dark page."""
+    notes = []
+    for i, row in enumerate(matrix):
+        for j, value in enumerate(row):
+            if not np.isfinite(value):
+                continue
+            place = (float(value) - limits[0]) / (limits[1] - limits[0])
+            strong = place < 0.45 if limits[0] == 0 else abs(place - 0.5) > 0.36
+            digits = 2 if limits[1] <= 1 else 1
+            notes.append(_label(number(value, digits=digits), colour=PANEL if strong else INK, x=j, y=i))
+    return notes
+
+
+def table_image(
+    vectors: Array, *, first: int = 0, limit: float | None = None, height: int = 340, rows: str = "position"
+) -> go.Figure:
+    """Draw a table as an image, rows × dimensions, from −limit to limit; the trace's ``meta["range"]`` states both."""
+    vectors = _matrix(vectors)
+    end = robust_limit(vectors) if limit is None else float(limit)
+    step = -(-len(vectors) // LARGEST_MATRIX)
+    meta = {"link": rows, "first": first, "step": step, "axes": "y", "range": [-end, end]}
+    count, width = vectors.shape
+    heat = _heat(vectors, SIMILARITY, (-end, end), first=first, meta=meta)
+    heat.update(x0=(heat.dx - 1) / 2)
+    return _figure(
+        [heat],
+        height=height,
+        margin={"l": 58, "r": 22, "t": 8, "b": 44},
+        xaxis={**_scale("dimension", _places(width), grid=False), "range": [-0.5, width - 0.5]},
+        yaxis={**_scale(rows, _places(count, first), grid=False), "range": [first + count - 0.5, first - 0.5]},
+    )
+
+
+# --- lines -----------------------------------------------------------------------------------------------------------
+
+
+def curves(
+    series: Sequence[Series],
+    *,
+    x: Axis,
+    y: Axis,
+    labels: Literal["line", "end"] = "line",
+    marked: float | None = None,
+    written: Callable[[float], str] | None = None,
+    height: int = 300,
+) -> go.Figure:
+    """Draw one or several series on shared axes, each named on its line.
+
+    ``labels="end"`` names them right of the plot. Where lines leave no room, one legend row above names them.
+    ``marked`` is the place of a vertical line; ``written`` writes the values of the marked points beside their dots.
+    """
+    if not series:
+        raise InputError("there is nothing to draw: no series was given")
+    spans = (
+        _span(x, [s.x for s in series]),
+        _span(y, [v for s in series for v in (s.values, *(s.band or ()))], pad=0.04),
+    )
+    margin = {**MARGIN, "r": 120 if labels == "end" else 16}
+    size = (260.0, float(height - margin["t"] - margin["b"]))
+    traces = [_band(s) for s in series if s.band is not None]
+    traces += [_line(s) for s in series]
+    traces += [_spots(s) for s in series if s.marks]
+    notes: list[dict[str, Any]] = []
+    frame = _Frame((x, y), spans, size)
+    taken: list[Box] = [(float(x), float(y), 6, 6) for s in series for x, y in frame.pixels(*_marked(s))]
+    if written is not None:
+        notes += _values(series, frame, written, taken)
+    names = _end_labels(series, frame) if labels == "end" else _line_labels(series, frame, taken)
+    legend: dict[str, Any] = {}
+    if names is None:
+        margin["t"] = 36
+        legend = {"showlegend": True, "legend": _legend_row()}
+    shapes = [] if marked is None else [_upright(marked)]
+    yaxis = _axis(y, spans[1], grid=True)
+    margin["l"] = max(margin["l"], 36 + int(max(map(_wide, yaxis["ticktext"]))))
+    return _figure(
+        traces,
+        height=height,
+        margin=margin,
+        hovermode="x",
+        xaxis=_axis(x, spans[0], grid=False),
+        yaxis=yaxis,
+        annotations=notes + (names or []),
+        shapes=shapes,
+        **legend,
+    )
+
+
+def _legend_row() -> dict[str, Any]:
+    return {
+        "orientation": "h",
+        "x": 0,
+        "y": 1.02,
+        "yanchor": "bottom",
+        "itemclick": False,
+        "itemdoubleclick": False,
+        "bgcolor": CLEAR,
+        "font": {"color": SUBDUED, "size": 12.5},
+    }
+
+
+def _upright(place: float) -> dict[str, Any]:
+    line = {"color": ACCENT, "width": 1.5}
+    return {"type": "line", "x0": place, "x1": place, "y0": 0, "y1": 1, "yref": "paper", "line": line}
+
+
+def _span(axis: Axis, arrays: Iterable[Array], *, pad: float = 0.0) -> tuple[float, float]:
+    """The range of an axis in its own coordinates: powers of ten where it is logarithmic."""
+    if axis.span is not None:
+        low, high = axis.span
+        return (float(np.log10(low)), float(np.log10(high))) if axis.log else (float(low), float(high))
+    parts = [np.asarray(array, np.float64) for array in arrays]
+    if axis.log:
+        parts = [np.log10(part[part > 0]) for part in parts]
+    low, high = _finite_span(parts)
+    room = (high - low or 1.0) * pad
+    return low - room, (high if high > low else low + 1) + room
+
+
+def _axis(axis: Axis, span: tuple[float, float], *, grid: bool) -> dict[str, Any]:
+    low, high = (10.0 ** span[0], 10.0 ** span[1]) if axis.log else span
+    ticks = axis.ticks or (_decades(low, high) if axis.log else _nice(low, high))
+    look = _scale(axis.title, ticks, grid=grid, share=axis.share)
+    return {**look, "type": "log" if axis.log else "linear", "range": [span[0], span[1]]}
+
+
+def _line(s: Series) -> go.Scatter:
+    line = {"color": s.colour, "width": 3 if s.chosen else 2, "dash": s.dash}
+    return go.Scatter(
+        x=s.x, y=np.asarray(s.values), mode="lines", name=escape(s.name), line=line, hoverinfo="none", connectgaps=False
+    )
+
+
+def _band(s: Series) -> go.Scatter:
+    low, high = (np.asarray(edge) for edge in s.band or ())
+    good = np.isfinite(low) & np.isfinite(high)
+    x = s.x[good]
+    return go.Scatter(
+        x=np.concatenate([x, x[::-1]]),
+        y=np.concatenate([high[good], low[good][::-1]]),
+        mode="lines",
+        fill="toself",
+        fillcolor=s.colour,
+        opacity=0.2,
+        line={"width": 0, "color": s.colour},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def _marked(s: Series) -> tuple[Array, Array]:
+    at = list(s.marks)
+    return s.x[at], np.asarray(s.values)[at]
+
+
+def _spots(s: Series) -> go.Scatter:
+    x, y = _marked(s)
+    marker = {"size": 8, "color": s.colour, "line": {"width": 0}}
+    return go.Scatter(x=x, y=y, mode="markers", marker=marker, hoverinfo="skip", showlegend=False)
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Where values fall in a plot of a usual size, for placing labels."""
+
+    axes: tuple[Axis, Axis]
+    spans: tuple[tuple[float, float], tuple[float, float]]
+    size: tuple[float, float]
+
+    def own(self, values: Array, which: int) -> Array:
+        """Values in the axis's own coordinates."""
+        values = np.asarray(values, np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log10(values) if self.axes[which].log else values
+
+    def pixels(self, x: Array, y: Array) -> Array:
+        """Pixels [n, 2], y upwards."""
+        parts = []
+        for which, values in enumerate((x, y)):
+            low, high = self.spans[which]
+            parts.append((self.own(values, which) - low) / (high - low) * self.size[which])
+        return np.stack(parts, axis=1)
+
+
+def _values(
+    series: Sequence[Series], frame: _Frame, written: Callable[[float], str], taken: list[Box]
+) -> list[dict[str, Any]]:
+    notes = []
+    for s in series:
+        for index in s.marks:
+            value = float(np.asarray(s.values)[index])
+            text = written(value)
+            x, y = frame.pixels(s.x[[index]], np.asarray([value]))[0]
+            side = -1 if x > frame.size[0] - _wide(text) - 12 else 1
+            dx = side * (_wide(text) / 2 + 8)
+            at = {"x": float(frame.own(s.x[[index]], 0)[0]), "y": float(frame.own(np.asarray([value]), 1)[0])}
+            notes.append(_label(text, colour=s.colour, at=(dx, 0), **at))
+            taken.append((float(x) + dx, float(y), _wide(text) / 2, LINE / 2))
+    return notes
+
+
+def _trail(s: Series, frame: _Frame) -> Array:
+    """A line in pixels, so dense that no label can slip through it."""
+    points = frame.pixels(s.x, s.values)
+    points = points[np.isfinite(points).all(axis=1)]
+    if len(points) < 2:
+        return points
+    fine = np.arange(points[0, 0], points[-1, 0], 1.0)
+    between = np.stack([fine, np.interp(fine, points[:, 0], points[:, 1])], axis=1)
+    return np.concatenate([points, between])
+
+
+def _line_labels(series: Sequence[Series], frame: _Frame, taken: list[Box]) -> list[dict[str, Any]] | None:
+    """Name each line just above or below it where nothing else is; None where one of them finds no room."""
+    trails = [_trail(s, frame) for s in series]
+    taken = list(taken)
+    notes = []
+    for s, trail in zip(series, trails, strict=True):
+        text = escape(s.name, width=24)
+        half = _wide(text) / 2
+        others = np.concatenate([np.empty((0, 2)), *(other for other in trails if other is not trail)])
+        place = _beside(trail, others, half, frame.size, taken)
+        if place is None:
+            return None
+        index, dx, dy = place
+        x, y = trail[index]
+        taken.append((float(x) + dx, float(y) + dy, half, LINE / 2))
+        at = [
+            low + pixel / size * (high - low)
+            for pixel, size, (low, high) in zip((x, y), frame.size, frame.spans, strict=True)
+        ]
+        notes.append(_label(text, colour=s.colour, at=(dx, dy), x=float(at[0]), y=float(at[1])))
+    return notes
+
+
+def _beside(
+    trail: Array, others: Array, half: float, size: tuple[float, float], taken: Sequence[Box]
+) -> tuple[int, float, float] | None:  # index on the trail and the offset from it
+    found, cost = None, np.inf
+    crowd = np.concatenate([trail, others])
+    for index in range(0, len(trail), max(1, len(trail) // 120)):
+        x, y = trail[index]
+        for dx, dy in ((0, 14), (0, -14), (half + 8, 0), (half + 6, 10), (half + 6, -10), (-half - 8, 0)):
+            box: Box = (float(x) + dx, float(y) + dy, half + 3, LINE / 2 + 1)
+            if box[0] - half < 0 or box[0] + half > size[0] or not LINE / 2 <= box[1] <= size[1] - LINE / 2:
+                continue
+            if _inside(box, crowd) or any(_overlap(box, other) for other in taken):
+                continue
+            # Right of the middle is where a reader looks for a line's name, and another line nearby would confuse.
+            price = 0.5 * abs(box[0] - 0.6 * size[0]) + (0 if dx == 0 else 10)
+            price += 3 * _inside((box[0], box[1], half + 14, LINE / 2 + 18), others)
+            if price < cost:
+                found, cost = (index, float(dx), float(dy)), price
+    return found
+
+
+def _end_labels(series: Sequence[Series], frame: _Frame) -> list[dict[str, Any]] | None:
+    """Name the lines right of the plot at the height of their ends, pushed apart to at least one line of text."""
+    ends = []
+    for s in series:
+        values = np.asarray(s.values, np.float64)
+        finite = np.flatnonzero(np.isfinite(frame.own(values, 1)))
+        if not len(finite):
+            return None
+        ends.append(float(values[finite[-1]]))
+    heights = frame.pixels(np.ones(len(ends)), np.asarray(ends))[:, 1]
+    moved = _apart(heights, gap=LINE)
+    notes = []
+    for s, end, before, after in zip(series, ends, heights, moved, strict=True):
+        y = float(frame.own(np.asarray([end]), 1)[0])
+        more = {"xref": "paper", "x": 1.015, "xanchor": "left", "y": y}
+        notes.append(_label(escape(s.name, width=16), colour=s.colour, at=(0, float(after - before)), **more))
+    return notes
+
+
+def _apart(heights: Array, *, gap: float) -> Array:
+    """Move heights as little as it takes to have all of them at least ``gap`` apart, in their order."""
+    order = np.argsort(heights, kind="stable")
+    target = heights[order] - gap * np.arange(len(heights))
+    # The least-squares answer to "stay in order, a gap apart": pool neighbours that collide at their mean.
+    pools: list[list[float]] = []
+    for value in target:
+        pools.append([float(value)])
+        while len(pools) > 1 and np.mean(pools[-2]) > np.mean(pools[-1]):
+            last = pools.pop()
+            pools[-1] += last
+    moved = np.concatenate([np.full(len(pool), np.mean(pool)) for pool in pools]) + gap * np.arange(len(heights))
+    result: Array = np.empty_like(moved)
+    result[order] = moved
+    return result
+
+
+def similarity_by_distance(series: Sequence[Series], *, unit: Unit = "cosine", height: int = 300) -> go.Figure:
+    """Draw the mean similarity of two positions against the distance between them; bands are the null's interval."""
+    cosine = unit in ("cosine", "expected rotary kernel")
+    low, _ = _finite_span([np.asarray(v) for s in series for v in (s.values, *(s.band or ()))])
+    title = {"cosine": "mean cosine", "dot": "mean inner product", "euclidean": "mean distance"}.get(unit, unit)
+    y = Axis(title)
+    if cosine:
+        span = (min(-0.1, np.floor(low * 10 - 0.5) / 10) if low < 0 else -0.02, 1.04)
+        y = Axis(title, ticks=tuple(t for t in (-1, -0.5, 0, 0.5, 1) if t >= low), span=span)
+    x = Axis("distance in positions", span=_finite_span([s.x for s in series]))
+    figure = curves(series, x=x, y=y, height=height)
+    if cosine:
+        figure.update_yaxes(zeroline=True, zerolinecolor=SUBDUED, zerolinewidth=1)
+    return figure
+
+
+def norms_by_position(series: Sequence[Series], *, first: int = 0, height: int = 300) -> go.Figure:
+    """Draw the Euclidean norm of every position on a log axis, with a dot and its value at each series's ``marks``."""
+    low, high = _finite_span([s.x for s in series])
+    ticks = tuple(float(place) for place in _places(int(high - low) + 1, int(low) + first))
+    moved = tuple(replace(s, at=s.x + first) for s in series)
+    x = Axis("position", ticks=ticks, span=(low + first, high + first))
+    figure = curves(moved, x=x, y=Axis("norm", log=True), written=lambda value: number(value, digits=2), height=height)
+    figure.update_xaxes(range=[low + first - 0.02 * (high - low), high + first + 0.02 * (high - low)])
+    return _linked(figure, moved)
+
+
+def _linked(figure: go.Figure, series: Sequence[Series]) -> go.Figure:
+    names = {escape(s.name): int(s.x[0]) for s in series if len(s.values)}
+    for trace in figure.data:
+        if trace.mode == "lines" and trace.fill is None and trace.name in names:
+            trace.update(meta={"link": "position", "first": names[trace.name]})
+    return figure
+
+
+def explained_variance(series: Sequence[Series], *, height: int = 300) -> go.Figure:
+    """Draw the share of the variance that the first components hold together, on a log axis; dots at the ``marks``."""
+    longest = max((len(s.values) for s in series), default=2)
+    ticks = [tick for tick in (1, 3, 10, 30, 100, 300, 1000, 3000) if tick <= longest]
+    if len(ticks) > 5:
+        ticks = [tick for tick in (1, 3, 10, 100, 1000, 10_000) if tick <= longest]
+    one = [replace(s, at=np.arange(1, len(s.values) + 1, dtype=np.float32)) for s in series]
+    x = Axis("components, log scale", log=True, ticks=tuple(map(float, ticks)), span=(1, max(longest, 2)))
+    return curves(
+        one, x=x, y=Axis("variance", share=True, ticks=(0, 0.25, 0.5, 0.75, 1), span=(-0.01, 1.03)), height=height
+    )
+
+
+def waves(
+    vectors: Array,
+    dimensions: Sequence[int],
+    *,
+    first: int = 0,
+    link: str | None = "position",
+    height: int | None = None,
+) -> go.Figure:
+    """Draw chosen dimensions of a table against the position, one strip each, all on one range."""
+    vectors = _matrix(vectors)
+    if not dimensions or not all(0 <= d < vectors.shape[1] for d in dimensions):
+        raise InputError(f"waves are drawn of dimensions 0 to {vectors.shape[1] - 1}; got {list(dimensions)}")
+    low, high = _finite_span([vectors[:, list(dimensions)]])
+    end = max(abs(low), abs(high)) or 1.0
+    count, share = len(dimensions), 1 / len(dimensions)
+    x = np.arange(first, first + len(vectors), dtype=np.float32)
+    traces, axes, notes = [], {}, []
+    for place, dimension in enumerate(dimensions):
+        suffix = "" if place == 0 else str(place + 1)
+        line = {"color": SOURCES[0].colour.light, "width": 1.5}
+        name = f"dimension {dimension:,}"
+        traces.append(
+            go.Scatter(
+                x=x, y=vectors[:, dimension], mode="lines", line=line, name=name, yaxis=f"y{suffix}", hoverinfo="none",
+                **({"meta": {"link": link, "first": first}} if link else {}),
+            )
+        )  # fmt: skip
+        bottom, top = 1 - (place + 1) * share, 1 - place * share
+        zero = {"zeroline": True, "zerolinecolor": FAINT, "zerolinewidth": 1}
+        domain = [max(0.0, bottom + 0.08 * share), min(1.0, top - 0.08 * share)]
+        axes[f"yaxis{suffix}"] = {**_bare(range=[-1.08 * end, 1.08 * end], domain=domain), **zero}
+        middle = {"xref": "paper", "x": 0, "yref": "paper", "y": (bottom + top) / 2, "xanchor": "right"}
+        notes.append(_label(name, colour=SUBDUED, at=(-10, 0), **middle))
+    ticks = _places(len(vectors), first)
+    span = {"range": [first, first + len(vectors) - 1], "anchor": f"y{'' if count == 1 else count}"}
+    return _figure(
+        traces,
+        height=height or 56 * count + 52,
+        margin={**MARGIN, "l": 28 + int(max(_wide(note["text"]) for note in notes)), "r": 22},
+        hovermode="x",
+        xaxis={**_scale("position", ticks, grid=False), **span},
+        annotations=notes,
+        **axes,
+    )
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def class_counts(labels: Labels, *, rows: Sequence[int] | Array | None = None) -> dict[str, int]:
+    """Return how many tokens each class has, the largest first; their colours are ``CLASS_COLOURS``."""
+    classes = labels.classes if rows is None else labels.classes[np.asarray(rows)]
+    counts = np.bincount(classes, minlength=len(TOKEN_CLASSES))
+    order = np.argsort(-counts, kind="stable")
+    return {TOKEN_CLASSES[place]: int(counts[place]) for place in order if counts[place]}
+
+
+def token_map(
+    p: Projection,
+    labels: Labels,
+    *,
+    color: Literal["class", "id"] | Array = "class",
+    selected: int | None = None,
+    neighbours: Sequence[int] = (),
+    link: str | None = "token",
+    height: int = 720,
+) -> go.Figure:
+    """Draw a whole vocabulary, every token a dot, coloured by class, id or the numbers given [tokens of ``labels``].
+
+    The ``selected`` row and its ``neighbours`` are marked and named; in two dimensions their surroundings are enlarged
+    in the emptiest corner.
+    """
+    points, rows = _cloud(p), np.asarray(p.rows)
+    if len(rows) and int(rows.max()) >= len(labels):
+        raise InputError(f"the projection has row {int(rows.max()):,}, but there are only {len(labels):,} labels")
+    layers = _layers(rows, labels, color)
+    chosen = [_index(p, row) for row in ([] if selected is None else [selected, *neighbours])]
+    names = [escape(labels[int(rows[index])]).strip() or "(space)" for index in chosen]
+    texts = [escape(labels[int(row)]) for row in rows]
+    draw = _token_map_3d if points.shape[1] == 3 else _token_map_2d
+    tokens = _Tokens(points, rows, texts, labels.classes[rows], layers, link)
+    return draw(tokens, chosen, names, height)
+
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    """Dots drawn alike: ``at`` are places in the projection; later layers lie above."""
+
+    name: str
+    at: Array
+    marker: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class _Tokens:
+    points: Array
+    rows: Array
+    texts: Sequence[str]
+    classes: Array
+    layers: Sequence[_Layer]
+    link: str | None
+
+    def trace(self, kind: Any, layer: _Layer, size: float, **more: Any) -> Any:
+        """One layer as a plotly trace of some kind; few dots are drawn larger, or nobody would find them."""
+        few = len(layer.at) <= 50 < len(self.rows)
+        names = dict(zip("xyz", self.points[layer.at].T, strict=False))
+        marker = {"line": {"width": 0}, **layer.marker, "size": 2.8 * size if few else size}
+        if few:
+            marker["opacity"] = 1
+        opacity = {"opacity": marker.pop("opacity")} if kind is go.Scatter3d else {}
+        return kind(
+            **names,
+            mode="markers",
+            name=layer.name,
+            marker=marker,
+            text=[self.texts[index] for index in layer.at],
+            hoverinfo="none",
+            **opacity,
+            **_link(self.link, self.rows[layer.at]),
+            **more,
+        )
+
+
+def _layers(rows: Array, labels: Labels, color: Literal["class", "id"] | Array) -> list[_Layer]:
+    if isinstance(color, str) and color == "class":
+        classes, counts = labels.classes[rows], class_counts(labels, rows=rows)
+        layers: list[_Layer] = []
+        for name in counts:
+            opacity = 0.4 if not layers else 0.65
+            marker = {"color": CLASS_COLOURS[name], "opacity": opacity}
+            layers.append(_Layer(name, np.flatnonzero(classes == TOKEN_CLASSES.index(name)), marker))
+        return layers
+    if isinstance(color, str) and color != "id":
+        raise InputError(f'tokens are coloured by "class", by "id" or by numbers, one for each; got {color!r}')
+    values = np.asarray(rows if isinstance(color, str) else np.asarray(color)[rows], np.float32)
+    finite = values[np.isfinite(values)]
+    low, high = np.quantile(finite, (0.01, 0.99)).tolist() if finite.size else (0.0, 1.0)
+    scale = POSITION if isinstance(color, str) else SHARE
+    paint = {"cmin": low, "cmax": high if high > low else low + 1, "colorscale": scale.stops(), "showscale": False}
+    return [_Layer("tokens", np.arange(len(rows)), {"color": values, "opacity": 0.65, **paint})]
+
+
+def _token_map_3d(tokens: _Tokens, chosen: Sequence[int], names: Sequence[str], height: int) -> go.Figure:
+    points = tokens.points
+    middle, half = _cube(points)
+    traces = [tokens.trace(go.Scatter3d, layer, 1.8) for layer in tokens.layers]
+    notes = []
+    if chosen:
+        at = points[list(chosen)]
+        traces += [_dots_3d(dots, ACCENT, size) for dots, size in ((at[1:], 5), (at[:1], 9)) if len(dots)]
+        size = (float(height), float(height))
+        anchors, crowd = (_on_screen((q - middle) / (2 * half), eye=EYE, size=size) for q in (at, points))
+        for index, offset in enumerate(_place(anchors, names, crowd, size=size)):
+            place: dict[str, Any] = dict(zip("xyz", map(float, at[index]), strict=True))
+            notes.append(_name(names[index], chosen=index == 0, at=offset, bgcolor=PANEL, **place))
+    return _figure(traces, height=height, margin=dict.fromkeys("lrtb", 0), scene=_scene(middle, half, notes))
+
+
+def _name(text: str, *, chosen: bool, at: tuple[float, float], **more: Any) -> dict[str, Any]:
+    """A token's name, the chosen one in the accent."""
+    return _label(f"<b>{text}</b>" if chosen else text, colour=ACCENT_TEXT if chosen else INK, at=at, **more)
+
+
+MAP_WIDTH = 640  # the width in pixels that labels on a map are placed for
+
+
+def _token_map_2d(tokens: _Tokens, chosen: Sequence[int], names: Sequence[str], height: int) -> go.Figure:
+    points = tokens.points.astype(np.float64)
+    low, high = points.min(axis=0), points.max(axis=0)
+    extent = np.where(high > low, high - low, 1.0)
+    low, high, extent = low - 0.02 * extent, high + 0.02 * extent, 1.04 * extent
+    corner = _empty_corner((points - low) / extent) if chosen else None
+    if chosen and corner is None:
+        low[0] -= 0.5 * extent[0]  # no corner is empty: make room at the left
+        extent = high - low
+        corner = (0.0, 0.3, 0.68, 1.0)
+    traces = [tokens.trace(go.Scattergl, layer, 2.6) for layer in tokens.layers]
+    layout: dict[str, Any] = {
+        "xaxis": _bare(range=[float(low[0]), float(high[0])]),
+        "yaxis": _bare(range=[float(low[1]), float(high[1])]),
+    }
+    if chosen and corner is not None:
+        room = np.asarray([float(MAP_WIDTH), float(height)])
+        spot = _Spot(tokens, (points - low) / extent, low, extent, chosen, names, corner, room)
+        traces += spot.dots()
+        layout |= spot.layout()
+    layout["annotations"] = [*layout.get("annotations", ()), *_island_names(tokens, low, extent, corner, height)]
+    return _figure(traces, height=height, margin=dict.fromkeys("lrtb", 0), **layout)
+
+
+def _islands(unit: Array, *, cells: int = 40) -> Array:
+    """Which island each point of the unit square is on [n], 0 the largest: patches of cells that do not touch."""
+    x, y = np.clip((unit * cells).astype(int), 0, cells - 1).T + 1
+    island = np.zeros((cells + 2, cells + 2), np.int64)
+    island[x, y] = np.arange(1, len(unit) + 1)
+    land = island > 0
+    for _ in range(cells * cells):
+        spread = island.copy()
+        for dx in (-1, 0, 1):
+            for dy in (-1, 0, 1):
+                spread = np.maximum(spread, np.roll(island, (dx, dy), (0, 1)))
+        spread = np.where(land, spread, 0)
+        if np.array_equal(spread, island):
+            break
+        island = spread
+    _, of, sizes = np.unique(island[x, y], return_inverse=True, return_counts=True)
+    rank: Array = np.argsort(np.argsort(-sizes, kind="stable"))
+    return np.asarray(rank[of])
+
+
+def _island_names(
+    tokens: _Tokens, low: Array, extent: Array, corner: tuple[float, float, float, float] | None, height: int
+) -> list[dict[str, Any]]:
+    """What the islands of a flat map are made of, written below them."""
+    unit = (tokens.points - low) / extent
+    of = _islands(unit)
+    x0, x1, y0, y1 = corner or (0.0, 0.0, 0.0, 0.0)
+    inset: Box = ((x0 + x1) / 2, (y0 + y1) / 2, (x1 - x0) / 2, (y1 - y0) / 2)
+    notes = []
+    for island in range(1, int(of.max(initial=0)) + 1):
+        here = np.flatnonzero(of == island)
+        if len(here) < max(30, 0.003 * len(unit)):
+            break  # they come by size
+        shares = np.bincount(tokens.classes[here], minlength=len(TOKEN_CLASSES)) / len(here)
+        found = [TOKEN_CLASSES[place] for place in np.argsort(-shares, kind="stable") if shares[place] >= 0.2]
+        if found[0] not in ISLANDS:
+            continue
+        text = ", ".join(ISLANDS[name] for name in found if name in ISLANDS)
+        half = (_wide(text) / 2 / MAP_WIDTH, LINE / 2 / height)
+        x = float(np.clip(np.median(unit[here, 0]), half[0], 1 - half[0]))
+        bottom, top = unit[here, 1].min(), unit[here, 1].max()
+        for y in (float(bottom) - 20 / height, float(top) + 20 / height):
+            box: Box = (x, y, *half)
+            if 2 * half[1] < y < 1 - 2 * half[1] and not _overlap(box, inset) and not _inside(box, unit):
+                at = low + np.asarray([x, y]) * extent
+                notes.append(_label(text, colour=SUBDUED, x=float(at[0]), y=float(at[1])))
+                break
+    return notes
+
+
+def _empty_corner(unit: Array) -> tuple[float, float, float, float] | None:
+    """The largest corner of the unit square (x from, to, y from, to) with next to no points; None if there is none."""
+    for width, height in ((0.46, 0.4), (0.4, 0.34), (0.34, 0.28), (0.3, 0.24)):
+        counts = {}
+        for x, y in ((0.0, 1 - height), (1 - width, 1 - height), (0.0, 0.0), (1 - width, 0.0)):
+            box = (x + width / 2, y + height / 2, width / 2 + 0.01, height / 2 + 0.01)
+            counts[x, x + width, y, y + height] = _inside(box, unit)
+        corner = min(counts, key=lambda box: counts[box])
+        if counts[corner] <= 0.0005 * len(unit):
+            return corner
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class _Spot:
+    """The selected token and its neighbours on the flat map, and the enlarged surroundings."""
+
+    tokens: _Tokens
+    unit: Array  # the points in the unit square
+    low: Array
+    extent: Array
+    chosen: Sequence[int]
+    names: Sequence[str]
+    corner: tuple[float, float, float, float]
+    room: Array  # the map's size in pixels
+
+    @property
+    def half(self) -> float:
+        """Half the width of what is enlarged: it holds the neighbours that the map has nearby."""
+        away = self._away()
+        near = away[away < 0.06]
+        return float(np.clip(1.3 * near.max(initial=0.0), 0.012, 0.075)) if len(near) > 1 else 0.03
+
+    def _away(self) -> Array:
+        away: Array = np.abs(self.unit[list(self.chosen)] - self.unit[self.chosen[0]]).max(axis=1)
+        return away
+
+    def _window(self) -> tuple[Array, Array]:
+        centre = self.unit[self.chosen[0]]
+        return centre - self.half, centre + self.half
+
+    def dots(self) -> list[Any]:
+        """The marked dots, on the map and enlarged, and everything around them enlarged."""
+        low, high = self._window()
+        inside: Array = np.all((self.unit > low) & (self.unit < high), axis=1)
+        traces = []
+        for layer in self.tokens.layers:
+            at = layer.at[inside[layer.at]]
+            if not len(at):
+                continue
+            color = layer.marker["color"]
+            part = color if isinstance(color, str) else color[inside[layer.at]]
+            marker = {**layer.marker, "color": part, "opacity": 0.9}
+            traces.append(self.tokens.trace(go.Scattergl, _Layer(layer.name, at, marker), 6, xaxis="x2", yaxis="y2"))
+            traces[-1].marker.size = 6
+        chosen = np.asarray(self.chosen)
+        for at, size, axes in (
+            (chosen, 6, {}),
+            (chosen[1:][inside[chosen[1:]]], 9, {"xaxis": "x2", "yaxis": "y2"}),
+            (chosen[:1], 13, {"xaxis": "x2", "yaxis": "y2"}),
+        ):
+            if not len(at):
+                continue
+            x, y = self.tokens.points[at].T
+            marker = {"size": size, "color": ACCENT, "opacity": 1, "line": {"width": 0}}
+            traces.append(go.Scattergl(x=x, y=y, mode="markers", marker=marker, hoverinfo="skip", **axes))
+        return traces
+
+    def layout(self) -> dict[str, Any]:
+        """The enlarged corner's axes and ground, the frame around the place it shows, and all names."""
+        low, high = (self.low + edge * self.extent for edge in self._window())
+        x0, x1, y0, y1 = self.corner
+        ground = {"type": "rect", "xref": "paper", "yref": "paper", "x0": x0, "x1": x1, "y0": y0, "y1": y1}
+        frame = {"type": "rect", "x0": low[0], "x1": high[0], "y0": low[1], "y1": high[1]}
+        title = {"xref": "paper", "yref": "paper", "x": x0, "y": y1, "xanchor": "left", "yanchor": "top"}
+        return {
+            "xaxis2": _bare(range=[float(low[0]), float(high[0])], domain=[x0, x1], anchor="y2"),
+            "yaxis2": _bare(range=[float(low[1]), float(high[1])], domain=[y0, y1], anchor="x2"),
+            "shapes": [
+                {**ground, "fillcolor": PAGE, "line": {"width": 0}, "layer": "below"},
+                {**frame, "line": {"color": ACCENT, "width": 1.5}},
+            ],
+            "annotations": [
+                _label(f"around {self.names[0]}, enlarged", colour=SUBDUED, at=(8, -8), bgcolor=PAGE, **title),
+                self._pointer(),
+                *self._inside_names(),
+                *self._far_names(),
+            ],
+        }
+
+    def _pointer(self) -> dict[str, Any]:
+        """The selected token's name beside its frame, with a line to it, where the map is emptiest."""
+        crowd = self.unit * self.room
+        x, y = crowd[self.chosen[0]]
+        half = _wide(self.names[0]) / 2
+        edge = self.half * self.room
+        best, fewest = (0.0, 0.0), np.inf
+        for dx, dy in ((-1, 1), (1, 1), (-1, -1), (1, -1), (0, 1), (0, -1), (-1, 0), (1, 0)):
+            end = (dx * (edge[0] + 26 + half * abs(dx) / 2), dy * (edge[1] + 26))
+            box: Box = (float(x + end[0]), float(y + end[1]), half + 4, LINE / 2 + 2)
+            outside = not (half < box[0] < self.room[0] - half and LINE < box[1] < self.room[1] - LINE)
+            x0, x1, y0, y1 = (share * side for share, side in zip(self.corner, np.repeat(self.room, 2), strict=True))
+            inset: Box = ((x0 + x1) / 2, (y0 + y1) / 2, (x1 - x0) / 2, (y1 - y0) / 2)
+            count = _inside(box, crowd) + 10_000 * (outside + _overlap(box, inset))
+            if count < fewest:
+                best, fewest = (float(end[0]), float(end[1])), count
+        at = self.low + self.unit[self.chosen[0]] * self.extent
+        arrow = {
+            "showarrow": True,
+            "arrowhead": 0,
+            "arrowwidth": 1.5,
+            "arrowcolor": ACCENT,
+            "standoff": float(edge.min()),
+        }
+        place = {"x": float(at[0]), "y": float(at[1]), "ax": best[0], "ay": -best[1]}
+        return _name(self.names[0], chosen=True, at=(0, 0), bgcolor=PANEL, **arrow, **place)
+
+    def _inside_names(self) -> list[dict[str, Any]]:
+        low, high = self._window()
+        x0, x1, y0, y1 = self.corner
+        size = np.asarray([x1 - x0, y1 - y0]) * self.room
+        inside = [place for place, away in enumerate(self._away()) if away < self.half]
+        crowd = (self.unit - low) / (high - low) * size
+        crowd = crowd[((crowd > 0) & (crowd < size)).all(axis=1)]
+        anchors = (self.unit[[self.chosen[place] for place in inside]] - low) / (high - low) * size
+        offsets = _place(
+            anchors, [self.names[place] for place in inside], crowd, size=(float(size[0]), float(size[1]) - 24)
+        )
+        return [
+            self._named(place, offset, bgcolor=PAGE, xref="x2", yref="y2")
+            for place, offset in zip(inside, offsets, strict=True)
+        ]
+
+    def _far_names(self) -> list[dict[str, Any]]:
+        """Neighbours in the table that the map has elsewhere."""
+        far = [place for place, away in enumerate(self._away()) if away >= self.half][:6]
+        crowd = self.unit * self.room
+        anchors = crowd[[self.chosen[place] for place in far]]
+        size = (float(self.room[0]), float(self.room[1]))
+        offsets = _place(anchors, [self.names[place] for place in far], crowd, size=size)
+        return [self._named(place, offset, bgcolor=PANEL) for place, offset in zip(far, offsets, strict=True)]
+
+    def _named(self, place: int, offset: tuple[float, float], **more: str) -> dict[str, Any]:
+        """A name beside its dot, on ground of its own: letters among dots cannot be read."""
+        at = self.tokens.points[self.chosen[place]]
+        return _name(self.names[place], chosen=place == 0, at=offset, x=float(at[0]), y=float(at[1]), **more)
+
+
+def neighbour_list(n: Neighbours, *, shared: Sequence[int] = (), height: int | None = None) -> go.Figure:
+    """Draw the neighbours of a token as a list of bars that start at 0; ``shared`` rows are tinted."""
+    values = np.asarray(n.values, np.float32)
+    low, high = _finite_span([values])
+    tinted = [int(row) in set(map(int, shared)) for row in n.rows]
+    place = np.arange(len(values), dtype=np.float32)
+    names = [escape(label, width=24) for label in n.labels]
+    bars = go.Bar(
+        x=values,
+        y=place,
+        orientation="h",
+        width=0.24,
+        marker={"color": [ACCENT if tint else FAINT for tint in tinted], "cornerradius": 4, "line": {"width": 0}},
+        text=[f"{name}: {number(float(value))}" for name, value in zip(names, values, strict=True)],
+        textposition="none",
+        hoverinfo="none",
+        meta={"ids": np.asarray(n.rows, np.int32)},
+    )
+    notes, shapes = [], []
+    for row, (name, value, tint) in enumerate(zip(names, values, tinted, strict=True)):
+        at: dict[str, Any] = {"xref": "paper", "y": row}
+        colour = ACCENT_TEXT if tint else INK
+        notes.append(_label(f"<b>{name}</b>" if tint else name, colour=colour, at=(10, 0), x=0, xanchor="left", **at))
+        notes.append(_label(number(float(value)), colour=SUBDUED, at=(-10, 0), x=1, xanchor="right", **at))
+        if tint:
+            ground = {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": row - 0.46, "y1": row + 0.46}
+            shapes.append({**ground, "fillcolor": PALETTE["accent_soft"].light, "line": {"width": 0}, "layer": "below"})
+    end = max(high, 1.0) if n.metric == "cosine" else high
+    return _figure(
+        [bars],
+        height=height or 32 * len(values) + 8,
+        margin={"l": 0, "r": 0, "t": 4, "b": 4},
+        xaxis=_bare(range=[min(low, 0.0), end if end > 0 else 1.0], domain=[0.45, 0.8]),
+        yaxis=_bare(range=[len(values) - 0.5, -0.5]),
+        annotations=notes,
+        shapes=shapes,
+    )
+
+
+def distribution(
+    d: Distribution, *, neighbours: Neighbours | None = None, named: int = 2, height: int = 220
+) -> go.Figure:
+    """Draw how many tokens have which similarity with the query, on a log axis; the nearest as dots at its foot."""
+    counts, edges = np.asarray(d.counts, np.float32), np.asarray(d.edges, np.float64)
+    used = np.flatnonzero(counts)
+    low, high = (
+        (float(edges[used[0]]), float(edges[used[-1] + 1])) if len(used) else (float(edges[0]), float(edges[-1]))
+    )
+    bars = go.Bar(
+        x=((edges[:-1] + edges[1:]) / 2).astype(np.float32),
+        y=counts,
+        width=np.diff(edges).astype(np.float32) * 0.9,
+        marker={"color": BASELINE, "opacity": 0.55, "line": {"width": 0}},
+        hoverinfo="none",
+    )
+    traces, notes = [bars], []
+    most = float(max(counts.max(initial=1), 1))
+    top = float(np.log10(most)) + 0.15
+    if neighbours is not None and len(neighbours.values):
+        values = np.asarray(neighbours.values, np.float32)
+        low, high = min(low, float(values.min())), max(high, float(values.max()))
+        names = [escape(label, width=20) for label in neighbours.labels]
+        marker = {"size": 8, "color": ACCENT, "line": {"width": 0}}
+        foot = np.ones_like(values)
+        ids = {"ids": np.asarray(neighbours.rows, np.int32)}
+        traces.append(
+            go.Scatter(x=values, y=foot, mode="markers", marker=marker, text=names, hoverinfo="none", meta=ids)
+        )
+        for order in range(min(named, len(names))):
+            # Each name a line higher than the one before, ending at its dot: so those of near dots never collide.
+            at: dict[str, Any] = {"x": float(values[order]), "y": 0.0, "xanchor": "right"}
+            notes.append(_label(names[order], at=(10, 16 + LINE * order), **at))
+    pad = 0.03 * (high - low or 1.0)
+    name = {"cosine": "cosine with", "dot": "inner product with", "euclidean": "distance to"}[d.metric]
+    ticks = [tick for tick in (1, 10, 100, 1000, 10_000, 100_000, 1_000_000) if tick <= 10**top]
+    yaxis = _scale("tokens", ticks[:: 1 + (len(ticks) > 5)], grid=True)
+    return _figure(
+        traces,
+        height=height,
+        margin={**MARGIN, "l": max(48, 36 + int(max(map(_wide, yaxis["ticktext"])))), "r": 22},
+        bargap=0,
+        xaxis={
+            **_scale(f"{name} {escape(d.query.strip() or d.query, width=20)}", _nice(low, high), grid=False),
+            "range": [low - pad, high + pad],
+        },
+        yaxis={**yaxis, "type": "log", "range": [-0.12, max(top, 0.5)]},
+        annotations=notes,
+    )
+
+
+def stripes(
+    parts: Mapping[str, Array],
+    pieces: Sequence[str],
+    *,
+    ids: Sequence[int] | Array = (),
+    dimensions: int = 64,
+    limit: float | None = None,
+    accented: Sequence[int] = (),
+    height: int | None = None,
+) -> go.Figure:
+    """Draw vectors as coloured stripes, a row for each piece and a column of rows for each part: the last is their sum.
+
+    ``parts`` are [pieces, width], of which the first ``dimensions`` are drawn, all coloured from −limit to limit; the
+    traces' ``meta["range"]`` states both. ``accented`` pieces are named in the accent; ``ids`` stand beside the names.
+    """
+    blocks = {name: np.asarray(part, np.float32)[:, :dimensions] for name, part in parts.items()}
+    if not blocks or not pieces or any(len(block) != len(pieces) for block in blocks.values()):
+        sizes = {name: list(np.shape(part)) for name, part in parts.items()}
+        raise InputError(f"every part must have one row for each of the {len(pieces)} pieces; they are {sizes}")
+    end = robust_limit(*blocks.values()) if limit is None else float(limit)
+    count, rows, gap = len(blocks), len(pieces), 0.09
+    width = (1 - gap * (count - 1)) / count
+    traces, axes, notes = [], {}, []
+    for place, (name, block) in enumerate(blocks.items()):
+        suffix = "" if place == 0 else str(place + 1)
+        heat = _heat(block, SIMILARITY, (-end, end), ygap=6, name=escape(name), meta={"range": [-end, end]})
+        heat.update(xaxis=f"x{suffix}", yaxis="y")
+        traces.append(heat)
+        left = place * (width + gap)
+        axes[f"xaxis{suffix}"] = _bare(range=[-0.5, block.shape[1] - 0.5], domain=[left, min(1.0, left + width)])
+        above = {"xref": "paper", "x": left, "xanchor": "left", "yref": "paper", "y": 1, "yanchor": "bottom"}
+        notes.append(_label(escape(name), colour=SUBDUED, at=(0, 4), **above))
+        if place:
+            sign: dict[str, Any] = {"xref": "paper", "x": left - gap / 2, "xanchor": "center"}
+            notes += [_label("=" if place == count - 1 else "+", colour=SUBDUED, y=row, **sign) for row in range(rows)]
+    names = [escape(piece, width=16) for piece in pieces]
+    numbers = [str(int(number)) for number in ids]
+    room = int(max(map(_wide, names))) + 28 + (int(max(map(_wide, numbers))) + 14 if numbers else 0)
+    edge: dict[str, Any] = {"xref": "paper", "x": 0}
+    for row, name in enumerate(names):
+        side = {"at": (4 - room, 0), "xanchor": "left"} if numbers else {"at": (-14, 0), "xanchor": "right"}
+        notes.append(_name(name, chosen=row in accented, y=row, **side, **edge))
+    for row, text in enumerate(numbers):
+        notes.append(_label(text, colour=SUBDUED, at=(-14, 0), xanchor="right", y=row, **edge))
+    return _figure(
+        traces,
+        height=height or 34 * rows + 36,
+        margin={"l": room, "r": 4, "t": 28, "b": 8},
+        yaxis=_bare(range=[rows - 0.5, -0.5]),
+        annotations=notes,
+        **axes,
+    )
+
+
+def share_rows(
+    shares: Array, labels: Sequence[str], *, first: int = 0, title: str = "position", height: int | None = None
+) -> go.Figure:
+    """Draw shares from 0 to 1 as coloured strips, one for each label: the neighbours a word keeps at every position."""
+    shares = _matrix(shares).astype(np.float32)
+    if len(shares) != len(labels):
+        raise InputError(f"{len(labels)} labels cannot name the rows of a matrix {list(shares.shape)}")
+    count, width = shares.shape
+    names = [escape(label, width=16) for label in labels]
+    heat = _heat(shares, SHARE, (0.0, 1.0), first=first, ygap=4, meta={"link": "position", "axes": "x"})
+    heat.update(y0=(heat.dy - 1) / 2)
+    rows = {**_scale("", range(count), grid=False), "ticktext": names, "tickfont": {"color": INK}}
+    return _figure(
+        [heat],
+        height=height or 34 * count + 60,
+        margin={"l": 22 + int(max(map(_wide, names))), "r": 22, "t": 8, "b": 44},
+        xaxis={**_scale(title, _places(width, first), grid=False), "range": [first - 0.5, first + width - 0.5]},
+        yaxis={**rows, "range": [count - 0.5, -0.5]},
+    )

@@ -1,0 +1,673 @@
+"""Figures: they show exactly the numbers they are given, in colours that have a dark partner, and no text is markup."""
+
+from __future__ import annotations
+
+import html
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hfposemb as hpe
+from hfposemb import figures
+from hfposemb.errors import InputError
+from hfposemb.figures import Axis, Series
+from hfposemb.palette import CLASSES, PALETTE, POSITION, SHARE, SIMILARITY, SOURCES, dark_map
+from hfposemb.projection import Projection, Quality
+from hfposemb.similarity import Distribution, Neighbours
+from hfposemb.table import TOKEN_CLASSES, Labels
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "<b>bold</b>",
+    "a & b",
+    "$x^2$",
+    "\u202eright to left",
+    "\x00\x1b[31m",
+    "&lt;",
+    "#ffffff",
+    "=cmd|' /C calc'!A0",
+    "x" * 1_000_000,
+    "",
+    " ",
+)
+RNG = np.random.default_rng(0)
+
+
+def cloud(points: np.ndarray, *, rows: np.ndarray | None = None) -> Projection:
+    return Projection(
+        coordinates=points.astype(np.float32),
+        rows=np.arange(len(points)) if rows is None else rows,
+        left_out=0,
+        method="pca",
+        dims=points.shape[1],
+        seed=0,
+        parameters={},
+        explained_variance_ratio=np.full(points.shape[1], 0.2),
+        quality=Quality(1.0, 1.0, 10, len(points), "cosine"),
+        name="test",
+    )
+
+
+def helix(rows: int, dims: int) -> np.ndarray:
+    angle = np.linspace(0, 6 * np.pi, rows)
+    return np.stack([np.cos(angle), np.sin(angle), angle / 9], axis=1)[:, :dims]
+
+
+def vocabulary(rows: int) -> Labels:
+    texts = tuple(HOSTILE[row] if row < len(HOSTILE) else f"token{row}" for row in range(rows))
+    return Labels(texts, texts, (np.arange(rows) % len(TOKEN_CLASSES)).astype(np.uint8))
+
+
+NEIGHBOURS = Neighbours(
+    query=HOSTILE[0],
+    rows=np.arange(5, 5 + len(HOSTILE)),
+    labels=HOSTILE,
+    values=np.linspace(0.7, -0.1, len(HOSTILE)),
+    metric="cosine",
+    left_out=0,
+)
+DISTRIBUTION = Distribution(HOSTILE[0], np.arange(20), np.linspace(-1, 1, 21), 0.0, 0.1, "cosine", 0)
+LINES = figures.sources({HOSTILE[0]: np.cos(np.arange(60) / 9), "two": np.linspace(0.9, 0.1, 40)})
+UPWARD = figures.sources({HOSTILE[1]: np.linspace(0.1, 1, 60), "two": np.linspace(0.3, 1, 40)})
+COSINES = np.corrcoef(RNG.normal(size=(len(HOSTILE), 8)))
+
+FIGURES: Mapping[str, Callable[[], go.Figure]] = {
+    "projection": lambda: figures.projection(cloud(helix(400, 3)), labels=vocabulary(400), named=(0, 200, 399)),
+    "projection, flat": lambda: figures.projection(cloud(helix(400, 2)), labels=vocabulary(400), named=(0, 399)),
+    "projection, coil": lambda: figures.projection(cloud(RNG.normal(size=(90, 3)))),
+    "projection, flat coil": lambda: figures.projection(cloud(RNG.normal(size=(90, 2)))),
+    "projection, by number": lambda: figures.projection(cloud(helix(40, 3)), color=np.arange(40) ** 2, joined=False),
+    "projection, one point": lambda: figures.projection(cloud(np.zeros((1, 3)))),
+    "projection, large": lambda: figures.projection(cloud(helix(3_000, 2))),
+    "similarity_matrix": lambda: figures.similarity_matrix(np.eye(70)),
+    "similarity_matrix, large": lambda: figures.similarity_matrix(np.ones((1_500, 1_500))),
+    "similarity_matrix, named": lambda: figures.similarity_matrix(
+        COSINES, labels=HOSTILE, percentiles=100 * COSINES**2
+    ),
+    "similarity_matrix, biases": lambda: figures.similarity_matrix(-np.ones((7, 7)), unit="additive bias"),
+    "similarity_matrix, distances": lambda: figures.similarity_matrix(np.ones((7, 7)), unit="euclidean"),
+    "table_image": lambda: figures.table_image(RNG.normal(size=(50, 20))),
+    "waves": lambda: figures.waves(RNG.normal(size=(50, 20)), (0, 3, 19)),
+    "curves": lambda: figures.curves(LINES, x=Axis("<b>"), y=Axis("y"), labels="end", marked=3),
+    "curves, band": lambda: figures.curves([banded()], x=Axis(), y=Axis(share=True)),
+    "curves, no room": lambda: figures.curves(crowded(), x=Axis(), y=Axis()),
+    "similarity_by_distance": lambda: figures.similarity_by_distance(LINES),
+    "similarity_by_distance, signed": lambda: figures.similarity_by_distance(
+        [Series("bias", np.arange(-9.0, 10), at=np.arange(-9, 10))], unit="additive bias"
+    ),
+    "norms_by_position": lambda: figures.norms_by_position([marked(s) for s in UPWARD]),
+    "explained_variance": lambda: figures.explained_variance([marked(s) for s in UPWARD]),
+    "token_map": lambda: figures.token_map(cloud(RNG.normal(size=(300, 2))), vocabulary(300)),
+    "token_map, selected": lambda: figures.token_map(
+        cloud(RNG.normal(size=(300, 2))), vocabulary(300), selected=0, neighbours=range(1, len(HOSTILE))
+    ),
+    "token_map, 3-D": lambda: figures.token_map(
+        cloud(RNG.normal(size=(300, 3))), vocabulary(300), selected=0, neighbours=range(1, len(HOSTILE))
+    ),
+    "token_map, by id": lambda: figures.token_map(cloud(RNG.normal(size=(300, 2))), vocabulary(300), color="id"),
+    "token_map, by number": lambda: figures.token_map(
+        cloud(RNG.normal(size=(300, 2))), vocabulary(300), color=RNG.normal(size=300), selected=3
+    ),
+    "neighbour_list": lambda: figures.neighbour_list(NEIGHBOURS, shared=(6, 7)),
+    "distribution": lambda: figures.distribution(DISTRIBUTION, neighbours=NEIGHBOURS, named=3),
+    "stripes": lambda: figures.stripes(
+        {"token": np.ones((len(HOSTILE), 9)), "<i>": np.zeros((len(HOSTILE), 9))}, HOSTILE, accented=(1,)
+    ),
+    "share_rows": lambda: figures.share_rows(RNG.random((len(HOSTILE), 30)), HOSTILE),
+}
+every_figure = pytest.mark.parametrize("make", FIGURES.values(), ids=FIGURES)
+
+
+def marked(s: Series) -> Series:
+    return Series(s.name, s.values, s.colour, s.dash, marks=(0, len(s.values) - 1))
+
+
+def banded() -> Series:
+    values = np.linspace(0, 1, 30)
+    return Series("<u>band</u>", values, *figures.source_style(1), band=(values - 0.1, values + 0.1))
+
+
+def crowded() -> list[Series]:
+    return [Series(f"line {i}", np.sin(np.arange(300) + i), *figures.source_style(i)) for i in range(4)]
+
+
+def strings(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every string in a figure, with the way to it."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from strings(item, (*path, str(key)))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from strings(item, path)
+
+
+def arrays(value: Any) -> Iterator[np.ndarray]:
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from arrays(item)
+
+
+def whole(figure: go.Figure) -> list[dict[str, Any]]:
+    """The figure as plotly holds it, before any encoding."""
+    return [trace.to_plotly_json() for trace in figure.data] + [figure.layout.to_plotly_json()]
+
+
+def colours(figure: go.Figure) -> set[str]:
+    wording = {"text", "name", "ticktext", "meta", "hovertext"}
+    found = (
+        text for part in whole(figure) for path, text in strings(part) if not wording & set(path) or path[-1] == "color"
+    )
+    return {text.lower() for text in found if re.fullmatch("#[0-9a-fA-F]{3,8}", text)}
+
+
+def light_colours() -> set[str]:
+    colour_pairs = (*PALETTE.values(), *CLASSES.values(), *(source.colour for source in SOURCES))
+    return {pair.light for pair in colour_pairs} | {*POSITION.light, *SIMILARITY.light, *SHARE.light}
+
+
+def test_every_public_function_that_returns_a_figure_is_tested() -> None:
+    makers = {
+        name
+        for name, function in inspect.getmembers(figures, inspect.isfunction)
+        if function.__module__ == figures.__name__ and not name.startswith("_")
+        if inspect.signature(function).return_annotation == "go.Figure"
+    }
+    assert makers - {"dark"} == {name.split(",")[0] for name in FIGURES}
+
+
+@every_figure
+def test_figures_follow_the_template(make: Callable[[], go.Figure]) -> None:
+    figure = make()
+    assert figure.layout.paper_bgcolor == figure.layout.plot_bgcolor == "rgba(0,0,0,0)"
+    assert figure.layout.font.size == 12.5
+    assert figure.layout.title.text is None
+    assert colours(figure) <= light_colours()
+    json.loads(figure.to_json())
+    for trace in figure.data:
+        assert trace.hoverinfo in ("none", "skip")
+    for axis in axes(figure):
+        assert np.isfinite(axis.range).all()
+        assert axis.range[0] != axis.range[1]
+        assert len(axis.tickvals or ()) <= 5 or axis.ticktext[0] in names_of(HOSTILE)
+
+
+def names_of(labels: tuple[str, ...]) -> set[str]:
+    return {figures.escape(label, width=16) for label in labels}
+
+
+def axes(figure: go.Figure) -> Iterator[Any]:
+    for name, axis in figure.layout.to_plotly_json().items():
+        if re.fullmatch("[xy]axis[0-9]*", name) and axis:
+            yield figure.layout[name]
+    if figure.layout.scene.xaxis.range:
+        yield from (figure.layout.scene.xaxis, figure.layout.scene.yaxis, figure.layout.scene.zaxis)
+
+
+@every_figure
+def test_arrays_stay_arrays_and_are_encoded_in_binary(make: Callable[[], go.Figure]) -> None:
+    figure = make()
+    for trace in figure.data:
+        own = trace.to_plotly_json()
+        for name in ("x", "y", "z"):
+            assert own.get(name) is None or isinstance(own[name], np.ndarray)
+    for trace, encoded in zip(figure.data, figure.to_plotly_json()["data"], strict=True):
+        for name in ("x", "y", "z"):
+            if trace.to_plotly_json().get(name) is not None:
+                assert "bdata" in encoded[name]
+
+
+@every_figure
+def test_no_text_is_markup(make: Callable[[], go.Figure]) -> None:
+    """Only the tags this package writes itself may be left: the bold of a chosen name."""
+    for part in whole(make()):
+        for path, text in strings(part):
+            if path[-1] not in ("text", "name", "ticktext"):
+                continue
+            bare = re.sub("^<b>(.*)</b>$", r"\1", text)
+            if path[-2:] != ("title", "text"):
+                assert "<" not in bare, (path, text)
+                assert ">" not in bare, (path, text)
+                assert not re.search("&(?!(amp|lt|gt|#36);)", text), (path, text)
+                assert "$" not in text, (path, text)
+            assert text.isprintable(), (path, text)
+            assert len(text) < 300
+
+
+@every_figure
+def test_dark_changes_the_colours_and_nothing_else(make: Callable[[], go.Figure]) -> None:
+    light = make()
+    dark = figures.dark(light)
+    partners = dark_map()
+    assert colours(dark) == {partners.get(colour, colour) for colour in colours(light)}
+    back = {dark: light for light, dark in partners.items()}
+    assert {back.get(colour, colour) for colour in colours(dark)} == colours(light)
+    for before, after in zip(whole(light), whole(dark), strict=True):
+        for one, other in zip(arrays(before), arrays(after), strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)
+        wording = [(path, text) for path, text in strings(before) if path[-1] in ("text", "name", "ticktext")]
+        assert wording == [(path, text) for path, text in strings(after) if path[-1] in ("text", "name", "ticktext")]
+    assert colours(light) <= light_colours(), "dark() must not write into the figure it is given"
+
+
+def test_every_light_colour_has_one_dark_partner_and_back() -> None:
+    partners = dark_map()
+    assert len(set(partners.values())) == len(partners)
+    assert not set(partners) & set(partners.values())
+
+
+# --- words and numbers
+
+
+@given(st.text())
+def test_escaped_text_reads_as_itself(text: str) -> None:
+    escaped = figures.escape(text)
+    assert not set("<>$") & set(escaped)
+    shown = html.unescape(escaped)
+    assert len(shown) <= 40
+    if text.isprintable() and len(text) <= 40:
+        assert shown == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.69, ".690"),
+        (-0.5, "−.500"),
+        (1024, "1,024"),
+        (0, ".000"),
+        (-0.0001, ".000"),
+        (12.3456, "12.346"),
+        (1.0, "1.000"),
+    ],
+)
+def test_numbers_for_readers(value: float, text: str) -> None:
+    assert figures.number(value) == text
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
+def test_ticks_are_few_and_within(low: float, width: float) -> None:
+    ticks = figures._nice(low, low + width)
+    assert 1 <= len(ticks) <= 5
+    assert all(low - 1e-6 * width <= tick <= low + width + 1e-6 * width for tick in ticks)
+
+
+@given(st.floats(-9, 6), st.floats(0.1, 12))
+def test_logarithmic_ticks_are_few_and_within(low: float, width: float) -> None:
+    ticks = figures._decades(10**low, 10 ** (low + width))
+    assert 2 <= len(ticks) <= 5
+    assert all(0.99 * 10**low <= tick <= 1.01 * 10 ** (low + width) for tick in ticks)
+
+
+@given(st.integers(1, 5000), st.integers(0, 100))
+def test_places_hold_the_first_and_the_last(count: int, first: int) -> None:
+    places = figures._places(count, first)
+    assert places[0] == first
+    assert places[-1] == first + count - 1
+    assert len(places) <= 5
+    assert sorted(set(places)) == places
+
+
+# --- clouds
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("shape", ["helix", "noise"])
+def test_a_cloud_shows_every_row_once_in_its_place(dims: int, shape: str) -> None:
+    points = helix(300, dims) if shape == "helix" else RNG.normal(size=(300, dims))
+    p = cloud(points)
+    trace = next(trace for trace in figures.projection(p).data if trace.meta)
+    np.testing.assert_array_equal(np.stack([trace[name] for name in "xyz"[:dims]], axis=1), p.coordinates)
+    assert trace.x.dtype == np.float32
+    assert trace.meta == {"link": "position", "first": 0}
+    np.testing.assert_array_equal(trace.marker.color, np.arange(300))
+    assert (trace.marker.cmin, trace.marker.cmax) == (0, 299)
+    if dims == 3:
+        np.testing.assert_array_equal(trace.line.color, np.arange(300))
+        assert (trace.line.width, trace.marker.size) == ((5, 2.6) if shape == "helix" else (1.5, 2.2))
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_rows_left_out_leave_no_point_pointing_at_the_wrong_row(dims: int) -> None:
+    rows = np.delete(np.arange(50), [0, 20])
+    figure = figures.projection(cloud(helix(48, dims), rows=rows), named=(21,), labels=[f"p{i}" for i in range(50)])
+    trace = next(trace for trace in figure.data if trace.meta)
+    np.testing.assert_array_equal(trace.meta["ids"], rows)
+    assert trace.meta["ids"].dtype == np.int32
+    assert trace.text[19] == "p21"
+    notes = figure.layout.scene.annotations if dims == 3 else figure.layout.annotations
+    assert [note.text for note in notes] == ["21"]
+    with pytest.raises(InputError, match="row 20 is not among the 48 rows"):
+        figures.projection(cloud(helix(48, dims), rows=rows), named=(20,))
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_all_axes_of_a_cloud_have_one_scale(dims: int) -> None:
+    figure = figures.projection(cloud(RNG.normal(size=(60, dims)) * np.arange(1, dims + 1)))
+    widths = {round(axis.range[1] - axis.range[0], 6) for axis in axes(figure)}
+    assert len(widths) == 1
+
+
+def test_the_pieces_of_a_flat_line_join() -> None:
+    points = helix(100, 2)
+    pieces = [trace for trace in figures.projection(cloud(points)).data if trace.mode == "lines"]
+    for one, other in pairwise(pieces):
+        assert (one.x[-1], one.y[-1]) == (other.x[0], other.y[0])
+    assert sum(len(piece.x) - 1 for piece in pieces) == 99
+
+
+def test_a_cloud_has_two_or_three_dimensions() -> None:
+    with pytest.raises(InputError, match="2 or 3 dimensions"):
+        figures.projection(cloud(np.zeros((5, 4))))
+
+
+# --- matrices
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 20))
+def test_blocks_are_means(rows: int, columns: int, limit: int) -> None:
+    matrix = np.random.default_rng(rows * 41 + columns).normal(size=(rows, columns))
+    reduced, (down, across) = figures.block_reduce(matrix, limit=limit)
+    assert reduced.dtype == np.float32
+    assert max(reduced.shape) <= limit
+    for i in range(reduced.shape[0]):
+        for j in range(reduced.shape[1]):
+            block = matrix[i * down : (i + 1) * down, j * across : (j + 1) * across]
+            assert reduced[i, j] == pytest.approx(block.mean(), abs=1e-5)
+
+
+def test_a_matrix_is_drawn_as_it_is() -> None:
+    matrix = np.cos(np.subtract.outer(np.arange(70), np.arange(70)) / 9).astype(np.float32)
+    figure = figures.similarity_matrix(matrix, first=2)
+    heat = figure.data[0]
+    np.testing.assert_array_equal(heat.z, matrix)
+    assert (heat.zmin, heat.zmax) == (-1, 1)
+    assert (heat.x0, heat.dx, heat.y0, heat.dy) == (2, 1, 2, 1)
+    assert heat.meta == {"link": "position", "first": 2, "step": 1}
+    assert figure.layout.yaxis.range == (71.5, 1.5)
+    assert figure.layout.xaxis.tickvals[-1] == 71
+    assert figure.layout.height is None
+
+
+def test_a_large_matrix_keeps_its_coordinates() -> None:
+    figure = figures.similarity_matrix(np.zeros((2500, 2500)))
+    heat = figure.data[0]
+    assert max(heat.z.shape) <= 1024
+    assert heat.meta["step"] == heat.dx == 3
+    assert heat.x0 == 1
+    assert figure.layout.xaxis.range == (-0.5, 2499.5)
+    assert figure.layout.xaxis.ticktext[-1] == "2,499"
+
+
+@pytest.mark.parametrize(
+    ("unit", "limits"),
+    [
+        ("cosine", (-1, 1)),
+        ("expected rotary kernel", (-1, 1)),
+        ("share", (0, 1)),
+        ("euclidean", (0, 8)),
+        ("dot", (-8, 8)),
+        ("additive bias", (-8, 8)),
+    ],
+)
+def test_the_range_of_colours_is_fixed_by_the_unit(unit: Any, limits: tuple[float, float]) -> None:
+    heat = figures.similarity_matrix(np.array([[0.5, -8.0], [np.nan, 0.1]]), unit=unit).data[0]
+    assert (heat.zmin, heat.zmax) == limits
+
+
+def test_one_limit_holds_for_panels_side_by_side() -> None:
+    both = [figures.similarity_matrix(np.eye(2) * scale, unit="dot", limit=5).data[0] for scale in (1, 9)]
+    assert {(heat.zmin, heat.zmax) for heat in both} == {(-5, 5)}
+
+
+@pytest.mark.parametrize("draw", [figures.similarity_matrix, figures.table_image, figures.block_reduce])
+@pytest.mark.parametrize("shape", [(3,), (0, 3), (2, 2, 2)])
+def test_only_matrices_are_drawn_as_matrices(draw: Callable[..., Any], shape: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match="only a matrix that is not empty"):
+        draw(np.zeros(shape))
+
+
+def test_an_unknown_unit_is_refused() -> None:
+    with pytest.raises(InputError, match="no colours are known for the unit 'metres'"):
+        figures.similarity_matrix(np.eye(2), unit="metres")  # type: ignore[arg-type]
+
+
+def test_numbers_are_written_in_the_cells_of_a_small_matrix() -> None:
+    matrix = np.array([[1, 0.627], [0.627, 1]])
+    percentiles = np.array([[np.nan, 99.99], [99.99, np.nan]])
+    figure = figures.similarity_matrix(matrix, labels=["king", "queen"], percentiles=percentiles)
+    assert [note.text for note in figure.layout.annotations] == ["1.00", ".63", ".63", "1.00"]
+    assert figure.data[0].text[0][1] == "king – queen: .627, above 99.99 % of random pairs"
+    strong, weak = (figure.layout.annotations[place].font.color for place in (0, 1))
+    assert (strong, weak) == (PALETTE["panel"].light, PALETTE["ink"].light)
+    with pytest.raises(InputError, match="3 labels cannot name"):
+        figures.similarity_matrix(matrix, labels=["a", "b", "c"])
+
+
+def test_symmetric_ranges_are_shared_and_stated() -> None:
+    parts = {"token": RNG.normal(size=(3, 100)), "position": RNG.normal(size=(3, 100)) / 9, "input": np.ones((3, 100))}
+    figure = figures.stripes(parts, ["a", "b", "a"], dimensions=64)
+    ends = {tuple(heat.meta["range"]) for heat in figure.data}
+    assert ends == {(-figure.data[0].zmax, figure.data[0].zmax)}
+    for heat, part in zip(figure.data, parts.values(), strict=True):
+        np.testing.assert_array_equal(heat.z, part[:, :64].astype(np.float32))
+        assert (heat.zmin, heat.zmax) == tuple(heat.meta["range"])
+    assert sum(note.text == "+" for note in figure.layout.annotations) == 3
+    assert sum(note.text == "=" for note in figure.layout.annotations) == 3
+    with pytest.raises(InputError, match="one row for each of the 2 pieces"):
+        figures.stripes(parts, ["a", "b"])
+
+
+def test_a_robust_limit_ignores_one_outlier() -> None:
+    values = np.append(np.linspace(-1, 1, 999), 1e6)
+    assert figures.robust_limit(values) == pytest.approx(1.0, abs=0.02)
+    assert figures.robust_limit(np.zeros(3)) == 1
+    assert figures.robust_limit(np.array([np.nan, 2.0])) == 2
+
+
+def test_a_table_is_drawn_as_it_is() -> None:
+    vectors = RNG.normal(size=(50, 20)).astype(np.float32)
+    heat = figures.table_image(vectors).data[0]
+    np.testing.assert_array_equal(heat.z, vectors)
+    assert heat.zmin == -heat.zmax == heat.meta["range"][0]
+    assert heat.meta["axes"] == "y"
+
+
+def test_waves_share_one_range() -> None:
+    vectors = hpe.sinusoidal(100, 16).position.table.vectors
+    figure = figures.waves(vectors, (0, 1, 15))
+    for trace, dimension in zip(figure.data, (0, 1, 15), strict=True):
+        np.testing.assert_array_equal(trace.y, vectors[:, dimension])
+    assert len({figure.layout[name].range for name in ("yaxis", "yaxis2", "yaxis3")}) == 1
+    with pytest.raises(InputError, match="dimensions 0 to 15"):
+        figures.waves(vectors, (16,))
+
+
+# --- lines
+
+
+def test_a_line_is_its_values_and_a_source_keeps_its_colour_and_dash() -> None:
+    values = {"a": RNG.random(30), "b": RNG.random(20), "c": RNG.random(10)}
+    for draw in (figures.similarity_by_distance, figures.norms_by_position, figures.explained_variance):
+        lines = [trace for trace in draw(figures.sources(values)).data if trace.mode == "lines"]
+        for place, (line, array) in enumerate(zip(lines, values.values(), strict=True)):
+            np.testing.assert_array_equal(line.y, array)
+            assert (line.line.color, line.line.dash) == figures.source_style(place)
+
+
+def test_the_chosen_line_is_thicker() -> None:
+    series = [Series("a", np.arange(9.0), chosen=True), Series("b", 9 - np.arange(9.0))]
+    assert [line.line.width for line in figures.curves(series, x=Axis(), y=Axis()).data] == [3, 2]
+
+
+def test_a_baseline_is_dotted_grey() -> None:
+    line = figures.explained_variance([Series("Untrained", np.linspace(0.1, 1, 9))]).data[0].line
+    assert (line.color, line.dash) == (PALETTE["baseline"].light, "dot")
+
+
+def test_names_on_lines_stay_within_the_plot_and_off_the_lines() -> None:
+    figure = figures.curves(LINES, x=Axis(), y=Axis())
+    assert not figure.layout.showlegend
+    (low, high), (bottom, top) = figure.layout.xaxis.range, figure.layout.yaxis.range
+    assert len(figure.layout.annotations) == len(LINES)
+    for note, line in zip(figure.layout.annotations, LINES, strict=True):
+        assert low <= note.x <= high
+        assert bottom <= note.y <= top
+        assert note.font.color == line.colour
+        assert (note.xshift, note.yshift) != (0, 0)
+
+
+def test_where_lines_leave_no_room_a_legend_row_names_them() -> None:
+    figure = figures.curves(crowded(), x=Axis(), y=Axis())
+    assert figure.layout.showlegend
+    assert figure.layout.legend.orientation == "h"
+    assert not figure.layout.annotations
+
+
+def test_end_labels_are_pushed_apart() -> None:
+    series = [Series(f"line {i}", np.linspace(1, 0.5 + i / 1000, 9), *figures.source_style(i)) for i in range(4)]
+    figure = figures.curves(series, x=Axis(), y=Axis(span=(0, 1)), labels="end", height=300)
+    pixels = (300 - 8 - 44) * np.array([note.y for note in figure.layout.annotations])
+    pixels += [note.yshift for note in figure.layout.annotations]
+    assert np.diff(np.sort(pixels)).min() >= 15.9
+    assert all((note.xref, note.x) == ("paper", 1.015) for note in figure.layout.annotations)
+    assert figure.layout.margin.r == 120
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=8))
+def test_pushing_apart_keeps_order_and_gap(heights: list[float]) -> None:
+    before = np.array(heights)
+    after = figures._apart(before, gap=16)
+    order = np.argsort(before, kind="stable")
+    assert (np.diff(after[order]) >= 16 - 1e-6).all()
+    assert after.mean() == pytest.approx(before.mean())
+    if len(before) == 1 or np.diff(before[order]).min() >= 16:
+        np.testing.assert_allclose(after, before)
+
+
+def test_the_marked_values_of_a_log_axis_are_written_where_they_are() -> None:
+    figure = figures.norms_by_position([Series("a", np.array([10.0, 1, 1, 0.1]), marks=(0, 3))])
+    written = {note.text: note.y for note in figure.layout.annotations}
+    assert written["10.00"] == pytest.approx(1)
+    assert written[".10"] == pytest.approx(-1)
+    assert figure.data[0].meta == {"link": "position", "first": 0}
+
+
+def test_a_row_that_is_zero_does_not_break_a_log_axis() -> None:
+    figure = figures.norms_by_position([Series("a", np.array([0.0, np.nan, 1, 5]))])
+    assert np.isfinite(figure.layout.yaxis.range).all()
+
+
+def test_distances_keep_their_sign() -> None:
+    figure = FIGURES["similarity_by_distance, signed"]()
+    assert figure.layout.xaxis.range == (-9, 9)
+
+
+def test_cosines_by_distance_have_a_zero_line_and_others_none() -> None:
+    assert figures.similarity_by_distance(LINES).layout.yaxis.zeroline
+    assert not FIGURES["similarity_by_distance, signed"]().layout.yaxis.zeroline
+
+
+def test_nothing_to_draw_is_said() -> None:
+    with pytest.raises(InputError, match="nothing to draw"):
+        figures.curves([], x=Axis(), y=Axis())
+
+
+# --- words
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("selected", [None, 4])
+def test_a_map_shows_every_token_once(dims: int, selected: int | None) -> None:
+    p, labels = cloud(RNG.normal(size=(300, dims))), vocabulary(300)
+    figure = figures.token_map(p, labels, selected=selected, neighbours=(5, 6), link="token:test")
+    seen: dict[int, tuple[float, ...]] = {}
+    for trace in figure.data:
+        if not trace.meta or trace.to_plotly_json().get("xaxis") == "x2":
+            continue
+        rows = trace.meta.get("ids", np.arange(len(trace.x)) + trace.meta.get("first", 0))
+        assert trace.meta["link"] == "token:test"
+        assert {TOKEN_CLASSES[labels.classes[row]] for row in rows} == {trace.name}
+        for place, row in enumerate(rows):
+            assert int(row) not in seen
+            seen[int(row)] = tuple(trace[name][place] for name in "xyz"[:dims])
+            assert trace.text[place] == figures.escape(labels[int(row)])
+    assert len(seen) == 300
+    np.testing.assert_array_equal([seen[row] for row in range(300)], p.coordinates)
+
+
+def test_the_mass_is_drawn_first_and_fainter() -> None:
+    labels = Labels(("a",) * 900, ("a",) * 900, np.repeat([1, 0, 4], [600, 200, 100]).astype(np.uint8))
+    figure = figures.token_map(cloud(RNG.normal(size=(900, 2))), labels)
+    assert [trace.name for trace in figure.data] == ["continuation", "word start", "unused"]
+    assert [trace.marker.opacity for trace in figure.data] == [0.4, 0.65, 0.65]
+    assert figures.class_counts(labels) == {"continuation": 600, "word start": 200, "unused": 100}
+    assert all(trace.type == "scattergl" and trace.marker.size == 2.6 for trace in figure.data)
+
+
+@pytest.mark.parametrize("points", [RNG.normal(size=(3000, 2)), RNG.random((3000, 2)), np.zeros((3000, 2))])
+def test_the_enlarged_corner_hides_next_to_nothing(points: np.ndarray) -> None:
+    figure = figures.token_map(cloud(points), vocabulary(3000), selected=20, neighbours=(21, 22))
+    inset = [*figure.layout.xaxis2.domain, *figure.layout.yaxis2.domain]
+    assert all(0 <= edge <= 1 for edge in inset)
+    unit = []
+    for axis, values in zip((figure.layout.xaxis, figure.layout.yaxis), points.T, strict=True):
+        assert axis.range[0] <= values.min()
+        assert axis.range[1] >= values.max()
+        unit.append((values - axis.range[0]) / (axis.range[1] - axis.range[0]))
+    hidden = (unit[0] > inset[0]) & (unit[0] < inset[1]) & (unit[1] > inset[2]) & (unit[1] < inset[3])
+    assert hidden.mean() < 0.002
+
+
+def test_islands_are_named_and_the_mainland_is_not() -> None:
+    points = np.concatenate([RNG.normal(size=(900, 2)), RNG.normal(size=(90, 2)) / 9 + 12])
+    classes = np.repeat([0, 2], [900, 90]).astype(np.uint8)
+    labels = Labels(("a",) * 990, ("a",) * 990, classes)
+    figure = figures.token_map(cloud(points), labels)
+    assert [note.text for note in figure.layout.annotations] == ["numbers"]
+
+
+def test_a_map_refuses_what_it_cannot_draw() -> None:
+    p = cloud(RNG.normal(size=(30, 2)))
+    with pytest.raises(InputError, match="only 20 labels"):
+        figures.token_map(p, vocabulary(20))
+    with pytest.raises(InputError, match="coloured by"):
+        figures.token_map(p, vocabulary(30), color="norm")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="row 99 is not among"):
+        figures.token_map(p, vocabulary(30), selected=99)
+
+
+def test_bars_start_at_zero() -> None:
+    figure = figures.neighbour_list(NEIGHBOURS, shared=(6,))
+    np.testing.assert_array_equal(figure.data[0].x, NEIGHBOURS.values.astype(np.float32))
+    assert figure.layout.xaxis.range[0] <= 0 <= figure.layout.xaxis.range[1]
+    assert figure.data[0].marker.color[1] == PALETTE["accent"].light
+    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
+
+
+def test_a_distribution_shows_its_counts_and_the_nearest() -> None:
+    figure = figures.distribution(DISTRIBUTION, neighbours=NEIGHBOURS)
+    np.testing.assert_array_equal(figure.data[0].y, DISTRIBUTION.counts)
+    np.testing.assert_array_equal(figure.data[1].x, NEIGHBOURS.values.astype(np.float32))
+    assert figure.layout.yaxis.type == "log"
+    assert len(figure.layout.annotations) == 2
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_the_helix_of_real_positions_is_smooth_and_noise_is_a_coil(dims: int) -> None:
+    smooth = hpe.project(hpe.sinusoidal(256, 64).position.table, dims=dims)
+    assert figures._step(smooth.coordinates) < figures.COIL
+    assert figures._step(RNG.normal(size=(256, dims))) > figures.COIL
