@@ -1,0 +1,184 @@
+"""The app: ``panel()`` draws into any open ``gr.Blocks``, ``build()`` is a page of its own, ``launch()`` serves it.
+
+To embed it, call ``panel()`` where it shall stand::
+
+    with gr.Blocks() as host:
+        with gr.Tab("Embeddings"):
+            hfposemb.app.panel()
+
+Tabs. Each tab is a module beside this one, named in ``TABS`` in the order of the screen. It has ``TITLE`` and
+``tab(session) -> None``, which draws into the ``gr.Tab`` that is open and binds what it drew:
+
+- ``session.source_field()`` inside its ``gr.Row(elem_classes="controls")`` puts the field of sources there; the fields
+  of all tabs follow each other.
+- ``draw(opened, *inputs)`` is a function of the tab. It takes the opened sources, a tuple of ``Opened`` in the order
+  and colour of the page, of which those with an ``error`` have no ``embeddings``, and returns the values of its
+  outputs, with ``gr.update`` where they are not plain: a component made here would stand on the page. While the page is
+  built it is called with ``session.open(session.first)`` for the components' first values, so that the first paint
+  asks nobody. Afterwards ``session.redraw(draw, outputs, inputs=…, on=…)`` calls it whenever
+  the sources change or an event of ``on`` comes. Tabs that are not on the screen wait until they are.
+- ``session.library.result(table, ("what", parameter, …), maker)`` computes once for everybody.
+  ``session.projection(table, method, dims)`` is the PCA, or the UMAP if there is one yet. Where there is none, ``draw``
+  returns what is wanted for the state ``wanted`` of ``session.umaps()`` and leaves the picture as it is; when ``done``
+  changes, it is there, or its work was cancelled. Every ``PanelRow`` takes ``scope=session.scope``.
+- Another tab is shown by returning ``session.show("tokens")`` for the outputs ``[session.tabs, session.active]``, other
+  sources by returning a list of texts for the output ``session.sources``.
+
+Nothing heavy is imported, Gradio included, until ``panel()`` is called: children of ``jobs`` import this package too.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from hfposemb.errors import HfposembError
+from hfposemb.vocabulary import display
+
+# Before Gradio is imported, whoever imports it: nothing is reported to anybody.
+os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import gradio as gr
+
+    from .state import Opened, Session
+
+TABS: tuple[str, ...] = ("start", "positions", "tokens")
+"""Modules of this package, in the order of the screen."""
+
+MOST_WAITING = 40
+"""Events that wait in the queue before newcomers are told that the app is busy."""
+
+__all__ = ["TABS", "build", "launch", "panel"]
+
+
+def panel(*, public: bool = False, sources: Sequence[str] = ()) -> None:
+    """Draw the app into the ``gr.Blocks`` that is open. It needs neither theme nor css, and looks better with ours.
+
+    ``public`` is for strangers: no local path is read. ``sources`` are shown first, in place of the samples.
+    """
+    import gradio as gr
+
+    from .state import FIRST, MOST_SOURCES, Session, unseen_heading
+    from .theme import header
+
+    modules = {name: import_module(f".{name}", __package__) for name in TABS}
+    first = tuple(dict.fromkeys(sources))[:MOST_SOURCES] or FIRST
+    unseen_heading("hfposemb", level=1)
+    header("Dark")
+    chosen, active = gr.State(list(first)), gr.State(next(iter(modules), ""))
+    with gr.Tabs() as tabs:
+        session = Session(public, first, chosen, active, tabs)
+        for name, module in modules.items():
+            with gr.Tab(module.TITLE, id=name) as item:
+                module.tab(session.at(name))
+            item.select(_constant(name), outputs=active, **_CHEAP)
+    foot = gr.HTML(
+        provenance(session.open(first)), css_template=_FOOT_CSS, apply_default_css=False, elem_classes="provenance"
+    )
+    _bind(session, foot)
+
+
+_CHEAP: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
+
+
+def _constant(value: str) -> Any:
+    return lambda: value
+
+
+def _bind(session: Session, foot: gr.HTML) -> None:
+    """Let every field of sources set the sources, and the sources every field, its line of errors and the foot."""
+    import gradio as gr
+
+    from .state import MOST_SOURCES, choice, problems
+
+    def chosen(texts: list[str] | None) -> list[str]:
+        return [text.strip() for text in dict.fromkeys(texts or ()) if text.strip()][:MOST_SOURCES]
+
+    def changed(texts: list[str]) -> list[Any]:
+        opened = session.open(texts)
+        line = problems(opened)
+        out: list[Any] = []
+        for _ in session.fields:
+            choices = [choice(text) for text in dict.fromkeys((*texts, *session.first, *session.presets))]
+            out += [gr.update(choices=choices, value=texts), gr.update(value=line, visible=bool(line))]
+        return [*out, provenance(opened)]
+
+    for dropdown, _ in session.fields:
+        # Not "input", which Gradio does not send for what was typed. Setting the fields in turn changes nothing more.
+        dropdown.change(chosen, dropdown, session.sources, trigger_mode="always_last", **_CHEAP)
+    shown = [part for pair in session.fields for part in pair]
+    session.sources.change(changed, session.sources, [*shown, foot], **_CHEAP)
+
+
+def provenance(opened: Sequence[Opened]) -> str:
+    """Return the foot of the page as HTML: every source once, with its tensors, shapes and stored types."""
+    lines = []
+    for source in opened:
+        if source.embeddings is None:
+            continue
+        tables = []
+        for table in source.embeddings.tables.values():
+            origin = table.provenance
+            size = f"{table.shape[0]:,} × {table.shape[1]:,}"
+            tables.append(" ".join(filter(None, (origin.tensor, size, origin.stored_dtype if origin.file else ""))))
+        where = source.text if any(table.provenance.file for table in source.embeddings.tables.values()) else "computed"
+        words = " · ".join(display(part, width=120) for part in (where, *tables))
+        lines.append(f"<p><strong>{html.escape(source.name)}</strong> {html.escape(words)}</p>")
+    demo = any(source.text.startswith("sample:") for source in opened)
+    note = "<p>Small demo data, shown without a network</p>" if demo else ""
+    return f"<div>{''.join(lines)}</div>{note}"
+
+
+_FOOT_CSS = """
+    .block:has(> .html-container > &) { padding: 0; background: none; box-shadow: none; }
+    display: flex; flex-wrap: wrap; justify-content: space-between; gap: 4px 32px; margin-top: 24px;
+    font-size: 12.5px; line-height: 20px; color: var(--body-text-color-subdued); font-variant-numeric: tabular-nums;
+    p { margin: 0; overflow-wrap: anywhere; }
+    strong { font-weight: 650; color: inherit; margin-inline-end: 6px; }
+"""
+
+
+def build(*, public: bool = False, sources: Sequence[str] = ()) -> gr.Blocks:
+    """Return a page with nothing but the app."""
+    import gradio as gr
+
+    with gr.Blocks(title="hfposemb", analytics_enabled=False) as blocks:
+        panel(public=public, sources=sources)
+    return blocks
+
+
+def launch(
+    sources: Sequence[str] = (), *, host: str = "127.0.0.1", port: int = 7860, public: bool = False, **options: Any
+) -> gr.Blocks:
+    """Serve the app until it is stopped, or in the background with ``prevent_thread_lock=True``.
+
+    ``public`` serves strangers. ``options`` are those of ``gr.Blocks.launch`` beyond what is fixed here.
+    """
+    from .theme import css, theme
+
+    blocks = build(public=public, sources=sources)
+    blocks.queue(max_size=MOST_WAITING, default_concurrency_limit=2)
+    try:
+        blocks.launch(
+            server_name=host,
+            server_port=port,
+            theme=theme(),
+            css=css(),
+            max_file_size="1mb",
+            show_error=False,
+            run_history=False,
+            footer_links=["api"],
+            enable_monitoring=False,
+            pwa=False,
+            ssr_mode=False,
+            **options,
+        )
+    except OSError as error:
+        raise HfposembError(f"the app cannot listen on {host}:{port} ({error}); choose another port") from error
+    return blocks

@@ -1,0 +1,302 @@
+"""Long work in a child process that can be killed, with its progress. Nothing heavy is imported here.
+
+A thread cannot be stopped, and the loops of UMAP and of regular expressions are C. So the work, a function that can be
+pickled by its name, runs in a process of its own, which ends for certain: when the work is done, when it is stopped,
+when the deadline is over, and when this process is gone, however that came about.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import IO, TYPE_CHECKING, Any
+
+from hfposemb.errors import HfposembError
+
+if TYPE_CHECKING:
+    from hfposemb.projection import Projection
+
+Report = Callable[[float, str], None]
+"""What the work calls with the share done, 0 to 1, and what it is doing."""
+
+POLL = 0.25
+"""Seconds between two looks at a job, for progress to be shown."""
+
+GRACE = 1.0
+"""Seconds that a child has to end by itself after it was asked to."""
+
+
+class JobError(HfposembError):
+    """Work in a child process that failed, took too long or died."""
+
+
+class CancelledError(JobError):
+    """Work that somebody stopped."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a job is: the ``share`` done, what it is ``doing``, and the seconds ``left`` where they can be told."""
+
+    share: float
+    doing: str
+    left: float | None = None
+
+    def __str__(self) -> str:
+        return self.doing if self.left is None else f"{self.doing} · {_duration(self.left)} left"
+
+
+def _duration(seconds: float) -> str:
+    whole = max(1, round(seconds))
+    return f"{whole} s" if whole < 100 else f"{round(whole / 60)} min"
+
+
+class Job:
+    """One piece of work in a child process. Close it, or use it in ``with``: afterwards there is no child.
+
+    ``work(*arguments)`` is called in the child, ``work(*arguments, report)`` with ``reports``. Both ways everything
+    must be possible to pickle. Raises ``JobError`` where there is no result, with the words of the work's own error.
+    """
+
+    def __init__(
+        self, work: Callable[..., Any], *arguments: Any, reports: bool = False, deadline: float | None = None
+    ) -> None:
+        # Not multiprocessing: its spawn runs the main script again, which a script without a guard does not survive.
+        start = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _child; _child()"
+        self.started = time.monotonic()
+        self.deadline = None if deadline is None else self.started + deadline
+        self._messages: SimpleQueue[tuple[str, Any]] = SimpleQueue()
+        self._outcome: tuple[str, Any] | None = None
+        self._stage: tuple[str, float, float] = ("", self.started, 0.0)
+        self._stopped = False
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", start],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        request = pickle.dumps((work, arguments, reports))
+        for task in (lambda: self._ask(request), self._listen):
+            threading.Thread(target=task, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """The child's process id."""
+        return self._process.pid
+
+    def _ask(self, request: bytes) -> None:
+        # The pipe stays open: the child ends when it breaks.
+        with suppress(OSError, ValueError):
+            assert self._process.stdin is not None
+            _send(self._process.stdin, request)
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        try:
+            with suppress(OSError, ValueError, EOFError):
+                while True:
+                    self._messages.put(pickle.loads(_receive(self._process.stdout)))
+        finally:
+            self._messages.put(("gone", None))
+
+    def poll(self, wait: float = POLL) -> Progress | None:
+        """Wait for news for at most ``wait`` seconds; return the latest progress, or ``None`` when the job is over."""
+        until = time.monotonic() + wait
+        latest: Progress | None = None
+        while self._outcome is None:
+            if self.deadline is not None and time.monotonic() >= self.deadline:
+                self._outcome = ("late", None)
+                break
+            try:
+                kind, value = self._messages.get(
+                    timeout=max(0.0, min(until, self.deadline or until) - time.monotonic())
+                )
+            except Empty:
+                if time.monotonic() >= until:
+                    return latest or Progress(self._stage[2], self._stage[0])
+                continue
+            if kind == "progress":
+                latest = self._progress(*value)
+            else:
+                self._outcome = (kind, value)
+        return None
+
+    def _progress(self, share: float, doing: str) -> Progress:
+        """Tell the time left from the speed of this stage, the words before any number."""
+        now, stage = time.monotonic(), doing.partition(",")[0]
+        known, since, first = self._stage
+        if stage != known:
+            self._stage = since_now = (stage, now, share)
+            known, since, first = since_now
+        done = share - first
+        left = (now - since) * (1 - share) / done if done > 0.02 and now - since > 1 else None
+        return Progress(share, doing, left)
+
+    def result(self) -> Any:
+        """Wait for the job's end and return what the work returned."""
+        while self.poll(60) is not None:
+            pass
+        self.close()
+        assert self._outcome is not None
+        kind, value = self._outcome
+        if kind == "done":
+            return value
+        if kind == "failed":
+            raise JobError(value)
+        if kind == "late":
+            raise JobError("this took too long and was stopped; ask for less")
+        if self._stopped:
+            raise CancelledError("this was cancelled")
+        raise JobError("the process that computed this ended before it was done, perhaps for lack of memory")
+
+    def close(self) -> None:
+        """End the child, and with it whatever it started. Returns when it is gone."""
+        self._stopped = self._stopped or self._outcome is None
+        process = self._process
+        if process.stdin is not None:
+            with suppress(OSError):
+                process.stdin.close()
+        if self._outcome is not None and self._outcome[0] in ("done", "failed"):
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE)
+        if process.poll() is None:
+            # The whole group: a library may have started processes of its own.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
+            process.wait()
+        if self._outcome is None:
+            self._outcome = ("gone", None)
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def run(work: Callable[..., Any], *arguments: Any, deadline: float) -> Any:
+    """Return ``work(*arguments)``, computed in a child that is killed after ``deadline`` seconds."""
+    with Job(work, *arguments, deadline=deadline) as job:
+        return job.result()
+
+
+def follow(
+    work: Callable[..., Any],
+    *arguments: Any,
+    on_start: Callable[[Job], None] | None = None,
+    deadline: float | None = None,
+) -> Generator[Progress, None, Any]:
+    """Yield the progress of ``work(*arguments, report)``; return its result. Closing the generator kills the child."""
+    with Job(work, *arguments, reports=True, deadline=deadline) as job:
+        if on_start is not None:
+            on_start(job)
+        while (progress := job.poll()) is not None:
+            yield progress
+        return job.result()
+
+
+class Running:
+    """The jobs that can be cancelled by name, at once and whatever the thread that waits for them is doing."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, tuple[Job, Any]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, name: str, job: Job, what: Any = None) -> None:
+        """Put a job in, with what it computes; the one that had its name is ended."""
+        with self._lock:
+            before, self._jobs[name] = self._jobs.get(name), (job, what)
+        if before is not None:
+            before[0].close()
+
+    def cancel(self, name: str, *, but: Sequence[Any] = ()) -> None:
+        """End a job, if it is there and what it computes is none of ``but``."""
+        with self._lock:
+            found = self._jobs.get(name)
+            if found is None or found[1] in but:
+                return
+            del self._jobs[name]
+        found[0].close()
+
+
+RUNNING = Running()
+
+
+# --- work -------------------------------------------------------------------------------------------------------------
+
+
+def umap(source: str, role: str, dims: int, report: Report) -> Projection:
+    """Lay out a table of a source, in the child; it reads the table itself, which is less than sending it."""
+    import hfposemb as hpe
+
+    return hpe.project(hpe.extract(source).tables[role], method="umap", dims=dims, progress=report)
+
+
+def search(pattern: str, texts: Sequence[str]) -> list[int]:
+    """Return which texts a regular expression is found in, in the child: a pattern can take for ever."""
+    try:
+        found = re.compile(pattern, re.IGNORECASE)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise JobError(f"this is not a regular expression: {error}") from error
+    return [place for place, text in enumerate(texts) if found.search(text)]
+
+
+# --- in the child -----------------------------------------------------------------------------------------------------
+
+
+def _send(pipe: IO[bytes], content: bytes) -> None:
+    pipe.write(len(content).to_bytes(8, "little") + content)
+    pipe.flush()
+
+
+def _receive(pipe: IO[bytes]) -> bytes:
+    head = pipe.read(8)
+    if len(head) < 8:
+        raise EOFError
+    return pipe.read(int.from_bytes(head, "little"))
+
+
+def _child() -> None:
+    """Run in the child: do what stands on standard input, answer on standard output."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    work, arguments, reports = pickle.loads(_receive(sys.stdin.buffer))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    lock, last = threading.Lock(), -1.0
+
+    def answer(kind: str, value: Any) -> None:
+        with lock:
+            _send(answers, pickle.dumps((kind, value)))
+
+    def report(share: float, doing: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last > POLL / 2 or share >= 1:
+            last = now
+            answer("progress", (float(share), str(doing)))
+
+    try:
+        value = work(*arguments, report) if reports else work(*arguments)
+    except HfposembError as error:
+        answer("failed", str(error))
+    except MemoryError:
+        answer("failed", "this does not fit into the memory of this machine; ask for less")
+    else:
+        answer("done", value)
+
+
+def _end_with_parent() -> None:
+    """Wait for the other end of the pipe to go away, and end with it."""
+    sys.stdin.buffer.read(1)
+    os._exit(1)

@@ -1,0 +1,624 @@
+// Draws one row of panels. Gradio runs this file as the body of function (element, trigger, props, server, upload, watch)
+// for each row. Whatever comes from Python reaches the page as text, never as markup.
+"use strict";
+
+const PHONE = "(max-width: 719px)";
+const LONGEST = 160; // characters of a label that are shown
+const SVG = "http://www.w3.org/2000/svg";
+
+// ---- the page: what all rows share -----------------------------------------------------------------------------------
+
+function openPage() {
+  const files = new Map(); // url → promise of its decoded content, oldest first
+  const page = { links: new EventTarget(), marks: new Map(), plotly: null };
+
+  page.read = (url, kind) => {
+    const known = files.get(url) ?? fetch(url).then((answer) => {
+      if (!answer.ok) throw new Error("This view is no longer on the server. Reload the page.");
+      return answer[kind]();
+    });
+    files.delete(url);
+    files.set(url, known);
+    if (files.size > 48) files.delete(files.keys().next().value);
+    known.catch(() => files.delete(url));
+    return known;
+  };
+
+  // The plotly.js of the installed wheel. Gradio has another one for gr.Plot under the same global name, which is put back.
+  page.load = (url) => (page.plotly ??= page.read(url, "text").then((source) => new Promise((resolve, reject) => {
+    const before = window.Plotly;
+    const script = document.createElement("script");
+    script.src = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+    script.onload = () => {
+      const ours = window.Plotly;
+      if (before) window.Plotly = before;
+      URL.revokeObjectURL(script.src);
+      resolve(ours);
+    };
+    script.onerror = () => reject(new Error("The plot library could not be loaded. Reload the page."));
+    document.head.append(script);
+  })).catch((error) => { page.plotly = null; throw error; }));
+
+  // A group has one marked row, which stays, and perhaps one under the pointer, which is shown in its place.
+  const set = (role) => (scope, group, index) => {
+    const name = `${scope}/${group}`;
+    const mark = page.marks.get(name) ?? { marked: null, hovered: null };
+    if (mark[role] === index) return;
+    mark[role] = index;
+    page.marks.set(name, mark);
+    page.links.dispatchEvent(new CustomEvent("mark", { detail: { scope, group } }));
+  };
+  page.mark = set("marked");
+  page.hover = set("hovered");
+  page.current = (scope, group) => {
+    const mark = page.marks.get(`${scope}/${group}`);
+    return mark?.hovered ?? mark?.marked ?? null;
+  };
+
+  page.isDark = () => document.body.classList.contains("dark");
+  let dark = page.isDark();
+  new MutationObserver(() => {
+    if (dark === page.isDark()) return;
+    dark = page.isDark();
+    page.links.dispatchEvent(new Event("theme"));
+  }).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+
+  customElements.define("hfposemb-row", class extends HTMLElement {
+    connectedCallback() { this.dispatchEvent(new Event("entered")); }
+    disconnectedCallback() { queueMicrotask(() => this.isConnected || this.dispatchEvent(new Event("left"))); }
+  });
+  return page;
+}
+
+const page = (window.hfposemb ??= openPage());
+
+// ---- words -----------------------------------------------------------------------------------------------------------
+
+// Control and bidirectional characters by name, and no more than can be read.
+function plain(text, longest = LONGEST) {
+  const cut = text.length > longest ? text.slice(0, longest) + "…" : text;
+  return cut.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, (character) =>
+    `⟨U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+}
+
+function number(value) {
+  if (value === null || value === undefined || value === "") return "";
+  if (!Number.isFinite(Number(value))) return plain(String(value));
+  const size = Math.abs(value);
+  const text = Number.isInteger(Number(value)) ? size.toLocaleString("en")
+    : size < 1 ? size.toFixed(3).replace(/^0/, "") : size < 100 ? size.toFixed(2) : Math.round(size).toLocaleString("en");
+  return (value < 0 && /[1-9]/.test(text) ? "−" : "") + text;
+}
+
+// Text of a figure is written for plotly, which reads it as markup. A tooltip shows what it stood for.
+const unescaped = (text) => text.replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&#36;/g, "$").replace(/&amp;/g, "&");
+
+function h(tag, className, ...children) {
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  node.append(...children.filter((child) => child !== null && child !== ""));
+  return node;
+}
+
+// Text in which the given words, if any, are written in the accent.
+function emphasised(text, words) {
+  const shown = plain(text, 600), at = words ? shown.indexOf(plain(words)) : -1;
+  if (at < 0) return [shown];
+  return [shown.slice(0, at), h("strong", "accent", plain(words)), shown.slice(at + plain(words).length)];
+}
+
+// ---- figures ---------------------------------------------------------------------------------------------------------
+
+const ARRAYS = { f4: Float32Array, f8: Float64Array, i1: Int8Array, i2: Int16Array, i4: Int32Array,
+  u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, b1: Uint8Array };
+
+// Put the numbers and labels back in their places.
+async function restore(value, numbers, files) {
+  if (Array.isArray(value)) return Promise.all(value.map((item) => restore(item, numbers, files)));
+  if (value === null || typeof value !== "object") return value;
+  if ("$json" in value) return page.read(files[value.$json].url, "json");
+  if ("$bin" in value) {
+    const [rows, width = null] = value.shape;
+    let array = new ARRAYS[value.dtype](numbers, value.$bin, rows * (width ?? 1));
+    if ("scale" in value) array = Float32Array.from(array, (step) => (step === -32768 ? NaN : step * value.scale + value.offset));
+    return width === null ? array : Array.from({ length: rows }, (_, row) => array.subarray(row * width, (row + 1) * width));
+  }
+  const entries = Object.entries(value).map(async ([name, item]) => [name, await restore(item, numbers, files)]);
+  return Object.fromEntries(await Promise.all(entries));
+}
+
+// Every colour by its partner on a dark page. Words are left alone, and so are arrays of numbers.
+const WORDS = new Set(["text", "labels", "name", "ticktext", "customdata", "meta", "hovertext", "hovertemplate"]);
+function recoloured(value, partner) {
+  if (typeof value === "string") {
+    if (value.startsWith("#")) return partner[value.toLowerCase()] ?? value;
+    const rgb = /^rgba?\((\d+), *(\d+), *(\d+)(.*)\)$/.exec(value);
+    const hex = rgb && partner["#" + rgb.slice(1, 4).map((part) => Number(part).toString(16).padStart(2, "0")).join("")];
+    if (!hex) return value;
+    return `rgba(${[1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)).join(", ")}${rgb[4] || ", 1"})`;
+  }
+  if (Array.isArray(value)) return ArrayBuffer.isView(value[0]) ? value : value.map((item) => recoloured(item, partner));
+  if (value === null || typeof value !== "object" || ArrayBuffer.isView(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, WORDS.has(name) ? item : recoloured(item, partner)]));
+}
+
+// One figure in its box, with the marks and the tooltip laid over it.
+class Plot {
+  constructor(panel) {
+    this.panel = panel;
+    this.stage = h("div", "stage");
+    this.overlay = document.createElementNS(SVG, "svg");
+    this.overlay.classList.add("overlay");
+    this.tip = h("div", "tip");
+    this.tip.hidden = true;
+    this.box = h("div", "plot", this.stage, this.overlay, this.tip);
+    this.box.setAttribute("role", "img");
+    this.caption = h("p", "caption");
+    this.turn = 0;
+    this.box.addEventListener("pointermove", (event) => { this.pointer = event; });
+    this.box.addEventListener("pointerleave", () => this.leave());
+    this.box.addEventListener("click", () => this.box.classList.add("tapped"));
+    this.observer = new ResizeObserver(() => requestAnimationFrame(() => this.fit()));
+    this.observer.observe(this.box);
+    this.heard = new AbortController();
+    page.links.addEventListener("theme", () => this.draw(), { signal: this.heard.signal });
+    page.links.addEventListener("mark", ({ detail }) => {
+      if (detail.scope === this.scope && this.links?.has(detail.group)) this.place();
+    }, { signal: this.heard.signal });
+  }
+
+  async show(drawing, value, label) {
+    const turn = ++this.turn;
+    this.scope = value.scope;
+    this.partner = value.dark;
+    this.box.setAttribute("aria-label", label);
+    this.reserve(drawing.figure.layout);
+    const known = JSON.stringify([drawing.figure, value.files[drawing.bin]?.url], (key, item) => (key === "$json" ? value.files[item].url : item));
+    if (this.drawn && known === this.known) return; // only the words around it have changed
+    const numbers = drawing.bin === null ? null : page.read(value.files[drawing.bin].url, "arrayBuffer");
+    const [plotly, figure] = await Promise.all([page.load(value.plotly.url), Promise.resolve(numbers).then((buffer) => restore(drawing.figure, buffer, value.files))]);
+    if (turn !== this.turn) return; // a newer value has come meanwhile
+    this.plotly = plotly;
+    this.known = known;
+    this.figure = figure;
+    this.traces = figure.data.map((trace) => this.describe(trace));
+    this.links = new Set(this.traces.map((trace) => trace.group).filter(Boolean));
+    await this.draw();
+  }
+
+  // What the pointer needs to know of a trace.
+  describe(trace) {
+    const meta = trace.meta && typeof trace.meta === "object" && !Array.isArray(trace.meta) ? trace.meta : {};
+    const labels = meta.labels ?? (Array.isArray(trace.text) ? trace.text : null);
+    const points = trace.type === "heatmap" ? 0 : Math.max(trace.x?.length ?? 0, trace.y?.length ?? 0);
+    const ids = meta.ids ?? (meta.link && meta.first === undefined && trace.type !== "heatmap" ? trace.customdata : null) ?? null;
+    const places = ids && new Map(Array.from(ids, (id, place) => [id, place]));
+    return { group: meta.link ?? null, first: meta.first ?? 0, ids, places, labels, escaped: !meta.labels, points, axes: meta.axes ?? "xy",
+      own: trace.hoverinfo !== "skip" && (Boolean(meta.link || labels) || !trace.hovertemplate) };
+  }
+
+  reserve(layout) {
+    const margin = { l: 48, r: 16, t: 8, b: 44, ...layout.template?.layout?.margin, ...layout.margin };
+    const width = this.box.clientWidth;
+    const square = layout.yaxis?.scaleanchor && !layout.height;
+    let height = square ? Math.min(width - margin.l - margin.r, 560) + margin.t + margin.b : layout.height ?? 300;
+    if (matchMedia(PHONE).matches) height = Math.min(height, square ? 340 : 300);
+    this.box.style.height = `${Math.max(height, 60)}px`;
+    return { width, height: Math.max(height, 60) };
+  }
+
+  // Draw, if the box is on the screen: a hidden tab has no size, and holds no WebGL context.
+  async draw() {
+    if (!this.figure || !this.box.clientWidth) return;
+    const { width, height } = this.reserve(this.figure.layout);
+    const { data, layout } = page.isDark() ? recoloured(this.figure, this.partner) : this.figure;
+    const style = getComputedStyle(this.box);
+    const kinds = JSON.stringify([...new Set(data.map((trace) => trace.type ?? "scatter"))].sort());
+    if (this.kinds && this.kinds !== kinds) this.release();
+    const traces = data.map((trace, place) => this.traces[place].own
+      ? { ...trace, meta: undefined, text: /text/.test(trace.mode) || trace.texttemplate || trace.textposition ? trace.text : undefined, hoverinfo: "none", hovertemplate: undefined }
+      : { ...trace, meta: undefined });
+    const scene = layout.scene && { ...layout.scene, camera: this.camera ?? layout.scene.camera ?? layout.template?.layout?.scene?.camera };
+    if (scene && !this.camera && matchMedia(PHONE).matches) scene.camera = { ...scene.camera, eye: { x: 1.42, y: 1.26, z: 0.76 } };
+    await this.plotly.react(this.stage, traces, {
+      hovermode: "closest", uirevision: "kept", ...layout, ...(scene && { scene }), width, height, autosize: false,
+      paper_bgcolor: "rgba(0,0,0,0)", font: { ...layout.font, family: style.fontFamily },
+    }, { displayModeBar: false, responsive: false, scrollZoom: false, showTips: false, doubleClick: "reset" });
+    if (!this.figure) return this.release(); // the panel left meanwhile
+    this.box.classList.toggle("deep", Boolean(scene) || kinds.includes("3d"));
+    if (this.kinds !== kinds) this.listen();
+    this.kinds = kinds;
+    this.drawn = { width, height };
+    this.place();
+    this.panel.settle();
+  }
+
+  // Give the WebGL contexts back: a browser has about sixteen.
+  release() {
+    if (!this.stage._fullLayout) return;
+    this.camera = this.stage._fullLayout?.scene?.camera ?? this.camera;
+    const canvases = [...this.stage.querySelectorAll("canvas")];
+    this.plotly.purge(this.stage);
+    for (const canvas of canvases) (canvas.getContext("webgl2") ?? canvas.getContext("webgl"))?.getExtension("WEBGL_lose_context")?.loseContext();
+    this.overlay.replaceChildren();
+    this.kinds = this.drawn = null;
+  }
+
+  dispose() {
+    this.turn++;
+    this.observer.disconnect();
+    this.heard.abort();
+    this.release();
+    this.figure = null;
+    this.box.remove();
+    this.caption.remove();
+  }
+
+  fit() {
+    if (!this.figure) return;
+    if (!this.box.clientWidth) {
+      if (!/gl|3d/.test(this.kinds ?? "")) return;
+      this.release();
+      this.panel.node.dataset.state = "loading";
+    } else if (!this.drawn || Math.abs(this.box.clientWidth - this.drawn.width) > 1) this.draw();
+  }
+
+  listen() {
+    this.stage.on("plotly_hover", ({ points }) => this.enter(points));
+    this.stage.on("plotly_unhover", () => this.leave());
+    this.stage.on("plotly_click", ({ points }) => this.click(points[0]));
+    this.stage.on("plotly_relayouting", () => this.place());
+    this.stage.on("plotly_afterplot", () => this.place());
+    const deep = this.stage._fullLayout?.scene?._scene?.glplot; // the marks follow the camera
+    if (deep) {
+      const before = deep.onrender;
+      deep.onrender = () => { before?.(); this.place(); };
+    }
+  }
+
+  // The row of the linked group that a point stands for.
+  rowOf(point) {
+    const trace = this.traces[point.curveNumber];
+    if (!trace?.group) return null;
+    if (Array.isArray(point.pointNumber)) return Math.round(trace.axes === "y" ? point.y : point.x);
+    const place = point.pointNumber ?? point.pointIndex;
+    return trace.ids ? trace.ids[place] : place + trace.first;
+  }
+
+  labelOf({ curveNumber, pointNumber, pointIndex }) {
+    const { labels, escaped } = this.traces[curveNumber] ?? {}, place = pointNumber ?? pointIndex;
+    const label = String((Array.isArray(place) ? labels?.[place[0]]?.[place[1]] : labels?.[place]) ?? "");
+    return escaped ? unescaped(label) : label;
+  }
+
+  enter(points) {
+    const point = points[0], trace = this.traces[point.curveNumber];
+    this.leave();
+    if (trace?.group) {
+      this.hovering = trace.group;
+      page.hover(this.scope, trace.group, this.rowOf(point));
+    }
+    if (!points.some(({ curveNumber }) => this.traces[curveNumber]?.own)) return;
+    const titleOf = (axis) => unescaped(axis?.title?.text ?? "");
+    const lines = [];
+    if (Array.isArray(point.pointNumber) && !this.labelOf(point)) {
+      const [across, down] = [titleOf(point.xaxis), titleOf(point.yaxis)].map((title) => plain(title));
+      lines.push(h("strong", "", across === down ? `${down} ${number(point.y)} and ${number(point.x)}` : `${down} ${number(point.y)}, ${across} ${number(point.x)}`), h("span", "", number(point.z)));
+    } else if (this.labelOf(point)) {
+      lines.push(h("strong", "", plain(this.labelOf(point))), trace.group ? h("span", "", `${plain(trace.group)} ${number(this.rowOf(point))}`) : "");
+    } else if (point.z !== undefined) {
+      lines.push(h("strong", "", trace.group ? `${plain(trace.group)} ${number(this.rowOf(point))}` : `${number(point.x)}, ${number(point.y)}, ${number(point.z)}`));
+    } else {
+      lines.push(h("strong", "", `${plain(titleOf(point.xaxis))} ${number(point.x)}`));
+      for (const { data, y } of points.slice(0, 6)) lines.push(h("span", "", `${plain(unescaped(data.name ?? ""))} ${number(y)}`));
+    }
+    this.tip.replaceChildren(...lines.filter(Boolean));
+    this.tip.hidden = false;
+    const frame = this.box.getBoundingClientRect();
+    const x = (this.pointer?.clientX ?? frame.left) - frame.left, y = (this.pointer?.clientY ?? frame.top) - frame.top;
+    this.tip.style.left = `${Math.max(0, Math.min(x + 14, frame.width - this.tip.offsetWidth))}px`;
+    this.tip.style.top = `${y > this.tip.offsetHeight + 18 ? y - this.tip.offsetHeight - 12 : y + 18}px`;
+  }
+
+  leave() {
+    this.tip.hidden = true;
+    if (this.hovering) page.hover(this.scope, this.hovering, null);
+    this.hovering = null;
+  }
+
+  click(point) {
+    const trace = this.traces[point.curveNumber], index = this.rowOf(point);
+    if (trace.group) page.mark(this.scope, trace.group, index);
+    trigger("select", { panel: this.panel.key, group: trace.group, index: index ?? point.pointNumber, text: this.labelOf(point),
+      x: point.x ?? null, y: point.y ?? null });
+  }
+
+  // Where the points of a trace are, in pixels of the box: a function of their place in it, or null.
+  projector(data) {
+    const layout = this.stage._fullLayout, size = layout._size;
+    const value = (axis, at) => data[axis]?.[at] ?? (data[axis + "0"] ?? 0) + at * (data["d" + axis] ?? 1);
+    if (data.type === "scatter3d") {
+      const scene = layout[data.scene ?? "scene"]?._scene;
+      if (!scene?.glplot) return null;
+      const { model, view, projection } = scene.glplot.cameraParams, { x, y } = scene.fullSceneLayout.domain;
+      const width = size.w * (x[1] - x[0]), height = size.h * (y[1] - y[0]);
+      const left = size.l + size.w * x[0], top = size.t + size.h * (1 - y[1]);
+      const times = (m, p) => [0, 1, 2, 3].map((row) => m[row] * p[0] + m[4 + row] * p[1] + m[8 + row] * p[2] + m[12 + row] * p[3]);
+      return (at) => {
+        const place = ["x", "y", "z"].map((axis, dimension) => value(axis, at) * scene.dataScale[dimension]);
+        const [px, py, , pw] = times(projection, times(view, times(model, [...place, 1])));
+        return { x: left + (1 + px / pw) * width / 2, y: top + (1 - py / pw) * height / 2 };
+      };
+    }
+    const [xaxis, yaxis] = this.axes(data);
+    return xaxis && yaxis && ((at) => ({ x: xaxis._offset + xaxis.d2p(value("x", at)), y: yaxis._offset + yaxis.d2p(value("y", at)) }));
+  }
+
+  axes(data) {
+    return ["x", "y"].map((name) => this.stage._fullLayout[`${name}axis${(data[name + "axis"] ?? name).slice(1)}`]);
+  }
+
+  // Lay the mark of each group over the plot.
+  place() {
+    if (!this.drawn) return;
+    const shapes = [], labelled = new Set();
+    this.traces.forEach((trace, number) => {
+      const index = trace.group ? page.current(this.scope, trace.group) : null;
+      const data = this.stage._fullData?.[number];
+      if (index === null || !data || data.visible !== true) return;
+      if (data.type === "heatmap") return void shapes.push(...this.cross(trace, data, index));
+      const at = trace.places ? trace.places.get(index) : index - trace.first;
+      if (at === undefined || at < 0 || at >= trace.points) return;
+      const where = this.projector(data);
+      const spot = where?.(at);
+      if (!spot || !(spot.x >= 0 && spot.x <= this.drawn.width && spot.y >= 0 && spot.y <= this.drawn.height)) return;
+      const named = data.type !== "scatter" || !/lines/.test(data.mode);
+      const label = named && !labelled.has(trace.group) ? plain(this.labelOf({ curveNumber: number, pointNumber: at }) || String(index), 24) : "";
+      labelled.add(trace.group);
+      shapes.push(...this.dot(spot, index, label, where, trace.points));
+    });
+    this.overlay.replaceChildren(...shapes);
+  }
+
+  cross(trace, data, index) {
+    const [xaxis, yaxis] = this.axes(data);
+    const [left, top, x, y] = [xaxis._offset, yaxis._offset, xaxis.d2p(index), yaxis.d2p(index)];
+    const line = (x1, y1, x2, y2) => s("line", { class: "cross", "data-index": index, x1, y1, x2, y2 });
+    return [
+      trace.axes.includes("x") && x >= 0 && x <= xaxis._length ? line(left + x, top, left + x, top + yaxis._length) : null,
+      trace.axes.includes("y") && y >= 0 && y <= yaxis._length ? line(left, top + y, left + xaxis._length, top + y) : null,
+    ].filter(Boolean);
+  }
+
+  // A dot, and its label where the fewest points are in the way.
+  dot({ x, y }, index, words, where, points) {
+    const dot = s("circle", { class: "mark", "data-index": index, cx: x, cy: y, r: 6 });
+    if (!words) return [dot];
+    const { width, height } = this.drawn, long = 8 * words.length + 8, step = Math.max(1, Math.floor(points / 300));
+    const crowd = Array.from({ length: Math.floor(points / step) }, (_, turn) => where(turn * step)).filter((p) => Math.abs(p.x - x) < 60 + long && Math.abs(p.y - y) < 60);
+    let best = null;
+    for (let turn = 0; turn < 12; turn++) {
+      const dx = Math.cos(turn * Math.PI / 6 + 0.4), dy = Math.sin(turn * Math.PI / 6 + 0.4), end = { x: x + 32 * dx, y: y + 32 * dy };
+      const from = dx < 0 ? end.x - long : end.x;
+      if (from < 0 || from + long > width || end.y < 10 || end.y > height - 10) continue;
+      const hidden = crowd.filter((p) => p.x > from - 4 && p.x < from + long + 4 && Math.abs(p.y - end.y) < 12).length;
+      const outward = (dx * (x - width / 2) + dy * (y - height / 2)) / (width + height);
+      if (!best || hidden - outward < best.cost) best = { cost: hidden - outward, end, dx };
+    }
+    if (!best) return [dot];
+    const label = s("text", { class: "mark-label", x: best.end.x + (best.dx < 0 ? -4 : 4), y: best.end.y, "text-anchor": best.dx < 0 ? "end" : "start" });
+    label.textContent = words;
+    return [s("line", { class: "leader", x1: x, y1: y, x2: best.end.x, y2: best.end.y }), dot, label];
+  }
+
+  download(format, name) {
+    const { width, height } = this.drawn;
+    const { data, layout } = this.stage;
+    const background = getComputedStyle(this.panel.node).backgroundColor;
+    const scene = layout.scene && { ...layout.scene, camera: this.stage._fullLayout.scene.camera };
+    return this.plotly.downloadImage({ data, layout: { ...layout, ...(scene && { scene }), paper_bgcolor: background } }, { format, width, height, scale: 2, filename: name });
+  }
+}
+
+function s(tag, attributes) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  return node;
+}
+
+// ---- panels ----------------------------------------------------------------------------------------------------------
+
+function scaleBar(bar, value) {
+  const colours = bar.colors.map((colour) => (page.isDark() ? value.dark[colour.toLowerCase()] : null) ?? colour);
+  const strip = h("span", "strip");
+  strip.style.background = `linear-gradient(to right, ${colours.join(", ")})`;
+  return h("span", "scale-bar", bar.title ? h("span", "", plain(bar.title) + " ") : "", h("span", "", plain(bar.low)), strip, h("span", "", plain(bar.high)));
+}
+
+function coloured(node, colour, value) {
+  if (!colour) return node;
+  node.style.setProperty("--colour", (page.isDark() ? value.dark[colour.toLowerCase()] : null) ?? colour);
+  return node;
+}
+
+let panels = 0;
+
+class PanelView {
+  constructor(key) {
+    this.key = key;
+    this.plots = [];
+    this.id = `hfposemb-help-${Math.random().toString(36).slice(2)}-${panels++}`;
+    this.head = h("div", "head");
+    this.drawings = h("div", "drawings");
+    this.tail = h("div", "tail");
+    this.node = h("section", "panel", this.head, this.drawings, this.tail);
+    this.node.dataset.key = key;
+  }
+
+  update(spec, value) {
+    this.spec = spec;
+    this.value = value;
+    this.node.style.setProperty("--span", spec.span);
+    this.node.classList.toggle("error", spec.tone === "error");
+    this.node.dataset.state = "loading";
+    this.words();
+    while (this.plots.length > spec.drawings.length) this.plots.pop().dispose();
+    while (this.plots.length < spec.drawings.length) {
+      const plot = new Plot(this);
+      this.plots.push(plot);
+      this.drawings.append(plot.box, plot.caption);
+    }
+    const drawn = spec.drawings.map((drawing, place) => {
+      const plot = this.plots[place];
+      plot.caption.replaceChildren(...emphasised(drawing.caption, spec.emphasis));
+      plot.caption.hidden = !drawing.caption;
+      return plot.show(drawing, value, plain([spec.source[0], spec.title, spec.subtitle, drawing.caption].filter(Boolean).join(". "), 400));
+    });
+    Promise.all(drawn).then(() => this.settle(), (error) => this.fail(error));
+  }
+
+  // Say that everything is drawn; tests and people who script the page wait for it.
+  settle() {
+    if (!this.plots.every((plot) => plot.drawn)) return;
+    this.node.dataset.points = this.plots.flatMap((plot) => plot.traces).reduce((sum, trace) => sum + trace.points, 0);
+    this.node.dataset.state = "drawn";
+  }
+
+  fail(error) {
+    this.node.dataset.state = "failed";
+    this.node.classList.add("error");
+    this.tail.prepend(h("p", "message", plain(error.message, 300)));
+  }
+
+  words() {
+    const { spec, value } = this;
+    const focused = [...this.node.querySelectorAll("button")].indexOf(document.activeElement);
+    const title = h("h3", spec.source.length ? "title plain" : "title", ...emphasised(spec.title, spec.emphasis));
+    const name = spec.source.length ? h("p", "source", coloured(h("span", "disc"), spec.color, value), h("strong", "", plain(spec.source[0])), h("span", "note", plain(spec.source[1] ?? ""))) : "";
+    const names = h("div", "names", name, spec.title ? title : "", spec.subtitle ? h("p", "subtitle", ...emphasised(spec.subtitle, spec.emphasis)) : "");
+    this.head.replaceChildren(...[
+      h("div", "top", names, spec.help ? this.help(spec.help) : ""),
+      spec.numbers.length ? h("div", "numbers", ...spec.numbers.map(([figure, words]) => h("p", "", h("strong", "", plain(figure)), h("span", "", plain(words))))) : "",
+      spec.legend.length ? h("p", "legend", ...spec.legend.map((item) => h("span", "", coloured(h("span", "disc"), item.color, value), plain(item.name), item.note ? h("span", "note", plain(item.note)) : ""))) : "",
+      spec.scale_bars.length ? h("p", "scale-bars", ...spec.scale_bars.map((bar) => scaleBar(bar, value))) : "",
+    ].filter(Boolean));
+    const actions = spec.actions.map((action) => {
+      const button = h("button", "action", plain(action));
+      button.type = "button";
+      button.onclick = () => this.act(action);
+      return button;
+    });
+    this.tail.replaceChildren(...[
+      spec.message ? h("p", "message", ...emphasised(spec.message, spec.emphasis)) : "",
+      spec.lists.length ? h("div", "lists", ...spec.lists.map((list, place) => this.list(list, place))) : "",
+      spec.foot || actions.length ? h("div", "foot", h("span", "", plain(spec.foot, 400)), h("span", "actions", ...actions)) : "",
+    ].filter(Boolean));
+    if (focused >= 0) this.node.querySelectorAll("button")[focused]?.focus({ preventScroll: true });
+  }
+
+  help(text) {
+    const body = h("div", "help", ...text.split("\n\n").map((paragraph) => h("p", "", plain(paragraph.replace(/\s+/g, " ").trim(), 2000))));
+    const button = h("button", "ask", h("span", "", "?"));
+    button.type = "button";
+    body.id = this.id;
+    body.hidden = true;
+    button.setAttribute("aria-label", `How to read: ${plain(this.spec.title || this.spec.source[0] || "this panel")}`);
+    button.setAttribute("aria-controls", this.id);
+    const open = (opened) => {
+      body.hidden = !opened;
+      button.setAttribute("aria-expanded", String(opened));
+    };
+    open(false);
+    const aside = h("div", "aside", button, body);
+    button.onclick = () => open(body.hidden);
+    aside.onkeydown = (event) => { if (event.key === "Escape") { open(false); button.focus(); } };
+    aside.addEventListener("focusout", (event) => { if (!aside.contains(event.relatedTarget)) open(false); });
+    body.tabIndex = -1;
+    return aside;
+  }
+
+  list(list, place) {
+    const largest = Math.max(...list.rows.map((row) => Math.abs(row.value)), 1e-9);
+    const rows = list.rows.map((row) => {
+      const bar = h("span", "measure", h("span", ""));
+      bar.firstChild.style.width = `${100 * Math.max(row.value, 0) / Math.max(largest, 1)}%`;
+      const button = h("button", row.shared ? "neighbour shared" : "neighbour", h("bdi", "", plain(row.label, 40)), bar, h("span", "value", number(row.value)));
+      button.type = "button";
+      button.onclick = () => trigger("select", { panel: this.key, list: place, id: row.id, label: row.label });
+      return h("li", "", button);
+    });
+    return h("div", "list", list.name ? h("p", "source", list.color ? coloured(h("span", "disc"), list.color, this.value) : "", h("strong", "", plain(list.name))) : "", h("ol", "", ...rows));
+  }
+
+  act(action) {
+    if (action !== "PNG" && action !== "SVG") return trigger("select", { panel: this.key, action });
+    const name = plain(this.spec.source[0] ?? this.spec.title, 60).toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "") || this.key;
+    return this.plots.forEach((plot, place) => plot.drawn && plot.download(action.toLowerCase(), place ? `${name}-${place + 1}` : name));
+  }
+
+  dispose() {
+    this.plots.forEach((plot) => plot.dispose());
+    this.node.remove();
+  }
+}
+
+// ---- the row ---------------------------------------------------------------------------------------------------------
+
+const root = element.querySelector("hfposemb-row");
+const heading = h("div", "heading");
+const grid = h("div", "grid");
+const views = new Map();
+let marked = "";
+let present = true;
+
+function head(value) {
+  heading.hidden = !value.heading && !value.subheading && !value.scale_bars.length;
+  heading.replaceChildren(...[
+    value.heading ? h("h2", "", plain(value.heading, 600)) : "",
+    value.subheading || value.scale_bars.length ? h("div", "under", h("p", "subtitle", plain(value.subheading, 600)), h("p", "scale-bars", ...value.scale_bars.map((bar) => scaleBar(bar, value)))) : "",
+  ].filter(Boolean));
+}
+
+function update() {
+  const value = props.value;
+  if (!present || !value?.panels) return;
+  head(value);
+  grid.style.setProperty("--wanted", value.columns);
+  grid.classList.toggle("swipe", value.swipe);
+  grid.classList.toggle("many", value.columns > 2);
+  const keys = new Set(value.panels.map((panel) => panel.key));
+  for (const [key, view] of views) if (!keys.has(key)) { view.dispose(); views.delete(key); }
+  value.panels.forEach((spec, place) => {
+    const view = views.get(spec.key) ?? new PanelView(spec.key);
+    views.set(spec.key, view);
+    if (grid.children[place] !== view.node) grid.insertBefore(view.node, grid.children[place] ?? null);
+    view.update(spec, value);
+  });
+  if (marked !== JSON.stringify(value.marked)) {
+    marked = JSON.stringify(value.marked);
+    for (const [group, index] of Object.entries(value.marked)) page.mark(value.scope, group, index);
+  }
+}
+
+function repaint() {
+  if (!present || !props.value?.panels) return;
+  head(props.value);
+  views.forEach((view) => view.words());
+}
+
+root.append(heading, grid);
+root.addEventListener("left", () => {
+  present = false;
+  page.links.removeEventListener("theme", repaint);
+  views.forEach((view) => view.dispose());
+  views.clear();
+});
+root.addEventListener("entered", () => {
+  if (present) return;
+  present = true;
+  page.links.addEventListener("theme", repaint);
+  update();
+});
+page.links.addEventListener("theme", repaint);
+watch("value", update);
+update();

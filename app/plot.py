@@ -1,0 +1,397 @@
+"""The one component that draws: a row of panels of plotly figures, with their data sent as files.
+
+``gr.Plot`` has no click or hover event, leaks a WebGL context on every update and sends its data as JSON lists. A
+:class:`PanelRow` sends a small dict: the words of each panel, a skeleton of each figure, and one binary file per figure
+for its numbers. ``plot.js`` joins them in the browser, with the ``plotly.min.js`` of the installed plotly.
+
+A trace takes part in linked hover when its ``meta`` is ``{"link": group, "first": k}``: its point *i* is row *i + k* of
+``group``, in every panel of the same ``scope``. Without ``"first"`` the trace's ``customdata`` (or ``"ids"``) names the
+row of each point. ``"labels": [...]`` gives the words of the tooltip as they are, ``text`` as figures.py escapes them.
+In a heatmap the axes' own coordinates are the rows, of both axes or of the one in ``"axis"``.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import json
+import math
+import shutil
+import tempfile
+from abc import ABCMeta
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal
+
+import gradio as gr
+import numpy as np
+from gradio.component_meta import updateable
+from gradio.data_classes import FileData
+
+from hfposemb.palette import dark_map
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+HERE = Path(__file__).parent
+LARGE = 256  # from this many numbers or strings on, a file is lighter than JSON
+MATRIX = 65_536  # from this many cells on, a matrix goes as int16: a step of 1/65,534 of its range, below any pixel
+LONGEST_LABEL = 400
+LONGEST_TEXT = 8_000
+STORE_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True)
+class ScaleBar:
+    """A colour scale in words: what its two ends mean."""
+
+    low: str
+    high: str
+    colors: tuple[str, ...]
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class LegendItem:
+    """One entry of the legend row above a plot, for lines or dots that cannot carry their own label."""
+
+    name: str
+    color: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure and the centred line below it. Without ``layout.height`` a square matrix fills the panel's width."""
+
+    figure: go.Figure
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class NeighbourRow:
+    """One neighbour; ``shared`` ones are tinted."""
+
+    label: str
+    value: float
+    shared: bool = False
+    id: int = 0
+
+
+@dataclass(frozen=True)
+class NeighbourList:
+    """The neighbours in one source, each a button that sends ``{"panel", "list", "id", "label"}``."""
+
+    name: str
+    color: str
+    rows: tuple[NeighbourRow, ...]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel. ``key`` is its identity in the row: a panel that keeps its key keeps its place, camera and zoom."""
+
+    key: str
+    title: str
+    drawings: tuple[Drawing, ...] = ()
+    source: tuple[str, str] | None = None
+    color: str = ""
+    subtitle: str = ""
+    help: str = ""
+    foot: str = ""
+    actions: tuple[str, ...] = ()
+    scale_bars: tuple[ScaleBar, ...] = ()
+    legend: tuple[LegendItem, ...] = ()
+    numbers: tuple[tuple[str, str], ...] = ()
+    lists: tuple[NeighbourList, ...] = ()
+    message: str = ""
+    tone: Literal["normal", "error"] = "normal"
+    span: int = 1
+    emphasis: str = ""  # where it occurs in title, subtitle, captions and message, it is written in the accent
+
+
+@dataclass(frozen=True)
+class Panels:
+    """A row with a heading of its own, or with marks. A plain tuple of panels will do where neither is needed."""
+
+    panels: tuple[Panel, ...]
+    heading: str = ""
+    subheading: str = ""
+    scale_bars: tuple[ScaleBar, ...] = ()
+    marked: Mapping[str, int] = field(default_factory=dict)
+    columns: int = 0
+
+
+class _NoStub(type(gr.HTML)):  # type: ignore[misc]
+    """Gradio's metaclass without its habit of writing a ``.pyi`` beside the source of every component."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> type:
+        attrs["__init__"] = updateable(attrs["__init__"])
+        return ABCMeta.__new__(cls, name, bases, attrs)
+
+
+class PanelRow(gr.HTML, metaclass=_NoStub):
+    """A row of panels.
+
+    ``.select(fn, trigger_mode="multiple")`` hears a click (by default Gradio drops one that comes while another is
+    being answered); ``fn`` takes a ``gr.EventData`` whose ``_data`` is one of
+    ``{"panel", "group", "index", "text", "x", "y"}`` (a point), ``{"panel", "list", "id", "label"}`` (a neighbour) and
+    ``{"panel", "action"}`` (an action other than PNG and SVG). Rows of one ``scope`` share their hover and marks.
+    In the browser ``window.hfposemb.mark(scope, group, index)`` moves the mark without asking Python.
+    """
+
+    def __init__(
+        self,
+        value: Sequence[Panel] | Panels | Callable[..., Sequence[Panel] | Panels] | None = None,
+        *,
+        scope: str = "page",
+        columns: int = 0,
+        swipe: bool = False,
+        inputs: Any = None,
+        visible: bool | Literal["hidden"] = True,
+        elem_id: str | None = None,
+        elem_classes: list[str] | str | None = None,
+        render: bool = True,
+        key: int | str | tuple[int | str, ...] | None = None,
+        preserved_by_key: list[str] | str | None = None,
+        scale: int | None = None,
+        min_width: int | None = None,
+    ) -> None:
+        """Make a row.
+
+        ``columns`` is the grid's width in panel spans (0: as many as the spans add up to, four at most). On a phone the
+        panels stand below each other, or with ``swipe`` beside each other in a row that scrolls.
+        """
+        self.scope = scope
+        self.columns = columns
+        self.swipe = swipe
+        super().__init__(
+            value=value,
+            inputs=inputs,
+            html_template="<hfposemb-row></hfposemb-row>",
+            css_template=_asset("plot.css"),
+            js_on_load=_asset("plot.js"),
+            apply_default_css=False,
+            visible=visible,
+            elem_id=elem_id,
+            elem_classes=elem_classes,
+            render=render,
+            key=key,
+            preserved_by_key=preserved_by_key,
+            scale=scale,
+            min_width=min_width,
+        )
+
+    def postprocess(self, value: Sequence[Panel] | Panels | None) -> dict[str, Any]:
+        """Turn panels into the dict that ``plot.js`` reads, with files for everything large."""
+        row = value if isinstance(value, Panels) else Panels(tuple(value or ()))
+        files = _Files()
+        panels = [_panel(panel, files) for panel in row.panels]
+        spans = sum(panel.span for panel in row.panels)
+        words = {
+            "heading": row.heading,
+            "subheading": row.subheading,
+            "scale_bars": [_scale_bar(bar) for bar in row.scale_bars],
+        }
+        return {
+            "scope": self.scope,
+            "swipe": self.swipe,
+            "columns": row.columns or self.columns or min(max(spans, 1), 4),
+            **_sendable(words),
+            "marked": {group: int(index) for group, index in row.marked.items()},
+            "dark": dark_map(),
+            "plotly": _plotly_file(),
+            "panels": panels,
+            "files": files.listed,
+        }
+
+    def preprocess(self, payload: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Return the dict as it is: a row is drawn, it is not an input."""
+        return payload
+
+    def api_info(self) -> dict[str, Any]:
+        """Describe the value as an object."""
+        return {"type": "object"}
+
+    def example_payload(self) -> dict[str, Any]:
+        """Return a row without panels."""
+        return {"panels": []}
+
+    def example_value(self) -> tuple[Panel, ...]:
+        """Return no panels."""
+        return ()
+
+
+@cache
+def _asset(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")
+
+
+def _panel(panel: Panel, files: _Files) -> dict[str, Any]:
+    words = ("key", "title", "color", "subtitle", "help", "foot", "message", "tone", "span", "emphasis")
+    shown = {
+        **{name: getattr(panel, name) for name in words},
+        "source": list(panel.source or ()),
+        "actions": list(panel.actions),
+        "numbers": [list(number) for number in panel.numbers],
+        "legend": [{"name": item.name, "color": item.color, "note": item.note} for item in panel.legend],
+        "scale_bars": [_scale_bar(bar) for bar in panel.scale_bars],
+        "lists": [
+            {
+                "name": neighbours.name,
+                "color": neighbours.color,
+                "rows": [
+                    {"label": row.label, "value": float(row.value), "shared": row.shared, "id": int(row.id)}
+                    for row in neighbours.rows
+                ],
+            }
+            for neighbours in panel.lists
+        ],
+    }
+    drawings = [{"caption": _sendable(drawing.caption), **files.figure(drawing.figure)} for drawing in panel.drawings]
+    return {**_sendable(shown), "drawings": drawings}
+
+
+def _sendable(value: Any) -> Any:
+    """Cut what nobody can read, and replace the lone surrogates that JSON cannot carry."""
+    if isinstance(value, str):
+        return value[:LONGEST_TEXT].encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {name: _sendable(item) for name, item in value.items()}
+    return [_sendable(item) for item in value] if isinstance(value, list) else value
+
+
+def _scale_bar(bar: ScaleBar) -> dict[str, Any]:
+    return {"low": bar.low, "high": bar.high, "colors": list(bar.colors), "title": bar.title}
+
+
+class _Files:
+    """The files of one value: numbers of a figure in one ``.bin``, each long list of strings in a ``.json``."""
+
+    def __init__(self) -> None:
+        self.listed: list[dict[str, Any]] = []
+        self._places: dict[str, int] = {}
+        self._buffer = bytearray()
+
+    def figure(self, figure: go.Figure) -> dict[str, Any]:
+        """Return ``{"figure": skeleton, "bin": place of its numbers in the list of files, or None}``."""
+        self._buffer = bytearray()
+        # The figure's own dicts, read and never written: `to_plotly_json` would encode every array to base64.
+        skeleton = self._reduce({"data": list(figure._data), "layout": figure._layout}, "")
+        place = self._add(bytes(self._buffer), "numbers.bin") if self._buffer else None
+        return {"figure": skeleton, "bin": place}
+
+    def _add(self, content: bytes, name: str) -> int:
+        entry = _store().put(content, name)
+        if entry["path"] not in self._places:
+            self._places[entry["path"]] = len(self.listed)
+            self.listed.append(entry)
+        return self._places[entry["path"]]
+
+    def _reduce(self, value: Any, key: str) -> Any:
+        if isinstance(value, Mapping):
+            return {str(name): self._reduce(item, str(name)) for name, item in value.items()}
+        if isinstance(value, np.ndarray):
+            return self._array(value, key)
+        if isinstance(value, (list, tuple)):
+            return self._list(value, key)
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, str):
+            return _sendable(value)
+        if isinstance(value, float) and not math.isfinite(value):
+            return None
+        return value
+
+    def _list(self, value: Sequence[Any], key: str) -> Any:
+        if key == "z" and value and isinstance(value[0], (list, tuple, np.ndarray)):
+            return self._array(np.asarray(value, dtype=np.float32), key)
+        if len(value) >= LARGE:
+            if all(isinstance(item, str) for item in value):
+                cut = [item if len(item) <= LONGEST_LABEL else item[:LONGEST_LABEL] + "…" for item in value]
+                content = json.dumps(cut, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+                return {"$json": self._add(content, "labels.json")}
+            if all(item is None or isinstance(item, (int, float, np.number)) for item in value):
+                return self._array(np.array([np.nan if item is None else item for item in value]), key)
+        return [self._reduce(item, key) for item in value]
+
+    def _array(self, array: np.ndarray, key: str) -> Any:
+        if array.dtype.kind not in "iufb" or array.size < LARGE:
+            return self._list(array.tolist(), "")
+        scale, offset = 1.0, 0.0
+        if array.dtype.kind in "iub":
+            array = array.astype(np.min_scalar_type(array.max()) if array.min() >= 0 else _signed(array))
+            if array.dtype.itemsize > 4:
+                array = array.astype(np.float64)
+        elif key == "z" and array.ndim == 2 and array.size >= MATRIX:
+            array, scale, offset = _quantised(array)
+        else:
+            array = array.astype(np.float32)
+        array = np.ascontiguousarray(array)
+        self._buffer.extend(b"\0" * (-len(self._buffer) % 8))
+        at = len(self._buffer)
+        self._buffer.extend(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+        reference = {"$bin": at, "dtype": f"{array.dtype.kind}{array.dtype.itemsize}", "shape": list(array.shape)}
+        return reference | ({"scale": scale, "offset": offset} if (scale, offset) != (1.0, 0.0) else {})
+
+
+def _signed(array: np.ndarray) -> np.dtype[Any]:
+    return np.promote_types(np.min_scalar_type(array.min()), np.min_scalar_type(-int(array.max()) - 1))
+
+
+def _quantised(array: np.ndarray) -> tuple[np.ndarray, float, float]:
+    finite = array[np.isfinite(array)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    offset, scale = (low + high) / 2, (high - low) / 65_534 or 1.0
+    steps = np.nan_to_num(np.rint((array - offset) / scale), nan=-32_768, posinf=-32_768, neginf=-32_768)
+    return steps.astype(np.int16), scale, offset
+
+
+class _Store:
+    """A folder of this process, one file per content, the longest unused dropped beyond ``STORE_BYTES``.
+
+    Gradio copies a file into its own cache while it sends the value, so nothing here is needed for longer than that.
+    """
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="hfposemb-"))
+        atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+        self._sizes: OrderedDict[str, int] = OrderedDict()
+        self._lock = Lock()
+
+    def put(self, content: bytes, name: str) -> dict[str, Any]:
+        """Keep ``content``, and return the entry that Gradio serves it by."""
+        digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+        path = self._folder / f"{digest}-{name}"
+        with self._lock:
+            if str(path) not in self._sizes:
+                path.write_bytes(content)
+            self._sizes[str(path)] = len(content)
+            self._sizes.move_to_end(str(path))
+            while len(self._sizes) > 1 and sum(self._sizes.values()) > STORE_BYTES:
+                Path(self._sizes.popitem(last=False)[0]).unlink(missing_ok=True)
+        return FileData(path=str(path), orig_name=name).model_dump()
+
+    def keep(self, source: Path) -> dict[str, Any]:
+        """Copy a file once, never to be dropped."""
+        path = self._folder / source.name
+        with self._lock:
+            if not path.exists():
+                shutil.copyfile(source, path)
+        return FileData(path=str(path), orig_name=source.name).model_dump()
+
+
+@cache
+def _store() -> _Store:
+    return _Store()
+
+
+def _plotly_file() -> dict[str, Any]:
+    from importlib.resources import files
+
+    with_plotly = files("plotly") / "package_data" / "plotly.min.js"
+    return _store().keep(Path(str(with_plotly)))

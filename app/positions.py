@@ -1,0 +1,761 @@
+"""The Positions tab: positions as clouds, matrices, lines and waves, under sentences that were measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import gradio as gr
+import numpy as np
+from numpy.typing import NDArray
+
+import hfposemb as hpe
+from hfposemb import figures, geometry
+from hfposemb.errors import InputError
+from hfposemb.figures import Series, number
+from hfposemb.palette import POSITION, SIMILARITY
+from hfposemb.table import table_of
+
+from .plot import Drawing, Panel, PanelRow, Panels, ScaleBar
+from .state import Opened, Session, Umaps, one_line
+
+if TYPE_CHECKING:
+    from hfposemb.position import PositionEncoding
+    from hfposemb.table import EmbeddingTable
+
+Method = Literal["pca", "umap"]
+Value = TypeVar("Value")
+
+TITLE = "Positions"
+GROUP = "position"  # what the figures call their rows, for linked hover
+FILES = ("PNG", "SVG")
+
+MOST = 4_096  # positions drawn at most: nobody waits for a larger matrix
+KERNEL = 512  # positions drawn of a mechanism that has no rows
+NEAREST = 3
+NEIGHBOURS = hpe.UMAPParameters().neighbors
+WAVES = (8, 9, 24, 48)
+MOST_WAVES = 6
+
+# What the sentences call by a name.
+ALONE = 0.9995  # translation invariance from which distance is all there is
+NO_ORDER = 0.15  # mean cosine of neighbours, and translation invariance, below which there is no order
+SMOOTH = 0.95  # mean cosine of neighbours of a smooth curve
+SIMPLE = 0.8  # variance that three components hold of a simple one
+ALIKE = 0.3  # mean cosine of neighbours that are alike
+FALL = 0.25  # how far the cosine of two neighbours falls at a break
+RARE = 0.02  # and in how few places it falls so far
+NEGATIVE = -0.05  # mean cosine that is below zero, not about it
+ENDS = 4  # positions at either end that often stand apart: no break is looked for there
+
+CLOUD_HELP = """
+Each dot is one position, joined to the next and coloured from the first to the last. Dots that are close have similar
+vectors, as far as two or three dimensions can show that. PCA keeps the directions in which positions differ most; UMAP
+keeps who is near whom, and little else.
+
+Below, the cosine of every position with every other, from −1 to 1. Stripes along the diagonal mean that it is the
+distance of two positions that makes them alike.
+
+Neighbours kept is the share of each position's ten nearest that are among its ten nearest in the picture too. Trust is
+trustworthiness (Venna & Kaski 2001): 1 unless the picture puts together what is apart in the table.
+"""
+DISTANCE_HELP = """
+The mean over t of cos(p_t, p_{t+k}), for each distance k up to half the table, so that each mean is one of many pairs.
+
+A table that falls and rises again has learned a wave. The sinusoid falls as its slow waves drift apart. In an untrained
+table two positions have nothing in common, however close.
+
+Property: Wang et al., ICLR 2021.
+"""
+NORM_HELP = """
+The Euclidean length of every row. A row stands out when it is at least a quarter off the median and beyond 3.5 modified
+z-scores (Iglewicz & Hoaglin 1993). Often it has a reason: position 0 is in every text, and the last rows are hardly
+ever trained.
+"""
+VARIANCE_HELP = """
+The share of the variance that the first components of the centred table hold together. The steeper, the simpler the
+shape. Three components are what a picture in 3-D shows.
+
+Dotted is an untrained table of the same size, which has no shape.
+"""
+TABLE_HELP = """
+The table itself: a row for each position, a column for each dimension, blue below zero and orange above. The waves
+underneath are single columns, drawn against the position, all on one scale.
+
+In the sinusoid (Vaswani et al. 2017) each pair of columns is the sine and the cosine of one wavelength. A learned table
+finds waves of its own, and mixes them in every dimension.
+"""
+KERNEL_HELP = """
+A rotary model adds nothing to its words. It turns queries and keys by an angle for each position (Su et al. 2021), and
+so has no vector, and no dot, for a position.
+
+Drawn is what the turning does to a query and a key that are alike with equal energy in every pair of dimensions: the
+mean over pairs i of cos(ω_i Δ). It is no cosine of two rows, and has a plot and a scale of its own.
+"""
+
+
+# --- what is measured ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What the sentences are made of; ``None`` where a table is too small or too plain to tell.
+
+    ``profile`` [n] is the mean cosine at each distance, ``adjacent`` [n − 1] the cosine of each position with the next,
+    ``cumulative`` the share of the variance that the first components hold.
+    """
+
+    norms: NDArray[np.float64]
+    outliers: NDArray[np.int64]
+    invariance: float | None
+    profile: NDArray[np.float64] | None
+    adjacent: NDArray[np.float64] | None
+    cumulative: NDArray[np.float64] | None
+
+    @property
+    def half(self) -> NDArray[np.float64]:
+        """The profile up to half the table."""
+        return np.empty(0) if self.profile is None else self.profile[: max(2, len(self.profile) // 2 + 1)]
+
+    @property
+    def next(self) -> float | None:
+        """The mean cosine of two positions that follow each other."""
+        return float(self.half[1]) if len(self.half) > 1 and np.isfinite(self.half[1]) else None
+
+    @property
+    def held(self) -> float | None:
+        """The share of the variance that three components hold."""
+        return None if self.cumulative is None else float(self.cumulative[min(3, len(self.cumulative)) - 1])
+
+    @property
+    def fall(self) -> int | None:
+        """The position before the one break of a table whose neighbours are alike: BERT's 126 or 127."""
+        if self.adjacent is None or self.next is None or self.next < 2 * FALL or len(self.adjacent) < 4 * ENDS:
+            return None
+        inner = self.adjacent[ENDS:-ENDS]
+        low = inner < self.next - FALL
+        return ENDS + int(np.nanargmin(inner)) if 0 < low.sum() <= RARE * len(inner) else None
+
+
+def measure(table: EmbeddingTable) -> Facts:
+    """Measure one table of positions."""
+    spectrum = _known(geometry.spectrum, table)
+    return Facts(
+        norms=geometry.norms(table),
+        outliers=geometry.outliers(table),
+        invariance=_known(geometry.translation_invariance, table),
+        profile=_known(geometry.similarity_by_distance, table),
+        adjacent=_known(geometry.adjacent, table),
+        cumulative=None if spectrum is None else spectrum.cumulative,
+    )
+
+
+def _known(measured: Callable[[EmbeddingTable], Value], table: EmbeddingTable) -> Value | None:
+    try:
+        return measured(table)
+    except hpe.HfposembError:
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """The positions of one table that are shown, and what was measured of them, each once for everybody."""
+
+    whole: EmbeddingTable
+    length: int
+    session: Session
+
+    def _result(self, what: str, maker: Callable[[], Value]) -> Value:
+        return self.session.library.result(self.whole, (what, self.length), maker)
+
+    @property
+    def table(self) -> EmbeddingTable:
+        """The first ``length`` rows; the table itself where it has no more."""
+        whole = self.whole
+        if self.length == whole.shape[0]:
+            return whole
+        return self._result(
+            "first rows",
+            lambda: table_of(whole.rows(0, self.length), name=whole.name, provenance=whole.provenance),
+        )
+
+    @property
+    def facts(self) -> Facts:
+        """What was measured of them."""
+        return self._result("facts", lambda: measure(self.table))
+
+    @property
+    def cosines(self) -> NDArray[np.float32]:
+        """The cosine of every pair [n, n]."""
+        return self._result("cosines", lambda: hpe.similarity(self.table).astype(np.float32))
+
+    def drawn(self, dims: int) -> int:
+        """Return in how many dimensions a picture can be: no more than the table has."""
+        return min(dims, self.whole.shape[1])
+
+    def pca(self, dims: int) -> hpe.Projection:
+        """Project the positions that are shown by PCA."""
+        dims = self.drawn(dims)
+        if self.length == self.whole.shape[0]:
+            found = self.session.projection(self.whole, "pca", dims)
+            assert found is not None
+            return found
+        return self._result(f"pca {dims}", lambda: hpe.project(self.table, method="pca", dims=dims))
+
+    def umap(self, dims: int) -> hpe.Projection | None:
+        """Return the positions that are shown where UMAP laid them out among all, ``None`` until it has."""
+        found = self.session.projection(self.whole, "umap", dims)
+        if found is None or self.length == self.whole.shape[0]:
+            return found
+        count = int(np.searchsorted(found.rows, self.length))
+        return replace(found, rows=found.rows[:count], coordinates=found.coordinates[:count])
+
+
+# --- sentences -------------------------------------------------------------------------------------------------------
+
+
+def percent(share: float) -> str:
+    """Write a share, its sign kept on its line; 100 % and 0 % are said only of what is whole and nothing."""
+    if share >= ALONE:
+        return "100\u00a0%"
+    if share < 0.005:
+        return "under 1\u00a0%" if share > 0 else "0\u00a0%"
+    return f"{min(99, max(1, round(100 * share)))}\u00a0%"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Join parts as a reader would say them."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def heading(facts: Mapping[str, Facts]) -> str:
+    """Say of all sources how much of their likeness is a matter of distance."""
+    known = {name: fact.invariance for name, fact in facts.items() if fact.invariance is not None}
+    if not known:
+        return "How each source tells positions apart"
+    shares = [f"{percent(max(0.0, share))} in {name}" for name, share in known.items()]
+    return f"Distance alone explains how alike two positions are: {listed(shares)}"
+
+
+def finding(facts: Facts) -> str:
+    """Say what one table learned, or that it learned nothing."""
+    if facts.profile is None:
+        return "No row has a direction, so none can be compared"
+    if facts.next is None:
+        return "Too few positions to compare"
+    if facts.invariance is None:
+        same = bool(np.nanmin(facts.profile) > ALONE)
+        return "All positions point the same way" if same else "Too few positions for a shape"
+    if facts.invariance >= ALONE:
+        return "Similarity depends on distance alone"
+    if abs(facts.next) < NO_ORDER and facts.invariance < NO_ORDER:
+        return f"No order: cosine {number(facts.next, digits=2)} between neighbours"
+    if facts.next >= SMOOTH and facts.held is not None and facts.held >= SIMPLE:
+        return f"One smooth curve: three dimensions hold {percent(facts.held)}"
+    value = number(facts.next, digits=2)
+    if facts.next < ALIKE:
+        return f"Neighbours are hardly alike: cosine {value}"
+    if facts.fall is not None and facts.adjacent is not None:
+        least = number(float(facts.adjacent[facts.fall]), digits=2)
+        return f"Neighbours are alike ({value}), a break at {facts.fall + 1:,} ({least})"
+    return f"Neighbours are alike: cosine {value}"
+
+
+def distance_title(facts: Mapping[str, Facts]) -> str:
+    """Say whose mean cosine turns negative with distance, whose never does, and whose is nowhere."""
+    flat, negative, positive = [], [], []
+    for name, fact in facts.items():
+        far = fact.half[1:][np.isfinite(fact.half[1:])]
+        if not len(far):
+            continue
+        kind = flat if np.abs(far).max() < NO_ORDER else negative if far.min() < NEGATIVE else positive
+        kind.append(name)
+    parts = [
+        f"falls below zero in {listed(negative)}" if negative else "",
+        f"never does in {listed(positive)}" if positive and negative else "",
+        f"stays above zero in {listed(positive)}" if positive and not negative else "",
+        f"is near zero throughout in {listed(flat)}" if flat else "",
+    ]
+    said = [part for part in parts if part]
+    return "Similarity " + ", ".join(said) if said else "There are no distances to compare"
+
+
+def norm_title(facts: Mapping[str, Facts]) -> str:
+    """Say which rows are longest or shortest, where any stands out."""
+    first, even, other, calm = [], [], [], []
+    for name, fact in facts.items():
+        found = fact.norms[np.isfinite(fact.norms)]
+        if not len(found) or found.max() == 0:
+            continue
+        if found.max() - found.min() <= 1e-3 * found.max():
+            even.append(name)
+        elif 0 in fact.outliers and fact.norms[0] == found.max():
+            first.append(name)
+        elif len(fact.outliers):
+            row = int(fact.outliers[np.argmax(np.abs(np.log(fact.norms[fact.outliers] / np.median(found) + 1e-12)))])
+            other.append(f"position {row:,} stands out in {name}")
+        else:
+            calm.append(name)
+    said = [f"position 0 is longest in {listed(first)}"] if first else []
+    said += other
+    said += [f"none stands out in {listed(calm)}"] if calm else []
+    said += [f"all are equally long in {listed(even)}"] if even else []
+    text = "; ".join(said) or "no row has a length"
+    return text[0].upper() + text[1:]
+
+
+def variance_title(facts: Mapping[str, Facts]) -> str:
+    """Say how much three components hold of each."""
+    shares = [f"{percent(fact.held)} of {name}" for name, fact in facts.items() if fact.held is not None]
+    return f"Three components hold {listed(shares)}" if shares else "There is no variance to divide"
+
+
+def widest_title(table: EmbeddingTable) -> str:
+    """Say which dimension ranges widest."""
+    vectors = table.vectors[table.finite]
+    if not len(vectors):
+        return "No row is finite"
+    low, high = vectors.min(axis=0), vectors.max(axis=0)
+    ranges = high - low
+    widest, alike = int(np.argmax(ranges)), int((ranges >= 0.99 * ranges.max()).sum())
+    ends = (number(float(edge[widest]), digits=2) for edge in (low, high))
+    if 4 * alike > len(ranges):
+        return f"{alike:,} of {len(ranges):,} dimensions range from {' to '.join(ends)}"
+    return f"Dimension {widest:,} ranges widest, from {' to '.join(ends)}"
+
+
+def nearest(table: EmbeddingTable, marked: int) -> str:
+    """Say which positions the marked one is most like, exactly."""
+    if marked >= table.shape[0]:
+        return f"Position {marked:,} is beyond its end at {table.shape[0] - 1:,}"
+    try:
+        found = hpe.neighbours(table, marked, k=NEAREST)
+    except hpe.HfposembError as error:
+        return _sentence(error)
+    others = [f"{row:,} ({number(value, digits=2)})" for row, value in zip(found.rows, found.values, strict=True)]
+    return f"Position {marked:,} is most like {', '.join(others)}" if others else f"Position {marked:,} has no others"
+
+
+def axes_caption(projection: hpe.Projection) -> str:
+    """Say what the axes of a PCA hold, or what not to read from UMAP."""
+    ratio = projection.explained_variance_ratio
+    if ratio is None:
+        return "close dots are alike; how far apart the rest is means little"
+    return f"axes hold {listed([f'{100 * share:.0f}' for share in ratio])} % of the variance"
+
+
+def _sentence(error: BaseException) -> str:
+    text = one_line(str(error))
+    return text[:1].upper() + text[1:]
+
+
+# --- one panel for each source ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class View:
+    """What the reader chose: how to project, how many positions to show (0: all), and which one is marked."""
+
+    method: Method = "pca"
+    dims: int = 3
+    length: int = 0
+    marked: int = 64
+
+
+def positions_of(source: Opened, length: int, session: Session) -> Positions | None:
+    """Return the positions of a source that has a row for each, ``None`` where it has not.
+
+    Raises ``HfposembError`` where it has no positions at all, or they cannot be read.
+    """
+    if source.embeddings is None:
+        raise hpe.HfposembError(source.error)
+    table = source.embeddings.position.table
+    if table is None:
+        return None
+    return Positions(table, min(table.shape[0], length or MOST, MOST), session)
+
+
+def tables_of(opened: Sequence[Opened], length: int, session: Session) -> dict[Opened, Positions]:
+    """Return the positions of all sources that have a row for each and can be read."""
+    found = {}
+    for source in opened:
+        try:
+            positions = positions_of(source, length, session)
+            if positions is not None and len(positions.facts.norms):
+                found[source] = positions
+        except hpe.HfposembError:
+            continue  # its own panel says why
+    return found
+
+
+def longest(opened: Sequence[Opened], session: Session) -> int:
+    """Return how many positions the longest of the sources shows."""
+    lengths = [positions.length for positions in tables_of(opened, 0, session).values()]
+    return max(lengths, default=KERNEL)
+
+
+def clouds(opened: Sequence[Opened], view: View, session: Session) -> Panels:
+    """Draw one panel for each source: its cloud above its matrix."""
+    facts = {source.name: positions.facts for source, positions in tables_of(opened, view.length, session).items()}
+    return Panels(
+        tuple(source_panel(source, view, session) for source in opened),
+        heading=heading(facts) if opened else "Choose two sources to compare how they tell positions apart",
+        subheading="Above, every position as a dot, joined in order. Below, the cosine of every two positions."
+        if opened
+        else "For example: BERT, GPT-2 and the sinusoid.",
+        scale_bars=(
+            ScaleBar("first position", "last", POSITION.light),
+            ScaleBar("cosine −1", "+1", SIMILARITY.light),
+        ),
+        marked={GROUP: view.marked},
+        columns=max(len(opened), 1),
+    )
+
+
+def source_panel(source: Opened, view: View, session: Session) -> Panel:
+    """Draw one source, or say in its panel why it cannot be drawn."""
+    empty = Panel(key=source.text, title="", source=(source.name, ""), color=source.color)
+    if source.embeddings is None:
+        return replace(empty, message=source.error, tone="error")
+    try:
+        if not source.embeddings.positions:
+            reason = source.embeddings.absent.get("position", "nothing in it names its positions")
+            said = f"There are no positions to draw: {reason}. Its words are under Tokens."
+            return replace(empty, message=one_line(said))
+        positions = positions_of(source, view.length, session)
+        encoding = source.embeddings.position
+        if positions is None:
+            return kernel_panel(empty, encoding, view)
+        return cloud_panel(replace(empty, source=(source.name, note(source, encoding, positions))), positions, view)
+    except hpe.HfposembError as error:
+        return replace(empty, message=_sentence(error), tone="error")
+
+
+def note(source: Opened, encoding: PositionEncoding, positions: Positions) -> str:
+    """Say beside the name what there is: 256 learned positions."""
+    kind = "learned" if encoding.kind == "learned" and not source.text.startswith("random:") else "computed"
+    whole, count = positions.whole.shape[0], positions.length
+    said = f"{count:,} of {whole:,} {kind} positions" if count < whole else f"{whole:,} {kind} positions"
+    if whole == 1:
+        said = said.removesuffix("s")
+    towers = list(source.embeddings.positions) if source.embeddings is not None else []
+    parts = towers[:1] if len(towers) > 1 else []
+    demo = ["small demo"] if source.text.startswith("sample:") else []
+    return " · ".join([said, *parts, *demo])
+
+
+def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
+    """Draw the cloud above the matrix, or say what is missing for either."""
+    table = positions.table
+    title = finding(positions.facts)
+    if table.finite.sum() < 2:
+        rows = "its only row" if table.shape[0] == 1 else f"none or one of its {table.shape[0]:,} rows that is finite"
+        return replace(empty, title=title, message=f"A picture shows how positions differ. There is {rows}.")
+    drawings, foot, message = [], "", ""
+    try:
+        projection = (positions.umap(view.dims) if view.method == "umap" else None) or positions.pca(view.dims)
+        drawings.append(Drawing(figures.projection(projection), axes_caption(projection)))
+        foot = trust(projection, positions)
+        if view.method == "umap" and projection.method != "umap":
+            foot = f"UMAP needs more than {NEIGHBOURS} positions, so this is {foot}"
+    except hpe.HfposembError as error:
+        message = _sentence(error)
+    if positions.drawn(view.dims) < 2:
+        message = "With one dimension there is no cloud: the dimension itself is drawn below."
+    drawings.append(Drawing(figures.similarity_matrix(positions.cosines), nearest(table, view.marked)))
+    return replace(
+        empty,
+        title=title,
+        drawings=tuple(drawings),
+        help=CLOUD_HELP,
+        foot=foot,
+        actions=FILES,
+        message=message,
+        emphasis=f"Position {view.marked:,}",
+    )
+
+
+def enough(positions: Positions) -> bool:
+    """Tell whether UMAP has more positions than it looks for neighbours."""
+    return int((positions.facts.norms > 0).sum()) > NEIGHBOURS
+
+
+def trust(projection: hpe.Projection, positions: Positions) -> str:
+    """Say how the picture was made, how far to trust it, and what is not in it."""
+    quality = projection.quality
+    method = projection.method.upper()
+    width = positions.whole.shape[1]
+    said = [f"{method} · {projection.dims} of {width:,}" if method == "PCA" else f"{method} · seed {projection.seed}"]
+    trusted = number(quality.trustworthiness, digits=2)
+    said.append(f"{percent(quality.neighbours_kept)} of neighbours kept, trust {trusted}")
+    if projection.method == "umap" and len(projection.rows) + projection.left_out < positions.whole.shape[0]:
+        said.append(f"laid out among all {positions.whole.shape[0]:,}")
+    if projection.left_out:
+        finite = int((~positions.table.finite).sum())
+        why = "with NaN or Inf" if finite == projection.left_out else "zero, NaN or Inf"
+        said.append(f"{projection.left_out:,} {'row' if projection.left_out == 1 else 'rows'} {why} left out")
+    return " · ".join(said)
+
+
+def kernel_panel(empty: Panel, encoding: PositionEncoding, view: View) -> Panel:
+    """Draw what a mechanism without rows does with distance, in its own unit, and say why there is no cloud."""
+    if encoding.unit == "none":
+        return replace(empty, message=one_line(getattr(encoding, "reason", f"{encoding.kind} positions have no rows")))
+    length = min(getattr(encoding, "length", KERNEL), view.length or KERNEL, KERNEL)
+    distances = np.arange(length)
+    profile = Series(empty.source[0] if empty.source else "", encoding.profile(distances), empty.color, "solid")
+    why = {
+        "rotary": "Rotary positions turn queries and keys: no vectors, so no cloud",
+        "alibi": "ALiBi takes a penalty off for distance: no vectors, so no cloud",
+    }.get(encoding.kind, f"{encoding.kind} positions are numbers for distances: no vectors, so no cloud")
+    unit = encoding.unit
+    return replace(
+        empty,
+        source=(empty.source[0] if empty.source else "", f"{encoding.kind} positions"),
+        title=why,
+        drawings=(
+            Drawing(figures.similarity_by_distance([profile], unit=unit, height=340), f"{unit} by distance"),
+            Drawing(
+                figures.similarity_matrix(encoding.matrix(length), unit=unit), f"{unit} of every pair of positions"
+            ),
+        ),
+        help=KERNEL_HELP if encoding.kind == "rotary" else "",
+        foot=f"First {length:,} positions · {unit}",
+        actions=FILES,
+    )
+
+
+# --- all sources in one plot -----------------------------------------------------------------------------------------
+
+
+def _series(source: Opened, values: NDArray[Any], **more: Any) -> Series:
+    return Series(source.name, values.astype(np.float32), source.color, source.dash, **more)
+
+
+def lines(opened: Sequence[Opened], length: int, session: Session) -> tuple[Panel, ...]:
+    """Draw similarity by distance, norms and explained variance, all sources that have rows in each."""
+    found = tables_of(opened, length, session)
+    facts = {source: positions.facts for source, positions in found.items()}
+    without = [source.name for source in opened if source not in found]
+    missing = f"Not here: {listed(without)}, without rows to compare" if without else ""
+    by_name = {source.name: fact for source, fact in facts.items()}
+    drawn: list[Panel] = []
+    if profiles := [_series(s, fact.half) for s, fact in facts.items() if fact.next is not None]:
+        figure = figures.similarity_by_distance(profiles)
+        foot = missing or "Distances up to half of each table"
+        drawn.append(_panel("distance", distance_title(by_name), figure, DISTANCE_HELP, foot))
+    if norms := [
+        _series(s, np.where(fact.norms > 0, fact.norms, np.nan), marks=_ends(fact))
+        for s, fact in facts.items()
+        if (fact.norms > 0).sum() > 1
+    ]:
+        figure = figures.norms_by_position(norms)
+        drawn.append(_panel("norms", norm_title(by_name), figure, NORM_HELP, "Euclidean norm, log scale"))
+    if shares := [
+        _series(s, fact.cumulative, marks=(min(3, len(fact.cumulative)) - 1,))
+        for s, fact in facts.items()
+        if fact.cumulative is not None and len(fact.cumulative) > 1
+    ]:
+        baseline = _untrained(found, session)
+        figure = figures.explained_variance([*shares, *baseline])
+        foot = "PCA of the centred table" + (", beside an untrained one" if baseline else "")
+        drawn.append(_panel("variance", variance_title(by_name), figure, VARIANCE_HELP, foot))
+    return tuple(drawn)
+
+
+def _panel(key: str, title: str, figure: Any, help_text: str, foot: str) -> Panel:
+    return Panel(key=key, title=title, drawings=(Drawing(figure),), help=help_text, foot=foot, actions=FILES)
+
+
+def _ends(facts: Facts) -> tuple[int, ...]:
+    """Position 0 and the last one, where they stand out."""
+    return tuple(row for row in (0, len(facts.norms) - 1) if row in facts.outliers and facts.norms[row] > 0)
+
+
+def _untrained(found: Mapping[Opened, Positions], session: Session) -> list[Series]:
+    """The explained variance of an untrained table as large as the first source's, unless one is shown already."""
+    if any(source.text.startswith("random:") for source in found):
+        return []
+    rows, width = next(iter(found.values())).table.shape
+    try:
+        table = session.library.open(f"random:{rows}x{width}").position.table
+        shares = None if table is None else Positions(table, rows, session).facts.cumulative
+    except hpe.HfposembError:
+        return []
+    return [] if shares is None else [Series("Untrained", shares.astype(np.float32))]
+
+
+# --- the tables themselves -------------------------------------------------------------------------------------------
+
+
+def read_dimensions(text: str) -> tuple[int, ...]:
+    """Read the dimensions that somebody typed: whole numbers, whatever stands between them.
+
+    Raises ``InputError`` where there is none, or more than can be drawn.
+    """
+    words = "".join(character if character.isdecimal() and character.isascii() else " " for character in text).split()
+    found = tuple(dict.fromkeys(int(word) for word in words if len(word) < 8))
+    if not 1 <= len(found) <= MOST_WAVES:
+        raise InputError(f"write 1 to {MOST_WAVES} dimensions, such as {', '.join(map(str, WAVES))}")
+    return found
+
+
+def images(opened: Sequence[Opened], length: int, dimensions: str, session: Session) -> Panels:
+    """Draw every table as an image above a few of its dimensions as waves."""
+    found = tables_of(opened, length, session)
+    try:
+        wanted, problem = read_dimensions(dimensions), ""
+    except hpe.HfposembError as error:
+        wanted, problem = WAVES, f"{_sentence(error)}. Until then: {', '.join(map(str, WAVES))}."
+    panels = tuple(image_panel(source, positions, wanted) for source, positions in found.items())
+    about = "Above, every number of a table: positions downwards, dimensions across. Below, single dimensions as waves."
+    return Panels(
+        panels,
+        heading="The tables themselves" if panels else "",
+        subheading=(problem or about) if panels else "",
+        columns=max(len(panels), 1),
+    )
+
+
+def image_panel(source: Opened, positions: Positions, wanted: Sequence[int]) -> Panel:
+    """Draw one table and its waves."""
+    table = positions.table
+    rows, width = table.shape
+    image = figures.table_image(table.vectors)
+    low, high = image.data[0].meta["range"]
+    drawings = [Drawing(image)]
+    inside = [dimension for dimension in wanted if dimension < width]
+    # Rows that stand out at the start, such as position 0 of a BERT, would flatten every wave after them.
+    skip = next((row for row in range(ENDS + 1) if row not in positions.facts.outliers), 0) if rows > 4 * ENDS else 0
+    if inside:
+        figure = figures.waves(table.vectors[skip:], inside, first=skip)
+        figure.update_traces(line_color=source.color)
+        drawings.append(Drawing(figure))
+    said = [f"{rows:,} × {width:,}"]
+    if beyond := [f"{dimension:,}" for dimension in wanted if dimension >= width]:
+        said.append(f"no dimension {listed(beyond)}")
+    if skip:
+        left = {1: "position 0", 2: "positions 0 and 1"}.get(skip, f"positions 0 to {skip - 1}")
+        said.append(f"waves without {left}, far longer than the rest" if inside else "")
+    return Panel(
+        key=source.text,
+        title=widest_title(table),
+        source=(source.name, ""),
+        color=source.color,
+        drawings=tuple(drawings),
+        help=TABLE_HELP,
+        foot=" · ".join(filter(None, said)),
+        actions=FILES,
+        scale_bars=(ScaleBar(_edge(low), _edge(high), SIMILARITY.light),),
+    )
+
+
+def _edge(value: float) -> str:
+    return ("+" if value > 0 else "") + number(value, digits=2 if abs(value) >= 0.1 else 3)
+
+
+# --- the tab ---------------------------------------------------------------------------------------------------------
+
+# For those who hear the page: every screen has one heading of the first rank.
+UNSEEN = """
+.block:has(> .html-container > &) { position: absolute; width: 1px; height: 1px; padding: 0; overflow: hidden;
+  clip-path: inset(50%); }
+"""
+
+# Dragging asks nobody: the mark moves in the browser. Gradio tells of a slider let go by the pointer, not by a key.
+MARK_JS = """(index) => {
+  window.hfposemb?.mark(%r, %r, index);
+  const range = document.activeElement;
+  if (range?.type !== "range" || range.dataset.keys) return;
+  range.dataset.keys = "heard";
+  range.addEventListener("keyup", () => range.dispatchEvent(new PointerEvent("pointerup", { bubbles: true })));
+}"""
+
+
+def tab(session: Session) -> None:
+    """Draw the tab and bind it."""
+    first, view = session.open(session.first), View()
+    gr.HTML(html_template="<h1>Positions</h1>", css_template=UNSEEN, apply_default_css=False)
+    last = longest(first, session) - 1
+    with gr.Row(elem_classes="controls"):
+        session.source_field()
+        method = gr.Radio(
+            [("PCA", "pca"), ("UMAP", "umap")], value=view.method, label="Projection", **_SEGMENTED | {"min_width": 165}
+        )
+        dims = gr.Radio([("2-D", 2), ("3-D", 3)], value=view.dims, label="Dimensions", **_SEGMENTED)
+        length = gr.Radio(
+            [("All", 0), ("128", 128), ("32", 32)], value=0, label="Positions", **_SEGMENTED | {"min_width": 185}
+        )
+        marked = gr.Slider(
+            0, max(last, 1), value=min(view.marked, last), step=1, label="Marked position", scale=2, min_width=200
+        )
+    chosen = gr.State(view.marked)  # the marked position, once the slider has been let go
+    with gr.Column():
+        umaps = session.umaps()
+        sources = PanelRow(clouds(first, view, session), scope=session.scope, swipe=True)
+    together = PanelRow(lines(first, view.length, session), scope=session.scope)
+    with gr.Row(elem_classes="controls"):
+        waves = gr.Textbox(", ".join(map(str, WAVES)), label="Dimensions drawn as waves", max_lines=1, max_length=80)
+    tables = PanelRow(images(first, view.length, waves.value, session), scope=session.scope, swipe=True)
+
+    def draw_sources(
+        opened: Sequence[Opened], method: Method, dims: int, length: int, marked: int, done: dict[str, Any]
+    ) -> Any:
+        wanted = missing_umaps(opened, dims, session) if method == "umap" else []
+        failed = bool(wanted) and Umaps.failed(done, wanted)
+        if wanted and not failed:
+            return gr.skip(), wanted, gr.skip()
+        view = View("pca" if failed else method, dims, length, marked)
+        return clouds(opened, view, session), [], gr.Radio(value="pca") if failed else gr.skip()
+
+    def draw_slider(opened: Sequence[Opened]) -> Any:
+        return gr.Slider(maximum=max(longest(opened, session) - 1, 1))
+
+    def draw_together(opened: Sequence[Opened], length: int) -> Any:
+        return lines(opened, length, session)
+
+    def draw_tables(opened: Sequence[Opened], length: int, dimensions: str) -> Any:
+        return images(opened, length, dimensions, session)
+
+    session.redraw(
+        draw_sources,
+        [sources, umaps.wanted, method],
+        inputs=[method, dims, length, chosen, umaps.done],
+        on=[method.input, dims.input, length.input, chosen.change, umaps.done.change],
+    )
+    session.redraw(draw_slider, [marked])
+    session.redraw(draw_together, [together], inputs=[length], on=[length.input])
+    session.redraw(draw_tables, [tables], inputs=[length, waves], on=[length.input, waves.submit, waves.blur])
+    marked.input(None, marked, None, js=MARK_JS % (session.scope, GROUP))
+    marked.release(_same, marked, chosen, **_CHEAP)
+    for row in (sources, together, tables):
+        row.select(clicked, None, [marked, chosen], trigger_mode="multiple", **_CHEAP)
+
+
+def missing_umaps(opened: Sequence[Opened], dims: int, session: Session) -> list[list[Any]]:
+    """Return the UMAPs that are still to be computed, as ``Session.umaps`` wants them named."""
+    wanted = []
+    for source, positions in tables_of(opened, 0, session).items():
+        towers = list(source.embeddings.positions) if source.embeddings is not None else []
+        role = "position" if towers[:1] == ["position"] else f"{towers[0]}.position"
+        if enough(positions) and session.projection(positions.whole, "umap", dims) is None:
+            wanted.append([source.text, role, dims])
+    return wanted
+
+
+def clicked(event: gr.EventData) -> Any:
+    """Mark the position that was clicked."""
+    found = event._data or {}
+    index = found.get("index")
+    if found.get("group") != GROUP or not isinstance(index, int) or index < 0:
+        return gr.skip()
+    return index, index
+
+
+def _same(index: int) -> int:
+    return index
+
+
+_SEGMENTED: dict[str, Any] = {"elem_classes": "segmented", "scale": 0, "min_width": 140}
+_CHEAP: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}

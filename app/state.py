@@ -1,0 +1,539 @@
+"""What the tabs share: sources read once for everybody, results kept within bounds, and the session of one page.
+
+``gr.State`` holds names only. Tables and results stand in the :class:`Library`, one for the process.
+"""
+
+from __future__ import annotations
+
+import html
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache
+from threading import Condition
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+import gradio as gr
+import numpy as np
+
+import hfposemb as hpe
+from hfposemb.embeddings import Embeddings
+from hfposemb.errors import HfposembError, SourceError
+from hfposemb.figures import source_style
+from hfposemb.source import BuiltinSource, HubSource, LocalSource, SampleSource, Source, parse_source
+from hfposemb.table import EmbeddingTable
+from hfposemb.vocabulary import display
+
+from . import jobs
+from .plot import PanelRow
+
+if TYPE_CHECKING:
+    from hfposemb.projection import Projection
+
+T = TypeVar("T")
+
+FIRST = ("sample:bert", "sample:gpt2", "sinusoidal:256x128")
+"""The sources at first paint; none of them needs a network. The samples have 256 positions of width 128."""
+
+PRESETS = (*FIRST, "random:256x128", "counting:256x128", "normalised:256x128", "sigmoid:256x128", "single-sine:256x128")
+MOST_SOURCES = 4
+LONGEST_SOURCE = 1024
+
+SOURCE_BYTES = 4 * 2**30
+"""Of tables that open sources hold. Those of local files are views of the file, which the system may drop again."""
+
+RESULT_BYTES = 512 * 2**20
+
+GENERIC = {"model", "checkpoint", "snapshot", "main", "latest"}
+"""Names of folders that tell nobody anything."""
+
+LONGEST_JOB = 1800
+"""Seconds after which a job is killed."""
+
+ENTRIES = 512
+"""Of either kind, however small."""
+
+
+# --- bounded, and computed once ---------------------------------------------------------------------------------------
+
+
+class Kept:
+    """Keep what was made, the longest unused dropped beyond ``limit`` bytes; what two ask for at once is made once.
+
+    What fails is not kept: everybody who waits for it gets the same error, whoever comes later tries again.
+    """
+
+    def __init__(self, limit: int, *, entries: int = ENTRIES) -> None:
+        self.limit, self.entries = limit, entries
+        self._values: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._making: dict[Hashable, _Making] = {}
+        self._ready = Condition()
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes are kept now."""
+        return sum(size for _, size in self._values.values())
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: Hashable) -> Any:
+        """Return what is kept under ``key``, or ``None``."""
+        with self._ready:
+            return self._find(key)
+
+    def put(self, key: Hashable, value: Any) -> None:
+        """Keep a value that was made elsewhere."""
+        with self._ready:
+            self._keep(key, value)
+
+    def make(self, key: Hashable, maker: Callable[[], T]) -> T:
+        """Return what is kept under ``key``, made by ``maker`` if need be."""
+        with self._ready:
+            if (found := self._find(key)) is not None:
+                return found  # type: ignore[no-any-return]
+            making, mine = self._making.get(key), False
+            if making is None:
+                making, mine = self._making.setdefault(key, _Making()), True
+            while not mine and not making.done:
+                self._ready.wait()
+        if not mine:
+            return making.outcome()  # type: ignore[no-any-return]
+        try:
+            making.value = maker()
+        except BaseException as error:
+            making.error = error
+            raise
+        finally:
+            with self._ready:
+                making.done = True
+                del self._making[key]
+                if making.error is None:
+                    self._keep(key, making.value)
+                self._ready.notify_all()
+        return making.value  # type: ignore[no-any-return]
+
+    def _find(self, key: Hashable) -> Any:
+        if key not in self._values:
+            return None
+        self._values.move_to_end(key)
+        return self._values[key][0]
+
+    def _keep(self, key: Hashable, value: Any) -> None:
+        self._values[key] = (value, size_of(value))
+        self._values.move_to_end(key)
+        while len(self._values) > 1 and (self.nbytes > self.limit or len(self._values) > self.entries):
+            self._values.popitem(last=False)
+
+
+@dataclass
+class _Making:
+    """What one thread makes while others wait for it."""
+
+    value: Any = None
+    error: BaseException | None = None
+    done: bool = False
+
+    def outcome(self) -> Any:
+        if self.error is None:
+            return self.value
+        if isinstance(self.error, HfposembError):
+            raise self.error
+        raise SourceError("what this view waited for could not be made; try again") from self.error
+
+
+def size_of(value: Any) -> int:
+    """Estimate the bytes that a result, or an Embeddings with all its tables read, holds."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, Embeddings):
+        return sum(size_of(table) for table in value.tables.values())
+    if isinstance(value, EmbeddingTable):
+        return value.shape[0] * value.shape[1] * value.dtype.itemsize
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum(size_of(getattr(value, part.name)) for part in fields(value))
+    if isinstance(value, Mapping):
+        return sum(size_of(item) for item in value.values())
+    if isinstance(value, (list, tuple)):
+        return sum(size_of(item) for item in value)
+    return sys.getsizeof(value, 64)
+
+
+class Library:
+    """Open sources and results, shared by everybody who uses this process. Safe for threads."""
+
+    def __init__(self, *, source_bytes: int = SOURCE_BYTES, result_bytes: int = RESULT_BYTES) -> None:
+        self.sources = Kept(source_bytes)
+        self.results = Kept(result_bytes)
+
+    def open(self, text: str, *, public: bool = False) -> Embeddings:
+        """Return the embeddings of a source, opened once. Raises ``HfposembError``, one line, where it cannot be."""
+        source = allowed(text, public=public)
+        return self.sources.make(source_key(source), lambda: _extracted(text))
+
+    def result(self, table: EmbeddingTable, what: tuple[Hashable, ...], maker: Callable[[], T]) -> T:
+        """Return a result of a table, computed once: ``what`` names the method and every parameter."""
+        return self.results.make(self.result_key(table, what), maker)
+
+    def result_key(self, table: EmbeddingTable, what: tuple[Hashable, ...]) -> Hashable:
+        """Return the name that a result has in ``results``."""
+        return (table.digest, *what)
+
+
+@cache
+def shared_library() -> Library:
+    """Return the library of this process."""
+    return Library()
+
+
+def allowed(text: str, *, public: bool) -> Source:
+    """Read a source's name, and refuse what strangers may not ask for before anything is looked up."""
+    if len(text) > LONGEST_SOURCE:
+        raise SourceError(f"a source has at most {LONGEST_SOURCE:,} characters")
+    source = parse_source(text)
+    if public and isinstance(source, LocalSource):
+        raise SourceError(
+            "folders and files are read only where the app runs on your own machine: pip install hfposemb"
+        )
+    return source
+
+
+def source_key(source: Source) -> Hashable:
+    """Return a key that two names of the same source share."""
+    return repr(source)
+
+
+def _extracted(text: str) -> Embeddings:
+    try:
+        return hpe.extract(text)
+    except OSError as error:
+        raise SourceError(f"{display(text, width=60)} cannot be read: {error.strerror or error}") from error
+    except MemoryError as error:
+        raise SourceError(f"{display(text, width=60)} does not fit into this machine's memory") from error
+
+
+# --- what a source is called ------------------------------------------------------------------------------------------
+
+
+def short_name(text: str) -> str:
+    """Return what a source is called where there is little room, safe to show."""
+    try:
+        source = parse_source(text)
+    except HfposembError:
+        return display(text, width=28)
+    return display(_short(source) or text, width=28)
+
+
+def _short(source: Source) -> str:
+    match source:
+        case SampleSource(name, step):
+            called = {"bert": "BERT", "gpt2": "GPT-2"}.get(name, name)
+            return called if step is None else f"{called} step {step:,}"
+        case BuiltinSource(name):
+            called = {"sinusoidal": "Sinusoid", "random": "Untrained"}.get(name, name.capitalize())
+            return called if not source.options else f"{called} {' '.join(source.options.values())}"
+        case HubSource(repo, _):
+            return repo.rpartition("/")[2]
+        case LocalSource(path):
+            named = (path.parent if path.suffix == ".safetensors" else path).absolute()
+            return f"{named.parent.name}/{named.name}" if named.name in GENERIC else named.name or str(path)
+
+
+def choice(text: str) -> tuple[str, str]:
+    """Return a source as a choice of the source field: how it is written there, and its name."""
+    name = short_name(text)
+    if text.startswith("sample:"):
+        return f"{name}, small demo", text
+    if text in PRESETS:
+        return f"{name} {text.partition(':')[2].replace('x', ' × ')}", text
+    return (text if len(text) <= 36 else f"…{display(text[-35:], width=35)}"), text
+
+
+# --- one page ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Opened:
+    """One of the sources on the page: its ``text`` as given, short ``name``, colour and dash, and what was opened.
+
+    ``embeddings`` is ``None`` where opening failed, and ``error`` says why in one line.
+    """
+
+    text: str
+    name: str
+    color: str
+    dash: str
+    embeddings: Embeddings | None = None
+    error: str = ""
+
+    def table(self, role: str) -> EmbeddingTable | None:
+        """Return a table, or ``None`` where the source has none or was not opened."""
+        return None if self.embeddings is None else self.embeddings.tables.get(role)
+
+
+Draw = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a tab is given to draw with: see "Tabs" in the package's docstring.
+
+    ``scope`` is unique to one ``panel()``: give it to every ``PanelRow``, so that hovers stay on the page.
+    ``sources`` [texts] and ``active``, the key of the tab on the screen, are states; ``first`` are the texts to draw
+    with while the page is built. ``key`` is that of the tab.
+    """
+
+    public: bool
+    first: tuple[str, ...]
+    sources: gr.State
+    active: gr.State
+    tabs: gr.Tabs
+    library: Library = field(default_factory=shared_library)
+    scope: str = field(default_factory=lambda: f"p{uuid4().hex[:12]}")
+    key: str = ""
+    presets: tuple[str, ...] = PRESETS
+    fields: list[tuple[gr.Dropdown, gr.HTML]] = field(default_factory=list)
+
+    def at(self, key: str) -> Session:
+        """Return the same session for one tab."""
+        return replace(self, key=key)
+
+    def open(self, texts: Sequence[str]) -> tuple[Opened, ...]:
+        """Open sources by their texts, each in its place's colour; one that fails carries its error."""
+        return tuple(self._open(text, *source_style(place)) for place, text in enumerate(texts[:MOST_SOURCES]))
+
+    def _open(self, text: str, color: str, dash: str) -> Opened:
+        named = Opened(text, short_name(text), color, dash)
+        try:
+            return replace(named, embeddings=self.library.open(text, public=self.public))
+        except HfposembError as error:
+            return replace(named, error=one_line(str(error)))
+
+    def source_field(self) -> None:
+        """Put the field of sources, which all tabs share, into the bar that is open."""
+        with gr.Column(scale=1, min_width=320, elem_classes="source-field"):
+            dropdown = gr.Dropdown(
+                [choice(text) for text in dict.fromkeys((*self.first, *self.presets))],
+                value=list(self.first),
+                multiselect=True,
+                allow_custom_value=True,
+                max_choices=MOST_SOURCES,
+                label="Sources, two to four",
+                elem_classes="sources",
+            )
+            problem = problems(self.open(self.first))
+            line = gr.HTML(problem, visible=bool(problem), elem_classes="source-error")
+        self.fields.append((dropdown, line))
+
+    def redraw(self, draw: Draw, outputs: Sequence[Any], *, inputs: Sequence[Any] = (), on: Sequence[Any] = ()) -> None:
+        """Call ``draw(opened, *inputs)`` for ``outputs`` when the sources change and when an event of ``on`` comes.
+
+        A tab that is not on the screen waits until it is, so that nobody pays for what nobody sees.
+        """
+        drawn, key = gr.State(list(self.first)), self.key
+
+        def on_change(active: str, seen: list[str], texts: list[str], *values: Any) -> Any:
+            if active != key or seen == texts:
+                return gr.skip()
+            return [texts, *_listed(draw(self.open(texts), *values), len(outputs))]
+
+        gr.on(
+            [self.sources.change, self.active.change],
+            guarded(on_change),
+            inputs=[self.active, drawn, self.sources, *inputs],
+            outputs=[drawn, *outputs],
+            **_drawing(outputs),
+        )
+        if on:
+            self.when(on, draw, outputs, inputs=inputs)
+
+    def when(self, on: Sequence[Any], draw: Draw, outputs: Sequence[Any], *, inputs: Sequence[Any] = ()) -> None:
+        """Call ``draw(opened, *inputs)`` for ``outputs`` when an event of ``on`` comes."""
+
+        def on_event(texts: list[str], *values: Any) -> Any:
+            return draw(self.open(texts), *values)
+
+        gr.on(list(on), guarded(on_event), inputs=[self.sources, *inputs], outputs=list(outputs), **_drawing(outputs))
+
+    def projection(self, table: EmbeddingTable, method: str, dims: int) -> Projection | None:
+        """Return a projection: PCA at once, UMAP only if it has been computed."""
+        if method == "umap":
+            return self.library.results.get(self.library.result_key(table, _umap_key(dims)))  # type: ignore[no-any-return]
+        return self.library.result(table, ("pca", dims), lambda: hpe.project(table, method="pca", dims=dims))
+
+    def umaps(self) -> Umaps:
+        """Put the line that shows UMAP's progress here, and bind what computes it: one job at a time, for everybody."""
+        work = Umaps(gr.HTML(visible=False, **WORK_LINE), gr.State([]), gr.State({}))
+        place = f"{self.scope}/{self.key}"
+
+        def compute(wanted: list[list[Any]], request: gr.Request) -> Iterator[Any]:
+            if not wanted:
+                yield gr.skip()
+                return
+            line, ok = gr.update(visible=False), True
+            try:
+                for text, role, dims in wanted:
+                    for progress in self._umap(f"{request.session_hash}/{place}", text, role, dims):
+                        yield gr.update(value=work_line(progress), visible=True), gr.skip()
+            except jobs.CancelledError:
+                ok = False
+            except HfposembError as error:
+                ok, line = False, gr.update(value=failed_line(str(error)), visible=True)
+            yield line, _done(wanted, ok=ok)
+
+        def stop_others(wanted: list[list[Any]], request: gr.Request) -> None:
+            jobs.RUNNING.cancel(f"{request.session_hash}/{place}", but=wanted)
+
+        def cancel(wanted: list[list[Any]], request: gr.Request) -> Any:
+            jobs.RUNNING.cancel(f"{request.session_hash}/{place}")
+            return gr.update(visible=False), _done(wanted, ok=False)
+
+        cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+        outputs = [work.line, work.done]
+        running = work.wanted.change(
+            compute, work.wanted, outputs, concurrency_id="compute", concurrency_limit=1, **cheap
+        )
+        work.wanted.change(stop_others, work.wanted, None, concurrency_limit=None, **cheap)
+        work.line.select(cancel, work.wanted, outputs, cancels=[running], concurrency_limit=None, **cheap)
+        return work
+
+    def _umap(self, name: str, text: str, role: str, dims: int) -> Iterator[jobs.Progress]:
+        table = self.library.open(text, public=self.public).tables[role]
+        if self.projection(table, "umap", dims) is not None:
+            return
+        yield jobs.Progress(0.0, f"reading {short_name(text)}")
+        try:
+            found = yield from jobs.follow(
+                jobs.umap,
+                text,
+                role,
+                dims,
+                on_start=lambda job: jobs.RUNNING.add(name, job, [text, role, dims]),
+                deadline=LONGEST_JOB,
+            )
+        finally:
+            jobs.RUNNING.cancel(name)
+        self.library.results.put(self.library.result_key(table, _umap_key(dims)), found)
+
+    def show(self, key: str) -> tuple[Any, str]:
+        """Return the updates of ``tabs`` and ``active`` that bring a tab to the screen."""
+        return gr.update(selected=key), key
+
+
+@dataclass(frozen=True)
+class Umaps:
+    """What stands behind a tab's UMAPs: the ``line`` of progress, and two states.
+
+    A tab sets ``wanted`` to ``[[source, role, dims], …]``, and to ``[]`` when it needs none. ``done`` changes when they
+    are computed, cancelled or failed; ``Umaps.failed(done, wanted)`` tells the latter, and the line says why.
+    """
+
+    line: gr.HTML
+    wanted: gr.State
+    done: gr.State
+
+    @staticmethod
+    def failed(done: Mapping[str, Any], wanted: Sequence[Sequence[Any]]) -> bool:
+        """Tell whether ``done`` says that what is wanted was tried in vain."""
+        return not done.get("ok", True) and done.get("wanted") == [list(one) for one in wanted]
+
+
+def _done(wanted: list[list[Any]], *, ok: bool) -> dict[str, Any]:
+    return {"id": uuid4().hex, "ok": ok, "wanted": wanted}
+
+
+def _umap_key(dims: int) -> tuple[Hashable, ...]:
+    return ("umap", dims)
+
+
+WORK_LINE: dict[str, Any] = {
+    "apply_default_css": False,
+    "elem_classes": "work",
+    "css_template": """
+        .block:has(> .html-container > &) { padding: 0; background: none; box-shadow: none; }
+        font-size: 13px; line-height: 20px; color: var(--body-text-color); display: grid; gap: 6px;
+        .track { height: 4px; border-radius: 2px; background: var(--border-color-primary); overflow: hidden; }
+        .track > span { display: block; height: 100%; background: #b8195a; transition: width .25s; }
+        .dark & .track > span { background: #d13a78; }
+        .said { display: flex; justify-content: space-between; align-items: center; gap: 16px; }
+        .said span { font-variant-numeric: tabular-nums; }
+        button { font: inherit; font-weight: 650; color: inherit; background: none; cursor: pointer; }
+        button { border: 0; border-bottom: 2px solid var(--border-color-primary); min-height: 28px; padding: 0; }
+        .failed { box-shadow: inset 3px 0 #b54d06; padding-left: 12px; }
+        .column:has(> * > * > &) .plot, .column:has(> * > &) .plot { opacity: .4; }
+        .column:has(> * > * > & .failed) .plot, .column:has(> * > & .failed) .plot { opacity: 1; }
+    """,
+    "js_on_load": """
+        element.addEventListener("click", (event) => {
+          if (event.target.closest("button")) trigger("select", { action: "cancel" });
+        });
+    """,
+}
+
+
+def work_line(progress: jobs.Progress) -> str:
+    """Return a job's progress as HTML: a bar, what is being done and how long it takes, and the way out."""
+    share, words = round(100 * progress.share), html.escape(one_line(str(progress)))
+    return (
+        f'<div class="track" role="progressbar" aria-label="UMAP" aria-valuemin="0" aria-valuemax="100" '
+        f'aria-valuenow="{share}"><span style="width: {max(share, 1)}%"></span></div>'
+        f'<div class="said"><span>{words}</span><button type="button">Cancel</button></div>'
+    )
+
+
+def failed_line(text: str) -> str:
+    """Return why a job has no result, as HTML."""
+    return f'<p class="failed" role="alert">{html.escape(one_line(text))}</p>'
+
+
+def _drawing(outputs: Sequence[Any]) -> dict[str, Any]:
+    rows = [output for output in outputs if isinstance(output, PanelRow)]
+    return {
+        "show_progress": "minimal" if rows else "hidden",
+        "show_progress_on": rows or None,
+        "api_visibility": "private",
+        "concurrency_limit": None,
+        "trigger_mode": "always_last",
+    }
+
+
+def _listed(value: Any, count: int) -> list[Any]:
+    return list(value) if count != 1 else [value]
+
+
+def guarded(handler: Callable[..., T]) -> Callable[..., T]:
+    """Show an error of ours as its one line, where a handler has no better place for it."""
+
+    def safe(*values: Any) -> T:
+        try:
+            return handler(*values)
+        except HfposembError as error:
+            raise gr.Error(
+                html.escape(one_line(str(error))), title="This did not work", print_exception=False
+            ) from error
+
+    return safe
+
+
+def one_line(text: str, *, width: int = 400) -> str:
+    """Return a message on one line, its control and bidi characters by name."""
+    return display(" ".join(text.split()), width=width)
+
+
+def unseen_heading(text: str, *, level: int) -> None:
+    """Put a heading here for those who hear the page, where those who see it need none."""
+    style = "position: absolute; width: 1px; height: 1px; margin: 0; overflow: hidden; clip-path: inset(50%)"
+    line = f'<h{level} style="{style}">{html.escape(text)}</h{level}>'
+    gr.HTML(line, apply_default_css=False, scale=0, min_width=0, elem_classes="unseen")
+
+
+def problems(opened: Sequence[Opened]) -> str:
+    """Return the line under the source field, as HTML: which source could not be opened, and what to do."""
+    lines = [
+        f'<p role="alert"><strong>{html.escape(source.name)}</strong> {html.escape(source.error)}</p>'
+        for source in opened
+        if source.error
+    ]
+    return "".join(lines)

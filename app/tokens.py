@@ -1,0 +1,619 @@
+"""The Tokens tab: a whole vocabulary as a map, a word's exact neighbours in every source, and chosen words in pairs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+import numpy as np
+
+import hfposemb as hpe
+from hfposemb import figures
+from hfposemb.errors import HfposembError
+from hfposemb.figures import number
+from hfposemb.geometry import norms
+from hfposemb.palette import POSITION, SHARE, SIMILARITY
+from hfposemb.similarity import Neighbours, pairs, query_distribution
+from hfposemb.table import TOKEN_CLASSES, EmbeddingTable, Labels
+
+from . import jobs
+from .plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
+from .state import Opened, Session, Umaps, guarded, one_line, unseen_heading
+
+if TYPE_CHECKING:
+    from hfposemb.projection import Projection
+
+TITLE = "Tokens"
+
+FIRST_WORD = "king"
+FIRST_WORDS = "king, queen, father, mother, heaven, earth"
+NEIGHBOURS = 12
+MATCHES = 24
+MAP_HEIGHT = 980
+MOST_WORDS = 12
+LONGEST_QUERY = 200
+SEARCH_SECONDS = 3.0
+
+MAP_HELP = """
+Every dot is one row of the token table. PCA turns the table so that its two (or three) directions of most variance
+face you: straight lines stay straight, and the share of the variance says how much is left out. UMAP bends: it keeps
+near rows near, by cosine, and lets go of the rest.
+
+Read the islands and who is inside them, not the distance between islands. The foot says how many of each token's ten
+nearest the picture keeps, measured against the table.
+
+PCA: Pearson 1901. UMAP: McInnes, Healy and Melville 2018, arXiv:1802.03426.
+"""
+NEIGHBOUR_HELP = """
+The cosine of two rows a and b is a·b / (‖a‖ ‖b‖): 1 for the same direction, 0 for unrelated ones. It is computed with
+every row of the table in float64. Nothing is approximated, and nothing is read from the map.
+
+A word is looked up in the other sources by its spelling: “ king” of a byte-level vocabulary is “king” of a WordPiece
+one.
+"""
+SPREAD_HELP = """
+How many tokens have which cosine with the chosen word, on a log axis, so that single tokens can be seen. The dots at
+the foot are its nearest. Where all tokens point one way, the whole hill stands right of 0 and a high cosine means
+little.
+
+Ethayarajh 2019, arXiv:1909.00512, on directions that all vectors share.
+"""
+PAIR_HELP = """
+The cosine of every two of the words. Point at a cell to read how it stands among 100,000 random pairs of tokens of the
+same classes (seed 0): above 99 % means that only one random pair in a hundred is more alike.
+
+A large cosine alone says little, since in some tables every pair has one. The percentile says how rare it is.
+"""
+
+
+@dataclass(frozen=True)
+class Word:
+    """The word on the page: how it is spelt, and the source and row it was picked from, if it was picked."""
+
+    text: str
+    source: str = ""
+    row: int = -1
+
+    @classmethod
+    def of(cls, state: Sequence[Any]) -> Word:
+        """Read the word from its state."""
+        return cls(str(state[0]), str(state[1]), int(state[2]))
+
+    @property
+    def state(self) -> list[Any]:
+        """The word as a state holds it."""
+        return [self.text, self.source, self.row]
+
+    @property
+    def shown(self) -> str:
+        """The word without the space that marks a word's start."""
+        return shown(self.text)
+
+
+def shown(label: str) -> str:
+    """Return a token's label without the space that marks a word's start, short enough to read."""
+    return one_line(label.strip(), width=40) or "(space)"
+
+
+# --- looking words up -------------------------------------------------------------------------------------------------
+
+
+def spellings(text: str) -> tuple[str, ...]:
+    """Return how a token may be spelt in other vocabularies, the likeliest first."""
+    if text.startswith("##"):
+        return text, text[2:]
+    bare = text.removeprefix(" ")
+    written = [f" {bare}", bare]
+    for other in (bare.lower(), bare.capitalize()):
+        written += [f" {other}", other]
+    return tuple(dict.fromkeys((*written, f"##{bare}")))
+
+
+def row_of(table: EmbeddingTable, word: Word, source: str) -> int | None:
+    """Return the row of a word in a source: the one it was picked by, else by its spelling, else by its id."""
+    if word.source == source and 0 <= word.row < table.shape[0]:
+        return word.row
+    for spelling in spellings(word.text):
+        if (row := table.labels.find(spelling)) is not None:
+            return row
+    bare = word.text.strip()
+    if not word.source and bare.isascii() and bare.isdecimal() and len(bare) < 9 and int(bare) < table.shape[0]:
+        return int(bare)
+    return None
+
+
+@lru_cache(maxsize=16)
+def _folded(labels: Labels) -> tuple[str, ...]:
+    return tuple(text.casefold() for text in labels)
+
+
+def containing(labels: Labels, text: str) -> list[int]:
+    """Return the rows whose label holds a text, whatever its case: the shortest first."""
+    wanted = text.casefold()
+    return _shortest(labels, [row for row, label in enumerate(_folded(labels)) if wanted in label])
+
+
+def matching(labels: Labels, pattern: str) -> list[int]:
+    """Return the rows whose label a regular expression is found in, within ``SEARCH_SECONDS``."""
+    return _shortest(labels, jobs.run(jobs.search, pattern, labels.texts, deadline=SEARCH_SECONDS))
+
+
+def _shortest(labels: Labels, rows: list[int]) -> list[int]:
+    return sorted(rows, key=lambda row: (len(labels[row].strip()), row))
+
+
+def nearest_spelling(labels: Labels, text: str) -> str | None:
+    """Return the label that is spelt most like a text, among those that begin alike."""
+    wanted = text.strip().casefold()[:40]
+    if not wanted:
+        return None
+    near: tuple[float, str] = (0.0, "")
+    for row, label in enumerate(_folded(labels)):
+        bare = label.strip().removeprefix("##")
+        if bare[:1] == wanted[0] and abs(len(bare) - len(wanted)) <= 4:
+            near = max(near, (SequenceMatcher(None, wanted, bare).ratio(), labels[row]))
+    return near[1] if near[0] >= 0.6 else None
+
+
+def common_key(label: str) -> str:
+    """Return what a token is told by across vocabularies: its letters."""
+    return label.strip().removeprefix("##").casefold()
+
+
+# --- the map ----------------------------------------------------------------------------------------------------------
+
+
+def with_tokens(opened: Sequence[Opened]) -> list[Opened]:
+    """Return the sources that have a token table."""
+    return [source for source in opened if source.table("token") is not None]
+
+
+def _chosen(opened: Sequence[Opened], which: str | None) -> Opened | None:
+    candidates = with_tokens(opened)
+    return next((source for source in candidates if source.text == which), candidates[0] if candidates else None)
+
+
+def _reason(source: Opened) -> str:
+    """Say in one line why a source has no tokens."""
+    if source.embeddings is None:
+        return f"{source.name}: {source.error}"
+    reason = source.embeddings.absent.get("token", "its checkpoint has none")
+    return f"{source.name} has no tokens: {reason}."
+
+
+def _neighbours(session: Session, table: EmbeddingTable, row: int) -> Neighbours:
+    return session.library.result(
+        table, ("neighbours", row, NEIGHBOURS), lambda: hpe.neighbours(table, row, k=NEIGHBOURS)
+    )
+
+
+def _empty(key: str, title: str, message: str) -> tuple[Panel, ...]:
+    return (Panel(key, title, message=message),)
+
+
+def map_panels(
+    session: Session, source: Opened | None, projection: Projection, color: str, word: Word
+) -> tuple[Panel, ...]:
+    """Return the panel with the whole vocabulary of one source."""
+    assert source is not None
+    table = source.embeddings.token  # type: ignore[union-attr]
+    labels, rows = table.labels, projection.rows
+    row = row_of(table, word, source.text)
+    near: list[int] = []
+    if row is not None and np.isin(row, rows):
+        try:
+            near = [int(other) for other in _neighbours(session, table, row).rows if np.isin(other, rows)]
+        except HfposembError:
+            near = []  # the list of neighbours says why
+    else:
+        row = None
+    values: Any = {"Class": "class", "Id": "id"}.get(color)
+    paint = norms(table) if values is None else values
+    figure = figures.token_map(projection, labels, color=paint, selected=row, neighbours=near, height=MAP_HEIGHT)
+    legend: tuple[LegendItem, ...] = ()
+    bars: tuple[ScaleBar, ...] = ()
+    if color == "Class":
+        counts = figures.class_counts(labels, rows=rows)
+        legend = tuple(LegendItem(name, figures.CLASS_COLOURS[name], f"{count:,}") for name, count in counts.items())
+    elif color == "Id":
+        bars = (ScaleBar("id 0", f"{table.shape[0] - 1:,}", POSITION.light),)
+    else:
+        marker = figure.data[0].marker
+        bars = (ScaleBar(number(marker.cmin, digits=2), number(marker.cmax, digits=2), SHARE.light, "norm"),)
+    return (
+        Panel(
+            "map",
+            _map_title(source, projection),
+            (Drawing(figure),),
+            subtitle=_map_subtitle(source, projection),
+            legend=legend,
+            scale_bars=bars,
+            help=MAP_HELP,
+            foot=_map_foot(projection, table),
+            actions=("PNG", "SVG"),
+        ),
+    )
+
+
+def _map_title(source: Opened, projection: Projection) -> str:
+    quality = projection.quality
+    if projection.explained_variance_ratio is not None:
+        share, axes = float(projection.explained_variance_ratio.sum()), {2: "Two", 3: "Three"}[projection.dims]
+        rest = "so dots that look close may not be" if share < 0.5 else "so the map shows most of what there is"
+        return f"{axes} directions hold {100 * share:.0f} % of how {source.name}’s tokens differ, {rest}"
+    kept = quality.neighbours_kept * quality.k
+    return f"Of each token’s {quality.k} nearest in {source.name}, this map keeps {kept:.1f} near"
+
+
+def _map_subtitle(source: Opened, projection: Projection) -> str:
+    count = f"All {len(projection.rows):,} tokens of {source.name}"
+    if projection.left_out:
+        count = f"{len(projection.rows):,} of {len(projection.rows) + projection.left_out:,} tokens of {source.name}"
+    return f"{count}. Close dots tend to have similar vectors; distances across the map mean little. Click one."
+
+
+def _map_foot(projection: Projection, table: EmbeddingTable) -> str:
+    left_out = f"{projection.left_out:,} rows left out: NaN, Inf or zero" if projection.left_out else "nothing left out"
+    kept = f"{100 * projection.quality.neighbours_kept:.0f} % of {projection.quality.k} neighbours kept"
+    if projection.method == "pca":
+        return f"PCA · {projection.dims} of {table.shape[1]} directions · {kept} · {left_out}"
+    settings = f"{projection.parameters['neighbors']} neighbours · {projection.parameters['metric']}"
+    return f"UMAP · {settings} · seed {projection.seed} · {kept} · {left_out}"
+
+
+# --- the word ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A word in one source: its row and its nearest, or why there is neither."""
+
+    source: Opened
+    table: EmbeddingTable
+    row: int | None
+    near: Neighbours | None = None
+    problem: str = ""
+
+
+def _find(session: Session, source: Opened, word: Word) -> _Found:
+    table = source.embeddings.token  # type: ignore[union-attr]
+    row = row_of(table, word, source.text)
+    if row is None:
+        spelt = nearest_spelling(table.labels, word.text)
+        hint = f"; spelt most like it: “{one_line(spelt.strip(), width=30)}”" if spelt else ""
+        return _Found(source, table, None, problem=f"{source.name} has no token “{word.shown}”{hint}.")
+    try:
+        return _Found(source, table, row, _neighbours(session, table, row))
+    except HfposembError as error:
+        return _Found(source, table, row, problem=one_line(str(error)))
+
+
+def word_panels(session: Session, opened: Sequence[Opened], word: Word) -> tuple[Panel, ...]:
+    """Return the panel of a word's exact neighbours in every source."""
+    found = [_find(session, source, word) for source in with_tokens(opened)]
+    near = [one for one in found if one.near is not None]
+    sets = [{common_key(label) for label in one.near.labels} for one in near if one.near is not None]
+    shared = set.intersection(*sets) if len(sets) > 1 else set()
+    lists = tuple(
+        NeighbourList(one.source.name, one.source.color, tuple(_rows(one.near, shared))) for one in near if one.near
+    )
+    notes = [one.problem for one in found if one.problem]
+    notes += [_reason(source) for source in opened if source.table("token") is None and not source.error]
+    tinted = "Tinted rows are in every list. " if shared else ""
+    return (
+        Panel(
+            "neighbours",
+            _word_title(word, near, len(shared)),
+            subtitle=_facts(found, word),
+            emphasis=word.shown,
+            lists=lists,
+            help=NEIGHBOUR_HELP,
+            message="" if near else "Try another word, such as king, or point at a dot of the map and click it.",
+            foot=" ".join([f"{tinted}Number: cosine, exact, over every token. Click a word to walk on.", *notes]),
+        ),
+    )
+
+
+def _rows(near: Neighbours, shared: set[str]) -> Iterator[NeighbourRow]:
+    for row, label, value in zip(near.rows, near.labels, near.values, strict=True):
+        yield NeighbourRow(shown(label), float(value), common_key(label) in shared, int(row))
+
+
+def _word_title(word: Word, near: Sequence[_Found], shared: int) -> str:
+    if not near:
+        return f"No source here has a token “{word.shown}”"
+    if len(near) == 1:
+        best = near[0].near
+        assert best is not None
+        if not len(best.rows):
+            return f"{word.shown} is alone in {near[0].source.name}"
+        name, value = shown(best.labels[0]), number(float(best.values[0]))
+        return f"Nearest to {word.shown} in {near[0].source.name} is {name}, at cosine {value}"
+    where = {2: "in both", 3: "in all three", 4: "in all four"}[len(near)]
+    if not shared:
+        return f"For {word.shown}, none of the {NEIGHBOURS} nearest is the same {where}"
+    return f"For {word.shown}, {shared} of the {NEIGHBOURS} nearest {'is' if shared == 1 else 'are'} the same {where}"
+
+
+def _facts(found: Sequence[_Found], word: Word) -> str:
+    """Say what the word is in each source that has it."""
+    lines = []
+    for one in found:
+        if one.row is None:
+            continue
+        kind = TOKEN_CLASSES[int(one.table.labels.classes[one.row])]
+        holding = len(containing(one.table.labels, word.text.strip() or " "))
+        norm = number(float(norms(one.table)[one.row]), digits=2)
+        where = f"{one.source.name}: " if len(found) > 1 else ""
+        contain = "token contains" if holding == 1 else "tokens contain"
+        lines.append(f"{where}id {one.row}, norm {norm}, {kind}, {holding:,} {contain} it")
+    return " · ".join(lines)
+
+
+def spread_panels(session: Session, source: Opened | None, word: Word) -> tuple[Panel, ...]:
+    """Return the panel that shows how far out the nearest are."""
+    if source is None:
+        return ()
+    found = _find(session, source, word)
+    if found.near is None or found.row is None or not len(found.near.rows):
+        return _empty("spread", f"No spread to show in {source.name}", found.problem or "There is no other token.")
+    row, table = found.row, found.table
+    spread = session.library.result(table, ("spread", row), lambda: query_distribution(table, row, bins=160))
+    best = shown(found.near.labels[0])
+    typical, top = number(spread.mean, digits=2), number(float(found.near.values[0]), digits=2)
+    title = f"A typical token of {source.name} has cosine {typical} with {word.shown}; {best} has {top}"
+    return (
+        Panel(
+            "spread",
+            title,
+            (Drawing(figures.distribution(spread, neighbours=found.near)),),
+            emphasis=word.shown,
+            help=SPREAD_HELP,
+            foot=f"{int(spread.counts.sum()):,} tokens, log scale",
+            actions=("PNG", "SVG"),
+        ),
+    )
+
+
+# --- pairs ------------------------------------------------------------------------------------------------------------
+
+
+def pair_panels(session: Session, opened: Sequence[Opened], text: str) -> Panels:
+    """Return one labelled matrix of the chosen words for every source that has at least two of them."""
+    words = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))[:MOST_WORDS]
+    panels = [_pair_panel(session, source, words) for source in with_tokens(opened)]
+    drawn = [panel for panel in panels if panel.drawings]
+    # A source that has none of the words takes no room beside others that have them.
+    return Panels(tuple(drawn or panels[:1]), columns=2)
+
+
+def _pair_panel(session: Session, source: Opened, words: Sequence[str]) -> Panel:
+    table = source.embeddings.token  # type: ignore[union-attr]
+    key = f"pairs-{source.text}"
+    rows = {word: row_of(table, Word(word), source.text) for word in words}
+    missing = [one_line(word, width=30) for word, row in rows.items() if row is None]
+    known = tuple(dict.fromkeys(row for row in rows.values() if row is not None))
+    absent = f"{source.name} has no token {', '.join(f'“{word}”' for word in missing)}. " if missing else ""
+    if len(known) < 2:
+        return Panel(
+            key,
+            f"{source.name} has too few of these words",
+            message=f"{absent}Write at least two words that it has, separated by commas, such as king, queen.",
+        )
+    try:
+        found = session.library.result(table, ("pairs", known), lambda: pairs(table, known))
+    except HfposembError as error:
+        return Panel(key, f"{source.name} cannot compare these words", message=one_line(str(error)), tone="error")
+    names = [shown(label) for label in found.labels]
+    figure = figures.similarity_matrix(found.values, labels=names, percentiles=found.percentiles)
+    title, caption = _pair_words(found, names)
+    return Panel(
+        key,
+        title,
+        (Drawing(figure, caption),),
+        source=(source.name, f"{len(names)} of its {table.shape[0]:,} tokens"),
+        color=source.color,
+        scale_bars=(ScaleBar("cosine −1", "+1", SIMILARITY.light),),
+        help=PAIR_HELP,
+        foot=f"{absent}Against {found.sample:,} random pairs, seed {found.seed}",
+        actions=("PNG", "SVG"),
+    )
+
+
+def _pair_words(found: Any, names: Sequence[str]) -> tuple[str, str]:
+    """Say which two words are most alike, and which least, with how rare that is."""
+    upper = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names)) if np.isfinite(found.values[i, j])]
+    if not upper:
+        return "No pair has a cosine", ""
+    order = sorted(upper, key=lambda pair: -found.values[pair])
+    (i, j), (k, m) = order[0], order[-1]
+
+    def rank(pair: tuple[int, int]) -> str:
+        return f"{min(float(found.percentiles[pair]), 99.99):.4g} %"
+
+    title = f"{names[i]} and {names[j]} are more alike than {rank((i, j))} of random pairs"
+    least = number(float(found.values[k, m]), digits=2)
+    caption = f"Least alike: {names[k]} and {names[m]}, cosine {least}, above {rank((k, m))} of random pairs"
+    return title, caption
+
+
+# --- search -----------------------------------------------------------------------------------------------------------
+
+
+def match_panels(opened: Sequence[Opened], text: str, regex: bool) -> tuple[Panel, ...]:
+    """Return the panel of the tokens that a search finds in every source."""
+    query = text.strip()[:LONGEST_QUERY]
+    lists, counts = [], []
+    for source in with_tokens(opened):
+        table = source.embeddings.token  # type: ignore[union-attr]
+        try:
+            rows = matching(table.labels, query) if regex else containing(table.labels, query)
+        except HfposembError as error:
+            return (
+                Panel(
+                    "matches", one_line(str(error)), tone="error", message="Mend the pattern, or search for plain text."
+                ),
+            )
+        if not regex and query.isascii() and query.isdecimal() and len(query) < 9 and int(query) < table.shape[0]:
+            rows = list(dict.fromkeys((int(query), *rows)))
+        lengths = norms(table)
+        entries = tuple(
+            NeighbourRow(shown(table.labels[row]), float(lengths[row]), False, row) for row in rows[:MATCHES]
+        )
+        counts.append(f"{len(rows):,} of {source.name}")
+        lists.append(NeighbourList(f"{source.name}, {len(rows):,}", source.color, entries))
+    quoted = one_line(query, width=40)
+    title = (
+        f"{' and '.join(counts)} {'match' if regex else 'contain'} {quoted}" if counts else "No source here has tokens"
+    )
+    more = f"The {MATCHES} shortest of each. " if any(len(one.rows) == MATCHES for one in lists) else ""
+    return (
+        Panel(
+            "matches",
+            title,
+            lists=tuple(lists),
+            emphasis=quoted,
+            foot=f"{more}Number: norm. Click a token to choose it, or press Enter for the word itself.",
+        ),
+    )
+
+
+# --- the tab ----------------------------------------------------------------------------------------------------------
+
+
+def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, **more: Any) -> gr.Radio:
+    return gr.Radio(choices, value=value, label=label, elem_classes="segmented", min_width=width, scale=1, **more)
+
+
+def tab(session: Session) -> None:
+    """Draw the tab, and bind it."""
+
+    def which_choices(opened: Sequence[Opened]) -> list[tuple[str, str]]:
+        counted: Counter[str] = Counter()
+        out = []
+        for source in with_tokens(opened):
+            counted[source.name] += 1
+            again = counted[source.name]
+            out.append((source.name if again == 1 else f"{source.name} {again}", source.text))
+        return out
+
+    def draw_map(
+        opened: Sequence[Opened],
+        which: str | None,
+        method: str,
+        dims: str,
+        color: str,
+        state: list[Any],
+        done: dict[str, Any] | None = None,
+    ) -> list[Any]:
+        source, choices = _chosen(opened, which), which_choices(opened)
+        radio = gr.update(choices=choices, value=source.text if source else None, visible=len(choices) > 1)
+        if source is None:
+            reasons = " ".join(_reason(one) for one in opened) or "Choose a source above, such as sample:bert."
+            return [radio, gr.skip(), _empty("map", "No source here has tokens", reasons), []]
+        table, size, back = source.embeddings.token, int(dims[0]), gr.skip()  # type: ignore[union-attr]
+        wanted = [[source.text, "token", size]]
+        try:
+            projection = session.projection(table, method.lower(), size)
+            if projection is None and not (done and Umaps.failed(done, wanted)):
+                return [radio, gr.skip(), gr.skip(), wanted]
+            if projection is None:  # it was cancelled or has failed: what can be drawn is PCA
+                projection, back = session.projection(table, "pca", size), gr.update(value="PCA")
+            assert projection is not None
+            panels = map_panels(session, source, projection, color, Word.of(state))
+        except HfposembError as error:
+            panels = (Panel("map", f"{source.name} cannot be drawn", message=one_line(str(error)), tone="error"),)
+        return [radio, back, panels, []]
+
+    def draw_word(opened: Sequence[Opened], which: str | None, state: list[Any]) -> list[Any]:
+        word = Word.of(state)
+        return [word_panels(session, opened, word), spread_panels(session, _chosen(opened, which), word)]
+
+    def draw_pairs(opened: Sequence[Opened], text: str) -> Panels:
+        return pair_panels(session, opened, text)
+
+    def pick(texts: list[str], which: str | None, state: list[Any], happened: gr.EventData) -> list[Any]:
+        """Choose the token that was clicked: a dot of the map, or a row of a list."""
+        told, sources = happened._data, with_tokens(session.open(texts))
+        if told.get("panel") == "neighbours":
+            found = [_find(session, source, Word.of(state)) for source in sources]
+            sources = [one.source for one in found if one.near is not None]
+        if told.get("panel") == "map":
+            source, row = _chosen(sources, which), told.get("index")
+            if told.get("group") != "token":
+                return [gr.skip()] * 3
+        else:
+            place, row = told.get("list"), told.get("id")
+            source = sources[place] if isinstance(place, int) and 0 <= place < len(sources) else None
+        table = source.table("token") if source else None
+        if source is None or table is None or not isinstance(row, int) or not 0 <= row < table.shape[0]:
+            return [gr.skip()] * 3
+        text = table.labels[row]
+        return [Word(text, source.text, row).state, one_line(text.strip(), width=60), gr.update(visible=False)]
+
+    opened = session.open(session.first)
+    first = draw_map(opened, None, "PCA", "2-D", "Class", Word(FIRST_WORD).state)
+    near, spread = draw_word(opened, None, Word(FIRST_WORD).state)
+    word = gr.State(Word(FIRST_WORD).state)
+    with gr.Row(elem_classes="controls"):
+        session.source_field()
+        choices = which_choices(opened)
+        with gr.Column(scale=0, min_width=842), gr.Row():  # as wide as its parts and the gaps between them
+            which = _segmented("Map of", choices, choices[0][1] if choices else None, 210, visible=len(choices) > 1)
+            method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160)
+            dims = _segmented("Dimensions", ["2-D", "3-D"], "2-D", 150)
+            color = _segmented("Colour", ["Class", "Id", "Norm"], "Class", 210)
+        unseen_heading(TITLE, level=2)
+    with gr.Row(equal_height=False):
+        with gr.Column(scale=5, min_width=320):
+            umaps = session.umaps()
+            plan = PanelRow(first[2], scope=session.scope)
+        with gr.Column(scale=3, min_width=320):
+            with gr.Row(elem_classes="controls"):
+                search = gr.Textbox(
+                    FIRST_WORD, label="A word, an id, or part of a word", max_lines=1, scale=3, min_width=160
+                )
+                regex = gr.Checkbox(False, label=".* regex", container=False, scale=1, min_width=100)
+            matches = PanelRow((), scope=session.scope, visible=False)
+            words = PanelRow(near, scope=session.scope)
+            hill = PanelRow(spread, scope=session.scope)
+    with gr.Row(equal_height=False):
+        with gr.Column(scale=1, min_width=240), gr.Row(elem_classes="controls"):
+            chosen = gr.Textbox(FIRST_WORDS, label="Words to compare, with commas between", lines=3, max_lines=6)
+        with gr.Column(scale=3, min_width=320):
+            matrix = PanelRow(pair_panels(session, opened, FIRST_WORDS), scope=session.scope)
+
+    asked = [which, method, dims, color, word]
+    drawn = [which, method, plan, umaps.wanted]
+    events = [which.input, method.input, dims.input, color.input, word.change]
+    session.redraw(draw_map, drawn, inputs=asked, on=events)
+    session.when([umaps.done.change], draw_map, drawn, inputs=[*asked, umaps.done])
+    session.redraw(draw_word, [words, hill], inputs=[which, word], on=[word.change, which.input])
+    session.redraw(draw_pairs, [matrix], inputs=[chosen], on=[chosen.input])
+
+    cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
+
+    def look(texts: list[str], text: str, regex: bool, state: list[Any]) -> Any:
+        """Show what contains the text, while it is typed."""
+        if regex or text.strip() in ("", Word.of(state).text.strip()):
+            return gr.update(visible=False)
+        return gr.update(value=match_panels(session.open(texts), text, False), visible=True)
+
+    def choose(texts: list[str], text: str, regex: bool) -> list[Any]:
+        """Take the text as the word, or search for it where it is a pattern."""
+        if not text.strip():
+            return [gr.skip(), gr.update(visible=False)]
+        if regex:
+            return [gr.skip(), gr.update(value=match_panels(session.open(texts), text, True), visible=True)]
+        return [Word(text.strip()[:LONGEST_QUERY]).state, gr.update(visible=False)]
+
+    typed = [session.sources, search, regex]
+    search.input(guarded(look), [*typed, word], matches, trigger_mode="always_last", **cheap)
+    gr.on([search.submit, regex.input], guarded(choose), typed, [word, matches], trigger_mode="always_last", **cheap)
+    for row in (plan, words, matches):
+        row.select(pick, [session.sources, which, word], [word, search, matches], trigger_mode="always_last", **cheap)

@@ -1,0 +1,242 @@
+"""The command line: each command prints or writes what one function of the package returns."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from . import __version__
+from .embeddings import Embeddings
+from .errors import HfposembError, MissingTableError
+from .extract import extract
+from .table import EmbeddingTable
+
+Command = Callable[[argparse.Namespace], None]
+
+_SOURCES = "owner/name, ./folder, ./file.safetensors, sample:bert, sample:gpt2 or a built-in such as sinusoidal:512x384"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return 0 on success and 1 for an error of ours, which is one line on stderr."""
+    given = parser().parse_args(arguments)
+    try:
+        given.run(given)
+    except HfposembError as error:
+        print(f"hfposemb: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; nothing is left to flush into.
+        sys.stdout = None
+        return 0
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    top = argparse.ArgumentParser(
+        prog="hfposemb", description="See and measure what a pretrained model knows about words and positions."
+    )
+    top.add_argument("--version", action="version", version=f"hfposemb {__version__}")
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    command = _command(commands, "app", _app, "open the app in a browser on this machine")
+    command.add_argument("sources", nargs="*", metavar="SOURCE", help=f"what to show first: {_SOURCES}")
+    command.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
+    command.add_argument("--port", type=int, default=7860, help="port to listen on (default: 7860)")
+    command.add_argument("--public", action="store_true", help="serve strangers: no local paths")
+
+    command = _command(commands, "info", _info, "say which tables a source has, without reading them")
+    command.add_argument("source", metavar="SOURCE", help=_SOURCES)
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+    command = _command(commands, "extract", _extract, "write a table to a file")
+    _add_table(command)
+    command.add_argument("--out", type=Path, required=True, metavar="FILE", help=".safetensors, .npy or .csv")
+
+    command = _command(commands, "project", _project, "project a table to two or three dimensions")
+    _add_table(command)
+    command.add_argument("--method", choices=("pca", "umap"), default="pca", help="(default: pca)")
+    command.add_argument("--dims", type=int, choices=(2, 3), default=2, help="dimensions (default: 2)")
+    command.add_argument("--seed", type=int, default=0, help="seed of UMAP (default: 0)")
+    command.add_argument("--out", type=Path, metavar="FILE", help=".csv or .npy instead of CSV on the terminal")
+
+    command = _command(commands, "similarity", _similarity, "compare chosen rows of a table, pair by pair")
+    _add_table(command)
+    command.add_argument(
+        "--rows", required=True, metavar="A,B,…", help="labels or row numbers, such as king,queen,paris"
+    )
+    _add_metric(command)
+
+    command = _command(commands, "neighbours", _neighbours, "list the rows nearest to one, exactly")
+    _add_table(command)
+    command.add_argument("query", metavar="QUERY", help="a label, or a row number")
+    command.add_argument("-k", type=int, default=10, help="how many (default: 10)")
+    _add_metric(command)
+
+    command = _command(commands, "compare", _compare, "print the figures of several sources side by side")
+    command.add_argument("sources", nargs="+", metavar="SOURCE", help=_SOURCES)
+    command.add_argument(
+        "--words", default="king,queen,paris", help="words to list neighbours of (default: king,queen,paris)"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON")
+    return top
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, run: Command, text: str
+) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    command.set_defaults(run=run)
+    return command
+
+
+def _add_table(command: argparse.ArgumentParser) -> None:
+    command.add_argument("source", metavar="SOURCE", help=_SOURCES)
+    command.add_argument(
+        "--table",
+        metavar="ROLE",
+        help="token, position, token_type, or encoder.position and the like (default: token, else position)",
+    )
+
+
+def _add_metric(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--metric", choices=("cosine", "dot", "euclidean"), default="cosine", help="(default: cosine)")
+
+
+def _chosen(given: argparse.Namespace) -> EmbeddingTable:
+    """Return the table that ``--table`` names; by default the tokens', or the positions' where there are none."""
+    embeddings = extract(given.source)
+    role = given.table or ("token" if "token" in embeddings.tables else "position")
+    if role in embeddings.tables:
+        return embeddings.tables[role]
+    reason = embeddings.absent.get(role, "it was not found")
+    raise MissingTableError(
+        f"{embeddings.name} has no {role} table: {reason}; its tables: {', '.join(embeddings.tables) or 'none'}"
+    )
+
+
+def _key(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdecimal() else text
+
+
+def _app(given: argparse.Namespace) -> None:
+    try:
+        from .app import launch
+    except ImportError as error:
+        if error.name != "gradio":
+            raise
+        from .errors import MissingExtraError
+
+        raise MissingExtraError("gradio", extra="app", purpose="the app") from error
+    launch(tuple(given.sources), host=given.host, port=given.port, public=given.public)
+
+
+def _info(given: argparse.Namespace) -> None:
+    facts = describe(extract(given.source))
+    if given.json:
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        return
+    print(facts["name"])
+    for role, table in facts["tables"].items():
+        rows, width = table["shape"]
+        origin = " · ".join(str(part) for part in (table["tensor"], table["file"]) if part) or "computed"
+        offset = f" · {table['row_offset']} leading rows left out" if table["row_offset"] else ""
+        print(f"  {role:<18}{rows:>9,} × {width:<6,} {table['stored_dtype']:<5} {origin}{offset}")
+    for part, position in facts["positions"].items():
+        print(f"  {part}: {position['kind']}")
+    for note in facts["notes"]:
+        print(f"  note: {note}")
+
+
+def describe(embeddings: Embeddings) -> dict[str, Any]:
+    """Return which tables and positions a source has, ready for JSON; no table is read."""
+    tables = {
+        role: {"shape": list(table.shape), "dtype": table.dtype.name, **asdict(table.provenance)}
+        for role, table in embeddings.tables.items()
+    }
+    positions = {part: {"kind": e.kind, "unit": e.unit, "offset": e.offset} for part, e in embeddings.positions.items()}
+    model_type = embeddings.config.get("model_type")
+    return {
+        "name": embeddings.name,
+        "model_type": model_type if isinstance(model_type, str) else None,
+        "tables": tables,
+        "positions": positions,
+        "absent": {role: why for role, why in embeddings.absent.items() if role not in tables},
+        "notes": list(embeddings.notes),
+    }
+
+
+def _extract(given: argparse.Namespace) -> None:
+    from .export import write_table
+
+    table = _chosen(given)
+    write_table(table, given.out)
+    print(f"wrote {given.out}: {table.name}, {table.shape[0]:,} × {table.shape[1]:,} {table.dtype.name}")
+
+
+def _project(given: argparse.Namespace) -> None:
+    from .projection import project
+    from .table import Provenance, table_of
+
+    table = _chosen(given)
+    found = project(table, method=given.method, dims=given.dims, seed=given.seed)
+    print(found, file=sys.stderr)
+    if given.out is None:
+        from .export import safe_cell
+
+        lines = csv.writer(sys.stdout, lineterminator="\n")
+        lines.writerow(["label", *map(str, range(given.dims))])
+        for row, point in zip(found.rows, found.coordinates, strict=True):
+            lines.writerow([safe_cell(table.labels[int(row)]), *(f"{value:.6g}" for value in point)])
+        return
+    from .export import write_table
+
+    points = table_of(
+        found.coordinates,
+        name=f"{table.name} by {given.method}",
+        provenance=Provenance(given.source),
+        named=lambda: table.labels.take(found.rows),
+    )
+    write_table(points, given.out)
+    print(f"wrote {given.out}: {len(found.rows):,} points", file=sys.stderr)
+
+
+def _similarity(given: argparse.Namespace) -> None:
+    from .similarity import pairs
+
+    found = pairs(_chosen(given), [_key(key) for key in given.rows.split(",")], metric=given.metric)
+    width = max(9, *(len(label) + 2 for label in found.labels))
+    print(" " * width + "".join(f"{label:>{width}}" for label in found.labels))
+    for label, values in zip(found.labels, found.values, strict=True):
+        print(f"{label:<{width}}" + "".join(f"{value:>{width}.3f}" for value in values))
+    print(f"\npercentile of each pair among {found.sample:,} random pairs (seed {found.seed})")
+    for i, label in enumerate(found.labels):
+        for j in range(i + 1, len(found.labels)):
+            print(f"  {label} – {found.labels[j]}: {found.percentiles[i, j]:.2f}")
+
+
+def _neighbours(given: argparse.Namespace) -> None:
+    from .similarity import neighbours
+
+    print(neighbours(_chosen(given), _key(given.query), k=given.k, metric=given.metric))
+
+
+def _compare(given: argparse.Namespace) -> None:
+    from .comparison import compare
+
+    words = tuple(word for word in given.words.split(",") if word)
+    comparison = compare(*(extract(source) for source in given.sources), words=words)
+    if given.json:
+        print(json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        print(comparison)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

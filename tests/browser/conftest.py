@@ -1,0 +1,118 @@
+"""A real browser for the tests of this folder: they fail on a JavaScript error or a request that leaves the machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from .chromium import find
+
+os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+
+if TYPE_CHECKING:
+    import gradio as gr
+    from playwright.sync_api import Browser, ConsoleMessage, Page, Request
+
+REQUIRED = "HFPOSEMB_REQUIRE_BROWSER"
+TIMEOUT = 90_000  # ms; software WebGL on a busy machine is slow
+HOME = {"127.0.0.1", "localhost"}
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark everything in this folder."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+def _missing(reason: str) -> None:
+    if os.environ.get(REQUIRED) == "1":
+        pytest.fail(f"{reason} {REQUIRED}=1 asks for one.")
+    pytest.skip(f"{reason} Put a Chromium on PATH or run: playwright install chromium")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A Chromium: the one on PATH, or Playwright's own."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        _missing("The playwright package is not installed.")
+    path = find()
+    if path is None:
+        _missing("No Chromium was found.")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS), timeout=TIMEOUT)
+        yield browser
+        browser.close()
+
+
+def _said(message: ConsoleMessage) -> str:
+    return f"console: {message.text} ({message.location.get('url', '')})"
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., str]]:
+    """Start apps in this process; each call returns the URL of one."""
+    started: list[gr.Blocks] = []
+
+    def start(blocks: gr.Blocks, **options: Any) -> str:
+        import gradio as gr  # noqa: F401 - after the environment is set
+
+        url: str = blocks.launch(
+            prevent_thread_lock=True,
+            quiet=True,
+            server_name="127.0.0.1",
+            ssr_mode=False,
+            footer_links=["api"],
+            **options,
+        )[1]
+        started.append(blocks)
+        return url
+
+    yield start
+    for blocks in started:
+        blocks.close(verbose=False)
+
+
+@pytest.fixture
+def page(browser: Browser, serve: Callable[..., str]) -> Iterator[Page]:
+    """A page of 1440 × 1000 in its own context. The test fails if the page logs an error or asks an outside host.
+
+    It needs ``serve`` so that it is closed before the apps are: a page whose app goes away logs an error.
+    """
+    context = browser.new_context(viewport={"width": 1440, "height": 1000}, accept_downloads=True)
+    context.set_default_timeout(TIMEOUT)
+    page = context.new_page()
+    faults: list[str] = []
+
+    def request(asked: Request) -> None:
+        url = urlsplit(asked.url)
+        if url.scheme not in ("data", "blob") and url.hostname not in HOME:
+            faults.append(f"left the machine: {asked.url[:200]}")
+
+    page.on("request", request)
+    page.on("pageerror", lambda error: faults.append(f"JavaScript error: {error}"))
+    page.on("console", lambda said: faults.append(_said(said)) if said.type == "error" else None)
+    page.on("dialog", lambda dialog: (faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    yield page
+    context.close()
+    assert not faults, "\n".join(faults)

@@ -1,0 +1,167 @@
+"""The Start tab: what it says of a sentence and of positions, and the tab in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+import app
+import hfposemb as hpe
+from app import start, theme
+from app.state import Opened
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"> the \u202e the $\\alpha$"
+
+
+@pytest.fixture(scope="session")
+def minilm(minilm_folder: Path) -> Opened:
+    return Opened(str(minilm_folder), "MiniLM", "#0b6aa8", "solid", hpe.extract(minilm_folder))
+
+
+# --- what is said ----------------------------------------------------------------------------------------------------
+
+
+def test_a_word_said_twice_goes_in_as_two_vectors(minilm: Opened) -> None:
+    panel = start.input_panel([minilm], start.SENTENCE)
+    assert panel.title == "The same word in two places goes in as two different vectors"
+    assert minilm.embeddings is not None
+    inputs = minilm.embeddings.inputs(start.SENTENCE)
+    one, two = inputs.sum[1].astype(float), inputs.sum[4].astype(float)
+    cosine = one @ two / np.linalg.norm(one) / np.linalg.norm(two)
+    assert panel.message == (
+        "Both “the” share one token vector (cosine 1.00). At positions 1 and 4 their inputs differ "
+        f"(cosine {cosine:.2f}).".replace("0.", ".")
+    )
+    assert panel.emphasis == "“the”"
+    drawn = [np.asarray(trace.z) for trace in panel.drawings[0].figure.data]
+    for part, seen in zip((inputs.token, inputs.position, inputs.sum), drawn, strict=True):
+        assert np.array_equal(seen, part[:, :64])
+    words = [note.text for note in panel.drawings[0].figure.layout.annotations]
+    assert {"[CLS]", "<b>the</b>", "king", "1996", "2332"} <= set(words)
+
+
+def test_no_word_twice_is_said_too(minilm: Opened) -> None:
+    panel = start.input_panel([minilm], "a queen")
+    assert panel.title == "Each piece goes in as its own vector plus that of its place"
+    assert panel.message.startswith("At position 1, “a” goes in with cosine .")
+    assert "No piece comes twice here" in panel.message
+
+
+def test_a_model_without_positions_says_so() -> None:
+    words = hpe.from_arrays(token=np.eye(4))
+    feedable = Opened("words", "words", "", "", words)
+    inputs = words.inputs([1, 2, 1])
+    title, said = start.sentence_finding(feedable, inputs, start.twice(feedable, inputs))
+    assert "adds no positions" in title
+    assert said
+
+
+def test_sentences_that_cannot_be_fed(minilm: Opened) -> None:
+    assert "Write a sentence" in start.input_panel([minilm], "  ").message
+    untold = start.input_panel([Opened("x", "x", "", "", hpe.extract("sinusoidal:8x4"))], "the king")
+    assert untold.tone == "error"
+    assert "cannot be fed" in untold.message
+    assert start.input_panel([], "the king").message
+    long = start.input_panel([minilm], "king " * 60)
+    assert f"{start.PIECES} of 62 pieces" in long.foot
+    far = start.input_panel([minilm], "king " * 600)
+    assert "512 positions" in far.message
+
+
+# --- in the browser --------------------------------------------------------------------------------------------------
+
+
+def drawn(page: Page) -> None:
+    page.wait_for_function(
+        """() => {
+        const seen = [...document.querySelectorAll('hfposemb-row .panel')].filter((node) => node.offsetWidth);
+        return seen.length > 0 && seen.every((node) => node.dataset.state === 'drawn'); }"""
+    )
+
+
+def open_start(page: Page, serve: Callable[..., str], *sources: str, query: str = "") -> None:
+    page.goto(serve(app.build(sources=sources), theme=theme.theme(), css=theme.css()) + query)
+    drawn(page)
+
+
+@pytest.fixture
+def tiny(build: Callable[..., object], tmp_path: Path) -> str:
+    """A BERT with 20 learned positions and a tokenizer of letters and a few words."""
+    build("bert").save_pretrained(tmp_path)  # type: ignore[attr-defined]
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "king", "saw", "queen", "img", "src"]
+    letters = list("<>=()\"'$\\abcdefghijklmnopqrstuvwxyz")
+    (tmp_path / "vocab.txt").write_text("\n".join((words + letters + [f"##{c}" for c in "abcdefghijklmnop"])[:61]))
+    return str(tmp_path)
+
+
+def test_sentence_picture_and_ways_on(serve: Callable[..., str], page: Page, tiny: str) -> None:
+    open_start(page, serve, tiny, "sinusoidal:64x16")
+    sentence = page.locator(".panel[data-key=input]")
+    assert "Both “the” share one token vector (cosine 1.00)" in sentence.inner_text()
+
+    # What somebody writes stays text.
+    page.get_by_label("Your sentence").fill(HOSTILE)
+    sentence.get_by_text("has 29 pieces").wait_for()
+    drawn(page)
+    page.get_by_label("Your sentence").fill("the <b>the")
+    sentence.get_by_text("At positions 1 and 5 their inputs differ").wait_for()
+    drawn(page)
+    assert page.title() != "owned"
+    assert sentence.locator("img").count() == 0
+    page.get_by_label("Your sentence").fill("king king")
+    sentence.get_by_text("“king”").wait_for()
+
+    picture = page.locator(".panel[data-key=picture]")
+    points = "(node) => node.querySelector('.stage').data[0].x.length"
+    assert picture.locator(".plot").nth(0).evaluate(points) == 20
+    assert picture.locator(".plot").nth(1).evaluate(points) == 20
+    page.get_by_text("Sinusoid", exact=True).locator("visible=true").first.click()
+    picture.get_by_text("in the sinusoid").first.wait_for()
+    drawn(page)
+    expected = hpe.project(hpe.extract("sinusoidal:20x16").position, dims=3).coordinates
+    seen = picture.locator(".plot").nth(0).evaluate("(node) => Array.from(node.querySelector('.stage').data[0].x)")
+    assert np.array_equal(np.float32(seen), expected[:, 0])
+
+    page.get_by_role("button", name="See positions").click()
+    page.get_by_text("Distance alone explains").wait_for()
+
+
+def test_try_your_own_model(serve: Callable[..., str], page: Page, tiny: str) -> None:
+    open_start(page, serve, tiny, "sinusoidal:64x16")
+    field = page.get_by_label("Try your own model")
+    field.fill("<img src=x onerror=alert(1)>")
+    page.get_by_role("button", name="Show").click()
+    alert = page.locator("[role=alert]:visible")
+    alert.wait_for()
+    assert "is not a source" in alert.inner_text()
+    field.fill("gpt2")
+    page.get_by_role("button", name="Show").click()
+    page.locator("[role=alert]:visible").get_by_text("gpt2").wait_for()
+    assert page.get_by_role("tab", name="Start").get_attribute("aria-selected") == "true"
+
+    field.fill("random:32x8")
+    field.press("Enter")
+    page.locator('.panel[data-key="random:32x8"]:visible').first.wait_for()
+    drawn(page)
+    assert page.get_by_role("tab", name="Positions").get_attribute("aria-selected") == "true"
+    keys = page.locator(".panel:visible[data-key]").evaluate_all("(nodes) => nodes.map((node) => node.dataset.key)")
+    assert keys[:3] == ["random:32x8", tiny, "sinusoidal:64x16"]
+
+
+def test_accessible_in_both_themes_and_on_a_phone(serve: Callable[..., str], page: Page, tiny: str) -> None:
+    for query in ("", "?__theme=dark"):
+        open_start(page, serve, tiny, "sinusoidal:64x16", query=query)
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+    page.set_viewport_size({"width": 360, "height": 780})
+    page.wait_for_timeout(1000)
+    drawn(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360

@@ -1,0 +1,196 @@
+"""The Tokens tab as a person uses it: each token a dot, a click walks on, UMAP can be stopped, tokens do no harm."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import psutil
+import pytest
+
+import hfposemb as hpe
+from tests.test_app import HOSTILE, WORDS, checkpoint
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+Serve = Callable[..., str]
+MANY = tuple("".join(letters) for letters in product("bcdfg", "aeiou", "klmnp", "aeiou", "rstvw"))
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[str, str]:
+    """A BERT and a GPT-2 of 3,138 words, with vectors alike but for some noise."""
+    random = np.random.default_rng(3)
+    words = (*WORDS, *MANY)
+    vectors = random.normal(size=(len(words), 24)).astype(np.float32)
+    spaced = [f"Ġ{word}" if word.isalpha() else word for word in words]
+    noisy = (vectors + 0.2 * random.normal(size=vectors.shape)).astype(np.float32)
+    return checkpoint(tmp_path / "bert", words, vectors), checkpoint(tmp_path / "gpt", spaced, noisy, spaced=True)
+
+
+@pytest.fixture
+def tokens(page: Page, serve: Serve) -> Callable[..., Page]:
+    """Open the Tokens tab on some sources, and wait until it is drawn."""
+    from hfposemb.app import build
+    from hfposemb.app.theme import css, theme
+
+    def start(*sources: str) -> Page:
+        page.goto(serve(build(sources=sources), theme=theme(), css=css()))
+        page.get_by_role("tab", name="Tokens").click()
+        panel(page, "map").and_(page.locator("[data-state=drawn]")).wait_for()
+        return page
+
+    return start
+
+
+def panel(page: Page, key: str) -> Locator:
+    """Return a panel by its key."""
+    return page.locator(f'section.panel[data-key="{key}"]')
+
+
+def listed(page: Page) -> list[list[tuple[str, str]]]:
+    """Return what the lists of neighbours say: words and numbers."""
+    return [
+        [(row.locator("bdi").inner_text(), row.locator(".value").inner_text()) for row in column.locator("li").all()]
+        for column in panel(page, "neighbours").locator(".list").all()
+    ]
+
+
+def exact(source: str, word: str) -> list[tuple[str, str]]:
+    """Return what a list must say."""
+    near = hpe.neighbours(hpe.extract(source).token, word, k=12)
+    numbers = [f"{abs(value):.3f}".lstrip("0") for value in near.values]
+    return list(zip([label.strip() for label in near.labels], numbers, strict=True))
+
+
+def accessible(page: Page) -> None:
+    """Fail on any violation that axe finds."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    assert not found, json.dumps(
+        [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found], indent=1
+    )
+
+
+def test_every_token_is_a_dot_and_a_click_walks_on(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
+    page = tokens(*pair)
+    points = page.evaluate(
+        """() => document.querySelector('section[data-key=map] .js-plotly-plot')._fullData
+           .filter((trace) => trace.xaxis === 'x' && trace.hoverinfo !== 'skip')
+           .reduce((sum, trace) => sum + trace.x.length, 0)"""
+    )
+    assert points == len(WORDS) + len(MANY)
+    assert listed(page) == [exact(pair[0], "king"), exact(pair[1], " king")]
+    row = panel(page, "neighbours").locator(".list").nth(1).locator("li button").nth(2)
+    word = row.locator("bdi").inner_text()
+    row.click()
+    panel(page, "neighbours").get_by_role("heading", name=re.compile(rf"^For {re.escape(word)},")).wait_for()
+    assert listed(page) == [exact(pair[0], word), exact(pair[1], word)]
+    # A dot of the map is a token too.
+    panel(page, "map").and_(page.locator("[data-state=drawn]")).wait_for()
+    page.wait_for_timeout(1000)
+    spot = page.evaluate(
+        """() => {
+          const plot = document.querySelector('section[data-key=map] .js-plotly-plot');
+          const box = plot.getBoundingClientRect(), { xaxis, yaxis } = plot._fullLayout, { x, y } = plot._fullData[0];
+          const far = [...x].map((value, at) => [value, at]).sort((a, b) => b[0] - a[0])[0][1];
+          const left = box.left + xaxis._offset + xaxis.d2p(x[far]), top = box.top + yaxis._offset + yaxis.d2p(y[far]);
+          return { x: left, y: top };
+        }"""
+    )
+    page.mouse.move(spot["x"] - 1, spot["y"])
+    page.mouse.move(spot["x"], spot["y"])
+    tip = panel(page, "map").locator(".tip strong")
+    tip.wait_for()
+    named = tip.inner_text()
+    page.mouse.click(spot["x"], spot["y"])
+    panel(page, "neighbours").get_by_role("heading", name=re.compile(rf"^For {re.escape(named)},")).wait_for()
+    assert listed(page)[0] == exact(pair[0], named)
+
+
+def test_search_finds_and_chooses(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
+    page = tokens(*pair)
+    field = page.get_by_label("A word, an id")
+    field.fill("")
+    field.press_sequentially("quee", delay=40)
+    found = panel(page, "matches")
+    found.get_by_role("heading", name="1 of bert and 1 of gpt contain quee").wait_for()
+    found.locator("li button").first.click()
+    panel(page, "neighbours").get_by_role("heading", name=re.compile("^For queen,")).wait_for()
+    assert panel(page, "matches").count() == 0
+    field.fill("nosuchword")
+    field.press("Enter")
+    panel(page, "neighbours").get_by_role("heading", name="No source here has a token “nosuchword”").wait_for()
+
+
+def test_umap_starts_shows_how_far_it_is_and_is_cancelled(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
+    page = tokens(*pair)
+    before = panel(page, "map").get_by_role("heading").first.inner_text()
+    page.get_by_role("radio", name="UMAP").check(force=True)
+    line = page.locator(".work:visible")
+    line.get_by_role("progressbar").wait_for()
+    # The last picture stays, fainter; it fades there, so the test waits for it.
+    page.wait_for_function("getComputedStyle(document.querySelector('section[data-key=map] .plot')).opacity === '0.4'")
+    children = psutil.Process().children(recursive=True)
+    work = [child for child in children if any("_child()" in part for part in child.cmdline())]
+    assert len(work) == 1
+    line.get_by_role("button", name="Cancel").click()
+    line.wait_for(state="hidden")
+    page.locator("label.selected", has_text="PCA").locator("visible=true").first.wait_for()
+    assert not work[0].is_running() or work[0].status() == psutil.STATUS_ZOMBIE
+    assert panel(page, "map").get_by_role("heading").first.inner_text() == before
+    page.get_by_role("radio", name="UMAP").locator("visible=true").first.check(force=True)
+    panel(page, "map").get_by_role("heading", name=re.compile("^Of each token’s 10 nearest")).wait_for(timeout=240_000)
+    assert page.locator(".work:visible").count() == 0
+
+
+def test_source_that_fails_is_said_in_the_bar_and_the_rest_stays(
+    tokens: Callable[..., Page], pair: tuple[str, str]
+) -> None:
+    page = tokens(*pair)
+    field = page.get_by_label("Sources, two to four").locator("visible=true")
+    field.click()
+    field.press_sequentially("./nowhere", delay=30)
+    field.press("Enter")
+    page.get_by_role("alert").locator("visible=true").get_by_text("does not exist").first.wait_for()
+    assert listed(page) == [exact(pair[0], "king"), exact(pair[1], " king")]
+
+
+def test_hostile_tokens_execute_nothing_and_fetch_nothing(tokens: Callable[..., Page], tmp_path: Path) -> None:
+    page = tokens(checkpoint(tmp_path / "hostile", (*HOSTILE, *WORDS)))
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    field = page.get_by_label("A word, an id")
+    words: Any = page.get_by_label("Words to compare")
+    words.fill(",".join(str(row) for row in range(len(HOSTILE))))
+    for row in range(len(HOSTILE)):
+        field.fill(str(row))
+        field.press("Enter")
+        page.wait_for_timeout(400)
+    panel(page, "neighbours").and_(page.locator("[data-state=drawn]")).wait_for()
+    page.wait_for_timeout(1500)
+    assert page.locator("section.panel :is(img, script, iframe, object)").count() == 0
+    assert page.locator("section.panel a[href^=javascript]").count() == 0
+    assert not [url for url in asked if url.endswith("/x") or "onerror" in url]
+    assert len(panel(page, "neighbours").inner_text()) < 5_000
+    assert "\u202e" not in page.locator("body").inner_text()
+
+
+def test_tab_is_accessible_in_both_modes_and_on_a_phone(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
+    page = tokens(*pair)
+    page.wait_for_timeout(1000)
+    accessible(page)
+    page.get_by_role("button", name="Dark").click()
+    page.wait_for_timeout(3000)  # colours fade from one mode to the other
+    accessible(page)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_timeout(1500)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    accessible(page)

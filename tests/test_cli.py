@@ -1,0 +1,138 @@
+"""Every command, run as a person runs it; what it prints is what the functions return."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hfposemb as hpe
+from hfposemb.cli import main, parser
+
+COMMANDS = ("app", "info", "extract", "project", "similarity", "neighbours", "compare")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([command, "--help"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: hfposemb {command}")
+
+
+def test_no_command_is_untested() -> None:
+    (choices,) = [action.choices for action in parser()._actions if action.dest != "help" and action.choices]
+    assert set(choices) == set(COMMANDS)
+
+
+def test_info(minilm_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(minilm_folder), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["model_type"] == "bert"
+    assert facts["tables"]["token"]["shape"] == [30522, 384]
+    assert facts["tables"]["position"]["tensor"] == "embeddings.position_embeddings.weight"
+    assert facts["positions"]["position"]["kind"] == "learned"
+    assert main(["info", str(minilm_folder)]) == 0
+    assert "30,522 × 384" in capsys.readouterr().out
+
+
+def test_extract(tmp_path: Path) -> None:
+    out = tmp_path / "p.npy"
+    assert main(["extract", "sample:gpt2", "--table", "position", "--out", str(out)]) == 0
+    np.testing.assert_array_equal(np.load(out), hpe.extract("sample:gpt2").position.table.vectors)
+
+
+def test_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["project", "sinusoidal:64x16", "--dims", "3"]) == 0
+    head, *rows = csv.reader(io.StringIO(capsys.readouterr().out))
+    expected = hpe.project(hpe.sinusoidal(64, 16).position, dims=3).coordinates
+    assert head == ["label", "0", "1", "2"]
+    np.testing.assert_allclose(np.array([row[1:] for row in rows], float), expected, rtol=1e-4, atol=1e-5)
+    out = tmp_path / "p.csv"
+    assert main(["project", "sinusoidal:64x16", "--out", str(out)]) == 0
+    assert len(out.read_text().splitlines()) == 65
+
+
+def test_similarity(minilm_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["similarity", str(minilm_folder), "--rows", "king,queen,paris"]) == 0
+    printed = capsys.readouterr().out
+    assert ".627" in printed
+    assert "king – queen: 99.99" in printed or "king – queen: 100.00" in printed
+
+
+def test_neighbours(minilm_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["neighbours", str(minilm_folder), "king", "-k", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split() for line in lines] == [["kings", "0.690"], ["queen", "0.627"], ["monarch", "0.494"]]
+
+
+def test_compare_json(minilm_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command of the README: a real BERT, a sample and a sinusoid, with MiniLM's published figures."""
+    assert main(["compare", str(minilm_folder), "sample:bert", "sinusoidal:512x384", "--json"]) == 0
+    printed = capsys.readouterr().out
+    result = json.loads(printed)
+    assert [source["source"] for source in result["sources"]] == [
+        str(minilm_folder),
+        "sample:bert",
+        "sinusoidal:512x384",
+    ]
+    for figure in ("24.51", "34.53", "51.61"):
+        assert main(["compare", str(minilm_folder)]) == 0
+        assert figure in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["info", "./nowhere"],
+        ["info", "gpt2"],
+        ["extract", "sinusoidal:8x4", "--table", "token", "--out", "x.npy"],
+        ["extract", "sinusoidal:8x4", "--out", "x.docx"],
+        ["project", "sinusoidal:3x4", "--method", "umap"],
+        ["neighbours", "sample:bert", "xyzzy"],
+        ["similarity", "sample:bert", "--rows", "king,xyzzy"],
+        ["compare", "nonsense:3x4"],
+    ],
+)
+def test_errors_are_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("hfposemb: ")
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["extract", "sample:bert"], ["project", "x", "--dims", "9"]])
+def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert "usage: hfposemb" in capsys.readouterr().err
+
+
+def test_as_a_process() -> None:
+    run = [sys.executable, "-m", "hfposemb"]
+    assert (
+        subprocess.run([*run, "--version"], capture_output=True, text=True, check=True).stdout
+        == f"hfposemb {hpe.__version__}\n"
+    )
+    failed = subprocess.run([*run, "info", "./nowhere"], capture_output=True, text=True, check=False)
+    assert failed.returncode == 1
+    assert "Traceback" not in failed.stderr
+
+
+def test_a_reader_that_stops_reading() -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m hfposemb project sinusoidal:5000x8 | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "Traceback" not in done.stderr

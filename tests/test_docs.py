@@ -1,0 +1,62 @@
+"""The README: every snippet runs, every command works, every link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from hfposemb.cli import main
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_python_snippets_run_in_order() -> None:
+    names: dict[str, object] = {}
+    snippets = re.findall(r"```python\n(.*?)```", README, flags=re.S)
+    assert len(snippets) == 3
+    for snippet in snippets:
+        exec(compile(snippet, "README.md", "exec"), names)
+
+
+def test_what_the_snippets_say_is_so() -> None:
+    """A line that ends in a comment with a value, such as ``x.shape  # (3, 4)``, has that value."""
+    import torch
+
+    import hfposemb as hpe
+
+    names: dict[str, object] = {"hpe": hpe, "torch": torch}
+    checked = 0
+    for snippet in re.findall(r"```python\n(.*?)```", README, flags=re.S):
+        exec(compile(snippet, "README.md", "exec"), names)
+        for code, said in re.findall(r"^(\S.*?) {2,}# (\(.*\))(?: cosines)?$", snippet, flags=re.M):
+            assert repr(eval(code, names)) == said
+            checked += 1
+    assert checked >= 4
+
+
+COMMANDS = [line for line in README.splitlines() if line.startswith("hfposemb ")]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_run(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minilm_folder: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my-model").symlink_to(minilm_folder)
+    assert main(shlex.split(line, comments=True)[1:]) == 0
+
+
+@pytest.mark.parametrize("page", sorted(path.relative_to(ROOT) for path in ROOT.glob("*.md")), ids=str)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([^)#]+)\)", text):
+        if not link.startswith("http"):
+            assert (ROOT / page.parent / link).exists(), link
+
+
+def test_make_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"^make (\w+)", README, flags=re.M):
+        assert re.search(rf"^{target}:", makefile, flags=re.M)
