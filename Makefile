@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 TORCH := torch==2.13.0
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test check bench browser clean
+.PHONY: run test test-full check bench browser clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/hfposemb app --port $(PORT)
@@ -15,6 +15,10 @@ run: $(VENV)/run.stamp
 test: $(VENV)/dev.stamp browser
 	$(BIN)/python -m pytest
 	@$(BIN)/python -m tests.browser.chromium || true
+
+# Every count in full: all faults three times, fifty kills, fifty visitors for a minute.
+test-full: $(VENV)/dev.stamp browser
+	HFPOSEMB_FULL=1 $(BIN)/python -m pytest
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

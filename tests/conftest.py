@@ -7,6 +7,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+FULL = os.environ.get("HFPOSEMB_FULL") == "1"
+"""Whether `make test-full` runs: the counts of the issues in full, where `make test` takes a few of each."""
+
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
