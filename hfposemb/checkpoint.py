@@ -15,7 +15,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from io import FileIO
 from pathlib import Path
@@ -38,9 +38,15 @@ class Limits:
     rows: int = 1_000_000
     columns: int = 65_536
     table_bytes: int = 2_000_000_000  # stored bytes of one read
+    config_bytes: int = 5_000_000
+    tokenizer_bytes: int = 64 * 2**20  # one file of a tokenizer
+    seconds: float = 30.0  # that a read may take without progress
+    cache_bytes: int = 10_000_000_000
 
 
 DEFAULT_LIMITS = Limits()
+PUBLIC_LIMITS = Limits(table_bytes=1_000_000_000, cache_bytes=2_000_000_000)
+"""What strangers may ask for, where the app stands on the open internet."""
 
 _BITS = {
     **dict.fromkeys((b"BOOL", b"U8", b"I8", b"F8_E5M2", b"F8_E4M3", b"F8_E8M0", b"F8_E4M3FNUZ", b"F8_E5M2FNUZ"), 8),
@@ -55,7 +61,6 @@ _STORED: dict[str, np.dtype[Any]] = {
 _CHUNK = 2**19  # elements widened at a time: source and result stay in the cache
 _NAME_BYTES = 256
 _METADATA_BYTES = 10_000_000
-_CONFIG_BYTES = 5_000_000
 _METADATA_KEYS = 10_000
 _JSON_VALUES = 300_000
 _SHOWN = 80
@@ -94,6 +99,8 @@ _FOREIGN = {
     **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack"), _CONVERT),
     **dict.fromkeys((".gguf", ".onnx"), "this format is not supported; use the original safetensors checkpoint"),
 }
+MODEL = "model.safetensors"
+INDEX = "model.safetensors.index.json"
 _INDEX = r"\.safetensors\.index(\.\w+)?\.json$"
 _LEFTOVERS = ("optimizer", "scheduler", "training_args", "rng_state", "random_states", "scaler", "events.out")
 
@@ -145,12 +152,16 @@ class _Tensors(Mapping[str, TensorInfo]):
     def __len__(self) -> int:
         return len(self.rows)
 
+    def placed(self, file: str) -> _Tensors:
+        """Return the same tensors, in a file that is called otherwise."""
+        return replace(self, file=file)
+
 
 @dataclass(frozen=True)
 class Header:
     """Hold what one safetensors header says; ``data_start`` is the byte offset of the first tensor."""
 
-    tensors: Mapping[str, TensorInfo]
+    tensors: _Tensors
     metadata: Mapping[str, str]
     data_start: int
     file_bytes: int
@@ -242,6 +253,15 @@ def widen(raw: NDArray[Any], dtype: str) -> NDArray[Any]:
     return bits.view(np.float32).reshape(raw.shape)
 
 
+def as_rows(raw: NDArray[np.uint8], info: TensorInfo, start: int, stop: int | None) -> NDArray[Any]:
+    """Return the stored bytes of rows [start, stop) of a tensor as its rows, widened as ``widen`` does, read-only."""
+    stored: np.dtype[Any] = _STORED[info.dtype]
+    shape = ((info.shape[0] if stop is None else stop) - start, *info.shape[1:])
+    rows = widen(raw.view(stored).reshape(shape), info.dtype)
+    rows.flags.writeable = False
+    return rows
+
+
 @dataclass(frozen=True)
 class _Shard:
     """Remember one file's header, and when the file was last modified."""
@@ -269,8 +289,9 @@ class Checkpoint:
         name = os.path.basename(os.path.abspath(path))
         if os.path.isdir(path):
             path = _locate(Path(path))
-        if re.search(_INDEX, path.name):
-            return cls(name, path.parent, MappingProxyType(_read_index(path, limits)), limits)
+        if is_index(path.name):
+            index: dict[str, Any] = _read_json(path, limit=limits.header_bytes, kind=dict, unique=True)
+            return cls(name, path.parent, MappingProxyType(weight_map(index, name=path.name)), limits)
         if path.suffix != ".safetensors" and os.path.exists(path):
             raise _fault(path.name, f"is not a .safetensors file; {_FOREIGN.get(path.suffix, _CONVERT)}")
         shard = _read_shard(path, limits)
@@ -308,29 +329,30 @@ class Checkpoint:
         """
         info = self.info(name)
         span = check_read(info, start, stop, limits=self.limits)
-        stored: np.dtype[Any] = _STORED[info.dtype]
-        shape = ((info.shape[0] if stop is None else stop) - start, *info.shape[1:])
         with _opened(self.folder / info.file) as file:
             status, shard = os.fstat(file.fileno()), self._shards[info.file]
             if status.st_size != shard.header.file_bytes or status.st_mtime_ns != shard.modified:
                 raise _fault(info.file, "the file changed since it was opened; open it again")
             # An empty range cannot be mapped.
             raw = np.memmap(file, np.uint8, "r", span.start, len(span)) if span else np.empty(0, np.uint8)
-        rows = widen(np.asarray(raw).view(stored).reshape(shape), info.dtype)
-        rows.flags.writeable = False
-        return rows
+        return as_rows(np.asarray(raw), info, start, stop)
+
+    def header(self, file: str) -> Header:
+        """Return the header of one of the files."""
+        if file not in self._shards:
+            self._shards[file] = _read_shard(self.folder / file, self.limits)
+        return self._shards[file].header
 
     def config(self) -> dict[str, Any] | None:
         """Return config.json beside the checkpoint, or None where there is none."""
         path = self.folder / "config.json"
-        return _read_json(path, limit=_CONFIG_BYTES, kind=dict) if os.path.exists(path) else None
+        return _read_json(path, limit=self.limits.config_bytes, kind=dict) if os.path.exists(path) else None
 
     def _shard(self, name: str) -> _Shard:
         file = self.files.get(name)
         if file is None:
             raise _fault(self.name, f"has no tensor {_cut(name)} among its {len(self.files)}")
-        if file not in self._shards:
-            self._shards[file] = _read_shard(self.folder / file, self.limits)
+        self.header(file)
         return self._shards[file]
 
 
@@ -480,32 +502,39 @@ def _read_shard(path: Path, limits: Limits) -> _Shard:
     return _Shard(parse_header(text, file_bytes=status.st_size, name=path.name, limits=limits), status.st_mtime_ns)
 
 
-def _read_json(path: Path, *, limit: int, kind: type[_T], unique: bool = False) -> _T:
-    """Return JSON of one kind from a file of at most ``limit`` bytes; ``unique`` refuses duplicate keys."""
+def parse_json(raw: bytes, *, size: int, name: str, limit: int, kind: type[_T], unique: bool = False) -> _T:
+    """Return JSON of one kind from a file of ``size`` bytes that begins with ``raw``; raise CheckpointError.
+
+    ``limit`` bounds the file's bytes; ``unique`` refuses duplicate keys.
+    """
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(items)
         if len(made) != len(items):
-            raise _fault(path.name, "a key stands twice in one object")
+            raise _fault(name, "a key stands twice in one object")
         return made
 
-    with _opened(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        raw = file.read(min(size, limit))
     # Other text takes up to four times its bytes once decoded.
     if size > (limit if raw.isascii() else limit // 4):
-        raise _fault(path.name, f"has {size} bytes, the limit is {limit}, a quarter of it where it is not ASCII")
+        raise _fault(name, f"has {size} bytes, the limit is {limit}, a quarter of it where it is not ASCII")
     if sum(map(raw.count, (b",", b"[", b"{"))) > _JSON_VALUES:
-        raise _fault(path.name, f"holds more than {_JSON_VALUES} values")
+        raise _fault(name, f"holds more than {_JSON_VALUES} values")
     try:
         found = json.loads(raw.decode("utf-8"), object_pairs_hook=pairs if unique else None)
         if b"\\u" in raw:
             json.dumps(found, ensure_ascii=False).encode("utf-8")  # refuses lone surrogates
     except (ValueError, RecursionError) as error:
-        raise _fault(path.name, _foreign(raw[:8]) or f"is not JSON: {_cut(str(error))}") from None
+        raise _fault(name, _foreign(raw[:8]) or f"is not JSON: {_cut(str(error))}") from None
     if not isinstance(found, kind):
-        raise _fault(path.name, f"must be a JSON {kind.__name__}, found {type(found).__name__}")
+        raise _fault(name, f"must be a JSON {kind.__name__}, found {type(found).__name__}")
     return found
+
+
+def _read_json(path: Path, *, limit: int, kind: type[_T], unique: bool = False) -> _T:
+    with _opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        raw = file.read(min(size, limit))
+    return parse_json(raw, size=size, name=path.name, limit=limit, kind=kind, unique=unique)
 
 
 def _plain(name: object) -> TypeGuard[str]:
@@ -513,16 +542,51 @@ def _plain(name: object) -> TypeGuard[str]:
     return isinstance(name, str) and name.isprintable() and name not in ("", ".", "..") and not set(name) & set("/\\:")
 
 
-def _read_index(path: Path, limits: Limits) -> dict[str, str]:
-    """Return the file of each tensor as an index says."""
-    files = _read_json(path, limit=limits.header_bytes, kind=dict, unique=True).get("weight_map")
+def weight_map(index: Mapping[str, Any], *, name: str) -> dict[str, str]:
+    """Return the file of each tensor as the JSON of an index says; raise CheckpointError."""
+    files = index.get("weight_map")
     if not isinstance(files, dict) or not files:
-        raise _fault(path.name, "must have a weight_map that names the file of each tensor")
+        raise _fault(name, "must have a weight_map that names the file of each tensor")
     for tensor, file in files.items():
         if not tensor.isprintable() or not _plain(file) or not file.endswith(".safetensors"):
             found = f"{_cut(tensor)} in {_cut(str(file)[:_SHOWN])}"
-            raise _fault(path.name, f"weight_map names .safetensors files of this folder, found {found}")
+            raise _fault(name, f"weight_map names .safetensors files of this folder, found {found}")
     return files
+
+
+def choose_file(names: Sequence[str], *, name: str) -> str | None:
+    """Return which of a folder's files is the checkpoint: a .safetensors file or an index of several.
+
+    ``None`` where there is none of either; raises CheckpointError where the choice is not clear.
+    """
+    stored = [file for file in names if file.endswith(".safetensors") and not file.startswith(_LEFTOVERS)]
+    indexes = [file for file in names if is_index(file)]
+    for wanted in (MODEL, INDEX):
+        if wanted in names:
+            return wanted
+    for found in (indexes, stored):
+        if len(found) == 1:
+            return found[0]
+    shown = _cut(", ".join(indexes or stored))
+    if indexes or not all(re.search(r"-\d{5}-of-\d{5}\.", file) for file in stored):
+        raise _fault(name, f"holds several checkpoints, {shown}; name one file")
+    if stored:
+        raise _fault(name, f"holds shards, {shown}, but no index; download {INDEX} too")
+    return None
+
+
+def no_checkpoint(names: Sequence[str], *, name: str) -> CheckpointError:
+    """Return the error for a folder without a checkpoint: what it has instead, and what to do."""
+    foreign = [file for file in names if Path(file).suffix in _FOREIGN and not file.startswith(_LEFTOVERS)]
+    if foreign:
+        advice = _FOREIGN[Path(foreign[0]).suffix]
+        return _fault(name, f"holds no .safetensors file, but {_cut(', '.join(foreign))}; {advice}")
+    return _fault(name, f"holds no .safetensors file among {len(names)} files; name a model's folder")
+
+
+def is_index(file: str) -> bool:
+    """Tell whether a file of this name is the index of a sharded checkpoint."""
+    return re.search(_INDEX, file) is not None
 
 
 def _locate(folder: Path) -> Path:
@@ -531,26 +595,11 @@ def _locate(folder: Path) -> Path:
         names = sorted(entry.name for entry in os.scandir(folder) if not entry.is_dir())
     except OSError as error:
         raise _fault(folder.name, f"cannot be listed: {_cut(str(error))}") from None
-    stored = [name for name in names if name.endswith(".safetensors") and not name.startswith(_LEFTOVERS)]
-    indexes = [name for name in names if re.search(_INDEX, name)]
-    for wanted in ("model.safetensors", "model.safetensors.index.json"):
-        if wanted in names:
-            return folder / wanted
-    for found in (indexes, stored):
-        if len(found) == 1:
-            return folder / found[0]
-    shown = _cut(", ".join(indexes or stored))
-    if indexes or not all(re.search(r"-\d{5}-of-\d{5}\.", name) for name in stored):
-        raise _fault(folder.name, f"holds several checkpoints, {shown}; name one file")
-    if stored:
-        raise _fault(folder.name, f"holds shards, {shown}, but no index; download model.safetensors.index.json too")
+    if (found := choose_file(names, name=folder.name)) is not None:
+        return folder / found
     if module := _first_module(folder):
         return _locate(module)
-    foreign = [name for name in names if Path(name).suffix in _FOREIGN and not name.startswith(_LEFTOVERS)]
-    if foreign:
-        advice = _FOREIGN[Path(foreign[0]).suffix]
-        raise _fault(folder.name, f"holds no .safetensors file, but {_cut(', '.join(foreign))}; {advice}")
-    raise _fault(folder.name, f"holds no .safetensors file among {len(names)} files; name a model's folder")
+    raise no_checkpoint(names, name=folder.name)
 
 
 def _first_module(folder: Path) -> Path | None:
@@ -558,7 +607,7 @@ def _first_module(folder: Path) -> Path | None:
     listing = folder / "modules.json"
     if not os.path.exists(listing):
         return folder / "0_Transformer" if os.path.isdir(folder / "0_Transformer") else None
-    modules = _read_json(listing, limit=_CONFIG_BYTES, kind=list)
+    modules = _read_json(listing, limit=DEFAULT_LIMITS.config_bytes, kind=list)
     path = modules[0].get("path") if modules and isinstance(modules[0], dict) else None
     if path == "":
         return None

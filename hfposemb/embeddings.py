@@ -15,6 +15,7 @@ from .table import EmbeddingTable, Labels, Provenance, Vectors, table_of
 
 if TYPE_CHECKING:
     from .inputs import InputRecipe, Inputs
+    from .wire import Traffic
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +43,8 @@ class Embeddings:
 
     ``tables`` are all tables found, by role and part: ``token``, ``token_type``, ``position``, and for a model of
     several parts ``encoder.position``, ``decoder.position``; ``positions`` the position encodings by part. ``absent``
-    says why a role is missing, for the error that asking for it raises.
+    says why a role is missing, for the error that asking for it raises. ``traffic`` counts what was fetched for it, so
+    far, where it comes from the Hub.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Embeddings:
     absent: Mapping[str, str] = field(default_factory=dict, repr=False)
     notes: tuple[str, ...] = ()
     recipe: Callable[[], InputRecipe] | None = field(default=None, repr=False)
+    traffic: Traffic | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         """Name the source and what it has, without reading any of it."""

@@ -13,6 +13,22 @@ class CheckpointError(SourceError):
     """A checkpoint file whose bytes break a rule of its format."""
 
 
+class HubError(SourceError):
+    """A repository of the Hub that cannot be read: what it answered, and what to do."""
+
+
+class MissingFileError(HubError):
+    """A file that a repository does not have."""
+
+
+class OfflineError(HubError):
+    """The Hub could not be reached at all."""
+
+
+class CancelledError(HfposembError):
+    """A read or a computation that was stopped on request."""
+
+
 class MissingTableError(HfposembError):
     """A source that has no table of the kind asked for; the message says what it has instead."""
 

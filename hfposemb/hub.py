@@ -1,0 +1,423 @@
+"""Read a checkpoint of the Hugging Face Hub: its header, then exactly the tensors that are asked for."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import weakref
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .cache import Cache, Entry, Key
+from .checkpoint import (
+    DEFAULT_LIMITS,
+    INDEX,
+    MODEL,
+    Checkpoint,
+    Header,
+    Limits,
+    TensorInfo,
+    as_rows,
+    check_read,
+    choose_file,
+    header_length,
+    is_index,
+    no_checkpoint,
+    parse_header,
+    parse_json,
+    weight_map,
+)
+from .errors import CheckpointError, HubError, MissingFileError, OfflineError
+from .source import HubSource
+from .wire import Deadline, Traffic, Version, Wire
+
+FIRST_BYTES = 100_000
+"""What the first request for a file asks: the whole header, nearly always."""
+
+ROWS_BYTES = 2**20
+"""Rows of less than this are fetched alone, if the table is larger; for more, the whole table is fetched and kept."""
+
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "bpe.codes",
+)
+_LISTING_BYTES = 20_000_000
+
+
+@dataclass(frozen=True)
+class Access:
+    """Say who reads from the Hub, and within which bounds.
+
+    ``token`` is a token, ``None`` for the user's own (HF_TOKEN, or saved by a login) or ``False`` for none: then
+    nothing that only the user's token could read is taken from the caches of this machine either.
+    ``allow_full_download`` lets a whole file be read where a server ignores ranges.
+    """
+
+    token: str | bool | None = None
+    limits: Limits = DEFAULT_LIMITS
+    allow_full_download: bool = False
+    cache: Cache | None = None
+
+    @property
+    def anonymous(self) -> bool:
+        """Tell whether no token may be used."""
+        return self.token is False
+
+
+@dataclass(frozen=True)
+class _File:
+    """One safetensors file of the repository: its header, and the version that its bytes must have."""
+
+    header: Header
+    version: Version
+
+
+@dataclass(eq=False)
+class HubCheckpoint:
+    """Read one checkpoint of the Hub, at one commit. Nothing is fetched twice: what was read stands in the cache.
+
+    ``notes`` say what a user should know of how it was found. All errors are ``SourceError`` and its children.
+    """
+
+    name: str
+    wire: Wire
+    cache: Cache
+    access: Access
+    notes: list[str] = field(default_factory=list)
+    _files: dict[str, str] = field(default_factory=dict, repr=False)
+    _headers: dict[str, _File] = field(default_factory=dict, repr=False)
+    _entries: dict[Key, Entry] = field(default_factory=dict, repr=False)
+    _local: dict[str, Checkpoint] = field(default_factory=dict, repr=False)
+    _absent: set[str] = field(default_factory=set, repr=False)
+    _folder: str = ""
+    """Where in the repository the checkpoint stands, with a slash at the end."""
+
+    @property
+    def commit(self) -> str:
+        """The commit that everything is read at."""
+        assert self.wire.commit is not None
+        return self.wire.commit
+
+    @property
+    def traffic(self) -> Traffic:
+        """What went over the wire so far."""
+        return self.wire.traffic
+
+    # --- as any other checkpoint --------------------------------------------------------------------------------------
+
+    def names(self) -> tuple[str, ...]:
+        """Return the tensors' names; fetches nothing."""
+        return tuple(self._files)
+
+    def info(self, name: str) -> TensorInfo:
+        """Return where a tensor lies; fetches the header of its file if need be."""
+        file = self._files.get(name)
+        if file is None:
+            raise CheckpointError(f"{self.name} has no tensor {name!r:.80} among its {len(self._files)}")
+        found = self._file(file).header.tensors
+        if name not in found:
+            raise CheckpointError(f"{file}: the index puts {name!r:.80} into this shard, its header does not list it")
+        return found[name]
+
+    def metadata(self) -> Mapping[str, str]:
+        """Return ``__metadata__``, merged over the headers read so far."""
+        return MappingProxyType({k: v for file in self._headers.values() for k, v in file.header.metadata.items()})
+
+    def file_bytes(self, name: str) -> int:
+        """Return the size of the file that holds a tensor."""
+        return self._file(self._files[name]).header.file_bytes
+
+    def config(self) -> dict[str, Any] | None:
+        """Return config.json, or ``None`` where there is none."""
+        raw = self._small("config.json", limit=self.access.limits.config_bytes)
+        if raw is None:
+            return None
+        limit = self.access.limits.config_bytes
+        return parse_json(raw, size=len(raw), name="config.json", limit=limit, kind=dict)
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor, read-only, as ``Checkpoint.read`` does.
+
+        A few rows of a large table are fetched alone; otherwise the whole tensor is fetched once and kept in the cache.
+        """
+        info = self.info(name)
+        if (local := self._local.get(info.file)) is not None:
+            return local.read(name, start, stop)
+        span = check_read(info, start, stop, limits=self.access.limits)
+        key = ("table", self.wire.repo, self.commit, info.file, name)
+        entry = self._kept(key)
+        if entry is None and len(span) < ROWS_BYTES and 2 * len(span) < info.nbytes:
+            part = bytearray()
+            self._fetch(info.file, span, part.extend)
+            raw = np.frombuffer(bytes(part), np.uint8)
+        else:
+            if entry is None:
+                entry = self._fetch_table(key, info)
+            raw = entry.view()[span.start - info.start : span.stop - info.start]
+        return as_rows(raw, info, start, stop)
+
+    def tokenizer_folder(self) -> Path | None:
+        """Return a folder of this machine with the tokenizer's files, fetched at the first call; ``None`` for none."""
+        return self._tokenizer
+
+    # --- files --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def listing(self) -> tuple[str, ...]:
+        """Return the names of all files of the repository at this commit."""
+        raw = self._keep("file", "?listing", partial(_list_files, self.wire))
+        return tuple(raw.decode().split("\n"))
+
+    @cached_property
+    def _tokenizer(self) -> Path | None:
+        there = [file for file in TOKENIZER_FILES if self._folder + file in self.listing]
+        if "tokenizer.json" in there:
+            there = ["tokenizer.json"]  # nothing else is read beside it
+        if not there:
+            return None
+        folder = tempfile.TemporaryDirectory(prefix="hfposemb-")
+        weakref.finalize(self, folder.cleanup)
+        for file in there:
+            raw = self._small(file, limit=self.access.limits.tokenizer_bytes)
+            if raw is not None:
+                (Path(folder.name) / file).write_bytes(raw)
+        return Path(folder.name)
+
+    def _small(self, file: str, *, limit: int, deadline: Deadline | None = None) -> bytes | None:
+        """Return a whole file, from this machine where it has it; ``None`` where the repository has none."""
+        path = self._folder + file
+        if path in self._absent:
+            return None
+        if (here := _in_hub_cache(self.wire.repo, path, self.wire.commit)) is not None:
+            raw = here.read_bytes()[: limit + 1]
+            if len(raw) > limit:
+                raise HubError(f"{self.name} {file} has more than {limit:,} bytes, which is the limit")
+            return raw
+        get = partial(self.wire.get, path, most=limit, deadline=deadline or self.wire.deadline())
+        try:
+            return self._keep("file", path, get)
+        except MissingFileError:
+            self._absent.add(path)
+            return None
+
+    def _keep(self, kind: str, path: str, get: Callable[[], bytes]) -> bytes:
+        raw = None
+        if self.wire.commit is None:
+            raw = get()  # which pins the commit
+        key = (kind, self.wire.repo, self.commit, path)
+        if raw is None and (entry := self._kept(key)) is not None:
+            return entry.bytes()
+        raw = get() if raw is None else raw
+        self._entries[key] = self.cache.put(key, raw)
+        return raw
+
+    def _kept(self, key: Key) -> Entry | None:
+        if key not in self._entries and (found := self.cache.find(key)) is not None:
+            self._entries[key] = found
+        return self._entries.get(key)
+
+    def _file(self, file: str, deadline: Deadline | None = None) -> _File:
+        if file not in self._headers:
+            self._headers[file] = self._open_file(file, deadline or self.wire.deadline())
+        return self._headers[file]
+
+    def _open_file(self, file: str, deadline: Deadline) -> _File:
+        """Return a file's header: of the file itself where it is on this machine, kept from before, or fetched."""
+        limits = self.access.limits
+        if (here := _in_hub_cache(self.wire.repo, file, self.wire.commit)) is not None:
+            try:
+                local = Checkpoint.open(here, limits=limits)
+                header = local.header(here.name)
+            except CheckpointError:
+                pass  # a download that broke off: the Hub's own file is read instead
+            else:
+                self._local[file] = local
+                return _File(_placed(header, file), Version(header.file_bytes, ""))
+        if self.wire.commit is not None:
+            entry = self._kept(("header", self.wire.repo, self.commit, file))
+            if entry is not None:
+                return _unpack(entry.bytes(), file, limits)
+        start = bytearray()
+        version = self.wire.read(file, range(FIRST_BYTES), start.extend, deadline=deadline)
+        length = header_length(bytes(start[:8]), file_bytes=version.size, name=file, limits=limits)
+        if len(start) < 8 + length:
+            rest = range(len(start), 8 + length)
+            self.wire.read(file, rest, start.extend, deadline=deadline, same=version)
+        text = bytes(start[8 : 8 + length])
+        header = parse_header(text, file_bytes=version.size, name=file, limits=limits)
+        key = ("header", self.wire.repo, self.commit, file)
+        self._entries[key] = self.cache.put(key, f"{version.size} {version.etag}\n".encode() + text)
+        return _File(header, version)
+
+    def _fetch(self, file: str, span: range, sink: Callable[[bytes], object]) -> None:
+        version = self._headers[file].version
+        self.wire.read(file, span, sink, deadline=self.wire.deadline(len(span)), same=version)
+
+    def _fetch_table(self, key: Key, info: TensorInfo) -> Entry:
+        span = check_read(info, limits=self.access.limits)
+        with self.cache.write(key, size=len(span)) as writer:
+            self._fetch(info.file, span, writer.write)
+        self._entries[key] = writer.entry
+        return writer.entry
+
+    # --- opening ------------------------------------------------------------------------------------------------------
+
+    def open(self, deadline: Deadline) -> None:
+        """Find the checkpoint's files and read the first header, or the index."""
+        index_first = self.wire.commit is not None and (
+            self._kept(("file", self.wire.repo, self.commit, INDEX)) is not None
+            or _in_hub_cache(self.wire.repo, INDEX, self.wire.commit) is not None
+        )
+        if not index_first:
+            try:
+                return self._use_file(MODEL, deadline)
+            except MissingFileError:
+                pass
+        if not self._use_index(INDEX, deadline):
+            self._use_listed(deadline)
+        return None
+
+    def _use_file(self, file: str, deadline: Deadline) -> None:
+        self._files.update(dict.fromkeys(self._file(file, deadline).header.tensors, file))
+
+    def _use_index(self, file: str, deadline: Deadline) -> bool:
+        """Take the tensors that an index lists; tell whether there is such an index."""
+        limit = self.access.limits.header_bytes
+        raw = self._small(file, limit=limit, deadline=deadline)
+        if raw is None:
+            return False
+        index = parse_json(raw, size=len(raw), name=file, limit=limit, kind=dict, unique=True)
+        files = weight_map(index, name=file)
+        self._files.update({tensor: self._folder + shard for tensor, shard in files.items()})
+        return True
+
+    def _use_listed(self, deadline: Deadline) -> None:
+        """Take the one checkpoint among the repository's files, whatever its name; in its first module's folder too."""
+        for folder in ("", self._first_module()):
+            if folder is None:
+                break
+            inside = [file.removeprefix(folder) for file in self.listing if file.startswith(folder)]
+            names = [file for file in inside if "/" not in file]
+            if (found := choose_file(names, name=self.name)) is not None:
+                self._folder = folder
+                if is_index(found):
+                    self._use_index(found, deadline)
+                else:
+                    self._use_file(folder + found, deadline)
+                return
+        raise no_checkpoint([file for file in self.listing if "/" not in file], name=self.name)
+
+    def _first_module(self) -> str | None:
+        """Return the folder of the first module of a sentence-transformers model, where this is one."""
+        limit = self.access.limits.config_bytes
+        raw = self._small("modules.json", limit=limit) if "modules.json" in self.listing else None
+        if raw is None:
+            return "0_Transformer/" if any(file.startswith("0_Transformer/") for file in self.listing) else None
+        modules: list[Any] = parse_json(raw, size=len(raw), name="modules.json", limit=limit, kind=list)
+        path = modules[0].get("path") if modules and isinstance(modules[0], dict) else None
+        return f"{path}/" if isinstance(path, str) and re.fullmatch(r"[\w.-]{1,80}", path) else None
+
+
+def open_hub(source: HubSource, access: Access) -> HubCheckpoint:
+    """Open a repository of the Hub: its first header and, at the same time, its configuration are fetched; no tensor.
+
+    Where Hugging Face's own cache has a file at the commit that the Hub names, that is read instead.
+    Raises ``SourceError`` and its children.
+    """
+    revision = source.revision or "main"
+    wire = Wire(source.repo, revision, access.token, access.limits, access.allow_full_download)
+    cache = access.cache or Cache.default(limit=access.limits.cache_bytes)
+    opened = HubCheckpoint(f"{source.repo}@{revision}" if source.revision else source.repo, wire, cache, access)
+    deadline = wire.deadline()
+    branch = ("commit", source.repo, revision, "anybody" if access.anonymous else "user")
+    _pin(opened, branch, deadline)
+    with ThreadPoolExecutor(1) as beside:
+        config = beside.submit(copy_context().run, opened.config)
+        opened.open(deadline)
+        config.result()
+    cache.put(branch, opened.commit.encode())
+    return opened
+
+
+def _pin(opened: HubCheckpoint, branch: Key, deadline: Deadline) -> None:
+    """Ask which commit the revision names, where this machine may have read it before; else the first answer says it.
+
+    Without a network what the revision named when it was last read is taken, and said.
+    """
+    wire, anonymous = opened.wire, opened.access.anonymous
+    if re.fullmatch(r"[0-9a-f]{40}", wire.revision) and not anonymous:
+        wire.commit = wire.revision
+        return
+    kept = opened.cache.find(branch)
+    known = kept.bytes().decode("ascii", "replace") if kept is not None else None
+    here = _commit_here(wire.repo, wire.revision)
+    if known is None and here is None:
+        return
+    try:
+        wire.pin("config.json", deadline)
+    except OfflineError:
+        # Without a token nothing may be shown that was not once read without one.
+        commit = known or (None if anonymous else here)
+        if commit is None or not re.fullmatch(r"[0-9a-f]{40}", commit):
+            raise
+        wire.commit = commit
+        opened.notes.append(
+            f"the Hub cannot be reached: this is commit {commit[:8]}, which {wire.revision} was when it was last read"
+        )
+
+
+def _in_hub_cache(repo: str, file: str, commit: str | None) -> Path | None:
+    """Return a file of Hugging Face's own cache, at this very commit."""
+    if commit is None:
+        return None
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(repo, file, revision=commit)
+    return Path(found) if isinstance(found, str) else None
+
+
+def _commit_here(repo: str, revision: str) -> str | None:
+    """Return the commit that Hugging Face's own cache has for a revision."""
+    from huggingface_hub import try_to_load_from_cache
+
+    for file in (MODEL, INDEX, "config.json"):
+        found = try_to_load_from_cache(repo, file, revision=revision)
+        if isinstance(found, str) and (match := re.search(r"[/\\]snapshots[/\\]([0-9a-f]{40})[/\\]", found)):
+            return match[1]
+    return None
+
+
+def _list_files(wire: Wire) -> bytes:
+    path = f"/api/models/{wire.repo}/revision/{wire.commit}"
+    raw = wire.api(path, most=_LISTING_BYTES, deadline=wire.deadline())
+    found = parse_json(raw, size=len(raw), name="the Hub's answer", limit=_LISTING_BYTES, kind=dict)
+    siblings = found.get("siblings")
+    names = [one.get("rfilename") for one in siblings if isinstance(one, dict)] if isinstance(siblings, list) else []
+    return "\n".join(name for name in names if isinstance(name, str) and name.isprintable()).encode()
+
+
+def _unpack(packed: bytes, file: str, limits: Limits) -> _File:
+    """Return a header as ``_open_file`` keeps it: size and tag of the file, then the header's text."""
+    first, _, text = packed.partition(b"\n")
+    size, _, etag = first.decode().partition(" ")
+    return _File(parse_header(text, file_bytes=int(size), name=file, limits=limits), Version(int(size), etag))
+
+
+def _placed(header: Header, file: str) -> Header:
+    """Return a local file's header with tensors that name the file as the repository does."""
+    return Header(header.tensors.placed(file), header.metadata, header.data_start, header.file_bytes)

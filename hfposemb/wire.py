@@ -1,0 +1,517 @@
+"""Ask the Hub for bytes over HTTP and believe no answer that was not checked: ranges, sizes, tags, commits, redirects.
+
+The session, URLs and headers are huggingface_hub's own. Its ranged reads are not used: they take whatever a server
+sends for what was asked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from urllib.parse import urljoin, urlsplit
+
+from .checkpoint import DEFAULT_LIMITS, Limits
+from .errors import HubError, InputError, MissingFileError, OfflineError
+
+if TYPE_CHECKING:
+    import httpx2
+
+_T = TypeVar("_T")
+
+Sink: TypeAlias = Callable[[bytes], object]
+"""Takes the bytes that were asked for, in order, each once."""
+
+HOSTS = "HFPOSEMB_HUB_HOSTS"
+"""Environment variable: further hosts, by comma, that a Hub of one's own may redirect large files to."""
+
+_TRIES = 6  # of what passes by itself: a busy server, a broken connection
+_WRONG = 3  # of answers that break the protocol
+_REDIRECTS = 5
+_SLOWEST = 100_000  # bytes a second: whatever is slower than this is given up in the end
+_CHUNK = 2**16
+_TIMEOUT = 10.0
+_HUB_HOSTS = ("huggingface.co", "hf.co")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_BUSY = {408, 425, 429, 500, 502, 503, 504}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Say how far one read is: ``done`` bytes of ``total``, which is unknown (``None``) where no server said it."""
+
+    what: str
+    done: int
+    total: int | None
+
+
+_watcher: ContextVar[Callable[[Progress], object] | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watching(report: Callable[[Progress], object]) -> Iterator[None]:
+    """Call ``report`` for every piece that is read from the Hub inside this block; it may raise to stop the read."""
+    before = _watcher.set(report)
+    try:
+        yield
+    finally:
+        _watcher.reset(before)
+
+
+@dataclass
+class Traffic:
+    """Count what went over the wire for one source: requests, redirects among them, and bytes of bodies."""
+
+    requests: int = 0
+    received: int = 0
+
+
+class Deadline:
+    """End a read that makes no progress for ``seconds``, or that is slower than ``_SLOWEST`` on the whole."""
+
+    def __init__(self, seconds: float, *, nbytes: int = 0) -> None:
+        self.seconds = seconds
+        now = time.monotonic()
+        self._last = now + max(seconds, nbytes / _SLOWEST)
+        self._end = now + seconds
+
+    @property
+    def left(self) -> float:
+        """Return the seconds left, below zero once it is over."""
+        return self._end - time.monotonic()
+
+    def moved(self) -> None:
+        """Take note of progress."""
+        self._end = min(time.monotonic() + self.seconds, self._last)
+
+
+@dataclass(frozen=True)
+class Version:
+    """Tell one content of a file from another: its size and its tag."""
+
+    size: int
+    etag: str
+
+
+class _WrongAnswerError(Exception):
+    """An answer that is not one to the question: retried a few times, for a proxy may have sent it."""
+
+
+class _NotYetError(Exception):
+    """A failure that passes by itself; ``wait`` is how long the server asks to wait."""
+
+    def __init__(self, reason: str, *, wait: float | None = None) -> None:
+        super().__init__(reason)
+        self.wait = wait
+
+
+class _Answer(NamedTuple):
+    """An answer, what tells its version, and its address where that is not the Hub's own."""
+
+    response: httpx2.Response
+    etag: str
+    linked: str
+    elsewhere: str | None
+
+
+@dataclass(eq=False)
+class Wire:
+    """Read files of one repository. ``commit`` is pinned by the first answer; everything later is asked at it.
+
+    ``token`` as in huggingface_hub: ``None`` is the user's own, ``False`` none. It is sent to the Hub alone.
+    """
+
+    repo: str
+    revision: str
+    token: str | bool | None = None
+    limits: Limits = DEFAULT_LIMITS
+    full_download: bool = False
+    commit: str | None = None
+    traffic: Traffic = field(default_factory=Traffic)
+    _final: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse a token that is no token before anything is sent."""
+        if isinstance(self.token, str) and not re.fullmatch(r"[\x21-\x7e]{1,1000}", self.token):
+            raise InputError("the token is no Hugging Face token, which is one word such as hf_…; copy it again")
+
+    def deadline(self, nbytes: int = 0) -> Deadline:
+        """Return a deadline for reading ``nbytes``."""
+        return Deadline(self.limits.seconds, nbytes=nbytes)
+
+    def pin(self, file: str, deadline: Deadline) -> str:
+        """Return the commit that the revision names now; ``file`` need not exist."""
+
+        def ask() -> str:
+            with self._ask(self._url(file), {}, deadline, method="HEAD") as answer:
+                refused = answer.response.status_code >= 400
+                if refused and answer.response.headers.get("x-error-code") != "EntryNotFound":
+                    raise self._refusal(answer.response, file)
+            if self.commit is None:
+                raise _WrongAnswerError("the answer names no commit")
+            return self.commit
+
+        return self._until(ask, deadline, what=f"the revision {self.revision}")
+
+    def get(self, file: str, *, most: int, deadline: Deadline) -> bytes:
+        """Return a whole file of at most ``most`` bytes. Raises ``MissingFileError`` where there is none."""
+        kept = bytearray()
+        self.read(file, None, kept.extend, most=most, deadline=deadline)
+        return bytes(kept)
+
+    def api(self, path: str, *, most: int, deadline: Deadline) -> bytes:
+        """Return the body of an answer of the Hub's API, of at most ``most`` bytes; ``path`` as in ``/api/…``."""
+        from huggingface_hub import constants
+
+        def ask() -> bytes:
+            kept = bytearray()
+            with self._ask(constants.ENDPOINT + path, {}, deadline) as answer:
+                if answer.response.status_code != 200:
+                    raise self._refusal(answer.response, path)
+                for chunk in answer.response.iter_raw(_CHUNK):
+                    self.traffic.received += len(chunk)
+                    kept += chunk
+                    if len(kept) > most:
+                        raise HubError(
+                            f"{self.repo}: the Hub's answer has more than {most:,} bytes, which is the limit"
+                        )
+            return bytes(kept)
+
+        return self._until(ask, deadline, what=path)
+
+    def read(
+        self,
+        file: str,
+        span: range | None,
+        sink: Sink,
+        *,
+        most: int = 0,
+        deadline: Deadline,
+        same: Version | None = None,
+    ) -> Version:
+        """Give the bytes of ``span`` (less where the file ends before), or of the whole file, to ``sink``.
+
+        ``same`` is the version that earlier parts came from. A read that breaks off goes on where it stopped.
+        Raises ``HubError`` and its children.
+        """
+        state = _Reading(file, span, most, sink, same)
+        return self._until(lambda: self._read_once(state, deadline), deadline, what=file)
+
+    # --- one attempt --------------------------------------------------------------------------------------------------
+
+    def _read_once(self, state: _Reading, deadline: Deadline) -> Version:
+        headers = state.range_header()
+        with self._ask(self._final.get(state.file) or self._url(state.file), headers, deadline) as answer:
+            response = answer.response
+            if response.status_code not in (200, 206):
+                if self._final.pop(state.file, None) and 400 <= response.status_code < 500:
+                    raise _NotYetError("the address of the file ran out", wait=0.0)
+                raise self._refusal(response, state.file)
+            if self.commit is None:
+                raise _WrongAnswerError("the answer names no commit, as the Hub's do")
+            expected = self._check(answer, state)
+            if answer.elsewhere is not None and answer.etag:
+                self._final[state.file] = answer.elsewhere
+            for chunk in response.iter_raw(_CHUNK):
+                self.traffic.received += len(chunk)
+                deadline.moved()
+                if deadline.left <= 0:
+                    raise _NotYetError("the answer comes too slowly")
+                state.take(chunk)
+                if (report := _watcher.get()) is not None:
+                    report(Progress(f"{self.repo} {state.file}", state.done, state.wanted))
+                if state.complete and state.skipping:
+                    break  # the rest of a whole file that was sent in place of a part
+            if state.wanted is None:
+                return Version(state.done, expected.etag)
+            if not state.complete:
+                raise _NotYetError(f"the answer ended after {state.done:,} of {state.wanted:,} bytes")
+        return expected
+
+    def _check(self, answer: _Answer, state: _Reading) -> Version:
+        """Return which version an answer is of, and set what ``state`` waits for; raise for what was not asked."""
+        response, headers = answer.response, answer.response.headers
+        if (coding := headers.get("content-encoding", "identity").lower()) != "identity":
+            raise _WrongAnswerError(f"the answer is encoded as {coding[:20]!r}, which was not asked for")
+        kind = headers.get("content-type", "").lower()
+        if kind.startswith(("multipart/", "text/html")):
+            raise _WrongAnswerError(f"the answer is {kind.partition(';')[0][:40]}, not the file")
+        length = _length(headers)
+        if response.status_code == 200:
+            if state.span is not None:
+                self._allow_whole(state, length)
+                state.skip, state.skipping = state.span.start + state.done, True
+            elif state.done:
+                raise HubError(
+                    f"{self.repo} {state.file}: the server cannot go on where an answer broke off; try again"
+                )
+            elif length is not None and length > state.most:
+                raise HubError(f"{self.repo} {state.file} has {length:,} bytes; the limit is {state.most:,}")
+            size = length
+        else:
+            size = state.check_range(headers, length)
+        tag = answer.etag or answer.linked
+        if not tag:
+            raise _WrongAnswerError("the answer has no ETag, so its parts could not be told apart")
+        found = Version(-1 if size is None else size, tag)
+        if state.same is not None and state.same != found:
+            self._final.pop(state.file, None)
+            raise _WrongAnswerError("the file changed between two reads")
+        state.same = found
+        state.expect(size)
+        return found
+
+    def _allow_whole(self, state: _Reading, length: int | None) -> None:
+        span, size = state.span or range(0), "an unknown number of" if length is None else f"{length:,}"
+        found = f"{self.repo} {state.file}: the server ignores ranges: {len(span):,} bytes are needed, "
+        if not self.full_download:
+            raise HubError(f"{found}the whole file has {size}; allow_full_download=True reads it all")
+        if length is None or length > self.limits.table_bytes:
+            raise HubError(f"{found}the whole file has {size}, the limit is {self.limits.table_bytes:,}")
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def _url(self, file: str) -> str:
+        from huggingface_hub import hf_hub_url
+
+        return hf_hub_url(self.repo, file, revision=self.commit or self.revision)
+
+    def _headers(self) -> dict[str, str]:
+        from huggingface_hub.errors import LocalTokenNotFoundError
+        from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
+
+        try:
+            headers = build_hf_headers(token=self.token, library_name="hfposemb", library_version=_version())
+        except LocalTokenNotFoundError:
+            raise InputError("token=True needs a saved token: log in with 'hf auth login'") from None
+        return {**headers, "accept-encoding": "identity"}
+
+    @contextmanager
+    def _ask(
+        self, url: str, headers: Mapping[str, str], deadline: Deadline, *, method: str = "GET"
+    ) -> Iterator[_Answer]:
+        """Send a request and follow its redirects; yield the last answer, its body unread."""
+        from huggingface_hub import constants, get_session
+
+        hub, linked = _origin(constants.ENDPOINT), ""
+        for _ in range(_REDIRECTS):
+            at_hub = _origin(url) == hub
+            own = self._headers()
+            if not at_hub:
+                own.pop("authorization", None)
+            if deadline.left <= 0:
+                raise _NotYetError("there was no time left to ask")
+            timeout = min(_TIMEOUT, max(deadline.left, 0.1))
+            self.traffic.requests += 1
+            with get_session().stream(
+                method, url, headers={**own, **headers}, follow_redirects=False, timeout=timeout
+            ) as response:
+                if at_hub:
+                    self._note_commit(response)
+                    linked = response.headers.get("x-linked-etag", "") or linked
+                location = response.headers.get("location") if 300 <= response.status_code < 400 else None
+                if location is None or (method == "HEAD" and self.commit is not None):
+                    yield _Answer(response, response.headers.get("etag", ""), linked, None if at_hub else url)
+                    return
+                url = _target(url, location, hub)
+        raise _WrongAnswerError("the answers redirect in a circle")
+
+    def _note_commit(self, response: httpx2.Response) -> None:
+        found = response.headers.get("x-repo-commit")
+        if found is None:
+            return
+        if not _COMMIT.fullmatch(found):
+            raise _WrongAnswerError("the answer names a commit that is none")
+        if self.commit not in (None, found):
+            raise _WrongAnswerError("the answer is of another commit than was asked for")
+        self.commit = found
+
+    def _until(self, attempt: Callable[[], _T], deadline: Deadline, *, what: str) -> _T:
+        """Try until it succeeds, cannot, or the deadline is over: the one policy for everything that is read."""
+        import httpx2
+        from huggingface_hub.errors import HFValidationError, OfflineModeIsEnabled
+
+        wrong = 0
+        subject = f"{self.repo} {what}"
+        for tried in range(1, _TRIES + 1):
+            wait: float | None = None
+            try:
+                return attempt()
+            except _NotYetError as error:
+                reason, wait = str(error), error.wait
+            except _WrongAnswerError as error:
+                reason, wrong = str(error), wrong + 1
+                if wrong == _WRONG:
+                    raise HubError(f"{subject}: {reason}; try again, or check HF_ENDPOINT and the proxy") from None
+            except OfflineModeIsEnabled:
+                raise OfflineError(f"{subject}: offline mode is on; unset HF_HUB_OFFLINE") from None
+            except httpx2.ConnectError:
+                reason = "the Hub cannot be reached"
+                if tried == _WRONG:
+                    raise OfflineError(f"{subject}: {reason}; check the network and HF_ENDPOINT") from None
+            except httpx2.TimeoutException:
+                reason = "the Hub did not answer in time"
+            except (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, httpx2.InvalidURL):
+                raise HubError(f"{subject}: the address is none that can be asked; check HF_ENDPOINT") from None
+            except (httpx2.RequestError, httpx2.StreamError):
+                reason = "the connection broke"
+            except HFValidationError:
+                raise InputError(f"{self.repo!r:.100} is no name of a repository; write owner/name") from None
+            pause = min(4.0, 0.25 * 2 ** (tried - 1)) if wait is None else wait
+            if pause > deadline.left:
+                asked = f", and asks to wait {wait:.0f} s" if wait else ""
+                given = f"given up after {self.limits.seconds:g} s" if not wait else "try again later"
+                raise HubError(f"{subject}: {reason}{asked}; {given}") from None
+            time.sleep(pause)
+        raise HubError(f"{subject}: {reason}, {_TRIES} times; try again later")
+
+    def _refusal(self, response: httpx2.Response, file: str) -> Exception:
+        """Return what an answer that is not the file means, and what to do; its body is not read."""
+        status, code = response.status_code, response.headers.get("x-error-code", "")
+        said = response.headers.get("x-error-message", "")
+        known = self.token is not False and "authorization" in self._headers()
+        where = f"on the Hub at {self.revision}" if self.revision != "main" else "on the Hub"
+        if status in _BUSY:
+            return _NotYetError(f"the Hub answers {status}", wait=_retry_after(response.headers))
+        if code == "GatedRepo":
+            advice = "accept its conditions on its page" if known else "accept its conditions on its page and log in"
+            if self.token is False:
+                advice = "gated models are read only where the app runs on your own machine"
+            return HubError(f"{self.repo} is gated; {advice}")
+        if code == "RevisionNotFound":
+            return HubError(f"{self.repo} has no revision {self.revision!r:.100}; its page lists them")
+        if code == "EntryNotFound":
+            return MissingFileError(f"{self.repo} has no file {file} {where}")
+        if status == 401 and "credentials" in said.lower():
+            return HubError(f"{self.repo}: the Hub does not know the token; log in again with 'hf auth login'")
+        if code == "RepoNotFound" or status in (401, 404):
+            advice = "check its name, or whether your token may read it" if known else "check its name"
+            if not known and self.token is not False:
+                advice += "; for a private model log in with 'hf auth login'"
+            return HubError(f"{self.repo} is no public model on the Hub; {advice}")
+        if status == 403:
+            return HubError(f"{self.repo}: the Hub refuses it (403); check what your token may do")
+        return _WrongAnswerError(f"the Hub answers {status}")
+
+
+@dataclass(eq=False)
+class _Reading:
+    """Hold how far the reading of one file is, over all attempts: ``done`` of ``wanted`` bytes."""
+
+    file: str
+    span: range | None
+    most: int
+    sink: Sink
+    same: Version | None
+    done: int = 0
+    wanted: int | None = None
+    skipping: bool = False
+    skip: int = 0
+
+    @property
+    def complete(self) -> bool:
+        return self.wanted is not None and self.done == self.wanted
+
+    def range_header(self) -> dict[str, str]:
+        if self.span is None:
+            return {"range": f"bytes={self.done}-"} if self.done else {}
+        return {"range": f"bytes={self.span.start + self.done}-{self.span.stop - 1}"}
+
+    def expect(self, size: int | None) -> None:
+        """Set how many bytes are wanted in all, now that the file's size is known."""
+        if self.span is None:
+            self.wanted = size
+        elif size is not None:
+            self.wanted = max(0, min(self.span.stop, size) - self.span.start)
+
+    def check_range(self, headers: Mapping[str, str], length: int | None) -> int:
+        """Return the file's size from the Content-Range of a 206; raise where the part is not the one asked for."""
+        stated = headers.get("content-range", "")
+        match = re.fullmatch(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", stated.strip())
+        if match is None:
+            raise _WrongAnswerError(f"the answer is a part without a readable Content-Range, {stated[:40]!r}")
+        first, last, size = map(int, match.groups())
+        start = self.done if self.span is None else self.span.start + self.done
+        stop = size if self.span is None else min(self.span.stop, size)
+        if (first, last) != (start, stop - 1):
+            raise _WrongAnswerError(f"bytes {start} to {stop - 1} were asked for, the answer has {first} to {last}")
+        if length is not None and length != stop - start:
+            raise _WrongAnswerError(f"the answer says {length} bytes, its range has {stop - start}")
+        return size
+
+    def take(self, chunk: bytes) -> None:
+        if self.skip:
+            cut = min(self.skip, len(chunk))
+            self.skip -= cut
+            chunk = chunk[cut:]
+        most = self.most if self.wanted is None else self.wanted
+        if self.skipping:
+            chunk = chunk[: most - self.done]
+        if self.done + len(chunk) > most:
+            if self.wanted is None:
+                raise HubError(f"{self.file} has more than {most:,} bytes, which is the limit")
+            raise _WrongAnswerError(f"the answer goes on after the {most:,} bytes that were asked for")
+        if chunk:
+            self.sink(chunk)
+            self.done += len(chunk)
+
+
+def _length(headers: Mapping[str, str]) -> int | None:
+    stated = headers.get("content-length")
+    if stated is None:
+        return None
+    if not re.fullmatch(r"\d{1,18}", stated):
+        raise _WrongAnswerError(f"the answer has the length {stated[:20]!r}")
+    return int(stated)
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that a server asks to wait, stated in seconds or as a date."""
+    stated = headers.get("retry-after", "").strip()
+    if re.fullmatch(r"\d{1,9}", stated):
+        return float(stated)
+    try:
+        return max(0.0, parsedate_to_datetime(stated).timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+_PORTS: Mapping[str, int] = MappingProxyType({"http": 80, "https": 443})
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    return parts.scheme, (parts.hostname or "").lower(), port or _PORTS.get(parts.scheme)
+
+
+def _target(url: str, location: str, hub: tuple[str, str, int | None]) -> str:
+    """Return where a redirect leads, if that is the Hub or one of its hosts for large files; raise otherwise."""
+    target = urljoin(url, location)
+    scheme, host, _ = _origin(target)
+    further = [name.strip().lower() for name in os.environ.get(HOSTS, "").split(",")]
+    known = host == hub[1] or host in further or any(f".{host}".endswith(f".{name}") for name in _HUB_HOSTS)
+    if scheme not in {"https", hub[0]} or not known:
+        raise HubError(
+            f"the Hub redirects to {f'{scheme}://{host}'[:80]}, which is none of its hosts; "
+            f"if your own Hub does so, name the host in {HOSTS}"
+        )
+    return target
+
+
+def _version() -> str:
+    try:
+        return version("hfposemb")
+    except PackageNotFoundError:  # run from a clone, as a Space does
+        return "0"
