@@ -179,7 +179,8 @@ def range_ignored(answer: Answer) -> None:
 def content_range(answer: Answer, *, wrong: str = "start", value: str | None = None) -> None:
     """Right bytes, Content-Range `value`, or `wrong`: "start", "total", "unknown", "missing", "unparsable", "unit"."""
     if value is None and wrong == "start":
-        answer.span(answer.start + 1, answer.stop + 1, answer.blob.size + 1)
+        shift = -1 if answer.start else 1
+        answer.span(answer.start + shift, answer.stop + shift)
     elif value is None and wrong == "total":
         answer.span(answer.start, answer.stop, answer.blob.size + 1)
     elif value is None and wrong == "missing":

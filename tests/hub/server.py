@@ -115,6 +115,7 @@ class FakeHub:
 
     def start(self) -> Self:
         """Listen on three free ports; return itself."""
+        self._halt = threading.Event()
         for host in ("hub", "cdn", "elsewhere"):
             self._servers.append(Server(self, host))
         self.endpoint, self.cdn, self.elsewhere = (server.url for server in self._servers)

@@ -306,7 +306,7 @@ SEEN_AS: list[tuple[str, dict[str, Any], Callable[[Got], bool]]] = [
     ("no_content_length", {}, lambda g: g.body == PART and "content-length" not in g.headers),
     ("no_content_length", {"chunked": True}, lambda g: g.body == PART and g.headers["transfer-encoding"] == "chunked"),
     ("range_ignored", {}, lambda g: g.status == 200 and g.body == WEIGHTS and "content-range" not in g.headers),
-    ("content_range", {}, lambda g: g.body == PART and g.headers["content-range"] == "bytes 11-20/102401"),
+    ("content_range", {}, lambda g: g.body == PART and g.headers["content-range"] == "bytes 9-18/102400"),
     ("content_range", {"wrong": "total"}, lambda g: g.headers["content-range"] == "bytes 10-19/102401"),
     ("content_range", {"wrong": "unknown"}, lambda g: g.headers["content-range"] == "bytes 10-19/*"),
     ("content_range", {"wrong": "missing"}, lambda g: g.status == 206 and "content-range" not in g.headers),
@@ -401,12 +401,11 @@ def test_time(hub: FakeHub) -> None:
     hub.fault("stall", seconds=0.2, at=5)
     hub.fault("drip", rate=50)
     for _ in range(3):
-        assert 0.18 < took(Range="bytes=10-19") < 1
-    assert took() < 0.15
-    hub.shape(delay=0.05, rate=1_000_000)
-    assert 0.1 < took() < 0.6
+        assert 0.18 < took(Range="bytes=10-19") < 2
+    hub.shape(delay=0.1, rate=200_000)
+    assert 0.55 < took() < 3
     hub.shape()
-    assert took() < 0.15
+    assert took() < 0.5
 
 
 @pytest.mark.parametrize("chunked", [True, False])
@@ -499,7 +498,7 @@ def test_stopping_is_quick_while_answers_wait() -> None:
         time.sleep(0.01)
     began = time.monotonic()
     hub.stop()
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 2
     assert set(threading.enumerate()) <= before
     for raw in sockets:
         raw.close()

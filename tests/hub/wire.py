@@ -165,9 +165,11 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "HEAD" or bare:
             return
         for piece in self._paced(answer, rate, halt):
-            record.body_bytes += len(piece)
-            chunked = answer.framing == "chunked"
-            self.connection.sendall(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+            if answer.framing == "chunked":
+                self.connection.sendall(b"%x\r\n" % len(piece))
+            self._write(piece, record)
+            if answer.framing == "chunked":
+                self.connection.sendall(b"\r\n")
             if halt.is_set():
                 raise _Cut
         if answer.cut is not None or answer.headers.get("Content-Length", "") != str(record.body_bytes):
@@ -176,7 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             raise _Cut
 
-    def _paced(self, answer: Answer, rate: float | None, halt: threading.Event) -> Iterator[bytes]:
+    def _paced(self, answer: Answer, rate: float | None, halt: threading.Event) -> Iterator[memoryview]:
         """Yield the body in pieces, no faster than `rate`, stalling and ending where the answer says."""
         source = answer.stream() if answer.stream else answer.blob.pieces(answer.start, answer.stop)
         size = PIECE if rate is None else max(1, min(PIECE, int(rate / 50)))
@@ -191,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
                 if answer.cut is not None:
                     take = min(take, answer.cut - sent)
                 if take:
-                    yield bytes(rest[:take])
+                    yield rest[:take]
                 rest, sent = rest[take:], sent + take
                 if answer.cut is not None and sent >= answer.cut:
                     return
@@ -201,6 +203,14 @@ class _Handler(BaseHTTPRequestHandler):
                 ahead = began + sent / rate - time.monotonic() if rate else 0
                 if ahead > 0.002:
                     self._pause(ahead, halt)
+
+    def _write(self, piece: memoryview, record: Record) -> None:
+        record.body_bytes += len(piece)  # before the client can have it, so that a test may look at once
+        try:
+            while piece:
+                piece = piece[self.connection.send(piece) :]
+        finally:
+            record.body_bytes -= len(piece)
 
     def _pause(self, seconds: float, halt: threading.Event) -> None:
         if halt.wait(seconds):
