@@ -48,7 +48,8 @@ class PositionEncoding(Protocol):
 def _unit_rows(vectors: NDArray[Any]) -> NDArray[np.float64]:
     rows = np.asarray(vectors, np.float64)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: NDArray[np.float64] = np.divide(rows, norms, out=np.full_like(rows, np.nan), where=norms > 0)
+    known = np.isfinite(norms) & (norms > 0)
+    unit: NDArray[np.float64] = np.divide(rows, norms, out=np.full_like(rows, np.nan), where=known)
     return unit
 
 
@@ -105,7 +106,6 @@ class Rotary:
     length: int
     attention_scaling: float = 1.0
     layout: Literal["half", "interleaved"] = "half"
-    source: str = "rotary"
     table: ClassVar[None] = None
     kind: ClassVar[Kind] = "rotary"
     offset: ClassVar[int] = 0
@@ -183,8 +183,142 @@ class RelativeBias:
 
 
 @dataclass(frozen=True, eq=False)
+class RelativeTable:
+    """Hold relative positions that are rows of a table, one for each distance (Shaw et al. 2018; He et al. 2021).
+
+    ``distances`` [rows] is the signed distance, key − query, that each row of ``rows`` [distances, width] stands for,
+    each once and 0 among them; a model stores them in any order. A row serves the distances beyond its own too, up to
+    the next row's: so buckets, as DeBERTa-v3 has them, are stated by the distance nearest to 0 in each. Beyond the
+    farthest row ``clipped`` models read that row, as Shaw's and DeBERTa do; others have none. ``length`` positions are
+    drawn by default. The table is not ``.table``, which has one row for each position. Raises ``InputError``.
+    """
+
+    rows: NDArray[Any]
+    distances: NDArray[np.int64]
+    length: int
+    clipped: bool = True
+    table: ClassVar[None] = None
+    kind: ClassVar[Kind] = "relative-table"
+    offset: ClassVar[int] = 0
+    unit: ClassVar[Unit] = "cosine"
+
+    def __post_init__(self) -> None:
+        """Check that there is one row for each distance."""
+        shape, count = np.shape(self.rows), len(self.distances)
+        if len(shape) != 2 or shape[0] != count or len(np.unique(self.distances)) != count:
+            raise InputError(f"expected one row for each of {count} different distances; the rows are {list(shape)}")
+        if not (np.asarray(self.distances) == 0).any():
+            raise InputError("no row stands for distance 0, which the others are compared with")
+
+    def row_of(self, distances: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the row that the model reads at each signed distance, −1 where it has none."""
+        wanted, known = np.asarray(distances, np.int64), np.asarray(self.distances, np.int64)
+        order = np.argsort(known)
+        ordered = known[order]
+        towards_zero = np.where(
+            wanted >= 0,
+            np.searchsorted(ordered, wanted, side="right") - 1,
+            np.searchsorted(ordered, wanted, side="left"),
+        )
+        outside = (wanted < ordered[0]) | (wanted > ordered[-1])
+        found: NDArray[np.int64] = np.where(outside & (not self.clipped), -1, order[towards_zero])
+        return found
+
+    def matrix(self, length: int | None = None) -> NDArray[np.float64]:
+        """Return the profile of every pair [length, length]."""
+        return _relative_matrix(self, length or self.length)
+
+    def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the cosine of the row of each distance with the row of distance 0.
+
+        Beyond the table it is that of the farthest row where the model is ``clipped``, because that row is what the
+        model reads there, and else NaN, as it is for rows that are zero or not finite.
+        """
+        unit, place = _unit_rows(self.rows), self.row_of(distances)
+        same = unit[self.row_of(np.zeros(1, np.int64))[0]]
+        cosines: NDArray[np.float64] = np.where(place >= 0, np.clip(unit @ same, -1.0, 1.0)[place], np.nan)
+        return cosines
+
+
+@dataclass(frozen=True, eq=False)
+class Convolution:
+    """Hold positions that a convolution over the input leaves in it (Baevski et al. 2020, wav2vec 2.0).
+
+    Its ``width`` taps in ``groups`` of channels look at neighbours, and mix contents with places: there is neither a
+    vector nor a number for a position or a distance. What holds of every input is how far the kernel ``sees``.
+    """
+
+    width: int
+    groups: int = 1
+    table: ClassVar[None] = None
+    kind: ClassVar[Kind] = "convolution"
+    offset: ClassVar[int] = 0
+    unit: ClassVar[Unit] = "none"
+
+    def __post_init__(self) -> None:
+        """Check that there is a kernel."""
+        if self.width < 1 or self.groups < 1:
+            raise InputError(f"a convolution has at least one tap and one group; got {self.width} and {self.groups}")
+
+    @property
+    def reach(self) -> int:
+        """The farthest distance that the kernel sees: width // 2, with the padding that keeps the length."""
+        return self.width // 2
+
+    def sees(self, distances: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return whether a position at each signed distance, key − query, is under the kernel: |Δ| ≤ width // 2.
+
+        A kernel of an even width has one tap fewer on the right, because wav2vec 2.0 drops the last output.
+        """
+        relative = np.asarray(distances, np.int64)
+        under: NDArray[np.bool_] = (-self.reach <= relative) & (relative <= self.reach - (self.width % 2 == 0))
+        return under
+
+    @property
+    def reason(self) -> str:
+        """Why nothing is drawn."""
+        kernel = f"a convolution of width {self.width} in {self.groups} {'group' if self.groups == 1 else 'groups'}"
+        return (
+            f"its positions come from {kernel}, which sees {self.reach} positions to either side: it has no vector for "
+            "a position and no number for a distance"
+        )
+
+    def matrix(self, length: int | None = None) -> NDArray[np.float64]:
+        """Raise ``MissingTableError``: what is under the kernel is known, how alike it is depends on the input."""
+        raise MissingTableError(self.reason)
+
+    def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Raise ``MissingTableError``, as ``matrix`` does."""
+        raise MissingTableError(self.reason)
+
+
+@dataclass(frozen=True, eq=False)
+class NoPositions:
+    """Hold nothing: the model is told no positions, and ``order`` says what carries the order of its input instead."""
+
+    order: str = "the causal mask alone"
+    table: ClassVar[None] = None
+    kind: ClassVar[Kind] = "none"
+    offset: ClassVar[int] = 0
+    unit: ClassVar[Unit] = "none"
+
+    @property
+    def reason(self) -> str:
+        """Why nothing is drawn."""
+        return f"it is told no positions: what carries the order is {self.order}"
+
+    def matrix(self, length: int | None = None) -> NDArray[np.float64]:
+        """Raise ``MissingTableError`` with the reason."""
+        raise MissingTableError(self.reason)
+
+    def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Raise ``MissingTableError`` with the reason."""
+        raise MissingTableError(self.reason)
+
+
+@dataclass(frozen=True, eq=False)
 class Unmeasured:
-    """Name a mechanism that has neither rows nor a closed form here: what it is, and why nothing is drawn."""
+    """Name a mechanism that is not computed yet: what it is, and why nothing is drawn."""
 
     kind: Kind
     reason: str

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
 from transformers.models.t5.modeling_t5 import T5Attention
 
 import hfposemb as hpe
 from hfposemb.errors import InputError, MissingTableError
-from hfposemb.position import Absolute, Alibi, PositionEncoding, RelativeBias, Rotary, Unmeasured, table_in
+from hfposemb.position import (
+    Absolute,
+    Alibi,
+    Convolution,
+    NoPositions,
+    PositionEncoding,
+    RelativeBias,
+    RelativeTable,
+    Rotary,
+    Unmeasured,
+    table_in,
+)
 
 DISTANCES = np.arange(-40, 41)
 RANDOM = np.random.default_rng(0)
@@ -22,6 +37,12 @@ ALL: tuple[PositionEncoding, ...] = (
     Alibi(2.0 ** -np.arange(1, 9.0), 50),
     RelativeBias(RANDOM.normal(size=(32, 4)), 50, bidirectional=True),
     RelativeBias(RANDOM.normal(size=(32, 4)), 50, bidirectional=False),
+    RelativeTable(RANDOM.normal(size=(21, 8)), np.arange(10, -11, -1), 50),
+)
+UNDRAWN: tuple[PositionEncoding, ...] = (
+    Convolution(128, 16),
+    NoPositions("its recurrence"),
+    Unmeasured("rotary", "not computed yet"),
 )
 
 
@@ -73,13 +94,94 @@ def test_buckets_are_those_of_t5(bidirectional: bool, distances: list[int]) -> N
     np.testing.assert_array_equal(encoding.buckets(np.array(distances)), own.numpy())
 
 
-def test_what_cannot_be_measured_says_why() -> None:
-    encoding = Unmeasured("none", "its order comes from the recurrence")
+@given(st.permutations(range(-6, 7)), st.booleans(), st.lists(st.integers(-40, 40), min_size=1, max_size=30))
+def test_a_relative_table_reads_the_row_of_each_distance(order: list[int], clipped: bool, wanted: list[int]) -> None:
+    rows = np.random.default_rng(1).normal(size=(13, 5))
+    encoding = RelativeTable(rows, np.array(order), 20, clipped=clipped)
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    for distance, found in zip(wanted, encoding.profile(np.array(wanted)), strict=True):
+        if abs(distance) > 6 and not clipped:
+            assert np.isnan(found)
+        else:
+            read = order.index(min(6, max(-6, distance)))
+            assert found == pytest.approx(unit[read] @ unit[order.index(0)])
+
+
+@given(st.floats(0.01, 100))
+def test_a_relative_profile_is_a_cosine(scale: float) -> None:
+    rows = np.random.default_rng(2).normal(size=(13, 5))
+    encoding = RelativeTable(rows, np.arange(-6, 7), 20)
+    profile = encoding.profile(DISTANCES)
+    assert profile[DISTANCES == 0] == pytest.approx(1)
+    assert (np.abs(profile) <= 1).all()
+    scaled = RelativeTable(scale * rows, np.arange(-6, 7), 20)
+    np.testing.assert_allclose(scaled.profile(DISTANCES), profile, atol=1e-12)
+
+
+def test_buckets_of_a_relative_table_are_those_of_deberta() -> None:
+    distances = np.arange(-600, 601)
+    buckets = make_log_bucket_position(torch.tensor(distances), 32, 512).numpy().astype(int)
+    nearest = [distances[buckets == bucket] for bucket in range(buckets.min(), buckets.max() + 1)]
+    first = np.array([found[np.argmin(np.abs(found))] for found in nearest])
+    encoding = RelativeTable(np.eye(len(first)), first, 600)
+    np.testing.assert_array_equal(encoding.row_of(distances) + buckets.min(), buckets)
+
+
+def test_untrained_relative_rows_have_nothing_in_common() -> None:
+    encoding = RelativeTable(np.random.default_rng(3).normal(size=(201, 4_000)), np.arange(-100, 101), 50)
+    profile = encoding.profile(np.arange(-100, 101))
+    assert np.abs(np.delete(profile, 100)).max() < 0.1
+
+
+def test_a_relative_row_without_a_direction_is_left_out() -> None:
+    rows = np.random.default_rng(4).normal(size=(5, 3))
+    rows[1], rows[4] = 0.0, np.inf
+    found = RelativeTable(rows, np.arange(-2, 3), 5).profile(np.arange(-2, 3))
+    np.testing.assert_array_equal(np.isnan(found), [False, True, False, False, True])
+
+
+@pytest.mark.parametrize(
+    ("rows", "distances", "said"),
+    [
+        ((3, 4), [0, 1], "one row for each of 2"),
+        ((2, 4), [1, 1], "one row for each of 2"),
+        ((2, 4), [1, 2], "distance 0"),
+    ],
+)
+def test_a_table_that_does_not_fit_its_distances_is_refused(
+    rows: tuple[int, int], distances: list[int], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        RelativeTable(np.ones(rows), np.array(distances), 5)
+
+
+@pytest.mark.parametrize("encoding", UNDRAWN, ids=lambda e: type(e).__name__)
+def test_what_cannot_be_drawn_says_why(encoding: Any) -> None:
     assert isinstance(encoding, PositionEncoding)
-    with pytest.raises(MissingTableError, match="recurrence"):
-        encoding.matrix()
-    with pytest.raises(MissingTableError, match="recurrence"):
-        encoding.profile(DISTANCES)
+    assert (encoding.table, encoding.unit) == (None, "none")
+    for draw in (encoding.matrix, lambda: encoding.profile(DISTANCES)):
+        with pytest.raises(MissingTableError, match=re.escape(encoding.reason)):
+            draw()
+    with pytest.raises(MissingTableError, match="no row for each position"):
+        table_in(encoding)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 8, 9])
+def test_a_convolution_sees_what_torch_lets_it_see(width: int) -> None:
+    """Wav2vec 2.0 pads by width // 2 on both sides, and drops the last output of a kernel of an even width."""
+    length = 30
+    kernel = torch.nn.Conv1d(1, 1, width, padding=width // 2, bias=False)
+    torch.nn.init.ones_(kernel.weight)
+    seen = torch.stack([kernel(one[None, None])[0, 0, :length] for one in torch.eye(length)], dim=1) > 0
+    query, key = np.indices((length, length))
+    np.testing.assert_array_equal(Convolution(width).sees(key - query), seen.numpy())
+
+
+def test_a_convolution_names_its_kernel() -> None:
+    assert "width 128 in 16 groups, which sees 64 positions" in Convolution(128, 16).reason
+    for width, groups in ((0, 1), (3, 0)):
+        with pytest.raises(InputError, match="at least one tap"):
+            Convolution(width, groups)
 
 
 def test_table_in() -> None:
