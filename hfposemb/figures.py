@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import unescape
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from . import placing
 from .errors import InputError
 from .palette import CLASSES, PALETTE, POSITION, SHARE, SIMILARITY, SOURCES, Scale, dark_map
+from .placing import LINE, Corner, Frame, wide
 from .table import TOKEN_CLASSES, Labels
 from .vocabulary import display
 
@@ -41,7 +42,6 @@ LARGEST_MATRIX = 1024
 SVG_POINTS = 2_000  # more points than this go to WebGL; fewer stay SVG, since a page has about 16 WebGL contexts
 COIL = 0.05  # a median step above this share of the extent makes a coil, which is drawn with thin lines
 WRITTEN_CELLS = 12  # up to this many rows a labelled matrix has its numbers written in
-CHARACTER, LINE = 6.6, 16  # the size of one letter and one line of text at 12.5 px, for placing labels
 CLASS_COLOURS = {
     name: CLASSES[{"has a digit": "digit", "padding": "unused"}.get(name, name)].light for name in TOKEN_CLASSES
 }
@@ -256,57 +256,6 @@ def dark(figure: go.Figure) -> go.Figure:
     )
 
 
-# --- placing labels --------------------------------------------------------------------------------------------------
-
-Box: TypeAlias = tuple[float, float, float, float]  # centre x, centre y, half width, half height; in pixels, y upwards
-
-
-def _wide(text: str) -> float:
-    """The width of an escaped text in pixels, about."""
-    return CHARACTER * len(unescape(text))
-
-
-def _inside(box: Box, points: Array) -> int:
-    x, y, half_width, half_height = box
-    return int(((np.abs(points[:, 0] - x) < half_width) & (np.abs(points[:, 1] - y) < half_height)).sum())
-
-
-def _overlap(a: Box, b: Box) -> bool:
-    return abs(a[0] - b[0]) < a[2] + b[2] and abs(a[1] - b[1]) < a[3] + b[3]
-
-
-def _offsets(width: float) -> list[tuple[float, float]]:
-    """Twelve places for a label around its dot, the best first."""
-    side, slant = width / 2 + 9, width / 2 + 5
-    return [
-        (side, 0), (-side, 0), (0, 15), (0, -15),
-        (slant, 12), (-slant, 12), (slant, -12), (-slant, -12),
-        (slant + 8, 24), (-slant - 8, 24), (slant + 8, -24), (-slant - 8, -24),
-    ]  # fmt: skip
-
-
-def _place(
-    anchors: Array, texts: Sequence[str], crowd: Array, *, size: tuple[float, float]
-) -> list[tuple[float, float]]:
-    """Choose for every label, greedily, the offset from its dot that hides least and stays within the plot."""
-    taken: list[Box] = [(float(x), float(y), 5.0, 5.0) for x, y in anchors]
-    chosen = []
-    for (x, y), text in zip(anchors, texts, strict=True):
-        best, best_cost = (0.0, 0.0), np.inf
-        for order, (dx, dy) in enumerate(_offsets(_wide(text))):
-            box = (float(x) + dx, float(y) + dy, _wide(text) / 2, LINE / 2)
-            outside = (
-                box[0] - box[2] < 0 or box[0] + box[2] > size[0] or box[1] - box[3] < 0 or box[1] + box[3] > size[1]
-            )
-            cost = order + 10 * min(_inside(box, crowd), 40) + 500 * sum(_overlap(box, other) for other in taken)
-            cost += 2000 * outside
-            if cost < best_cost:
-                best, best_cost = (dx, dy), cost
-        taken.append((float(x) + best[0], float(y) + best[1], _wide(text) / 2, LINE / 2))
-        chosen.append(best)
-    return chosen
-
-
 def _label(text: str, *, colour: str = INK, at: tuple[float, float] = (0, 0), **more: Any) -> dict[str, Any]:
     return {
         "text": text,
@@ -316,19 +265,6 @@ def _label(text: str, *, colour: str = INK, at: tuple[float, float] = (0, 0), **
         "yshift": at[1],
         **more,
     }
-
-
-def _on_screen(points: Array, *, eye: tuple[float, float, float], size: tuple[float, float]) -> Array:
-    """Return where plotly's camera shows points of the unit cube [n, 3] around 0: pixels [n, 2], y upwards."""
-    camera = np.asarray(eye, np.float64)
-    forward = -camera / np.linalg.norm(camera)
-    right = np.cross(forward, (0.0, 0.0, 1.0))
-    right /= np.linalg.norm(right)
-    up = np.cross(right, forward)
-    seen = np.asarray(points, np.float64) - camera
-    flat: Array = np.stack([seen @ right, seen @ up], axis=1) / (seen @ forward)[:, None]
-    flat *= size[1] / (2 * np.tan(np.pi / 8))
-    return flat + np.asarray(size) / 2
 
 
 # --- clouds ----------------------------------------------------------------------------------------------------------
@@ -357,17 +293,24 @@ def projection(
     smooth = joined and _step(points) < COIL
     paint = {"cmin": low, "cmax": high if high > low else low + 1, "colorscale": scale.stops(), "showscale": False}
     common = {"hoverinfo": "none", "text": shown, **_link(link, np.asarray(p.rows))}
+    cloud = _Cloud(points, order, paint, common, joined, smooth, scale, tuple(named), height)
     draw = _cloud_3d if points.shape[1] == 3 else _cloud_2d
-    look = _Look(joined, smooth, scale, tuple(named))
-    return draw(points, order, paint, common, look, [_index(p, row) for row in named], height)
+    return draw(cloud, points[[_index(p, row) for row in named]])
 
 
-@dataclass(frozen=True)
-class _Look:
+@dataclass(frozen=True, eq=False)
+class _Cloud:
+    """Points [n, 2 or 3], their colours, what all traces of them say, and how they look."""
+
+    points: Array
+    order: Array
+    paint: Mapping[str, Any]
+    common: Mapping[str, Any]
     joined: bool
     smooth: bool
     scale: Scale
-    named: Sequence[int]
+    named: tuple[int, ...]
+    height: int
 
 
 def _cloud(p: Projection) -> Array:
@@ -396,40 +339,33 @@ def _cube(points: Array) -> tuple[Array, float]:
     return (low + high) / 2, (float((high - low).max()) / 2 or 1.0) * 1.04
 
 
-def _cloud_3d(
-    points: Array,
-    order: Array,
-    paint: dict[str, Any],
-    common: dict[str, Any],
-    look: _Look,
-    named: Sequence[int],
-    height: int,
-) -> go.Figure:
-    middle, half = _cube(points)
-    marker = {"size": 2.6 if look.smooth else 2.2, "color": order, "line": {"width": 0}, **paint}
-    line = {"width": 5 if look.smooth else 1.5, "color": order, **paint}
-    x, y, z = points.T
+def _cloud_3d(cloud: _Cloud, at: Array) -> go.Figure:
+    middle, half = _cube(cloud.points)
+    marker = {"size": 2.6 if cloud.smooth else 2.2, "color": cloud.order, "line": {"width": 0}, **cloud.paint}
+    line = {"width": 5 if cloud.smooth else 1.5, "color": cloud.order, **cloud.paint}
+    x, y, z = cloud.points.T
     traces = [
         go.Scatter3d(
             x=x, y=y, z=z,
-            mode="lines+markers" if look.joined else "markers",
+            mode="lines+markers" if cloud.joined else "markers",
             marker=marker,
-            line=line if look.joined else None,
-            opacity=1 if look.smooth else 0.8,
-            **common,
+            line=line if cloud.joined else None,
+            opacity=1 if cloud.smooth else 0.8,
+            **cloud.common,
         )
     ]  # fmt: skip
     notes = []
-    if named:
-        at = points[list(named)]
+    if len(at):
         traces.append(_dots_3d(at, INK, 5))
-        size = (1.2 * height, float(height))
-        texts = [_tick(row) for row in look.named]
-        anchors, crowd = (_on_screen((q - middle) / (2 * half), eye=EYE, size=size) for q in (at, _dense(points)))
-        for where, text, offset in zip(at, texts, _place(anchors, texts, crowd, size=size), strict=True):
+        size = (1.2 * cloud.height, float(cloud.height))
+        texts = [_tick(row) for row in cloud.named]
+        parts = (at, placing.dense(cloud.points))
+        anchors, crowd = (placing.on_screen((part - middle) / (2 * half), eye=EYE, size=size) for part in parts)
+        for where, text, offset in zip(at, texts, placing.beside_dots(anchors, texts, crowd, size=size), strict=True):
             place: dict[str, Any] = dict(zip("xyz", map(float, where), strict=True))
             notes.append(_label(text, at=offset, **place))
-    return _figure(traces, height=height, margin=dict.fromkeys("lrtb", 0), scene=_scene(middle, half, notes))
+    scene = _scene(middle, half, notes)
+    return _figure(traces, height=cloud.height, margin=dict.fromkeys("lrtb", 0), scene=scene)
 
 
 def _scene(middle: Array, half: float, notes: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -462,50 +398,37 @@ def _dots_3d(points: Array, colour: str, size: float) -> go.Scatter3d:
     return go.Scatter3d(x=x, y=y, z=z, mode="markers", marker=marker, hoverinfo="skip")
 
 
-def _dense(points: Array) -> Array:
-    """The points and three more on every step between two, for finding room beside a line."""
-    shares = np.linspace(0, 1, 4, endpoint=False)[:, None, None]
-    between = points[:-1] + shares * (points[1:] - points[:-1])
-    return np.concatenate([between.reshape(-1, points.shape[1]), points[-1:]])
-
-
-def _cloud_2d(
-    points: Array,
-    order: Array,
-    paint: dict[str, Any],
-    common: dict[str, Any],
-    look: _Look,
-    named: Sequence[int],
-    height: int,
-) -> go.Figure:
-    x, y = points.T
-    scatter = go.Scatter if len(points) <= SVG_POINTS else go.Scattergl
+def _cloud_2d(cloud: _Cloud, at: Array) -> go.Figure:
+    x, y = cloud.points.T
+    scatter = go.Scatter if len(cloud.points) <= SVG_POINTS else go.Scattergl
     traces = []
-    if look.joined:
+    if cloud.joined:
         # A flat line has one colour, so the line is drawn in as many pieces as the scale has stops.
-        stops = look.scale.light
-        ends = np.linspace(0, len(points) - 1, len(stops) + 1).astype(int)
+        stops = cloud.scale.light
+        ends = np.linspace(0, len(cloud.points) - 1, len(stops) + 1).astype(int)
         for colour, start, stop in zip(stops, ends[:-1], ends[1:] + 1, strict=True):
-            line = {"color": colour, "width": 3 if look.smooth else 1}
+            line = {"color": colour, "width": 3 if cloud.smooth else 1}
             piece = {"x": x[start:stop], "y": y[start:stop], "mode": "lines", "line": line}
-            traces.append(scatter(**piece, opacity=0.8 if look.smooth else 0.45, hoverinfo="skip"))
-    marker = {"size": 4.5 if look.smooth else 4, "color": order, "line": {"width": 0}, "opacity": 1, **paint}
-    traces.append(scatter(x=x, y=y, mode="markers", marker=marker, **common))
+            traces.append(scatter(**piece, opacity=0.8 if cloud.smooth else 0.45, hoverinfo="skip"))
+    size = 4.5 if cloud.smooth else 4
+    marker = {"size": size, "color": cloud.order, "line": {"width": 0}, "opacity": 1, **cloud.paint}
+    traces.append(scatter(x=x, y=y, mode="markers", marker=marker, **cloud.common))
     notes = []
-    middle, half = _cube(points)
-    if named:
-        at = points[list(named)]
+    middle, half = _cube(cloud.points)
+    if len(at):
         marker = {"size": 9, "color": INK, "line": {"width": 0}}
         traces.append(go.Scatter(x=at[:, 0], y=at[:, 1], mode="markers", marker=marker, hoverinfo="skip"))
-        anchors, crowd = (((q - middle) / (2 * half) + 0.5) * (height - 16) for q in (at, _dense(points)))
-        texts = [_tick(row) for row in look.named]
-        room = (height - 16.0, height - 16.0)
-        for where, text, offset in zip(at, texts, _place(anchors, texts, crowd, size=room), strict=True):
+        side = cloud.height - 16.0
+        parts = (at, placing.dense(cloud.points))
+        anchors, crowd = (((part - middle) / (2 * half) + 0.5) * side for part in parts)
+        texts = [_tick(row) for row in cloud.named]
+        offsets = placing.beside_dots(anchors, texts, crowd, size=(side, side))
+        for where, text, offset in zip(at, texts, offsets, strict=True):
             notes.append(_label(text, at=offset, x=float(where[0]), y=float(where[1])))
     sides = [_bare(range=[float(mid) - half, float(mid) + half], showgrid=True, gridcolor=FAINT) for mid in middle]
     xaxis, yaxis = {**sides[0], "nticks": 6}, {**sides[1], "nticks": 6, "scaleanchor": "x"}
     margin = dict.fromkeys("lrtb", 8)
-    return _figure(traces, height=height, margin=margin, xaxis=xaxis, yaxis=yaxis, annotations=notes)
+    return _figure(traces, height=cloud.height, margin=margin, xaxis=xaxis, yaxis=yaxis, annotations=notes)
 
 
 # --- matrices --------------------------------------------------------------------------------------------------------
@@ -587,7 +510,7 @@ def similarity_matrix(
             {**_scale("", range(rows), grid=False), "ticktext": names, "tickfont": {"color": INK}} for _ in "xy"
         )
         xaxis["side"] = "top"
-        margin = {"l": 16 + int(max(map(_wide, names))), "r": 16, "t": 32, "b": 8}
+        margin = {"l": 16 + int(max(map(wide, names))), "r": 16, "t": 32, "b": 8}
         notes = _written(matrix, limits, unit) if rows <= WRITTEN_CELLS else []
     square = {"constrain": "domain"}
     xaxis |= {"range": [first - 0.5, first + columns - 0.5], **square}
@@ -683,10 +606,11 @@ def curves(
     traces += [_line(s) for s in series]
     traces += [_spots(s) for s in series if s.marks]
     notes: list[dict[str, Any]] = []
-    frame = _Frame((x, y), spans, size)
-    taken: list[Box] = [(float(x), float(y), 6, 6) for s in series for x, y in frame.pixels(*_marked(s))]
-    if written is not None:
-        notes += _values(series, frame, written, taken)
+    frame = Frame((x.log, y.log), spans, size)
+    dots = [(float(x), float(y), 6.0, 6.0) for s in series for x, y in frame.pixels(*_marked(s))]
+    values = [] if written is None else _values(series, frame, written)
+    notes += [note for _, note in values]
+    taken = [*dots, *(box for box, _ in values)]
     names = _end_labels(series, frame) if labels == "end" else _line_labels(series, frame, taken)
     legend: dict[str, Any] = {}
     if names is None:
@@ -694,7 +618,7 @@ def curves(
         legend = {"showlegend": True, "legend": _legend_row()}
     shapes = [] if marked is None else [_upright(marked)]
     yaxis = _axis(y, spans[1], grid=True)
-    margin["l"] = max(margin["l"], 36 + int(max(map(_wide, yaxis["ticktext"]))))
+    margin["l"] = max(margin["l"], 36 + int(max(map(wide, yaxis["ticktext"]))))
     return _figure(
         traces,
         height=height,
@@ -781,102 +705,35 @@ def _spots(s: Series) -> go.Scatter:
     return go.Scatter(x=x, y=y, mode="markers", marker=marker, hoverinfo="skip", showlegend=False)
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """Where values fall in a plot of a usual size, for placing labels."""
-
-    axes: tuple[Axis, Axis]
-    spans: tuple[tuple[float, float], tuple[float, float]]
-    size: tuple[float, float]
-
-    def own(self, values: Array, which: int) -> Array:
-        """Values in the axis's own coordinates."""
-        values = np.asarray(values, np.float64)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.log10(values) if self.axes[which].log else values
-
-    def pixels(self, x: Array, y: Array) -> Array:
-        """Pixels [n, 2], y upwards."""
-        parts = []
-        for which, values in enumerate((x, y)):
-            low, high = self.spans[which]
-            parts.append((self.own(values, which) - low) / (high - low) * self.size[which])
-        return np.stack(parts, axis=1)
-
-
 def _values(
-    series: Sequence[Series], frame: _Frame, written: Callable[[float], str], taken: list[Box]
-) -> list[dict[str, Any]]:
+    series: Sequence[Series], frame: Frame, written: Callable[[float], str]
+) -> list[tuple[placing.Box, dict[str, Any]]]:
+    """The values of the marked points, written beside their dots, and the room that each takes."""
     notes = []
     for s in series:
         for index in s.marks:
             value = float(np.asarray(s.values)[index])
             text = written(value)
-            x, y = frame.pixels(s.x[[index]], np.asarray([value]))[0]
-            side = -1 if x > frame.size[0] - _wide(text) - 12 else 1
-            dx = side * (_wide(text) / 2 + 8)
+            place = placing.beside_value(text, frame.pixels(s.x[[index]], np.asarray([value]))[0], frame=frame)
             at = {"x": float(frame.own(s.x[[index]], 0)[0]), "y": float(frame.own(np.asarray([value]), 1)[0])}
-            notes.append(_label(text, colour=s.colour, at=(dx, 0), **at))
-            taken.append((float(x) + dx, float(y), _wide(text) / 2, LINE / 2))
+            notes.append((place.box(text), _label(text, colour=s.colour, at=place.offset, **at)))
     return notes
 
 
-def _trail(s: Series, frame: _Frame) -> Array:
-    """A line in pixels, so dense that no label can slip through it."""
-    points = frame.pixels(s.x, s.values)
-    points = points[np.isfinite(points).all(axis=1)]
-    if len(points) < 2:
-        return points
-    fine = np.arange(points[0, 0], points[-1, 0], 1.0)
-    between = np.stack([fine, np.interp(fine, points[:, 0], points[:, 1])], axis=1)
-    return np.concatenate([points, between])
-
-
-def _line_labels(series: Sequence[Series], frame: _Frame, taken: list[Box]) -> list[dict[str, Any]] | None:
-    """Name each line just above or below it where nothing else is; None where one of them finds no room."""
-    trails = [_trail(s, frame) for s in series]
-    taken = list(taken)
+def _line_labels(series: Sequence[Series], frame: Frame, taken: Sequence[placing.Box]) -> list[dict[str, Any]] | None:
+    """The name of each line beside it; None where one of them finds no room."""
+    texts = [escape(s.name, width=24) for s in series]
+    places = placing.on_lines(texts, [frame.trail(s.x, s.values) for s in series], size=frame.size, taken=taken)
+    if places is None:
+        return None
     notes = []
-    for s, trail in zip(series, trails, strict=True):
-        text = escape(s.name, width=24)
-        half = _wide(text) / 2
-        others = np.concatenate([np.empty((0, 2)), *(other for other in trails if other is not trail)])
-        place = _beside(trail, others, half, frame.size, taken)
-        if place is None:
-            return None
-        index, dx, dy = place
-        x, y = trail[index]
-        taken.append((float(x) + dx, float(y) + dy, half, LINE / 2))
-        at = [
-            low + pixel / size * (high - low)
-            for pixel, size, (low, high) in zip((x, y), frame.size, frame.spans, strict=True)
-        ]
-        notes.append(_label(text, colour=s.colour, at=(dx, dy), x=float(at[0]), y=float(at[1])))
+    for s, text, place in zip(series, texts, places, strict=True):
+        x, y = frame.at(place.point)
+        notes.append(_label(text, colour=s.colour, at=place.offset, x=float(x), y=float(y)))
     return notes
 
 
-def _beside(
-    trail: Array, others: Array, half: float, size: tuple[float, float], taken: Sequence[Box]
-) -> tuple[int, float, float] | None:  # index on the trail and the offset from it
-    found, cost = None, np.inf
-    crowd = np.concatenate([trail, others])
-    for index in range(0, len(trail), max(1, len(trail) // 120)):
-        x, y = trail[index]
-        for dx, dy in ((0, 14), (0, -14), (half + 8, 0), (half + 6, 10), (half + 6, -10), (-half - 8, 0)):
-            box: Box = (float(x) + dx, float(y) + dy, half + 3, LINE / 2 + 1)
-            if box[0] - half < 0 or box[0] + half > size[0] or not LINE / 2 <= box[1] <= size[1] - LINE / 2:
-                continue
-            if _inside(box, crowd) or any(_overlap(box, other) for other in taken):
-                continue
-            # Right of the middle is where a reader looks for a line's name, and another line nearby would confuse.
-            price = 0.5 * abs(box[0] - 0.6 * size[0]) + (0 if dx == 0 else 10)
-            price += 3 * _inside((box[0], box[1], half + 14, LINE / 2 + 18), others)
-            if price < cost:
-                found, cost = (index, float(dx), float(dy)), price
-    return found
-
-
-def _end_labels(series: Sequence[Series], frame: _Frame) -> list[dict[str, Any]] | None:
+def _end_labels(series: Sequence[Series], frame: Frame) -> list[dict[str, Any]] | None:
     """Name the lines right of the plot at the height of their ends, pushed apart to at least one line of text."""
     ends = []
     for s in series:
@@ -886,30 +743,13 @@ def _end_labels(series: Sequence[Series], frame: _Frame) -> list[dict[str, Any]]
             return None
         ends.append(float(values[finite[-1]]))
     heights = frame.pixels(np.ones(len(ends)), np.asarray(ends))[:, 1]
-    moved = _apart(heights, gap=LINE)
+    moved = placing.apart(heights)
     notes = []
     for s, end, before, after in zip(series, ends, heights, moved, strict=True):
         y = float(frame.own(np.asarray([end]), 1)[0])
         more = {"xref": "paper", "x": 1.015, "xanchor": "left", "y": y}
         notes.append(_label(escape(s.name, width=16), colour=s.colour, at=(0, float(after - before)), **more))
     return notes
-
-
-def _apart(heights: Array, *, gap: float) -> Array:
-    """Move heights as little as it takes to have all of them at least ``gap`` apart, in their order."""
-    order = np.argsort(heights, kind="stable")
-    target = heights[order] - gap * np.arange(len(heights))
-    # The least-squares answer to "stay in order, a gap apart": pool neighbours that collide at their mean.
-    pools: list[list[float]] = []
-    for value in target:
-        pools.append([float(value)])
-        while len(pools) > 1 and np.mean(pools[-2]) > np.mean(pools[-1]):
-            last = pools.pop()
-            pools[-1] += last
-    moved = np.concatenate([np.full(len(pool), np.mean(pool)) for pool in pools]) + gap * np.arange(len(heights))
-    result: Array = np.empty_like(moved)
-    result[order] = moved
-    return result
 
 
 def similarity_by_distance(series: Sequence[Series], *, unit: Unit = "cosine", height: int = 300) -> go.Figure:
@@ -998,7 +838,7 @@ def waves(
     return _figure(
         traces,
         height=height or 56 * count + 52,
-        margin={**MARGIN, "l": 28 + int(max(_wide(note["text"]) for note in notes)), "r": 22},
+        margin={**MARGIN, "l": 28 + int(max(wide(note["text"]) for note in notes)), "r": 22},
         hovermode="x",
         xaxis={**_scale("position", ticks, grid=False), **span},
         annotations=notes,
@@ -1111,8 +951,8 @@ def _token_map_3d(tokens: _Tokens, chosen: Sequence[int], names: Sequence[str], 
         at = points[list(chosen)]
         traces += [_dots_3d(dots, ACCENT, size) for dots, size in ((at[1:], 5), (at[:1], 9)) if len(dots)]
         size = (float(height), float(height))
-        anchors, crowd = (_on_screen((q - middle) / (2 * half), eye=EYE, size=size) for q in (at, points))
-        for index, offset in enumerate(_place(anchors, names, crowd, size=size)):
+        anchors, crowd = (placing.on_screen((q - middle) / (2 * half), eye=EYE, size=size) for q in (at, points))
+        for index, offset in enumerate(placing.beside_dots(anchors, names, crowd, size=size)):
             place: dict[str, Any] = dict(zip("xyz", map(float, at[index]), strict=True))
             notes.append(_name(names[index], chosen=index == 0, at=offset, bgcolor=PANEL, **place))
     return _figure(traces, height=height, margin=dict.fromkeys("lrtb", 0), scene=_scene(middle, half, notes))
@@ -1131,7 +971,7 @@ def _token_map_2d(tokens: _Tokens, chosen: Sequence[int], names: Sequence[str], 
     low, high = points.min(axis=0), points.max(axis=0)
     extent = np.where(high > low, high - low, 1.0)
     low, high, extent = low - 0.02 * extent, high + 0.02 * extent, 1.04 * extent
-    corner = _empty_corner((points - low) / extent) if chosen else None
+    corner = placing.empty_corner((points - low) / extent) if chosen else None
     if chosen and corner is None:
         low[0] -= 0.5 * extent[0]  # no corner is empty: make room at the left
         extent = high - low
@@ -1150,34 +990,12 @@ def _token_map_2d(tokens: _Tokens, chosen: Sequence[int], names: Sequence[str], 
     return _figure(traces, height=height, margin=dict.fromkeys("lrtb", 0), **layout)
 
 
-def _islands(unit: Array, *, cells: int = 40) -> Array:
-    """Which island each point of the unit square is on [n], 0 the largest: patches of cells that do not touch."""
-    x, y = np.clip((unit * cells).astype(int), 0, cells - 1).T + 1
-    island = np.zeros((cells + 2, cells + 2), np.int64)
-    island[x, y] = np.arange(1, len(unit) + 1)
-    land = island > 0
-    for _ in range(cells * cells):
-        spread = island.copy()
-        for dx in (-1, 0, 1):
-            for dy in (-1, 0, 1):
-                spread = np.maximum(spread, np.roll(island, (dx, dy), (0, 1)))
-        spread = np.where(land, spread, 0)
-        if np.array_equal(spread, island):
-            break
-        island = spread
-    _, of, sizes = np.unique(island[x, y], return_inverse=True, return_counts=True)
-    rank: Array = np.argsort(np.argsort(-sizes, kind="stable"))
-    return np.asarray(rank[of])
-
-
 def _island_names(
-    tokens: _Tokens, low: Array, extent: Array, corner: tuple[float, float, float, float] | None, height: int
+    tokens: _Tokens, low: Array, extent: Array, corner: Corner | None, height: int
 ) -> list[dict[str, Any]]:
     """What the islands of a flat map are made of, written below them."""
     unit = (tokens.points - low) / extent
-    of = _islands(unit)
-    x0, x1, y0, y1 = corner or (0.0, 0.0, 0.0, 0.0)
-    inset: Box = ((x0 + x1) / 2, (y0 + y1) / 2, (x1 - x0) / 2, (y1 - y0) / 2)
+    of = placing.islands(unit)
     notes = []
     for island in range(1, int(of.max(initial=0)) + 1):
         here = np.flatnonzero(of == island)
@@ -1188,29 +1006,12 @@ def _island_names(
         if found[0] not in ISLANDS:
             continue
         text = ", ".join(ISLANDS[name] for name in found if name in ISLANDS)
-        half = (_wide(text) / 2 / MAP_WIDTH, LINE / 2 / height)
-        x = float(np.clip(np.median(unit[here, 0]), half[0], 1 - half[0]))
-        bottom, top = unit[here, 1].min(), unit[here, 1].max()
-        for y in (float(bottom) - 20 / height, float(top) + 20 / height):
-            box: Box = (x, y, *half)
-            if 2 * half[1] < y < 1 - 2 * half[1] and not _overlap(box, inset) and not _inside(box, unit):
-                at = low + np.asarray([x, y]) * extent
-                notes.append(_label(text, colour=SUBDUED, x=float(at[0]), y=float(at[1])))
-                break
+        size = (float(MAP_WIDTH), float(height))
+        place = placing.beside_island(text, unit[here], unit=unit, size=size, inset=corner)
+        if place is not None:
+            at = low + place * extent
+            notes.append(_label(text, colour=SUBDUED, x=float(at[0]), y=float(at[1])))
     return notes
-
-
-def _empty_corner(unit: Array) -> tuple[float, float, float, float] | None:
-    """The largest corner of the unit square (x from, to, y from, to) with next to no points; None if there is none."""
-    for width, height in ((0.46, 0.4), (0.4, 0.34), (0.34, 0.28), (0.3, 0.24)):
-        counts = {}
-        for x, y in ((0.0, 1 - height), (1 - width, 1 - height), (0.0, 0.0), (1 - width, 0.0)):
-            box = (x + width / 2, y + height / 2, width / 2 + 0.01, height / 2 + 0.01)
-            counts[x, x + width, y, y + height] = _inside(box, unit)
-        corner = min(counts, key=lambda box: counts[box])
-        if counts[corner] <= 0.0005 * len(unit):
-            return corner
-    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -1223,7 +1024,7 @@ class _Spot:
     extent: Array
     chosen: Sequence[int]
     names: Sequence[str]
-    corner: tuple[float, float, float, float]
+    corner: Corner
     room: Array  # the map's size in pixels
 
     @property
@@ -1293,19 +1094,9 @@ class _Spot:
     def _pointer(self) -> dict[str, Any]:
         """The selected token's name beside its frame, with a line to it, where the map is emptiest."""
         crowd = self.unit * self.room
-        x, y = crowd[self.chosen[0]]
-        half = _wide(self.names[0]) / 2
         edge = self.half * self.room
-        best, fewest = (0.0, 0.0), np.inf
-        for dx, dy in ((-1, 1), (1, 1), (-1, -1), (1, -1), (0, 1), (0, -1), (-1, 0), (1, 0)):
-            end = (dx * (edge[0] + 26 + half * abs(dx) / 2), dy * (edge[1] + 26))
-            box: Box = (float(x + end[0]), float(y + end[1]), half + 4, LINE / 2 + 2)
-            outside = not (half < box[0] < self.room[0] - half and LINE < box[1] < self.room[1] - LINE)
-            x0, x1, y0, y1 = (share * side for share, side in zip(self.corner, np.repeat(self.room, 2), strict=True))
-            inset: Box = ((x0 + x1) / 2, (y0 + y1) / 2, (x1 - x0) / 2, (y1 - y0) / 2)
-            count = _inside(box, crowd) + 10_000 * (outside + _overlap(box, inset))
-            if count < fewest:
-                best, fewest = (float(end[0]), float(end[1])), count
+        spot = crowd[self.chosen[0]]
+        best = placing.pointer(self.names[0], at=spot, edge=edge, crowd=crowd, room=self.room, inset=self.corner)
         at = self.low + self.unit[self.chosen[0]] * self.extent
         arrow = {
             "showarrow": True,
@@ -1325,7 +1116,7 @@ class _Spot:
         crowd = (self.unit - low) / (high - low) * size
         crowd = crowd[((crowd > 0) & (crowd < size)).all(axis=1)]
         anchors = (self.unit[[self.chosen[place] for place in inside]] - low) / (high - low) * size
-        offsets = _place(
+        offsets = placing.beside_dots(
             anchors, [self.names[place] for place in inside], crowd, size=(float(size[0]), float(size[1]) - 24)
         )
         return [
@@ -1339,7 +1130,7 @@ class _Spot:
         crowd = self.unit * self.room
         anchors = crowd[[self.chosen[place] for place in far]]
         size = (float(self.room[0]), float(self.room[1]))
-        offsets = _place(anchors, [self.names[place] for place in far], crowd, size=size)
+        offsets = placing.beside_dots(anchors, [self.names[place] for place in far], crowd, size=size)
         return [self._named(place, offset, bgcolor=PANEL) for place, offset in zip(far, offsets, strict=True)]
 
     def _named(self, place: int, offset: tuple[float, float], **more: str) -> dict[str, Any]:
@@ -1427,7 +1218,7 @@ def distribution(
     return _figure(
         traces,
         height=height,
-        margin={**MARGIN, "l": max(48, 36 + int(max(map(_wide, yaxis["ticktext"])))), "r": 22},
+        margin={**MARGIN, "l": max(48, 36 + int(max(map(wide, yaxis["ticktext"])))), "r": 22},
         bargap=0,
         xaxis={
             **_scale(f"{name} {escape(d.query.strip() or d.query, width=20)}", _nice(low, high), grid=False),
@@ -1475,7 +1266,7 @@ def stripes(
             notes += [_label("=" if place == count - 1 else "+", colour=SUBDUED, y=row, **sign) for row in range(rows)]
     names = [escape(piece, width=16) for piece in pieces]
     numbers = [str(int(number)) for number in ids]
-    room = int(max(map(_wide, names))) + 28 + (int(max(map(_wide, numbers))) + 14 if numbers else 0)
+    room = int(max(map(wide, names))) + 28 + (int(max(map(wide, numbers))) + 14 if numbers else 0)
     edge: dict[str, Any] = {"xref": "paper", "x": 0}
     for row, name in enumerate(names):
         side = {"at": (4 - room, 0), "xanchor": "left"} if numbers else {"at": (-14, 0), "xanchor": "right"}
@@ -1507,7 +1298,7 @@ def share_rows(
     return _figure(
         [heat],
         height=height or 34 * count + 60,
-        margin={"l": 22 + int(max(map(_wide, names))), "r": 22, "t": 8, "b": 44},
+        margin={"l": 22 + int(max(map(wide, names))), "r": 22, "t": 8, "b": 44},
         xaxis={**_scale(title, _places(width, first), grid=False), "range": [first - 0.5, first + width - 0.5]},
         yaxis={**rows, "range": [count - 0.5, -0.5]},
     )

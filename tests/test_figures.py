@@ -547,17 +547,6 @@ def test_end_labels_are_pushed_apart() -> None:
     assert figure.layout.margin.r == 120
 
 
-@given(st.lists(st.floats(0, 100), min_size=1, max_size=8))
-def test_pushing_apart_keeps_order_and_gap(heights: list[float]) -> None:
-    before = np.array(heights)
-    after = figures._apart(before, gap=16)
-    order = np.argsort(before, kind="stable")
-    assert (np.diff(after[order]) >= 16 - 1e-6).all()
-    assert after.mean() == pytest.approx(before.mean())
-    if len(before) == 1 or np.diff(before[order]).min() >= 16:
-        np.testing.assert_allclose(after, before)
-
-
 def test_the_marked_values_of_a_log_axis_are_written_where_they_are() -> None:
     figure = figures.norms_by_position([Series("a", np.array([10.0, 1, 1, 0.1]), marks=(0, 3))])
     written = {note.text: note.y for note in figure.layout.annotations}

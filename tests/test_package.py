@@ -67,12 +67,12 @@ LAYERS = (
     {"extract"},
     {"projection", "similarity", "geometry"},
     {"comparison"},
-    {"figures", "export"},
+    {"figures", "placing", "export"},
     {"cli", "__main__", "__init__"},
 )
 """Modules by layer: each imports from its own layer and those above it in this list, never from below."""
 
-KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "figures"}
+KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placing", "figures"}
 READERS = {"extract", "checkpoint", "families", "source", "builtin", "live"}
 
 

@@ -1,0 +1,289 @@
+"""Place labels so that they hide little, do not cover each other, and stay within the plot.
+
+All is pixels of a plot of a usual size, x to the right and y upwards; texts are escaped as plotly wants them. Nothing
+here knows plotly: a caller turns the places and offsets into annotations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import unescape
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+Offset: TypeAlias = tuple[float, float]  # from a dot to the middle of its label
+Box: TypeAlias = tuple[float, float, float, float]  # centre x, centre y, half width, half height
+Corner: TypeAlias = tuple[float, float, float, float]  # x from, x to, y from, y to, as shares of the plot
+
+CHARACTER, LINE = 6.6, 16  # the size of one letter and one line of text at 12.5 px
+
+
+def wide(text: str) -> float:
+    """Return the width of an escaped text in pixels, about."""
+    return CHARACTER * len(unescape(text))
+
+
+def _inside(box: Box, points: Array) -> int:
+    x, y, half_width, half_height = box
+    return int(((np.abs(points[:, 0] - x) < half_width) & (np.abs(points[:, 1] - y) < half_height)).sum())
+
+
+def _overlap(a: Box, b: Box) -> bool:
+    return abs(a[0] - b[0]) < a[2] + b[2] and abs(a[1] - b[1]) < a[3] + b[3]
+
+
+def _middle(corner: Corner) -> Box:
+    x0, x1, y0, y1 = corner
+    return ((x0 + x1) / 2, (y0 + y1) / 2, (x1 - x0) / 2, (y1 - y0) / 2)
+
+
+# --- beside dots -----------------------------------------------------------------------------------------------------
+
+
+def beside_dots(anchors: Array, texts: Sequence[str], crowd: Array, *, size: tuple[float, float]) -> list[Offset]:
+    """Choose for every label, greedily, the offset from its dot that hides least and stays within the plot.
+
+    ``anchors`` [labels, 2] are the dots; ``crowd`` [n, 2] is what a label should not hide.
+    """
+    taken: list[Box] = [(float(x), float(y), 5.0, 5.0) for x, y in anchors]
+    chosen = []
+    for (x, y), text in zip(anchors, texts, strict=True):
+        best, best_cost = (0.0, 0.0), np.inf
+        for order, (dx, dy) in enumerate(_around(wide(text))):
+            box = (float(x) + dx, float(y) + dy, wide(text) / 2, LINE / 2)
+            outside = (
+                box[0] - box[2] < 0 or box[0] + box[2] > size[0] or box[1] - box[3] < 0 or box[1] + box[3] > size[1]
+            )
+            cost = order + 10 * min(_inside(box, crowd), 40) + 500 * sum(_overlap(box, other) for other in taken)
+            cost += 2000 * outside
+            if cost < best_cost:
+                best, best_cost = (dx, dy), cost
+        taken.append((float(x) + best[0], float(y) + best[1], wide(text) / 2, LINE / 2))
+        chosen.append(best)
+    return chosen
+
+
+def _around(width: float) -> list[Offset]:
+    """Twelve places for a label around its dot, the best first."""
+    side, slant = width / 2 + 9, width / 2 + 5
+    return [
+        (side, 0), (-side, 0), (0, 15), (0, -15),
+        (slant, 12), (-slant, 12), (slant, -12), (-slant, -12),
+        (slant + 8, 24), (-slant - 8, 24), (slant + 8, -24), (-slant - 8, -24),
+    ]  # fmt: skip
+
+
+def on_screen(points: Array, *, eye: tuple[float, float, float], size: tuple[float, float]) -> Array:
+    """Return where plotly's camera shows points of the unit cube [n, 3] around 0: pixels [n, 2]."""
+    camera = np.asarray(eye, np.float64)
+    forward = -camera / np.linalg.norm(camera)
+    right = np.cross(forward, (0.0, 0.0, 1.0))
+    right /= np.linalg.norm(right)
+    up = np.cross(right, forward)
+    seen = np.asarray(points, np.float64) - camera
+    flat: Array = np.stack([seen @ right, seen @ up], axis=1) / (seen @ forward)[:, None]
+    flat *= size[1] / (2 * np.tan(np.pi / 8))
+    return flat + np.asarray(size) / 2
+
+
+def dense(points: Array) -> Array:
+    """Return the points and three more on every step between two, for finding room beside a line."""
+    shares = np.linspace(0, 1, 4, endpoint=False)[:, None, None]
+    between = points[:-1] + shares * (points[1:] - points[:-1])
+    return np.concatenate([between.reshape(-1, points.shape[1]), points[-1:]])
+
+
+def pointer(text: str, *, at: Array, edge: Array, crowd: Array, room: Array, inset: Corner) -> Offset:
+    """Return how far from ``at`` a label with a line to it stands: outside of a frame, where the plot is emptiest.
+
+    The frame reaches ``edge`` [2] to either side of ``at`` [2]; ``room`` [2] is the plot's size, and its ``inset`` is
+    kept free.
+    """
+    half = wide(text) / 2
+    best, fewest = (0.0, 0.0), np.inf
+    x0, x1, y0, y1 = (share * side for share, side in zip(inset, np.repeat(room, 2), strict=True))
+    kept_free = _middle((x0, x1, y0, y1))
+    for dx, dy in ((-1, 1), (1, 1), (-1, -1), (1, -1), (0, 1), (0, -1), (-1, 0), (1, 0)):
+        end = (dx * (edge[0] + 26 + half * abs(dx) / 2), dy * (edge[1] + 26))
+        box: Box = (float(at[0] + end[0]), float(at[1] + end[1]), half + 4, LINE / 2 + 2)
+        outside = not (half < box[0] < room[0] - half and LINE < box[1] < room[1] - LINE)
+        count = _inside(box, crowd) + 10_000 * (outside + _overlap(box, kept_free))
+        if count < fewest:
+            best, fewest = (float(end[0]), float(end[1])), count
+    return best
+
+
+# --- on lines --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where values fall in a plot of ``size`` pixels.
+
+    ``spans`` are the ranges of the axes in their own coordinates: powers of ten where an axis is in ``log``.
+    """
+
+    log: tuple[bool, bool]
+    spans: tuple[tuple[float, float], tuple[float, float]]
+    size: tuple[float, float]
+
+    def own(self, values: Array, which: int) -> Array:
+        """Return values in the coordinates of axis ``which``, 0 for x."""
+        values = np.asarray(values, np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log10(values) if self.log[which] else values
+
+    def pixels(self, x: Array, y: Array) -> Array:
+        """Return pixels [n, 2]."""
+        parts = []
+        for which, values in enumerate((x, y)):
+            low, high = self.spans[which]
+            parts.append((self.own(values, which) - low) / (high - low) * self.size[which])
+        return np.stack(parts, axis=1)
+
+    def at(self, pixels: Array) -> list[float]:
+        """Return the place of one pixel [2] in the axes' own coordinates."""
+        return [
+            low + pixel / size * (high - low)
+            for pixel, size, (low, high) in zip(pixels, self.size, self.spans, strict=True)
+        ]
+
+    def trail(self, x: Array, y: Array) -> Array:
+        """Return a line in pixels [n, 2], so dense that no label can slip through it."""
+        points = self.pixels(x, y)
+        points = points[np.isfinite(points).all(axis=1)]
+        if len(points) < 2:
+            return points
+        fine = np.arange(points[0, 0], points[-1, 0], 1.0)
+        between = np.stack([fine, np.interp(fine, points[:, 0], points[:, 1])], axis=1)
+        return np.concatenate([points, between])
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A point [2] and the offset of a label from it."""
+
+    point: Array
+    offset: Offset
+
+    def box(self, text: str) -> Box:
+        """Return the room that the label takes."""
+        x, y = self.point
+        return float(x) + self.offset[0], float(y) + self.offset[1], wide(text) / 2, LINE / 2
+
+
+def beside_value(text: str, point: Array, *, frame: Frame) -> Place:
+    """Place a written value right of its dot, or left where the plot ends."""
+    side = -1 if point[0] > frame.size[0] - wide(text) - 12 else 1
+    return Place(point, (side * (wide(text) / 2 + 8), 0))
+
+
+def on_lines(
+    texts: Sequence[str], trails: Sequence[Array], *, size: tuple[float, float], taken: Sequence[Box]
+) -> list[Place] | None:
+    """Name each line just above or below it where nothing else is; ``None`` where one of them finds no room."""
+    boxes, places = list(taken), []
+    for text, trail in zip(texts, trails, strict=True):
+        others = np.concatenate([np.empty((0, 2)), *(other for other in trails if other is not trail)])
+        place = _beside_line(trail, others, wide(text) / 2, size, boxes)
+        if place is None:
+            return None
+        boxes.append(place.box(text))
+        places.append(place)
+    return places
+
+
+def _beside_line(
+    trail: Array, others: Array, half: float, size: tuple[float, float], taken: Sequence[Box]
+) -> Place | None:
+    found, cost = None, np.inf
+    crowd = np.concatenate([trail, others])
+    for index in range(0, len(trail), max(1, len(trail) // 120)):
+        x, y = trail[index]
+        for dx, dy in ((0, 14), (0, -14), (half + 8, 0), (half + 6, 10), (half + 6, -10), (-half - 8, 0)):
+            box: Box = (float(x) + dx, float(y) + dy, half + 3, LINE / 2 + 1)
+            if box[0] - half < 0 or box[0] + half > size[0] or not LINE / 2 <= box[1] <= size[1] - LINE / 2:
+                continue
+            if _inside(box, crowd) or any(_overlap(box, other) for other in taken):
+                continue
+            # Right of the middle is where a reader looks for a line's name, and another line nearby would confuse.
+            price = 0.5 * abs(box[0] - 0.6 * size[0]) + (0 if dx == 0 else 10)
+            price += 3 * _inside((box[0], box[1], half + 14, LINE / 2 + 18), others)
+            if price < cost:
+                found, cost = Place(trail[index], (float(dx), float(dy))), price
+    return found
+
+
+def apart(heights: Array, *, gap: float = LINE) -> Array:
+    """Move heights as little as it takes to have all of them at least ``gap`` apart, in their order."""
+    order = np.argsort(heights, kind="stable")
+    target = heights[order] - gap * np.arange(len(heights))
+    # The least-squares answer to "stay in order, a gap apart": pool neighbours that collide at their mean.
+    pools: list[list[float]] = []
+    for value in target:
+        pools.append([float(value)])
+        while len(pools) > 1 and np.mean(pools[-2]) > np.mean(pools[-1]):
+            last = pools.pop()
+            pools[-1] += last
+    moved = np.concatenate([np.full(len(pool), np.mean(pool)) for pool in pools]) + gap * np.arange(len(heights))
+    result: Array = np.empty_like(moved)
+    result[order] = moved
+    return result
+
+
+# --- on maps ---------------------------------------------------------------------------------------------------------
+
+
+def islands(unit: Array, *, cells: int = 40) -> Array:
+    """Return the island of each point of the unit square [n], 0 the largest: patches of cells that do not touch."""
+    x, y = np.clip((unit * cells).astype(int), 0, cells - 1).T + 1
+    island = np.zeros((cells + 2, cells + 2), np.int64)
+    island[x, y] = np.arange(1, len(unit) + 1)
+    land = island > 0
+    for _ in range(cells * cells):
+        spread = island.copy()
+        for dx in (-1, 0, 1):
+            for dy in (-1, 0, 1):
+                spread = np.maximum(spread, np.roll(island, (dx, dy), (0, 1)))
+        spread = np.where(land, spread, 0)
+        if np.array_equal(spread, island):
+            break
+        island = spread
+    _, of, sizes = np.unique(island[x, y], return_inverse=True, return_counts=True)
+    rank: Array = np.argsort(np.argsort(-sizes, kind="stable"))
+    return np.asarray(rank[of])
+
+
+def beside_island(
+    text: str, here: Array, *, unit: Array, size: tuple[float, float], inset: Corner | None
+) -> Array | None:
+    """Return where in the unit square [2] an island is named: below its points ``here`` [n, 2], else above, else not.
+
+    ``unit`` are all points of the map, ``size`` its pixels; its ``inset``, where there is one, is kept free.
+    """
+    kept_free = _middle(inset or (0.0, 0.0, 0.0, 0.0))
+    half = (wide(text) / 2 / size[0], LINE / 2 / size[1])
+    x = float(np.clip(np.median(here[:, 0]), half[0], 1 - half[0]))
+    bottom, top = here[:, 1].min(), here[:, 1].max()
+    for y in (float(bottom) - 20 / size[1], float(top) + 20 / size[1]):
+        box: Box = (x, y, *half)
+        if 2 * half[1] < y < 1 - 2 * half[1] and not _overlap(box, kept_free) and not _inside(box, unit):
+            return np.asarray([x, y])
+    return None
+
+
+def empty_corner(unit: Array) -> Corner | None:
+    """Return the largest corner of the unit square with next to none of the points [n, 2], ``None`` where none is."""
+    for width, height in ((0.46, 0.4), (0.4, 0.34), (0.34, 0.28), (0.3, 0.24)):
+        counts = {}
+        for x, y in ((0.0, 1 - height), (1 - width, 1 - height), (0.0, 0.0), (1 - width, 0.0)):
+            box = (x + width / 2, y + height / 2, width / 2 + 0.01, height / 2 + 0.01)
+            counts[x, x + width, y, y + height] = _inside(box, unit)
+        corner = min(counts, key=lambda box: counts[box])
+        if counts[corner] <= 0.0005 * len(unit):
+            return corner
+    return None
