@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .checkpoint import Checkpoint, TensorInfo
+from .checkpoint import DEFAULT_LIMITS, Checkpoint, Limits, TensorInfo
 from .embeddings import Embeddings, LazyMapping
 from .errors import CheckpointError, MissingTableError, SourceError
 from .families import (
@@ -36,11 +36,14 @@ from .table import EmbeddingTable, Labels, Provenance, row_labels
 if TYPE_CHECKING:
     import torch
 
+    from .hub import Access
     from .live import LiveTensors
+
+T = TypeVar("T")
 
 
 class Tensors(Protocol):
-    """Named tensors to read from: a checkpoint on disk, a live model."""
+    """Named tensors to read from: a checkpoint on disk or on the Hub, a live model."""
 
     @property
     def name(self) -> str: ...
@@ -53,12 +56,19 @@ class Tensors(Protocol):
 
 
 def extract(
-    source: str | Path | Source | torch.nn.Module, *, revision: str | None = None, token: str | None = None
+    source: str | Path | Source | torch.nn.Module,
+    *,
+    revision: str | None = None,
+    token: str | bool | None = None,
+    allow_full_download: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Embeddings:
     """Return the embeddings of a source; tables are read when first used.
 
-    ``source`` is a name such as ``./folder``, ``sample:bert`` or ``sinusoidal:1024x768``, a path, or any
-    ``torch.nn.Module`` that holds ``nn.Embedding``s. ``revision`` and ``token`` are for the Hub.
+    ``source`` is a name such as ``openai-community/gpt2``, ``./folder``, ``sample:bert`` or ``sinusoidal:1024x768``, a
+    path, or any ``torch.nn.Module`` that holds ``nn.Embedding``s. The rest is for the Hub: ``revision`` is a branch,
+    tag or commit; ``token`` ``None`` for the user's own, ``False`` for none; ``allow_full_download`` reads a whole
+    file where a server does not send parts of it; ``limits`` bound what is read, from this machine too.
     Raises ``SourceError`` for a source that cannot be found or read.
     """
     named = LocalSource(source) if isinstance(source, Path) else source
@@ -66,18 +76,17 @@ def extract(
         named = parse_source(named)
     match named:
         case LocalSource(path):
-            return _from_folder(path, name=str(path))
+            return _from_folder(path, name=str(path), limits=limits)
         case SampleSource():
             return _from_sample(named)
         case BuiltinSource():
             from .builtin import from_source
 
             return from_source(named)
-        case HubSource(repo, _):
-            raise SourceError(
-                f"{repo} is on the Hub, which this version does not read yet; download it with "
-                f"'hf download {repo} --local-dir ./{repo.rpartition('/')[2]}' and give that folder"
-            )
+        case HubSource():
+            from .hub import Access
+
+            return _from_hub(_at(named, revision), Access(token, limits, allow_full_download))
     # torch need not be imported to know a module: whoever made one has imported it.
     if hasattr(named, "state_dict") and hasattr(named, "named_modules"):
         from .live import open_module
@@ -103,24 +112,54 @@ def _from_sample(sample: SampleSource) -> Embeddings:
     return Embeddings(name, {"position": table}, {"position": Absolute(table)}, absent=absent)
 
 
+def _nowhere() -> None:
+    return None
+
+
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """Hold an opened source while its tables are looked for; ``folder`` has its tokenizer, if it has one."""
+    """Hold an opened source while its tables are looked for; ``folder`` returns where its tokenizer is, if any."""
 
     tensors: Tensors
     name: str
-    folder: Path | None = None
+    folder: Callable[[], Path | None] = _nowhere
     config: Mapping[str, Any] = field(default_factory=dict)
     family: Family = UNKNOWN
     notes: list[str] = field(default_factory=list)
+    commit: str | None = None
 
 
-def _from_folder(path: Path, *, name: str) -> Embeddings:
+def _from_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Embeddings:
     if not path.exists():
         raise SourceError(f"{path} does not exist; give a folder with a checkpoint or a .safetensors file")
-    checkpoint = Checkpoint.open(path)
+    checkpoint = Checkpoint.open(path, limits=limits)
     config = checkpoint.config() or {}
-    opened = Opened(checkpoint, name, checkpoint.folder, config, family_of(config))
+    return _from_files(Opened(checkpoint, name, partial(_itself, checkpoint.folder), config, family_of(config)))
+
+
+def _at(source: HubSource, revision: str | None) -> HubSource:
+    """Return a repository at a revision that was given beside its name."""
+    if revision is None:
+        return source
+    if source.revision is not None:
+        raise SourceError(f"the revision is given twice, {source.revision!r} and {revision!r}; give it once")
+    found = parse_source(f"{source.repo}@{revision}")
+    assert isinstance(found, HubSource)
+    return found
+
+
+def _from_hub(source: HubSource, access: Access) -> Embeddings:
+    from .hub import open_hub
+
+    found = open_hub(source, access)
+    config = found.config() or {}
+    family = family_of(config)
+    opened = Opened(found, found.name, found.tokenizer_folder, config, family, found.notes, found.commit)
+    return replace(_from_files(opened), traffic=found.traffic)
+
+
+def _from_files(opened: Opened) -> Embeddings:
+    config = opened.config
     if not config:
         opened.notes.append(
             "there is no config.json: tables are told by the names of their tensors, positions from row 0"
@@ -133,7 +172,7 @@ def _from_folder(path: Path, *, name: str) -> Embeddings:
 
 def _from_module(live: LiveTensors) -> Embeddings:
     config = live.config() or {}
-    opened = Opened(live, live.name, None, config, family_of(config))
+    opened = Opened(live, live.name, config=config, family=family_of(config))
     found: dict[Role, tuple[Candidate, ...]] = {
         role: _find(opened, role) for role in ("token", "token_type", "position")
     }
@@ -224,6 +263,7 @@ def _table(opened: Opened, role: Role, candidate: Candidate, *, offset: int) -> 
 
     provenance = Provenance(
         source=opened.name,
+        commit=opened.commit,
         file=info.file or None,
         tensor=name,
         stored_dtype=info.dtype,
@@ -236,10 +276,11 @@ def _table(opened: Opened, role: Role, candidate: Candidate, *, offset: int) -> 
     return EmbeddingTable(f"{opened.name} {role.replace('_', ' ')}s", (rows, width), dtype, provenance, read, named)
 
 
-def _labels(folder: Path | None, rows: int) -> Labels:
+def _labels(folder: Callable[[], Path | None], rows: int) -> Labels:
     from .vocabulary import read_labels
 
-    return (read_labels(folder, rows=rows) if folder else None) or row_labels(rows)
+    found = folder()
+    return (read_labels(found, rows=rows) if found else None) or row_labels(rows)
 
 
 def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Embeddings:
@@ -267,8 +308,8 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     return Embeddings(opened.name, tables, LazyMapping(encodings), opened.config, absent, tuple(opened.notes), recipe)
 
 
-def _itself(encoding: PositionEncoding) -> PositionEncoding:
-    return encoding
+def _itself(value: T) -> T:
+    return value
 
 
 def _absolute(opened: Opened, tables: Mapping[str, EmbeddingTable], key: str) -> Absolute:
@@ -322,7 +363,7 @@ def _recipe(opened: Opened, tables: Mapping[str, EmbeddingTable]) -> InputRecipe
         norm=norm,
         after=_affine(opened, rule.after),
         padding=position.provenance.row_offset - 1 if counts_padding and position is not None else None,
-        tokenize=load_tokenizer(opened.folder) if opened.folder else None,
+        tokenize=load_tokenizer(folder) if (folder := opened.folder()) else None,
     )
 
 
