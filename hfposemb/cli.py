@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__
+from .cache import KINDS, Cache, Key, Listed
 from .embeddings import Embeddings
 from .errors import HfposembError, MissingTableError
 from .extract import extract
 from .table import EmbeddingTable
+
+_SHOWN = 5
 
 Command = Callable[[argparse.Namespace], None]
 
@@ -84,6 +87,10 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--words", default="king,queen,paris", help="words to list neighbours of (default: king,queen,paris)"
     )
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+    command = _command(commands, "cache", _cache, "say what is kept on disk, or remove it")
+    command.add_argument("--clear", action="store_true", help="remove all of it")
     command.add_argument("--json", action="store_true", help="print JSON")
     return top
 
@@ -181,11 +188,11 @@ def _extract(given: argparse.Namespace) -> None:
 
 
 def _project(given: argparse.Namespace) -> None:
-    from .projection import project
+    from .results import cached_projection
     from .table import Provenance, table_of
 
     table = _chosen(given)
-    found = project(table, method=given.method, dims=given.dims, seed=given.seed)
+    found = cached_projection(Cache.default(), table, method=given.method, dims=given.dims, seed=given.seed)
     print(found, file=sys.stderr)
     if given.out is None:
         from .export import safe_cell
@@ -236,6 +243,64 @@ def _compare(given: argparse.Namespace) -> None:
         print(json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
     else:
         print(comparison)
+
+
+def _cache(given: argparse.Namespace) -> None:
+    cache = Cache.default()
+    if given.clear:
+        freed = cache.clear()
+        print(json.dumps({"folder": str(cache.folder), "freed": freed}) if given.json else f"freed {_size(freed)}")
+        return
+    entries = cache.entries()
+    kinds = {kind: [entry.size for entry in entries if entry.key[0] == kind] for kind in KINDS}
+    if given.json:
+        facts = {
+            "folder": str(cache.folder),
+            "limit": cache.limit,
+            "kinds": {kind: {"entries": len(sizes), "bytes": sum(sizes)} for kind, sizes in kinds.items()},
+            "entries": [asdict(entry) for entry in entries],
+        }
+        print(json.dumps(facts, indent=2))
+        return
+    total = sum(entry.size for entry in entries)
+    print(f"{cache.folder}: {_size(total)} of {_size(cache.limit)}")
+    for kind, sizes in kinds.items():
+        print(f"  {kind:<12}{len(sizes):>6,} {'entry' if len(sizes) == 1 else 'entries':<8}{_size(sum(sizes)):>10}")
+    largest = sorted(entries, key=lambda entry: -entry.size)
+    for title, shown in (("largest", largest[:_SHOWN]), ("last used", entries[:_SHOWN])):
+        if shown:
+            print(f"{title}:")
+        for entry in shown:
+            print(f"  {_entry(entry)}")
+
+
+def _size(count: int) -> str:
+    """Return a number of bytes as a person reads it."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"
+
+
+def _entry(entry: Listed) -> str:
+    """Describe an entry of the cache on one line."""
+    text = f"{entry.key[0]} {_about(entry.key)}"
+    # Names of tensors and files are other people's text.
+    text = text if text.isprintable() else ascii(text)
+    return f"{text} {_size(entry.size)}"
+
+
+def _about(key: Key) -> str:
+    match key:
+        case ("table", repo, commit, _, tensor):
+            return f"{repo}@{commit[:8]} {tensor}"
+        case ("header" | "file", repo, commit, file):
+            return f"{repo}@{commit[:8]} {file}"
+        case ("commit", repo, revision):
+            return f"{repo}@{revision}"
+        case ("projection", digest, method, dims, seed, *_):
+            return f"{method} in {dims}-D of the table {digest[:8]}, seed {seed}"
+    return " ".join(key[1:])
 
 
 if __name__ == "__main__":

@@ -13,9 +13,17 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
+from hfposemb.cache import Cache
 from hfposemb.cli import main, parser
 
-COMMANDS = ("app", "info", "extract", "project", "similarity", "neighbours", "compare")
+COMMANDS = ("app", "info", "extract", "project", "similarity", "neighbours", "compare", "cache")
+
+
+@pytest.fixture(autouse=True)
+def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep what commands cache out of the user's own folder."""
+    monkeypatch.setenv("HFPOSEMB_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -85,6 +93,71 @@ def test_compare_json(minilm_folder: Path, capsys: pytest.CaptureFixture[str]) -
     for figure in ("24.51", "34.53", "51.61"):
         assert main(["compare", str(minilm_folder)]) == 0
         assert figure in capsys.readouterr().out
+
+
+def test_project_is_kept(cache_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printed = []
+    for _ in range(2):
+        assert main(["project", "sinusoidal:64x16"]) == 0
+        printed.append(capsys.readouterr())
+    assert printed[0] == printed[1]
+    (entry,) = Cache(cache_folder).entries()
+    kept = Cache(cache_folder).find(entry.key)
+    assert kept is not None
+    other = io.BytesIO()
+    with np.load(io.BytesIO(kept.bytes())) as arrays:
+        np.savez(other, **{**arrays, "coordinates": np.full((64, 2), 7.0, np.float32)})
+    Cache(cache_folder).put(entry.key, other.getvalue())
+    assert main(["project", "sinusoidal:64x16"]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == "0,7,7", "it was computed, not found"
+
+
+def test_cache(cache_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cache = Cache(cache_folder)
+    cache.put(
+        ("table", "openai-community/gpt2", "607a30d783dfa663", "model.safetensors", "wpe.weight"), bytes(3_145_728)
+    )
+    cache.put(("file", "openai-community/gpt2", "607a30d783dfa663", "config.json"), bytes(665))
+    cache.put(("commit", "openai-community/gpt2", "main"), b"0" * 40)
+    cache.put(("header", "a/b", "607a30d783dfa663", "\x1b[31m.safetensors"), b"")
+    cache.put(("projection", "0123456789", "pca", "3", "0", "{}"), bytes(2000))
+    assert main(["cache"]) == 0
+    printed = capsys.readouterr().out
+    for line in (
+        f"{cache_folder}: 3.1 MB of 10.0 GB",
+        "  table            1 entry       3.1 MB",
+        "  table openai-community/gpt2@607a30d7 wpe.weight 3.1 MB",
+        "  file openai-community/gpt2@607a30d7 config.json 665 bytes",
+        "  commit openai-community/gpt2@main 40 bytes",
+        "  projection pca in 3-D of the table 01234567, seed 0 2.0 kB",
+    ):
+        assert line in printed.splitlines()
+    assert "\x1b" not in printed
+    assert main(["cache", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["folder"] == str(cache_folder)
+    assert facts["limit"] == 10_000_000_000
+    assert facts["kinds"]["table"] == {"entries": 1, "bytes": 3_145_728}
+    assert [entry["key"][0] for entry in facts["entries"]] == ["projection", "header", "commit", "file", "table"]
+
+
+def test_cache_clear(cache_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, said in ((["--clear"], "freed 5.0 MB\n"), (["--clear", "--json"], '"freed": 5000')):
+        Cache(cache_folder).put(("file", "a/b", "0" * 40, "x"), bytes(5_000_000))
+        assert main(["cache", *arguments]) == 0
+        assert said in capsys.readouterr().out
+        assert Cache(cache_folder).entries() == ()
+    assert main(["cache"]) == 0
+    assert capsys.readouterr().out.startswith(f"{cache_folder}: 0 bytes of 10.0 GB\n")
+
+
+def test_a_limit_that_is_no_number(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("HFPOSEMB_CACHE_BYTES", "10 GB")
+    for arguments in (["cache"], ["project", "sinusoidal:64x16"]):
+        assert main(arguments) == 1
+        assert capsys.readouterr().err == (
+            "hfposemb: HFPOSEMB_CACHE_BYTES must be a whole number of bytes, found '10 GB'\n"
+        )
 
 
 @pytest.mark.parametrize(

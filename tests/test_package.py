@@ -60,20 +60,22 @@ def test_unknown_names_say_what_there_is() -> None:
 
 LAYERS = (
     {"errors", "samples", "palette"},
-    {"table", "checkpoint"},
+    {"table", "checkpoint", "cache"},
+    {"wire"},
     {"position"},
     {"families"},
     {"source", "vocabulary", "inputs", "embeddings", "builtin", "live"},
+    {"hub"},
     {"extract"},
     {"projection", "similarity", "geometry"},
-    {"comparison"},
+    {"comparison", "results"},
     {"figures", "placing", "export"},
     {"cli", "__main__", "__init__"},
 )
 """Modules by layer: each imports from its own layer and those above it in this list, never from below."""
 
 KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placing", "figures"}
-READERS = {"extract", "checkpoint", "families", "source", "builtin", "live"}
+READERS = {"extract", "hub", "wire", "checkpoint", "families", "source", "builtin", "live"}
 
 
 def imports_of(path: Path) -> set[str]:

@@ -1,0 +1,471 @@
+"""Keep tables and results on disk: content-addressed, bounded, atomic; where that fails, in memory.
+
+One file an entry, ``KIND/ab/cdef….entry`` by the SHA-256 of its key: one line of JSON (format, key, size and SHA-256 of
+the payload), padded to a multiple of 64 bytes, then the payload, which can so be mapped as rows of numbers.
+
+Processes share a folder without locks: an entry is written under another name and renamed once it is on disk, so that
+a name stands for all of it; it is then never written again, only replaced or removed, and whoever has it open keeps it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import json
+import os
+import re
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from io import BufferedReader, FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import HfposembError, InputError
+
+Key: TypeAlias = tuple[str, ...]
+"""What an entry is of; its first element is one of ``KINDS``."""
+
+KINDS = ("table", "header", "file", "commit", "projection")
+
+DEFAULT_LIMIT = 10_000_000_000
+
+STALE_SECONDS = 3600
+"""How long nothing was written into a temporary file until it is taken for one that a dead process left."""
+
+_FORMAT = 1
+_ALIGNMENT = 64
+_HEAD_BYTES = 2**16
+_CHUNK = 2**20
+_ENTRY = re.compile(r"[0-9a-f]{62}\.entry")
+_SHARD = re.compile(r"[0-9a-f]{2}")
+_PREFIX, _SUFFIX = ".hfposemb-", ".partial"
+
+_SETTLED_NS = 100_000_000
+"""Clocks of file systems tick in milliseconds: a file this young could change again without showing it."""
+
+_intact: set[tuple[int, int, int, int]] = set()
+"""Device, inode, size and mtime of the files whose digest this process has found right."""
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """Hold one payload of ``size`` bytes; it stays readable when its file is removed."""
+
+    size: int
+    _payload: NDArray[np.uint8] = field(repr=False)
+
+    def view(self) -> NDArray[np.uint8]:
+        """Return the payload [size], read-only; mapped from the file, or in memory where it could not be written."""
+        return self._payload
+
+    def bytes(self) -> builtins.bytes:
+        """Return a copy of the payload."""
+        return self._payload.tobytes()
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Describe an entry: ``size`` of its payload in bytes, ``used`` in seconds since the epoch."""
+
+    key: Key
+    size: int
+    used: float
+
+
+@dataclass(frozen=True)
+class _Head:
+    """Say what follows in an entry's file."""
+
+    key: Key
+    size: int
+    sha256: str
+
+    @property
+    def text(self) -> bytes:
+        """The head as it is written; its length depends on key and size only."""
+        fields = {"format": _FORMAT, "key": self.key, "size": self.size, "sha256": self.sha256}
+        line = json.dumps(fields, separators=(",", ":")).encode()
+        return line + b" " * (-(len(line) + 1) % _ALIGNMENT) + b"\n"
+
+    @classmethod
+    def read(cls, file: BufferedReader) -> _Head | None:
+        """Return the head at the start of a file; ``None`` where there is none, or one not written as we write it."""
+        line = file.readline(_HEAD_BYTES)
+        try:
+            found = json.loads(line)
+            head = cls(tuple(found["key"]), found["size"], found["sha256"])
+        except (ValueError, RecursionError, LookupError, TypeError):
+            return None
+        return head if type(head.size) is int and head.text == line else None
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Point at a file of the cache as a walk through the folder found it."""
+
+    path: Path
+    status: os.stat_result
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Keep payloads by key in ``folder``, of ``limit`` bytes together; the least recently used go first.
+
+    No fault of the disk is raised: what cannot be kept is given from memory, and what cannot be read is not there.
+    When an entry was last used is its file's atime, set by us: mtime tells whether the file changed since its digest
+    was checked, and a file system mounted with ``noatime`` only leaves off the atime that the system sets.
+    """
+
+    folder: Path
+    limit: int = DEFAULT_LIMIT
+
+    @classmethod
+    def default(cls, *, limit: int = DEFAULT_LIMIT) -> Cache:
+        """Return the cache in $HFPOSEMB_CACHE, else $XDG_CACHE_HOME/hfposemb, else ~/.cache/hfposemb.
+
+        $HFPOSEMB_CACHE_BYTES stands above ``limit``: whoever runs the process knows the disk. Raises ``InputError``
+        where it is no whole number.
+        """
+        if given := os.environ.get("HFPOSEMB_CACHE_BYTES"):
+            if not re.fullmatch(r"[0-9]{1,18}", given):
+                raise InputError(f"HFPOSEMB_CACHE_BYTES must be a whole number of bytes, found {given[:40]!r}")
+            limit = int(given)
+        if given := os.environ.get("HFPOSEMB_CACHE"):
+            return cls(Path(os.path.abspath(os.path.expanduser(given))), limit)
+        # The XDG specification: a relative path is ignored.
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        base = base if os.path.isabs(base) else os.path.expanduser("~/.cache")
+        # A user without a home (in containers): a folder that cannot be, so that all is given from memory.
+        return cls(Path(base if os.path.isabs(base) else os.devnull) / "hfposemb", limit)
+
+    def find(self, key: Key) -> Entry | None:
+        """Return the entry of a key, whole and marked as just used; remove one that is truncated or altered."""
+        path = self._path(key)
+        if path.parent.is_symlink() or path.parent.parent.is_symlink():
+            return None
+        try:
+            with _opened(path) as file:
+                status = os.fstat(file.fileno())
+                head = _Head.read(file)
+                if head is None or head.key != key or not _is_intact(file, head, status):
+                    _remove(_Found(path, status))
+                    return None
+                payload = _mapped(file, start=len(head.text), size=head.size)
+                _mark(file.fileno(), status)
+                return Entry(head.size, payload)
+        except _NotAFileError:
+            # A link, a pipe or the like: nothing of ours, in the place of an entry.
+            with suppress(OSError):
+                path.unlink()
+        except OSError:
+            pass
+        return None
+
+    def put(self, key: Key, payload: bytes) -> Entry:
+        """Keep a payload, in place of the key's earlier one."""
+        with self.write(key, size=len(payload)) as writer:
+            writer.write(payload)
+        return writer.entry
+
+    def write(self, key: Key, *, size: int) -> Writer:
+        """Return a context manager that takes a payload of ``size`` bytes in parts; see ``Writer``."""
+        return Writer(self, key, size)
+
+    def entries(self) -> tuple[Listed, ...]:
+        """Return what is kept, the last used first; no digest is checked."""
+        listed = []
+        for found in self._walk():
+            with suppress(OSError), _opened(found.path) as file:
+                if (head := _Head.read(file)) is not None:
+                    listed.append(Listed(head.key, head.size, found.status.st_atime_ns / 1e9))
+        return tuple(sorted(listed, key=lambda entry: -entry.used))
+
+    def clear(self) -> int:
+        """Remove the cache's files, and none that it did not write; return the bytes freed."""
+        freed, emptied = 0, set()
+        for found in [*self._walk(), *self._walk(partial=True)]:
+            if _remove(found):
+                freed += found.status.st_size
+                emptied.add(found.path.parent)
+        for folder in [*emptied, *{shard.parent for shard in emptied}]:
+            with suppress(OSError):  # what holds anything else stays
+                folder.rmdir()
+        return freed
+
+    def _path(self, key: Key) -> Path:
+        if not key or key[0] not in KINDS:
+            raise InputError(f"a key begins with its kind, one of {', '.join(KINDS)}; found {str(key)[:80]}")
+        name = hashlib.sha256(json.dumps(key).encode()).hexdigest()
+        return self.folder / key[0] / name[:2] / f"{name[2:]}.entry"
+
+    def _walk(self, *, partial: bool = False) -> Iterator[_Found]:
+        """Find the cache's own files: entries, or else temporary files; links are not followed."""
+        for kind in KINDS:
+            for shard in _listed(self.folder / kind):
+                if not _SHARD.fullmatch(shard.name):
+                    continue
+                for file in _listed(Path(shard.path)):
+                    name = file.name
+                    ours = name.startswith(_PREFIX) and name.endswith(_SUFFIX) if partial else _ENTRY.fullmatch(name)
+                    with suppress(OSError):
+                        if ours and file.is_file(follow_symlinks=False):
+                            yield _Found(Path(file.path), file.stat(follow_symlinks=False))
+
+    def _trim(self, *, keep: Path) -> None:
+        """Remove the least recently used until all is within the limit, and what dead processes left."""
+        for found in self._walk(partial=True):
+            if found.status.st_mtime < time.time() - STALE_SECONDS:
+                _remove(found)
+        files = sorted(self._walk(), key=lambda found: found.status.st_atime_ns)
+        excess = sum(found.status.st_size for found in files) - self.limit
+        for found in files:
+            if excess <= 0:
+                return
+            if found.path != keep:
+                _remove(found)
+                excess -= found.status.st_size
+
+
+class Writer:
+    """Take a payload in parts: ``with cache.write(key, size=…) as writer: writer.write(part)``, then ``writer.entry``.
+
+    Left by an exception it keeps nothing. Where the disk fails, it goes on in memory with what it has.
+    """
+
+    def __init__(self, cache: Cache, key: Key, size: int) -> None:
+        self._cache, self._key, self._size = cache, key, size
+        self._path = cache._path(key)
+        # The digest is not known yet, but as long as any other.
+        self._start = len(_Head(key, size, "0" * 64).text)
+        if size < 0 or self._start > _HEAD_BYTES:
+            raise InputError(f"an entry has 0 bytes or more and a key below {_HEAD_BYTES} bytes; found {size} bytes")
+        self._done = 0
+        self._sha = hashlib.sha256()
+        self._file: FileIO | None = None
+        self._temporary = Path()
+        self._memory: NDArray[np.uint8] | None = None
+        self._entry: Entry | None = None
+
+    @property
+    def entry(self) -> Entry:
+        """The entry, once the block has ended without an error."""
+        if self._entry is None:
+            raise InputError("a writer has its entry once its block has ended without an error")
+        return self._entry
+
+    def __enter__(self) -> Writer:
+        if self._start + self._size <= self._cache.limit:
+            with suppress(OSError):
+                self._open()
+                return self
+        self._to_memory()
+        return self
+
+    def write(self, chunk: bytes | memoryview) -> None:
+        """Add a part; raise ``InputError`` where it goes beyond the size announced."""
+        part = np.frombuffer(chunk, np.uint8)
+        if self._done + len(part) > self._size:
+            raise InputError(f"{self._size:,} bytes were announced; here are {self._done + len(part):,}")
+        if self._file is not None:
+            try:
+                _write_all(self._file, part.data)
+            except OSError:
+                self._to_memory()
+        if self._memory is not None:
+            self._memory[self._done : self._done + len(part)] = part
+        elif self._file is None:
+            raise InputError("a writer is used in a with statement")
+        self._done += len(part)
+        self._sha.update(part.data)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is not None:
+                return
+            if self._done != self._size:
+                raise InputError(f"{self._size:,} bytes were announced; {self._done:,} came")
+            self._entry = self._finish()
+        finally:
+            self._discard()
+
+    def _open(self) -> None:
+        """Begin the temporary file; raises OSError."""
+        cache, shard = self._cache, self._path.parent
+        for attempt in (1, 2, 3):
+            cache.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (shard.parent, shard):
+                with suppress(FileExistsError, FileNotFoundError):
+                    folder.mkdir(mode=0o700)
+                if folder.is_symlink():
+                    raise _NotAFileError(f"{folder} is a link")
+            try:
+                handle, name = tempfile.mkstemp(dir=shard, prefix=_PREFIX, suffix=_SUFFIX)
+                break
+            except FileNotFoundError:
+                # Another process may clear the cache between the two steps.
+                if attempt == 3:
+                    raise
+        self._file, self._temporary = FileIO(handle, "w+"), Path(name)
+        # Not yet a head: it says the digest, so it comes last.
+        _write_all(self._file, memoryview(bytes(self._start)))
+
+    def _finish(self) -> Entry:
+        """Put the temporary file in its place; return its payload."""
+        head = _Head(self._key, self._size, self._sha.hexdigest()).text
+        mapped = None
+        if self._file is not None:
+            try:
+                self._file.seek(0)
+                _write_all(self._file, memoryview(head))
+                os.fsync(self._file.fileno())
+                mapped = _mapped(self._file, start=len(head), size=self._size)
+                _mark(self._file.fileno(), os.fstat(self._file.fileno()))
+            except OSError:
+                self._to_memory()
+        if self._memory is not None:
+            self._memory.flags.writeable = False
+            self._forget()
+            return Entry(self._size, self._memory)
+        assert mapped is not None
+        try:
+            os.replace(self._temporary, self._path)
+        except OSError:
+            # The file has no name that can be found, but its payload is there and mapped.
+            self._forget()
+            return Entry(self._size, mapped)
+        _sync_folder(self._path.parent)
+        self._cache._trim(keep=self._path)
+        return Entry(self._size, mapped)
+
+    def _to_memory(self) -> None:
+        """Go on in memory with what was written so far."""
+        memory = np.empty(self._size, np.uint8)
+        if self._file is not None:
+            try:
+                self._file.seek(self._start)
+                read = 0
+                while read < self._done and (count := self._file.readinto(memory[read : self._done].data)):
+                    read += count
+                # After a failed fsync the system may give back something else than it took.
+                lost = hashlib.sha256(memory[: self._done].data).digest() != self._sha.digest()
+            except OSError:
+                lost = True
+            self._discard()
+            if lost:
+                raise HfposembError(
+                    f"the disk of {self._cache.folder} lost what was written to it; set HFPOSEMB_CACHE to another"
+                )
+        self._memory = memory
+
+    def _forget(self) -> None:
+        """Remove the key's earlier entry, which this one would have replaced."""
+        if not (self._path.parent.is_symlink() or self._path.parent.parent.is_symlink()):
+            with suppress(OSError):
+                self._path.unlink()
+
+    def _discard(self) -> None:
+        """Close the temporary file and remove it, if it still has its name."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+            with suppress(OSError):
+                self._temporary.unlink()
+            self._file = None
+
+
+class _NotAFileError(OSError):
+    """Something other than a regular file stands where one is expected."""
+
+
+def _opened(path: Path) -> BufferedReader:
+    """Open a regular file and nothing else; a link is not followed, a pipe not waited for."""
+    if path.is_symlink():
+        raise _NotAFileError(f"{path} is a link")
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        # Reading is not using: to list the entries must not change which go first.
+        handle = os.open(path, flags | getattr(os, "O_NOATIME", 0))
+    except PermissionError:
+        handle = os.open(path, flags)  # only the owner may ask for that
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise _NotAFileError(f"{path} is not a file")
+    return os.fdopen(handle, "rb")
+
+
+def _is_intact(file: BufferedReader, head: _Head, status: os.stat_result) -> bool:
+    """Tell whether all of the payload follows, as the head says; ``file`` stands behind the head."""
+    if status.st_size != len(head.text) + head.size:
+        return False
+    mark = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    if mark in _intact:
+        return True
+    # Read by parts: of a mapped file every page that was touched would count as memory in use.
+    sha, part = hashlib.sha256(), bytearray(min(_CHUNK, head.size))
+    while count := file.readinto(part):
+        sha.update(memoryview(part)[:count])
+    if sha.hexdigest() != head.sha256:
+        return False
+    if time.time_ns() - status.st_mtime_ns > _SETTLED_NS:
+        _intact.add(mark)
+    return True
+
+
+def _mapped(file: BufferedReader | FileIO, *, start: int, size: int) -> NDArray[np.uint8]:
+    """Return ``size`` bytes of a file from ``start``, mapped; they stay when the file is closed or removed."""
+    # An empty range cannot be mapped.
+    payload = np.asarray(np.memmap(file, np.uint8, "r", start, (size,))) if size else np.empty(0, np.uint8)
+    payload.flags.writeable = False
+    return payload
+
+
+def _mark(handle: int, status: os.stat_result) -> None:
+    """Mark an open file as just used, where that is allowed."""
+    with suppress(OSError):
+        os.utime(handle, ns=(time.time_ns(), status.st_mtime_ns))
+
+
+def _listed(folder: Path) -> list[os.DirEntry[str]]:
+    """Return what a folder holds; nothing where there is none, or a link to one."""
+    try:
+        if folder.is_symlink():
+            return []
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError:
+        return []
+
+
+def _remove(found: _Found) -> bool:
+    """Remove a file, unless another has taken its name since it was found; tell whether it went."""
+    with suppress(OSError):
+        if os.path.samestat(os.lstat(found.path), found.status):
+            found.path.unlink()
+            return True
+    return False
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put a rename on disk, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _write_all(file: FileIO, data: memoryview) -> None:
+    """Write all of it: one call may write less."""
+    while data:
+        data = data[file.write(data) or 0 :]

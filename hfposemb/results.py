@@ -1,0 +1,103 @@
+"""Keep what takes long to compute in the cache, and give it back the same."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .cache import Cache, Key
+from .projection import Projection, Quality, UMAPParameters, project
+from .similarity import Progress
+from .table import EmbeddingTable
+
+FORMAT = 1
+"""Raise it when a projection is computed or written otherwise: what was kept before is then not found."""
+
+LIBRARIES = {
+    "pca": ("numpy", "scipy"),
+    "umap": ("numpy", "scipy", "scikit-learn", "numba", "pynndescent", "umap-learn"),
+}
+"""The libraries that decide the numbers of each method."""
+
+
+def cached_projection(
+    cache: Cache,
+    table: EmbeddingTable,
+    *,
+    method: Literal["pca", "umap"],
+    dims: int,
+    seed: int,
+    umap: UMAPParameters | None = None,
+    progress: Progress | None = None,
+) -> Projection:
+    """Return what ``project`` returns, from the cache where the same was computed before.
+
+    The same is: equal numbers in the table, equal arguments, and equal versions of the libraries beneath.
+    """
+    key = projection_key(table, method=method, dims=dims, seed=seed, umap=umap)
+    if (entry := cache.find(key)) is not None and (kept := _unpack(entry.bytes(), name=table.name)) is not None:
+        if progress is not None:
+            progress(1.0, "done")
+        return kept
+    found = project(table, method=method, dims=dims, seed=seed, umap=umap, progress=progress)
+    cache.put(key, _pack(found))
+    return found
+
+
+def projection_key(
+    table: EmbeddingTable, *, method: str, dims: int, seed: int, umap: UMAPParameters | None = None
+) -> Key:
+    """Return the key of a projection; reads the whole table once, for its digest."""
+    parameters = asdict(umap or UMAPParameters()) if method == "umap" else {}
+    versions = {name: _version(name) for name in LIBRARIES.get(method, ())}
+    facts = [json.dumps(value, sort_keys=True) for value in (parameters, versions, FORMAT)]
+    return ("projection", table.digest, method, str(dims), str(seed), *facts)
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _pack(found: Projection) -> bytes:
+    facts = {
+        "left_out": found.left_out,
+        "method": found.method,
+        "dims": found.dims,
+        "seed": found.seed,
+        "parameters": dict(found.parameters),
+        "quality": asdict(found.quality),
+    }
+    arrays: dict[str, NDArray[Any]] = {"coordinates": found.coordinates, "rows": found.rows}
+    if found.explained_variance_ratio is not None:
+        arrays["explained_variance_ratio"] = found.explained_variance_ratio
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, facts=np.frombuffer(json.dumps(facts).encode(), np.uint8), **arrays)
+    return file.getvalue()
+
+
+def _unpack(payload: bytes, *, name: str) -> Projection | None:
+    """Return the projection that a payload holds; ``None`` where it holds none."""
+    try:
+        with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
+            facts = json.loads(arrays["facts"].tobytes())
+            facts["quality"] = Quality(**facts["quality"])
+            # The name is not part of the numbers: another table may hold the same.
+            return Projection(
+                coordinates=arrays["coordinates"],
+                rows=arrays["rows"],
+                explained_variance_ratio=arrays.get("explained_variance_ratio"),
+                name=name,
+                **facts,
+            )
+    except (ValueError, TypeError, LookupError, EOFError, zipfile.BadZipFile):
+        return None
