@@ -21,6 +21,10 @@ class MissingFileError(HubError):
     """A file that a repository does not have."""
 
 
+class ChangedFileError(HubError):
+    """A file that is not the one that was read before, though it has the same name and commit."""
+
+
 class OfflineError(HubError):
     """The Hub could not be reached at all."""
 

@@ -9,6 +9,7 @@ unless it does). ``text`` is what a reader may see of a point, already safe for 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -121,6 +122,16 @@ def number(value: float, *, digits: int = 3) -> str:
     if not text.strip("0."):
         sign = ""
     return sign + (text[1:] if text.startswith("0.") else text)
+
+
+def standing(percentile: float) -> str:
+    """Say where a value stands by its percentile, from 0 to 100: above 98.2 %. No sample knows more than that of 99.9 %.
+
+    The number is rounded so that no more is said than is true.
+    """
+    if percentile < 0.1:
+        return "below 99.9 %"
+    return f"above {min(99.9, math.floor(10 * percentile + 1e-9) / 10):g} %"
 
 
 def _tick(value: float, *, share: bool = False) -> str:
@@ -537,8 +548,8 @@ def _pairs(matrix: Array, names: Sequence[str], percentiles: Array | None) -> li
         texts.append([f"{names[i]} – {name}: {number(value)}" for name, value in zip(names, row, strict=True)])
         if percentiles is not None:
             for j, share in enumerate(np.asarray(percentiles)[i]):
-                if i != j:
-                    texts[i][j] += f", above {share:.4g} % of random pairs"
+                if i != j and np.isfinite(share):
+                    texts[i][j] += f", {standing(float(share))} of random pairs"
     return texts
 
 

@@ -36,7 +36,7 @@ from .checkpoint import (
     parse_json,
     weight_map,
 )
-from .errors import CheckpointError, HubError, MissingFileError, OfflineError
+from .errors import ChangedFileError, CheckpointError, HubError, MissingFileError, OfflineError
 from .source import HubSource
 from .wire import Deadline, Traffic, Version, Wire
 
@@ -252,6 +252,11 @@ class HubCheckpoint:
             entry = self._kept(("header", self.wire.repo, self.commit, file))
             if entry is not None:
                 return _unpack(entry.bytes(), file, limits)
+        return self._fetch_header(file, deadline)
+
+    def _fetch_header(self, file: str, deadline: Deadline) -> _File:
+        """Return a file's header in one ranged read, two where it is long, and keep it."""
+        limits = self.access.limits
         start = bytearray()
         version = self.wire.read(file, range(FIRST_BYTES), start.extend, deadline=deadline)
         length = header_length(bytes(start[:8]), file_bytes=version.size, name=file, limits=limits)
@@ -265,8 +270,16 @@ class HubCheckpoint:
         return _File(header, version)
 
     def _fetch(self, file: str, span: range, sink: Callable[[bytes], object]) -> None:
-        version = self._headers[file].version
-        self.wire.read(file, span, sink, deadline=self.wire.deadline(len(span)), same=version)
+        deadline = self.wire.deadline(len(span))
+        known = self._headers[file]
+        try:
+            self.wire.read(file, span, sink, deadline=deadline, same=known.version)
+        except ChangedFileError:
+            # A proxy may have answered for the header: what it says must still hold, or nothing is read.
+            fresh = self._headers[file] = self._fetch_header(file, deadline)
+            if dict(fresh.header.tensors.rows) != dict(known.header.tensors.rows):
+                raise
+            self.wire.read(file, span, sink, deadline=deadline, same=fresh.version)
 
     def _fetch_table(self, key: Key, info: TensorInfo) -> Entry:
         span = check_read(info, limits=self.access.limits)

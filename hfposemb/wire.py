@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from .checkpoint import DEFAULT_LIMITS, Limits
-from .errors import HubError, InputError, MissingFileError, OfflineError
+from .errors import ChangedFileError, HubError, InputError, MissingFileError, OfflineError
 
 if TYPE_CHECKING:
     import httpx2
@@ -264,7 +264,9 @@ class Wire:
         found = Version(-1 if size is None else size, tag)
         if state.same is not None and state.same != found:
             self._final.pop(state.file, None)
-            raise _WrongAnswerError("the file changed between two reads")
+            if state.done:
+                raise _WrongAnswerError("the file changed between two reads")
+            raise ChangedFileError(f"{self.repo} {state.file} changed between two reads; try again")
         state.same = found
         state.expect(size)
         return found

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from tests.hub.session import HUB  # isort: skip - before anything imports huggingface_hub
+
 import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-
-FULL = os.environ.get("HFPOSEMB_FULL") == "1"
-"""Whether `make test-full` runs: the counts of the issues in full, where `make test` takes a few of each."""
-
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
 import pytest
 import torch
 import transformers
+
+from tests.hub import FakeHub
+
+FULL = os.environ.get("HFPOSEMB_FULL") == "1"
+"""Whether `make test-full` runs: the counts of the issues in full, where `make test` takes a few of each."""
+
+
+def pytest_unconfigure() -> None:
+    """End the fake Hub's threads."""
+    HUB.stop()
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    """The fake Hub, empty, with empty caches of our own."""
+    HUB.reset()
+    monkeypatch.setenv("HFPOSEMB_CACHE", str(tmp_path / "cache"))
+    yield HUB
+    HUB.reset()
 
 
 @pytest.fixture(scope="session")
