@@ -81,6 +81,15 @@ function plain(text, longest = LONGEST) {
     `⟨U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
+// A word that no line has room for is the name of a source. It is cut in its middle, since both ends tell it from others.
+const shortened = (text) => text.replace(/\S{37,}/gu, (name) => [...name].slice(0, 18).join("") + "…" + [...name].slice(-17).join(""));
+
+// The whole of a text that was shortened, on hover.
+function whole(node, text) {
+  if (shortened(text) !== text) node.title = plain(text, 600);
+  return node;
+}
+
 function number(value) {
   if (value === null || value === undefined || value === "") return "";
   if (!Number.isFinite(Number(value))) return plain(String(value));
@@ -493,8 +502,8 @@ class PanelView {
   words() {
     const { spec, value } = this;
     const focused = [...this.node.querySelectorAll("button")].indexOf(document.activeElement);
-    const title = h("h3", spec.source.length ? "title plain" : "title", ...emphasised(spec.title, spec.emphasis));
-    const name = spec.source.length ? h("p", "source", coloured(h("span", "disc"), spec.color, value), h("strong", "", plain(spec.source[0])), h("span", "note", plain(spec.source[1] ?? ""))) : "";
+    const title = whole(h("h3", spec.source.length ? "title plain" : "title", ...emphasised(shortened(spec.title), shortened(spec.emphasis))), spec.title);
+    const name = spec.source.length ? h("p", "source", coloured(h("span", "disc"), spec.color, value), whole(h("strong", "", plain(shortened(spec.source[0]))), spec.source[0]), h("span", "note", plain(spec.source[1] ?? ""))) : "";
     const names = h("div", "names", name, spec.title ? title : "", spec.subtitle ? h("p", "subtitle", ...emphasised(spec.subtitle, spec.emphasis)) : "");
     this.head.replaceChildren(...[
       h("div", "top", names, spec.help ? this.help(spec.help) : ""),
@@ -547,7 +556,7 @@ class PanelView {
       button.onclick = () => trigger("select", { panel: this.key, list: place, id: row.id, label: row.label });
       return h("li", "", button);
     });
-    return h("div", "list", list.name ? h("p", "source", list.color ? coloured(h("span", "disc"), list.color, this.value) : "", h("strong", "", plain(list.name))) : "", h("ol", "", ...rows));
+    return h("div", "list", list.name ? h("p", "source", list.color ? coloured(h("span", "disc"), list.color, this.value) : "", whole(h("strong", "", plain(shortened(list.name))), list.name)) : "", h("ol", "", ...rows));
   }
 
   act(action) {
@@ -574,7 +583,7 @@ let present = true;
 function head(value) {
   heading.hidden = !value.heading && !value.subheading && !value.scale_bars.length;
   heading.replaceChildren(...[
-    value.heading ? h("h2", "", plain(value.heading, 600)) : "",
+    value.heading ? whole(h("h2", "", plain(shortened(value.heading), 600)), value.heading) : "",
     value.subheading || value.scale_bars.length ? h("div", "under", h("p", "subtitle", plain(value.subheading, 600)), h("p", "scale-bars", ...value.scale_bars.map((bar) => scaleBar(bar, value)))) : "",
   ].filter(Boolean));
 }

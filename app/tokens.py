@@ -15,7 +15,7 @@ import numpy as np
 import hfposemb as hpe
 from hfposemb import figures
 from hfposemb.errors import HfposembError
-from hfposemb.figures import number
+from hfposemb.figures import number, standing
 from hfposemb.geometry import norms
 from hfposemb.palette import POSITION, SHARE, SIMILARITY
 from hfposemb.similarity import Neighbours, pairs, query_distribution
@@ -434,11 +434,12 @@ def _pair_words(found: Any, names: Sequence[str]) -> tuple[str, str]:
     (i, j), (k, m) = order[0], order[-1]
 
     def rank(pair: tuple[int, int]) -> str:
-        return f"{min(float(found.percentiles[pair]), 99.99):.4g} %"
+        return standing(float(found.percentiles[pair]))
 
-    title = f"{names[i]} and {names[j]} are more alike than {rank((i, j))} of random pairs"
+    most = rank((i, j)).replace("above", "more alike than").replace("below", "less alike than")
+    title = f"{names[i]} and {names[j]} are {most} of random pairs"
     least = number(float(found.values[k, m]), digits=2)
-    caption = f"Least alike: {names[k]} and {names[m]}, cosine {least}, above {rank((k, m))} of random pairs"
+    caption = f"Least alike: {names[k]} and {names[m]}, cosine {least}, {rank((k, m))} of random pairs"
     return title, caption
 
 

@@ -125,9 +125,9 @@ def number(value: float, *, digits: int = 3) -> str:
 
 
 def standing(percentile: float) -> str:
-    """Say where a value stands by its percentile, from 0 to 100: above 98.2 %. No sample knows more than that of 99.9 %.
+    """Say where a value stands by its percentile, from 0 to 100: above 98.2 %.
 
-    The number is rounded so that no more is said than is true.
+    It is rounded so that no more is said than is true, and no sample is trusted beyond 99.9 %.
     """
     if percentile < 0.1:
         return "below 99.9 %"
@@ -522,7 +522,7 @@ def similarity_matrix(
         )
         xaxis["side"] = "top"
         margin = {"l": 16 + int(max(map(wide, names))), "r": 16, "t": 32, "b": 8}
-        notes = _written(matrix, limits, unit) if rows <= WRITTEN_CELLS else []
+        notes = _written(matrix, limits) if rows <= WRITTEN_CELLS else []
     square = {"constrain": "domain"}
     xaxis |= {"range": [first - 0.5, first + columns - 0.5], **square}
     yaxis |= {"range": [first + rows - 0.5, first - 0.5], "scaleanchor": "x", **square}
@@ -553,7 +553,7 @@ def _pairs(matrix: Array, names: Sequence[str], percentiles: Array | None) -> li
     return texts
 
 
-def _written(matrix: Array, limits: tuple[float, float], unit: Unit) -> list[dict[str, Any]]:
+def _written(matrix: Array, limits: tuple[float, float]) -> list[dict[str, Any]]:
     """The numbers in the cells: ink on pale cells, the panel's white on strong ones, and the reverse on a dark page."""
     notes = []
     for i, row in enumerate(matrix):

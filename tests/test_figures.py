@@ -283,6 +283,17 @@ def test_escaped_text_reads_as_itself(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("percentile", "said"),
+    [
+        (0, "below 99.9 %"), (0.09, "below 99.9 %"), (0.1, "above 0.1 %"), (4.425, "above 4.4 %"), (50.0, "above 50 %"),
+        (98.29, "above 98.2 %"), (99.95, "above 99.9 %"), (100, "above 99.9 %"),
+    ],
+)  # fmt: skip
+def test_a_percentile_is_rounded_to_no_untruth(percentile: float, said: str) -> None:
+    assert figures.standing(percentile) == said
+
+
+@pytest.mark.parametrize(
     ("value", "text"),
     [
         (0.69, ".690"),
@@ -450,7 +461,7 @@ def test_numbers_are_written_in_the_cells_of_a_small_matrix() -> None:
     percentiles = np.array([[np.nan, 99.99], [99.99, np.nan]])
     figure = figures.similarity_matrix(matrix, labels=["king", "queen"], percentiles=percentiles)
     assert [note.text for note in figure.layout.annotations] == ["1.00", ".63", ".63", "1.00"]
-    assert figure.data[0].text[0][1] == "king – queen: .627, above 99.99 % of random pairs"
+    assert figure.data[0].text[0][1] == "king – queen: .627, above 99.9 % of random pairs"
     strong, weak = (figure.layout.annotations[place].font.color for place in (0, 1))
     assert (strong, weak) == (PALETTE["panel"].light, PALETTE["ink"].light)
     with pytest.raises(InputError, match="3 labels cannot name"):
