@@ -13,11 +13,13 @@ import gradio as gr
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from app import plot, theme
 from app.plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
+from hfposemb import figures
 from hfposemb.palette import CLASSES, PALETTE, POSITION, SIMILARITY, SOURCES, dark_map
+
+from .waiting import accessible, drawn, no_sideways_page, point, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -112,14 +114,6 @@ def show(serve: Callable[..., str], page: Page, value: Any, **options: Any) -> N
     drawn(page)
 
 
-def drawn(page: Page) -> None:
-    page.wait_for_function(
-        """() => {
-        const seen = [...document.querySelectorAll('hfposemb-row .panel')].filter((node) => node.offsetWidth);
-        return seen.length > 0 && seen.every((node) => node.dataset.state === 'drawn'); }"""
-    )
-
-
 def box(page: Page, key: str, place: int = 0) -> Locator:
     return page.locator(f"[data-key={key}] .plot").nth(place)
 
@@ -133,11 +127,7 @@ def marks(page: Page) -> list[list[str]]:
 
 
 def wait_for_marks(page: Page, expected: list[list[str]]) -> None:
-    for _ in range(100):
-        if marks(page) == expected:
-            return
-        page.wait_for_timeout(100)
-    assert marks(page) == expected
+    until(page, lambda: marks(page), expected)
 
 
 def test_points_are_the_array_and_travel_in_binary(serve: Callable[..., str], page: Page) -> None:
@@ -182,7 +172,7 @@ def test_hover_marks_the_same_row_everywhere_and_returns(serve: Callable[..., st
     page.mouse.move(centre["x"] + centre["width"] / 2, centre["y"] + centre["height"] / 2, steps=4)
     tip = box(page, "a").locator(".tip")
     tip.wait_for(state="visible")
-    assert re.fullmatch(r"position 6[345]", tip.inner_text())
+    until(page, tip.inner_text, lambda text: re.fullmatch(r"position 6[345]", text) is not None)
 
     heatmap = box(page, "a", 1)
     column = heatmap.evaluate(
@@ -191,8 +181,8 @@ def test_hover_marks_the_same_row_everywhere_and_returns(serve: Callable[..., st
     )
     heatmap.hover(position={"x": column, "y": 100})
     wait_for_marks(page, [["200"], ["200"], ["200"], ["20"]])
-    assert heatmap.locator(".cross").count() == 2
-    assert "200" in heatmap.locator(".tip").inner_text()
+    until(page, heatmap.locator(".cross").count, 2)
+    until(page, heatmap.locator(".tip").inner_text, lambda text: "200" in text)
 
     page.mouse.move(2, 2)
     wait_for_marks(page, [["64"], ["64"], ["64"], ["20"]])
@@ -200,6 +190,30 @@ def test_hover_marks_the_same_row_everywhere_and_returns(serve: Callable[..., st
     wait_for_marks(page, [["30"], ["30"], ["30"], ["20"]])
     page.evaluate("window.hfposemb.mark('one', 'position', 5)")  # the line begins at row 10
     wait_for_marks(page, [["5"], ["5"], [], ["20"]])
+
+
+def test_a_labelled_matrix_says_the_pair_and_how_rare_it_is(serve: Callable[..., str], page: Page) -> None:
+    values = np.array([[1, 0.5], [0.5, 1]])
+    rare = np.array([[np.nan, 98.26], [98.26, np.nan]])
+    figure = figures.similarity_matrix(values, labels=["king", "<b>queen"], percentiles=rare)
+    show(serve, page, (panel("a", figure),))
+    cell = "({ _fullLayout: { xaxis, yaxis } }) => [xaxis._offset + xaxis.d2p(1), yaxis._offset + yaxis.d2p(0)]"
+    x, y = point(page, box(page, "a"), cell)
+    page.mouse.move(x - 1, y)
+    page.mouse.move(x, y)
+    tip = box(page, "a").locator(".tip")
+    tip.wait_for(state="visible")
+    until(page, tip.inner_text, "king – <b>queen: .500, above 98.2 % of random pairs")
+
+
+def test_a_long_name_is_cut_in_its_middle_and_whole_on_hover(serve: Callable[..., str], page: Page) -> None:
+    name = "a-model-with-a-name-that-no-line-has-room-for-v2"
+    show(serve, page, (panel("a", norms(), source=(name, "")), Panel("b", f"Tokens of {name} are alike", message="-")))
+    head, title = page.locator("[data-key=a] .source strong"), page.locator("[data-key=b] .title")
+    assert re.fullmatch("a-model-with.*….*for-v2", head.inner_text())
+    assert head.inner_text() in title.inner_text()
+    assert head.get_attribute("title") == name
+    assert title.get_attribute("title") == f"Tokens of {name} are alike"
 
 
 def test_slider_moves_the_mark_in_the_browser_alone(serve: Callable[..., str], page: Page) -> None:
@@ -223,11 +237,7 @@ def test_clicks_reach_python(serve: Callable[..., str], page: Page) -> None:
         heard.append(event._data)
 
     def wait_for(count: int) -> dict[str, Any]:
-        for _ in range(300):
-            if len(heard) >= count:
-                break
-            page.wait_for_timeout(100)
-        return heard[-1]
+        return until(page, lambda: list(heard), lambda all_heard: len(all_heard) == count)[-1]
 
     with gr.Blocks() as blocks:
         rows = (NeighbourRow("kings", 0.69, True, 17),)
@@ -266,20 +276,17 @@ def test_dark_page_recolours_and_returns(serve: Callable[..., str], page: Page) 
     stage = """(node) => { const { data, layout } = node.querySelector('.stage');
         return [data[0].line?.color, layout.font.color, data[0].colorscale?.map((stop) => stop[1])]; }"""
     light = [box(page, "a", place).evaluate(stage) for place in (0, 1)]
+
+    def recoloured() -> list[list[Any]]:
+        return [box(page, "a", place).evaluate(stage) for place in (0, 1)]
+
     page.evaluate("document.body.classList.add('dark')")
-    page.wait_for_function(
-        "(ink) => document.querySelector('.stage').layout.font.color === ink", arg=PALETTE["subdued"].dark
-    )
-    page.wait_for_timeout(500)
-    line, matrix = (box(page, "a", place).evaluate(stage) for place in (0, 1))
+    ink = PALETTE["subdued"].dark
+    line, matrix = until(page, recoloured, lambda both: [found[1] for found in both] == [ink, ink])
     assert line[0] == SOURCES[0].colour.dark
     assert matrix[2] == list(SIMILARITY.dark)
     page.evaluate("document.body.classList.remove('dark')")
-    page.wait_for_function(
-        "(ink) => document.querySelector('.stage').layout.font.color === ink", arg=PALETTE["subdued"].light
-    )
-    page.wait_for_timeout(500)
-    assert [box(page, "a", place).evaluate(stage) for place in (0, 1)] == light
+    until(page, recoloured, light)
 
 
 def test_dark_map_is_a_map() -> None:
@@ -306,15 +313,16 @@ def test_updates_keep_the_element_and_leak_no_context(serve: Callable[..., str],
     drawn(page)
     root = page.locator("hfposemb-row").element_handle()
     canvases = page.locator("canvas").count()
+
+    def keys() -> tuple[str, ...]:
+        return tuple(page.locator(".panel").evaluate_all("(nodes) => nodes.map((node) => node.dataset.key)"))
+
     for turn_number in range(1, 16):
         page.get_by_role("button", name="Next").click()
-        key = {0: "b", 1: "b", 2: "c"}[turn_number % 3]
-        page.locator(f"[data-key={key}]").wait_for()
-        page.wait_for_timeout(300)
+        until(page, keys, [("a", "b"), ("b", "a"), ("a", "c")][turn_number % 3])
         drawn(page)
-        assert page.locator(".panel").count() == 2
     assert page.evaluate("(node) => node === document.querySelector('hfposemb-row')", root)
-    assert page.locator("canvas").count() == canvases
+    until(page, page.locator("canvas").count, canvases)
 
 
 def test_hidden_tab_gives_its_contexts_back(serve: Callable[..., str], page: Page) -> None:
@@ -350,6 +358,8 @@ def test_hostile_strings_are_shown_and_nothing_else(serve: Callable[..., str], p
     show(serve, page, Panels(tuple(panels), heading=HOSTILE[0], subheading=HOSTILE[1], columns=4))
 
     for at in range(5):
+        page.mouse.move(2, 2)
+        box(page, "cloud").locator(".tip").wait_for(state="hidden")
         x, y = box(page, "cloud").evaluate(
             """(node, at) => { const { _fullLayout: { xaxis, yaxis }, data } = node.querySelector('.stage');
             const far = Array.from(data[0].x, (x, i) => [Math.hypot(x, data[0].y[i]), i])
@@ -425,19 +435,13 @@ def test_accessible(serve: Callable[..., str], page: Page, mode: str, themed: bo
     assert not page.locator(".help").first.is_visible()
     assert box(page, "a").get_attribute("role") == "img"
     assert "Panel a" in (box(page, "a").get_attribute("aria-label") or "")
-    found = Axe().run(page, context=None if themed else "hfposemb-row")
-    faults = [
-        f"{rule['id']}: {node['html'][:160]} {node.get('failureSummary', '')[:300]}"
-        for rule in found.response["violations"]
-        for node in rule["nodes"]
-    ]
-    assert not faults, "\n".join(faults)
+    accessible(page, None if themed else "hfposemb-row")
 
 
 def test_phone_has_no_sideways_page(serve: Callable[..., str], page: Page) -> None:
     page.set_viewport_size({"width": 360, "height": 780})
     show(serve, page, full_row(), swipe=True)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    no_sideways_page(page)
     first, second = (page.locator(".panel").nth(place).bounding_box() for place in (0, 1))
     assert first
     assert second

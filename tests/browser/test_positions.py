@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from safetensors.numpy import save_file
 
 import app
 import hfposemb as hpe
 from app import positions, theme
+
+from . import waiting
+from .waiting import accessible_everywhere, drawn, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -132,19 +134,10 @@ def test_dimensions_that_cannot_be_drawn(text: str) -> None:
 # --- in the browser --------------------------------------------------------------------------------------------------
 
 
-def drawn(page: Page) -> None:
-    page.wait_for_function(
-        """() => {
-        const seen = [...document.querySelectorAll('hfposemb-row .panel')].filter((node) => node.offsetWidth);
-        return seen.length > 0 && seen.every((node) => node.dataset.state === 'drawn'); }"""
-    )
-
-
-def open_tab(page: Page, serve: Callable[..., str], *sources: str, query: str = "") -> None:
+def open_tab(page: Page, serve: Callable[..., str], *sources: str) -> None:
     blocks = app.build(sources=sources)
-    page.goto(serve(blocks, theme=theme.theme(), css=theme.css()) + query)
-    page.get_by_role("tab", name="Positions", exact=True).click()
-    drawn(page)
+    page.goto(serve(blocks, theme=theme.theme(), css=theme.css()))
+    waiting.open_tab(page, "Positions")
 
 
 def panel_of(page: Page, source: str, row: int = 0) -> Locator:
@@ -174,11 +167,8 @@ def marked(page: Page, source: str, place: int) -> list[str]:
 
 
 def wait_for_mark(page: Page, index: int, sources: tuple[str, ...] = SMALL) -> None:
-    for _ in range(200):
-        if all(marked(page, source, place) == [str(index)] for source in sources for place in (0, 1)):
-            return
-        page.wait_for_timeout(100)
-    raise AssertionError({(source, place): marked(page, source, place) for source in sources for place in (0, 1)})
+    places = [(source, place) for source in sources for place in (0, 1)]
+    until(page, lambda: [marked(page, *place) for place in places], [[str(index)]] * len(places))
 
 
 def test_points_hover_click_and_slider(serve: Callable[..., str], page: Page) -> None:
@@ -210,13 +200,14 @@ def test_points_hover_click_and_slider(serve: Callable[..., str], page: Page) ->
         panel_of(page, source).get_by_text(f"Position 30 is most like {rows[0]} (").wait_for()
         text = panel_of(page, source).inner_text()
         assert all(f"{row} (" in text for row in rows)
+    drawn(page)
     page.mouse.move(2, 2)
     wait_for_mark(page, 30)
 
     calls: list[str] = []
     page.on("request", lambda asked: calls.append(asked.url))
     slider = page.locator("input[type=range]:visible")
-    assert slider.input_value() == "30"
+    until(page, slider.input_value, "30")
     assert slider.get_attribute("max") == "63"
     slider.focus()
     slider.fill("12")
@@ -260,7 +251,7 @@ def test_umap_runs_and_can_be_cancelled(serve: Callable[..., str], page: Page) -
     page.wait_for_function(
         """() => [...document.querySelectorAll('input[type=radio][value=pca]')].some((one) => one.checked)"""
     )
-    assert "PCA · 3 of 8" in panel_of(page, sources[0]).inner_text()
+    panel_of(page, sources[0]).get_by_text("PCA · 3 of 8").wait_for()
 
 
 def test_umap_is_drawn(  # umap-learn compiles itself when it is first used: two minutes on a busy machine
@@ -329,12 +320,28 @@ def test_tables_too_small_or_plain_for_a_picture(serve: Callable[..., str], page
     assert "one dimension" in panel_of(page, thin).inner_text()
 
 
+def test_a_folder_with_positions_alone_opens_in_every_tab(
+    serve: Callable[..., str], page: Page, tmp_path: Path
+) -> None:
+    """What there is is drawn; in place of what is missing a sentence says so."""
+    rows = hpe.extract("sinusoidal:40x16").position.table
+    assert rows is not None
+    config = {"model_type": "gpt2", "n_positions": 40, "n_embd": 16}
+    source = write(tmp_path / "places", {"wpe.weight": np.array(rows.vectors)}, config)
+    open_tab(page, serve, source)
+    assert "40 learned positions" in panel_of(page, source).inner_text()
+    assert plot_of(page, source).evaluate("(node) => node.querySelector('.stage').data[0].x.length") == 40
+    waiting.open_tab(page, "Tokens")
+    lone = page.locator(".panel[data-key=map]")
+    assert "No source here has tokens" in lone.inner_text()
+    assert "places has no tokens: " in lone.inner_text()
+    waiting.open_tab(page, "Start")
+    assert "This sentence cannot be fed: " in page.locator(".panel[data-key=input]").inner_text()
+    assert "it has no token table" in page.locator(".panel[data-key=input]").inner_text()
+    assert "Neighbouring positions have cosine" in page.locator(".panel[data-key=picture]").inner_text()
+    assert page.locator(".panel[data-state=failed]").count() == 0
+
+
 def test_accessible_in_both_themes_and_on_a_phone(serve: Callable[..., str], page: Page) -> None:
-    for query in ("", "?__theme=dark"):
-        open_tab(page, serve, *SMALL, query=query)
-        found = Axe().run(page)
-        assert found.violations_count == 0, found.generate_report()
-    page.set_viewport_size({"width": 360, "height": 780})
-    page.wait_for_timeout(1000)
-    drawn(page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    open_tab(page, serve, *SMALL)
+    accessible_everywhere(page)

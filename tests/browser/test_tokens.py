@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,10 @@ import psutil
 import pytest
 
 import hfposemb as hpe
+from app.tokens import Word, row_of
 from tests.test_app import HOSTILE, WORDS, checkpoint
+
+from .waiting import accessible_everywhere, open_tab, point, still, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -42,8 +45,7 @@ def tokens(page: Page, serve: Serve) -> Callable[..., Page]:
 
     def start(*sources: str) -> Page:
         page.goto(serve(build(sources=sources), theme=theme(), css=css()))
-        page.get_by_role("tab", name="Tokens").click()
-        panel(page, "map").and_(page.locator("[data-state=drawn]")).wait_for()
+        open_tab(page, "Tokens")
         return page
 
     return start
@@ -69,14 +71,14 @@ def exact(source: str, word: str) -> list[tuple[str, str]]:
     return list(zip([label.strip() for label in near.labels], numbers, strict=True))
 
 
-def accessible(page: Page) -> None:
-    """Fail on any violation that axe finds."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    found = Axe().run(page).response["violations"]
-    assert not found, json.dumps(
-        [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found], indent=1
+def pointed_out(page: Page) -> list[str]:
+    """Return the names on the map."""
+    names: list[str] = (
+        panel(page, "map")
+        .locator(".stage")
+        .evaluate("(node) => (node.layout?.annotations ?? []).map((note) => note.text)")
     )
+    return names
 
 
 def test_every_token_is_a_dot_and_a_click_walks_on(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
@@ -94,23 +96,18 @@ def test_every_token_is_a_dot_and_a_click_walks_on(tokens: Callable[..., Page], 
     panel(page, "neighbours").get_by_role("heading", name=re.compile(rf"^For {re.escape(word)},")).wait_for()
     assert listed(page) == [exact(pair[0], word), exact(pair[1], word)]
     # A dot of the map is a token too.
-    panel(page, "map").and_(page.locator("[data-state=drawn]")).wait_for()
-    page.wait_for_timeout(1000)
-    spot = page.evaluate(
-        """() => {
-          const plot = document.querySelector('section[data-key=map] .js-plotly-plot');
-          const box = plot.getBoundingClientRect(), { xaxis, yaxis } = plot._fullLayout, { x, y } = plot._fullData[0];
-          const far = [...x].map((value, at) => [value, at]).sort((a, b) => b[0] - a[0])[0][1];
-          const left = box.left + xaxis._offset + xaxis.d2p(x[far]), top = box.top + yaxis._offset + yaxis.d2p(y[far]);
-          return { x: left, y: top };
-        }"""
-    )
-    page.mouse.move(spot["x"] - 1, spot["y"])
-    page.mouse.move(spot["x"], spot["y"])
+    until(page, lambda: pointed_out(page), lambda names: f"<b>{word}</b>" in names)
+    far = """(stage) => {
+      const { xaxis, yaxis } = stage._fullLayout, { x, y } = stage._fullData[0];
+      const far = [...x].map((value, at) => [value, at]).sort((a, b) => b[0] - a[0])[0][1];
+      return [xaxis._offset + xaxis.d2p(x[far]), yaxis._offset + yaxis.d2p(y[far])]; }"""
+    x, y = point(page, panel(page, "map").locator(".plot"), far)
+    page.mouse.move(x - 1, y)
+    page.mouse.move(x, y)
     tip = panel(page, "map").locator(".tip strong")
     tip.wait_for()
     named = tip.inner_text()
-    page.mouse.click(spot["x"], spot["y"])
+    page.mouse.click(x, y)
     panel(page, "neighbours").get_by_role("heading", name=re.compile(rf"^For {re.escape(named)},")).wait_for()
     assert listed(page)[0] == exact(pair[0], named)
 
@@ -124,10 +121,20 @@ def test_search_finds_and_chooses(tokens: Callable[..., Page], pair: tuple[str, 
     found.get_by_role("heading", name="1 of bert and 1 of gpt contain quee").wait_for()
     found.locator("li button").first.click()
     panel(page, "neighbours").get_by_role("heading", name=re.compile("^For queen,")).wait_for()
-    assert panel(page, "matches").count() == 0
+    panel(page, "matches").wait_for(state="hidden")
     field.fill("nosuchword")
     field.press("Enter")
     panel(page, "neighbours").get_by_role("heading", name="No source here has a token “nosuchword”").wait_for()
+
+
+def workers() -> list[psutil.Process]:
+    """Return the processes that compute for the app and have not ended."""
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # which includes those that have ended and are not yet collected
+            if any("_child()" in part for part in child.cmdline()):
+                found.append(child)
+    return found
 
 
 def test_umap_starts_shows_how_far_it_is_and_is_cancelled(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
@@ -138,17 +145,15 @@ def test_umap_starts_shows_how_far_it_is_and_is_cancelled(tokens: Callable[..., 
     line.get_by_role("progressbar").wait_for()
     # The last picture stays, fainter; it fades there, so the test waits for it.
     page.wait_for_function("getComputedStyle(document.querySelector('section[data-key=map] .plot')).opacity === '0.4'")
-    children = psutil.Process().children(recursive=True)
-    work = [child for child in children if any("_child()" in part for part in child.cmdline())]
-    assert len(work) == 1
+    (work,) = until(page, workers, lambda found: len(found) == 1)
     line.get_by_role("button", name="Cancel").click()
-    line.wait_for(state="hidden")
+    until(page, line.count, 0)
     page.locator("label.selected", has_text="PCA").locator("visible=true").first.wait_for()
-    assert not work[0].is_running() or work[0].status() == psutil.STATUS_ZOMBIE
-    assert panel(page, "map").get_by_role("heading").first.inner_text() == before
+    until(page, lambda: work in workers(), expected=False)
+    until(page, panel(page, "map").get_by_role("heading").first.inner_text, before)
     page.get_by_role("radio", name="UMAP").locator("visible=true").first.check(force=True)
     panel(page, "map").get_by_role("heading", name=re.compile("^Of each token’s 10 nearest")).wait_for(timeout=240_000)
-    assert page.locator(".work:visible").count() == 0
+    until(page, page.locator(".work:visible").count, 0)
 
 
 def test_source_that_fails_is_said_in_the_bar_and_the_rest_stays(
@@ -164,7 +169,8 @@ def test_source_that_fails_is_said_in_the_bar_and_the_rest_stays(
 
 
 def test_hostile_tokens_execute_nothing_and_fetch_nothing(tokens: Callable[..., Page], tmp_path: Path) -> None:
-    page = tokens(checkpoint(tmp_path / "hostile", (*HOSTILE, *WORDS)))
+    source = checkpoint(tmp_path / "hostile", (*HOSTILE, *WORDS))
+    table, page = hpe.extract(source).token, tokens(source)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     field = page.get_by_label("A word, an id")
@@ -173,9 +179,9 @@ def test_hostile_tokens_execute_nothing_and_fetch_nothing(tokens: Callable[..., 
     for row in range(len(HOSTILE)):
         field.fill(str(row))
         field.press("Enter")
-        page.wait_for_timeout(400)
-    panel(page, "neighbours").and_(page.locator("[data-state=drawn]")).wait_for()
-    page.wait_for_timeout(1500)
+        found = row_of(table, Word(str(row)), source)  # a token that is spelt like the number comes first
+        panel(page, "neighbours").get_by_text(f"id {found}, norm").wait_for()
+    still(page)
     assert page.locator("section.panel :is(img, script, iframe, object)").count() == 0
     assert page.locator("section.panel a[href^=javascript]").count() == 0
     assert not [url for url in asked if url.endswith("/x") or "onerror" in url]
@@ -184,13 +190,4 @@ def test_hostile_tokens_execute_nothing_and_fetch_nothing(tokens: Callable[..., 
 
 
 def test_tab_is_accessible_in_both_modes_and_on_a_phone(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
-    page = tokens(*pair)
-    page.wait_for_timeout(1000)
-    accessible(page)
-    page.get_by_role("button", name="Dark").click()
-    page.wait_for_timeout(3000)  # colours fade from one mode to the other
-    accessible(page)
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.wait_for_timeout(1500)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    accessible(page)
+    accessible_everywhere(tokens(*pair))

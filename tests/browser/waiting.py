@@ -1,0 +1,95 @@
+"""Wait for what a test is about to look at. A fixed pause is either too short on a busy machine or too long."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from axe_playwright_python.sync_playwright import Axe
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+Value = TypeVar("Value")
+
+POLL = 100  # ms
+PATIENCE = 600  # polls
+
+_SEEN = """
+  const seen = [...document.querySelectorAll('hfposemb-row .panel')].filter((node) => node.offsetWidth);
+  const drawn = seen.length > 0 && seen.every((node) => node.dataset.state === 'drawn');
+"""
+
+
+def drawn(page: Page) -> None:
+    """Wait until every panel on the screen is drawn."""
+    page.wait_for_function(f"() => {{ {_SEEN} return drawn; }}")
+
+
+def still(page: Page) -> None:
+    """Wait until every panel is drawn and nothing fades or moves any more, so that colours and places are final."""
+    page.wait_for_function(
+        f"""() => {{ {_SEEN}
+        const moving = document.getAnimations().filter((one) => one.playState === 'running'
+          && Number.isFinite(one.effect.getComputedTiming().endTime));
+        const ended = drawn && moving.length === 0;
+        window.stillFor = ended ? (window.stillFor ?? 0) + 1 : 0;
+        if (window.stillFor < 3) return false;  // a frame may lie between a change and its transition
+        window.stillFor = 0;
+        return true; }}"""
+    )
+
+
+def until(page: Page, read: Callable[[], Value], expected: Value | Callable[[Value], bool]) -> Value:
+    """Read again and again until it is what is expected, which the last reading must be; return that."""
+    found = read()
+    for _ in range(PATIENCE):
+        if expected(found) if callable(expected) else found == expected:
+            return found
+        page.wait_for_timeout(POLL)
+        found = read()
+    assert expected(found) if callable(expected) else found == expected, found
+    return found
+
+
+def open_tab(page: Page, name: str) -> None:
+    """Click a tab and wait until it is the one that is open, and drawn."""
+    tab = page.get_by_role("tab", name=name, exact=True)
+    tab.click()
+    until(page, lambda: tab.get_attribute("aria-selected"), "true")
+    drawn(page)
+
+
+def point(page: Page, plot: Locator, where: str) -> tuple[float, float]:
+    """Return a place of the window in a plot: ``where`` is a function of the stage that returns pixels of its box."""
+    still(page)
+    box = plot.bounding_box()
+    assert box
+    x, y = plot.evaluate(f"(node) => ({where})(node.querySelector('.stage'))")
+    return box["x"] + x, box["y"] + y
+
+
+def accessible(page: Page, within: str | None = None) -> None:
+    """Fail on any violation that axe finds once nothing moves."""
+    still(page)
+    found = Axe().run(page, context=within).response["violations"]
+    said = [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found]
+    assert not said, json.dumps(said, indent=1)
+
+
+def no_sideways_page(page: Page, width: int = 360, height: int = 780) -> None:
+    """Make the window a phone's, and fail if the page is wider."""
+    page.set_viewport_size({"width": width, "height": height})
+    until(page, lambda: page.evaluate("document.documentElement.scrollWidth"), lambda wide: wide <= width)
+    still(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def accessible_everywhere(page: Page) -> None:
+    """Check the page in both themes and on a phone, where it must not scroll sideways."""
+    accessible(page)
+    page.get_by_role("button", name="Dark").click()
+    accessible(page)
+    no_sideways_page(page)
+    accessible(page)
