@@ -37,7 +37,6 @@ _TRIES = 6  # of what passes by itself: a busy server, a broken connection
 _WRONG = 3  # of answers that break the protocol
 _REDIRECTS = 5
 _SLOWEST = 100_000  # bytes a second: whatever is slower than this is given up in the end
-_CHUNK = 2**16
 _TIMEOUT = 10.0
 _HUB_HOSTS = ("huggingface.co", "hf.co")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -120,6 +119,7 @@ class _Answer(NamedTuple):
     etag: str
     linked: str
     elsewhere: str | None
+    commit: str | None
 
 
 @dataclass(eq=False)
@@ -176,7 +176,7 @@ class Wire:
             with self._ask(constants.ENDPOINT + path, {}, deadline) as answer:
                 if answer.response.status_code != 200:
                     raise self._refusal(answer.response, path)
-                for chunk in answer.response.iter_raw(_CHUNK):
+                for chunk in answer.response.iter_raw():
                     self.traffic.received += len(chunk)
                     kept += chunk
                     if len(kept) > most:
@@ -208,19 +208,19 @@ class Wire:
     # --- one attempt --------------------------------------------------------------------------------------------------
 
     def _read_once(self, state: _Reading, deadline: Deadline) -> Version:
-        headers = state.range_header()
+        headers, pinned = state.range_header(), self.commit
         with self._ask(self._final.get(state.file) or self._url(state.file), headers, deadline) as answer:
             response = answer.response
             if response.status_code not in (200, 206):
                 if self._final.pop(state.file, None) and 400 <= response.status_code < 500:
                     raise _NotYetError("the address of the file ran out", wait=0.0)
                 raise self._refusal(response, state.file)
-            if self.commit is None:
+            if pinned is None and answer.commit is None:
                 raise _WrongAnswerError("the answer names no commit, as the Hub's do")
             expected = self._check(answer, state)
             if answer.elsewhere is not None and answer.etag:
                 self._final[state.file] = answer.elsewhere
-            for chunk in response.iter_raw(_CHUNK):
+            for chunk in response.iter_raw():
                 self.traffic.received += len(chunk)
                 deadline.moved()
                 if deadline.left <= 0:
@@ -228,8 +228,8 @@ class Wire:
                 state.take(chunk)
                 if (report := _watcher.get()) is not None:
                     report(Progress(f"{self.repo} {state.file}", state.done, state.wanted))
-                if state.complete and state.skipping:
-                    break  # the rest of a whole file that was sent in place of a part
+                if state.complete:
+                    break  # whatever follows was not asked for
             if state.wanted is None:
                 return Version(state.done, expected.etag)
             if not state.complete:
@@ -248,7 +248,7 @@ class Wire:
         if response.status_code == 200:
             if state.span is not None:
                 self._allow_whole(state, length)
-                state.skip, state.skipping = state.span.start + state.done, True
+                state.skip = state.span.start + state.done
             elif state.done:
                 raise HubError(
                     f"{self.repo} {state.file}: the server cannot go on where an answer broke off; try again"
@@ -303,7 +303,7 @@ class Wire:
         """Send a request and follow its redirects; yield the last answer, its body unread."""
         from huggingface_hub import constants, get_session
 
-        hub, linked = _origin(constants.ENDPOINT), ""
+        hub, linked, commit = _origin(constants.ENDPOINT), "", None
         for _ in range(_REDIRECTS):
             at_hub = _origin(url) == hub
             own = self._headers()
@@ -317,24 +317,38 @@ class Wire:
                 method, url, headers={**own, **headers}, follow_redirects=False, timeout=timeout
             ) as response:
                 if at_hub:
-                    self._note_commit(response)
+                    commit = self._note_commit(response) or commit
                     linked = response.headers.get("x-linked-etag", "") or linked
                 location = response.headers.get("location") if 300 <= response.status_code < 400 else None
                 if location is None or (method == "HEAD" and self.commit is not None):
-                    yield _Answer(response, response.headers.get("etag", ""), linked, None if at_hub else url)
+                    yield _Answer(response, response.headers.get("etag", ""), linked, None if at_hub else url, commit)
                     return
-                url = _target(url, location, hub)
+                url = self._target(url, location, hub)
         raise _WrongAnswerError("the answers redirect in a circle")
 
-    def _note_commit(self, response: httpx2.Response) -> None:
-        found = response.headers.get("x-repo-commit")
+    def _target(self, url: str, location: str, hub: tuple[str, str, int | None]) -> str:
+        """Return where a redirect leads, if that is the Hub or one of its hosts for large files; raise otherwise."""
+        target = urljoin(url, location)
+        scheme, host, _ = _origin(target)
+        further = [name.strip().lower() for name in os.environ.get(HOSTS, "").split(",")]
+        known = host == hub[1] or host in further or any(f".{host}".endswith(f".{name}") for name in _HUB_HOSTS)
+        if scheme not in {"https", hub[0]} or not known:
+            raise HubError(
+                f"{self.repo}: the Hub redirects to {f'{scheme}://{host}'[:80]}, which is none of its hosts; "
+                f"if your own Hub does so, name the host in {HOSTS}"
+            )
+        return target
+
+    def _note_commit(self, response: httpx2.Response) -> str | None:
+        found: str | None = response.headers.get("x-repo-commit")
         if found is None:
-            return
+            return None
         if not _COMMIT.fullmatch(found):
             raise _WrongAnswerError("the answer names a commit that is none")
         if self.commit not in (None, found):
             raise _WrongAnswerError("the answer is of another commit than was asked for")
         self.commit = found
+        return found
 
     def _until(self, attempt: Callable[[], _T], deadline: Deadline, *, what: str) -> _T:
         """Try until it succeeds, cannot, or the deadline is over: the one policy for everything that is read."""
@@ -415,7 +429,6 @@ class _Reading:
     same: Version | None
     done: int = 0
     wanted: int | None = None
-    skipping: bool = False
     skip: int = 0
 
     @property
@@ -454,13 +467,10 @@ class _Reading:
             cut = min(self.skip, len(chunk))
             self.skip -= cut
             chunk = chunk[cut:]
-        most = self.most if self.wanted is None else self.wanted
-        if self.skipping:
-            chunk = chunk[: most - self.done]
-        if self.done + len(chunk) > most:
-            if self.wanted is None:
-                raise HubError(f"{self.file} has more than {most:,} bytes, which is the limit")
-            raise _WrongAnswerError(f"the answer goes on after the {most:,} bytes that were asked for")
+        if self.wanted is not None:
+            chunk = chunk[: self.wanted - self.done]
+        elif self.done + len(chunk) > self.most:
+            raise HubError(f"{self.file} has more than {self.most:,} bytes, which is the limit")
         if chunk:
             self.sink(chunk)
             self.done += len(chunk)
@@ -496,20 +506,6 @@ def _origin(url: str) -> tuple[str, str, int | None]:
     except ValueError:
         port = None
     return parts.scheme, (parts.hostname or "").lower(), port or _PORTS.get(parts.scheme)
-
-
-def _target(url: str, location: str, hub: tuple[str, str, int | None]) -> str:
-    """Return where a redirect leads, if that is the Hub or one of its hosts for large files; raise otherwise."""
-    target = urljoin(url, location)
-    scheme, host, _ = _origin(target)
-    further = [name.strip().lower() for name in os.environ.get(HOSTS, "").split(",")]
-    known = host == hub[1] or host in further or any(f".{host}".endswith(f".{name}") for name in _HUB_HOSTS)
-    if scheme not in {"https", hub[0]} or not known:
-        raise HubError(
-            f"the Hub redirects to {f'{scheme}://{host}'[:80]}, which is none of its hosts; "
-            f"if your own Hub does so, name the host in {HOSTS}"
-        )
-    return target
 
 
 def _version() -> str:
