@@ -6,7 +6,8 @@ import argparse
 import csv
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from .embeddings import Embeddings
 from .errors import HfposembError, MissingTableError
 from .extract import extract
 from .table import EmbeddingTable
+from .wire import Progress, watching
 
 _SHOWN = 5
 
@@ -29,7 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return 0 on success and 1 for an error of ours, which is one line on stderr."""
     given = parser().parse_args(arguments)
     try:
-        given.run(given)
+        with _shown_progress():
+            given.run(given)
+    except KeyboardInterrupt:
+        print("hfposemb: stopped", file=sys.stderr)
+        return 130
     except HfposembError as error:
         print(f"hfposemb: {error}", file=sys.stderr)
         return 1
@@ -38,6 +44,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout = None
         return 0
     return 0
+
+
+@contextmanager
+def _shown_progress() -> Iterator[None]:
+    """Show how far each read from the Hub is, with its rate and the time left, where stderr is a terminal."""
+    bar: Any = None
+    shown: tuple[str, int] = ("", 0)
+
+    def report(progress: Progress) -> None:
+        nonlocal bar, shown
+        from tqdm import tqdm
+
+        if bar is None or progress.what != shown[0] or progress.done < shown[1]:
+            if bar is not None:
+                bar.close()
+            scale: dict[str, Any] = {"unit": "B", "unit_scale": True, "unit_divisor": 1000}
+            bar = tqdm(desc=progress.what, total=progress.total, leave=False, disable=None, **scale)
+            shown = (progress.what, 0)
+        bar.update(progress.done - shown[1])
+        shown = (progress.what, progress.done)
+
+    try:
+        with watching(report):
+            yield
+    finally:
+        if bar is not None:
+            bar.close()
 
 
 def parser() -> argparse.ArgumentParser:
@@ -55,7 +88,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--public", action="store_true", help="serve strangers: no local paths")
 
     command = _command(commands, "info", _info, "say which tables a source has, without reading them")
-    command.add_argument("source", metavar="SOURCE", help=_SOURCES)
+    _add_source(command)
     command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(commands, "extract", _extract, "write a table to a file")
@@ -84,6 +117,7 @@ def parser() -> argparse.ArgumentParser:
 
     command = _command(commands, "compare", _compare, "print the figures of several sources side by side")
     command.add_argument("sources", nargs="+", metavar="SOURCE", help=_SOURCES)
+    _add_access(command)
     command.add_argument(
         "--words", default="king,queen,paris", help="words to list neighbours of (default: king,queen,paris)"
     )
@@ -103,8 +137,20 @@ def _command(
     return command
 
 
-def _add_table(command: argparse.ArgumentParser) -> None:
+def _add_source(command: argparse.ArgumentParser) -> None:
     command.add_argument("source", metavar="SOURCE", help=_SOURCES)
+    command.add_argument("--revision", metavar="NAME", help="branch, tag or commit of a model on the Hub")
+    _add_access(command)
+
+
+def _add_access(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--allow-full-download", action="store_true", help="read a whole file where the Hub sends no part of it"
+    )
+
+
+def _add_table(command: argparse.ArgumentParser) -> None:
+    _add_source(command)
     command.add_argument(
         "--table",
         metavar="ROLE",
@@ -116,9 +162,13 @@ def _add_metric(command: argparse.ArgumentParser) -> None:
     command.add_argument("--metric", choices=("cosine", "dot", "euclidean"), default="cosine", help="(default: cosine)")
 
 
+def _opened(given: argparse.Namespace) -> Embeddings:
+    return extract(given.source, revision=given.revision, allow_full_download=given.allow_full_download)
+
+
 def _chosen(given: argparse.Namespace) -> EmbeddingTable:
     """Return the table that ``--table`` names; by default the tokens', or the positions' where there are none."""
-    embeddings = extract(given.source)
+    embeddings = _opened(given)
     role = given.table or ("token" if "token" in embeddings.tables else "position")
     if role in embeddings.tables:
         return embeddings.tables[role]
@@ -145,7 +195,7 @@ def _app(given: argparse.Namespace) -> None:
 
 
 def _info(given: argparse.Namespace) -> None:
-    facts = describe(extract(given.source))
+    facts = describe(_opened(given))
     if given.json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
         return
@@ -159,6 +209,9 @@ def _info(given: argparse.Namespace) -> None:
         print(f"  {part}: {position['kind']}")
     for note in facts["notes"]:
         print(f"  note: {note}")
+    if facts["commit"]:
+        received, total = facts["received_bytes"], facts["file_bytes"]
+        print(f"  commit {facts['commit'][:8]}; read {_size(received)} of {_size(total)}, {facts['requests']} requests")
 
 
 def describe(embeddings: Embeddings) -> dict[str, Any]:
@@ -169,6 +222,9 @@ def describe(embeddings: Embeddings) -> dict[str, Any]:
     }
     positions = {part: {"kind": e.kind, "unit": e.unit, "offset": e.offset} for part, e in embeddings.positions.items()}
     model_type = embeddings.config.get("model_type")
+    origins = [table.provenance for table in embeddings.tables.values()]
+    files = {origin.file: origin.file_bytes or 0 for origin in origins}
+    traffic = embeddings.traffic
     return {
         "name": embeddings.name,
         "model_type": model_type if isinstance(model_type, str) else None,
@@ -176,6 +232,10 @@ def describe(embeddings: Embeddings) -> dict[str, Any]:
         "positions": positions,
         "absent": {role: why for role, why in embeddings.absent.items() if role not in tables},
         "notes": list(embeddings.notes),
+        "commit": next((origin.commit for origin in origins if origin.commit), None),
+        "file_bytes": sum(files.values()),
+        "received_bytes": 0 if traffic is None else traffic.received,
+        "requests": 0 if traffic is None else traffic.requests,
     }
 
 
@@ -238,7 +298,8 @@ def _compare(given: argparse.Namespace) -> None:
     from .comparison import compare
 
     words = tuple(word for word in given.words.split(",") if word)
-    comparison = compare(*(extract(source) for source in given.sources), words=words)
+    opened = [extract(source, allow_full_download=given.allow_full_download) for source in given.sources]
+    comparison = compare(*opened, words=words)
     if given.json:
         print(json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
     else:

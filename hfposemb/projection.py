@@ -164,8 +164,8 @@ class _Epochs:
 
 
 def _bar(progress: Progress | None, start: float) -> dict[str, Any]:
-    from tqdm.auto import tqdm  # type: ignore[import-untyped]
-    from tqdm.std import tqdm as terminal  # type: ignore[import-untyped]
+    from tqdm.auto import tqdm
+    from tqdm.std import tqdm as terminal
 
     # In a notebook tqdm draws a widget whatever file it is given: there only the stages are reported.
     if progress is None or tqdm.status_printer is not terminal.status_printer:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import re
 import subprocess
 import sys
+import termios
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +19,8 @@ import pytest
 import hfposemb as hpe
 from hfposemb.cache import Cache
 from hfposemb.cli import main, parser
+from hfposemb.samples import folder
+from tests.hub import FakeHub
 
 COMMANDS = ("app", "info", "extract", "project", "similarity", "neighbours", "compare", "cache")
 
@@ -209,3 +215,38 @@ def test_a_reader_that_stops_reading() -> None:
         check=True,
     )
     assert "Traceback" not in done.stderr
+
+
+def test_info_of_a_hub_model_reads_headers_alone(hub: FakeHub, capsys: pytest.CaptureFixture[str]) -> None:
+    hub.add("a/model", {path.name: path for path in folder("gpt2").iterdir()})
+    assert main(["info", "a/model"]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"commit [0-9a-f]{8}; read 100\.\d kB of 2\.7 MB, 4 requests", printed), printed
+    assert main(["info", "a/model", "--json", "--revision", "main"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["tables"]["position"]["commit"] == facts["commit"]
+    assert facts["requests"] == 1
+    assert not [one for one in hub.requests if "tokenizer" in one.path]
+    assert main(["info", "a/nothing"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("hfposemb: a/nothing is no public model on the Hub")
+    assert said.count("\n") == 1
+
+
+def test_progress_of_a_download_is_shown_on_a_terminal(hub: FakeHub, tmp_path: Path) -> None:
+    """On a terminal of its own, the only place where there is a bar."""
+    hub.add("a/model", {path.name: path for path in folder("gpt2").iterdir()})
+    hub.shape(rate=500_000)
+    leader, follower = os.openpty()
+    termios.tcsetwinsize(follower, (24, 100))
+    command = [sys.executable, "-m", "hfposemb", "extract", "a/model", "--out", str(tmp_path / "out.npy")]
+    with subprocess.Popen(command, stderr=follower, stdout=subprocess.DEVNULL) as process:
+        os.close(follower)
+        shown = b""
+        with suppress(OSError):  # which is how a terminal ends
+            while part := os.read(leader, 4096):
+                shown += part
+    os.close(leader)
+    assert process.returncode == 0
+    assert re.search(rb"a/model model\.safetensors:.*%.*1\.02M.*B/s", shown), shown[-300:]
+    assert np.load(tmp_path / "out.npy").shape == (4000, 128)
