@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from urllib.request import Request, urlopen
 
 import numpy as np
 
@@ -173,6 +174,45 @@ def local_rows(folder: Path) -> Iterator[Row]:
     yield Row("3  whole process, peak memory", *costs, 1 / 10, "peak")
 
 
+@contextmanager
+def hub_of(folder: Path) -> Iterator[str]:
+    """Serve the folder as a/gpt2 from a process of its own, 30 ms and 400 Mb/s away; yield the endpoint."""
+    command = [sys.executable, "-m", "tests.hub", f"a/gpt2={folder}", "--delay", "0.03", "--rate", "50e6"]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        settings = dict(part.split("=", 1) for part in process.stdout.readline().split())
+        os.environ |= settings
+        yield settings["HF_ENDPOINT"]
+        process.communicate("")
+
+
+def fetch(url: str, span: tuple[int, int] | None = None) -> int:
+    """Return how many bytes a GET of a file brings, one redirect followed: what no client can do without."""
+    headers = {} if span is None else {"Range": f"bytes={span[0]}-{span[1] - 1}"}
+    with urlopen(Request(url, headers=headers)) as answer:
+        return sum(len(piece) for piece in iter(lambda: answer.read(2**20), b""))
+
+
+def hub_rows(folder: Path) -> Iterator[Row]:
+    """Compare rows 4 and 5: the position table of a model on the Hub, nothing of it on this machine yet."""
+    import huggingface_hub  # noqa: F401 - imported by whoever reads from the Hub, and not what is measured
+
+    import hfposemb
+    from hfposemb.checkpoint import Checkpoint
+
+    info = Checkpoint.open(folder).info("wpe.weight")
+    with hub_of(folder) as endpoint, tempfile.TemporaryDirectory() as cache:
+        file = f"{endpoint}/a/gpt2/resolve/main/model.safetensors"
+
+        def ours() -> None:
+            os.environ["HFPOSEMB_CACHE"] = tempfile.mkdtemp(dir=cache)
+            touch(hfposemb.extract("a/gpt2").position.table.vectors)
+
+        costs = compare(here(ours), here(lambda: fetch(file, (info.start, info.stop))), rounds=9)
+        yield Row("5  from the Hub, over one ideal ranged GET", *costs, 2)
+        yield Row("5  from the Hub, over the whole file", costs[0], here(lambda: fetch(file))(), 1 / 40)
+
+
 def import_rows() -> Iterator[Row]:
     """Compare row 12: what the import statement costs."""
     yield Row(
@@ -199,7 +239,7 @@ def main() -> None:
     for row in import_rows():
         show(row)
     with gpt2_folder() as folder:
-        for row in local_rows(folder):
+        for row in (*hub_rows(folder), *local_rows(folder)):
             show(row)
 
 
