@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 import transformers
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.numpy import save
 
 import hfposemb as hpe
 from hfposemb.errors import InputError
+from hfposemb.inputs import _take
+from hfposemb.table import EmbeddingTable, Provenance
 
 from .conftest import ABSOLUTE, Build
+from .hub import FakeHub
 
 IDS = [5, 17, 3, 60, 3, 22]
 
@@ -92,3 +100,37 @@ def test_vectors_typed_by_hand() -> None:
 def test_bad_input(build: Build, ids: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         hpe.extract(build("gpt2")).inputs(ids)
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=60), st.sampled_from([np.float32, np.float64]))
+def test_each_row_is_read_once_and_neighbours_together(rows: list[int], dtype: type[np.floating]) -> None:
+    vectors = np.random.default_rng(3).standard_normal((41, 3)).astype(dtype)
+    reads: list[tuple[int, int]] = []
+
+    def read(start: int, stop: int) -> np.ndarray:
+        reads.append((start, stop))
+        return vectors[start:stop]
+
+    table = EmbeddingTable("t", (41, 3), np.dtype(dtype), Provenance("t"), read)
+    taken = _take(table, np.array(rows))
+    one_by_one = np.stack([vectors[row] for row in rows]).astype(np.float32)
+    assert taken.dtype == one_by_one.dtype
+    assert taken.tobytes() == one_by_one.tobytes()
+    assert [row for start, stop in reads for row in range(start, stop)] == sorted(set(rows))
+    assert all(stop < start for (_, stop), (start, _) in pairwise(reads))
+
+
+def test_a_sentence_on_the_hub_is_one_request_for_its_positions(hub: FakeHub) -> None:
+    draw = np.random.default_rng(5)
+    shapes = {"wte.weight": (3000, 64), "wpe.weight": (1024, 64)}
+    tensors = {name: draw.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    config = json.dumps({"model_type": "gpt2", "n_positions": 1024}).encode()
+    hub.add("a/gpt", {"config.json": config, "model.safetensors": save(tensors)})
+    found = hpe.extract("a/gpt")
+    before = len(hub.requests)
+    ids = [2001, 7, 2002, 7, 900, 2000, 7, 7]
+    inputs = found.inputs(ids)
+    np.testing.assert_array_equal(inputs.sum, tensors["wte.weight"][ids] + tensors["wpe.weight"][: len(ids)])
+    asked = [one.headers["range"] for one in hub.requests[before:] if one.host == "cdn"]
+    assert len(asked) == 4, "2000 to 2002, 7, 900; and positions 0 to 7"
+    assert len(set(asked)) == len(asked)
