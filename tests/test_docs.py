@@ -9,9 +9,19 @@ from pathlib import Path
 import pytest
 
 from hfposemb.cli import main
+from tests.hub import FakeHub
+from tests.hub.gpt2 import add_gpt2
+
+pytestmark = pytest.mark.usefixtures("hub_with_gpt2")
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def hub_with_gpt2(hub: FakeHub, tmp_path: Path) -> None:
+    """The Hub, which has the model that the README reads."""
+    add_gpt2(hub, tmp_path)
 
 
 def test_python_snippets_run_in_order() -> None:

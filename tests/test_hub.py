@@ -32,6 +32,7 @@ from hfposemb.errors import (
 from hfposemb.wire import Progress, watching
 from tests.conftest import ABSOLUTE, FULL, Build
 from tests.hub import FakeHub
+from tests.hub.gpt2 import add_gpt2
 
 REPO = "somebody/gpt"
 CONFIG = json.dumps({"model_type": "gpt2", "n_positions": 1024, "n_embd": 64, "vocab_size": 3000}).encode()
@@ -210,35 +211,9 @@ def test_half_precision_and_rows_after_padding(hub: FakeHub) -> None:
 # --- a file of GPT-2's size -------------------------------------------------------------------------------------------
 
 
-def gpt2_size(path: Path) -> NDArray[np.float32]:
-    """Write a sparse file with GPT-2's tensors, 498 MB, the position table real numbers; return that table."""
-    shapes: dict[str, tuple[int, ...]] = {"wte.weight": (50257, 768), "wpe.weight": (1024, 768)}
-    layer = {"attn.c_attn": (768, 2304), "attn.c_proj": (768, 768), "mlp.c_fc": (768, 3072), "mlp.c_proj": (3072, 768)}
-    for number in range(12):
-        for name, shape in layer.items():
-            shapes |= {f"h.{number}.{name}.weight": shape, f"h.{number}.{name}.bias": shape[1:]}
-    header, at = {}, 0
-    for name, shape in shapes.items():
-        size = 4 * int(np.prod(shape))
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + size]}
-        at += size
-    text = json.dumps(header).encode()
-    positions = np.random.default_rng(0).standard_normal((1024, 768)).astype(np.float32)
-    with path.open("wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        file.truncate(8 + len(text) + at)
-        file.seek(8 + len(text) + header["wpe.weight"]["data_offsets"][0])
-        file.write(positions.tobytes())
-    return positions
-
-
-GPT2_CONFIG = json.dumps({"model_type": "gpt2", "n_positions": 1024, "n_embd": 768, "vocab_size": 50257}).encode()
-
-
 def test_gpt2s_positions_cost_three_requests_and_three_megabytes(hub: FakeHub, tmp_path: Path) -> None:
-    expected = gpt2_size(tmp_path / "model.safetensors")
+    expected = add_gpt2(hub, tmp_path)
     size = (tmp_path / "model.safetensors").stat().st_size
-    hub.add("openai-community/gpt2", {"config.json": GPT2_CONFIG, "model.safetensors": tmp_path / "model.safetensors"})
     found = hpe.extract("openai-community/gpt2")
     assert np.array_equal(found.position.table.vectors, expected)
     weights = [one for one in hub.requests if one.host == "cdn" or "model.safetensors" in one.path]
@@ -261,17 +236,15 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024, tabl
 
 @pytest.mark.parametrize("role", ["position", "token"])
 def test_memory_stays_near_the_tables_size(hub: FakeHub, tmp_path: Path, role: str) -> None:
-    gpt2_size(tmp_path / "model.safetensors")
-    hub.add("openai-community/gpt2", {"config.json": GPT2_CONFIG, "model.safetensors": tmp_path / "model.safetensors"})
+    add_gpt2(hub, tmp_path)
     done = subprocess.run([sys.executable, "-c", PEAK, role], capture_output=True, text=True, check=True)
     peak, table = map(int, done.stdout.split())
     assert peak <= table + 50_000_000
 
 
 def test_ignored_range_is_noticed_before_its_body(hub: FakeHub, tmp_path: Path) -> None:
-    gpt2_size(tmp_path / "model.safetensors")
+    add_gpt2(hub, tmp_path)
     size = (tmp_path / "model.safetensors").stat().st_size
-    hub.add("openai-community/gpt2", {"config.json": GPT2_CONFIG, "model.safetensors": tmp_path / "model.safetensors"})
     hub.fault("range_ignored", times=None, host="cdn")
     with pytest.raises(HubError, match=rf"ignores ranges: 100,000 bytes are needed, the whole file has {size:,}"):
         hpe.extract("openai-community/gpt2")
