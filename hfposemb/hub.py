@@ -11,6 +11,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
+from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
@@ -104,6 +105,7 @@ class HubCheckpoint:
     _entries: dict[Key, Entry] = field(default_factory=dict, repr=False)
     _local: dict[str, Checkpoint] = field(default_factory=dict, repr=False)
     _absent: set[str] = field(default_factory=set, repr=False)
+    _fetching: Lock = field(default_factory=Lock, repr=False)
     _folder: str = ""
     """Where in the repository the checkpoint stands, with a slash at the end."""
 
@@ -283,10 +285,13 @@ class HubCheckpoint:
 
     def _fetch_table(self, key: Key, info: TensorInfo) -> Entry:
         span = check_read(info, limits=self.access.limits)
-        with self.cache.write(key, size=len(span)) as writer:
-            self._fetch(info.file, span, writer.write)
-        self._entries[key] = writer.entry
-        return writer.entry
+        with self._fetching:
+            if (entry := self._kept(key)) is not None:
+                return entry  # another thread has fetched it meanwhile
+            with self.cache.write(key, size=len(span)) as writer:
+                self._fetch(info.file, span, writer.write)
+            self._entries[key] = writer.entry
+            return writer.entry
 
     # --- opening ------------------------------------------------------------------------------------------------------
 

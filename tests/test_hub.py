@@ -7,7 +7,8 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,15 @@ def test_a_second_reading_fetches_nothing(hub: FakeHub, repo: str) -> None:
     before = len(hub.requests)
     assert np.array_equal(positions(f"{repo}@{commit}"), first)
     assert len(hub.requests) == before
+
+
+def test_threads_that_want_the_same_table_fetch_it_once(hub: FakeHub, repo: str) -> None:
+    hub.shape(delay=0.02, rate=2_000_000)
+    table = hpe.extract(repo).token
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: table.rows(0, 3000), range(8)))
+    assert all(np.array_equal(one, TABLES["wte.weight"]) for one in found)
+    assert asked(hub, "cdn") == [100_000, 3000 * 64 * 4]
 
 
 def test_a_branch_that_moves_is_seen(hub: FakeHub, repo: str) -> None:
@@ -448,12 +458,6 @@ def test_token_goes_to_the_hub_alone_and_nowhere_without_leave(
 
 
 # --- offline ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def no_network(hub: FakeHub) -> Callable[[], None]:
-    """Return what takes the network away: every connection is cut before it answers."""
-    return lambda: hub.fault("hangup", times=None) and None
 
 
 def test_what_was_read_can_be_read_offline(hub: FakeHub, repo: str, monkeypatch: pytest.MonkeyPatch) -> None:
