@@ -26,10 +26,9 @@ from .families import (
     family_of,
     real_number,
     row_offset,
-    whole_number,
 )
 from .inputs import Affine, InputRecipe, LayerNorm
-from .position import Absolute, PositionEncoding, Rotary, Unmeasured
+from .position import Absolute, PositionEncoding
 from .source import BuiltinSource, HubSource, LocalSource, SampleSource, Source, parse_source
 from .table import EmbeddingTable, Labels, Provenance, row_labels
 
@@ -297,8 +296,8 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         part or "position": partial(_absolute, opened, tables, f"{part}.position" if part else "position")
         for part in chosen["position"]
     }
-    if not encodings and (other := _without_table(opened)) is not None:
-        encodings["position"] = partial(_itself, other)
+    if not encodings:
+        encodings = {part: partial(_itself, encoding) for part, encoding in _without_table(opened).items()}
     listed = ", ".join(opened.tensors.names()[:4])
     reason = f"no tensor has the name of one; its tensors are {listed[:120]}"
     absent = {"token": reason, "token_type": "the model has no token types", "position": reason}
@@ -318,23 +317,14 @@ def _absolute(opened: Opened, tables: Mapping[str, EmbeddingTable], key: str) ->
     return Absolute(table, "sinusoidal" if computed else "learned", table.provenance.row_offset)
 
 
-def _without_table(opened: Opened) -> PositionEncoding | None:
-    """Return what a model without a position table has by its configuration, ``None`` where that says nothing."""
+def _without_table(opened: Opened) -> Mapping[str, PositionEncoding]:
+    """Return what a model without a position table has by its configuration, nothing where that says nothing."""
+    from .rope import rotary_encodings
+
     config = opened.config
     if opened.family.kind != "rotary" and not any(config.get(name) is not None for name in ROTARY_FIELDS):
-        return None
-    scaling = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    kind = scaling.get("rope_type", scaling.get("type", "default")) if isinstance(scaling, dict) else "unreadable"
-    parameters = {**config, **(scaling if isinstance(scaling, dict) else {})}
-    theta = real_number(parameters, "rope_theta", low=1.0, high=1e12)
-    heads, hidden = whole_number(config, "num_attention_heads", low=1), whole_number(config, "hidden_size", low=1)
-    width = whole_number(config, "head_dim", low=2) or (hidden // heads if hidden and heads else None)
-    length = whole_number(config, "max_position_embeddings", low=1)
-    share = real_number(parameters, "partial_rotary_factor", low=0.0, high=1.0)
-    if kind != "default" or theta is None or width is None or length is None:
-        return Unmeasured("rotary", f"{opened.name} has rotary positions of type {str(kind)[:20]!r}, not computed yet")
-    rotated = int(width * (1.0 if share is None else share)) // 2 * 2
-    return Rotary(theta ** (-np.arange(0, rotated, 2) / rotated), length)
+        return {}
+    return rotary_encodings(config, name=opened.name)
 
 
 def _recipe(opened: Opened, tables: Mapping[str, EmbeddingTable]) -> InputRecipe:

@@ -181,12 +181,15 @@ def test_llama_gives_tokens_and_names_its_positions(build: Build, tmp_path: Path
         _ = embeddings.tables["position"] if "position" in embeddings.tables else embeddings._table("position")
 
 
-def test_rotary_scaling_is_named_not_guessed(build: Build, tmp_path: Path) -> None:
-    build("llama", rope_parameters={"rope_type": "yarn", "factor": 4.0, "rope_theta": 1e4}).save_pretrained(tmp_path)
+def test_rotary_type_that_is_not_known_is_named_not_guessed(build: Build, tmp_path: Path) -> None:
+    build("llama").save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["rope_parameters"] = {"rope_type": "spiral", "rope_theta": 1e4}
+    (tmp_path / "config.json").write_text(json.dumps(config))
     position = hpe.extract(tmp_path).position
     assert position.kind == "rotary"
-    with pytest.raises(MissingTableError, match="'yarn'"):
-        position.matrix(4)
+    with pytest.raises(MissingTableError, match="'spiral'"):
+        position.profile(np.arange(3))
 
 
 def test_sinusoids_that_distilbert_stores_are_called_so(build: Build, tmp_path: Path) -> None:

@@ -1,0 +1,260 @@
+"""Rotary frequencies equal those of the model's own module."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+import hfposemb as hpe
+from hfposemb.position import Rotary, Unmeasured
+from hfposemb.rope import TYPES, rotary_encodings
+from tests.conftest import FULL, Build
+
+SCALED: dict[str, dict[str, Any]] = {
+    "default": {},
+    "default, a quarter": {"rope_type": "default", "partial_rotary_factor": 0.25},
+    "linear": {"factor": 4.0},
+    "dynamic": {"factor": 4.0},
+    "llama3": {
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192,
+    },
+    "yarn": {"factor": 4.0, "original_max_position_embeddings": 4096},
+    "yarn, all": {
+        **{
+            "rope_type": "yarn",
+            "factor": 40.0,
+            "original_max_position_embeddings": 4096,
+            "beta_fast": 16,
+            "beta_slow": 2,
+        },
+        **{"mscale": 0.7, "mscale_all_dim": 1.0, "truncate": False},
+    },
+    "yarn, stated": {"rope_type": "yarn", "factor": 4.0, "attention_factor": 1.5},
+    "longrope": {
+        **{"short_factor": [1 + i / 10 for i in range(16)], "long_factor": [2.0] * 16},
+        **{"original_max_position_embeddings": 4096},
+    },
+    "longrope, factor": {
+        **{"rope_type": "longrope", "short_factor": [1.5] * 16, "long_factor": [2.0] * 16, "factor": 8.0},
+        **{"original_max_position_embeddings": 4096},
+    },
+    "proportional": {"partial_rotary_factor": 0.5},
+}
+
+
+def stated(config: Any) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(config.to_json_string(use_diff=False))
+    return values
+
+
+def same(encoding: object, frequencies: torch.Tensor, scaling: float) -> None:
+    assert isinstance(encoding, Rotary), getattr(encoding, "reason", encoding)
+    assert encoding.inv_freq.dtype == np.float64
+    assert encoding.inv_freq.shape == tuple(frequencies.shape)
+    assert np.abs(encoding.inv_freq - frequencies.double().numpy()).max() <= 2e-5
+    assert encoding.attention_scaling == pytest.approx(scaling, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_every_rope_type_equals_transformers(name: str) -> None:
+    parameters = {"rope_type": name, "rope_theta": 500_000.0, **SCALED[name]}
+    config = transformers.LlamaConfig(
+        hidden_size=128, num_attention_heads=4, max_position_embeddings=32_768, rope_parameters=parameters
+    )
+    if "partial_rotary_factor" in parameters and parameters["rope_type"] == "default":
+        config = transformers.StableLmConfig(
+            hidden_size=128, num_attention_heads=4, max_position_embeddings=32_768, rope_parameters=parameters
+        )
+        module: Any = transformers.models.stablelm.modeling_stablelm.StableLmRotaryEmbedding(config)
+    else:
+        module = LlamaRotaryEmbedding(config)
+    found = rotary_encodings(stated(config), name="a model")
+    same(found["position"], module.inv_freq, module.attention_scaling)
+
+
+def test_types_are_those_of_transformers() -> None:
+    assert set(transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS) <= set(TYPES)
+
+
+@pytest.mark.parametrize("spelling", ["type", "rope_type"])
+def test_older_configurations(spelling: str) -> None:
+    older = {"hidden_size": 128, "num_attention_heads": 4, "max_position_embeddings": 4096, "rope_theta": 10_000.0}
+    plain = rotary_encodings(older, name="old")["position"]
+    scaled = rotary_encodings({**older, "rope_scaling": {spelling: "linear", "factor": 2.0}}, name="old")["position"]
+    assert isinstance(plain, Rotary)
+    assert isinstance(scaled, Rotary)
+    assert np.allclose(plain.inv_freq / 2, scaled.inv_freq)
+    neox = {"model_type": "gpt_neox", "rotary_pct": 0.25, "rotary_emb_base": 10_000, **older}
+    found = rotary_encodings(neox, name="old")["position"]
+    assert isinstance(found, Rotary)
+    assert found.inv_freq.shape == (4,)
+
+
+KNOWN = [
+    "llama",
+    "mistral",
+    "mixtral",
+    "qwen2",
+    "qwen3",
+    "gemma",
+    "gemma2",
+    "gemma3_text",
+    "phi",
+    "phi3",
+    "gpt_neox",
+    "olmo",
+    "olmo2",
+    "cohere",
+    "cohere2",
+    "glm",
+    "glm4",
+    "stablelm",
+    "starcoder2",
+    "granite",
+    "falcon",
+    "persimmon",
+    "deepseek_v3",
+    "modernbert",
+    "nemotron",
+    "smollm3",
+    "exaone4",
+    "helium",
+    "glm4_moe",
+    "mistral4",
+    "deepseek_v4",
+]
+MISSED: dict[str, str] = {
+    "bailing_hybrid": "its longest input stands under a name of its own",
+    "efficientloftr": "matches images",
+    "eomt_dinov3": "positions of image patches",
+    "ernie4_5_vl_moe_text": "orders its frequencies by axis",
+    "diffusion_gemma_text": "the width of its global heads is in no field",
+    "embedding_gemma2_text": "the width of its global heads is in no field",
+    "gemma4_text": "the width of its global heads is in no field",
+    "gemma4_unified_text": "the width of its global heads is in no field",
+    "minimax_m3_vl_text": "turns dimensions that no field names",
+    "moonshine": "encoder and decoder have heads of their own",
+    "musicflamingo": "no width of a head is stated",
+    "recurrent_gemma": "states no longest input",
+    "zamba2": "its heads are twice as wide as stated",
+}
+"""What has rotary positions that are not computed, with the cause. None of these gives frequencies that are wrong."""
+
+
+def rotary_modules(model_type: str) -> tuple[dict[str, Any], list[tuple[str, NDArray[Any], float]]]:
+    """Return a type's default configuration, and its rotary module's frequencies and scaling by kind of layer."""
+    config = CONFIG_MAPPING[model_type]()
+    module = importlib.import_module(type(config).__module__.replace("configuration_", "modeling_"))
+    for name, kind in vars(module).items():
+        if inspect.isclass(kind) and name.endswith("RotaryEmbedding") and kind.__module__ == module.__name__:
+            try:
+                made = kind(config)
+            except Exception:  # noqa: BLE001 - of the several rotary modules of a file, others want another part's configuration
+                continue
+            found = []
+            for buffer, values in made.named_buffers():
+                if buffer.endswith("inv_freq") and "original" not in buffer:
+                    part = buffer.removesuffix("inv_freq").removesuffix("_") or "position"
+                    prefix = "" if part == "position" else f"{part}_"
+                    found.append((part, values.float(), getattr(made, f"{prefix}attention_scaling", 1.0)))
+            if found:
+                return stated(config), found
+    return stated(config), []
+
+
+@pytest.mark.parametrize("model_type", KNOWN)
+def test_default_of_every_known_type(model_type: str) -> None:
+    values, modules = rotary_modules(model_type)
+    assert modules
+    found = rotary_encodings(values, name=model_type)
+    for part, frequencies, scaling in modules:
+        encoding = found.get(part) or (next(iter(found.values())) if len(found) == 1 else None)
+        same(encoding, frequencies, scaling)
+
+
+@pytest.mark.skipif(not FULL, reason="make test-full goes through every type")
+def test_default_of_every_type_of_transformers() -> None:
+    right, missed = 0, set()
+    for model_type in CONFIG_MAPPING:
+        try:
+            values, modules = rotary_modules(model_type)
+        except Exception:  # noqa: BLE001 - a type that cannot be made without further parts
+            continue
+        if not values.get("rope_parameters"):
+            continue
+        found = rotary_encodings(values, name=model_type)
+        for part, frequencies, scaling in modules:
+            encoding = found.get(part) or (next(iter(found.values())) if len(found) == 1 else None)
+            if isinstance(encoding, Unmeasured):
+                missed.add(model_type if "axial" not in encoding.reason else "")
+                continue
+            same(encoding, frequencies, scaling)
+            right += 1
+    assert missed - {""} <= set(MISSED)
+    assert right >= 195
+
+
+def test_layout() -> None:
+    base = {"hidden_size": 64, "num_attention_heads": 2, "max_position_embeddings": 64, "rope_theta": 1e4}
+    for values, layout in (
+        ({"model_type": "llama"}, "half"),
+        ({"model_type": "cohere"}, "interleaved"),
+        ({"model_type": "glm4"}, "interleaved"),
+        ({"model_type": "deepseek_v3", "rope_interleave": True}, "interleaved"),
+        ({"model_type": "deepseek_v3", "rope_interleave": False}, "half"),
+    ):
+        found = rotary_encodings({**base, **values}, name="a model")["position"]
+        assert isinstance(found, Rotary)
+        assert found.layout == layout
+
+
+def test_a_source_with_layers_of_two_kinds(build: Build, tmp_path: Any) -> None:
+    config = transformers.Gemma3TextConfig(
+        vocab_size=61, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, head_dim=8
+    )
+    transformers.Gemma3TextModel(config).save_pretrained(tmp_path)
+    found = hpe.extract(tmp_path)
+    assert set(found.positions) == {"full_attention", "sliding_attention"}
+    assert {encoding.kind for encoding in found.positions.values()} == {"rotary"}
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["rope_theta", "head_dim", "hidden_size", "num_attention_heads", "rope_scaling", "rotary_dim"])
+        | st.sampled_from(["max_position_embeddings", "partial_rotary_factor", "rope_parameters", "model_type"]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from([*TYPES, "rope_type", "factor", "short_factor", "beta_fast"]), inner, max_size=4
+                )
+            ),
+            max_leaves=8,
+        ),
+    )
+)
+def test_any_configuration_gives_numbers_or_a_reason(config: dict[str, Any]) -> None:
+    for encoding in rotary_encodings(config, name="hostile").values():
+        if isinstance(encoding, Rotary):
+            assert np.isfinite(encoding.inv_freq).all()
+            assert math.isfinite(encoding.attention_scaling)
+        else:
+            assert isinstance(encoding, Unmeasured)
+            assert 10 < len(encoding.reason) < 300
