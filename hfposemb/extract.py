@@ -99,7 +99,7 @@ def _from_sample(sample: SampleSource) -> Embeddings:
 
     home = folder(sample.name)
     if sample.step is None:
-        return _from_folder(home, name=f"sample:{sample.name}")
+        return _from_folder(home, name=f"sample:{sample.name}", ours=True)
     moments = Checkpoint.open(home / "positions.safetensors")
     tensor = f"step-{sample.step}"
     if tensor not in moments.names():
@@ -117,7 +117,10 @@ def _nowhere() -> None:
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """Hold an opened source while its tables are looked for; ``folder`` returns where its tokenizer is, if any."""
+    """Hold an opened source while its tables are looked for; ``folder`` returns where its tokenizer is, if any.
+
+    ``ours`` says that its tokenizer comes with this package, and may run in this process.
+    """
 
     tensors: Tensors
     name: str
@@ -126,14 +129,16 @@ class Opened:
     family: Family = UNKNOWN
     notes: list[str] = field(default_factory=list)
     commit: str | None = None
+    ours: bool = False
 
 
-def _from_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Embeddings:
+def _from_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours: bool = False) -> Embeddings:
     if not path.exists():
         raise SourceError(f"{path} does not exist; give a folder with a checkpoint or a .safetensors file")
     checkpoint = Checkpoint.open(path, limits=limits)
     config = checkpoint.config() or {}
-    return _from_files(Opened(checkpoint, name, partial(_itself, checkpoint.folder), config, family_of(config)))
+    folder = partial(_itself, checkpoint.folder)
+    return _from_files(Opened(checkpoint, name, folder, config, family_of(config), ours=ours))
 
 
 def _at(source: HubSource, revision: str | None) -> HubSource:
@@ -328,6 +333,7 @@ def _without_table(opened: Opened) -> Mapping[str, PositionEncoding]:
 
 
 def _recipe(opened: Opened, tables: Mapping[str, EmbeddingTable]) -> InputRecipe:
+    from .cutting import Cutter
     from .vocabulary import load_tokenizer
 
     rule = opened.family.inputs
@@ -353,7 +359,7 @@ def _recipe(opened: Opened, tables: Mapping[str, EmbeddingTable]) -> InputRecipe
         norm=norm,
         after=_affine(opened, rule.after),
         padding=position.provenance.row_offset - 1 if counts_padding and position is not None else None,
-        tokenize=load_tokenizer(folder) if (folder := opened.folder()) else None,
+        tokenize=(load_tokenizer if opened.ours else Cutter)(folder) if (folder := opened.folder()) else None,
     )
 
 

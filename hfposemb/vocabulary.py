@@ -25,11 +25,14 @@ from .table import TOKEN_CLASSES, Labels
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-LARGEST_FILE = 64 * 2**20
-"""Bytes of the largest tokenizer file that is read."""
+LARGEST_FILE = 40 * 2**20
+"""Bytes of the largest tokenizer file that is read; Gemma's has 33 MB."""
 
-MOST_VALUES = 3_000_000
-"""Values in a JSON file; parsed, 64 MB of short ones would take gigabytes. Gemma's tokenizer.json has half as many."""
+MOST_VALUES = 1_000_000
+"""Values in a JSON file besides merges; parsed, 40 MB of short ones would take gigabytes. mT5's has 760,000."""
+
+LARGEST_TEXT = 48 * 2**20
+"""Bytes of such a file's text in memory, merges and indentation left out: four a character where it has an emoji."""
 
 LARGEST_ID = 2**31 - 1
 """Largest id of a token; the Rust tokenizer's are 32 bits wide."""
@@ -59,7 +62,7 @@ def read_labels(folder: Path, *, rows: int) -> Labels | None:
 
     Raises ``SourceError`` for a file that breaks its format.
     """
-    vocabulary = _read(folder)
+    vocabulary = read_vocabulary(folder)
     return None if vocabulary is None else vocabulary.labels(rows)
 
 
@@ -68,12 +71,16 @@ def load_tokenizer(folder: Path) -> Callable[[str], Pieces] | None:
 
     From tokenizer.json; else from vocab.txt, where it is BERT's; else from vocab.json and merges.txt, where they are
     byte-level as GPT-2's and RoBERTa's are. ``None`` where the folder has none of these.
-    Raises ``SourceError`` for files that cannot be used, and, when a text is cut, where the tokenizer fails.
+    Raises ``SourceError`` for files that cannot be used, and, when a text is cut, where the tokenizer fails. A file
+    can make it fail worse, by time, memory or an abort: ``cutting.Cutter`` is for the files of strangers.
     """
-    vocabulary = _read(folder)
-    if vocabulary is None:
-        return None
-    with _rust(f"{folder.name}/{vocabulary.file}"):
+    vocabulary = read_vocabulary(folder)
+    return None if vocabulary is None else tokenizer_of(folder, vocabulary)
+
+
+def tokenizer_of(folder: Path, vocabulary: Vocabulary) -> Callable[[str], Pieces] | None:
+    """Return what ``load_tokenizer`` does, of a vocabulary that was read from ``folder``."""
+    with _rust(vocabulary.file):
         tokenizer = _BUILDERS[vocabulary.file](folder, vocabulary)
         if tokenizer is None:
             return None
@@ -81,7 +88,7 @@ def load_tokenizer(folder: Path) -> Callable[[str], Pieces] | None:
         tokenizer.no_padding()
 
     def cut(text: str) -> Pieces:
-        with _rust(f"{folder.name}/{vocabulary.file}"):
+        with _rust(vocabulary.file):
             encoding = tokenizer.encode(_SURROGATES.sub("\ufffd", text))
         pieces = zip(encoding.ids, encoding.tokens, strict=True)
         return Pieces(tuple(vocabulary.text(row, piece) for row, piece in pieces), tuple(encoding.ids))
@@ -264,20 +271,27 @@ def _character_flags(code: int) -> int:
     return flags | (_IS_WORD if flags & _IS_DIGIT or character == _NO_CHARACTER else 0)
 
 
+_BLOCK, _CLASSIFIED = 4096, 1000
+"""Rows that are classified at once, and how many characters of each: names can be as long as their file."""
+
+
 def _classes(style: Style, pieces: list[str], plain: list[str]) -> NDArray[np.uint8]:
     """Return the classes [rows] that follow from how the pieces are written."""
-    lengths = np.fromiter(map(len, plain), np.int64, len(plain))
-    codes = np.frombuffer("".join(plain).encode("utf-32-le", "surrogatepass"), "<u4")
-    flag_of = np.zeros(0x110000, np.uint8)
-    present = np.flatnonzero(np.bincount(codes, minlength=1))
-    flag_of[present] = [_character_flags(int(code)) for code in present]
-    flags = flag_of[codes]
-    filled = np.flatnonzero(lengths)
-    starts = (np.cumsum(lengths) - lengths)[filled]
     any_flag, first_flag = np.zeros((2, len(plain)), np.uint8)
-    if len(filled):
-        any_flag[filled] = np.bitwise_or.reduceat(flags, starts)
-        first_flag[filled] = flags[starts]
+    flag_of, known = np.zeros(0x110000, np.uint8), np.zeros(0x110000, bool)
+    for begin in range(0, len(plain), _BLOCK):
+        block = [text[:_CLASSIFIED] for text in plain[begin : begin + _BLOCK]]
+        lengths = np.fromiter(map(len, block), np.int64, len(block))
+        codes = np.frombuffer("".join(block).encode("utf-32-le", "surrogatepass"), "<u4")
+        present = np.unique(codes)
+        for code in present[~known[present]].tolist():
+            flag_of[code], known[code] = _character_flags(code), True
+        flags = flag_of[codes]
+        filled = np.flatnonzero(lengths)
+        starts = (np.cumsum(lengths) - lengths)[filled]
+        if len(filled):
+            any_flag[begin + filled] = np.bitwise_or.reduceat(flags, starts)
+            first_flag[begin + filled] = flags[starts]
     if style.suffix:
         inner = np.array([not piece.endswith(style.suffix) for piece in pieces]) & (first_flag & _IS_WORD > 0)
     elif style.prefix:
@@ -292,7 +306,11 @@ def _classes(style: Style, pieces: list[str], plain: list[str]) -> NDArray[np.ui
     return classes
 
 
-def _read(folder: Path) -> Vocabulary | None:
+def read_vocabulary(folder: Path) -> Vocabulary | None:
+    """Return the vocabulary of the tokenizer files in ``folder``; ``None`` where it has none.
+
+    Raises ``SourceError`` for a file that breaks its format.
+    """
     for file, read in _READERS.items():
         if _is_file(folder / file):
             return read(folder)
@@ -322,23 +340,47 @@ def _lines(path: Path) -> list[str]:
         text = _bytes(path).decode()
     except UnicodeDecodeError as error:
         raise SourceError(f"{path.name} is not UTF-8 at byte {error.start}; save it as UTF-8") from error
+    if text.count("\n") + text.count("\r") > MOST_VALUES:
+        raise SourceError(f"{path.name} has more than {MOST_VALUES:,} lines, the limit for a tokenizer's file")
     # str.splitlines would break at U+2028 too, which is a token of several vocabularies.
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 
 
 def _json(path: Path) -> dict[str, Any]:
-    """Read an object; an absent file is an empty one."""
+    """Read an object; an absent file is an empty one. Merges are left out: half of a file, they name no row."""
     if not _is_file(path):
         return {}
-    raw = _bytes(path)
-    if raw.count(b",") > MOST_VALUES:
+    raw = _lean(_bytes(path))
+    if sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES:
         raise SourceError(f"{path.name} has more than {MOST_VALUES:,} values, the limit for a tokenizer's file")
+    if len(raw) * _width(raw) > LARGEST_TEXT:
+        raise SourceError(f"{path.name} holds more text than {LARGEST_TEXT >> 20} MB, the limit for a tokenizer's file")
     try:
         found = json.loads(raw.decode())
     except (ValueError, RecursionError) as error:
         raise SourceError(f"{path.name} is not JSON ({str(error)[:80]}); fetch it again") from error
     return cast(dict[str, Any], _expect(found, dict, f"{path.name} as a whole"))
+
+
+_MERGES = re.compile(rb'"merges"\s*+:\s*+(?=\[)')
+_TEXT = rb'"(?:[^"\\]++|\\.)*+"'
+_LIST = re.compile(rb'\[(?:[^"\[\]]++|%b|\[(?:[^"\[\]]++|%b)*+\])*+\]' % (_TEXT, _TEXT), re.DOTALL)
+
+
+def _lean(raw: bytes) -> bytes:
+    """Return JSON without the merges' list and without indentation, neither of which can stand in a text."""
+    # Only the first list of this name: to look for an end from every "merges" would take the square of the file.
+    if (name := _MERGES.search(raw)) and (listed := _LIST.match(raw, name.end())):
+        raw = b"%b[]%b" % (raw[: name.end()], raw[listed.end() :])
+    for depth in (16, 8, 4, 2, 1):
+        raw = raw.replace(b"\n" + b" " * depth, b"\n")
+    return raw
+
+
+def _width(raw: bytes) -> int:
+    """Return the bytes that Python keeps for a character of this UTF-8."""
+    return 1 if raw.isascii() else 4 if re.search(rb"[\xf0-\xff]", raw) else 2
 
 
 def _expect(value: Any, kind: type, what: str) -> Any:
@@ -516,8 +558,8 @@ def _rust(what: str) -> Iterator[None]:
         # The library raises Exception itself, and a panic is a class that cannot be imported.
         if not (type(error) in (Exception, ValueError) or type(error).__name__ == "PanicException"):
             raise
-        reason = " ".join(str(error).split())[:120]
-        raise SourceError(f"the tokenizer of {what} fails ({reason}); give token ids instead of a text") from error
+        reason = display(" ".join(str(error)[:400].split()), width=120)
+        raise SourceError(f"the tokenizer in {what} fails ({reason}); give token ids instead of a text") from error
 
 
 _WORDPIECE = frozenset(

@@ -64,7 +64,7 @@ LAYERS = (
     {"wire"},
     {"position"},
     {"families"},
-    {"source", "vocabulary", "inputs", "embeddings", "builtin", "live", "rope"},
+    {"source", "vocabulary", "cutting", "inputs", "embeddings", "builtin", "live", "rope"},
     {"hub"},
     {"extract"},
     {"projection", "similarity", "geometry"},

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import time
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -380,14 +381,55 @@ def test_malformed_files_beside_it_are_one_line(tmp_path: Path, file: str, text:
 def test_a_file_past_the_limit_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "tokenizer.json").open("wb") as file:
         file.truncate(LARGEST_FILE + 1)
-    with pytest.raises(SourceError, match="64 MB"):
+    with pytest.raises(SourceError, match="40 MB"):
         read_labels(tmp_path, rows=4)
 
 
 def test_a_file_of_too_many_values_is_not_parsed(tmp_path: Path) -> None:
     raw(tmp_path, "tokenizer.json", "[" + "[]," * (MOST_VALUES + 1) + "0]")
-    with pytest.raises(SourceError, match="3,000,000 values"):
+    with pytest.raises(SourceError, match="1,000,000 values"):
         read_labels(tmp_path, rows=4)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_a_file_of_too_many_lines_is_not_split(tmp_path: Path, end: str) -> None:
+    raw(tmp_path, "vocab.txt", end * (MOST_VALUES + 1))
+    with pytest.raises(SourceError, match="1,000,000 lines"):
+        read_labels(tmp_path, rows=4)
+
+
+@pytest.mark.parametrize("indent", [None, 1, 2, 3, 40], ids=str)
+@pytest.mark.parametrize(
+    "merges",
+    [[], ["a b", '"] [', 'x" ['], [["a", "b"], ["]", '"merges": ['], ["\\", '\\"']], [[["deep"]]]],
+    ids=["none", "texts", "pairs", "deep"],
+)
+def test_merges_are_passed_over_and_nothing_else(tmp_path: Path, merges: Any, indent: int | None) -> None:
+    pieces = ids('"merges":[', "merges", "\n  a", "  b", "\\", '"merges": [', "é🙂")
+    added = [{"id": 7, "content": '"merges":[["a","b"]]', "special": True}]
+    data = {"model": {"merges": merges, "vocab": pieces, "more": {"merges": ["z"]}}, "added_tokens": added}
+    raw(tmp_path, "tokenizer.json", json.dumps(data, indent=indent, ensure_ascii=False))
+    assert labels_of(tmp_path, 8).pieces == (*pieces, '"merges":[["a","b"]]')
+
+
+@pytest.mark.parametrize("merges", ['"merges":[', '"merges":[[', '"merges":["'], ids=str)
+def test_merges_without_an_end_are_one_line_at_once(tmp_path: Path, merges: str) -> None:
+    raw(tmp_path, "tokenizer.json", "{" + merges + '"merges":[],' * 80_000)
+    began = time.process_time()
+    with pytest.raises(SourceError):
+        read_labels(tmp_path, rows=4)
+    assert time.process_time() - began < 1
+
+
+def test_classes_do_not_depend_on_their_block(tmp_path: Path) -> None:
+    words = ["king", "##ing", "9a", "##я", "é", "x" * 3000]
+    vocab = {f"{words[row % 6]}{'a' * (row // 6)}": row for row in range(60)}
+    few = labels_of(write(tmp_path, vocab, model={"continuing_subword_prefix": "##"}), 60)
+    many = labels_of(tmp_path, 10_000)
+    np.testing.assert_array_equal(few.classes, many.classes[:60])
+    shifted = {f"{piece}": row + 4090 for piece, row in vocab.items()}
+    across = labels_of(write(tmp_path, shifted, model={"continuing_subword_prefix": "##"}), 4150)
+    np.testing.assert_array_equal(few.classes, across.classes[4090:])
 
 
 LEAVES = st.none() | st.booleans() | st.integers(-3, 12) | st.floats() | st.text(max_size=8)
