@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .checkpoint import DEFAULT_LIMITS, Checkpoint, Limits, TensorInfo
+from .checkpoint import DEFAULT_LIMITS, Checkpoint, Limits, TensorInfo, is_pickled, locate
 from .embeddings import Embeddings, LazyMapping
 from .errors import CheckpointError, MissingTableError, SourceError
 from .families import (
     HEADS,
+    RELATIVE_BIAS,
     ROTARY_FIELDS,
     UNKNOWN,
     Candidate,
@@ -26,9 +27,10 @@ from .families import (
     family_of,
     real_number,
     row_offset,
+    whole_number,
 )
 from .inputs import Affine, InputRecipe, LayerNorm
-from .position import Absolute, PositionEncoding
+from .position import Absolute, Alibi, PositionEncoding, RelativeBias, Unmeasured, alibi_slopes
 from .source import BuiltinSource, HubSource, LocalSource, SampleSource, Source, parse_source
 from .table import EmbeddingTable, Labels, Provenance, row_labels
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
     from .hub import Access
     from .live import LiveTensors
+    from .pickled import PickledCheckpoint
 
 T = TypeVar("T")
 
@@ -67,7 +70,8 @@ def extract(
     ``source`` is a name such as ``openai-community/gpt2``, ``./folder``, ``sample:bert`` or ``sinusoidal:1024x768``, a
     path, or any ``torch.nn.Module`` that holds ``nn.Embedding``s. The rest is for the Hub: ``revision`` is a branch,
     tag or commit; ``token`` ``None`` for the user's own, ``False`` for none; ``allow_full_download`` reads a whole
-    file where a server does not send parts of it; ``limits`` bound what is read, from this machine too.
+    file where a server does not send parts of it, or where it is a pickle, which has none; ``limits`` bound what is
+    read, from this machine too. Files that torch.save wrote are read where there is no safetensors file, with torch.
     Raises ``SourceError`` for a source that cannot be found or read.
     """
     named = LocalSource(source) if isinstance(source, Path) else source
@@ -135,10 +139,19 @@ class Opened:
 def _from_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours: bool = False) -> Embeddings:
     if not path.exists():
         raise SourceError(f"{path} does not exist; give a folder with a checkpoint or a .safetensors file")
-    checkpoint = Checkpoint.open(path, limits=limits)
+    checkpoint = _open_folder(path, limits)
     config = checkpoint.config() or {}
     folder = partial(_itself, checkpoint.folder)
     return _from_files(Opened(checkpoint, name, folder, config, family_of(config), ours=ours))
+
+
+def _open_folder(path: Path, limits: Limits) -> Checkpoint | PickledCheckpoint:
+    file = locate(path)
+    if not (file.exists() and is_pickled(file.name)):
+        return Checkpoint.open(path, limits=limits)
+    from .pickled import open_pickled
+
+    return open_pickled(file, limits=limits)
 
 
 def _at(source: HubSource, revision: str | None) -> HubSource:
@@ -237,7 +250,8 @@ def _choose(opened: Opened, role: Role, found: tuple[Candidate, ...]) -> dict[st
     chosen: dict[str, Candidate] = {}
     for candidate in found:
         chosen.setdefault("" if role == "token" else candidate.part, candidate)
-    others = [candidate.tensor for candidate in found if candidate not in chosen.values()]
+    tensors = {candidate.tensor for candidate in chosen.values()}
+    others = [candidate.tensor for candidate in found if candidate.tensor not in tensors]
     if others and role != "token_type":
         taken = ", ".join(candidate.tensor for candidate in chosen.values())
         opened.notes.append(f"{role}: took {taken}; {', '.join(others)[:200]} could be one too, by a less sure name")
@@ -323,13 +337,57 @@ def _absolute(opened: Opened, tables: Mapping[str, EmbeddingTable], key: str) ->
 
 
 def _without_table(opened: Opened) -> Mapping[str, PositionEncoding]:
-    """Return what a model without a position table has by its configuration, nothing where that says nothing."""
+    """Return what a model without a position table has by its tensors or its configuration, by part."""
     from .rope import rotary_encodings
 
-    config = opened.config
-    if opened.family.kind != "rotary" and not any(config.get(name) is not None for name in ROTARY_FIELDS):
-        return {}
-    return rotary_encodings(config, name=opened.name)
+    config, kind = opened.config, opened.family.kind
+    if found := _relative_biases(opened):
+        return found
+    if config.get("alibi") is True or kind == "alibi":
+        return {"position": _alibi(opened)}
+    if kind == "rotary" or any(config.get(name) is not None for name in ROTARY_FIELDS):
+        return rotary_encodings(config, name=opened.name)
+    return {}
+
+
+def _alibi(opened: Opened) -> PositionEncoding:
+    heads = _stated(opened, ("n_head", "n_heads", "num_attention_heads"))
+    if heads is None:
+        return Unmeasured("alibi", f"{opened.name} has ALiBi positions, but states no number of heads")
+    longest = real_number(opened.config, "alibi_bias_max", low=1e-3, high=1e3) or 8.0
+    length = _stated(opened, ("max_seq_len", "seq_length", "max_position_embeddings")) or 2048
+    return Alibi(alibi_slopes(heads, longest=longest, kept=opened.family.alibi_kept), length)
+
+
+def _relative_biases(opened: Opened) -> dict[str, PositionEncoding]:
+    """Return the bias tables over bucketed distances, by part: of the first layer, where every layer has its own."""
+    found: dict[str, list[str]] = {}
+    for name in opened.tensors.names():
+        if name.endswith(RELATIVE_BIAS) and "EncDec" not in name:
+            part = next((part for part in ("encoder", "decoder") if part in name.split(".")), "position")
+            found.setdefault(part, []).append(name)
+    encodings: dict[str, PositionEncoding] = {}
+    for part, names in sorted(found.items(), key=lambda item: item[0] == "decoder"):
+        if len(names) > 1:
+            opened.notes.append(f"{part}: {len(names)} layers have biases of their own; shown are those of the first")
+        first = min(names, key=_layers)
+        if len(opened.tensors.info(first).shape) != 2:
+            raise CheckpointError(f"{first} in {opened.name} must have two axes [buckets, heads]")
+        length = _stated(opened, ("n_positions", "max_position_embeddings")) or 512
+        far = _stated(opened, ("relative_attention_max_distance",)) or 128
+        bias = np.asarray(opened.tensors.read(first), np.float64)
+        encodings[part] = RelativeBias(bias, length, bidirectional=part != "decoder", max_distance=far)
+    return encodings
+
+
+def _layers(name: str) -> list[int]:
+    return [int(part) for part in name.split(".") if part.isdecimal()]
+
+
+def _stated(opened: Opened, names: tuple[str, ...]) -> int | None:
+    """Return the first of some whole numbers that the configuration has."""
+    found = (whole_number(opened.config, name, low=1, high=2**24) for name in names)
+    return next((number for number in found if number is not None), None)
 
 
 def _recipe(opened: Opened, tables: Mapping[str, EmbeddingTable]) -> InputRecipe:

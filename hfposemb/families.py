@@ -57,6 +57,9 @@ ENDINGS: Mapping[Role, tuple[str, ...]] = {
 HEADS = ("lm_head.weight", "cls.predictions.decoder.weight", "generator_lm_head.weight", "lm_head.decoder.weight")
 """Output heads: the token table of last resort, where the configuration ties them."""
 
+RELATIVE_BIAS = "relative_attention_bias.weight"
+"""How the name of a bias table [buckets, heads] over distances ends, in the first layer that has one."""
+
 ROTARY_FIELDS = ("rope_parameters", "rope_theta", "rope_scaling", "rotary_emb_base", "rotary_dim", "rotary_pct")
 """Fields of a configuration that only models with rotary positions have."""
 
@@ -90,6 +93,8 @@ class Family:
     computed: str = ""
     """Field of the configuration that, when true, says the position table was filled with sinusoids."""
     inputs: InputRule | None = None
+    alibi_kept: bool = True
+    """How ALiBi's slopes are chosen where the heads are no power of two: see ``position.alibi_slopes``."""
     tied: bool = True
     """Whether the output head is the token table unless the configuration says otherwise."""
 
@@ -122,6 +127,9 @@ FAMILIES: tuple[Family, ...] = (
         offset="two more than the configuration's maximum",
         inputs=InputRule("layernorm_embedding", 1e-5, sqrt_scale="scale_embedding"),
     ),
+    Family(("bloom",), "alibi", inputs=InputRule("word_embeddings_layernorm", "layer_norm_epsilon")),
+    Family(("mpt",), "alibi", alibi_kept=False, inputs=InputRule()),
+    Family(("t5", "mt5", "umt5", "longt5", "switch_transformers", "pop2piano"), "relative-bias", inputs=InputRule()),
     Family(("llama", "mistral", "qwen2", "qwen3", "gpt_neox", "olmo2"), "rotary", inputs=InputRule(), tied=False),
 )
 

@@ -122,6 +122,27 @@ class Rotary:
         return kernel
 
 
+def alibi_slopes(heads: int, *, longest: float = 8.0, kept: bool = True) -> NDArray[np.float64]:
+    """Return the slopes of ALiBi [heads], from 2^(−longest/n) by its powers where n, the heads, is a power of two.
+
+    Otherwise, as the reference code and BLOOM do (``kept``): the slopes of the lower power of two, then every second
+    one of the next; as MPT does: of the next power of two those with odd place, then those with even, as many as
+    there are heads. Raises ``InputError`` for no heads.
+    """
+    if not 1 <= heads <= 65_536:
+        raise InputError(f"ALiBi has a slope for each head, 1 to 65,536 of them; got {heads}")
+    lower = 1 << (heads.bit_length() - 1)
+
+    def powers(count: int) -> NDArray[np.float64]:
+        return np.asarray(2.0 ** (-longest / count * np.arange(1, count + 1)), np.float64)
+
+    if lower == heads:
+        return powers(heads)
+    if kept:
+        return np.concatenate([powers(lower), powers(2 * lower)[::2][: heads - lower]])
+    return np.concatenate([powers(2 * lower)[1::2], powers(2 * lower)[::2]])[:heads]
+
+
 @dataclass(frozen=True, eq=False)
 class Alibi:
     """Hold the linear biases of Press et al. 2022; ``slopes`` [heads], ``length`` positions are drawn by default."""

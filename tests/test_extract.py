@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import safetensors.torch
 import torch
+import transformers
 
 import hfposemb as hpe
 from hfposemb.errors import CheckpointError, MissingTableError, SourceError
@@ -303,3 +305,70 @@ def test_weights_that_are_not_there() -> None:
         layer = torch.nn.Embedding(6, 3)
     with pytest.raises(hpe.HfposembError, match="load it with real weights"):
         _ = hpe.extract(layer).token.vectors
+
+
+TINY: dict[str, dict[str, object]] = {
+    "bloom": {"vocab_size": 61, "hidden_size": 24, "n_layer": 1, "n_head": 12},
+    "mpt": {"vocab_size": 61, "d_model": 24, "n_layers": 1, "n_heads": 12, "max_seq_len": 64},
+    "t5": {"vocab_size": 61, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2},
+    "mt5": {"vocab_size": 61, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2},
+    "umt5": {"vocab_size": 61, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2},
+}
+
+
+def tiny(model_type: str, folder: Path) -> Any:
+    torch.manual_seed(0)
+    model = transformers.AutoModel.from_config(transformers.AutoConfig.for_model(model_type, **TINY[model_type])).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn_like(parameter))
+    model.save_pretrained(folder)
+    return model
+
+
+def test_alibi_equals_the_models_own(tmp_path: Path) -> None:
+    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+    from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
+
+    length = 9
+    for model_type in ("bloom", "mpt"):
+        model = tiny(model_type, tmp_path / model_type)
+        position = hpe.extract(tmp_path / model_type).position
+        assert position.kind == "alibi"
+        if model_type == "bloom":
+            theirs = build_alibi_tensor(torch.ones(1, length), 12, torch.float32)[:, 0]
+        else:
+            theirs = build_mpt_alibi_tensor(12, length)[:, 0]
+        # Theirs is the bias of each key for the last query, up to a constant that softmax takes away.
+        theirs = theirs - theirs[:, -1:]
+        ours = -np.multiply.outer(position.slopes, length - 1 - np.arange(length))
+        assert np.allclose(ours, theirs.numpy(), atol=1e-6)
+        weight = model.get_input_embeddings().weight.detach().numpy()
+        assert np.array_equal(hpe.extract(tmp_path / model_type).token.vectors, weight)
+
+
+@pytest.mark.parametrize("heads", range(1, 34))
+def test_slopes_of_any_number_of_heads(heads: int) -> None:
+    from transformers.models.bloom.modeling_bloom import _get_alibi_slopes
+
+    from hfposemb.position import alibi_slopes
+
+    assert np.allclose(alibi_slopes(heads), _get_alibi_slopes(heads, torch.device("cpu")).numpy(), atol=1e-7)
+
+
+@pytest.mark.parametrize("model_type", ["t5", "mt5", "umt5"])
+def test_relative_biases_equal_the_models_own(tmp_path: Path, model_type: str) -> None:
+    model = tiny(model_type, tmp_path)
+    found = hpe.extract(tmp_path)
+    assert list(found.positions) == ["encoder", "decoder"]
+    assert any("layers have biases of their own" in note for note in found.notes) == (model_type == "umt5")
+    length = 150
+    distances = np.arange(length)[None, :] - np.arange(length)[:, None]
+    for part, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
+        theirs = stack.block[0].layer[0].SelfAttention.compute_bias(length, length)[0].detach().numpy()
+        encoding = found.positions[part]
+        assert encoding.kind == "relative-bias"
+        ours = encoding.bias_at(distances.reshape(-1)).reshape(length, length, -1).transpose(2, 0, 1)
+        assert np.array_equal(ours.astype(np.float32), theirs)
+    fed = found.inputs([5, 6, 7])
+    assert np.array_equal(fed.normed, model.get_input_embeddings()(torch.tensor([5, 6, 7])).detach().numpy())
