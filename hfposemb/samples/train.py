@@ -36,7 +36,8 @@ BERT_SPECIAL = ["[PAD]", "[unused0]", "[unused1]", "[unused2]", "[unused3]", "[U
 class Recipe:
     """Say how one sample is made. ``moments`` are the steps whose position table is kept; 0 is before training.
 
-    ``table_decay`` is the weight decay of the position table: it wears off what the table was filled with at random.
+    ``table_decay`` is the weight decay of the position table from step ``table_decay_from`` on: it wears off what the
+    table was filled with at random, and what it learned too if it comes before that is strong.
     """
 
     tokenizer: Callable[[list[str]], Tokenizer]
@@ -49,7 +50,9 @@ class Recipe:
     learning_rate: float
     tokens: int = 4096
     second_beta: float = 0.999
+    decay: float = 0.01
     table_decay: float = 0.01
+    table_decay_from: int = 0
     warmup: int = 100
     seed: int = 0
 
@@ -190,10 +193,11 @@ RECIPES = {
         model=bert_model,
         loss=bert_loss,
         table="bert.embeddings.position_embeddings.weight",
-        moments=(0, 100, 200, 300, 350, 400, 500, 600, 800, 1100, 1400, 1700, 2000),
+        moments=(0, 100, 200, 300, 350, 400, 450, 500, 600, 800, 1000, 1200, 1500),
         learning_rate=2e-3,
         second_beta=0.98,
-        table_decay=1.5,
+        table_decay=1.0,
+        table_decay_from=ALONE,
     ),
     "gpt2": Recipe(
         tokenizer=gpt2_tokenizer,
@@ -259,8 +263,10 @@ def train(recipe: Recipe, documents: list[str], out: Path) -> None:
     model = recipe.model(tokenizer)
     table = model.get_parameter(recipe.table)
     others = [parameter for parameter in model.parameters() if parameter is not table]
-    groups: list[dict[str, Any]] = [{"params": others}, {"params": [table], "weight_decay": recipe.table_decay}]
-    optimizer = torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, recipe.second_beta))
+    groups: list[dict[str, Any]] = [{"params": others}, {"params": [table]}]
+    optimizer = torch.optim.AdamW(
+        groups, lr=recipe.learning_rate, betas=(0.9, recipe.second_beta), weight_decay=recipe.decay
+    )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate(step, recipe))
     tables = {"step-0": table.detach().half()}
     started = monotonic()
@@ -272,6 +278,9 @@ def train(recipe: Recipe, documents: list[str], out: Path) -> None:
             windows = draw(seen, recipe.tokens // LENGTH, generator)
             loss = recipe.loss(model, windows, step, generator)
             optimizer.zero_grad()
+            optimizer.param_groups[1]["weight_decay"] = (
+                recipe.table_decay if step > recipe.table_decay_from else recipe.decay
+            )
             loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
