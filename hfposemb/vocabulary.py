@@ -351,13 +351,17 @@ def _json(path: Path) -> dict[str, Any]:
     """Read an object; an absent file is an empty one. Merges are left out: half of a file, they name no row."""
     if not _is_file(path):
         return {}
-    raw = _lean(_bytes(path))
+    raw = _without_merges(_bytes(path))
+    if len(raw) * _width(raw) > LARGEST_TEXT:
+        raw = _without_indentation(raw)
     if sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES:
         raise SourceError(f"{path.name} has more than {MOST_VALUES:,} values, the limit for a tokenizer's file")
     if len(raw) * _width(raw) > LARGEST_TEXT:
         raise SourceError(f"{path.name} holds more text than {LARGEST_TEXT >> 20} MB, the limit for a tokenizer's file")
     try:
-        found = json.loads(raw.decode())
+        text = raw.decode()
+        del raw  # text can take as much again, and what is parsed once more
+        found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise SourceError(f"{path.name} is not JSON ({str(error)[:80]}); fetch it again") from error
     return cast(dict[str, Any], _expect(found, dict, f"{path.name} as a whole"))
@@ -368,11 +372,16 @@ _TEXT = rb'"(?:[^"\\]++|\\.)*+"'
 _LIST = re.compile(rb'\[(?:[^"\[\]]++|%b|\[(?:[^"\[\]]++|%b)*+\])*+\]' % (_TEXT, _TEXT), re.DOTALL)
 
 
-def _lean(raw: bytes) -> bytes:
-    """Return JSON without the merges' list and without indentation, neither of which can stand in a text."""
-    # Only the first list of this name: to look for an end from every "merges" would take the square of the file.
+def _without_merges(raw: bytes) -> bytes:
+    """Return JSON whose first list that is named merges is empty."""
+    # Only the first: to look for an end from every such name would take the square of the file.
     if (name := _MERGES.search(raw)) and (listed := _LIST.match(raw, name.end())):
-        raw = b"%b[]%b" % (raw[: name.end()], raw[listed.end() :])
+        return b"%b[]%b" % (raw[: name.end()], raw[listed.end() :])
+    return raw
+
+
+def _without_indentation(raw: bytes) -> bytes:
+    """Return JSON without most spaces at the beginning of lines; no line can begin within a text."""
     for depth in (16, 8, 4, 2, 1):
         raw = raw.replace(b"\n" + b" " * depth, b"\n")
     return raw
