@@ -51,9 +51,6 @@ if TYPE_CHECKING:
 TABS: tuple[str, ...] = ("start", "positions", "tokens")
 """Modules of this package, in the order of the screen."""
 
-MOST_WAITING = 40
-"""Events that wait in the queue before newcomers are told that the app is busy."""
-
 __all__ = ["TABS", "build", "launch", "panel"]
 
 
@@ -144,26 +141,66 @@ _FOOT_CSS = """
 """
 
 
-def build(*, public: bool = False, sources: Sequence[str] = ()) -> gr.Blocks:
-    """Return a page with nothing but the app."""
+def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Blocks:
+    """Return a page with nothing but the app. ``public`` as for ``launch``; then it tells the limits in its foot."""
     import gradio as gr
 
-    with gr.Blocks(title="hfposemb", analytics_enabled=False) as blocks:
+    from .limits import FILES_SECONDS, told
+
+    public = on_a_space() if public is None else public
+    with gr.Blocks(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS)) as blocks:
         panel(public=public, sources=sources)
+        if public:
+            points = "".join(f"<li>{html.escape(line)}</li>" for line in told())
+            gr.HTML(
+                f"<details><summary>Limits of this public page</summary><ul>{points}</ul></details>",
+                css_template=_LIMITS_CSS,
+                apply_default_css=False,
+                elem_classes="limits",
+            )
     return blocks
 
 
+_LIMITS_CSS = """
+    .block:has(> .html-container > &) { padding: 0; background: none; box-shadow: none; }
+    font-size: 12.5px; line-height: 20px; color: var(--body-text-color-subdued);
+    summary { cursor: pointer; width: fit-content; min-height: 24px; }
+    ul { margin: 4px 0 0; padding-inline-start: 20px; max-width: 80ch; list-style: disc; }
+"""
+
+
+def on_a_space() -> bool:
+    """Tell whether this is a Hugging Face Space, where strangers come."""
+    return bool(os.environ.get("SPACE_ID"))
+
+
 def launch(
-    sources: Sequence[str] = (), *, host: str = "127.0.0.1", port: int = 7860, public: bool = False, **options: Any
+    sources: Sequence[str] = (),
+    *,
+    host: str = "127.0.0.1",
+    port: int = 7860,
+    public: bool | None = None,
+    **options: Any,
 ) -> gr.Blocks:
     """Serve the app until it is stopped, or in the background with ``prevent_thread_lock=True``.
 
-    ``public`` serves strangers. ``options`` are those of ``gr.Blocks.launch`` beyond what is fixed here.
+    ``public`` serves strangers; ``None`` does on a Hugging Face Space alone. Promised then: only Hub models that
+    everybody may read, samples and built-ins, without any token; no local file, no upload; and the bounds of
+    ``limits``, ``line`` and ``doors``. ``options`` are those of ``gr.Blocks.launch`` beyond what is fixed here.
     """
+    from .limits import MOST_EVENTS
     from .theme import css, theme
 
+    public = on_a_space() if public is None else public
     blocks = build(public=public, sources=sources)
-    blocks.queue(max_size=MOST_WAITING, default_concurrency_limit=2)
+    blocks.queue(max_size=MOST_EVENTS, default_concurrency_limit=2, api_open=False)
+    if public:
+        from starlette.middleware import Middleware
+
+        from .doors import Doors
+
+        inner = options.pop("app_kwargs", {})
+        options["app_kwargs"] = {**inner, "middleware": [Middleware(Doors), *inner.get("middleware", ())]}
     try:
         blocks.launch(
             server_name=host,
@@ -177,6 +214,7 @@ def launch(
             enable_monitoring=False,
             pwa=False,
             ssr_mode=False,
+            mcp_server=False,
             **options,
         )
     except OSError as error:

@@ -3,6 +3,10 @@
 A thread cannot be stopped, and the loops of UMAP and of regular expressions are C. So the work, a function that can be
 pickled by its name, runs in a process of its own, which ends for certain: when the work is done, when it is stopped,
 when the deadline is over, and when this process is gone, however that came about.
+
+Promised: a child for strangers has neither the tokens nor the secrets of this process's environment, and no more memory
+than it was given, where the system can hold it to that; whatever it runs into is one line for the user. ``line`` says
+which job's turn it is; searches, which take seconds, have a lane of their own here.
 """
 
 from __future__ import annotations
@@ -15,13 +19,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import IO, TYPE_CHECKING, Any
 
-from hfposemb.errors import HfposembError
+from hfposemb.errors import CancelledError, HfposembError
+
+from .limits import SEARCH_MEMORY
 
 if TYPE_CHECKING:
     from hfposemb.projection import Projection
@@ -35,13 +41,14 @@ POLL = 0.25
 GRACE = 1.0
 """Seconds that a child has to end by itself after it was asked to."""
 
+MOST_SEARCHES = 4
+"""Searches that may wait for the one that runs. Each of them holds a thread of the server."""
+
+_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|CREDENTIAL|API_?KEY|ACCESS_KEY", re.IGNORECASE)
+
 
 class JobError(HfposembError):
     """Work in a child process that failed, took too long or died."""
-
-
-class CancelledError(JobError):
-    """Work that somebody stopped."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +73,18 @@ class Job:
 
     ``work(*arguments)`` is called in the child, ``work(*arguments, report)`` with ``reports``. Both ways everything
     must be possible to pickle. Raises ``JobError`` where there is no result, with the words of the work's own error.
+    ``deadline`` is in seconds; ``memory`` in bytes of address space, where the system knows such a limit; ``sealed``
+    keeps tokens and secrets of the environment from the child.
     """
 
     def __init__(
-        self, work: Callable[..., Any], *arguments: Any, reports: bool = False, deadline: float | None = None
+        self,
+        work: Callable[..., Any],
+        *arguments: Any,
+        reports: bool = False,
+        deadline: float | None = None,
+        memory: int | None = None,
+        sealed: bool = False,
     ) -> None:
         # Not multiprocessing: its spawn runs the main script again, which a script without a guard does not survive.
         start = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _child; _child()"
@@ -85,8 +100,9 @@ class Job:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            env=_without_secrets(os.environ) if sealed else None,
         )
-        request = pickle.dumps((work, arguments, reports))
+        request = pickle.dumps((memory, work, arguments, reports))
         for task in (lambda: self._ask(request), self._listen):
             threading.Thread(target=task, daemon=True).start()
 
@@ -185,62 +201,48 @@ class Job:
         self.close()
 
 
+def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which the Hub's libraries find no token either where a login left it."""
+    kept = {name: value for name, value in environment.items() if not _SECRET.search(name)}
+    return kept | {"HF_HUB_DISABLE_IMPLICIT_TOKEN": "1"}
+
+
 def run(work: Callable[..., Any], *arguments: Any, deadline: float) -> Any:
-    """Return ``work(*arguments)``, computed in a child that is killed after ``deadline`` seconds."""
-    with Job(work, *arguments, deadline=deadline) as job:
-        return job.result()
+    """Return ``work(*arguments)``, computed in a sealed child that is killed after ``deadline`` seconds.
+
+    One runs at a time. Raises ``JobError`` where too many wait already.
+    """
+    if not _SEARCHES.acquire(blocking=False):
+        raise JobError(BUSY)
+    try:
+        # The one that runs now ends within its deadline; those before this one may need theirs too.
+        if not _SEARCH.acquire(timeout=2 * deadline):
+            raise JobError(BUSY)
+        try:
+            with Job(work, *arguments, deadline=deadline, memory=SEARCH_MEMORY, sealed=True) as job:
+                return job.result()
+        finally:
+            _SEARCH.release()
+    finally:
+        _SEARCHES.release()
 
 
-def follow(
-    work: Callable[..., Any],
-    *arguments: Any,
-    on_start: Callable[[Job], None] | None = None,
-    deadline: float | None = None,
-) -> Generator[Progress, None, Any]:
-    """Yield the progress of ``work(*arguments, report)``; return its result. Closing the generator kills the child."""
-    with Job(work, *arguments, reports=True, deadline=deadline) as job:
-        if on_start is not None:
-            on_start(job)
-        while (progress := job.poll()) is not None:
-            yield progress
-        return job.result()
+BUSY = "too many searches are running; try again in a minute"
 
-
-class Running:
-    """The jobs that can be cancelled by name, at once and whatever the thread that waits for them is doing."""
-
-    def __init__(self) -> None:
-        self._jobs: dict[str, tuple[Job, Any]] = {}
-        self._lock = threading.Lock()
-
-    def add(self, name: str, job: Job, what: Any = None) -> None:
-        """Put a job in, with what it computes; the one that had its name is ended."""
-        with self._lock:
-            before, self._jobs[name] = self._jobs.get(name), (job, what)
-        if before is not None:
-            before[0].close()
-
-    def cancel(self, name: str, *, but: Sequence[Any] = ()) -> None:
-        """End a job, if it is there and what it computes is none of ``but``."""
-        with self._lock:
-            found = self._jobs.get(name)
-            if found is None or found[1] in but:
-                return
-            del self._jobs[name]
-        found[0].close()
-
-
-RUNNING = Running()
+_SEARCH = threading.Lock()
+_SEARCHES = threading.BoundedSemaphore(1 + MOST_SEARCHES)
 
 
 # --- work -------------------------------------------------------------------------------------------------------------
 
 
-def umap(source: str, role: str, dims: int, report: Report) -> Projection:
+def umap(source: str, role: str, dims: int, report: Report, *, public: bool = False) -> Projection:
     """Lay out a table of a source, in the child; it reads the table itself, which is less than sending it."""
     import hfposemb as hpe
+    from hfposemb.checkpoint import DEFAULT_LIMITS, PUBLIC_LIMITS
 
-    return hpe.project(hpe.extract(source).tables[role], method="umap", dims=dims, progress=report)
+    found = hpe.extract(source, token=False if public else None, limits=PUBLIC_LIMITS if public else DEFAULT_LIMITS)
+    return hpe.project(found.tables[role], method="umap", dims=dims, progress=report)
 
 
 def search(pattern: str, texts: Sequence[str]) -> list[int]:
@@ -271,7 +273,8 @@ def _child() -> None:
     """Run in the child: do what stands on standard input, answer on standard output."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
-    work, arguments, reports = pickle.loads(_receive(sys.stdin.buffer))
+    memory, work, arguments, reports = pickle.loads(_receive(sys.stdin.buffer))
+    _bound(memory)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     lock, last = threading.Lock(), -1.0
 
@@ -294,6 +297,18 @@ def _child() -> None:
         answer("failed", "this does not fit into the memory of this machine; ask for less")
     else:
         answer("done", value)
+
+
+def _bound(memory: int | None) -> None:
+    """Step back behind whoever looks at the page, and take no more memory than that."""
+    with suppress(AttributeError, OSError):
+        os.nice(10)
+    if memory is not None:
+        with suppress(ImportError, AttributeError, ValueError, OSError):
+            import resource
+
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _end_with_parent() -> None:

@@ -18,6 +18,7 @@ from hfposemb.palette import POSITION, SIMILARITY
 from hfposemb.table import TOKEN_CLASSES
 
 from . import TABS
+from .limits import LONGEST_SENTENCE
 from .plot import Drawing, Panel, PanelRow, ScaleBar
 from .positions import ALONE, FILES, UNSEEN, Positions, axes_caption, positions_of, tables_of
 from .state import MOST_SOURCES, Opened, Session, one_line
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 TITLE = "Start"
 SENTENCE = "the king saw the queen"
-LONGEST_SENTENCE = 300
 PIECES = 14  # of a sentence that are drawn
 STRIPES = 64  # dimensions of a vector that are drawn
 LEARNED, SINUSOID, UNTRAINED = "Learned", "Sinusoid", "Untrained"
@@ -80,6 +80,8 @@ def fed(opened: Sequence[Opened], text: str) -> tuple[Opened, Inputs]:
 def input_panel(opened: Sequence[Opened], text: str) -> Panel:
     """Draw token + position = input for each piece of a sentence, and say what that does to a word said twice."""
     empty = Panel(key="input", title="A sentence goes in as one vector for each piece", help=INPUT_HELP)
+    if len(text) > LONGEST_SENTENCE:
+        return replace(empty, message=f"A sentence has at most {LONGEST_SENTENCE} characters here.", tone="error")
     if not text.strip():
         return replace(empty, message=f"Write a sentence, such as “{SENTENCE}”.")
     try:

@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import cache
+from functools import cache, partial
+from pathlib import Path
 from threading import Condition
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
@@ -20,13 +23,15 @@ import numpy as np
 
 import hfposemb as hpe
 from hfposemb.embeddings import Embeddings
-from hfposemb.errors import HfposembError, SourceError
+from hfposemb.errors import HfposembError, InputError, SourceError
 from hfposemb.figures import source_style
 from hfposemb.source import BuiltinSource, HubSource, LocalSource, SampleSource, Source, parse_source
 from hfposemb.table import EmbeddingTable
 from hfposemb.vocabulary import display
 
 from . import jobs
+from .limits import LONGEST_JOB, LONGEST_SOURCE, LONGEST_TEXT, MOST_SOURCES, PUBLIC_MEMORY, PUBLIC_SECONDS
+from .line import LINE, WAIT, Visitor, in_line
 from .plot import PanelRow
 
 if TYPE_CHECKING:
@@ -38,9 +43,6 @@ FIRST = ("sample:bert", "sample:gpt2", "sinusoidal:256x128")
 """The sources at first paint; none of them needs a network. The samples have 256 positions of width 128."""
 
 PRESETS = (*FIRST, "random:256x128", "counting:256x128", "normalised:256x128", "sigmoid:256x128", "single-sine:256x128")
-MOST_SOURCES = 4
-LONGEST_SOURCE = 1024
-
 SOURCE_BYTES = 4 * 2**30
 """Of tables that open sources hold. Those of local files are views of the file, which the system may drop again."""
 
@@ -48,9 +50,6 @@ RESULT_BYTES = 512 * 2**20
 
 GENERIC = {"model", "checkpoint", "snapshot", "main", "latest"}
 """Names of folders that tell nobody anything."""
-
-LONGEST_JOB = 1800
-"""Seconds after which a job is killed."""
 
 ENTRIES = 512
 """Of either kind, however small."""
@@ -192,12 +191,12 @@ def allowed(text: str, *, public: bool) -> Source:
     """Read a source's name, and refuse what strangers may not ask for before anything is looked up."""
     if len(text) > LONGEST_SOURCE:
         raise SourceError(f"a source has at most {LONGEST_SOURCE:,} characters")
-    source = parse_source(text)
-    if public and isinstance(source, LocalSource):
+    # Before it is parsed, which looks up whose home ~name is.
+    if public and text.strip().startswith((".", "/", "\\", "~")):
         raise SourceError(
             "folders and files are read only where the app runs on your own machine: pip install hfposemb"
         )
-    return source
+    return parse_source(text)
 
 
 def source_key(source: Source) -> Hashable:
@@ -220,7 +219,8 @@ def _extracted(text: str) -> Embeddings:
 def short_name(text: str) -> str:
     """Return what a source is called where there is little room, safe to show."""
     try:
-        source = parse_source(text)
+        # A name needs no home, and looking one up would tell strangers whose there are.
+        source = LocalSource(Path(text.strip())) if text.strip().startswith("~") else parse_source(text)
     except HfposembError:
         return display(text, width=28)
     return display(_short(source) or text, width=28)
@@ -364,58 +364,77 @@ class Session:
         return self.library.result(table, ("pca", dims), lambda: hpe.project(table, method="pca", dims=dims))
 
     def umaps(self) -> Umaps:
-        """Put the line that shows UMAP's progress here, and bind what computes it: one job at a time, for everybody."""
+        """Put the line that shows UMAP's progress here, and bind what computes it when the visitor's turn comes."""
         work = Umaps(gr.HTML(visible=False, **WORK_LINE), gr.State([]), gr.State({}))
-        place = f"{self.scope}/{self.key}"
+        part = f"{self.scope}/{self.key}"
 
-        def compute(wanted: list[list[Any]], request: gr.Request) -> Iterator[Any]:
+        async def compute(wanted: list[list[Any]], request: gr.Request) -> AsyncIterator[Any]:
             if not wanted:
                 yield gr.skip()
                 return
             line, ok = gr.update(visible=False), True
             try:
-                for text, role, dims in wanted:
-                    for progress in self._umap(f"{request.session_hash}/{place}", text, role, dims):
+                async with aclosing(self.lay_out(self._visitor(request), part, wanted)) as steps:
+                    async for progress in steps:
                         yield gr.update(value=work_line(progress), visible=True), gr.skip()
-            except jobs.CancelledError:
-                ok = False
             except HfposembError as error:
-                ok, line = False, gr.update(value=failed_line(str(error)), visible=True)
+                ok = False
+                if said := str(error):  # who stops a job needs no words about it
+                    line = gr.update(value=failed_line(said), visible=True)
             yield line, _done(wanted, ok=ok)
 
         def stop_others(wanted: list[list[Any]], request: gr.Request) -> None:
-            jobs.RUNNING.cancel(f"{request.session_hash}/{place}", but=wanted)
+            LINE.cancel(self._visitor(request), part, but=wanted)
 
         def cancel(wanted: list[list[Any]], request: gr.Request) -> Any:
-            jobs.RUNNING.cancel(f"{request.session_hash}/{place}")
+            LINE.cancel(self._visitor(request), part)
             return gr.update(visible=False), _done(wanted, ok=False)
 
-        cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+        # The line bounds this, not Gradio: what waits in Gradio's queue takes the places of cheap events.
+        cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
         outputs = [work.line, work.done]
-        running = work.wanted.change(
-            compute, work.wanted, outputs, concurrency_id="compute", concurrency_limit=1, **cheap
-        )
-        work.wanted.change(stop_others, work.wanted, None, concurrency_limit=None, **cheap)
-        work.line.select(cancel, work.wanted, outputs, cancels=[running], concurrency_limit=None, **cheap)
+        running = work.wanted.change(compute, work.wanted, outputs, **cheap)
+        work.wanted.change(stop_others, work.wanted, None, **cheap)
+        work.line.select(cancel, work.wanted, outputs, cancels=[running], **cheap)
         return work
 
-    def _umap(self, name: str, text: str, role: str, dims: int) -> Iterator[jobs.Progress]:
-        table = self.library.open(text, public=self.public).tables[role]
-        if self.projection(table, "umap", dims) is not None:
+    def _visitor(self, request: gr.Request) -> Visitor:
+        return Visitor.of(request, public=self.public)
+
+    async def lay_out(self, visitor: Visitor, part: str, wanted: Sequence[Sequence[Any]]) -> AsyncGenerator[Any, None]:
+        """Compute the UMAPs of ``[[source, role, dims], …]`` for a part of a visitor's page; yield ``jobs.Progress``.
+
+        Raises ``BusyError`` where the line is full, ``CancelledError``, without words where the visitor wished it, and
+        other ``HfposembError`` where a job fails. Closing the generator kills the child.
+        """
+        missing = [one for one in wanted if not self._laid_out(*one)]
+        if not missing:
             return
-        yield jobs.Progress(0.0, f"reading {short_name(text)}")
-        try:
-            found = yield from jobs.follow(
-                jobs.umap,
-                text,
-                role,
-                dims,
-                on_start=lambda job: jobs.RUNNING.add(name, job, [text, role, dims]),
-                deadline=LONGEST_JOB,
-            )
-        finally:
-            jobs.RUNNING.cancel(name)
-        self.library.results.put(self.library.result_key(table, _umap_key(dims)), found)
+        async with LINE.join(visitor, part, wanted[0]) as ticket:
+            for text, role, dims in missing:
+                ticket.next([text, role, dims])
+                while place := ticket.place():
+                    yield jobs.Progress(0.0, in_line(place))
+                    await asyncio.sleep(WAIT)
+                yield jobs.Progress(0.0, f"reading {short_name(text)}")
+                found = await asyncio.to_thread(self.library.open, text, public=self.public)
+                key = self.library.result_key(found.tables[role], _umap_key(dims))
+                if self.library.results.get(key) is not None:  # another visitor's job was the same
+                    continue
+                bounds = {"deadline": PUBLIC_SECONDS, "memory": PUBLIC_MEMORY, "sealed": True}
+                if not self.public:
+                    bounds = {"deadline": LONGEST_JOB}
+                fit = partial(jobs.umap, public=self.public)
+                job = await asyncio.to_thread(ticket.run, fit, text, role, dims, **bounds)
+                while (progress := job.poll(0.0)) is not None:
+                    yield progress
+                    await asyncio.sleep(jobs.POLL)
+                self.library.results.put(key, await asyncio.to_thread(ticket.result))
+
+    def _laid_out(self, text: str, role: str, dims: int) -> bool:
+        """Tell whether a UMAP is there, of a source that is open."""
+        found = self.open([text])[0].table(role)
+        return found is not None and self.projection(found, "umap", dims) is not None
 
     def show(self, key: str) -> tuple[Any, str]:
         """Return the updates of ``tabs`` and ``active`` that bring a tab to the screen."""
@@ -508,6 +527,8 @@ def guarded(handler: Callable[..., T]) -> Callable[..., T]:
 
     def safe(*values: Any) -> T:
         try:
+            if any(isinstance(value, str) and len(value) > LONGEST_TEXT for value in values):
+                raise InputError(f"a text here has at most {LONGEST_TEXT:,} characters; write less")
             return handler(*values)
         except HfposembError as error:
             raise gr.Error(

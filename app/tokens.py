@@ -22,6 +22,7 @@ from hfposemb.similarity import Neighbours, pairs, query_distribution
 from hfposemb.table import TOKEN_CLASSES, EmbeddingTable, Labels
 
 from . import jobs
+from .limits import LONGEST_QUERY, MOST_WORDS
 from .plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
 from .state import Opened, Session, Umaps, guarded, one_line, unseen_heading
 
@@ -35,8 +36,6 @@ FIRST_WORDS = "king, queen, father, mother, heaven, earth"
 NEIGHBOURS = 12
 MATCHES = 24
 MAP_HEIGHT = 980
-MOST_WORDS = 12
-LONGEST_QUERY = 200
 SEARCH_SECONDS = 3.0
 
 MAP_HELP = """

@@ -191,7 +191,7 @@ def _app(given: argparse.Namespace) -> None:
         from .errors import MissingExtraError
 
         raise MissingExtraError("gradio", extra="app", purpose="the app") from error
-    launch(tuple(given.sources), host=given.host, port=given.port, public=given.public)
+    launch(tuple(given.sources), host=given.host, port=given.port, public=given.public or None)
 
 
 def _info(given: argparse.Namespace) -> None:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import os
 import re
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 import gradio as gr
 import numpy as np
-import psutil
 import pytest
-from hfposemb.app import jobs, tokens
+from hfposemb.app import tokens
+from hfposemb.app.line import LINE, Visitor
 from hfposemb.app.plot import Panel, PanelRow
 from hfposemb.app.state import Kept, Library, Opened, Session, Umaps, choice, problems, short_name, size_of
 from safetensors.numpy import save_file
@@ -230,112 +230,6 @@ def test_short_names(text: str, name: str) -> None:
     assert choice(text)[1] == text
 
 
-# --- jobs ------------------------------------------------------------------------------------------------------------
-
-
-def slow(report: Callable[[float, str], None]) -> int:
-    """Report for a while."""
-    for step in range(1, 11):
-        time.sleep(0.15)
-        report(step / 10, f"layout, epoch {step} of 10")
-    return 7
-
-
-def gone(pid: int) -> bool:
-    """Tell whether a process has ended."""
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-
-
-def followed(work: Generator[jobs.Progress, None, Any]) -> tuple[list[jobs.Progress], Any]:
-    """Return all progress of a job, and its result."""
-    seen, value = [], None
-
-    def whole() -> Iterator[jobs.Progress]:
-        nonlocal value
-        value = yield from work
-
-    seen.extend(whole())
-    return seen, value
-
-
-def test_job_reports_and_returns() -> None:
-    seen, value = followed(jobs.follow(slow))
-    assert value == 7
-    assert [one.share for one in seen] == sorted(one.share for one in seen)
-    assert any(one.left is not None for one in seen)
-    assert "layout, epoch" in str(seen[-1])
-
-
-def test_cancelled_job_is_gone_with_all_it_started() -> None:
-    job = jobs.Job(subprocess.run, [sys.executable, "-c", "import time; time.sleep(600)"])
-    until = time.monotonic() + 60
-    while len(family := psutil.Process(job.pid).children(recursive=True)) < 1 and time.monotonic() < until:
-        time.sleep(0.05)
-    assert family
-    started = time.monotonic()
-    job.close()
-    assert time.monotonic() - started < 5
-    assert gone(job.pid)
-    until = time.monotonic() + 5
-    while not all(gone(child.pid) for child in family) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert all(gone(child.pid) for child in family)
-    with pytest.raises(jobs.CancelledError):
-        job.result()
-
-
-def test_closing_the_generator_kills_the_child() -> None:
-    started: list[jobs.Job] = []
-    work = jobs.follow(jobs.umap, "random:60x8", "token", 2, on_start=started.append)
-    next(work)
-    work.close()
-    assert gone(started[0].pid)
-
-
-def test_job_is_cancelled_by_its_name() -> None:
-    running = jobs.Running()
-    job = jobs.Job(time.sleep, 600)
-    running.add("name", job, ["what"])
-    running.cancel("another")
-    running.cancel("name", but=[["what"]])
-    assert not gone(job.pid)
-    running.cancel("name")
-    assert gone(job.pid)
-
-
-def test_deadline_stops_a_catastrophic_pattern() -> None:
-    started = time.monotonic()
-    with pytest.raises(jobs.JobError, match="too long"):
-        jobs.run(jobs.search, "(a+)+$", ["a" * 60 + "b"], deadline=2)
-    assert time.monotonic() - started < 10
-
-
-def test_failing_work_is_one_line() -> None:
-    with pytest.raises(jobs.JobError, match="rows"):
-        jobs.run(hpe.sinusoidal, -1, 4, deadline=60)
-    with pytest.raises(jobs.JobError, match="ended before it was done"):
-        jobs.run(os._exit, 9, deadline=60)
-
-
-def test_child_ends_with_its_parent() -> None:
-    code = (
-        "import time; from hfposemb.app import jobs; job = jobs.Job(time.sleep, 600); job.poll(3);"
-        "print(job.pid, flush=True); import os; os.kill(os.getpid(), 9)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
-    pid, until = int(done.stdout), time.monotonic() + 20
-    while not gone(pid) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert gone(pid)
-
-
-def test_umap_in_a_child_is_that_of_the_library() -> None:
-    seen, found = followed(jobs.follow(jobs.umap, "random:60x8", "token", 2))
-    wanted = hpe.project(hpe.extract("random:60x8").token, method="umap", dims=2)
-    assert np.array_equal(found.coordinates, wanted.coordinates)
-    assert any("umap" in str(one) or "layout" in str(one) or "graph" in str(one) for one in seen)
-
-
 # --- the page --------------------------------------------------------------------------------------------------------
 
 TWO = ("random:64x16", "sinusoidal:64x16")
@@ -374,12 +268,9 @@ def test_first_paint_needs_no_event() -> None:
     assert {"map", "neighbours"} <= keys
 
 
-def test_interface_handlers_are_private_and_heavy_work_queues_up() -> None:
+def test_interface_handlers_are_private() -> None:
     blocks = app.build(sources=TWO)
     assert {fn.api_visibility for fn in blocks.fns.values()} == {"private"}
-    heavy = [fn for fn in blocks.fns.values() if fn.concurrency_id == "compute"]
-    assert heavy
-    assert {fn.concurrency_limit for fn in heavy} == {1}
 
 
 def test_launch_sets_what_only_a_launch_may_set() -> None:
@@ -521,20 +412,19 @@ def test_table_of_one_row_is_drawn_or_explained(tmp_path: Path) -> None:
     assert "too few" in tokens.pair_panels(session, opened, "alone, king").panels[0].title
 
 
-def test_umap_with_fewer_points_than_neighbours_says_so() -> None:
-    with pytest.raises(jobs.JobError, match="use method='pca'"):
-        for _ in jobs.follow(jobs.umap, "random:5x4", "token", 2):
-            pass
-
-
 def test_umap_is_only_drawn_once_computed() -> None:
     session = open_session()
     table = session.open(("random:60x8",))[0].embeddings.token  # type: ignore[union-attr]
     assert session.projection(table, "umap", 2) is None
-    for _ in session._umap("name", "random:60x8", "token", 2):
-        pass
+
+    async def said() -> list[str]:
+        steps = session.lay_out(Visitor("page"), "tokens", [["random:60x8", "token", 2]])
+        return [str(progress) async for progress in steps]
+
+    assert any("layout" in one or "graph" in one for one in asyncio.run(said()))
     assert session.projection(table, "umap", 2) is not None
-    assert not list(session._umap("name", "random:60x8", "token", 2)), "it is computed once"
+    assert not asyncio.run(said()), "it is computed once"
+    assert not len(LINE)
     assert Umaps.failed({"ok": False, "wanted": [["a", "token", 2]]}, [["a", "token", 2]])
     assert not Umaps.failed({"ok": False, "wanted": [["a", "token", 2]]}, [["a", "token", 3]])
 

@@ -1,0 +1,67 @@
+"""Which requests of strangers get in. Nothing heavy is imported here.
+
+Gradio serves more routes than this app uses: uploads, a proxy, the functions of components, recordings, a way around
+the queue. Promised in public mode: whatever is not named here is 403, a body is at most ``REQUEST_BYTES``, and a served
+file is never one of another host. Which local files are served, Gradio decides: those that the app wrote for a page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from .limits import REQUEST_BYTES
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_READ = re.compile(
+    r"/|/config/?|/theme\.css|/robots\.txt|/favicon\.ico|/manifest\.json|/pwa_icon(/[0-9]+)?|/(assets|static|svelte)/.+"
+    r"|/gradio_api/(info/?|openapi\.json|app_id/?|user/?|startup-events|theme\.css|queue/(data|status)|heartbeat/\w+"
+    r"|call/(v2/)?\w+/\w+)"
+    r"|/gradio_api/file=(?![^/]*:)(?!/?[\\/]).+",
+    re.DOTALL,
+)
+_WRITE = re.compile(r"/gradio_api/(queue/join|cancel|reset/?|call/(v2/)?\w+/?)")
+
+
+class Doors:
+    """ASGI middleware that lets in what the page needs."""
+
+    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 403, 411 or 413, or pass the request on."""
+        refused = _refused(scope)
+        if refused is None:
+            await self.app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            status, said = refused
+            headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": said.encode()})
+
+
+def _refused(scope: Scope) -> tuple[int, str] | None:
+    """Return why a request does not get in: a status and a line."""
+    if scope["type"] == "lifespan":
+        return None
+    closed = 403, "this app does not serve that\n"
+    if scope["type"] != "http":
+        return closed
+    method = scope["method"]
+    if method in ("GET", "HEAD"):
+        return None if _READ.fullmatch(scope["path"]) else closed
+    if method == "OPTIONS":
+        return None
+    if method != "POST" or not _WRITE.fullmatch(scope["path"]):
+        return closed
+    length = dict(scope["headers"]).get(b"content-length", b"")
+    if not length.isdigit():
+        return 411, "a request states its length\n"
+    return (413, f"a request has at most {REQUEST_BYTES:,} bytes\n") if int(length) > REQUEST_BYTES else None

@@ -1,0 +1,22 @@
+"""Work for children of tests, in a module that loads at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+Report = Callable[[float, str], None]
+
+
+def slow(report: Report) -> int:
+    """Report for a while."""
+    for step in range(1, 11):
+        time.sleep(0.15)
+        report(step / 10, f"layout, epoch {step} of 10")
+    return 7
+
+
+def asleep(report: Report) -> None:
+    """Do nothing for long."""
+    report(0.0, "asleep")
+    time.sleep(600)
