@@ -244,6 +244,7 @@ def test_no_tokenizer_on_the_hub_does_harm(hub: FakeHub, tmp_path: Path, part: i
     assert_harmless(cases, outcomes(cases, on_the_hub(hub, cases), tmp_path), tmp_path)
 
 
+@pytest.mark.skipif(not FULL, reason="make test-full tries folders too")
 def test_the_same_in_a_folder(tmp_path: Path) -> None:
     wanted = ("code", "backtracks", "doubles", "prepends", "charsmap-0", "nested", "surrogate", "eps-", "invisible")
     cases = [case for case in (*CONFIGS, *TOKENIZERS) if any(word in case.name for word in wanted)]
