@@ -42,9 +42,11 @@ os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import gradio as gr
+
+    from hfposemb.embeddings import Embeddings
 
     from .state import Opened, Session
 
@@ -61,7 +63,8 @@ def panel(*, public: bool = False, sources: Sequence[str] = ()) -> None:
     """
     import gradio as gr
 
-    from .state import FIRST, MOST_SOURCES, Session, unseen_heading
+    from . import opening
+    from .state import FIRST, MOST_SOURCES, NEEDS, Session, unseen_heading
     from .theme import header
 
     modules = {name: import_module(f".{name}", __package__) for name in TABS}
@@ -71,14 +74,16 @@ def panel(*, public: bool = False, sources: Sequence[str] = ()) -> None:
     chosen, active = gr.State(list(first)), gr.State(next(iter(modules), ""))
     with gr.Tabs() as tabs:
         session = Session(public, first, chosen, active, tabs)
+        sessions = {name: session.at(name, getattr(module, "NEEDS", NEEDS)) for name, module in modules.items()}
         for name, module in modules.items():
             with gr.Tab(module.TITLE, id=name) as item:
-                module.tab(session.at(name))
+                module.tab(sessions[name])
             item.select(_constant(name), outputs=active, **_CHEAP)
     foot = gr.HTML(
         provenance(session.open(first)), css_template=_FOOT_CSS, apply_default_css=False, elem_classes="provenance"
     )
-    _bind(session, foot)
+    opening.bind(sessions)
+    _bind(session, sessions, foot)
 
 
 _CHEAP: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
@@ -88,33 +93,44 @@ def _constant(value: str) -> Any:
     return lambda: value
 
 
-def _bind(session: Session, foot: gr.HTML) -> None:
+def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> None:
     """Let every field of sources set the sources, and the sources every field, its line of errors and the foot."""
     import gradio as gr
 
+    from . import suggestions
     from .state import MOST_SOURCES, choice, problems
 
     def chosen(texts: list[str] | None) -> list[str]:
         return [text.strip() for text in dict.fromkeys(texts or ()) if text.strip()][:MOST_SOURCES]
 
     def changed(texts: list[str]) -> list[Any]:
-        opened = session.open(texts)
-        line = problems(opened)
-        out: list[Any] = []
-        for _ in session.fields:
-            choices = [choice(text) for text in dict.fromkeys((*texts, *session.first, *session.presets))]
-            out += [gr.update(choices=choices, value=texts), gr.update(value=line, visible=bool(line))]
-        return [*out, provenance(opened)]
+        choices = [choice(text) for text in dict.fromkeys((*texts, *session.first, *session.presets))]
+        return [gr.update(choices=choices, value=texts) for _ in session.fields]
+
+    def told(active: str, texts: list[str], fetched: dict[str, Any]) -> list[Any]:
+        line = problems(sessions[active].open(texts, fetched), fetched.get("notices", ()))
+        return [*(gr.update(value=line, visible=bool(line)) for _ in session.fields), provenance(session.open(texts))]
 
     for dropdown, _ in session.fields:
         # Not "input", which Gradio does not send for what was typed. Setting the fields in turn changes nothing more.
         dropdown.change(chosen, dropdown, session.sources, trigger_mode="always_last", **_CHEAP)
-    shown = [part for pair in session.fields for part in pair]
-    session.sources.change(changed, session.sources, [*shown, foot], **_CHEAP)
+        suggestions.in_field(session, dropdown)
+    dropdowns, lines = [field for field, _ in session.fields], [line for _, line in session.fields]
+    session.sources.change(changed, session.sources, dropdowns, **_CHEAP)
+    gr.on(
+        [session.sources.change, session.active.change, session.fetched.change],
+        told,
+        [session.active, session.sources, session.fetched],
+        [*lines, foot],
+        **_CHEAP,
+    )
 
 
 def provenance(opened: Sequence[Opened]) -> str:
-    """Return the foot of the page as HTML: every source once, with its tensors, shapes and stored types."""
+    """Return the foot of the page as HTML: every source once, with its tensors, shapes and stored types.
+
+    For the Hub also the commit, what was read out of how much, and what there is to know about it.
+    """
     lines = []
     for source in opened:
         if source.embeddings is None:
@@ -125,11 +141,24 @@ def provenance(opened: Sequence[Opened]) -> str:
             size = f"{table.shape[0]:,} × {table.shape[1]:,}"
             tables.append(" ".join(filter(None, (origin.tensor, size, origin.stored_dtype if origin.file else ""))))
         where = source.text if any(table.provenance.file for table in source.embeddings.tables.values()) else "computed"
-        words = " · ".join(display(part, width=120) for part in (where, *tables))
+        words = " · ".join(display(part, width=120) for part in (where, *tables, *_read(source.embeddings)))
         lines.append(f"<p><strong>{html.escape(source.name)}</strong> {html.escape(words)}</p>")
     demo = any(source.text.startswith("sample:") for source in opened)
     note = "<p>Small demo data, shown without a network</p>" if demo else ""
     return f"<div>{''.join(lines)}</div>{note}"
+
+
+def _read(embeddings: Embeddings) -> list[str]:
+    """Return what was read of a source of the Hub, out of how much."""
+    from .fetching import megabytes
+
+    if embeddings.traffic is None:
+        return []
+    origins = [table.provenance for table in embeddings.tables.values()]
+    commits = dict.fromkeys(f"commit {origin.commit[:8]}" for origin in origins if origin.commit)
+    whole = sum({origin.file: origin.file_bytes or 0 for origin in origins}.values())
+    received = megabytes(embeddings.traffic.received) if embeddings.traffic.received else "nothing"
+    return [*commits, f"read {received} of {megabytes(whole)}", *embeddings.notes]
 
 
 _FOOT_CSS = """

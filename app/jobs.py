@@ -239,10 +239,10 @@ _SEARCHES = threading.BoundedSemaphore(1 + MOST_SEARCHES)
 def umap(source: str, role: str, dims: int, report: Report, *, public: bool = False) -> Projection:
     """Lay out a table of a source, in the child; it reads the table itself, which is less than sending it."""
     import hfposemb as hpe
-    from hfposemb.checkpoint import DEFAULT_LIMITS, PUBLIC_LIMITS
 
-    found = hpe.extract(source, token=False if public else None, limits=PUBLIC_LIMITS if public else DEFAULT_LIMITS)
-    return hpe.project(found.tables[role], method="umap", dims=dims, progress=report)
+    from .fetching import extract
+
+    return hpe.project(extract(source, public=public).tables[role], method="umap", dims=dims, progress=report)
 
 
 def search(pattern: str, texts: Sequence[str]) -> list[int]:

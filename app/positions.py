@@ -28,6 +28,7 @@ Method = Literal["pca", "umap"]
 Value = TypeVar("Value")
 
 TITLE = "Positions"
+NEEDS = ("position",)
 GROUP = "position"  # what the figures call their rows, for linked hover
 FILES = ("PNG", "SVG")
 

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import gradio as gr
 import numpy as np
 
 import hfposemb as hpe
 from hfposemb import figures
-from hfposemb.errors import HfposembError
+from hfposemb.errors import CancelledError, HfposembError
 from hfposemb.figures import number
 from hfposemb.palette import POSITION, SIMILARITY
 from hfposemb.table import TOKEN_CLASSES
 
 from . import TABS
 from .limits import LONGEST_SENTENCE
+from .opening import page_of, reading_line
 from .plot import Drawing, Panel, PanelRow, ScaleBar
 from .positions import ALONE, FILES, UNSEEN, Positions, axes_caption, positions_of, tables_of
-from .state import MOST_SOURCES, Opened, Session, one_line
+from .positions import NEEDS as POSITIONS_NEEDS
+from .state import MOST_SOURCES, WORK_LINE, Opened, Session, one_line
+from .suggestions import in_box
 
 if TYPE_CHECKING:
     from hfposemb.inputs import Inputs
 
 TITLE = "Start"
+NEEDS = ("position", "inputs")
 SENTENCE = "the king saw the queen"
 PIECES = 14  # of a sentence that are drawn
 STRIPES = 64  # dimensions of a vector that are drawn
@@ -322,9 +328,18 @@ def tab(session: Session) -> None:
             picture = PanelRow((picture_panel(first, LEARNED, session),), scope=f"{session.scope}-start")
     with gr.Row(elem_classes="controls"):
         own = gr.Textbox(
-            label="Try your own model", placeholder="gpt2", max_lines=1, max_length=1024, scale=4, min_width=220
+            label="Try your own model",
+            placeholder="gpt2",
+            max_lines=1,
+            max_length=1024,
+            scale=4,
+            min_width=220,
+            elem_classes="own-model",
         )
         show = gr.Button("Show", variant="primary", scale=0, min_width=96)
+    in_box(session, own, name="own-model")
+    session.fetch_line()
+    trying = gr.HTML(visible=False, **WORK_LINE)
     line = gr.HTML(visible=False, elem_classes="source-error")
     ways = _ways()
 
@@ -334,16 +349,38 @@ def tab(session: Session) -> None:
     def draw_picture(opened: Sequence[Opened], kind: str) -> Any:
         return (picture_panel(opened, kind, session),)
 
-    def try_own(text: str, texts: list[str]) -> Any:
-        stay = [gr.skip(), gr.skip(), gr.skip()]
-        if not text.strip():
-            return [_problem("Write the name of a model, such as gpt2."), *stay]
+    shown = session.at("positions", POSITIONS_NEEDS)
+
+    # Not the tabs themselves: Gradio shows them twice where a generator has them among its outputs.
+    tried = gr.State(["", ""])
+
+    async def try_own(text: str, request: gr.Request) -> AsyncIterator[Any]:
+        hide = gr.update(visible=False)
+        name, page = text.strip(), f"{page_of(session, request)}/own"
+        if not name:
+            yield [_problem("Write the name of a model, such as gpt2."), hide, gr.skip()]
+            return
+        opened, read = shown.open([name]), []
+        follow = session.library.fetches.follow(page, name, shown.wanted(opened))
         try:
-            session.library.open(text.strip(), public=session.public)
-        except HfposembError as error:
-            return [_problem(one_line(str(error))), *stay]
-        texts = list(dict.fromkeys((text.strip(), *texts)))[:MOST_SOURCES]
-        return [gr.HTML(visible=False), texts, *session.show("positions")]
+            async with aclosing(follow):
+                async for read in follow:
+                    if read and not read[0].over.is_set():
+                        yield [hide, reading_line(read), gr.skip()]
+        except CancelledError:
+            yield [hide, hide, gr.skip()]
+            return
+        error = str(read[0].error or "") if read else opened[0].error
+        if error:
+            yield [_problem(one_line(error)), hide, gr.skip()]
+            return
+        yield [hide, hide, [name, uuid4().hex]]
+
+    def take(found: list[str], texts: list[str]) -> Any:
+        return [list(dict.fromkeys((found[0], *texts)))[:MOST_SOURCES], *session.show("positions")]
+
+    def stop_own(request: gr.Request) -> None:
+        session.library.fetches.stop(f"{page_of(session, request)}/own")
 
     def go(event: gr.EventData) -> Any:
         return session.show((event._data or {}).get("tab", "positions"))
@@ -353,11 +390,21 @@ def tab(session: Session) -> None:
     gr.on(
         [show.click, own.submit],
         try_own,
-        [own, session.sources],
-        [line, session.sources, session.tabs, session.active],
+        [own],
+        [line, trying, tried],
         show_progress="hidden",
         api_visibility="private",
+        concurrency_limit=None,
     )
+    tried.change(
+        take,
+        [tried, session.sources],
+        [session.sources, session.tabs, session.active],
+        show_progress="hidden",
+        api_visibility="private",
+        concurrency_limit=None,
+    )
+    trying.select(stop_own, show_progress="hidden", api_visibility="private", concurrency_limit=None)
     ways.select(
         go,
         None,

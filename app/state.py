@@ -14,22 +14,31 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from threading import Condition
+from threading import Condition, Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 import gradio as gr
 import numpy as np
 
 import hfposemb as hpe
 from hfposemb.embeddings import Embeddings
-from hfposemb.errors import HfposembError, InputError, SourceError
+from hfposemb.errors import (
+    CancelledError,
+    HfposembError,
+    InputError,
+    MissingExtraError,
+    MissingTableError,
+    SourceError,
+)
 from hfposemb.figures import source_style
 from hfposemb.source import BuiltinSource, HubSource, LocalSource, SampleSource, Source, parse_source
 from hfposemb.table import EmbeddingTable
 from hfposemb.vocabulary import display
 
 from . import jobs
+from .fetching import POLL, Fetch, Fetches, Reading, Work, extract
 from .limits import LONGEST_JOB, LONGEST_SOURCE, LONGEST_TEXT, MOST_SOURCES, PUBLIC_MEMORY, PUBLIC_SECONDS
 from .line import LINE, WAIT, Visitor, in_line
 from .plot import PanelRow
@@ -43,6 +52,22 @@ FIRST = ("sample:bert", "sample:gpt2", "sinusoidal:256x128")
 """The sources at first paint; none of them needs a network. The samples have 256 positions of width 128."""
 
 PRESETS = (*FIRST, "random:256x128", "counting:256x128", "normalised:256x128", "sigmoid:256x128", "single-sine:256x128")
+HUB_PRESETS = {
+    "openai-community/gpt2": ("GPT-2, Hub", "sample:gpt2"),
+    "google-bert/bert-base-uncased": ("BERT base, Hub", "sample:bert"),
+    "FacebookAI/roberta-base": ("RoBERTa base, Hub", "sample:bert"),
+    "distilbert/distilbert-base-uncased": ("DistilBERT base, Hub", "sample:bert"),
+    "albert/albert-base-v2": ("ALBERT base v2, Hub", "sample:bert"),
+    "facebook/opt-125m": ("OPT 125M, Hub", "sample:gpt2"),
+}
+"""Models of the Hub that are offered: what each is called, and the sample that stands for it without a network."""
+
+NEEDS = ("position", "token", "inputs")
+"""What a tab may need of a source: all tables of these roles, and what it takes to feed it a sentence."""
+
+WAITING = "it is being read from the Hub"
+STOPPED = "was stopped; choose it again to go on"
+
 SOURCE_BYTES = 4 * 2**30
 """Of tables that open sources hold. Those of local files are views of the file, which the system may drop again."""
 
@@ -166,11 +191,53 @@ class Library:
     def __init__(self, *, source_bytes: int = SOURCE_BYTES, result_bytes: int = RESULT_BYTES) -> None:
         self.sources = Kept(source_bytes)
         self.results = Kept(result_bytes)
+        self.fetches = Fetches()
+        self._held: WeakKeyDictionary[Embeddings, _Held] = WeakKeyDictionary()
+        self._lock = Lock()
 
     def open(self, text: str, *, public: bool = False) -> Embeddings:
-        """Return the embeddings of a source, opened once. Raises ``HfposembError``, one line, where it cannot be."""
+        """Return the embeddings of a source, opened once. Raises ``HfposembError``, one line, where it cannot be.
+
+        For the Hub this waits for the network: the page's handlers use ``opened`` and ``fetch``.
+        """
         source = allowed(text, public=public)
-        return self.sources.make(source_key(source), lambda: _extracted(text))
+        return self.sources.make(source_key(source, public=public), lambda: _extracted(text, public=public))
+
+    def opened(self, text: str, needs: Sequence[str], *, public: bool = False) -> Embeddings | None:
+        """Return a source without asking the network: ``None`` where what is needed of it is still to be fetched."""
+        source = allowed(text, public=public)
+        if not isinstance(source, HubSource):
+            return self.open(text, public=public)
+        found = self.sources.get(source_key(source, public=public))
+        return found if found is not None and self._hold(found).read.issuperset(needs) else None
+
+    def fetch(self, text: str, needs: Sequence[str], *, public: bool = False) -> tuple[Hashable, Work]:
+        """Return a name for fetching what is needed of a source, and how to do it."""
+
+        def work(fetch: Fetch) -> None:
+            while True:
+                try:
+                    found = self.open(text, public=public)
+                    break
+                except CancelledError:
+                    fetch.check()  # else it was somebody else's read, who does not want it any more
+            held = self._hold(found)
+            while not held.turn.acquire(timeout=POLL):
+                fetch.check()
+            try:
+                missing = [need for need in needs if need not in held.read]
+                fetch.expect(sum(table.provenance.nbytes for table in _tables(found, missing)))
+                for need in missing:
+                    _read(found, need)
+                    held.read.add(need)
+            finally:
+                held.turn.release()
+
+        return (source_key(allowed(text, public=public), public=public), tuple(needs)), work
+
+    def _hold(self, found: Embeddings) -> _Held:
+        with self._lock:
+            return self._held.setdefault(found, _Held())
 
     def result(self, table: EmbeddingTable, what: tuple[Hashable, ...], maker: Callable[[], T]) -> T:
         """Return a result of a table, computed once: ``what`` names the method and every parameter."""
@@ -179,6 +246,32 @@ class Library:
     def result_key(self, table: EmbeddingTable, what: tuple[Hashable, ...]) -> Hashable:
         """Return the name that a result has in ``results``."""
         return (table.digest, *what)
+
+
+@dataclass(eq=False)
+class _Held:
+    """What was read of an open source; whoever reads more of it has its turn."""
+
+    read: set[str] = field(default_factory=set)
+    turn: Lock = field(default_factory=Lock)  # type: ignore[valid-type]
+
+
+def _tables(embeddings: Embeddings, needs: Sequence[str]) -> list[EmbeddingTable]:
+    return [table for role, table in embeddings.tables.items() if role.rpartition(".")[2] in needs]
+
+
+def _read(embeddings: Embeddings, need: str) -> None:
+    """Read one of ``NEEDS``; a source that does not have it has nothing to read."""
+    for table in _tables(embeddings, [need]):
+        _ = table.vectors
+    if need == "position":
+        return
+    try:
+        _ = embeddings.token.labels
+        if need == "inputs":
+            embeddings.inputs("a")
+    except (MissingTableError, InputError, MissingExtraError):
+        pass  # whoever draws it says why
 
 
 @cache
@@ -199,14 +292,14 @@ def allowed(text: str, *, public: bool) -> Source:
     return parse_source(text)
 
 
-def source_key(source: Source) -> Hashable:
-    """Return a key that two names of the same source share."""
-    return repr(source)
+def source_key(source: Source, *, public: bool = False) -> Hashable:
+    """Return a key that two names of the same source share; what a user's token opens has another for strangers."""
+    return public and isinstance(source, HubSource), repr(source)
 
 
-def _extracted(text: str) -> Embeddings:
+def _extracted(text: str, *, public: bool) -> Embeddings:
     try:
-        return hpe.extract(text)
+        return extract(text, public=public)
     except OSError as error:
         raise SourceError(f"{display(text, width=60)} cannot be read: {error.strerror or error}") from error
     except MemoryError as error:
@@ -246,6 +339,8 @@ def choice(text: str) -> tuple[str, str]:
     name = short_name(text)
     if text.startswith("sample:"):
         return f"{name}, small demo", text
+    if text in HUB_PRESETS:
+        return HUB_PRESETS[text][0], text
     if text in PRESETS:
         return f"{name} {text.partition(':')[2].replace('x', ' × ')}", text
     return (text if len(text) <= 36 else f"…{display(text[-35:], width=35)}"), text
@@ -293,23 +388,46 @@ class Session:
     library: Library = field(default_factory=shared_library)
     scope: str = field(default_factory=lambda: f"p{uuid4().hex[:12]}")
     key: str = ""
-    presets: tuple[str, ...] = PRESETS
+    presets: tuple[str, ...] = (*PRESETS, *HUB_PRESETS)
     fields: list[tuple[gr.Dropdown, gr.HTML]] = field(default_factory=list)
+    needs: tuple[str, ...] = ()
+    fetched: gr.State = field(default_factory=lambda: gr.State({}))
+    """What became of the reads of this page: see ``opening``. It changes whenever some are over."""
 
-    def at(self, key: str) -> Session:
-        """Return the same session for one tab."""
-        return replace(self, key=key)
+    lines: dict[str, gr.HTML] = field(default_factory=dict)
+    """By tab, the line that shows how far a read is."""
 
-    def open(self, texts: Sequence[str]) -> tuple[Opened, ...]:
-        """Open sources by their texts, each in its place's colour; one that fails carries its error."""
-        return tuple(self._open(text, *source_style(place)) for place, text in enumerate(texts[:MOST_SOURCES]))
+    def at(self, key: str, needs: Sequence[str] = ()) -> Session:
+        """Return the same session for one tab, which draws with sources of which this was read."""
+        return replace(self, key=key, needs=tuple(needs))
 
-    def _open(self, text: str, color: str, dash: str) -> Opened:
+    def open(self, texts: Sequence[str], fetched: Mapping[str, Any] | None = None) -> tuple[Opened, ...]:
+        """Open sources by their texts, each in its place's colour; one that fails carries its error.
+
+        Nothing is asked of the network: a source of the Hub of which not all is here that the tab needs has the error
+        that ``fetched`` has for it, or ``WAITING``.
+        """
+        told = (fetched or {}).get("problems", {}).get(self.key, {})
+        return tuple(
+            self._open(text, *source_style(place), told.get(text, WAITING))
+            for place, text in enumerate(texts[:MOST_SOURCES])
+        )
+
+    def _open(self, text: str, color: str, dash: str, told: str) -> Opened:
         named = Opened(text, short_name(text), color, dash)
         try:
-            return replace(named, embeddings=self.library.open(text, public=self.public))
+            found = self.library.opened(text, self.needs, public=self.public)
         except HfposembError as error:
             return replace(named, error=one_line(str(error)))
+        return replace(named, embeddings=found, error="" if found is not None else told)
+
+    def wanted(self, opened: Sequence[Opened]) -> dict[Hashable, tuple[str, Work]]:
+        """Return what is to be fetched for the sources that wait for it, in their order, for ``Fetches.follow``."""
+        out: dict[Hashable, tuple[str, Work]] = {}
+        for source in waiting(opened):
+            key, work = self.library.fetch(source.text, self.needs, public=self.public)
+            out[key] = (source.name, work)
+        return out
 
     def source_field(self) -> None:
         """Put the field of sources, which all tabs share, into the bar that is open."""
@@ -325,24 +443,32 @@ class Session:
             )
             problem = problems(self.open(self.first))
             line = gr.HTML(problem, visible=bool(problem), elem_classes="source-error")
+            self.fetch_line()
         self.fields.append((dropdown, line))
+
+    def fetch_line(self) -> None:
+        """Put the line here that shows how far the tab's reads are."""
+        self.lines[self.key] = gr.HTML(visible=False, **WORK_LINE)
 
     def redraw(self, draw: Draw, outputs: Sequence[Any], *, inputs: Sequence[Any] = (), on: Sequence[Any] = ()) -> None:
         """Call ``draw(opened, *inputs)`` for ``outputs`` when the sources change and when an event of ``on`` comes.
 
         A tab that is not on the screen waits until it is, so that nobody pays for what nobody sees.
         """
-        drawn, key = gr.State(list(self.first)), self.key
+        drawn, key = gr.State(_outcomes(self.open(self.first))), self.key
 
-        def on_change(active: str, seen: list[str], texts: list[str], *values: Any) -> Any:
-            if active != key or seen == texts:
+        def on_change(active: str, seen: list[Any], texts: list[str], fetched: dict[str, Any], *values: Any) -> Any:
+            if active != key:
                 return gr.skip()
-            return [texts, *_listed(draw(self.open(texts), *values), len(outputs))]
+            opened = self.open(texts, fetched)
+            if waiting(opened) or seen == _outcomes(opened):
+                return gr.skip()
+            return [_outcomes(opened), *_listed(draw(opened, *values), len(outputs))]
 
         gr.on(
-            [self.sources.change, self.active.change],
+            [self.sources.change, self.active.change, self.fetched.change],
             guarded(on_change),
-            inputs=[self.active, drawn, self.sources, *inputs],
+            inputs=[self.active, drawn, self.sources, self.fetched, *inputs],
             outputs=[drawn, *outputs],
             **_drawing(outputs),
         )
@@ -352,10 +478,12 @@ class Session:
     def when(self, on: Sequence[Any], draw: Draw, outputs: Sequence[Any], *, inputs: Sequence[Any] = ()) -> None:
         """Call ``draw(opened, *inputs)`` for ``outputs`` when an event of ``on`` comes."""
 
-        def on_event(texts: list[str], *values: Any) -> Any:
-            return draw(self.open(texts), *values)
+        def on_event(texts: list[str], fetched: dict[str, Any], *values: Any) -> Any:
+            opened = self.open(texts, fetched)
+            return gr.skip() if waiting(opened) else draw(opened, *values)
 
-        gr.on(list(on), guarded(on_event), inputs=[self.sources, *inputs], outputs=list(outputs), **_drawing(outputs))
+        asked = [self.sources, self.fetched, *inputs]
+        gr.on(list(on), guarded(on_event), inputs=asked, outputs=list(outputs), **_drawing(outputs))
 
     def projection(self, table: EmbeddingTable, method: str, dims: int) -> Projection | None:
         """Return a projection: PCA at once, UMAP only if it has been computed."""
@@ -492,11 +620,11 @@ WORK_LINE: dict[str, Any] = {
 }
 
 
-def work_line(progress: jobs.Progress) -> str:
+def work_line(progress: jobs.Progress | Reading, *, label: str = "UMAP") -> str:
     """Return a job's progress as HTML: a bar, what is being done and how long it takes, and the way out."""
     share, words = round(100 * progress.share), html.escape(one_line(str(progress)))
     return (
-        f'<div class="track" role="progressbar" aria-label="UMAP" aria-valuemin="0" aria-valuemax="100" '
+        f'<div class="track" role="progressbar" aria-label="{label}" aria-valuemin="0" aria-valuemax="100" '
         f'aria-valuenow="{share}"><span style="width: {max(share, 1)}%"></span></div>'
         f'<div class="said"><span>{words}</span><button type="button">Cancel</button></div>'
     )
@@ -550,11 +678,21 @@ def unseen_heading(text: str, *, level: int) -> None:
     gr.HTML(line, apply_default_css=False, scale=0, min_width=0, elem_classes="unseen")
 
 
-def problems(opened: Sequence[Opened]) -> str:
+def waiting(opened: Sequence[Opened]) -> list[Opened]:
+    """Return the sources that are still to be fetched."""
+    return [source for source in opened if source.error == WAITING]
+
+
+def _outcomes(opened: Sequence[Opened]) -> list[list[str]]:
+    """Return what a tab drew with, as a state holds it."""
+    return [[source.text, source.error] for source in opened]
+
+
+def problems(opened: Sequence[Opened], notices: Sequence[str] = ()) -> str:
     """Return the line under the source field, as HTML: which source could not be opened, and what to do."""
     lines = [
         f'<p role="alert"><strong>{html.escape(source.name)}</strong> {html.escape(source.error)}</p>'
         for source in opened
-        if source.error
+        if source.error and source.error != WAITING
     ]
-    return "".join(lines)
+    return "".join([*lines, *(f'<p role="alert">{html.escape(notice)}</p>' for notice in notices)])

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hfposemb.projection import Projection
 
 TITLE = "Tokens"
+NEEDS = ("token",)
 
 FIRST_WORD = "king"
 FIRST_WORDS = "king, queen, father, mother, heaven, earth"
