@@ -27,6 +27,7 @@ import numpy as np
 import hfposemb as hpe
 import hfposemb.cutting, hfposemb.hub, hfposemb.vocabulary, huggingface_hub, tokenizers
 from hfposemb.errors import HfposembError
+from tests.conftest import FULL
 from tests.hostile import POSITION, NORM, TOKEN, WORDS
 
 CODE = []
