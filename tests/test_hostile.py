@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from .conftest import FULL
 from .hostile import CODE, CONFIGS, MARKER, TEXT, TOKENIZERS, Case
 from .hub import FakeHub
 
@@ -27,7 +28,6 @@ import numpy as np
 import hfposemb as hpe
 import hfposemb.cutting, hfposemb.hub, hfposemb.vocabulary, huggingface_hub, tokenizers
 from hfposemb.errors import HfposembError
-from tests.conftest import FULL
 from tests.hostile import POSITION, NORM, TOKEN, WORDS
 
 CODE = []
