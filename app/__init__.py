@@ -71,9 +71,10 @@ def panel(*, public: bool = False, sources: Sequence[str] = ()) -> None:
     first = tuple(dict.fromkeys(sources))[:MOST_SOURCES] or FIRST
     unseen_heading("hfposemb", level=1)
     header("Dark")
-    chosen, active = gr.State(list(first)), gr.State(next(iter(modules), ""))
+    # Here, for Gradio counts whatever stands between the tabs as one of them.
+    chosen, active, fetched = gr.State(list(first)), gr.State(next(iter(modules), "")), gr.State({})
     with gr.Tabs() as tabs:
-        session = Session(public, first, chosen, active, tabs)
+        session = Session(public, first, chosen, active, tabs, fetched=fetched)
         sessions = {name: session.at(name, getattr(module, "NEEDS", NEEDS)) for name, module in modules.items()}
         for name, module in modules.items():
             with gr.Tab(module.TITLE, id=name) as item:
