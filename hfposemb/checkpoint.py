@@ -13,7 +13,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -39,9 +39,10 @@ class Limits:
     columns: int = 65_536
     table_bytes: int = 2_000_000_000  # stored bytes of one read
     config_bytes: int = 5_000_000
-    tokenizer_bytes: int = 64 * 2**20  # one file of a tokenizer
+    tokenizer_bytes: int = 40 * 2**20  # one file of a tokenizer; Gemma has 33 MB
     seconds: float = 30.0  # that a read may take without progress
     cache_bytes: int = 10_000_000_000
+    pickle_memory: int = 32_000_000_000  # at most, of a child that loads a pickle: twice its file and 1 GB are enough
 
 
 DEFAULT_LIMITS = Limits()
@@ -102,6 +103,9 @@ _FOREIGN = {
 MODEL = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 _INDEX = r"\.safetensors\.index(\.\w+)?\.json$"
+PICKLE = "pytorch_model.bin"
+PICKLE_INDEX = "pytorch_model.bin.index.json"
+PICKLES = (".bin", ".pt", ".pth")
 _LEFTOVERS = ("optimizer", "scheduler", "training_args", "rng_state", "random_states", "scaler", "events.out")
 
 
@@ -182,7 +186,7 @@ def header_length(first8: bytes, *, file_bytes: int, name: str, limits: Limits =
         rule = f"the header's length says {length} bytes, the file has {file_bytes - 8} after it; download it again"
     else:
         return length
-    raise _fault(name, _foreign(first8) or rule)
+    raise _fault(name, foreign(first8) or rule)
 
 
 def parse_header(header_json: bytes, *, file_bytes: int, name: str, limits: Limits = DEFAULT_LIMITS) -> Header:
@@ -194,7 +198,7 @@ def parse_header(header_json: bytes, *, file_bytes: int, name: str, limits: Limi
     first8 = len(header_json).to_bytes(8, "little")
     length = header_length(first8, file_bytes=file_bytes, name=name, limits=limits)
     if not header_json.startswith(b"{"):
-        raise _fault(name, _foreign(first8) or f"the header must begin with '{{', found {_cut(header_json[:40])}")
+        raise _fault(name, foreign(first8) or f"the header must begin with '{{', found {_cut(header_json[:40])}")
     # Whatever is listed needs three of these, or the last one: so this bounds the entries before any is made.
     if max(map(header_json.count, (b'"dtype"', b'"shape"', b'"data_offsets"', b'"__metadata__"'))) > limits.tensors:
         raise _fault(name, f"a file may list {limits.tensors} tensors, found more")
@@ -290,7 +294,7 @@ class Checkpoint:
         if os.path.isdir(path):
             path = _locate(Path(path))
         if is_index(path.name):
-            index: dict[str, Any] = _read_json(path, limit=limits.header_bytes, kind=dict, unique=True)
+            index: dict[str, Any] = read_json(path, limit=limits.header_bytes, kind=dict, unique=True)
             return cls(name, path.parent, MappingProxyType(weight_map(index, name=path.name)), limits)
         if path.suffix != ".safetensors" and os.path.exists(path):
             raise _fault(path.name, f"is not a .safetensors file; {_FOREIGN.get(path.suffix, _CONVERT)}")
@@ -346,7 +350,7 @@ class Checkpoint:
     def config(self) -> dict[str, Any] | None:
         """Return config.json beside the checkpoint, or None where there is none."""
         path = self.folder / "config.json"
-        return _read_json(path, limit=self.limits.config_bytes, kind=dict) if os.path.exists(path) else None
+        return read_json(path, limit=self.limits.config_bytes, kind=dict) if os.path.exists(path) else None
 
     def _shard(self, name: str) -> _Shard:
         file = self.files.get(name)
@@ -366,7 +370,7 @@ def _cut(value: str | bytes) -> str:
     return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"
 
 
-def _foreign(start: bytes) -> str | None:
+def foreign(start: bytes) -> str | None:
     """Say what other kind of file begins with these (eight) bytes, unless they are a length below 4 GB."""
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     if len(start) == 8 and not any(start[4:]) and not start.startswith(b"\x1f\x8b\x08"):
@@ -524,13 +528,14 @@ def parse_json(raw: bytes, *, size: int, name: str, limit: int, kind: type[_T], 
         if b"\\u" in raw:
             json.dumps(found, ensure_ascii=False).encode("utf-8")  # refuses lone surrogates
     except (ValueError, RecursionError) as error:
-        raise _fault(name, _foreign(raw[:8]) or f"is not JSON: {_cut(str(error))}") from None
+        raise _fault(name, foreign(raw[:8]) or f"is not JSON: {_cut(str(error))}") from None
     if not isinstance(found, kind):
         raise _fault(name, f"must be a JSON {kind.__name__}, found {type(found).__name__}")
     return found
 
 
-def _read_json(path: Path, *, limit: int, kind: type[_T], unique: bool = False) -> _T:
+def read_json(path: Path, *, limit: int, kind: type[_T], unique: bool = False) -> _T:
+    """Return JSON of one kind from a file, as ``parse_json`` does."""
     with _opened(path) as file:
         size = os.fstat(file.fileno()).st_size
         raw = file.read(min(size, limit))
@@ -542,15 +547,15 @@ def _plain(name: object) -> TypeGuard[str]:
     return isinstance(name, str) and name.isprintable() and name not in ("", ".", "..") and not set(name) & set("/\\:")
 
 
-def weight_map(index: Mapping[str, Any], *, name: str) -> dict[str, str]:
+def weight_map(index: Mapping[str, Any], *, name: str, suffix: str = ".safetensors") -> dict[str, str]:
     """Return the file of each tensor as the JSON of an index says; raise CheckpointError."""
     files = index.get("weight_map")
     if not isinstance(files, dict) or not files:
         raise _fault(name, "must have a weight_map that names the file of each tensor")
     for tensor, file in files.items():
-        if not tensor.isprintable() or not _plain(file) or not file.endswith(".safetensors"):
+        if not tensor.isprintable() or not _plain(file) or not file.endswith(suffix):
             found = f"{_cut(tensor)} in {_cut(str(file)[:_SHOWN])}"
-            raise _fault(name, f"weight_map names .safetensors files of this folder, found {found}")
+            raise _fault(name, f"weight_map names {suffix} files of this folder, found {found}")
     return files
 
 
@@ -575,6 +580,25 @@ def choose_file(names: Sequence[str], *, name: str) -> str | None:
     return None
 
 
+def choose_pickle(names: Sequence[str], *, name: str) -> str | None:
+    """Return which of a folder's files is the checkpoint as torch.save writes it: a file, or an index of several.
+
+    ``None`` where there is none; raises CheckpointError where the choice is not clear.
+    """
+    for wanted in (PICKLE, PICKLE_INDEX):
+        if wanted in names:
+            return wanted
+    stored = [file for file in names if file.endswith(PICKLES) and not file.startswith(_LEFTOVERS)]
+    if len(stored) > 1:
+        raise _fault(name, f"holds several pickled checkpoints, {_cut(', '.join(stored))}; name one file")
+    return stored[0] if stored else None
+
+
+def is_pickled(file: str) -> bool:
+    """Tell whether a file of this name is what torch.save writes, or the index of several such files."""
+    return file.endswith((*PICKLES, PICKLE_INDEX))
+
+
 def no_checkpoint(names: Sequence[str], *, name: str) -> CheckpointError:
     """Return the error for a folder without a checkpoint: what it has instead, and what to do."""
     foreign = [file for file in names if Path(file).suffix in _FOREIGN and not file.startswith(_LEFTOVERS)]
@@ -589,17 +613,33 @@ def is_index(file: str) -> bool:
     return re.search(_INDEX, file) is not None
 
 
+def locate(path: Path) -> Path:
+    """Return the file that a folder's checkpoint begins with, safetensors before pickles; a file is itself."""
+    if not os.path.isdir(path):
+        return path
+    return _search(path, choose_file) or _search(path, choose_pickle) or _locate(path)
+
+
 def _locate(folder: Path) -> Path:
     """Return the .safetensors file, or the index of several, that holds a folder's model."""
+    if (found := _search(folder, choose_file)) is None:
+        raise no_checkpoint(_names(folder), name=folder.name)
+    return found
+
+
+def _search(folder: Path, choose: Callable[..., str | None]) -> Path | None:
+    """Return what ``choose`` takes among a folder's files, else among those of its first module."""
+    if (found := choose(_names(folder), name=folder.name)) is not None:
+        return folder / found
+    module = _first_module(folder)
+    return None if module is None else _search(module, choose)
+
+
+def _names(folder: Path) -> list[str]:
     try:
-        names = sorted(entry.name for entry in os.scandir(folder) if not entry.is_dir())
+        return sorted(entry.name for entry in os.scandir(folder) if not entry.is_dir())
     except OSError as error:
         raise _fault(folder.name, f"cannot be listed: {_cut(str(error))}") from None
-    if (found := choose_file(names, name=folder.name)) is not None:
-        return folder / found
-    if module := _first_module(folder):
-        return _locate(module)
-    raise no_checkpoint(names, name=folder.name)
 
 
 def _first_module(folder: Path) -> Path | None:
@@ -607,7 +647,7 @@ def _first_module(folder: Path) -> Path | None:
     listing = folder / "modules.json"
     if not os.path.exists(listing):
         return folder / "0_Transformer" if os.path.isdir(folder / "0_Transformer") else None
-    modules = _read_json(listing, limit=DEFAULT_LIMITS.config_bytes, kind=list)
+    modules = read_json(listing, limit=DEFAULT_LIMITS.config_bytes, kind=list)
     path = modules[0].get("path") if modules and isinstance(modules[0], dict) else None
     if path == "":
         return None

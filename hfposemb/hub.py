@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -23,6 +24,7 @@ from .checkpoint import (
     DEFAULT_LIMITS,
     INDEX,
     MODEL,
+    PICKLE_INDEX,
     Checkpoint,
     Header,
     Limits,
@@ -30,6 +32,7 @@ from .checkpoint import (
     as_rows,
     check_read,
     choose_file,
+    choose_pickle,
     header_length,
     is_index,
     no_checkpoint,
@@ -38,6 +41,7 @@ from .checkpoint import (
     weight_map,
 )
 from .errors import ChangedFileError, CheckpointError, HubError, MissingFileError, OfflineError
+from .pickled import PickledCheckpoint, PickledFile, check_start, copied, one_file, shards
 from .source import HubSource
 from .wire import Deadline, Traffic, Version, Wire
 
@@ -58,6 +62,10 @@ TOKENIZER_FILES = (
     "bpe.codes",
 )
 _LISTING_BYTES = 20_000_000
+_LOOK_SECONDS = 5.0
+_REFS = 5  # revisions that are looked into for safetensors
+_REF = r"[A-Za-z0-9][A-Za-z0-9._/-]{0,200}"
+_PULL = r"refs/pr/(\d{1,9})"
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,7 @@ class Access:
 
     ``token`` is a token, ``None`` for the user's own (HF_TOKEN, or saved by a login) or ``False`` for none: then
     nothing that only the user's token could read is taken from the caches of this machine either.
-    ``allow_full_download`` lets a whole file be read where a server ignores ranges.
+    ``allow_full_download`` lets a whole file be read where a server ignores ranges, or the file is a pickle.
     """
 
     token: str | bool | None = None
@@ -106,6 +114,7 @@ class HubCheckpoint:
     _local: dict[str, Checkpoint] = field(default_factory=dict, repr=False)
     _absent: set[str] = field(default_factory=set, repr=False)
     _fetching: Lock = field(default_factory=Lock, repr=False)
+    _pickled: PickledCheckpoint | None = field(default=None, repr=False)
     _folder: str = ""
     """Where in the repository the checkpoint stands, with a slash at the end."""
 
@@ -124,10 +133,12 @@ class HubCheckpoint:
 
     def names(self) -> tuple[str, ...]:
         """Return the tensors' names; fetches nothing."""
-        return tuple(self._files)
+        return tuple(self._files) if self._pickled is None else self._pickled.names()
 
     def info(self, name: str) -> TensorInfo:
         """Return where a tensor lies; fetches the header of its file if need be."""
+        if self._pickled is not None:
+            return self._pickled.info(name)
         file = self._files.get(name)
         if file is None:
             raise CheckpointError(f"{self.name} has no tensor {name!r:.80} among its {len(self._files)}")
@@ -138,10 +149,14 @@ class HubCheckpoint:
 
     def metadata(self) -> Mapping[str, str]:
         """Return ``__metadata__``, merged over the headers read so far."""
+        if self._pickled is not None:
+            return self._pickled.metadata()
         return MappingProxyType({k: v for file in self._headers.values() for k, v in file.header.metadata.items()})
 
     def file_bytes(self, name: str) -> int:
         """Return the size of the file that holds a tensor."""
+        if self._pickled is not None:
+            return self._pickled.file_bytes(name)
         return self._file(self._files[name]).header.file_bytes
 
     def config(self) -> dict[str, Any] | None:
@@ -157,6 +172,8 @@ class HubCheckpoint:
 
         A few rows of a large table are fetched alone; otherwise the whole tensor is fetched once and kept in the cache.
         """
+        if self._pickled is not None:
+            return self._pickled.read(name, start, stop)
         info = self.info(name)
         if (local := self._local.get(info.file)) is not None:
             return local.read(name, start, stop)
@@ -297,6 +314,9 @@ class HubCheckpoint:
 
     def open(self, deadline: Deadline) -> None:
         """Find the checkpoint's files and read the first header, or the index."""
+        listed = self.wire.commit is not None and self._kept(("file", self.wire.repo, self.commit, "?listing"))
+        if listed and not {MODEL, INDEX} & set(self.listing):
+            return self._use_listed(deadline)
         index_first = self.wire.commit is not None and (
             self._kept(("file", self.wire.repo, self.commit, INDEX)) is not None
             or _in_hub_cache(self.wire.repo, INDEX, self.wire.commit) is not None
@@ -326,19 +346,81 @@ class HubCheckpoint:
 
     def _use_listed(self, deadline: Deadline) -> None:
         """Take the one checkpoint among the repository's files, whatever its name; in its first module's folder too."""
-        for folder in ("", self._first_module()):
-            if folder is None:
-                break
-            inside = [file.removeprefix(folder) for file in self.listing if file.startswith(folder)]
-            names = [file for file in inside if "/" not in file]
-            if (found := choose_file(names, name=self.name)) is not None:
+        folders = [folder for folder in ("", self._first_module()) if folder is not None]
+        for choose in (choose_file, choose_pickle):
+            for folder in folders:
+                inside = [file.removeprefix(folder) for file in self.listing if file.startswith(folder)]
+                if (found := choose([file for file in inside if "/" not in file], name=self.name)) is None:
+                    continue
                 self._folder = folder
-                if is_index(found):
+                if choose is choose_pickle:
+                    self._use_pickled(found)
+                elif is_index(found):
                     self._use_index(found, deadline)
                 else:
                     self._use_file(folder + found, deadline)
                 return
         raise no_checkpoint([file for file in self.listing if "/" not in file], name=self.name)
+
+    # --- pickles ------------------------------------------------------------------------------------------------------
+
+    def _use_pickled(self, found: str) -> None:
+        """Take the tensors of a file that torch.save wrote, or of several with an index; never anonymously."""
+        if self.access.anonymous:
+            raise HubError(
+                f"{self.name} holds no .safetensors file, but {found!r:.80}, a pickle, which can run code when it is "
+                f"loaded: not read in public mode or with token=False{self._instead()}"
+            )
+        path = self._folder + found
+        if not found.endswith(PICKLE_INDEX):
+            self._pickled = one_file(path, name=self.name, open_file=self._open_pickled)
+            return
+        limit = self.access.limits.header_bytes
+        raw = self._small(found, limit=limit) or b""
+        index = parse_json(raw, size=len(raw), name=path, limit=limit, kind=dict, unique=True)
+        beside = self._folder
+        self._pickled = shards(
+            index, name=self.name, file=path, open_file=lambda file: self._open_pickled(beside + file)
+        )
+
+    def _open_pickled(self, path: str) -> PickledFile:
+        """Return a pickled file; it is fetched when a child must read it, not for what one made of it before."""
+        identity, limits = (self.wire.repo, self.commit), self.access.limits
+        if (here := _in_hub_cache(self.wire.repo, path, self.commit)) is not None:
+            return PickledFile(path, identity, here.stat().st_size, lambda: nullcontext(here), self.cache, limits)
+        size = int(self._keep("file", f"{path}?size", partial(self._size_of_pickle, path)))
+        return PickledFile(path, identity, size, partial(self._fetched, path, size), self.cache, limits)
+
+    def _size_of_pickle(self, path: str) -> bytes:
+        start = bytearray()
+        version = self.wire.read(path, range(8), start.extend, deadline=self.wire.deadline())
+        check_start(bytes(start), name=path)
+        return str(version.size).encode()
+
+    @contextmanager
+    def _fetched(self, path: str, size: int) -> Iterator[Path]:
+        """Give a pickled file a path on this machine, whole: fetched where that was agreed to, and kept."""
+        key, most = ("file", self.wire.repo, self.commit, path), self.access.limits.table_bytes
+        entry = self._kept(key)
+        if entry is None:
+            found = f"{self.name}: {path} is a pickle of {size:,} bytes, which cannot be read in part"
+            if size > most:
+                raise HubError(f"{found}; the limit is {most:,}{self._instead()}")
+            if not self.access.allow_full_download:
+                agree = "allow_full_download=True, or --allow-full-download, reads it all"
+                raise HubError(f"{found}; {agree}{self._instead()}")
+            with self.cache.write(key, size=size) as writer:
+                self.wire.read(path, None, writer.write, most=size, deadline=self.wire.deadline(size))
+            entry = self._entries[key] = writer.entry
+        with copied(entry, name=path) as file:
+            yield file
+
+    def _instead(self) -> str:
+        """Return the end of a sentence: which revision has this as safetensors, nothing where none is found soon."""
+        found = _with_safetensors(self.wire, Deadline(min(_LOOK_SECONDS, self.access.limits.seconds)))
+        return "" if found is None else f"; use {self.wire.repo}@{found}, which has safetensors"
+
+    # --- opening, otherwise -------------------------------------------------------------------------------------------
 
     def _first_module(self) -> str | None:
         """Return the folder of the first module of a sentence-transformers model, where this is one."""
@@ -427,6 +509,28 @@ def _list_files(wire: Wire) -> bytes:
     siblings = found.get("siblings")
     names = [one.get("rfilename") for one in siblings if isinstance(one, dict)] if isinstance(siblings, list) else []
     return "\n".join(name for name in names if isinstance(name, str) and name.isprintable()).encode()
+
+
+def _with_safetensors(wire: Wire, deadline: Deadline) -> str | None:
+    """Return a revision of a repository that has safetensors: the Hub's converter opens pull requests of them."""
+    try:
+        raw = wire.api(f"/api/models/{wire.repo}/refs?include_prs=1", most=_LISTING_BYTES, deadline=deadline)
+        refs = parse_json(raw, size=len(raw), name="the Hub's answer", limit=_LISTING_BYTES, kind=dict)
+    except (HubError, CheckpointError):
+        return None
+    listed = [
+        one.get("ref") for kind in refs.values() if isinstance(kind, list) for one in kind if isinstance(one, dict)
+    ]
+    names = [ref.removeprefix("refs/heads/") for ref in listed if isinstance(ref, str) and re.fullmatch(_REF, ref)]
+    pulls = sorted((int(match[1]) for name in names if (match := re.fullmatch(_PULL, name))), reverse=True)
+    wanted = [name for name in names if "safetensors" in name] + [f"refs/pr/{number}" for number in pulls]
+    for name in wanted[:_REFS]:
+        there = Wire(wire.repo, name, wire.token, wire.limits, traffic=wire.traffic)
+        for file in (MODEL, INDEX):
+            with suppress(HubError, CheckpointError):
+                there.read(file, range(1), lambda _: None, deadline=deadline)
+                return name
+    return None
 
 
 def _unpack(packed: bytes, file: str, limits: Limits) -> _File:

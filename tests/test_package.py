@@ -64,7 +64,7 @@ LAYERS = (
     {"wire"},
     {"position"},
     {"families"},
-    {"source", "vocabulary", "cutting", "inputs", "embeddings", "builtin", "live", "rope"},
+    {"source", "vocabulary", "cutting", "inputs", "embeddings", "builtin", "live", "rope", "pickled"},
     {"hub"},
     {"extract"},
     {"projection", "similarity", "geometry"},
@@ -75,7 +75,7 @@ LAYERS = (
 """Modules by layer: each imports from its own layer and those above it in this list, never from below."""
 
 KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placing", "figures"}
-READERS = {"extract", "hub", "wire", "checkpoint", "families", "source", "builtin", "live"}
+READERS = {"extract", "hub", "wire", "checkpoint", "families", "source", "builtin", "live", "pickled"}
 
 
 def imports_of(path: Path) -> set[str]:

@@ -1,0 +1,708 @@
+"""Pickled checkpoints: the model's own tables, read by a child that is held to time and memory, or one clear line."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import numpy as np
+import psutil
+import pytest
+import safetensors.torch
+import torch
+
+import hfposemb as hpe
+from hfposemb.cache import Cache
+from hfposemb.checkpoint import PICKLE, PICKLE_INDEX, Limits
+from hfposemb.errors import CheckpointError, HfposembError, HubError, MissingExtraError
+from hfposemb.pickled import PickledCheckpoint, environment, open_pickled
+from tests.conftest import Build
+from tests.hub import FakeHub
+
+FAMILIES = ("bert", "gpt2", "opt", "bart", "roberta")
+HEADS = {"bert": "MaskedLM", "gpt2": "CausalLM", "opt": "CausalLM", "bart": "Seq2SeqLM", "roberta": "MaskedLM"}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HFPOSEMB_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(autouse=True)
+def no_child_is_left() -> Iterator[None]:
+    before = set(psutil.Process().children(recursive=True))
+    yield
+    assert set(psutil.Process().children(recursive=True)) <= before
+
+
+def save(model: torch.nn.Module, folder: Path, **options: Any) -> Path:
+    """Save a model as older versions of transformers did."""
+    folder.mkdir(exist_ok=True)
+    model.config.save_pretrained(folder)  # type: ignore[operator, union-attr]
+    torch.save(model.state_dict(), folder / PICKLE, **options)
+    return folder
+
+
+def opened(content: object, folder: Path, *, limits: Limits | None = None) -> PickledCheckpoint:
+    """Write any object with torch.save, and open it."""
+    torch.save(content, folder / "weights.pt")
+    return open_pickled(folder / "weights.pt", limits=limits or Limits())
+
+
+def assert_same(here: hpe.Embeddings, there: hpe.Embeddings) -> None:
+    assert list(here.tables) == list(there.tables)
+    for role, table in there.tables.items():
+        assert here.tables[role].shape == table.shape
+        assert np.array_equal(here.tables[role].vectors, table.vectors)
+        assert here.tables[role].provenance.stored_dtype == table.provenance.stored_dtype
+    assert np.array_equal(here.inputs([5, 6, 7]).normed, there.inputs([5, 6, 7]).normed)
+
+
+# --- the right tables -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model_type", FAMILIES)
+def test_tables_and_inputs_equal_the_models(build: Build, tmp_path: Path, model_type: str) -> None:
+    model = build(model_type, f"AutoModelFor{HEADS[model_type]}")
+    found = hpe.extract(save(model, tmp_path / "pickled"))
+    weight = model.get_input_embeddings().weight.detach().numpy()  # type: ignore[operator]
+    assert np.array_equal(found.token.vectors, weight)
+    model.save_pretrained(tmp_path / "safe")  # type: ignore[operator]
+    assert_same(found, hpe.extract(tmp_path / "safe"))
+    assert found.notes == hpe.extract(tmp_path / "safe").notes
+    assert found.token.provenance.file == PICKLE
+    assert found.token.provenance.file_bytes == (tmp_path / "pickled" / PICKLE).stat().st_size
+
+
+def test_old_names_of_norms(build: Build, tmp_path: Path) -> None:
+    model = build("bert")
+    save(model, tmp_path / "pickled")
+    state = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): tensor
+        for name, tensor in model.state_dict().items()
+    }
+    assert "embeddings.LayerNorm.gamma" in state
+    torch.save(state, tmp_path / "pickled" / PICKLE)
+    model.save_pretrained(tmp_path / "safe")  # type: ignore[operator]
+    assert_same(hpe.extract(tmp_path / "pickled"), hpe.extract(tmp_path / "safe"))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("zipped", [True, False])
+def test_number_types_and_both_formats(build: Build, tmp_path: Path, dtype: torch.dtype, zipped: bool) -> None:
+    model = build("gpt2").to(dtype)
+    folder = save(model, tmp_path / "pickled", _use_new_zipfile_serialization=zipped)
+    assert (folder / PICKLE).read_bytes().startswith(b"PK" if zipped else b"\x80")
+    expected = model.get_input_embeddings().weight.detach()  # type: ignore[operator]
+    expected = expected if dtype == torch.float64 else expected.float()
+    assert np.array_equal(hpe.extract(folder).token.vectors, expected.numpy())
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda state: {"state_dict": state, "epoch": 3, "optimizer_states": [{"state": {0: torch.ones(2)}}]},
+        lambda state: {"model": state, "step": torch.tensor(4), "arguments": {"lr": 1e-3}},
+        lambda state: {"model": {"state_dict": state}},
+        lambda state: {f"module.{name}": tensor for name, tensor in state.items()},
+        lambda state: {"state_dict": {f"model.{name}": tensor for name, tensor in state.items()}},
+        lambda state: {"_orig_mod." + name: torch.nn.Parameter(tensor) for name, tensor in state.items()},
+        lambda state: {**state, "version": 7, "note": "text", "nothing": None, 3: torch.ones(2), "list": [1, 2]},
+    ],
+)
+def test_state_dicts_inside_others(build: Build, tmp_path: Path, around: Callable[..., object]) -> None:
+    model = build("bert")
+    folder = save(model, tmp_path / "pickled")
+    torch.save(around(model.state_dict()), folder / PICKLE)
+    found = hpe.extract(folder)
+    assert np.array_equal(found.token.vectors, model.get_input_embeddings().weight.detach().numpy())  # type: ignore[operator]
+    assert found.position.table.shape == (20, 16)
+
+
+@pytest.mark.parametrize("name", ["weights.pt", "weights.pth", "weights.bin"])
+def test_a_file_or_the_only_one_of_a_folder(build: Build, tmp_path: Path, name: str) -> None:
+    folder = save(build("gpt2"), tmp_path / "pickled")
+    (folder / PICKLE).rename(folder / name)
+    (folder / "optimizer.pt").write_bytes(b"x")
+    (folder / "training_args.bin").write_bytes(b"x")
+    assert np.array_equal(hpe.extract(folder / name).token.vectors, hpe.extract(folder).token.vectors)
+    (folder / "other.pt").write_bytes(b"x")
+    with pytest.raises(CheckpointError, match=r"holds several pickled checkpoints, .*; name one file"):
+        hpe.extract(folder)
+
+
+def test_safetensors_go_first(build: Build, tmp_path: Path) -> None:
+    model = build("gpt2")
+    model.save_pretrained(tmp_path)  # type: ignore[operator]
+    (tmp_path / PICKLE).write_bytes(b"not even a pickle")
+    assert hpe.extract(tmp_path).token.provenance.file == "model.safetensors"
+
+
+def test_a_sentence_transformers_folder(build: Build, tmp_path: Path) -> None:
+    model = build("bert")
+    save(model, tmp_path / "0_Transformer")
+    assert hpe.extract(tmp_path).position.table.shape == (20, 16)
+    assert hpe.extract(tmp_path).config["model_type"] == "bert"
+
+
+def shard(model: torch.nn.Module, folder: Path) -> Path:
+    """Save a model in two files and an index, tables in the first, everything in layers in the second."""
+    save(model, folder)
+    (folder / PICKLE).unlink()
+    state = model.state_dict()
+    names = [f"pytorch_model-0000{number}-of-00002.bin" for number in (1, 2)]
+    places = {name: names[".layer." in name or ".h." in name] for name in state}
+    for file in names:
+        torch.save({name: tensor for name, tensor in state.items() if places[name] == file}, folder / file)
+    (folder / PICKLE_INDEX).write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    return folder
+
+
+def test_shards_are_read_through_their_index(build: Build, tmp_path: Path) -> None:
+    model = build("bert")
+    folder = shard(model, tmp_path / "pickled")
+    (folder / "pytorch_model-00002-of-00002.bin").write_bytes(b"never read")
+    model.save_pretrained(tmp_path / "safe")  # type: ignore[operator]
+    assert_same(hpe.extract(folder), hpe.extract(tmp_path / "safe"))
+    (folder / PICKLE_INDEX).write_text('{"weight_map": {"wte.weight": "../secret.bin"}}')
+    with pytest.raises(CheckpointError, match=r"names \.bin files of this folder"):
+        hpe.extract(folder)
+    (folder / PICKLE_INDEX).write_text('{"weight_map": {"wte.weight": "absent.bin"}}')
+    with pytest.raises(CheckpointError, match=r"absent\.bin: the file is missing"):
+        hpe.extract(folder)
+
+
+def test_views_strides_and_names_of_the_same_numbers(tmp_path: Path) -> None:
+    base = torch.randn(6, 4)
+    state = {
+        "base": base,
+        "same": base,
+        "rows": base[2:4],
+        "columns": base[:, 1:3],
+        "turned": base.t(),
+        "spread": torch.randn(1, 4).expand(5, 4),
+        "every": base[::2],
+        "empty": torch.zeros(0, 4),
+        "nothing": torch.zeros(3, 0),
+        "sparse": base.relu().to_sparse(),
+        "rows of it": base.relu().to_sparse_csr(),
+        "vector": base[0],
+        "number": torch.tensor(2.5),
+        "negative": torch.view_as_complex(torch.randn(3, 4, 2)).conj().imag,
+    }
+    assert state["negative"].is_neg()
+    read = opened(state, tmp_path)
+    assert read.metadata() == {"same": "base"}
+    assert read.info("same") == read.info("base")
+    for name, tensor in state.items():
+        assert read.info(name).shape == tuple(tensor.shape)
+        if tensor.ndim:
+            dense = tensor if tensor.layout == torch.strided else tensor.to_dense()
+            assert np.array_equal(read.read(name), dense.resolve_neg().numpy())
+    assert np.array_equal(read.read("turned", 1, 3), base.t()[1:3].numpy())
+    assert not read.read("base").flags.writeable
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_numbers_that_hold_no_vectors_as_they_are(tmp_path: Path) -> None:
+    state = {
+        "wpe.weight": torch.randn(4, 3),
+        "wte.weight": torch.quantize_per_tensor(torch.randn(4, 3), 0.1, 0, torch.qint8),
+        "whole": torch.ones(4, 3, dtype=torch.int64),
+        "meta": torch.empty(4, 3, device="meta"),
+        "complex": torch.ones(4, 3, dtype=torch.complex128),
+    }
+    torch.save(state, tmp_path / "weights.pt")
+    found = hpe.extract(tmp_path / "weights.pt")
+    assert np.array_equal(found.position.table.vectors, state["wpe.weight"].numpy())
+    with pytest.raises(CheckpointError, match=r"'wte\.weight' is stored as qint8; .*use a full-precision checkpoint"):
+        _ = found.token.vectors
+    read = open_pickled(tmp_path / "weights.pt")
+    for name, kind in (("whole", "I64"), ("meta", "meta"), ("complex", "complex128")):
+        with pytest.raises(CheckpointError, match=f"is stored as {kind}"):
+            read.read(name)
+
+
+def test_a_tensor_inside_a_layer_costs_another_child_once(tmp_path: Path) -> None:
+    state = {"wte.weight": torch.randn(5, 4), "block.0.relative_attention_bias.weight": torch.randn(32, 2)}
+    read = opened(state, tmp_path)
+    assert kept() == {"wte.weight"}
+    name = "block.0.relative_attention_bias.weight"
+    assert np.array_equal(read.read(name), state[name].numpy())
+    assert kept() == set(state)
+
+
+def kept() -> set[str]:
+    return {entry.key[-1] for entry in Cache.default().entries() if entry.key[0] == "table"}
+
+
+# --- one clear line ---------------------------------------------------------------------------------------------------
+
+
+class Evil:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.path),)
+
+
+class Model(torch.nn.Module):
+    """A module saved whole, which is code."""
+
+
+def archive(path: Path, program: bytes) -> Path:
+    """Write the zip archive that torch.save would write around a pickle, compressed."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("archive/data.pkl", program)
+        file.writestr("archive/version", "3\n")
+    return path
+
+
+def test_nothing_is_run(tmp_path: Path) -> None:
+    for protocol, name in ((2, "a.pt"), (4, "b.pt")):
+        archive(tmp_path / name, pickle.dumps({"wte.weight": Evil(tmp_path / "made")}, protocol))
+        with pytest.raises(CheckpointError, match=r"which is code|torch cannot load it"):
+            hpe.extract(tmp_path / name)
+        (tmp_path / f"raw-{name}").write_bytes(pickle.dumps(Evil(tmp_path / "made"), protocol))
+        with pytest.raises(CheckpointError):
+            hpe.extract(tmp_path / f"raw-{name}")
+    assert not (tmp_path / "made").exists()
+    with pytest.raises(
+        CheckpointError, match=r"needs \S*Model, which is code, .*torch.save\(model.state_dict\(\), file"
+    ):
+        opened(Model(), tmp_path)
+
+
+BOMB = b"\x80\x02cbuiltins\nbytearray\nJ\xff\xff\xff\x7f\x85R."
+"""A call that takes 2 GB."""
+
+
+def test_a_bomb_does_not_go_off(tmp_path: Path) -> None:
+    path = archive(tmp_path / "bomb.pt", BOMB)
+    assert path.stat().st_size < 1300
+    script = f"import torch; print(len(torch.load({str(path)!r}, weights_only=True)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == 2**31 - 1, "torch.load itself lets it"
+    peak: list[int] = [0]
+    with watched(peak), pytest.raises(CheckpointError, match=r"takes more than 1,000,000,\d{3} bytes of memory"):
+        hpe.extract(path)
+    assert peak[0] < 1_000_000_000
+
+
+def test_an_archive_that_unpacks_to_gigabytes(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.pt"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+        file.writestr("archive/version", "3\n")
+        with file.open("archive/data.pkl", "w") as inside:
+            for _ in range(1100):
+                inside.write(b"N0" * 500_000)
+    with pytest.raises(CheckpointError, match=r"takes more than [\d,]+ bytes of memory"):
+        hpe.extract(path)
+
+
+def test_a_tensor_larger_than_its_numbers(tmp_path: Path) -> None:
+    read = opened({"wte.weight": torch.zeros(1, 1).expand(1_000_000, 65_536), "wpe.weight": torch.ones(4, 3)}, tmp_path)
+    assert kept() == {"wpe.weight"}
+    with pytest.raises(CheckpointError, match="the limit of one read is"):
+        read.read("wte.weight")
+    with pytest.raises(CheckpointError, match="the limit of one read is"):
+        read.read("wte.weight", 0, 2)
+    spread = {"wte.weight": torch.zeros(1, 1).expand(400_000, 1024)}
+    with pytest.raises(CheckpointError, match=r"takes more than 268,435,456 bytes"):
+        opened(spread, tmp_path, limits=Limits(pickle_memory=2**28))
+
+
+def broken() -> Iterator[tuple[str, bytes, str]]:
+    """Yield files that are no checkpoints, and what is said of each."""
+    yield "empty", b"", "the file is empty"
+    yield "text", b"hello world", "no file that torch.save writes"
+    yield "pointer", b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"
+    yield "page", b"<!doctype html><html>", "HTML or XML page"
+    yield "zip", b"PK\x05\x06" + bytes(18), "torch cannot load it|ends before it should"
+    yield "pickle", pickle.dumps([1, 2, 3], 2), "cannot load it|holds a"
+    yield "cut pickle", pickle.dumps({"a": "b" * 100}, 2)[:50], "ends before it should|cannot load it"
+    yield "stop", b"\x80\x02.", "cannot load it"
+
+
+@pytest.mark.parametrize(("content", "message"), [case[1:] for case in broken()], ids=[case[0] for case in broken()])
+def test_files_that_are_no_checkpoints(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / PICKLE).write_bytes(content)
+    with pytest.raises(CheckpointError, match=message) as caught:
+        hpe.extract(tmp_path)
+    assert str(caught.value).startswith(PICKLE)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.99])
+def test_a_truncated_file(tmp_path: Path, zipped: bool, share: float) -> None:
+    path = tmp_path / PICKLE
+    torch.save({"wte.weight": torch.randn(500, 40)}, path, _use_new_zipfile_serialization=zipped)
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    with pytest.raises(CheckpointError, match="download it again") as caught:
+        hpe.extract(path)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (torch.ones(3), "holds a Tensor, not a state dict"),
+        ([torch.ones(3)], "holds a list, not a state dict"),
+        ({}, "holds no tensor"),
+        ({"step": 3}, "holds no tensor"),
+        ({"state_dict": {}}, "holds no tensor"),
+        ({"a\nb": torch.ones(2, 2)}, "is printable"),
+        ({"x" * 300: torch.ones(2, 2)}, "name may have 256 bytes"),
+        ({"__metadata__": torch.ones(2, 2)}, r"weights\.pt"),
+        ({"wte.weight": torch.ones([1] * 12)}, "has 12 axes, the limit is 8"),
+    ],
+)
+def test_what_is_no_state_dict(tmp_path: Path, content: object, message: str) -> None:
+    with pytest.raises(CheckpointError, match=message):
+        opened(content, tmp_path)
+
+
+def test_more_tensors_than_a_file_may_list(tmp_path: Path) -> None:
+    one = torch.ones(2)
+    with pytest.raises(CheckpointError, match="may list 50 tensors"):
+        opened({f"t{i}": one.clone() for i in range(60)}, tmp_path, limits=Limits(tensors=50))
+
+
+def test_without_torch_the_line_to_type_is_given(tmp_path: Path) -> None:
+    """In a process whose path has no torch: what it needs from elsewhere is linked into a folder."""
+    torch.save({"wte.weight": torch.ones(4, 3)}, tmp_path / "a.pt")
+    code = (
+        "import sys, importlib.abc\n"
+        "class Without(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'torch': raise ModuleNotFoundError(name)\n"
+        "import importlib.util, hfposemb.pickled as p\n"
+        "import hfposemb as hpe\n"
+        "sys.path[:] = [place for place in sys.path if 'site-packages' not in place]\n"
+        "sys.path_importer_cache.clear()\n"
+        "try:\n    hpe.extract(sys.argv[1])\n"
+        "except hpe.HfposembError as error: print(type(error).__name__, error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "a.pt")], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("MissingExtraError ")
+    assert "pip install 'hfposemb[torch]'" in done.stdout
+    assert issubclass(MissingExtraError, HfposembError)
+
+
+# --- the child --------------------------------------------------------------------------------------------------------
+
+
+def slow(path: Path) -> Path:
+    """Write a pickle of few bytes that keeps a child busy for a minute."""
+    return archive(path, b"\x80\x02" + b"N0" * 200_000_000 + b"N.")
+
+
+class watched:  # noqa: N801
+    """Note the largest memory that children of this process take inside a with block."""
+
+    def __init__(self, peak: list[int]) -> None:
+        self.peak = peak
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._look)
+
+    def _look(self) -> None:
+        while not self.over.wait(0.02):
+            for child in psutil.Process().children():
+                try:
+                    self.peak[0] = max(self.peak[0], child.memory_info().rss)
+                except psutil.Error:
+                    continue
+
+    def __enter__(self) -> None:
+        self.thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self.thread.join()
+
+
+def busy_child(process: psutil.Process) -> psutil.Process:
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        for child in process.children():
+            if "hfposemb.pickled" in " ".join(child.cmdline()):
+                return child
+        time.sleep(0.02)
+    raise AssertionError("no child was started")
+
+
+def test_a_child_is_stopped_after_its_deadline_and_knows_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = slow(tmp_path / "slow.pt")
+    assert path.stat().st_size < 1_000_000
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    raised: list[HfposembError] = []
+
+    def read() -> None:
+        try:
+            open_pickled(path, limits=Limits(seconds=6))
+        except HfposembError as error:
+            raised.append(error)
+
+    began = time.monotonic()
+    reader = threading.Thread(target=read)
+    reader.start()
+    child = busy_child(psutil.Process())
+    if sys.platform == "linux":
+        told = Path(f"/proc/{child.pid}/environ").read_bytes()
+        assert b"PATH=" in told
+        assert b"HF_" not in told
+        assert b"secret" not in told
+    reader.join(30)
+    assert time.monotonic() - began < 10
+    assert re.search(r"slow\.pt: loading it took more than 6 s and was stopped", str(raised[0]))
+    assert not child.is_running()
+
+
+def test_the_environment_is_a_short_list() -> None:
+    outer = {"PATH": "/bin", "HF_TOKEN": "a", "HUGGING_FACE_HUB_TOKEN": "b", "PYTHONPATH": "c", "HOME": "/root"}
+    assert set(environment(outer)) == {"PATH", "MALLOC_ARENA_MAX", "OMP_NUM_THREADS", "PYTHONIOENCODING"}
+
+
+def test_a_child_ends_with_whoever_started_it(tmp_path: Path) -> None:
+    path = slow(tmp_path / "slow.pt")
+    code = f"import hfposemb; hfposemb.extract({str(path)!r})"
+    parent = subprocess.Popen([sys.executable, "-c", code])
+    child = busy_child(psutil.Process(parent.pid))
+    time.sleep(2)
+    parent.kill()
+    parent.wait()
+    gone, _ = psutil.wait_procs([child], timeout=10)
+    assert gone
+
+
+def test_modules_of_the_working_directory_are_not_taken(tmp_path: Path) -> None:
+    torch.save({"wte.weight": torch.ones(4, 3)}, tmp_path / "a.pt")
+    (tmp_path / "torch.py").write_text("raise SystemExit(7)")
+    code = "import hfposemb; print(hfposemb.extract('./a.pt').token.shape)"
+    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["(4,", "3)"]
+
+
+PEAK = """
+import resource, sys, hfposemb as hpe, hfposemb.pickled
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+table = hpe.extract(sys.argv[1]).token
+table.rows(0, 10)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+print("torch" in sys.modules)
+"""
+
+
+def test_the_parent_stays_small_and_loads_no_torch(tmp_path: Path) -> None:
+    torch.save({"wte.weight": torch.randn(40_000, 768), "h.0.w": torch.randn(20_000, 1000)}, tmp_path / "a.pt")
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, str(tmp_path / "a.pt")], capture_output=True, text=True, check=True
+    )
+    peak, has_torch = done.stdout.split()
+    assert int(peak) < 30_000_000, "of a table of 123 MB"
+    assert has_torch == "False"
+
+
+# --- the cache --------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_reading_needs_no_child(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = save(build("bert"), tmp_path / "pickled")
+    first = hpe.extract(folder).inputs([3, 4]).normed
+    monkeypatch.setattr(sys, "executable", "/nonexistent")
+    assert np.array_equal(hpe.extract(folder).inputs([3, 4]).normed, first)
+
+
+def test_a_file_that_changed_is_read_again(build: Build, tmp_path: Path) -> None:
+    folder = save(build("bert"), tmp_path / "pickled")
+    before = hpe.extract(folder)
+    state = torch.load(folder / PICKLE)
+    state["embeddings.word_embeddings.weight"] += 1
+    first = before.token.vectors
+    torch.save(state, folder / PICKLE)
+    assert np.array_equal(hpe.extract(folder).token.vectors, first + 1)
+    layer = "encoder.layer.0.output.dense.weight"
+    read = open_pickled(folder / PICKLE)
+    torch.save({**state, layer: state[layer] + 1}, folder / PICKLE)
+    with pytest.raises(CheckpointError, match="the file changed since it was opened"):
+        read.read(layer)
+
+
+def test_threads_that_want_the_same_tensor_start_one_child(tmp_path: Path) -> None:
+    state = {"wte.weight": torch.ones(3, 2), "h.0.w": torch.randn(30, 20)}
+    read = opened(state, tmp_path)
+    found: list[Any] = []
+    threads = [threading.Thread(target=lambda: found.append(read.read("h.0.w"))) for _ in range(4)]
+    started: set[int] = set()
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        started |= {child.pid for child in psutil.Process().children()}
+        time.sleep(0.01)
+    assert len(found) == 4
+    assert all(np.array_equal(one, state["h.0.w"].numpy()) for one in found)
+    assert len(started) == 1
+
+
+def test_a_cache_that_cannot_be_written(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HFPOSEMB_CACHE", os.devnull + "/nowhere")
+    model = build("gpt2")
+    found = hpe.extract(save(model, tmp_path / "pickled"))
+    assert np.array_equal(found.token.vectors, model.get_input_embeddings().weight.detach().numpy())  # type: ignore[operator]
+
+
+# --- the Hub ----------------------------------------------------------------------------------------------------------
+
+REPO = "somebody/old"
+
+
+@pytest.fixture
+def old(hub: FakeHub, build: Build, tmp_path: Path) -> torch.nn.Module:
+    """A repository of the time before safetensors."""
+    model = build("bert", vocab_size=3000, hidden_size=64)
+    folder = save(model, tmp_path / "there")
+    hub.add(REPO, {path.name: path for path in folder.iterdir()})
+    return model
+
+
+def test_it_is_read_whole_where_that_is_agreed_to(hub: FakeHub, old: torch.nn.Module, tmp_path: Path) -> None:
+    size = (tmp_path / "there" / PICKLE).stat().st_size
+    with pytest.raises(
+        HubError, match=rf"{PICKLE} is a pickle of {size:,} bytes, .*allow_full_download=True, or --allow"
+    ):
+        hpe.extract(REPO)
+    assert sum(one.body_bytes for one in hub.requests if one.host == "cdn") < 100
+    found = hpe.extract(REPO, allow_full_download=True)
+    assert_same(found, hpe.extract(tmp_path / "there"))
+    assert found.token.provenance.commit
+    assert found.token.provenance.file_bytes == size
+    before = len(hub.requests)
+    again = hpe.extract(REPO)
+    assert_same(again, found)
+    assert [one.method for one in hub.requests[before:]] == ["HEAD"], "what was read once is read without leave"
+
+
+def test_a_tensor_asked_for_later_is_not_downloaded_again(hub: FakeHub, old: torch.nn.Module) -> None:
+    from hfposemb.hub import Access, open_hub
+    from hfposemb.source import HubSource
+
+    opened = open_hub(HubSource(REPO), Access(allow_full_download=True))
+    before = len(hub.requests)
+    name = "encoder.layer.1.output.dense.weight"
+    assert np.array_equal(opened.read(name), old.state_dict()[name].numpy())
+    assert len(hub.requests) == before
+
+
+def test_a_download_that_breaks_off_goes_on(hub: FakeHub, old: torch.nn.Module) -> None:
+    hub.fault("truncated", times=1, host="cdn", after=1, at=100_000)
+    weight = old.get_input_embeddings().weight.detach().numpy()  # type: ignore[operator]
+    assert np.array_equal(hpe.extract(REPO, allow_full_download=True).token.vectors, weight)
+
+
+def test_a_pickle_beyond_the_limit_is_not_read(hub: FakeHub, old: torch.nn.Module) -> None:
+    with pytest.raises(HubError, match="the limit is 10,000"):
+        hpe.extract(REPO, allow_full_download=True, limits=Limits(table_bytes=10_000))
+
+
+def test_something_else_is_noticed_before_it_is_downloaded(hub: FakeHub) -> None:
+    hub.add("a/page", {PICKLE: b"hello" * 100_000})
+    with pytest.raises(CheckpointError, match=r"no file that torch.save writes"):
+        hpe.extract("a/page", allow_full_download=True)
+    assert sum(one.body_bytes for one in hub.requests if PICKLE in one.path or one.host == "cdn") < 1000
+
+
+def test_without_a_token_it_is_refused(hub: FakeHub, old: torch.nn.Module) -> None:
+    for leave in (False, True):
+        with pytest.raises(
+            HubError, match=r"holds no \.safetensors file, but 'pytorch_model\.bin', a pickle, .*run code"
+        ) as e:
+            hpe.extract(REPO, token=False, allow_full_download=leave)
+        assert "safetensors revision" not in str(e.value)
+    assert not [one for one in hub.requests if one.host == "cdn"]
+    # Nor is what a user's own reading has left on this machine.
+    hpe.extract(REPO, allow_full_download=True)
+    with pytest.raises(HubError, match="a pickle"):
+        hpe.extract(REPO, token=False)
+
+
+@pytest.mark.parametrize("ref", ["refs/pr/3", "refs/convert/safetensors", "safetensors"])
+def test_a_revision_with_safetensors_is_named(hub: FakeHub, old: torch.nn.Module, tmp_path: Path, ref: str) -> None:
+    old.save_pretrained(tmp_path / "safe")  # type: ignore[operator]
+    for number in (1, 2, 4):
+        hub.add(REPO, {"README.md": f"pull request {number}".encode()}, branch=f"refs/pr/{number}")
+    hub.add(REPO, {path.name: path for path in (tmp_path / "safe").iterdir()}, branch=ref)
+    for options in ({"token": False}, {}, {"allow_full_download": True, "limits": Limits(table_bytes=10_000)}):
+        with pytest.raises(HubError, match=rf"; use {REPO}@{ref}, which has safetensors$"):
+            hpe.extract(REPO, **options)  # type: ignore[arg-type]
+    named = hpe.extract(f"{REPO}@{ref}", token=False)
+    assert np.array_equal(named.token.vectors, old.get_input_embeddings().weight.detach().numpy())  # type: ignore[operator]
+
+
+def test_no_answer_on_revisions_costs_no_answer_on_the_rest(hub: FakeHub, old: torch.nn.Module) -> None:
+    hub.fault("status", times=None, path="/refs", code=503)
+    began = time.monotonic()
+    with pytest.raises(HubError, match=r"a pickle of .* reads it all$"):
+        hpe.extract(REPO)
+    assert time.monotonic() - began < 10
+
+
+def test_shards_of_the_hub(hub: FakeHub, build: Build, tmp_path: Path) -> None:
+    model = build("bert", vocab_size=3000, hidden_size=64)
+    folder = shard(model, tmp_path / "sharded")
+    hub.add("a/sharded", {path.name: path for path in folder.iterdir()})
+    with pytest.raises(HubError, match=r"pytorch_model-00001-of-00002\.bin is a pickle of"):
+        hpe.extract("a/sharded")
+    found = hpe.extract("a/sharded", allow_full_download=True)
+    assert np.array_equal(found.token.vectors, model.get_input_embeddings().weight.detach().numpy())  # type: ignore[operator]
+    assert found.inputs([4, 5]).normed.shape == (2, 64)
+    assert not [one for one in hub.requests if "00002-of-00002" in one.path]
+
+
+def test_a_download_of_hugging_faces_own_is_used(hub: FakeHub, old: torch.nn.Module, tmp_path: Path) -> None:
+    # Under a name of its own: that cache lasts for all tests.
+    hub.add("a/downloaded", {path.name: path for path in (tmp_path / "there").iterdir()})
+    huggingface_hub.snapshot_download("a/downloaded")
+    before = len(hub.requests)
+    weight = old.get_input_embeddings().weight.detach().numpy()  # type: ignore[operator]
+    assert np.array_equal(hpe.extract("a/downloaded").token.vectors, weight)
+    assert not [one for one in hub.requests[before:] if PICKLE in one.path or one.host == "cdn"]
+
+
+def test_on_the_command_line(hub: FakeHub, old: torch.nn.Module, capsys: pytest.CaptureFixture[str]) -> None:
+    from hfposemb.cli import main
+
+    assert main(["info", REPO]) == 1
+    assert "--allow-full-download" in capsys.readouterr().err
+    assert main(["info", REPO, "--allow-full-download"]) == 0
+    assert PICKLE in capsys.readouterr().out
+
+
+def test_safetensors_are_the_same_numbers(tmp_path: Path) -> None:
+    """The oracle beside transformers: what safetensors writes of the same state."""
+    state = {"wte.weight": torch.randn(7, 5), "wpe.weight": torch.randn(3, 5).half()}
+    safetensors.torch.save_file(state, tmp_path / "a.safetensors")
+    torch.save(state, tmp_path / "a.pt")
+    here, there = hpe.extract(tmp_path / "a.pt"), hpe.extract(tmp_path / "a.safetensors")
+    assert np.array_equal(here.token.vectors, there.token.vectors)
+    assert np.array_equal(here.position.table.vectors, there.position.table.vectors)
