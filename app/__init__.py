@@ -17,6 +17,8 @@ Tabs. Each tab is a module beside this one, named in ``TABS`` in the order of th
   built it is called with ``session.open(session.first)`` for the components' first values, so that the first paint
   asks nobody. Afterwards ``session.redraw(draw, outputs, inputs=…, on=…)`` calls it whenever
   the sources change or an event of ``on`` comes. Tabs that are not on the screen wait until they are.
+- ``NEEDS`` of the module says what is fetched of Hub sources before ``draw`` sees them, of ``state.NEEDS``; without it
+  all is. ``draw`` never asks the network. A tab without the field of sources puts ``session.fetch_line()`` somewhere.
 - ``session.library.result(table, ("what", parameter, …), maker)`` computes once for everybody.
   ``session.projection(table, method, dims)`` is the PCA, or the UMAP if there is one yet. Where there is none, ``draw``
   returns what is wanted for the state ``wanted`` of ``session.umaps()`` and leaves the picture as it is; when ``done``
