@@ -195,6 +195,7 @@ def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Bloc
 
 _LIMITS_CSS = """
     .block:has(> .html-container > &) { padding: 0; background: none; box-shadow: none; }
+    .html-container:has(> &) { padding: 0; }
     font-size: 12.5px; line-height: 20px; color: var(--body-text-color-subdued);
     summary { cursor: pointer; width: fit-content; min-height: 24px; }
     ul { margin: 4px 0 0; padding-inline-start: 20px; max-width: 80ch; list-style: disc; }
