@@ -613,6 +613,6 @@ def _explain(error: Exception, memory: int) -> str:
         return "is a TorchScript archive, which is code; write torch.save(model.state_dict(), file) instead"
     if "central directory" in said or isinstance(error, EOFError):
         return "ends before it should; download it again"
-    said = said.partition(" (Could this error")[0]
+    said = re.split(r" \(Could this error| Check the documentation", said)[0]
     said = re.sub(r"^Weights only load failed.*?(?=WeightsUnpickler error|$)", "", said) or "it is none of its files"
     return f"torch cannot load it ({type(error).__name__}: {said[:120]}); download it again, or use safetensors"

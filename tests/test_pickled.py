@@ -412,7 +412,7 @@ def test_without_torch_the_line_to_type_is_given(tmp_path: Path) -> None:
 
 def slow(path: Path) -> Path:
     """Write a pickle of few bytes that keeps a child busy for a minute."""
-    return archive(path, b"\x80\x02" + b"N0" * 200_000_000 + b"N.")
+    return archive(path, b"\x80\x02N" + b"q\x00" * 100_000_000 + b".")
 
 
 class watched:  # noqa: N801
@@ -474,7 +474,7 @@ def test_a_child_is_stopped_after_its_deadline_and_knows_no_secret(
         assert b"HF_" not in told
         assert b"secret" not in told
     reader.join(30)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 20
     assert re.search(r"slow\.pt: loading it took more than 6 s and was stopped", str(raised[0]))
     assert not child.is_running()
 
