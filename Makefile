@@ -12,13 +12,15 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 run: $(VENV)/run.stamp
 	$(BIN)/hfposemb app --port $(PORT)
 
+# What waits more than it computes runs side by side; what drives a browser or measures the machine runs alone.
 test: $(VENV)/dev.stamp browser
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not browser and not alone" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "browser or alone"
 	@$(BIN)/python -m tests.browser.chromium || true
 
 # Every count in full: all faults three times, fifty kills, fifty visitors for a minute.
-test-full: $(VENV)/dev.stamp browser
-	HFPOSEMB_FULL=1 $(BIN)/python -m pytest
+test-full:
+	HFPOSEMB_FULL=1 $(MAKE) test
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

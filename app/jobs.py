@@ -237,12 +237,16 @@ _SEARCHES = threading.BoundedSemaphore(1 + MOST_SEARCHES)
 
 
 def umap(source: str, role: str, dims: int, report: Report, *, public: bool = False) -> Projection:
-    """Lay out a table of a source, in the child; it reads the table itself, which is less than sending it."""
-    import hfposemb as hpe
+    """Lay out a table of a source, in the child, once for this machine; the child reads the table itself."""
+    from hfposemb.cache import Cache
+    from hfposemb.checkpoint import DEFAULT_LIMITS, PUBLIC_LIMITS
+    from hfposemb.results import cached_projection
 
     from .fetching import extract
 
-    return hpe.project(extract(source, public=public).tables[role], method="umap", dims=dims, progress=report)
+    cache = Cache.default(limit=(PUBLIC_LIMITS if public else DEFAULT_LIMITS).cache_bytes)
+    table = extract(source, public=public).tables[role]
+    return cached_projection(cache, table, method="umap", dims=dims, seed=0, progress=report)
 
 
 def search(pattern: str, texts: Sequence[str]) -> list[int]:

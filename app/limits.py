@@ -30,6 +30,9 @@ SEARCH_MEMORY = 4 * 2**30
 REQUEST_BYTES = 64 * 1024
 """The largest body of a request from strangers."""
 
+BUILTIN_BYTES = 128 * 2**20
+"""The largest closed form that a stranger may have computed."""
+
 FILES_SECONDS = 3600
 """How long files are kept that Gradio copies for a page, which fetches them at once."""
 
@@ -48,7 +51,8 @@ def told() -> tuple[str, ...]:
     return (
         "Sources are public models of the Hugging Face Hub, samples and built-ins. Your own files and private models "
         "are read where the app runs on your machine: pip install hfposemb.",
-        f"A table has at most {most.rows:,} rows, {most.columns:,} columns and {most.table_bytes / 1e9:g} GB.",
+        f"A table has at most {most.rows:,} rows, {most.columns:,} columns and {most.table_bytes / 1e9:g} GB, "
+        f"a built-in {BUILTIN_BYTES >> 20} MB.",
         f"A sentence has at most {LONGEST_SENTENCE} characters, a search {LONGEST_QUERY}, a comparison {MOST_WORDS} "
         f"words, a page {MOST_SOURCES} sources.",
         f"One UMAP is computed at a time, for at most {PUBLIC_SECONDS // 60} minutes. Every visitor has one, and "

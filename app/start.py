@@ -351,7 +351,6 @@ def tab(session: Session) -> None:
 
     shown = session.at("positions", POSITIONS_NEEDS)
 
-    # Not the tabs themselves: Gradio shows them twice where a generator has them among its outputs.
     tried = gr.State(["", ""])
 
     async def try_own(text: str, request: gr.Request) -> AsyncIterator[Any]:

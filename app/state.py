@@ -39,7 +39,15 @@ from hfposemb.vocabulary import display
 
 from . import jobs
 from .fetching import POLL, Fetch, Fetches, Reading, Work, extract
-from .limits import LONGEST_JOB, LONGEST_SOURCE, LONGEST_TEXT, MOST_SOURCES, PUBLIC_MEMORY, PUBLIC_SECONDS
+from .limits import (
+    BUILTIN_BYTES,
+    LONGEST_JOB,
+    LONGEST_SOURCE,
+    LONGEST_TEXT,
+    MOST_SOURCES,
+    PUBLIC_MEMORY,
+    PUBLIC_SECONDS,
+)
 from .line import LINE, WAIT, Visitor, in_line
 from .plot import PanelRow
 
@@ -289,7 +297,13 @@ def allowed(text: str, *, public: bool) -> Source:
         raise SourceError(
             "folders and files are read only where the app runs on your own machine: pip install hfposemb"
         )
-    return parse_source(text)
+    source = parse_source(text)
+    if public and isinstance(source, BuiltinSource) and 4 * source.rows * source.width > BUILTIN_BYTES:
+        raise SourceError(
+            f"a built-in has at most {BUILTIN_BYTES >> 20} MB on this public page; {source.rows:,} × {source.width:,} "
+            f"would have {4 * source.rows * source.width / 2**20:,.0f}: ask for fewer rows"
+        )
+    return source
 
 
 def source_key(source: Source, *, public: bool = False) -> Hashable:

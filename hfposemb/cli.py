@@ -145,7 +145,9 @@ def _add_source(command: argparse.ArgumentParser) -> None:
 
 def _add_access(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--allow-full-download", action="store_true", help="read a whole file where the Hub sends no part of it"
+        "--allow-full-download",
+        action="store_true",
+        help="read a whole file of the Hub where no part of it can be had: a pickle, or a server without ranges",
     )
 
 

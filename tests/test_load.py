@@ -17,6 +17,8 @@ from hfposemb.app.line import BUSY, TWICE, in_line
 from tests.conftest import FULL
 from tests.serving import Served, Visitor, serving
 
+pytestmark = pytest.mark.alone
+
 VISITORS, SECONDS = (50, 60.0) if FULL else (10, 5.0)
 FLOOD = 20
 DELAY = 2.0

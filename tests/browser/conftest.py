@@ -49,9 +49,9 @@ def _missing(reason: str) -> None:
     pytest.skip(f"{reason} Put a Chromium on PATH or run: playwright install chromium")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """A Chromium: the one on PATH, or Playwright's own."""
+    """A Chromium: the one on PATH, or Playwright's own. It ends with this folder, and its event loop with it."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:

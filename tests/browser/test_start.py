@@ -74,7 +74,7 @@ def test_sentences_that_cannot_be_fed(minilm: Opened) -> None:
     long = start.input_panel([minilm], "king " * 60)
     assert f"{start.PIECES} of 62 pieces" in long.foot
     far = start.input_panel([minilm], "king " * 600)
-    assert "512 positions" in far.message
+    assert "at most 300 characters" in far.message
 
 
 # --- in the browser --------------------------------------------------------------------------------------------------

@@ -333,7 +333,9 @@ SEEN_AS: list[tuple[str, dict[str, Any], Callable[[Got], bool]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "parameters", "check"), SEEN_AS, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("name", "parameters", "check"), SEEN_AS, ids=lambda value: "check" if callable(value) else str(value)[:40]
+)
 def test_a_fault_is_what_it_says_once(
     hub: FakeHub, name: str, parameters: dict[str, Any], check: Callable[[Got], bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
