@@ -354,7 +354,7 @@ def scenarios() -> Iterator[Scenario]:
         ("delay", {"seconds": 60}, "resolve"),
         ("stall", {"seconds": 60, "at": 10}, "tensor"),
         ("drip", {"rate": 200}, "tensor"),
-        ("drip", {"rate": 5}, "config body"),
+        ("drip", {"rate": 1}, "config body"),
         ("reset", {}, "resolve"),
         ("range_ignored", {}, "tensor"),
         ("commit", {"value": None}, "hub"),
