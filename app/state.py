@@ -535,9 +535,11 @@ class Session:
         # The line bounds this, not Gradio: what waits in Gradio's queue takes the places of cheap events.
         cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
         outputs = [work.line, work.done]
-        running = work.wanted.change(compute, work.wanted, outputs, **cheap)
+        work.wanted.change(compute, work.wanted, outputs, **cheap)
         work.wanted.change(stop_others, work.wanted, None, **cheap)
-        work.line.select(cancel, work.wanted, outputs, cancels=[running], **cheap)
+        # Not with cancels=, after which progress that is on its way would show the line again: the work ends by itself,
+        # and hides the line last.
+        work.line.select(cancel, work.wanted, outputs, **cheap)
         return work
 
     def _visitor(self, request: gr.Request) -> Visitor:
@@ -627,9 +629,10 @@ WORK_LINE: dict[str, Any] = {
         .column:has(> * > * > & .failed) .plot, .column:has(> * > & .failed) .plot { opacity: 1; }
     """,
     "js_on_load": """
-        element.addEventListener("click", (event) => {
-          if (event.target.closest("button")) trigger("select", { action: "cancel" });
-        });
+        // The line is written anew four times a second: a button that goes between press and release gets no click.
+        const cancel = (event) => event.target.closest("button") && trigger("select", { action: "cancel" });
+        element.addEventListener("pointerdown", cancel);
+        element.addEventListener("click", (event) => event.detail === 0 && cancel(event));  // by the keyboard
     """,
 }
 
