@@ -225,12 +225,13 @@ def check_read(info: TensorInfo, start: int = 0, stop: int | None = None, *, lim
     if not info.shape:
         raise _fault(info.file, f"{_cut(info.name)} is a single number, not a table")
     rows, columns = info.shape[0], math.prod(info.shape[1:])
+    vectors, width = math.prod(info.shape[:-1]), info.shape[-1]
     stop = rows if stop is None else stop
     if not 0 <= start <= stop <= rows:
         raise InputError(f"rows {start} to {stop} of {_cut(info.name)}: it has rows 0 to {rows}")
-    if len(info.shape) > 1 and (rows > limits.rows or columns > limits.columns):
+    if len(info.shape) > 1 and (vectors > limits.rows or width > limits.columns):
         rule = f"the limit is {limits.rows} rows of {limits.columns}"
-        raise _fault(info.file, f"{_cut(info.name)} has {rows} rows of {columns} numbers; {rule}")
+        raise _fault(info.file, f"{_cut(info.name)} has {vectors} rows of {width} numbers; {rule}")
     row_bytes = columns * _STORED[info.dtype].itemsize
     span = range(info.start + start * row_bytes, info.start + stop * row_bytes)
     if len(span) > limits.table_bytes:

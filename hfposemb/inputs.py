@@ -42,29 +42,49 @@ class LayerNorm:
 
     weight: NDArray[np.floating]
     bias: NDArray[np.floating] | None
-    eps: float
+    eps: float | None
+    """What is added to the variance; ``None`` for MobileBERT's, which scales and shifts without normalising."""
 
     def __call__(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
         """Apply to rows [n, width]."""
+        if self.eps is None:
+            plain: NDArray[np.float32] = x * self.weight
+            return plain if self.bias is None else plain + self.bias
         centred = x - x.mean(axis=1, keepdims=True)
         out: NDArray[np.float32] = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + self.eps) * self.weight
         return out if self.bias is None else out + self.bias
 
 
 @dataclass(frozen=True, eq=False)
+class RootMeanSquareNorm:
+    """Normalisation of rows by their root mean square (Zhang and Sennrich 2019)."""
+
+    weight: NDArray[np.floating] | None
+    eps: float
+
+    def __call__(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Apply to rows [n, width]."""
+        out: NDArray[np.float32] = x / np.sqrt((x**2).mean(axis=1, keepdims=True) + self.eps)
+        return out if self.weight is None else out * self.weight
+
+
+@dataclass(frozen=True, eq=False)
 class InputRecipe:
     """Say how a model turns ids into its first layer's input.
 
-    input = after(norm(scale · before(E[id]) + T[0] + P[position])), each step left out where it is ``None``.
-    ``padding`` is the id that RoBERTa's kin skip when they count positions.
+    input = after(norm(scale · before(E[id]) + T[0] + … + P[position])), each step left out where it is ``None``.
+    With ``neighbours`` what comes ``before`` sees [E[next], E[id], E[last]], zeros beyond the ends.
+    ``types`` are the tables whose row 0 every token gets; ``padding`` is the id that RoBERTa's kin skip when they
+    count positions.
     """
 
     token: EmbeddingTable
     position: EmbeddingTable | None = None
-    token_type: EmbeddingTable | None = None
+    types: tuple[EmbeddingTable, ...] = ()
     scale: float = 1.0
     before: Affine | None = None
-    norm: LayerNorm | None = None
+    neighbours: bool = False
+    norm: LayerNorm | RootMeanSquareNorm | None = None
     after: Affine | None = None
     padding: int | None = None
     tokenize: Callable[[str], Pieces] | None = None
@@ -120,6 +140,9 @@ def feed(recipe: InputRecipe, text_or_ids: str | Sequence[int]) -> Inputs:
     pieces = _ids(recipe, text_or_ids)
     ids = np.array(pieces.ids, np.int64)
     token = _take(recipe.token, ids)
+    if recipe.neighbours:
+        beyond = np.zeros_like(token[:1])
+        token = np.concatenate([np.r_[token[1:], beyond], token, np.r_[beyond, token[:-1]]], axis=1)
     if recipe.before is not None:
         token = recipe.before(token)
     token = token * np.float32(recipe.scale)
@@ -130,9 +153,9 @@ def feed(recipe: InputRecipe, text_or_ids: str | Sequence[int]) -> Inputs:
         # RoBERTa counts the tokens that are not padding; row −1 of .position, the padding row, is given to the rest.
         real = ids != recipe.padding
         positions = np.where(real, np.cumsum(real) - 1, -1)
-    kind = (
-        nothing if recipe.token_type is None else np.broadcast_to(_take(recipe.token_type, np.array([0])), token.shape)
-    )
+    kind = nothing
+    for table in recipe.types:
+        kind = kind + _take(table, np.array([0]))
     position = nothing if recipe.position is None else _positions(recipe.position, positions)
     total = token + kind + position
     normed = total if recipe.norm is None else recipe.norm(total)

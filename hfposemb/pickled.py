@@ -54,7 +54,7 @@ from .checkpoint import (
     weight_map,
 )
 from .errors import CheckpointError, MissingExtraError
-from .families import ENDINGS, candidates
+from .families import ROLES, candidates
 
 if TYPE_CHECKING:
     import torch
@@ -80,7 +80,7 @@ def require_torch() -> None:
 def _wanted(header: Header, limits: Limits) -> tuple[str, ...]:
     """Return what the first child is asked for: possible tables, and what is small and outside the layers."""
     names = [name for name, info in header.tensors.items() if _is_readable(info, limits)]
-    tables = {candidate.tensor for role in ENDINGS for candidate in candidates(names, role)}
+    tables = {candidate.tensor for role in ROLES for candidate in candidates(names, role)}
     wanted, total = [], 0
     for name in names:
         size = header.tensors[name].nbytes

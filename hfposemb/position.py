@@ -53,13 +53,26 @@ def _unit_rows(vectors: NDArray[Any]) -> NDArray[np.float64]:
     return unit
 
 
+@dataclass(frozen=True)
+class Grid:
+    """How the rows of a table lie over an image: ``first`` rows that are no patch, then the patches, row by row."""
+
+    rows: int
+    columns: int
+    first: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class Absolute:
-    """Hold positions that are rows of a table, learned or computed; their unit is the cosine of two rows."""
+    """Hold positions that are rows of a table, learned or computed; their unit is the cosine of two rows.
+
+    ``grid`` says how they lie over an image, where they are those of its patches.
+    """
 
     table: EmbeddingTable
     kind: Literal["learned", "sinusoidal", "fixed"] = "learned"
     offset: int = 0
+    grid: Grid | None = None
     unit: ClassVar[Unit] = "cosine"
 
     def matrix(self, length: int | None = None) -> NDArray[np.float64]:
@@ -166,12 +179,17 @@ class Alibi:
 
 @dataclass(frozen=True, eq=False)
 class RelativeBias:
-    """Hold a learned bias for buckets of distances (Raffel et al. 2020); ``bias`` [buckets, heads]."""
+    """Hold a learned bias for buckets of distances (Raffel et al. 2020); ``bias`` [buckets, heads].
+
+    ``zero`` is the row of distance 0 where every row stands for one distance, in order, and those beyond the last for
+    the last; ``None`` where they are T5's buckets.
+    """
 
     bias: NDArray[np.float64]
     length: int
-    bidirectional: bool
+    bidirectional: bool = True
     max_distance: int = 128
+    zero: int | None = None
     table: ClassVar[None] = None
     kind: ClassVar[Kind] = "relative-bias"
     offset: ClassVar[int] = 0
@@ -180,6 +198,8 @@ class RelativeBias:
     def buckets(self, distances: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the bucket of each signed distance, key − query, as T5 chooses it."""
         relative = np.asarray(distances, np.int64)
+        if self.zero is not None:
+            return np.clip(relative + self.zero, 0, len(self.bias) - 1)
         count = len(self.bias) // 2 if self.bidirectional else len(self.bias)
         first = np.where(relative > 0, count, 0) if self.bidirectional else np.zeros_like(relative)
         far = np.abs(relative) if self.bidirectional else np.maximum(-relative, 0)
@@ -200,6 +220,54 @@ class RelativeBias:
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the bias at each distance, the mean over heads."""
         bias: NDArray[np.float64] = self.bias_at(distances).mean(axis=1)
+        return bias
+
+
+@dataclass(frozen=True, eq=False)
+class WindowBias:
+    """Hold a learned bias for every displacement within a window of patches (Liu et al. 2021, Swin).
+
+    ``bias`` [2h − 1, 2w − 1, heads] is that of a patch displaced by so many rows and columns, query − key, from
+    −(h − 1), −(w − 1) on. Positions are the patches of the window, row by row.
+    """
+
+    bias: NDArray[np.float64]
+    table: ClassVar[None] = None
+    kind: ClassVar[Kind] = "relative-bias"
+    offset: ClassVar[int] = 0
+    unit: ClassVar[Unit] = "additive bias"
+
+    @property
+    def grid(self) -> Grid:
+        """The window in patches."""
+        return Grid((self.bias.shape[0] + 1) // 2, (self.bias.shape[1] + 1) // 2)
+
+    @property
+    def length(self) -> int:
+        """The number of patches in the window."""
+        return self.grid.rows * self.grid.columns
+
+    def matrix(self, length: int | None = None) -> NDArray[np.float64]:
+        """Return the bias between the first ``length`` patches of the window [length, length], the mean over heads.
+
+        Raises ``InputError`` for more patches than the window has.
+        """
+        count = length or self.length
+        if not 1 <= count <= self.length:
+            raise InputError(f"the window has {self.length} patches; a matrix of {count:,} cannot be drawn")
+        row, column = np.divmod(np.arange(count), self.grid.columns)
+        down = row[:, None] - row[None, :] + self.grid.rows - 1
+        across = column[:, None] - column[None, :] + self.grid.columns - 1
+        bias: NDArray[np.float64] = self.bias.mean(axis=2)[down, across]
+        return bias
+
+    def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the bias along a row of the window, the mean over heads; NaN outside of it."""
+        columns = self.grid.columns
+        place = columns - 1 - np.asarray(distances, np.int64)
+        known = (place >= 0) & (place < 2 * columns - 1)
+        along = self.bias.mean(axis=2)[self.grid.rows - 1]
+        bias: NDArray[np.float64] = np.where(known, along[np.clip(place, 0, 2 * columns - 2)], np.nan)
         return bias
 
 

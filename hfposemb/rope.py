@@ -19,20 +19,18 @@ from numpy.typing import NDArray
 from .families import real_number, whole_number
 from .position import PositionEncoding, Rotary, Unmeasured
 
-_LENGTHS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_seq_len")
+_LENGTHS = (
+    *("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_seq_len"),
+    "model_max_length",
+)
 _PART = re.compile(r"[a-z][a-z0-9_]{0,40}")
 """The name of a kind of layer, such as ``sliding_attention``, that rope parameters can be nested under."""
 
-_OTHERWISE = (
-    "diffusion_gemma_text",
-    "embedding_gemma2_text",
-    "ernie4_5_vl_moe_text",
-    "gemma4_text",
-    "gemma4_unified_text",
-    "minimax_m3_vl_text",
-    "zamba2",
-)
-"""Model types whose number or order of frequencies no field of the configuration states."""
+_BY_AXIS = ("ernie4_5_vl_moe_text",)
+"""Model types whose frequencies stand in another order than by size."""
+
+_HEADS = ("num_attention_heads", "n_head", "n_heads", "decoder_num_attention_heads", "decoder_attention_heads")
+_HEAD_WIDTHS = ("head_dim", "kv_channels", "attention_head_dim", "attention_key_size")
 
 _INTERLEAVED = (
     "aya_vision",
@@ -196,17 +194,28 @@ def rotary_encodings(config: Mapping[str, Any], *, name: str) -> dict[str, Posit
         return {"position": Unmeasured("rotary", f"{name} has rope parameters that are no object")}
     nested = {part: own for part, own in stated.items() if isinstance(own, dict) and _PART.fullmatch(part)}
     if nested:
-        return {part: _encoding({**config, **own}, own, name=name) for part, own in nested.items()}
+        return {
+            part: _encoding({**config, **_of_layers(config, part), **own}, own, name=name)
+            for part, own in nested.items()
+        }
     # Phi-3 states the trained length outside; it stands above what the parameters say.
     trained = {field: config[field] for field in ("original_max_position_embeddings",) if config.get(field)}
     return {"position": _encoding({**config, **stated, **trained}, stated, name=name)}
 
 
+def _of_layers(config: Mapping[str, Any], part: str) -> Mapping[str, Any]:
+    """Return what the layers of a kind have other than the whole: the width of their heads, in Gemma 4."""
+    kinds, single = config.get("layer_types"), config.get("per_layer_config")
+    if isinstance(kinds, list) and isinstance(single, dict) and part in kinds:
+        found = single.get(str(kinds.index(part)))
+        return found if isinstance(found, dict) else {}
+    wide = config.get("global_head_dim")
+    return {"head_dim": wide} if part == "full_attention" and wide is not None else {}
+
+
 def _encoding(values: Mapping[str, Any], stated: Mapping[str, Any], *, name: str) -> PositionEncoding:
     kind = stated.get("rope_type", stated.get("type", "default"))
     scaled_by = TYPES.get(kind) if isinstance(kind, str) else None
-    if values.get("model_type") in _OTHERWISE:
-        return Unmeasured("rotary", f"{name} orders its rotary frequencies in a way that is not computed yet")
     if scaled_by is None:
         return Unmeasured("rotary", f"{name} has rotary positions of type {str(kind)[:20]!r}, which is not known")
     try:
@@ -216,24 +225,37 @@ def _encoding(values: Mapping[str, Any], stated: Mapping[str, Any], *, name: str
             raise _UnreadableError("they would not be finite")
     except (_UnreadableError, ArithmeticError, ValueError) as error:
         return Unmeasured("rotary", f"{name} has rotary positions of type {kind!r} that cannot be computed: {error}")
-    return Rotary(found.frequencies, settings.length, found.attention, _layout(values))
+    frequencies = found.frequencies
+    if values.get("model_type") in _BY_AXIS:
+        frequencies = _by_axis(frequencies, stated)
+    return Rotary(frequencies, settings.length, found.attention, _layout(values))
+
+
+def _by_axis(frequencies: NDArray[np.float64], stated: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Return the frequencies in the order of ERNIE 4.5 VL: rows and columns by turns, the slowest for time."""
+    sections = stated.get("mrope_section")
+    if not isinstance(sections, list) or not sections or not isinstance(sections[-1], int):
+        sections = [20]
+    time = min(max(sections[-1], 1), len(frequencies) - 1)
+    space = frequencies[:-time]
+    return np.concatenate([space[0::2], space[1::2], frequencies[-time:]])
 
 
 def _settings(values: Mapping[str, Any], stated: Mapping[str, Any]) -> _Settings:
     theta = _first(values, ("rope_theta", "rotary_emb_base", "rotary_base"), 10_000.0, low=1.0)
-    heads = _whole(values, ("num_attention_heads", "n_head", "n_heads"))
+    heads = _whole(values, _HEADS)
     hidden = _whole(values, ("hidden_size", "n_embd", "d_model"))
     apart = _whole(values, ("qk_rope_head_dim",))
-    head = apart or _whole(values, ("head_dim", "kv_channels", "attention_head_dim"))
+    head = apart or _whole(values, _HEAD_WIDTHS)
     head = head or (hidden // heads if hidden and heads else None)
-    length = _whole(
-        values, ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_seq_len")
-    )
+    length = _whole(values, _LENGTHS)
     if head is None or length is None or not 2 <= head <= 65_536:
         raise _UnreadableError("the width of a head or the longest input is not stated")
     share = _first(values, ("partial_rotary_factor", "rotary_pct"), 1.0, low=0.0)
     # Where the turning dimensions stand apart, all of them turn.
-    rotated = apart or _whole(values, ("rotary_dim",)) or int(head * share)
+    # rotary_dim is the older spelling: rope_parameters state a share instead, or that everything turns.
+    older = None if values.get("rope_parameters") else _whole(values, ("rotary_dim",))
+    rotated = apart or older or int(head * share)
     if not 2 <= rotated <= head:
         raise _UnreadableError(f"{rotated} of a head's {head} dimensions would turn")
     trained = whole_number(values, "original_max_position_embeddings", low=2)

@@ -59,13 +59,15 @@ def test_unknown_names_say_what_there_is() -> None:
 
 
 LAYERS = (
-    {"errors", "samples", "palette"},
+    {"errors", "samples", "palette", "architectures"},
     {"table", "checkpoint", "cache"},
     {"wire"},
     {"position"},
     {"families"},
     {"source", "vocabulary", "cutting", "inputs", "embeddings", "builtin", "live", "rope", "pickled"},
     {"hub"},
+    {"opened"},
+    {"mechanisms", "recipes"},
     {"extract"},
     {"projection", "similarity", "geometry"},
     {"comparison", "results"},
@@ -75,7 +77,20 @@ LAYERS = (
 """Modules by layer: each imports from its own layer and those above it in this list, never from below."""
 
 KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placing", "figures"}
-READERS = {"extract", "hub", "wire", "checkpoint", "families", "source", "builtin", "live", "pickled"}
+READERS = {
+    "extract",
+    "opened",
+    "mechanisms",
+    "recipes",
+    "hub",
+    "wire",
+    "checkpoint",
+    "families",
+    "source",
+    "builtin",
+    "live",
+    "pickled",
+}
 
 
 def imports_of(path: Path) -> set[str]:

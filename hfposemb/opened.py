@@ -1,0 +1,173 @@
+"""An opened source: its named tensors and its configuration, while its tables are looked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .checkpoint import TensorInfo
+from .errors import CheckpointError
+from .families import CONTINUED, DEFAULT, Family, family_of, part_config, whole_number
+from .position import Grid
+from .table import EmbeddingTable, Labels, Provenance, row_labels
+
+
+class Tensors(Protocol):
+    """Named tensors to read from: a checkpoint on disk or on the Hub, a live model."""
+
+    @property
+    def name(self) -> str: ...
+    def names(self) -> tuple[str, ...]: ...
+    def info(self, name: str) -> TensorInfo: ...
+    def metadata(self) -> Mapping[str, str]: ...
+    def config(self) -> dict[str, Any] | None: ...
+    def file_bytes(self, name: str) -> int | None: ...
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]: ...
+
+
+def _nowhere() -> None:
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """Hold an opened source while its tables are looked for; ``folder`` returns where its tokenizer is, if any.
+
+    ``ours`` says that its tokenizer comes with this package, and may run in this process.
+    """
+
+    tensors: Tensors
+    name: str
+    folder: Callable[[], Path | None] = _nowhere
+    config: Mapping[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    commit: str | None = None
+    ours: bool = False
+
+    def part(self, tower: str) -> Mapping[str, Any]:
+        """Return the configuration of a part of the model; of the text, or of the whole, for ""."""
+        return part_config(self.config, tower)
+
+    def family(self, tower: str = "text") -> Family:
+        """Return the row of the part's model type, that of the whole where the part has none."""
+        found = family_of(self.part(tower))
+        return family_of(self.config) if found is DEFAULT else found
+
+    def stated(self, names: tuple[str, ...], tower: str = "text") -> int | None:
+        """Return the first of some whole numbers that the configuration of a part has."""
+        config = self.part(tower)
+        found = (whole_number(config, name, low=1, high=2**24) for name in names)
+        return next((number for number in found if number is not None), None)
+
+
+def table_axes(info: TensorInfo) -> tuple[int, ...]:
+    """Return the axes of a tensor that are longer than 1, two at least: the last, and one before it."""
+    *leading, width = info.shape
+    long = [length for length in leading if length != 1]
+    return (*(long or [1]), width)
+
+
+def is_table(info: TensorInfo) -> bool:
+    """Return whether a tensor's shape is that of a table [rows, width], or of a grid [rows, columns, width]."""
+    return len(info.shape) >= 2 and 2 <= len(table_axes(info)) <= 3
+
+
+def stored_grid(info: TensorInfo) -> Grid | None:
+    """Return the grid that a tensor itself is, [rows, columns, width] or [width, rows, columns]."""
+    axes = table_axes(info)
+    if len(axes) != 3:
+        return None
+    return Grid(axes[1], axes[2]) if _channels_first(axes) else Grid(axes[0], axes[1])
+
+
+def _channels_first(axes: tuple[int, ...]) -> bool:
+    # SAM 2 stores [width, rows, columns]; its windows are square, and narrower than it is wide.
+    return axes[1] == axes[2] < axes[0]
+
+
+def table_in_tensor(
+    opened: Opened, role: str, tensor: str, *, offset: int = 0, plane: int | None = None
+) -> EmbeddingTable:
+    """Return the table that a tensor holds, from row ``offset`` on; a grid row by row.
+
+    ``plane`` chooses one of the tables that a tensor of three axes stacks. Raises ``CheckpointError`` where the tensor
+    is no table, or has no row left.
+    """
+    tensors = opened.tensors
+    info = tensors.info(tensor)
+    if role == "token" and (more := _continuation(opened, tensor)) is not None:
+        return _joined(table_in_tensor(opened, "", tensor), table_in_tensor(opened, "", more), opened)
+    if not is_table(info):
+        raise CheckpointError(
+            f"{tensor} in {opened.name} must have two axes [rows, width]; its shape is {list(info.shape)}"
+        )
+    axes = table_axes(info)
+    turned = len(axes) == 3 and plane is None and _channels_first(axes)
+    width = axes[0] if turned else axes[-1]
+    stored = axes[-2] if plane is not None else math.prod(axes) // max(width, 1)
+    rows = stored - offset
+    if rows < 1 or width < 1:
+        raise CheckpointError(
+            f"{tensor} in {opened.name} has {stored} rows of {width}, of which {offset} are not positions"
+        )
+
+    def read(start: int, stop: int) -> NDArray[Any]:
+        if len(info.shape) == 2:
+            return tensors.read(tensor, start + offset, stop + offset)
+        whole = tensors.read(tensor).reshape(axes)
+        if plane is not None:
+            whole = whole[plane]
+        whole = np.moveaxis(whole, 0, -1) if turned else whole
+        return whole.reshape(stored, width)[start + offset : stop + offset]
+
+    provenance = Provenance(
+        source=opened.name,
+        commit=opened.commit,
+        file=info.file or None,
+        tensor=tensor,
+        stored_dtype=info.dtype,
+        nbytes=info.nbytes,
+        file_bytes=tensors.file_bytes(tensor),
+        row_offset=offset,
+    )
+    dtype = np.dtype(np.float64 if info.dtype == "F64" else np.float32)
+    named = partial(_labels, opened.folder, rows) if role == "token" else None
+    return EmbeddingTable(f"{opened.name} {role.replace('_', ' ')}s", (rows, width), dtype, provenance, read, named)
+
+
+def _continuation(opened: Opened, tensor: str) -> str | None:
+    """Return the tensor that a token table goes on in, if there is one beside it."""
+    for ending, more in CONTINUED.items():
+        name = tensor.removesuffix(ending) + more
+        if tensor.endswith(ending) and name in opened.tensors.names():
+            return name
+    return None
+
+
+def _joined(first: EmbeddingTable, second: EmbeddingTable, opened: Opened) -> EmbeddingTable:
+    """Return the token table whose rows are those of two tensors, one after the other."""
+    split, rows = first.shape[0], first.shape[0] + second.shape[0]
+
+    def read(start: int, stop: int) -> NDArray[Any]:
+        parts = [first.rows(min(start, split), min(stop, split))]
+        parts.append(second.rows(max(start - split, 0), max(stop - split, 0)))
+        return np.concatenate(parts)
+
+    note = f"rows from {split:,} on are those of {second.provenance.tensor}"
+    provenance = replace(first.provenance, notes=(*first.provenance.notes, note))
+    named = partial(_labels, opened.folder, rows)
+    return EmbeddingTable(f"{opened.name} tokens", (rows, first.shape[1]), first.dtype, provenance, read, named)
+
+
+def _labels(folder: Callable[[], Path | None], rows: int) -> Labels:
+    from .vocabulary import read_labels
+
+    found = folder()
+    return (read_labels(found, rows=rows) if found else None) or row_labels(rows)

@@ -1,0 +1,172 @@
+"""What an opened model does to the rows of its tables before its first layer: its recipe, from rules and tensors."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .errors import MissingTableError
+from .families import (
+    BY_NAMES,
+    NORMS_WITH_FIXED_EPS,
+    InputRule,
+    is_known,
+    no_inputs,
+    real_number,
+    tower_of,
+    whole_number,
+)
+from .inputs import Affine, InputRecipe, LayerNorm, RootMeanSquareNorm
+from .opened import Opened
+from .position import Absolute, PositionEncoding
+from .table import EmbeddingTable
+
+_NUMBERED = re.compile(r"\.\d+\.")
+
+
+def recipe(
+    opened: Opened, tables: Mapping[str, EmbeddingTable], positions: Mapping[str, PositionEncoding]
+) -> InputRecipe:
+    """Return how a model turns ids into its first layer's input.
+
+    Raises ``MissingTableError`` for model types that do it in a way that is not known, with the reason.
+    """
+    from .cutting import Cutter
+    from .vocabulary import load_tokenizer
+
+    config, family, token = opened.part("text"), opened.family(), tables["token"]
+    if opened.config and not is_known(opened.config):
+        raise MissingTableError(f"how {opened.name} feeds its first layer is not known; its tables can still be used")
+    if reason := no_inputs(opened.config):
+        raise MissingTableError(f"what {opened.name} feeds its first layer is not computed: {reason}")
+    position = _added(positions, opened, tower_of(token.provenance.tensor or ""))
+    if not opened.config:
+        kinds = tuple(table for key, table in tables.items() if key == "token_type")
+        return InputRecipe(token, position, kinds, norm=_lone_norm(opened))
+    rule = family.inputs or BY_NAMES
+    tensor = token.provenance.tensor or ""
+    return InputRecipe(
+        token,
+        position,
+        tuple(_constants(tables, rule, tensor)),
+        scale=_scale(config, rule, token.shape[1]),
+        before=_affine(opened, rule.before, tensor),
+        neighbours=config.get(rule.neighbours) is True if rule.neighbours else False,
+        norm=_norm(opened, rule, tensor, config),
+        after=_affine(opened, rule.after, tensor),
+        padding=_padding(opened, position),
+        tokenize=(load_tokenizer if opened.ours else Cutter)(folder) if (folder := opened.folder()) else None,
+    )
+
+
+def _added(positions: Mapping[str, PositionEncoding], opened: Opened, main: str) -> EmbeddingTable | None:
+    """Return the position table whose rows are added to tokens: that of their own tower, the encoder's before others.
+
+    ``main`` is the tower that the token table is in.
+    """
+    if opened.part("text").get("position_biased_input", True) is False:
+        return None
+    for tower in ("position", "text", "encoder", "decoder") if main == "" else (main, "position"):
+        for key in (tower, f"{tower}.encoder", f"{tower}.decoder"):
+            if isinstance(found := positions.get(key), Absolute):
+                return found.table
+    return None
+
+
+def _constants(tables: Mapping[str, EmbeddingTable], rule: InputRule, near: str) -> Iterable[EmbeddingTable]:
+    """Yield the tables whose row 0 is added to every token: token types, and the axes of a box that is not given."""
+    keys = [key.removesuffix("token_type").rstrip(".") for key in tables if key.rsplit(".", 1)[-1] == "token_type"]
+    own = [key for key in keys if key.split(".")[0] == tower_of(near) or key.rsplit(".", 1)[-1].isdecimal()]
+    own = own or [key for key in keys if key in ("", "encoder", "text")][:1]
+    yield from (tables[f"{key}.token_type".strip(".")] for key in own)
+    yield from (tables[f"{axis}.position"] for axis in rule.boxes)
+
+
+def _scale(config: Mapping[str, Any], rule: InputRule, width: int) -> float:
+    for name in rule.scale:
+        if name == "√width" or config.get(name) is True:
+            return math.sqrt(width)
+        if (factor := real_number(config, name, low=1e-9, high=1e9)) is not None:
+            return factor
+    return 1.0
+
+
+def _padding(opened: Opened, position: EmbeddingTable | None) -> int | None:
+    if not opened.family().counts_padding or position is None:
+        return None
+    if position.provenance.tensor is not None:
+        return position.provenance.row_offset - 1
+    return whole_number(opened.part("text"), "pad_token_id")
+
+
+def _named(opened: Opened, modules: tuple[str, ...], endings: tuple[str, ...], near: str) -> str | None:
+    """Return the tensor of the first of some modules that there is: outside the layers, nearest to the token table."""
+    tower = tower_of(near)
+    for module in modules:
+        fitting = [
+            name
+            for name in opened.tensors.names()
+            for ending in endings
+            if f".{name}".endswith(f".{module}{ending}")
+            and not _NUMBERED.search(f".{name}.")
+            and tower_of(name) in {tower, "", "encoder" if tower == "" else tower}
+        ]
+        if fitting:
+            return min(fitting, key=lambda name: (-_shared(name, near), "decoder" in name, len(name)))
+    return None
+
+
+def _shared(one: str, other: str) -> int:
+    pairs = zip(one.split("."), other.split("."), strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), 0)
+
+
+def _norm(
+    opened: Opened, rule: InputRule, near: str, config: Mapping[str, Any]
+) -> LayerNorm | RootMeanSquareNorm | None:
+    weight = _named(opened, rule.norm, (".weight", ".gamma"), near)
+    if weight is None and not (rule.rms and not rule.norm):
+        return None
+    eps = _eps(opened, rule, config, weight or "")
+    if weight is None or rule.rms:
+        return RootMeanSquareNorm(None if weight is None else opened.tensors.read(weight), eps)
+    bias = _named(opened, (weight.rpartition(".")[0],), (".bias", ".beta"), near)
+    plain = config.get("normalization_type") == "no_norm"
+    read = opened.tensors.read
+    return LayerNorm(read(weight), None if bias is None else read(bias), None if plain else eps)
+
+
+def _eps(opened: Opened, rule: InputRule, config: Mapping[str, Any], weight: str) -> float:
+    if isinstance(rule.eps, float):
+        return rule.eps
+    stated = next((name for name in rule.eps if name in config), None)
+    if stated is None and weight.rpartition(".")[0].endswith(NORMS_WITH_FIXED_EPS):
+        return 1e-5
+    eps = real_number(config, stated, low=0.0, high=1.0) if stated else None
+    if eps is None:
+        raise MissingTableError(
+            f"the configuration of {opened.name} has no number {stated or rule.eps[0]}, which its normalisation needs"
+        )
+    return eps
+
+
+def _affine(opened: Opened, modules: tuple[str, ...], near: str) -> Affine | None:
+    weight = _named(opened, modules, (".weight",), near)
+    if weight is None:
+        return None
+    bias = _named(opened, (weight.rpartition(".")[0],), (".bias",), near)
+    return Affine(opened.tensors.read(weight), None if bias is None else opened.tensors.read(bias))
+
+
+def _lone_norm(opened: Opened) -> LayerNorm | None:
+    """Return the one LayerNorm of a module without configuration, if it has exactly one."""
+    from .live import LiveTensors
+
+    if not isinstance(opened.tensors, LiveTensors) or len(norms := opened.tensors.modules_of("LayerNorm")) != 1:
+        return None
+    module: Any = opened.tensors.module.get_submodule(norms[0])
+    tensors = opened.tensors
+    bias = f"{norms[0]}.bias" if f"{norms[0]}.bias" in tensors.names() else None
+    return LayerNorm(tensors.read(f"{norms[0]}.weight"), None if bias is None else tensors.read(bias), module.eps)
