@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 TORCH := torch==2.13.0
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test test-full check bench browser clean
+.PHONY: run test test-full test-families check bench browser clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/hfposemb app --port $(PORT)
@@ -22,6 +22,10 @@ test: $(VENV)/dev.stamp browser
 # Every count in full: all faults three times, fifty kills, fifty visitors for a minute.
 test-full:
 	HFPOSEMB_FULL=1 $(MAKE) test
+
+# Every model type of transformers, built small and compared with what is extracted from it: about two minutes.
+test-families: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.architectures
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

@@ -17,6 +17,18 @@ from .cache import KINDS, Cache, Key, Listed
 from .embeddings import Embeddings
 from .errors import HfposembError, MissingTableError
 from .extract import extract
+from .position import (
+    Absolute,
+    Alibi,
+    Convolution,
+    Grid,
+    NoPositions,
+    PositionEncoding,
+    RelativeBias,
+    RelativeTable,
+    Rotary,
+    WindowBias,
+)
 from .table import EmbeddingTable
 from .wire import Progress, watching
 
@@ -123,6 +135,11 @@ def parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--json", action="store_true", help="print JSON")
 
+    command = _command(commands, "verify", _verify, "load the real model and compare every table, frequency and input")
+    command.add_argument("source", metavar="SOURCE", help="a folder, or a repository on the Hub, which is downloaded")
+    command.add_argument("--revision", metavar="NAME", help="branch, tag or commit of a model on the Hub")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
     command = _command(commands, "cache", _cache, "say what is kept on disk, or remove it")
     command.add_argument("--clear", action="store_true", help="remove all of it")
     command.add_argument("--json", action="store_true", help="print JSON")
@@ -208,7 +225,8 @@ def _info(given: argparse.Namespace) -> None:
         offset = f" · {table['row_offset']} leading rows left out" if table["row_offset"] else ""
         print(f"  {role:<18}{rows:>9,} × {width:<6,} {table['stored_dtype']:<5} {origin}{offset}")
     for part, position in facts["positions"].items():
-        print(f"  {part}: {position['kind']}")
+        more = ", ".join(f"{name} {value}" for name, value in position["facts"].items())
+        print(f"  {part}: {position['kind']}{f' ({more})' if more else ''}")
     for note in facts["notes"]:
         print(f"  note: {note}")
     if facts["commit"]:
@@ -222,7 +240,10 @@ def describe(embeddings: Embeddings) -> dict[str, Any]:
         role: {"shape": list(table.shape), "dtype": table.dtype.name, **asdict(table.provenance)}
         for role, table in embeddings.tables.items()
     }
-    positions = {part: {"kind": e.kind, "unit": e.unit, "offset": e.offset} for part, e in embeddings.positions.items()}
+    positions = {
+        part: {"kind": one.kind, "unit": one.unit, "offset": one.offset, "facts": _facts(one)}
+        for part, one in embeddings.positions.items()
+    }
     model_type = embeddings.config.get("model_type")
     origins = [table.provenance for table in embeddings.tables.values()]
     files = {origin.file: origin.file_bytes or 0 for origin in origins}
@@ -239,6 +260,32 @@ def describe(embeddings: Embeddings) -> dict[str, Any]:
         "received_bytes": 0 if traffic is None else traffic.received,
         "requests": 0 if traffic is None else traffic.requests,
     }
+
+
+def _facts(encoding: PositionEncoding) -> dict[str, Any]:
+    """Return what tells one encoding of a kind from another."""
+    match encoding:
+        case Absolute(grid=Grid(rows, columns, first)):
+            return {"grid": f"{rows} × {columns}", "rows before it": first}
+        case Rotary():
+            return {
+                "frequencies": len(encoding.inv_freq),
+                "layout": encoding.layout,
+                "scaling": round(encoding.attention_scaling, 6),
+            }
+        case Alibi():
+            return {"heads": len(encoding.slopes)}
+        case RelativeBias():
+            return {"rows": encoding.bias.shape[0], "heads": encoding.bias.shape[1]}
+        case RelativeTable():
+            return {"rows": len(encoding.rows)}
+        case WindowBias():
+            return {"window": f"{encoding.grid.rows} × {encoding.grid.columns}", "heads": encoding.bias.shape[2]}
+        case Convolution():
+            return {"width": encoding.width, "groups": encoding.groups}
+        case NoPositions():
+            return {"order": encoding.order}
+    return {}
 
 
 def _extract(given: argparse.Namespace) -> None:
@@ -306,6 +353,20 @@ def _compare(given: argparse.Namespace) -> None:
         print(json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
     else:
         print(comparison)
+
+
+def _verify(given: argparse.Namespace) -> None:
+    from .verify import verify
+
+    found = verify(given.source, revision=given.revision)
+    print(json.dumps(asdict(found), indent=2, ensure_ascii=False) if given.json else found)
+    if not found.passed:
+        wrong = sum(check.verdict in ("different", "missing") for check in found.checks)
+        raise HfposembError(
+            f"{wrong} of {len(found.checks)} comparisons with the model itself failed; please report them with its name"
+            if wrong
+            else f"nothing of {found.source} could be compared with the model that transformers loads"
+        )
 
 
 def _cache(given: argparse.Namespace) -> None:

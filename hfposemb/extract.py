@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from .checkpoint import DEFAULT_LIMITS, Checkpoint, Limits, is_pickled, locate
+from .checkpoint import DEFAULT_LIMITS, Checkpoint, Limits, TensorInfo, is_pickled, locate
 from .embeddings import Embeddings, LazyMapping
 from .errors import SourceError
 from .families import HEADS, Candidate, Role, candidates, is_known, row_offset, tower_of, vocabularies
@@ -180,7 +180,7 @@ def _find(opened: Opened, role: Role) -> tuple[Candidate, ...]:
     found = [
         candidate
         for candidate in candidates((*stored, *aliases), role, vocabularies=vocabularies(config), rows=rows)
-        if candidate.tensor in aliases or is_table(tensors.info(candidate.tensor))
+        if candidate.tensor in aliases or _can_be(role, tensors.info(candidate.tensor))
     ]
     tied = config.get("tie_word_embeddings", opened.part("text").get("tie_word_embeddings", opened.family().tied))
     if role == "token" and not found and config and tied is True:
@@ -191,6 +191,11 @@ def _find(opened: Opened, role: Role) -> tuple[Candidate, ...]:
                 f"the token table is {found[0].tensor}, the output head that the configuration ties to it"
             )
     return tuple(Candidate(aliases.get(one.tensor, one.tensor), one.part) for one in found)
+
+
+def _can_be(role: Role, info: TensorInfo) -> bool:
+    """Return whether a tensor has the shape of a table; a vocabulary has several tokens, and several dimensions."""
+    return is_table(info) and (role != "token" or min(info.shape[-2:]) > 1)
 
 
 def _tokens(opened: Opened, found: tuple[Candidate, ...]) -> dict[str, Candidate]:

@@ -205,6 +205,8 @@ class Family:
     inputs: InputRule | None = None
     alibi_kept: bool = True
     """How ALiBi's slopes are chosen where the heads are no power of two: see ``position.alibi_slopes``."""
+    alibi_scaled: bool = False
+    """Whether ALiBi's biases are rounded to bfloat16 and scaled with the scores, by 1/√(head width)."""
     tied: bool = True
     """Whether the output head is the token table unless the configuration says otherwise."""
     order: str = ""
@@ -242,7 +244,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         (
             *("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "xmod", "data2vec-text"),
-            *("longformer", "luke", "mluke", "mpnet", "ibert", "layoutlmv3", "altclip_text_model"),
+            *("longformer", "luke", "mpnet", "ibert", "layoutlmv3", "altclip_text_model"),
             *("bridgetower_text_model", "clap_text_model", "esm"),
         ),
         counts_padding=True,
@@ -254,6 +256,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(("bigbird_pegasus",), inputs=InputRule(scale=_FACTORS)),
     Family(("bloom",), "alibi"),
     Family(("mpt",), "alibi", alibi_kept=False),
+    Family(("falcon",), alibi_scaled=True),
     Family(
         (
             *("gemma", "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "gemma4_unified_text"),

@@ -143,7 +143,11 @@ def _alibi(opened: Opened) -> PositionEncoding:
     config = opened.part("text")
     inner = config.get("attn_config")
     longest = real_number(inner if isinstance(inner, dict) else config, "alibi_bias_max", low=1e-3, high=1e3) or 8.0
-    return Alibi(alibi_slopes(heads, longest=longest, kept=opened.family().alibi_kept), opened.stated(_LENGTHS) or 2048)
+    family, width = opened.family(), opened.stated(_WIDTHS)
+    scaled = family.alibi_scaled and width is not None
+    slopes = alibi_slopes(heads, longest=longest, kept=family.alibi_kept)
+    scale = 1 / math.sqrt(width / heads) if scaled and width else 1.0
+    return Alibi(slopes, opened.stated(_LENGTHS) or 2048, scale, rounded=family.alibi_scaled)
 
 
 def _towers_with_waves(opened: Opened, main: str) -> list[str]:

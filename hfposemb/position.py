@@ -158,22 +158,33 @@ def alibi_slopes(heads: int, *, longest: float = 8.0, kept: bool = True) -> NDAr
 
 @dataclass(frozen=True, eq=False)
 class Alibi:
-    """Hold the linear biases of Press et al. 2022; ``slopes`` [heads], ``length`` positions are drawn by default."""
+    """Hold the linear biases of Press et al. 2022; ``slopes`` [heads], ``length`` positions are drawn by default.
+
+    ``scale`` is what a model multiplies them by before they are added to scaled scores: 1/√(head width) in Falcon,
+    which rounds them to bfloat16 as well (``rounded``; the slopes here are not).
+    """
 
     slopes: NDArray[np.float64]
     length: int
+    scale: float = 1.0
+    rounded: bool = False
     table: ClassVar[None] = None
     kind: ClassVar[Kind] = "alibi"
     offset: ClassVar[int] = 0
     unit: ClassVar[Unit] = "additive bias"
+
+    @property
+    def effective(self) -> NDArray[np.float64]:
+        """The slopes [heads] as they act on scaled scores."""
+        return self.slopes * self.scale
 
     def matrix(self, length: int | None = None) -> NDArray[np.float64]:
         """Return the bias [length, length], the mean over heads."""
         return _relative_matrix(self, length or self.length)
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return −slope·|Δ|, the mean over heads."""
-        bias: NDArray[np.float64] = -np.abs(np.asarray(distances, np.float64)) * self.slopes.mean()
+        """Return −slope·|Δ| as it acts on scaled scores, the mean over heads."""
+        bias: NDArray[np.float64] = -np.abs(np.asarray(distances, np.float64)) * self.effective.mean()
         return bias
 
 

@@ -32,23 +32,13 @@ _BY_AXIS = ("ernie4_5_vl_moe_text",)
 _HEADS = ("num_attention_heads", "n_head", "n_heads", "decoder_num_attention_heads", "decoder_attention_heads")
 _HEAD_WIDTHS = ("head_dim", "kv_channels", "attention_head_dim", "attention_key_size")
 
-_INTERLEAVED = (
-    "aya_vision",
-    "blt",
-    "codegen",
-    "cohere",
-    "cohere2",
-    "deepseek_v2",
-    "ernie4_5",
-    "ernie4_5_moe",
-    "glm",
-    "glm4",
-    "gptj",
-    "helium",
-    "llama4",
-    "llama4_text",
-    "moonshine",
-    "roformer",
+_INTERLEAVED = frozenset(
+    (
+        *("aya_vision", "blt", "blt_global_transformer", "blt_local_decoder", "blt_local_encoder", "blt_patcher"),
+        *("codegen", "cohere", "cohere2", "cohere2_moe", "deepseek_v2", "ernie4_5", "ernie4_5_moe", "glm", "glm4"),
+        *("glm4v", "glm4v_text", "glm_ocr", "glm_ocr_text", "gptj", "helium", "llama4", "llama4_text", "moonshine"),
+        *("moonshine_streaming", "openai_privacy_filter", "roformer"),
+    )
 )
 """Model types that turn neighbouring dimensions against each other; no configuration says so. The rest: two halves."""
 

@@ -22,7 +22,7 @@ from hfposemb.cli import main, parser
 from hfposemb.samples import folder
 from tests.hub import FakeHub
 
-COMMANDS = ("app", "info", "extract", "project", "similarity", "neighbours", "compare", "cache")
+COMMANDS = ("app", "info", "extract", "project", "similarity", "neighbours", "compare", "verify", "cache")
 
 
 @pytest.fixture(autouse=True)

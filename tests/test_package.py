@@ -69,6 +69,7 @@ LAYERS = (
     {"opened"},
     {"mechanisms", "recipes"},
     {"extract"},
+    {"verify"},
     {"projection", "similarity", "geometry"},
     {"comparison", "results"},
     {"figures", "placing", "export"},

@@ -82,7 +82,7 @@ EXTRA: Mapping[str, Mapping[str, Any]] = {
     "hunyuan_v1_moe": {"head_dim": HEAD},
     "hunyuan_vl_text": {"head_dim": HEAD},
     "ministral": {"head_dim": HEAD},
-    "nemotron": {"head_dim": HEAD},
+    "nemotron": {"head_dim": HEAD, "num_key_value_heads": KEYS},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
     "lilt": {"hidden_size": 96, "channel_shrink_ratio": 4},
     "markuplm": {"hidden_size": 96},
@@ -144,7 +144,11 @@ def _add_sections(values: dict[str, Any]) -> None:
 
 
 def _modelling(kind: type) -> Any:
-    return importlib.import_module(kind.__module__.replace("configuration_", "modeling_"))
+    """Return the module with the models of a configuration's class; its own where the models stand in another's."""
+    try:
+        return importlib.import_module(kind.__module__.replace("configuration_", "modeling_"))
+    except ModuleNotFoundError:
+        return importlib.import_module(kind.__module__)
 
 
 def configurations(model_type: str) -> Iterator[Any]:
