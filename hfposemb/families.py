@@ -196,6 +196,8 @@ class Family:
     padding: int | None = None
     computed: str = ""
     """Field of the configuration that, when true, says the position table was filled with sinusoids."""
+    filled: tuple[str, ...] = ()
+    """The towers whose stored position table was filled with sinusoids, and never trained."""
     waves: Waves = ""
     """The closed form of positions that are computed, where the file does not store them."""
     first: int = 0
@@ -241,6 +243,10 @@ _ROOT = InputRule(scale=_FACTORS, rms=True)
 FAMILIES: tuple[Family, ...] = (
     Family(("distilbert",), computed="sinusoidal_pos_embds", inputs=InputRule(_NORMS, 1e-12)),
     Family(("xlm", "flaubert"), computed="sinusoidal_embeddings"),
+    Family(("pegasus", "autoformer", "informer", "time_series_transformer"), filled=("encoder", "decoder")),
+    Family(("fsmt",), filled=("encoder", "decoder"), counts_padding=True, padding=1),
+    Family(("whisper",), filled=("encoder",)),
+    Family(("qwen2_audio_encoder", "audioflamingo3_encoder", "voxtral_encoder"), filled=("", "audio")),
     Family(
         (
             *("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "xmod", "data2vec-text"),
@@ -270,7 +276,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(("marian",), waves="concatenated"),
     Family(("pegasus_x",), waves="tensor2tensor"),
     Family(("tipsv2_text_model",), waves="tensor2tensor", inputs=_SCALED),
-    Family(("videoprism_text_model",), inputs=_SCALED),
+    Family(("videoprism_text_model",), filled=("", "text"), inputs=_SCALED),
     Family(("canary", "canary_decoder"), waves="concatenated", waves_scaled=True),
     Family(
         (

@@ -113,7 +113,9 @@ def absolute(opened: Opened, tower: str, table: EmbeddingTable) -> Absolute:
     """Return the encoding of a stored position table, with the grid of an image's patches where it has one."""
     family = opened.family(tower)
     filled = bool(family.computed) and opened.part(tower or "text").get(family.computed) is True
-    kind: Literal["sinusoidal", "learned"] = "sinusoidal" if filled or family.waves else "learned"
+    kind: Literal["sinusoidal", "learned"] = (
+        "sinusoidal" if filled or family.waves or tower in family.filled else "learned"
+    )
     assert table.provenance.tensor is not None
     grid = stored_grid(opened.tensors.info(table.provenance.tensor)) or _patch_grid(opened, tower, table.shape[0])
     return Absolute(table, kind, table.provenance.row_offset, grid)

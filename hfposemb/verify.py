@@ -290,7 +290,9 @@ def _nearest(what: str, theirs: str, values: NDArray[Any], ours: Mapping[str, ND
 
 def _tokens(embeddings: Embeddings, model: torch.nn.Module, seen: Observed) -> Iterator[Check]:
     theirs = {
-        one.name: one.weight for one in seen.lookups if np.array_equal(one.rows.reshape(-1), seen.ids) and one.name
+        one.name: one.weight
+        for one in seen.lookups
+        if one.name and len(one.weight) > 1 and np.array_equal(one.rows.reshape(-1), seen.ids)
     }
     table = _input_embeddings(model)
     if table is not None and not theirs:

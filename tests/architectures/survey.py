@@ -60,9 +60,7 @@ def one(model_type: str) -> Row:
         model = build(model_type)
         model.save_pretrained(folder)
         found = hpe.extract(folder)
-        started = time.perf_counter()
-        repr(hpe.extract(folder))
-        took = 1000 * (time.perf_counter() - started)
+        took = min(_milliseconds(folder) for _ in range(3))
         # The folder's name is another one each time.
         checks = tuple(
             replace(check, ours=check.ours.replace(str(folder), model_type)) for check in compare(found, model).checks
@@ -86,6 +84,16 @@ def one(model_type: str) -> Row:
     finally:
         signal.alarm(0)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _milliseconds(folder: Path) -> float:
+    """Return what it takes to say which tables and positions a checkpoint has, its header in memory or at hand."""
+    from hfposemb import extract
+    from hfposemb.cli import describe
+
+    started = time.perf_counter()
+    describe(extract(folder))
+    return 1000 * (time.perf_counter() - started)
 
 
 def _too_long(*_: object) -> None:

@@ -151,8 +151,8 @@ def _modelling(kind: type) -> Any:
         return importlib.import_module(kind.__module__)
 
 
-def configurations(model_type: str) -> Iterator[Any]:
-    """Yield configurations of a type from small to large."""
+def configurations(model_type: str, changes: Mapping[str, Any] | None = None) -> Iterator[Any]:
+    """Yield configurations of a type from small to large, with ``changes`` to some fields."""
     kind = CONFIG_MAPPING[model_type]
     default = kind().to_dict()
     sections = "mrope_section" in inspect.getsource(_modelling(kind))
@@ -161,6 +161,7 @@ def configurations(model_type: str) -> Iterator[Any]:
     for sizes in (SIZES, equal, {k: v for k, v in SIZES.items() if v != LENGTH}, few):
         values = _shrunk({"model_type": model_type, **default}, sizes=sizes)
         _add_sections(values if sections else {})
+        values |= changes or {}
         try:
             yield kind(**values)
         except Exception:  # noqa: BLE001 - a larger one follows
@@ -194,13 +195,15 @@ def _classes(config: Any) -> Iterator[type]:
             yield one
 
 
-def build(model_type: str, *, largest: int = 150_000_000) -> transformers.PreTrainedModel:
+def build(
+    model_type: str, *, largest: int = 150_000_000, changes: Mapping[str, Any] | None = None
+) -> transformers.PreTrainedModel:
     """Return a tiny model of a type in evaluation mode, every floating parameter random.
 
     Raises ``CannotBuildError`` with every attempt's reason.
     """
     reasons = []
-    for config in configurations(model_type):
+    for config in configurations(model_type, changes):
         for kind in _classes(config):
             try:
                 with torch.device("meta"):
