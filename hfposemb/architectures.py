@@ -16,41 +16,42 @@ _NAMES = """
     cohere2_vision cohere_asr cohere_compass_vision colmodernvbert colpali colqwen2 conditional_detr convbert
     convnext convnextv2 cosmos3_edge cosmos3_edge_text cosmos3_edge_vision cosmos3_omni cpmant csm
     csm_depth_decoder_model ctrl cvt cwm d_fine dab-detr dac data2vec-audio data2vec-text data2vec-vision
-    deberta deberta-v2 deepseek_ocr2_encoder deepseek_ocr2_sam_vision_model deepseek_ocr2_vision deepseek_v2
-    deepseek_v3 deepseek_v32 deepseek_v4 deepseek_vl deepseek_vl_hybrid deformable_detr deimv2 deit
-    depth_anything depth_pro detr dia dia_decoder dia_encoder diffllama dinov2 dinov2_with_registers
-    dinov3_convnext dinov3_vit distilbert doge donut-swin dots1 dots3_note_audio_encoder dots3_note_text dpr dpt
-    edgetam_video efficientloftr efficientnet electra embedding_gemma2 embedding_gemma2_text emu3_text_model
-    encodec encoder-decoder eomt eomt_dinov3 ernie ernie4_5 ernie4_5_moe ernie4_5_vl_moe ernie4_5_vl_moe_text
-    ernie4_5_vl_moe_vision esm esmc eurobert evolla exaone4 exaone4_5 exaone4_5_vision exaone_moe falcon
-    falcon_h1 falcon_mamba fastspeech2_conformer fastspeech2_conformer_hifigan
-    fastspeech2_conformer_with_hifigan flaubert flava flava_image_codebook flava_image_model
-    flava_multimodal_model flava_text_model flex_olmo flint florence2 florence_vision fnet focalnet fsmt
-    fun_asr_nano fun_asr_nano_encoder funnel fuyu gemma gemma2 gemma3 gemma3_text gemma3n_audio gemma3n_text
-    gemma4 gemma4_audio gemma4_text gemma4_unified gemma4_unified_text gemma4_vision git git_vision_model glm
-    glm4 glm46v glm4_moe glm4_moe_lite glm4v glm4v_moe glm4v_moe_text glm4v_moe_vision glm4v_text glm4v_vision
-    glm5_next glm5_next_text glm5_next_vision glm_image glm_image_text glm_image_vision glm_image_vqmodel
-    glm_moe_dsa glm_ocr glm_ocr_text glm_ocr_vision glmasr glmasr_encoder glmga glpn got_ocr2 got_ocr2_vision
-    gpt-sw3 gpt2 gpt_bigcode gpt_neo gpt_neox gpt_neox_japanese gpt_oss gptj granite granite4_vision_text
-    granite_docling granite_docling_text granite_docling_vision granite_speech granite_speech5_ctc
-    granite_speech5_encoder granite_speech_encoder granite_speech_plus granite_speech_plus_encoder granite_swa
-    granitemoe granitemoe_swa granitemoehybrid granitemoeshared grounding-dino groupvit groupvit_text_model
-    groupvit_vision_model gte helium hgnet_v2 hiera higgs_audio_v2 hrm_text hubert hunyuan_v1_dense
-    hunyuan_v1_moe hunyuan_vl hunyuan_vl_text hunyuan_vl_vision hy_v3 hy_v4 hyperclovax hyperclovax_vision_v2
-    ibert idefics idefics2 idefics2_perceiver idefics2_vision idefics3 idefics3_vision ijepa imagegpt informer
-    inkling2 inkling2_text inkling2_vision inkling_audio inkling_mm_model inkling_text inkling_vision
-    instructblip instructblip_qformer instructblip_vision_model instructblipvideo instructblipvideo_qformer
-    instructblipvideo_vision_model internlm3 internvl internvl_vision iquestcoder jais2 jamba janus
-    janus_vision_model janus_vqgan jetmoe jev jina_embeddings_v3 kimi_k25 kimi_k25_vision kimi_linear kolibri1
-    kosmos-2 kosmos-2.5 kosmos_2_5_text_model kosmos_2_5_vision_model kosmos_2_text_model kosmos_2_vision_model
-    kyutai_speech_to_text laguna lasr_ctc lasr_encoder layoutlm layoutlmv3 led levit lfm2 lfm2_moe lfm2_vl lfm3
-    lfm3_vl lfm3_vl_vision lightglue lighton_ocr lilt llama llama4 llama4_text llama4_vision_model llava
-    llava_next llava_next_video llava_onevision longcat_flash longformer longt5 luke lw_detr lw_detr_vit lxmert
-    m2m_100 mamba mamba2 marian markuplm mask2former maskformer-swin mbart megatron-bert mellum metaclip_2
-    metaclip_2_text_model metaclip_2_vision_model mgp-str mimi mimi_decoder mimi_encoder mimo_v2_flash minicpm3
-    minicpm_ocr minicpm_ocr_vision minicpmv4_6 minicpmv4_6_vision minicpmv4_7 minicpmv4_7_vision minimax
-    minimax_m2 minimax_m3_vl minimax_m3_vl_text minimax_m3_vl_vision ministral ministral3 mistral mistral3
-    mistral4 mistral_large4 mistral_large4_text mixtral mlcd mlcd_vision_model mllama mllama_text_model
+    deberta deberta-v2 decision_transformer deepseek_ocr2_encoder deepseek_ocr2_sam_vision_model
+    deepseek_ocr2_vision deepseek_v2 deepseek_v3 deepseek_v32 deepseek_v4 deepseek_vl deepseek_vl_hybrid
+    deformable_detr deimv2 deit depth_anything depth_pro detr dia dia_decoder dia_encoder diffllama dinov2
+    dinov2_with_registers dinov3_convnext dinov3_vit distilbert doge donut-swin dots1 dots3_note_audio_encoder
+    dots3_note_text dpr dpt edgetam_video efficientloftr efficientnet electra embedding_gemma2
+    embedding_gemma2_text emu3_text_model encodec encoder-decoder eomt eomt_dinov3 ernie ernie4_5 ernie4_5_moe
+    ernie4_5_vl_moe ernie4_5_vl_moe_text ernie4_5_vl_moe_vision esm esmc eurobert evolla exaone4 exaone4_5
+    exaone4_5_vision exaone_moe falcon falcon_h1 falcon_mamba fastspeech2_conformer
+    fastspeech2_conformer_hifigan fastspeech2_conformer_with_hifigan flaubert flava flava_image_codebook
+    flava_image_model flava_multimodal_model flava_text_model flex_olmo flint florence2 florence_vision fnet
+    focalnet fsmt fun_asr_nano fun_asr_nano_encoder funnel fuyu gemma gemma2 gemma3 gemma3_text gemma3n_audio
+    gemma3n_text gemma4 gemma4_audio gemma4_text gemma4_unified gemma4_unified_text gemma4_vision git
+    git_vision_model glm glm4 glm46v glm4_moe glm4_moe_lite glm4v glm4v_moe glm4v_moe_text glm4v_moe_vision
+    glm4v_text glm4v_vision glm5_next glm5_next_text glm5_next_vision glm_image glm_image_text glm_image_vision
+    glm_image_vqmodel glm_moe_dsa glm_ocr glm_ocr_text glm_ocr_vision glmasr glmasr_encoder glmga glpn got_ocr2
+    got_ocr2_vision gpt-sw3 gpt2 gpt_bigcode gpt_neo gpt_neox gpt_neox_japanese gpt_oss gptj granite
+    granite4_vision_text granite_docling granite_docling_text granite_docling_vision granite_speech
+    granite_speech5_ctc granite_speech5_encoder granite_speech_encoder granite_speech_plus
+    granite_speech_plus_encoder granite_swa granitemoe granitemoe_swa granitemoehybrid granitemoeshared
+    grounding-dino groupvit groupvit_text_model groupvit_vision_model gte helium hgnet_v2 hiera higgs_audio_v2
+    hrm_text hubert hunyuan_v1_dense hunyuan_v1_moe hunyuan_vl hunyuan_vl_text hunyuan_vl_vision hy_v3 hy_v4
+    hyperclovax hyperclovax_vision_v2 ibert idefics idefics2 idefics2_perceiver idefics2_vision idefics3
+    idefics3_vision ijepa imagegpt informer inkling2 inkling2_text inkling2_vision inkling_audio
+    inkling_mm_model inkling_text inkling_vision instructblip instructblip_qformer instructblip_vision_model
+    instructblipvideo instructblipvideo_qformer instructblipvideo_vision_model internlm3 internvl
+    internvl_vision iquestcoder jais2 jamba janus janus_vision_model janus_vqgan jetmoe jev jina_embeddings_v3
+    kimi_k25 kimi_k25_vision kimi_linear kolibri1 kosmos-2 kosmos-2.5 kosmos_2_5_text_model
+    kosmos_2_5_vision_model kosmos_2_text_model kosmos_2_vision_model kyutai_speech_to_text laguna lasr_ctc
+    lasr_encoder layoutlm layoutlmv3 led levit lfm2 lfm2_moe lfm2_vl lfm3 lfm3_vl lfm3_vl_vision lightglue
+    lighton_ocr lilt llama llama4 llama4_text llama4_vision_model llava llava_next llava_next_video
+    llava_onevision longcat_flash longformer longt5 luke lw_detr lw_detr_vit lxmert m2m_100 mamba mamba2 marian
+    markuplm mask2former maskformer-swin mbart megatron-bert mellum metaclip_2 metaclip_2_text_model
+    metaclip_2_vision_model mgp-str mimi mimi_decoder mimi_encoder mimo_v2_flash minicpm3 minicpm_ocr
+    minicpm_ocr_vision minicpmv4_6 minicpmv4_6_vision minicpmv4_7 minicpmv4_7_vision minimax minimax_m2
+    minimax_m3_vl minimax_m3_vl_text minimax_m3_vl_vision ministral ministral3 mistral mistral3 mistral4
+    mistral_large4 mistral_large4_text mixtral mlcd mlcd_vision_model mllama mllama_text_model
     mllama_vision_model mm-grounding-dino mobilebert mobilenet_v1 mobilenet_v2 mobilevit mobilevitv2 modernbert
     modernbert-decoder modernvbert molmo2_adapter molmo2_text molmo2_vision moonshine moonshine_streaming
     moonshine_streaming_encoder moshi moshi_depth moss_transcribe_diarize moss_transcribe_diarize_audio mpnet

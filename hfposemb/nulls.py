@@ -1,0 +1,93 @@
+"""What chance gives: surrogates of a table, and a number beside those of its surrogates.
+
+A position table is a smooth curve, and any smooth curve beats a shuffled one. So its null is the impostor, a surrogate
+with the same spectrum in every column and random phases (Theiler et al. 1992); that of a token table is a permutation
+of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError
+from .geometry import finite_blocks
+from .position import PositionEncoding, table_in
+from .table import EmbeddingTable
+
+Rows: TypeAlias = NDArray[np.float64]
+Kind: TypeAlias = Literal["impostor", "permutation"]
+
+DRAWS = 200
+"""Surrogates drawn by default; an interval from 2.5 to 97.5 % needs about as many."""
+
+
+@dataclass(frozen=True)
+class Null:
+    """A number beside what its surrogates give: their mean and 2.5–97.5 % interval, from ``draws`` with ``seed``.
+
+    ``p`` is (1 + how many are at least as large) / (draws + 1).
+    """
+
+    observed: float
+    mean: float
+    low: float
+    high: float
+    p: float
+    draws: int
+    seed: int
+    kind: Kind
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the number is larger than the interval of its surrogates."""
+        return self.observed > self.high
+
+
+def finite_rows(value: EmbeddingTable | PositionEncoding) -> Rows:
+    """Return the finite rows of a table [rows, d] in float64. Raises ``InputError`` where there is none."""
+    table = table_in(value)
+    blocks = [vectors for _, vectors in finite_blocks(table)]
+    if not blocks:
+        raise InputError(f"{table.name} has no row that is finite; nothing can be computed from it")
+    return np.concatenate(blocks)
+
+
+def impostor(rows: Rows, rng: np.random.Generator) -> Rows:
+    """Return rows [n, d] whose columns have the spectrum of those given, and phases of their own.
+
+    The phases of the constant part, and of the fastest wave where n is even, are kept, so that the columns stay real.
+    """
+    waves = np.fft.rfft(rows, axis=0)
+    turned = waves * np.exp(2j * np.pi * rng.random(waves.shape))
+    turned[0] = waves[0]
+    if len(rows) % 2 == 0:
+        turned[-1] = waves[-1]
+    return np.asarray(np.fft.irfft(turned, len(rows), axis=0), np.float64)
+
+
+def surrogates(rows: Rows, *, kind: Kind = "impostor", draws: int = DRAWS, seed: int = 0) -> Iterator[Rows]:
+    """Yield ``draws`` surrogates of rows [n, d], the same ones for the same seed."""
+    rng = np.random.default_rng(seed)
+    for _ in range(draws):
+        yield impostor(rows, rng) if kind == "impostor" else rng.permutation(rows)
+
+
+def beside(
+    metric: Callable[[Rows], float], rows: Rows, *, kind: Kind = "impostor", draws: int = DRAWS, seed: int = 0
+) -> Null:
+    """Return what a metric gives for rows [n, d] beside what it gives for their surrogates.
+
+    Raises ``InputError`` for fewer than 4 rows, of which no surrogate differs, or for no draws.
+    """
+    if len(rows) < 4 or draws < 1:
+        raise InputError(f"surrogates need at least 4 rows and 1 draw; got {len(rows)} rows and {draws} draws")
+    observed = metric(rows)
+    found = np.array([metric(other) for other in surrogates(rows, kind=kind, draws=draws, seed=seed)])
+    low, high = np.quantile(found, [0.025, 0.975])
+    p = (1 + int((found >= observed).sum())) / (draws + 1)
+    return Null(observed, float(found.mean()), float(low), float(high), p, draws, seed, kind)

@@ -1,0 +1,131 @@
+"""Probes of Wang & Chen (EMNLP 2020): can a linear model read positions, and their order, off position vectors?
+
+Their protocol to the letter, and a stable variant: near as many columns as fitted rows the absolute probe's error
+explodes (double descent), so it is offered on the leading components too; the relative probe's penalty depends on the
+table's scale, so it is offered standardised too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError
+from .nulls import finite_rows
+from .position import PositionEncoding, table_in
+from .table import EmbeddingTable
+
+FOLDS = 5
+LONGEST = 512
+"""Positions, and pairs of them, that the relative probe takes, as the paper's does."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Errors of a probe over seeds: positions off on average (absolute), or the share of wrong answers (relative)."""
+
+    errors: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """The mean over seeds."""
+        return float(np.mean(self.errors))
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation over seeds, with n − 1; 0 for a single one."""
+        return float(np.std(self.errors, ddof=1)) if len(self.errors) > 1 else 0.0
+
+
+def absolute_probe(
+    value: EmbeddingTable | PositionEncoding, *, components: int | None = None, seeds: Sequence[int] = range(10)
+) -> Probe:
+    """Return how far off a linear regression reads the position off its vector, in positions.
+
+    Rows in random order, 5-fold, the mean of |round(ŷ) − y| over all held-out rows (Wang & Chen 2020, 4.1);
+    ``components`` fits on so many leading principal components instead of all columns. Raises ``InputError`` for fewer
+    than 10 finite rows.
+    """
+    from sklearn.linear_model import LinearRegression
+
+    rows = _enough(value)
+    if components is not None:
+        rows = _leading(rows, components)
+
+    def error(rng: np.random.Generator) -> float:
+        order = rng.permutation(len(rows))
+        x, missed = rows[order], 0.0
+        for test in np.array_split(np.arange(len(rows)), FOLDS):
+            fit = np.setdiff1d(np.arange(len(rows)), test)
+            predicted = np.rint(LinearRegression().fit(x[fit], order[fit]).predict(x[test]))
+            missed += float(np.abs(predicted - order[test]).sum())
+        return missed / len(rows)
+
+    return _over(seeds, error)
+
+
+def relative_probe(
+    value: EmbeddingTable | PositionEncoding, *, standardised: bool = False, seeds: Sequence[int] = range(10)
+) -> Probe:
+    """Return how often a logistic regression is wrong about which of two positions comes later, from 0 to 1.
+
+    The first 512 positions, 512 distinct ordered pairs of them, features [p_a ‖ p_b], 5-fold (Wang & Chen 2020, 4.1).
+    Its penalty depends on the table's scale: ``standardised`` divides every column by its deviation first. Raises
+    ``InputError`` for fewer than 10 finite rows.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    rows = _enough(value)[:LONGEST]
+    if standardised:
+        spread = rows.std(axis=0)
+        rows = (rows - rows.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+
+    def error(rng: np.random.Generator) -> float:
+        count = len(rows)
+        chosen = rng.choice(count * count, size=min(LONGEST, count * count), replace=False)
+        a, b = np.divmod(chosen, count)
+        x, y = np.concatenate([rows[a], rows[b]], axis=1), b > a
+        wrong = 0
+        for test in np.array_split(np.arange(len(x)), FOLDS):
+            fit = np.setdiff1d(np.arange(len(x)), test)
+            if len(np.unique(y[fit])) < 2:
+                raise InputError("all pairs drawn have one order; more positions are needed for the relative probe")
+            predicted = LogisticRegression(max_iter=1000).fit(x[fit], y[fit]).predict(x[test])
+            wrong += int((predicted != y[test]).sum())
+        return wrong / len(x)
+
+    return _over(seeds, error)
+
+
+def extrapolation_probe(value: EmbeddingTable | PositionEncoding) -> float:
+    """Return how far off, in positions, a linear regression fitted on the first half reads the second half.
+
+    What "periodicity lets it extrapolate" would have to show. Raises ``InputError`` for fewer than 10 finite rows.
+    """
+    from sklearn.linear_model import LinearRegression
+
+    rows = _enough(value)
+    half = len(rows) // 2
+    predicted = LinearRegression().fit(rows[:half], np.arange(half)).predict(rows[half:])
+    return float(np.abs(np.rint(predicted) - np.arange(half, len(rows))).mean())
+
+
+def _enough(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
+    table = table_in(value)
+    rows = finite_rows(table)
+    if len(rows) < 2 * FOLDS:
+        raise InputError(f"{table.name} has {len(rows)} finite rows; a probe in {FOLDS} folds needs {2 * FOLDS}")
+    return rows
+
+
+def _leading(rows: NDArray[np.float64], components: int) -> NDArray[np.float64]:
+    centred = rows - rows.mean(axis=0)
+    u, s, _ = np.linalg.svd(centred, full_matrices=False)
+    return np.asarray((u * s)[:, :components])
+
+
+def _over(seeds: Sequence[int], error: Callable[[np.random.Generator], float]) -> Probe:
+    return Probe(tuple(error(np.random.default_rng(seed)) for seed in seeds))
