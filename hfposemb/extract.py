@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from .checkpoint import DEFAULT_LIMITS, Checkpoint, Limits, is_pickled, locate
+from .adapters import ADAPTER_CONFIG, Adapter, adapter_of, may_be_adapter, whole_modules
+from .checkpoint import DEFAULT_LIMITS, Checkpoint, Limits, is_pickled, locate, read_json
 from .embeddings import Embeddings, LazyMapping
 from .errors import SourceError
-from .families import HEADS, Candidate, Role, candidates, is_known, row_offset, tower_of, vocabularies
+from .families import HEADS, ROLES, Candidate, Role, candidates, is_known, row_offset, tower_of, vocabularies
 from .mechanisms import absolute, keys, mechanisms
 from .opened import Opened, is_table, table_axes, table_in_tensor
 from .position import Absolute, PositionEncoding
@@ -92,9 +93,14 @@ def _from_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours
     if not path.exists():
         raise SourceError(f"{path} does not exist; give a folder with a checkpoint or a .safetensors file")
     checkpoint = _open_folder(path, limits)
-    config = checkpoint.config() or {}
-    folder = partial(_itself, checkpoint.folder)
-    return _from_files(Opened(checkpoint, name, folder, config, ours=ours))
+    config, home = checkpoint.config() or {}, checkpoint.folder
+    adapter = partial(_adapter_config, home, limits)
+    return _from_files(Opened(checkpoint, name, partial(_itself, home), config, ours=ours, adapter=adapter))
+
+
+def _adapter_config(home: Path | None, limits: Limits) -> dict[str, Any] | None:
+    path = None if home is None else home / ADAPTER_CONFIG
+    return read_json(path, limit=limits.config_bytes, kind=dict) if path is not None and path.exists() else None
 
 
 def _open_folder(path: Path, limits: Limits) -> Checkpoint | PickledCheckpoint:
@@ -122,7 +128,8 @@ def _from_hub(source: HubSource, access: Access) -> Embeddings:
 
     found = open_hub(source, access)
     config = found.config() or {}
-    opened = Opened(found, found.name, found.tokenizer_folder, config, found.notes, found.commit)
+    adapter = partial(found.json, ADAPTER_CONFIG)
+    opened = Opened(found, found.name, found.tokenizer_folder, config, found.notes, found.commit, adapter=adapter)
     return replace(_from_files(opened), traffic=found.traffic)
 
 
@@ -135,15 +142,29 @@ def _from_files(opened: Opened) -> Embeddings:
     elif not is_known(config):
         kind = str(config.get("model_type"))[:40]
         opened.notes.append(f"the model type {kind!r} is not known: tables are told by the names of their tensors")
-    return _assemble(opened, {role: _find(opened, role) for role in ("token", "token_type", "position")})
+    found = {role: _find(opened, role) for role in ROLES}
+    adapter = _adapter(opened)
+    if adapter is None:
+        return _assemble(opened, found)
+    if not any(found.values()):
+        raise SourceError(f"{opened.name}: {adapter.nothing}")
+    opened.notes.append(adapter.note)
+    made = _assemble(opened, found)
+    absent = dict.fromkeys((*ROLES, "inputs"), f"this is {adapter.about}: {adapter.advice}")
+    return replace(made, absent=absent, recipe=None)
+
+
+def _adapter(opened: Opened) -> Adapter | None:
+    """Return what kind of adapter an opened source is, ``None`` for a model; asks only where names are an adapter's."""
+    names = opened.tensors.names()
+    config = opened.adapter() if may_be_adapter(names) else None
+    return None if config is None else adapter_of(names, config)
 
 
 def _from_module(live: LiveTensors) -> Embeddings:
     config = live.config() or {}
     opened = Opened(live, live.name, config=config)
-    found: dict[Role, tuple[Candidate, ...]] = {
-        role: _find(opened, role) for role in ("token", "token_type", "position")
-    }
+    found: dict[Role, tuple[Candidate, ...]] = {role: _find(opened, role) for role in ROLES}
     if not config:
         _add_unnamed(live, found, opened.notes)
     if not any(found.values()):
@@ -171,7 +192,8 @@ def _find(opened: Opened, role: Role) -> tuple[Candidate, ...]:
     """Return the tensors that can be the table of a role, aliases of the header and tied heads included."""
     tensors, config = opened.tensors, opened.config
     stored = tensors.names()
-    aliases = {alias: kept for alias, kept in tensors.metadata().items() if kept in stored and alias not in stored}
+    aliases = {**tensors.metadata(), **whole_modules(stored)}
+    aliases = {alias: kept for alias, kept in aliases.items() if kept in stored and alias not in stored}
 
     def rows(name: str) -> int:
         shape = tensors.info(aliases.get(name, name)).shape

@@ -164,11 +164,13 @@ class HubCheckpoint:
 
     def config(self) -> dict[str, Any] | None:
         """Return config.json, or ``None`` where there is none."""
-        raw = self._small("config.json", limit=self.access.limits.config_bytes)
-        if raw is None:
-            return None
+        return self.json("config.json")
+
+    def json(self, file: str) -> dict[str, Any] | None:
+        """Return a small JSON file beside the checkpoint, or ``None`` where there is none."""
         limit = self.access.limits.config_bytes
-        return parse_json(raw, size=len(raw), name="config.json", limit=limit, kind=dict)
+        raw = self._small(file, limit=limit)
+        return None if raw is None else parse_json(raw, size=len(raw), name=file, limit=limit, kind=dict)
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor, read-only, as ``Checkpoint.read`` does.

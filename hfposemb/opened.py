@@ -32,7 +32,7 @@ class Tensors(Protocol):
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]: ...
 
 
-def _nowhere() -> None:
+def _none() -> None:
     return None
 
 
@@ -45,11 +45,13 @@ class Opened:
 
     tensors: Tensors
     name: str
-    folder: Callable[[], Path | None] = _nowhere
+    folder: Callable[[], Path | None] = _none
     config: Mapping[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     commit: str | None = None
     ours: bool = False
+    adapter: Callable[[], Mapping[str, Any] | None] = _none
+    """Returns adapter_config.json, if there is one."""
 
     def part(self, tower: str) -> Mapping[str, Any]:
         """Return the configuration of a part of the model; of the text, or of the whole, for ""."""

@@ -65,7 +65,7 @@ LAYERS = (
     {"position"},
     {"families"},
     {"source", "vocabulary", "cutting", "inputs", "embeddings", "builtin", "live", "rope", "pickled"},
-    {"hub"},
+    {"hub", "adapters"},
     {"opened"},
     {"mechanisms", "recipes"},
     {"extract"},
@@ -78,6 +78,7 @@ LAYERS = (
 
 KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placing", "figures"}
 READERS = {
+    "adapters",
     "extract",
     "opened",
     "mechanisms",
