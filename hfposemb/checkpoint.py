@@ -59,6 +59,9 @@ _BITS = {
 _STORED: dict[str, np.dtype[Any]] = {
     name: np.dtype(code) for name, code in (("F64", "<f8"), ("F32", "<f4"), ("F16", "<f2"), ("BF16", "<u2"))
 }
+PLAIN = frozenset(_STORED)
+"""Stored types that hold vectors as they are."""
+
 _CHUNK = 2**19  # elements widened at a time: source and result stay in the cache
 _NAME_BYTES = 256
 _METADATA_BYTES = 10_000_000
@@ -87,18 +90,20 @@ _ENTRY = rf" (?:{_METADATA}|{_TENSOR}) ([,}}])|([\s\S]++)"
 _PAIR = "(STRING) : (STRING)"
 
 _CONVERT = "load it with transformers and write safetensors with model.save_pretrained(folder)"
+_GGUF = "GGUF is llama.cpp's own format, its tables mostly quantised; use the safetensors checkpoint it was made from"
 _MAGIC = (
     (b"version ", "is a Git LFS pointer, not the file itself; fetch it with 'git lfs pull'"),
     (b"<", "is an HTML or XML page, not a checkpoint; download the file again"),
     (b"\x1f\x8b", "is gzip-compressed; unpack it first"),
     (b"PK\x03\x04", f"is a zip archive, as torch.save writes; {_CONVERT}"),
     (b"\x80", f"is a Python pickle; {_CONVERT}"),
-    (b"GGUF", "is a GGUF file, which is not supported; use the original safetensors checkpoint"),
+    (b"GGUF", f"is a GGUF file; {_GGUF}"),
     (b"\x89HDF", f"is an HDF5 file; {_CONVERT}"),
 )
 _FOREIGN = {
     **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack"), _CONVERT),
-    **dict.fromkeys((".gguf", ".onnx"), "this format is not supported; use the original safetensors checkpoint"),
+    ".gguf": _GGUF,
+    ".onnx": "this format is not supported; use the original safetensors checkpoint",
 }
 MODEL = "model.safetensors"
 INDEX = "model.safetensors.index.json"

@@ -17,6 +17,7 @@ from .families import HEADS, ROLES, Candidate, Role, candidates, is_known, row_o
 from .mechanisms import absolute, keys, mechanisms
 from .opened import Opened, is_table, table_axes, table_in_tensor
 from .position import Absolute, PositionEncoding
+from .quantised import coded, packed
 from .recipes import recipe
 from .source import BuiltinSource, HubSource, LocalSource, SampleSource, Source, parse_source
 from .table import EmbeddingTable
@@ -168,6 +169,8 @@ def _from_module(live: LiveTensors) -> Embeddings:
     if not config:
         _add_unnamed(live, found, opened.notes)
     if not any(found.values()):
+        if opened.refused:
+            raise SourceError(f"{live.name}: {next(iter(opened.refused.values()))}")
         raise SourceError(f"{live.name} holds no nn.Embedding; give a model that has one, or use hpe.from_arrays")
     return _assemble(opened, found)
 
@@ -189,23 +192,28 @@ def _add_unnamed(live: LiveTensors, found: dict[Role, tuple[Candidate, ...]], no
 
 
 def _find(opened: Opened, role: Role) -> tuple[Candidate, ...]:
-    """Return the tensors that can be the table of a role, aliases of the header and tied heads included."""
+    """Return the tensors that can be the table of a role, aliases of the header and tied heads included.
+
+    Those that hold codes instead of vectors are left out, and why is kept for where no other is found.
+    """
     tensors, config = opened.tensors, opened.config
     stored = tensors.names()
-    aliases = {**tensors.metadata(), **whole_modules(stored)}
+    aliases = {**packed(stored), **tensors.metadata(), **whole_modules(stored)}
     aliases = {alias: kept for alias, kept in aliases.items() if kept in stored and alias not in stored}
 
     def rows(name: str) -> int:
         shape = tensors.info(aliases.get(name, name)).shape
         return shape[-2] if len(shape) > 1 else 0
 
-    found = [
-        candidate
-        for candidate in candidates((*stored, *aliases), role, vocabularies=vocabularies(config), rows=rows)
-        if candidate.tensor in aliases or is_table(tensors.info(candidate.tensor))
-    ]
+    found = []
+    for candidate in candidates((*stored, *aliases), role, vocabularies=vocabularies(config), rows=rows):
+        info = tensors.info(aliases.get(candidate.tensor, candidate.tensor))
+        if reason := coded(info, stored):
+            opened.refused.setdefault(role, reason)
+        elif is_table(info):
+            found.append(candidate)
     tied = config.get("tie_word_embeddings", opened.part("text").get("tie_word_embeddings", opened.family().tied))
-    if role == "token" and not found and config and tied is True:
+    if role == "token" and not found and role not in opened.refused and config and tied is True:
         heads = [name for name in stored if any(name == head or name.endswith(f".{head}") for head in HEADS)]
         found = [Candidate(name, "") for name in heads[:1]]
         if found:
@@ -300,7 +308,7 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     ordered = sorted(encodings, key=lambda key: [_ORDER.get(word, 3) for word in re.split(r"[. ]", key)])
     listed = ", ".join(opened.tensors.names()[:4])
     reason = f"no tensor has the name of one; its tensors are {listed[:120]}"
-    absent = {"token": reason, "token_type": "the model has no token types", "position": reason}
+    absent = {"token": reason, "token_type": "the model has no token types", "position": reason, **opened.refused}
     if "token" not in makers:
         absent["inputs"] = "it has no token table"
     positions = LazyMapping({key: encodings[key] for key in ordered})

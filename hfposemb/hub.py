@@ -364,7 +364,7 @@ class HubCheckpoint:
                 else:
                     self._use_file(folder + found, deadline)
                 return
-        raise no_checkpoint([file for file in self.listing if "/" not in file], name=self.name)
+        raise no_checkpoint(self.listing, name=self.name)
 
     def _folders(self) -> Iterator[str]:
         yield ""

@@ -53,6 +53,9 @@ class Opened:
     adapter: Callable[[], Mapping[str, Any] | None] = _none
     """Returns adapter_config.json, if there is one."""
 
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why the tensor that would be the table of a role is not read, by role."""
+
     def part(self, tower: str) -> Mapping[str, Any]:
         """Return the configuration of a part of the model; of the text, or of the whole, for ""."""
         return part_config(self.config, tower)

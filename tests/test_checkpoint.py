@@ -641,7 +641,7 @@ def test_index_of_a_variant(tmp_path: Path) -> None:
         (["pytorch_model.bin"], r"'pytorch_model.bin'; .*save_pretrained"),
         (["tf_model.h5"], r"'tf_model.h5'; .*save_pretrained"),
         (["flax_model.msgpack"], r"'flax_model.msgpack'; .*save_pretrained"),
-        (["llama.Q4_K_M.gguf"], r"'llama.Q4_K_M.gguf'; this format is not supported"),
+        (["llama.Q4_K_M.gguf"], r"'llama.Q4_K_M.gguf'; GGUF is .*; use the safetensors checkpoint it was"),
         (["a.safetensors", "b.safetensors"], r"'a.safetensors, b.safetensors'; name one file"),
         (["model.fp16.safetensors", "model.bf16.safetensors"], "name one file"),
         (["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"], "but no index"),
@@ -712,7 +712,7 @@ def test_link_to_its_own_folder_ends(tmp_path: Path) -> None:
         ("a\0b.safetensors", "cannot be read"),
         ("x" * 300 + ".safetensors", "cannot be read"),
         ("pytorch_model.bin", "save_pretrained"),
-        ("model.gguf", "not supported"),
+        ("model.gguf", "mostly quantised; use the safetensors checkpoint it was made from"),
         ("broken-link.safetensors", "the file is missing"),
     ],
 )

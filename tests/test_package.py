@@ -65,7 +65,7 @@ LAYERS = (
     {"position"},
     {"families"},
     {"source", "vocabulary", "cutting", "inputs", "embeddings", "builtin", "live", "rope", "pickled"},
-    {"hub", "adapters"},
+    {"hub", "adapters", "quantised"},
     {"opened"},
     {"mechanisms", "recipes"},
     {"extract"},
@@ -91,6 +91,7 @@ READERS = {
     "builtin",
     "live",
     "pickled",
+    "quantised",
 }
 
 
