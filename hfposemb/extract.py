@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from . import contradictions
 from .adapters import ADAPTER_CONFIG, Adapter, adapter_of, may_be_adapter, whole_modules
 from .checkpoint import DEFAULT_LIMITS, Checkpoint, Limits, is_pickled, locate, read_json
 from .embeddings import Embeddings, LazyMapping
@@ -282,6 +283,8 @@ def _planes(opened: Opened, parts: Mapping[str, Candidate]) -> dict[str, tuple[C
 def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Embeddings:
     makers: dict[str, Callable[[], EmbeddingTable]] = {}
     for part, candidate in _tokens(opened, found["token"]).items():
+        if part == "":
+            opened.notes.extend(contradictions.of_tokens(opened, candidate.tensor))
         makers[f"{part}.token".strip(".")] = partial(table_in_tensor, opened, "token", candidate.tensor)
     for part, candidate in _parts(opened, "token_type", found["token_type"]).items():
         makers[f"{part}.token_type".strip(".")] = partial(table_in_tensor, opened, "token_type", candidate.tensor)
@@ -293,9 +296,11 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     placed = mechanisms(opened, main, frozenset() if turns else frozenset(tower for tower, axis in split))
     names = keys([*split, *((one.tower, one.axis) for one in placed)])
     encodings: dict[str, Callable[[], PositionEncoding]] = {}
-    for (candidate, plane), (tower, _), key in zip(stored.values(), split, names, strict=False):
+    for (candidate, plane), (tower, axis), key in zip(stored.values(), split, names, strict=False):
         rows = opened.tensors.info(candidate.tensor).shape[-2]
         offset = row_offset(opened.family(tower), opened.part(tower), rows) if tower not in ("vision", "audio") else 0
+        if axis == "":
+            opened.notes.extend(contradictions.of_positions(opened, tower, candidate.tensor, offset=offset))
         name = "position" if key == "position" else f"{key}.position"
         makers[name] = partial(table_in_tensor, opened, "position", candidate.tensor, offset=offset, plane=plane)
     tables = LazyMapping(makers)

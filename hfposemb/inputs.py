@@ -102,7 +102,8 @@ class Inputs:
     ``token`` is already scaled; ``type`` and ``position`` are zero where the model adds none; ``sum`` is their sum in
     the model's order of adding; ``normed`` what enters the first layer (``sum`` itself where nothing follows it).
     ``mask`` is false where a shorter text of a batch was filled up, on its right: there every vector is zero, the
-    position −1 and the id that of padding. ``pieces`` are those of the text, of a batch those of each text.
+    position −1 and the id that of padding; ids that were given are never taken for padding. ``pieces`` are those of the
+    text, of a batch those of each text.
     """
 
     pieces: tuple[Any, ...]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
@@ -141,7 +141,7 @@ def test_a_batch_equals_the_models_own(build: Build, tmp_path: Path, model_type:
     np.testing.assert_allclose(inputs.token + inputs.type + inputs.position, inputs.sum, atol=1e-6)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.lists(st.integers(2, 60), min_size=1, max_size=18), min_size=1, max_size=5), st.data())
 def test_the_rows_of_a_batch_are_the_single_texts(build: Build, texts: list[list[int]], data: st.DataObject) -> None:
     # MobileBERT's last piece sees what stands after it, padding too: there only a batch of equal lengths is the same.

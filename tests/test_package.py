@@ -67,7 +67,7 @@ LAYERS = (
     {"source", "vocabulary", "cutting", "inputs", "embeddings", "builtin", "live", "rope", "pickled"},
     {"hub", "adapters", "quantised"},
     {"opened"},
-    {"mechanisms", "recipes"},
+    {"mechanisms", "recipes", "contradictions"},
     {"extract"},
     {"projection", "similarity", "geometry"},
     {"comparison", "results"},
@@ -79,6 +79,7 @@ LAYERS = (
 KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placing", "figures"}
 READERS = {
     "adapters",
+    "contradictions",
     "extract",
     "opened",
     "mechanisms",
