@@ -13,7 +13,8 @@ _TEXT = ("", "text", "encoder", "decoder")
 def of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:
     """Return what to note of the rows of the token table: nothing where configuration and file agree."""
     tokens, rows = whole_number(opened.part("text"), "vocab_size", low=1), _rows(opened, tensor)
-    if tokens is None or rows is None or rows in vocabularies(opened.config):
+    # A table of several vocabularies, as for the codebooks of sounds, has each of them whole.
+    if tokens is None or rows is None or rows % tokens == 0 or rows in vocabularies(opened.config):
         return ()
     said = f"config.json says {tokens:,} tokens, {tensor} has {rows:,} rows"
     if not padded_rows(rows, tokens):
@@ -30,7 +31,10 @@ def of_positions(opened: Opened, tower: str, tensor: str, *, offset: int) -> tup
     config, rows = opened.part(tower or "text"), _rows(opened, tensor)
     stated = (whole_number(config, name, low=1) for name in _LENGTHS)
     length = next((number for number in stated if number is not None), None)
-    if tower not in _TEXT or length is None or rows is None or rows in (length, length + offset):
+    # A model without a vocabulary has patches, whose number follows from the size of an image.
+    if tower not in _TEXT or not vocabularies(opened.config) or length is None:
+        return ()
+    if rows is None or rows in (length, length + offset):
         return ()
     first = f", from row {offset} on" if offset else ""
     return (f"config.json says {length:,} positions, {tensor} has {rows:,} rows: the file is shown{first}",)

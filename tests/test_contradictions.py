@@ -110,6 +110,13 @@ def test_positions(
     assert position.table.shape[0] == kept - position.offset
 
 
+def test_patches_are_not_counted_in_texts(build: Build, tmp_path: Path) -> None:
+    build("bert").save_pretrained(tmp_path)  # type: ignore[operator]
+    config = {"model_type": "step3p5_vision", "max_position_embeddings": 40}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert said(tmp_path) == []
+
+
 @pytest.mark.parametrize("absurd", [0, -1, True, "61", None, 1e9, 10**30, [61], {"a": 1}])
 def test_absurd_numbers_are_passed_over(build: Build, tmp_path: Path, absurd: object) -> None:
     build("gpt2").save_pretrained(tmp_path)  # type: ignore[operator]
