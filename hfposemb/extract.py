@@ -303,6 +303,7 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
             opened.notes.extend(contradictions.of_positions(opened, tower, candidate.tensor, offset=offset))
         name = "position" if key == "position" else f"{key}.position"
         makers[name] = partial(table_in_tensor, opened, "position", candidate.tensor, offset=offset, plane=plane)
+    opened.notes.extend(f"{role.replace('_', ' ')}: {reason}" for role, reason in opened.refused.items())
     tables = LazyMapping(makers)
     for (tower, _), key in zip(split, names, strict=False):
         name = "position" if key == "position" else f"{key}.position"

@@ -124,6 +124,7 @@ def test_codes_are_refused(
         _ = found.token
     assert f"is stored as {stored}" in str(caught.value)
     assert "use the full-precision checkpoint" in str(caught.value)
+    assert any(f"is stored as {stored}" in note for note in found.notes), "hfposemb info prints notes"
     if config:
         assert found.position.kind == "rotary"
 
