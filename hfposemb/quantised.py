@@ -15,8 +15,6 @@ _SCALES = (
 )
 """What stands beside a weight that must be multiplied first: FP8, compressed-tensors, bitsandbytes, MLX, NVFP4."""
 
-ADVICE = "these are codes, not vectors; use the full-precision checkpoint of this model"
-
 
 def packed(names: Iterable[str]) -> dict[str, str]:
     """Return the tensors that hold packed codes, by the names that their weights would have."""
@@ -31,4 +29,5 @@ def coded(info: TensorInfo, names: Collection[str]) -> str:
     beside = next((f"{module}.{scale}" for scale in scales if f"{module}.{scale}" in names), None)
     if info.dtype in PLAIN and beside is None:
         return ""
-    return f"{info.name} is stored as {info.dtype}{f' with {beside} beside it' if beside else ''}: {ADVICE}"
+    stored = f"{info.name} is stored as {info.dtype}{f' with {beside} beside it' if beside else ''}"
+    return f"{stored}, not as vectors: use the full-precision checkpoint of this model"
