@@ -59,7 +59,11 @@ T = TypeVar("T")
 FIRST = ("sample:bert", "sample:gpt2", "sinusoidal:256x128")
 """The sources at first paint; none of them needs a network. The samples have 256 positions of width 128."""
 
-PRESETS = (*FIRST, "random:256x128", "counting:256x128", "normalised:256x128", "sigmoid:256x128", "single-sine:256x128")
+PRESETS = (
+    *FIRST,
+    *("rotary:2048x64", "alibi:2048x12"),
+    *("random:256x128", "counting:256x128", "normalised:256x128", "sigmoid:256x128", "single-sine:256x128"),
+)
 HUB_PRESETS = {
     "openai-community/gpt2": ("GPT-2, Hub", "sample:gpt2"),
     "google-bert/bert-base-uncased": ("BERT base, Hub", "sample:bert"),
@@ -339,7 +343,7 @@ def _short(source: Source) -> str:
             called = {"bert": "BERT", "gpt2": "GPT-2"}.get(name, name)
             return called if step is None else f"{called} step {step:,}"
         case BuiltinSource(name):
-            called = {"sinusoidal": "Sinusoid", "random": "Untrained"}.get(name, name.capitalize())
+            called = {"sinusoidal": "Sinusoid", "random": "Untrained", "alibi": "ALiBi"}.get(name, name.capitalize())
             return called if not source.options else f"{called} {' '.join(source.options.values())}"
         case HubSource(repo, _):
             return repo.rpartition("/")[2]

@@ -1,6 +1,7 @@
-"""Closed forms of position tables, and the untrained table that everything else is read against.
+"""Closed forms of positions, and the untrained table that everything else is read against.
 
-Every one is a row of ``BUILTINS``, computes only the rows asked for, in float64, and rounds them to float32.
+Every one is a row of ``BUILTINS``. Those with a row for each position compute only the rows asked for, in float64, and
+round them to float32; the others are an encoding without rows.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from .embeddings import Embeddings
 from .errors import InputError, SourceError
-from .position import Absolute
+from .position import Absolute, Alibi, PositionEncoding, Rotary, alibi_slopes
 from .source import BuiltinSource
 from .table import CHUNK_BYTES, EmbeddingTable, Provenance, RowReader, Vectors
 
@@ -100,13 +101,21 @@ Rows: TypeAlias = Callable[[Form, int, int], NDArray[np.float64]]
 """Computes rows ``[start, stop)`` [stop − start, width] of a form."""
 
 
+Encoded: TypeAlias = Callable[[Form], PositionEncoding]
+"""Makes the encoding of a form that has no row for each position."""
+
+
 @dataclass(frozen=True)
 class Builtin:
-    """Describe a built-in: its ``formula``, what is to be said about it, how its rows come about, what it takes."""
+    """Describe a built-in: its ``formula``, what is to be said about it, how it comes about, what it takes.
+
+    It has either ``rows``, and then ``kind`` and ``roles`` say what tables of them are, or an ``encoding`` without.
+    """
 
     formula: str
     about: str
-    rows: Rows
+    rows: Rows | None = None
+    encoding: Encoded | None = None
     kind: Literal["learned", "sinusoidal", "fixed"] = "fixed"
     options: Mapping[str, Number | Choice] = field(default_factory=dict)
     roles: tuple[str, ...] = ("position",)
@@ -171,6 +180,18 @@ def _alike(value: Callable[[Form, NDArray[np.float64]], NDArray[np.float64]]) ->
     return rows
 
 
+def _rotary(form: Form) -> Rotary:
+    if form.width % 2:
+        raise InputError(f"rotary turns dimensions in pairs, so their number must be even; it is {form.width:,}")
+    frequencies = form.number("theta") ** -(np.arange(0, form.width, 2) / form.width) / form.number("factor")
+    layout = cast(Literal["half", "interleaved"], form.options["layout"])
+    return Rotary(np.asarray(frequencies, np.float64), form.rows, layout=layout)
+
+
+def _alibi(form: Form) -> Alibi:
+    return Alibi(alibi_slopes(form.width), form.rows)
+
+
 BUILTINS: Mapping[str, Builtin] = {
     "sinusoidal": Builtin(
         formula="sin and cos of ω_i·t, with ω_i falling geometrically from 1 towards 1/base",
@@ -182,6 +203,23 @@ BUILTINS: Mapping[str, Builtin] = {
             "layout": Choice(LAYOUTS),
             "offset": Number(0, 0, MOST_ROWS, whole=True),
         },
+    ),
+    "rotary": Builtin(
+        formula="pair i of a query or key turns by θ^(−2i/d)/factor a position, d the rotated dimensions",
+        about="The rotations of Su et al. 2021, written positions × rotated dimensions of a head; a factor stretches "
+        "them over longer inputs. Nothing is added to tokens, so there is no row for a position.",
+        encoding=_rotary,
+        options={
+            "theta": Number(10000.0, 1.0, 1e12),
+            "layout": Choice(("half", "interleaved")),
+            "factor": Number(1.0, 1e-6, 1e6),
+        },
+    ),
+    "alibi": Builtin(
+        formula="every head adds −slope·|distance| to its scores, its slope a power of 2",
+        about="The biases of Press et al. 2022, written positions × heads. Nothing is added to tokens, so there is no "
+        "row for a position.",
+        encoding=_alibi,
     ),
     "random": Builtin(
         formula="independent draws from N(0, std²)",
@@ -220,7 +258,7 @@ BUILTINS: Mapping[str, Builtin] = {
 """Every built-in by the name its source starts with."""
 
 
-def _reader(builtin: Builtin, form: Form) -> RowReader:
+def _reader(rows: Rows, form: Form) -> RowReader:
     # Filled a part at a time, so that the float64 in between stays small beside a large table.
     step = max(1, CHUNK_BYTES // (8 * form.width))
 
@@ -228,7 +266,7 @@ def _reader(builtin: Builtin, form: Form) -> RowReader:
         out = np.empty((stop - start, form.width), np.float32)
         for first in range(start, stop, step):
             last = min(first + step, stop)
-            out[first - start : last - start] = builtin.rows(form, first, last)
+            out[first - start : last - start] = rows(form, first, last)
         out.flags.writeable = False
         return out
 
@@ -268,6 +306,13 @@ def _checked_options(name: str, given: Mapping[str, object]) -> dict[str, Value]
     return options
 
 
+_ABSENT = {
+    "token": "it is a formula for positions and has no vocabulary; take random: for an untrained token table",
+    "token_type": "a built-in has no token types",
+    "inputs": "a built-in is no model",
+}
+
+
 def _embeddings(name: str, rows: object, width: object, given: Mapping[str, object]) -> Embeddings:
     builtin = BUILTINS[name]
     n, d = _checked_size(rows, width)
@@ -276,24 +321,29 @@ def _embeddings(name: str, rows: object, width: object, given: Mapping[str, obje
         raise InputError("the layout tensor2tensor needs a width of at least 2")
     source = f"{name}:{n}x{d}" + (f"?{urlencode({key: str(given[key]) for key in given})}" if given else "")
     offset = int(options.get("offset", 0))
-    tables = {}
-    for role in builtin.roles:
-        provenance = Provenance(source, nbytes=4 * n * d, row_offset=offset, notes=(builtin.formula,))
-        reader = _reader(builtin, Form(n, d, role, options))
-        tables[role] = EmbeddingTable(f"{source} {role}s", (n, d), np.dtype(np.float32), provenance, reader)
-    missing = "it is a formula for positions and has no vocabulary; take random: for an untrained token table"
+    tables: dict[str, EmbeddingTable] = {}
+    if builtin.rows is not None:
+        for role in builtin.roles:
+            provenance = Provenance(source, nbytes=4 * n * d, row_offset=offset, notes=(builtin.formula,))
+            reader = _reader(builtin.rows, Form(n, d, role, options))
+            tables[role] = EmbeddingTable(f"{source} {role}s", (n, d), np.dtype(np.float32), provenance, reader)
+    if builtin.encoding is None:
+        encoding: PositionEncoding = Absolute(tables["position"], kind=builtin.kind, offset=offset)
+    else:
+        encoding = builtin.encoding(Form(n, d, "position", options))
+    absent = _ABSENT | {"position": f"{encoding.kind} positions have no row for each position"}
     return Embeddings(
         name=source,
         tables=tables,
-        positions={"position": Absolute(tables["position"], kind=builtin.kind, offset=offset)},
+        positions={"position": encoding},
         config={"builtin": name, "rows": n, "width": d, **options},
-        absent={"token": missing, "token_type": "a built-in has no token types", "inputs": "a built-in is no model"},
+        absent=absent,
         notes=(builtin.formula, builtin.about),
     )
 
 
 def from_source(source: BuiltinSource) -> Embeddings:
-    """Return the tables that a built-in's source names; nothing is computed before rows are read.
+    """Return the positions that a built-in's source names; no row is computed before it is read.
 
     Raises ``SourceError`` for unknown names, options and values, and for sizes out of range.
     """

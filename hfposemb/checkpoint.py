@@ -59,6 +59,9 @@ _BITS = {
 _STORED: dict[str, np.dtype[Any]] = {
     name: np.dtype(code) for name, code in (("F64", "<f8"), ("F32", "<f4"), ("F16", "<f2"), ("BF16", "<u2"))
 }
+PLAIN = frozenset(_STORED)
+"""Stored types that hold vectors as they are."""
+
 _CHUNK = 2**19  # elements widened at a time: source and result stay in the cache
 _NAME_BYTES = 256
 _METADATA_BYTES = 10_000_000
@@ -87,22 +90,28 @@ _ENTRY = rf" (?:{_METADATA}|{_TENSOR}) ([,}}])|([\s\S]++)"
 _PAIR = "(STRING) : (STRING)"
 
 _CONVERT = "load it with transformers and write safetensors with model.save_pretrained(folder)"
+_GGUF = "GGUF is llama.cpp's own format, its tables mostly quantised; use the safetensors checkpoint it was made from"
 _MAGIC = (
     (b"version ", "is a Git LFS pointer, not the file itself; fetch it with 'git lfs pull'"),
     (b"<", "is an HTML or XML page, not a checkpoint; download the file again"),
     (b"\x1f\x8b", "is gzip-compressed; unpack it first"),
     (b"PK\x03\x04", f"is a zip archive, as torch.save writes; {_CONVERT}"),
     (b"\x80", f"is a Python pickle; {_CONVERT}"),
-    (b"GGUF", "is a GGUF file, which is not supported; use the original safetensors checkpoint"),
+    (b"GGUF", f"is a GGUF file; {_GGUF}"),
     (b"\x89HDF", f"is an HDF5 file; {_CONVERT}"),
 )
 _FOREIGN = {
     **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack"), _CONVERT),
-    **dict.fromkeys((".gguf", ".onnx"), "this format is not supported; use the original safetensors checkpoint"),
+    ".gguf": _GGUF,
+    ".onnx": "this format is not supported; use the original safetensors checkpoint",
 }
 MODEL = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 _INDEX = r"\.safetensors\.index(\.\w+)?\.json$"
+MODULES = "modules.json"
+"""What sentence-transformers writes beside its modules, each of which has a folder, the model perhaps too."""
+
+TRANSFORMER = "0_Transformer"
 PICKLE = "pytorch_model.bin"
 PICKLE_INDEX = "pytorch_model.bin.index.json"
 PICKLES = (".bin", ".pt", ".pth")
@@ -644,14 +653,31 @@ def _names(folder: Path) -> list[str]:
 
 
 def _first_module(folder: Path) -> Path | None:
-    """Return the folder of the first module of a sentence-transformers model, where this is one."""
-    listing = folder / "modules.json"
+    """Return the folder of the model in a sentence-transformers folder, where this is one."""
+    listing = folder / MODULES
     if not os.path.exists(listing):
-        return folder / "0_Transformer" if os.path.isdir(folder / "0_Transformer") else None
-    modules = read_json(listing, limit=DEFAULT_LIMITS.config_bytes, kind=list)
-    path = modules[0].get("path") if modules and isinstance(modules[0], dict) else None
+        return folder / TRANSFORMER if os.path.isdir(folder / TRANSFORMER) else None
+    path = module_folder(read_json(listing, limit=DEFAULT_LIMITS.config_bytes, kind=list))
+    if path is not None and not os.path.isdir(folder / path):
+        raise _fault(MODULES, f"puts the model into the folder {_cut(path)}, which is not there; download it too")
+    return None if path is None else folder / path
+
+
+def module_folder(modules: Sequence[Any]) -> str | None:
+    """Return the folder that modules.json of sentence-transformers puts the model into, ``None`` for the listing's own.
+
+    The model is the first module whose type says Transformer, else the first. Raises CheckpointError where its path is
+    anything but the name of one folder beside the listing.
+    """
+    listed = [one for one in modules if isinstance(one, dict)]
+    if not listed:
+        raise _fault(MODULES, f"must list the modules of a model, each an object with a path; it lists {len(modules)}")
+    kinds = [one.get("type") for one in listed]
+    first = next((at for at, kind in enumerate(kinds) if isinstance(kind, str) and kind.endswith(".Transformer")), 0)
+    path = listed[first].get("path")
     if path == "":
         return None
-    if not _plain(path) or not os.path.isdir(folder / path):
-        raise _fault(listing.name, f"must name a folder of the first module, found {_cut(str(path))}")
-    return folder / path
+    if not _plain(path):
+        found = _cut(path) if isinstance(path, str) else f"a path that is {type(path).__name__}"
+        raise _fault(MODULES, f"must name one folder beside it as the path of the model, found {found}")
+    return path

@@ -14,7 +14,7 @@ from .position import PositionEncoding
 from .table import EmbeddingTable, Labels, Provenance, Vectors, table_of
 
 if TYPE_CHECKING:
-    from .inputs import InputRecipe, Inputs
+    from .inputs import Given, InputRecipe, Inputs
     from .wire import Traffic
 
 
@@ -92,8 +92,11 @@ class Embeddings:
             )
         return self.recipe()
 
-    def inputs(self, text_or_ids: str | Sequence[int]) -> Inputs:
-        """Return what the first layer is fed for a text or token ids: each part, their sum, the normalised sum."""
+    def inputs(self, text_or_ids: Given) -> Inputs:
+        """Return what the first layer is fed for a text or token ids: each part, their sum, the normalised sum.
+
+        A list of texts, or of lists of ids, is a batch: shorter ones are padded on the right, as ``Inputs.mask`` says.
+        """
         from .inputs import feed
 
         return feed(self._recipe, text_or_ids)

@@ -7,15 +7,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from .checkpoint import DEFAULT_LIMITS, Checkpoint, Limits, TensorInfo, is_pickled, locate
+from . import contradictions
+from .adapters import ADAPTER_CONFIG, Adapter, adapter_of, may_be_adapter, whole_modules
+from .checkpoint import DEFAULT_LIMITS, Checkpoint, Limits, TensorInfo, is_pickled, locate, read_json
 from .embeddings import Embeddings, LazyMapping
 from .errors import SourceError
-from .families import HEADS, Candidate, Role, candidates, is_known, row_offset, tower_of, vocabularies
+from .families import HEADS, ROLES, Candidate, Role, candidates, is_known, row_offset, tower_of, vocabularies
 from .mechanisms import absolute, keys, mechanisms
 from .opened import Opened, is_table, table_axes, table_in_tensor
 from .position import Absolute, PositionEncoding
+from .quantised import coded, packed
 from .recipes import recipe
 from .source import BuiltinSource, HubSource, LocalSource, SampleSource, Source, parse_source
 from .table import EmbeddingTable
@@ -92,9 +95,14 @@ def _from_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours
     if not path.exists():
         raise SourceError(f"{path} does not exist; give a folder with a checkpoint or a .safetensors file")
     checkpoint = _open_folder(path, limits)
-    config = checkpoint.config() or {}
-    folder = partial(_itself, checkpoint.folder)
-    return _from_files(Opened(checkpoint, name, folder, config, ours=ours))
+    config, home = checkpoint.config() or {}, checkpoint.folder
+    adapter = partial(_adapter_config, home, limits)
+    return _from_files(Opened(checkpoint, name, partial(_itself, home), config, ours=ours, adapter=adapter))
+
+
+def _adapter_config(home: Path | None, limits: Limits) -> dict[str, Any] | None:
+    path = None if home is None else home / ADAPTER_CONFIG
+    return read_json(path, limit=limits.config_bytes, kind=dict) if path is not None and path.exists() else None
 
 
 def _open_folder(path: Path, limits: Limits) -> Checkpoint | PickledCheckpoint:
@@ -122,7 +130,8 @@ def _from_hub(source: HubSource, access: Access) -> Embeddings:
 
     found = open_hub(source, access)
     config = found.config() or {}
-    opened = Opened(found, found.name, found.tokenizer_folder, config, found.notes, found.commit)
+    adapter = partial(found.json, ADAPTER_CONFIG)
+    opened = Opened(found, found.name, found.tokenizer_folder, config, found.notes, found.commit, adapter=adapter)
     return replace(_from_files(opened), traffic=found.traffic)
 
 
@@ -135,18 +144,34 @@ def _from_files(opened: Opened) -> Embeddings:
     elif not is_known(config):
         kind = str(config.get("model_type"))[:40]
         opened.notes.append(f"the model type {kind!r} is not known: tables are told by the names of their tensors")
-    return _assemble(opened, {role: _find(opened, role) for role in ("token", "token_type", "position")})
+    found = {role: _find(opened, role) for role in ROLES}
+    adapter = _adapter(opened)
+    if adapter is None:
+        return _assemble(opened, found)
+    if not any(found.values()):
+        raise SourceError(f"{opened.name}: {adapter.nothing}")
+    opened.notes.append(adapter.note)
+    made = _assemble(opened, found)
+    absent = dict.fromkeys((*ROLES, "inputs"), f"this is {adapter.about}: {adapter.advice}")
+    return replace(made, absent=absent, recipe=None)
+
+
+def _adapter(opened: Opened) -> Adapter | None:
+    """Return what kind of adapter an opened source is, ``None`` for a model; asks only where names are an adapter's."""
+    names = opened.tensors.names()
+    config = opened.adapter() if may_be_adapter(names) else None
+    return None if config is None else adapter_of(names, config)
 
 
 def _from_module(live: LiveTensors) -> Embeddings:
     config = live.config() or {}
     opened = Opened(live, live.name, config=config)
-    found: dict[Role, tuple[Candidate, ...]] = {
-        role: _find(opened, role) for role in ("token", "token_type", "position")
-    }
+    found: dict[Role, tuple[Candidate, ...]] = {role: _find(opened, role) for role in ROLES}
     if not config:
         _add_unnamed(live, found, opened.notes)
     if not any(found.values()):
+        if opened.refused:
+            raise SourceError(f"{live.name}: {next(iter(opened.refused.values()))}")
         raise SourceError(f"{live.name} holds no nn.Embedding; give a model that has one, or use hpe.from_arrays")
     return _assemble(opened, found)
 
@@ -168,22 +193,28 @@ def _add_unnamed(live: LiveTensors, found: dict[Role, tuple[Candidate, ...]], no
 
 
 def _find(opened: Opened, role: Role) -> tuple[Candidate, ...]:
-    """Return the tensors that can be the table of a role, aliases of the header and tied heads included."""
+    """Return the tensors that can be the table of a role, aliases of the header and tied heads included.
+
+    Those that hold codes instead of vectors are left out, and why is kept for where no other is found.
+    """
     tensors, config = opened.tensors, opened.config
     stored = tensors.names()
-    aliases = {alias: kept for alias, kept in tensors.metadata().items() if kept in stored and alias not in stored}
+    aliases = {**packed(stored), **tensors.metadata(), **whole_modules(stored)}
+    aliases = {alias: kept for alias, kept in aliases.items() if kept in stored and alias not in stored}
 
     def rows(name: str) -> int:
         shape = tensors.info(aliases.get(name, name)).shape
         return shape[-2] if len(shape) > 1 else 0
 
-    found = [
-        candidate
-        for candidate in candidates((*stored, *aliases), role, vocabularies=vocabularies(config), rows=rows)
-        if candidate.tensor in aliases or _can_be(role, tensors.info(candidate.tensor))
-    ]
+    found = []
+    for candidate in candidates((*stored, *aliases), role, vocabularies=vocabularies(config), rows=rows):
+        info = tensors.info(aliases.get(candidate.tensor, candidate.tensor))
+        if reason := coded(info, stored):
+            opened.refused.setdefault(role, reason)
+        elif _can_be(role, info):
+            found.append(candidate)
     tied = config.get("tie_word_embeddings", opened.part("text").get("tie_word_embeddings", opened.family().tied))
-    if role == "token" and not found and config and tied is True:
+    if role == "token" and not found and role not in opened.refused and config and tied is True:
         heads = [name for name in stored if any(name == head or name.endswith(f".{head}") for head in HEADS)]
         found = [Candidate(name, "") for name in heads[:1]]
         if found:
@@ -257,6 +288,8 @@ def _planes(opened: Opened, parts: Mapping[str, Candidate]) -> dict[str, tuple[C
 def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Embeddings:
     makers: dict[str, Callable[[], EmbeddingTable]] = {}
     for part, candidate in _tokens(opened, found["token"]).items():
+        if part == "":
+            opened.notes.extend(contradictions.of_tokens(opened, candidate.tensor))
         makers[f"{part}.token".strip(".")] = partial(table_in_tensor, opened, "token", candidate.tensor)
     for part, candidate in _parts(opened, "token_type", found["token_type"]).items():
         makers[f"{part}.token_type".strip(".")] = partial(table_in_tensor, opened, "token_type", candidate.tensor)
@@ -268,11 +301,14 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     placed = mechanisms(opened, main, frozenset() if turns else frozenset(tower for tower, axis in split))
     names = keys([*split, *((one.tower, one.axis) for one in placed)])
     encodings: dict[str, Callable[[], PositionEncoding]] = {}
-    for (candidate, plane), (tower, _), key in zip(stored.values(), split, names, strict=False):
+    for (candidate, plane), (tower, axis), key in zip(stored.values(), split, names, strict=False):
         rows = opened.tensors.info(candidate.tensor).shape[-2]
         offset = row_offset(opened.family(tower), opened.part(tower), rows) if tower not in ("vision", "audio") else 0
+        if axis == "":
+            opened.notes.extend(contradictions.of_positions(opened, tower, candidate.tensor, offset=offset))
         name = "position" if key == "position" else f"{key}.position"
         makers[name] = partial(table_in_tensor, opened, "position", candidate.tensor, offset=offset, plane=plane)
+    opened.notes.extend(f"{role.replace('_', ' ')}: {reason}" for role, reason in opened.refused.items())
     tables = LazyMapping(makers)
     for (tower, _), key in zip(split, names, strict=False):
         name = "position" if key == "position" else f"{key}.position"
@@ -283,7 +319,7 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     ordered = sorted(encodings, key=lambda key: [_ORDER.get(word, 3) for word in re.split(r"[. ]", key)])
     listed = ", ".join(opened.tensors.names()[:4])
     reason = f"no tensor has the name of one; its tensors are {listed[:120]}"
-    absent = {"token": reason, "token_type": "the model has no token types", "position": reason}
+    absent = {"token": reason, "token_type": "the model has no token types", "position": reason, **opened.refused}
     if "token" not in makers:
         absent["inputs"] = "it has no token table"
     positions = LazyMapping({key: encodings[key] for key in ordered})

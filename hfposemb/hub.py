@@ -24,7 +24,9 @@ from .checkpoint import (
     DEFAULT_LIMITS,
     INDEX,
     MODEL,
+    MODULES,
     PICKLE_INDEX,
+    TRANSFORMER,
     Checkpoint,
     Header,
     Limits,
@@ -35,6 +37,7 @@ from .checkpoint import (
     choose_pickle,
     header_length,
     is_index,
+    module_folder,
     no_checkpoint,
     parse_header,
     parse_json,
@@ -161,11 +164,13 @@ class HubCheckpoint:
 
     def config(self) -> dict[str, Any] | None:
         """Return config.json, or ``None`` where there is none."""
-        raw = self._small("config.json", limit=self.access.limits.config_bytes)
-        if raw is None:
-            return None
+        return self.json("config.json")
+
+    def json(self, file: str) -> dict[str, Any] | None:
+        """Return a small JSON file beside the checkpoint, or ``None`` where there is none."""
         limit = self.access.limits.config_bytes
-        return parse_json(raw, size=len(raw), name="config.json", limit=limit, kind=dict)
+        raw = self._small(file, limit=limit)
+        return None if raw is None else parse_json(raw, size=len(raw), name=file, limit=limit, kind=dict)
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor, read-only, as ``Checkpoint.read`` does.
@@ -346,9 +351,8 @@ class HubCheckpoint:
 
     def _use_listed(self, deadline: Deadline) -> None:
         """Take the one checkpoint among the repository's files, whatever its name; in its first module's folder too."""
-        folders = [folder for folder in ("", self._first_module()) if folder is not None]
         for choose in (choose_file, choose_pickle):
-            for folder in folders:
+            for folder in self._folders():
                 inside = [file.removeprefix(folder) for file in self.listing if file.startswith(folder)]
                 if (found := choose([file for file in inside if "/" not in file], name=self.name)) is None:
                     continue
@@ -360,7 +364,12 @@ class HubCheckpoint:
                 else:
                     self._use_file(folder + found, deadline)
                 return
-        raise no_checkpoint([file for file in self.listing if "/" not in file], name=self.name)
+        raise no_checkpoint(self.listing, name=self.name)
+
+    def _folders(self) -> Iterator[str]:
+        yield ""
+        if self._first_module is not None:
+            yield self._first_module
 
     # --- pickles ------------------------------------------------------------------------------------------------------
 
@@ -422,15 +431,15 @@ class HubCheckpoint:
 
     # --- opening, otherwise -------------------------------------------------------------------------------------------
 
+    @cached_property
     def _first_module(self) -> str | None:
-        """Return the folder of the first module of a sentence-transformers model, where this is one."""
+        """The folder of the model in a sentence-transformers repository, where this is one."""
         limit = self.access.limits.config_bytes
-        raw = self._small("modules.json", limit=limit) if "modules.json" in self.listing else None
+        raw = self._small(MODULES, limit=limit) if MODULES in self.listing else None
         if raw is None:
-            return "0_Transformer/" if any(file.startswith("0_Transformer/") for file in self.listing) else None
-        modules: list[Any] = parse_json(raw, size=len(raw), name="modules.json", limit=limit, kind=list)
-        path = modules[0].get("path") if modules and isinstance(modules[0], dict) else None
-        return f"{path}/" if isinstance(path, str) and re.fullmatch(r"[\w.-]{1,80}", path) else None
+            return f"{TRANSFORMER}/" if any(file.startswith(f"{TRANSFORMER}/") for file in self.listing) else None
+        path = module_folder(parse_json(raw, size=len(raw), name=MODULES, limit=limit, kind=list))
+        return None if path is None else f"{path}/"
 
 
 def open_hub(source: HubSource, access: Access) -> HubCheckpoint:

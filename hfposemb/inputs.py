@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError
 from .table import EmbeddingTable
+
+Given: TypeAlias = str | Sequence[int] | Sequence[str] | Sequence[Sequence[int]] | NDArray[np.integer]
+"""A text or its token ids; or a batch: texts, or the ids of each, rows of unequal length included."""
 
 LONGEST_TEXT = 100_000
 """Characters of the longest text that is cut into pieces."""
@@ -75,7 +79,7 @@ class InputRecipe:
     input = after(norm(scale · before(E[id]) + T[0] + … + P[position])), each step left out where it is ``None``.
     With ``neighbours`` what comes ``before`` sees [E[next], E[id], E[last]], zeros beyond the ends.
     ``types`` are the tables whose row 0 every token gets; ``padding`` is the id that RoBERTa's kin skip when they
-    count positions.
+    count positions, ``filling`` the one that the shorter texts of a batch are filled up with.
     """
 
     token: EmbeddingTable
@@ -87,20 +91,25 @@ class InputRecipe:
     norm: LayerNorm | RootMeanSquareNorm | None = None
     after: Affine | None = None
     padding: int | None = None
+    filling: int | None = None
     tokenize: Callable[[str], Pieces] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Hold each part of what the first layer is fed, all float32 [length, width].
+    """Hold each part of what the first layer is fed, all float32: [length, width], of a batch [batch, length, width].
 
     ``token`` is already scaled; ``type`` and ``position`` are zero where the model adds none; ``sum`` is their sum in
     the model's order of adding; ``normed`` what enters the first layer (``sum`` itself where nothing follows it).
+    ``mask`` is false where a shorter text of a batch was filled up, on its right: there every vector is zero, the
+    position −1 and the id that of padding; ids that were given are never taken for padding. ``pieces`` are those of the
+    text, of a batch those of each text.
     """
 
-    pieces: tuple[str, ...]
+    pieces: tuple[Any, ...]
     ids: NDArray[np.int64]
     positions: NDArray[np.int64]
+    mask: NDArray[np.bool_]
     token: NDArray[np.float32]
     type: NDArray[np.float32]
     position: NDArray[np.float32]
@@ -108,11 +117,15 @@ class Inputs:
     normed: NDArray[np.float32]
 
     def __repr__(self) -> str:
-        length, width = self.sum.shape
-        return f"Inputs({length} pieces {' '.join(self.pieces)!r}; token, type, position, sum [{length}, {width}])"
+        count = len(self.ids)
+        batch = f"{count} {'text' if count == 1 else 'texts'}"
+        given = batch if self.ids.ndim == 2 else f"{count} pieces {' '.join(self.pieces)!r}"
+        parts, fed = list(self.sum.shape), list(self.normed.shape)
+        shapes = f", normed {parts}" if parts == fed else f" {parts}, normed {fed}"
+        return f"Inputs({given}; token, type, position, sum{shapes})"
 
 
-def _ids(recipe: InputRecipe, text_or_ids: str | Sequence[int]) -> Pieces:
+def _pieces(recipe: InputRecipe, text_or_ids: Any) -> Pieces:
     rows = recipe.token.shape[0]
     if isinstance(text_or_ids, str):
         if recipe.tokenize is None:
@@ -121,9 +134,12 @@ def _ids(recipe: InputRecipe, text_or_ids: str | Sequence[int]) -> Pieces:
             raise InputError(f"the text has {len(text_or_ids):,} characters; give at most {LONGEST_TEXT:,}")
         pieces = recipe.tokenize(text_or_ids)
     else:
-        ids = np.asarray(text_or_ids)
+        try:
+            ids = np.asarray(text_or_ids)
+        except ValueError:  # a list of unequal lists
+            ids = np.zeros((0, 0))
         if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-            raise InputError("token ids must be a list of whole numbers, for one text")
+            raise InputError("token ids must be a list of whole numbers, or for a batch a list of such lists")
         pieces = Pieces((), tuple(map(int, ids)))
     if not pieces.ids:
         raise InputError("there is nothing to feed: the text has no pieces; write at least one word")
@@ -132,37 +148,117 @@ def _ids(recipe: InputRecipe, text_or_ids: str | Sequence[int]) -> Pieces:
     return pieces
 
 
-def feed(recipe: InputRecipe, text_or_ids: str | Sequence[int]) -> Inputs:
-    """Return what the first layer is fed for one text, or for one list of token ids.
+def _batch(given: Given) -> Sequence[Any] | None:
+    """Return the texts of a batch, each a text or ids; ``None`` for one text."""
+    if isinstance(given, str):
+        return None
+    shape = getattr(given, "shape", (0,))
+    if len(shape) > 1 and 0 in shape:
+        raise InputError(f"there is nothing to feed: the ids have the shape {list(shape)}; give at least one text")
+    listed: Any = given.tolist() if hasattr(given, "tolist") else given
+    if not isinstance(listed, Sequence):
+        return None
+    return listed if any(isinstance(one, Sequence) or getattr(one, "ndim", 0) for one in listed) else None
 
-    Raises ``InputError`` for an empty text, ids without a row and texts longer than the positions reach.
-    """
-    pieces = _ids(recipe, text_or_ids)
+
+@dataclass(frozen=True, eq=False)
+class _Text:
+    """One text to feed: its pieces, and the position of each."""
+
+    pieces: Pieces
+    positions: NDArray[np.int64]
+
+
+def _texts(recipe: InputRecipe, batch: Sequence[Any]) -> list[_Text]:
+    texts = []
+    for number, one in enumerate(batch, 1):
+        try:
+            texts.append(_text(recipe, one))
+        except InputError as error:
+            raise InputError(f"text {number} of {len(batch):,}: {error}") from error
+    return texts
+
+
+def _text(recipe: InputRecipe, given: Any) -> _Text:
+    pieces = _pieces(recipe, given)
     ids = np.array(pieces.ids, np.int64)
-    token = _take(recipe.token, ids)
-    if recipe.neighbours:
-        beyond = np.zeros_like(token[:1])
-        token = np.concatenate([np.r_[token[1:], beyond], token, np.r_[beyond, token[:-1]]], axis=1)
-    if recipe.before is not None:
-        token = recipe.before(token)
-    token = token * np.float32(recipe.scale)
-    nothing = np.zeros_like(token)
-    if recipe.padding is None:
-        positions = np.arange(len(ids))
-    else:
+    positions = np.arange(len(ids))
+    if recipe.padding is not None:
         # RoBERTa counts the tokens that are not padding; row −1 of .position, the padding row, is given to the rest.
         real = ids != recipe.padding
         positions = np.where(real, np.cumsum(real) - 1, -1)
-    kind = nothing
+    if (table := recipe.position) is not None:
+        if (longest := positions.max() + 1) > table.shape[0]:
+            raise InputError(
+                f"the text has {longest:,} pieces, {table.name} has {table.shape[0]:,} positions; shorten it"
+            )
+        if positions.min() < 0:
+            raise InputError("the ids hold padding, which has no position; leave it out")
+    return _Text(pieces, positions)
+
+
+def feed(recipe: InputRecipe, given: Given) -> Inputs:
+    """Return what the first layer is fed for one text or the ids of one, or for a batch of texts or of ids.
+
+    Raises ``InputError`` for an empty text, ids without a row, texts longer than the positions reach, and a batch of
+    unequal lengths where nothing says what to pad with.
+    """
+    batch = _batch(given)
+    texts = [_text(recipe, given)] if batch is None else _texts(recipe, batch)
+    lengths = np.array([len(text.pieces.ids) for text in texts])
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    ids = np.full(mask.shape, 0 if mask.all() else _filling(recipe))
+    ids[mask] = [one for text in texts for one in text.pieces.ids]
+    # From here on rows are those of pieces, one text after the other: padding has none.
+    positions = np.concatenate([text.positions for text in texts])
+    token = _tokens(recipe, ids, mask)
+    kind = nothing = np.zeros_like(token)
     for table in recipe.types:
         kind = kind + _take(table, np.array([0]))
-    position = nothing if recipe.position is None else _positions(recipe.position, positions)
+    position = nothing if recipe.position is None else _take(recipe.position, positions)
     total = token + kind + position
     normed = total if recipe.norm is None else recipe.norm(total)
     if recipe.after is not None:
         normed = recipe.after(normed)
-    texts = pieces.texts or tuple(recipe.token.labels[i] for i in pieces.ids)
-    return Inputs(texts, ids, positions, token, np.asarray(kind), position, total, np.asarray(normed, np.float32))
+    labels = recipe.token.labels if any(not text.pieces.texts for text in texts) else ()
+    pieces = tuple(text.pieces.texts or tuple(labels[one] for one in text.pieces.ids) for text in texts)
+    parts = (token, kind, position, total, np.asarray(normed, np.float32))
+    if batch is None:
+        return Inputs(pieces[0], ids[0], positions, mask[0], *parts)
+    places = np.full(mask.shape, -1)
+    places[mask] = positions
+    return Inputs(pieces, ids, places, mask, *(_spread(part, mask) for part in parts))
+
+
+def _spread(rows: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Put rows [n, width] where ``mask`` [batch, length] is true, zeros elsewhere."""
+    out = np.zeros((*mask.shape, rows.shape[1]), np.float32)
+    out[mask] = rows
+    return out
+
+
+def _filling(recipe: InputRecipe) -> int:
+    if recipe.filling is None:
+        raise InputError(
+            f"texts of unequal lengths need padding, and {recipe.token.name} have neither a pad_token_id nor an "
+            "eos_token_id with a row: give texts of one length, or one at a time"
+        )
+    return recipe.filling
+
+
+def _tokens(recipe: InputRecipe, ids: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Return what ids [batch, length] bring before positions are added, where ``mask`` is true [n, width]."""
+    if recipe.neighbours:
+        # The last piece of a shorter text sees the padding after it, as in the model.
+        token = _take(recipe.token, ids.ravel()).reshape(*ids.shape, -1)
+        beyond = np.zeros_like(token[:, :1])
+        after, before = (np.concatenate(two, axis=1) for two in ((token[:, 1:], beyond), (beyond, token[:, :-1])))
+        rows = np.concatenate([after, token, before], axis=2)[mask]
+    else:
+        rows = _take(recipe.token, ids[mask])
+    if recipe.before is not None:
+        rows = recipe.before(rows)
+    return rows * np.float32(recipe.scale)
 
 
 def _take(table: EmbeddingTable, rows: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -171,13 +267,3 @@ def _take(table: EmbeddingTable, rows: NDArray[np.int64]) -> NDArray[np.float32]
     runs = np.split(wanted, np.flatnonzero(np.diff(wanted) != 1) + 1)
     parts = [np.asarray(table.rows(int(run[0]), int(run[-1]) + 1), np.float32) for run in runs]
     return np.concatenate(parts)[places]
-
-
-def _positions(table: EmbeddingTable, positions: NDArray[np.int64]) -> NDArray[np.float32]:
-    if positions.max() >= table.shape[0]:
-        raise InputError(
-            f"the text has {positions.max() + 1:,} pieces, {table.name} has {table.shape[0]:,} positions; shorten it"
-        )
-    if positions.min() < 0:
-        raise InputError("the ids hold padding, which has no position; leave it out")
-    return _take(table, positions)

@@ -16,7 +16,10 @@ from .checkpoint import TensorInfo
 from .errors import CheckpointError
 from .families import CONTINUED, DEFAULT, Family, family_of, part_config, whole_number
 from .position import Grid
-from .table import EmbeddingTable, Labels, Provenance, row_labels
+from .table import TOKEN_CLASSES, EmbeddingTable, Labels, Provenance, row_labels
+
+_MOST_PADDING = 1024
+"""More rows than this are not added to round a vocabulary up."""
 
 
 class Tensors(Protocol):
@@ -32,7 +35,7 @@ class Tensors(Protocol):
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]: ...
 
 
-def _nowhere() -> None:
+def _none() -> None:
     return None
 
 
@@ -45,11 +48,16 @@ class Opened:
 
     tensors: Tensors
     name: str
-    folder: Callable[[], Path | None] = _nowhere
+    folder: Callable[[], Path | None] = _none
     config: Mapping[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     commit: str | None = None
     ours: bool = False
+    adapter: Callable[[], Mapping[str, Any] | None] = _none
+    """Returns adapter_config.json, if there is one."""
+
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why the tensor that would be the table of a role is not read, by role."""
 
     def part(self, tower: str) -> Mapping[str, Any]:
         """Return the configuration of a part of the model; of the text, or of the whole, for ""."""
@@ -138,7 +146,7 @@ def table_in_tensor(
         row_offset=offset,
     )
     dtype = np.dtype(np.float64 if info.dtype == "F64" else np.float32)
-    named = partial(_labels, opened.folder, rows) if role == "token" else None
+    named = partial(_labels, opened, rows) if role == "token" else None
     return EmbeddingTable(f"{opened.name} {role.replace('_', ' ')}s", (rows, width), dtype, provenance, read, named)
 
 
@@ -162,12 +170,29 @@ def _joined(first: EmbeddingTable, second: EmbeddingTable, opened: Opened) -> Em
 
     note = f"rows from {split:,} on are those of {second.provenance.tensor}"
     provenance = replace(first.provenance, notes=(*first.provenance.notes, note))
-    named = partial(_labels, opened.folder, rows)
+    named = partial(_labels, opened, rows)
     return EmbeddingTable(f"{opened.name} tokens", (rows, first.shape[1]), first.dtype, provenance, read, named)
 
 
-def _labels(folder: Callable[[], Path | None], rows: int) -> Labels:
+def padded_rows(rows: int, tokens: int) -> bool:
+    """Tell whether a table of ``rows`` rows is one of so many tokens, padded to a multiple that processors like."""
+    return 0 < rows - tokens < _MOST_PADDING and rows % 8 == 0
+
+
+def _labels(opened: Opened, rows: int) -> Labels:
     from .vocabulary import read_labels
 
-    found = folder()
-    return (read_labels(found, rows=rows) if found else None) or row_labels(rows)
+    found = opened.folder()
+    named = read_labels(found, rows=rows) if found else None
+    return _numbered(rows, whole_number(opened.part("text"), "vocab_size")) if named is None else named
+
+
+def _numbered(rows: int, tokens: int | None) -> Labels:
+    """Name rows by their number, and those beyond the tokens as ``read_labels`` names padding."""
+    labels = row_labels(rows)
+    if tokens is None or not padded_rows(rows, tokens):
+        return labels
+    texts = labels.texts[:tokens] + tuple(f"(padding {row})" for row in range(tokens, rows))
+    classes = labels.classes.copy()
+    classes[tokens:] = TOKEN_CLASSES.index("padding")
+    return Labels(texts, texts, classes)

@@ -56,7 +56,8 @@ def recipe(
         neighbours=config.get(rule.neighbours) is True if rule.neighbours else False,
         norm=_norm(opened, rule, tensor, config),
         after=_affine(opened, rule.after, tensor),
-        padding=_padding(opened, position),
+        padding=(padding := _padding(opened, position)),
+        filling=_filling(opened, padding, token.shape[0]),
         tokenize=(load_tokenizer if opened.ours else Cutter)(folder) if (folder := opened.folder()) else None,
     )
 
@@ -99,6 +100,15 @@ def _padding(opened: Opened, position: EmbeddingTable | None) -> int | None:
     if position.provenance.tensor is not None:
         return position.provenance.row_offset - 1
     return whole_number(opened.part("text"), "pad_token_id")
+
+
+def _filling(opened: Opened, padding: int | None, rows: int) -> int | None:
+    """Return the id that fills a batch up: padding's, else that of the end of a text, where the table has its row."""
+    parts = (opened.part("text"), opened.config)
+    stated = [part.get(name) for name in ("pad_token_id", "eos_token_id") for part in parts]
+    first = [found[0] if isinstance(found, list) and found else found for found in (padding, *stated)]
+    ids = (found for found in first if isinstance(found, int) and not isinstance(found, bool))
+    return next((found for found in ids if 0 <= found < rows), None)
 
 
 def _named(opened: Opened, modules: tuple[str, ...], endings: tuple[str, ...], near: str) -> str | None:

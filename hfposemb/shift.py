@@ -1,8 +1,8 @@
 """Whether a shift of the position is a linear map, and how positions wind: Vaswani's rotation and its learned kin.
 
-Of the sinusoid a shift by k is a rotation of every pair of components by ω_i k, exactly (Vaswani et al. 2017, 3.5). For a
-learned table the map is fitted: on the leading components, and judged on rows it has not seen, because in full width
-least squares "explains" most of pure noise.
+Of the sinusoid a shift by k is a rotation of every pair of components by ω_i k, exactly (Vaswani et al. 2017, 3.5).
+For a learned table the map is fitted: on the leading components, and judged on rows it has not seen, because in full
+width least squares "explains" most of pure noise.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def shift(
     table = table_in(value)
     scores = _scores(finite_rows(table), components)
     pairs = len(scores) - distance
-    fitted = int(round(pairs * (1 - held_out)))
+    fitted = round(pairs * (1 - held_out))
     if distance < 1 or fitted <= scores.shape[1] + 1 or pairs - fitted < 2:
         raise InputError(
             f"a shift by {distance} of {table.name} leaves {max(pairs, 0)} pairs of rows; {scores.shape[1]} components "

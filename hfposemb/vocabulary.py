@@ -317,6 +317,11 @@ def read_vocabulary(folder: Path) -> Vocabulary | None:
     return None
 
 
+def has_vocabulary(folder: Path) -> bool:
+    """Tell whether ``read_labels`` finds a file in ``folder`` that names rows."""
+    return any(_is_file(folder / file) for file in _READERS)
+
+
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()

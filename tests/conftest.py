@@ -74,6 +74,14 @@ ABSOLUTE: dict[str, dict[str, object]] = {
 """Tiny configurations of every family with absolute positions, by model type."""
 
 LLAMA = _SMALL | {"intermediate_size": 24, "num_key_value_heads": 2, "max_position_embeddings": 20}
+_NARROW = {"embedding_size": 16, "hidden_size": 32, "intra_bottleneck_size": 16}
+
+BUILT: dict[str, dict[str, object]] = ABSOLUTE | {
+    "llama": LLAMA,
+    "gemma": LLAMA | {"head_dim": 8},
+    "mobilebert": _BERT | _NARROW,
+}
+"""The same, and what tests need besides."""
 
 Build = Callable[..., torch.nn.Module]
 
@@ -84,7 +92,7 @@ def build() -> Build:
 
     def make(model_type: str, auto: str = "AutoModel", **changes: object) -> torch.nn.Module:
         torch.manual_seed(0)
-        values = (LLAMA if model_type == "llama" else ABSOLUTE[model_type]) | changes
+        values = BUILT[model_type] | changes
         config = transformers.AutoConfig.for_model(model_type, **values)
         model: torch.nn.Module = getattr(transformers, auto).from_config(config).eval()
         with torch.no_grad():

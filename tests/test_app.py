@@ -479,7 +479,9 @@ def test_hostile_tokens_are_short_text_everywhere(tmp_path: Path) -> None:
 
 def test_strangers_have_no_huge_closed_forms_computed() -> None:
     library = Library()
-    with pytest.raises(SourceError, match="at most 128 MB on this public page"):
-        library.open("random:1000000x500", public=True)
+    for large in ("random:1000000x500", "rotary:1000000x64"):
+        with pytest.raises(SourceError, match="at most 128 MB on this public page"):
+            library.open(large, public=True)
+    assert library.open("alibi:2048x12", public=True).position.kind == "alibi"
     assert library.open("random:1000000x500").tables["position"].shape == (1_000_000, 500)
     assert library.open("sinusoidal:1024x768", public=True).tables["position"].shape == (1024, 768)

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from hfposemb.builtin import BUILTINS, LAYOUTS, Choice, Number, from_source, sine_rows, sinusoidal
 from hfposemb.embeddings import Embeddings
 from hfposemb.errors import InputError, MissingTableError, SourceError
+from hfposemb.position import Alibi, Rotary
 from hfposemb.source import BuiltinSource, parse_source
 
 EVERY = sorted(BUILTINS)
+ROWED = [name for name in EVERY if BUILTINS[name].rows is not None]
 
 
 def made(text: str) -> Embeddings:
@@ -105,7 +107,7 @@ def test_a_shift_is_a_rotation_of_every_pair(start: int, shift: int, width: int,
     np.testing.assert_allclose(np.abs(pairs(here)), 1, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", ROWED)
 @pytest.mark.parametrize(("rows", "width"), [(1, 1), (1, 7), (700, 193), (3, 65_536)])
 def test_rows_are_those_of_the_whole(name: str, rows: int, width: int) -> None:
     embeddings = made(f"{name}:{rows}x{width}")
@@ -120,7 +122,7 @@ def test_rows_are_those_of_the_whole(name: str, rows: int, width: int) -> None:
         np.testing.assert_array_equal(walked, whole)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", ROWED)
 def test_a_name_says_again_what_was_asked_for(name: str) -> None:
     options = "&".join(f"{option}={rule.default}" for option, rule in BUILTINS[name].options.items())
     for text in (f"{name}:12x4", f"{name}:12x4?{options}" if options else f"{name}:12x4"):
@@ -182,7 +184,57 @@ def test_what_textbooks_discard_is_what_they_say() -> None:
     np.testing.assert_allclose(rows("single-sine:40x3?omega=.25"), np.sin(t / 4), atol=1e-6)
 
 
+@pytest.mark.parametrize("name", sorted(set(EVERY) - set(ROWED)))
+def test_what_has_no_rows_says_so(name: str) -> None:
+    options = "&".join(f"{option}={rule.default}" for option, rule in BUILTINS[name].options.items())
+    for text in (f"{name}:12x4", f"{name}:12x4?{options}" if options else f"{name}:12x4"):
+        embeddings = made(text)
+        assert embeddings.name == text
+        assert embeddings.position.kind == name
+        assert embeddings.position.length == 12
+        assert not embeddings.tables
+        assert embeddings.notes == (BUILTINS[name].formula, BUILTINS[name].about)
+        assert embeddings.position.matrix(5).shape == (5, 5)
+    with pytest.raises(MissingTableError, match="no row for each position"):
+        embeddings._table("position")
+
+
+@pytest.mark.parametrize("theta", [10000, 500000])
+@pytest.mark.parametrize("factor", [1, 4])
+def test_rotary_is_llamas(theta: int, factor: int) -> None:
+    pytest.importorskip("torch")
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+    stated = {"rope_type": "linear", "factor": float(factor), "rope_theta": float(theta)}
+    config = LlamaConfig(head_dim=64, max_position_embeddings=2048, rope_parameters=stated)
+    position = made(f"rotary:2048x64?theta={theta}&factor={factor}").position
+    assert isinstance(position, Rotary)
+    assert (position.length, position.layout, position.attention_scaling) == (2048, "half", 1.0)
+    assert position.inv_freq.shape == (32,)
+    np.testing.assert_allclose(position.inv_freq, LlamaRotaryEmbedding(config).inv_freq.numpy(), rtol=1e-6)
+    assert made("rotary:8x4?layout=interleaved").position.layout == "interleaved"
+
+
+def test_alibi_is_blooms() -> None:
+    pytest.importorskip("torch")
+    import torch
+    from transformers.models.bloom.modeling_bloom import _get_alibi_slopes
+
+    position = made("alibi:2048x12").position
+    assert isinstance(position, Alibi)
+    assert position.length == 2048
+    np.testing.assert_allclose(position.slopes, _get_alibi_slopes(12, torch.device("cpu")).numpy(), rtol=1e-6)
+
+
 WRONG = {
+    "rotary:2048x63": "must be even; it is 63",
+    "rotary:2048x64?base=3": "theta, layout, factor",
+    "rotary:2048x64?factor=0": "a number from 1e-06",
+    "rotary:2048x64?layout=concatenated": "half or interleaved",
+    "rotary:0x64": "1 to 1,000,000 rows",
+    "alibi:2048x0": "width 1",
+    "alibi:2048x12?theta=3": "takes none",
     "sinusoidal:1000000x768": "699,050 rows",
     "sinusoidal:1000001x1": "1 to 1,000,000 rows",
     "sinusoidal:1x65537": "width 1 to 65,536",

@@ -641,7 +641,7 @@ def test_index_of_a_variant(tmp_path: Path) -> None:
         (["pytorch_model.bin"], r"'pytorch_model.bin'; .*save_pretrained"),
         (["tf_model.h5"], r"'tf_model.h5'; .*save_pretrained"),
         (["flax_model.msgpack"], r"'flax_model.msgpack'; .*save_pretrained"),
-        (["llama.Q4_K_M.gguf"], r"'llama.Q4_K_M.gguf'; this format is not supported"),
+        (["llama.Q4_K_M.gguf"], r"'llama.Q4_K_M.gguf'; GGUF is .*; use the safetensors checkpoint it was"),
         (["a.safetensors", "b.safetensors"], r"'a.safetensors, b.safetensors'; name one file"),
         (["model.fp16.safetensors", "model.bf16.safetensors"], "name one file"),
         (["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"], "but no index"),
@@ -656,14 +656,19 @@ def test_folder_without_a_checkpoint(names: list[str], message: str, tmp_path: P
     assert str(caught.value).startswith(tmp_path.name)
 
 
-@pytest.mark.parametrize("listed", [True, False])
-def test_sentence_transformers_folder(listed: bool, tmp_path: Path) -> None:
+HOSTILE_PATHS = ("..", ".", "/tmp", "../x", "a/b", "a/", "./a", "..\\\\x", "C:x", "a\\nb", "a\\u0000", "a\\u202e")
+"""Paths in modules.json, as JSON writes them, that are not the name of a folder."""
+
+
+@pytest.mark.parametrize(("listed", "order"), [(True, 1), (True, -1), (False, 1)])
+def test_sentence_transformers_folder(listed: bool, order: int, tmp_path: Path) -> None:
     inner = tmp_path / "0_Transformer"
     inner.mkdir()
     saved(inner, t=torch.ones(2, 2))
     write(inner, b'{"model_type":"bert"}', name="config.json")
     if listed:
-        modules = [{"idx": 0, "path": "0_Transformer"}, {"idx": 1, "path": "1_Pooling"}]
+        modules = [{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]
+        modules = [{"path": "0_Transformer", "type": "sentence_transformers.models.Transformer"}, *modules][::order]
         write(tmp_path, json.dumps(modules).encode(), name="modules.json")
     checkpoint = Checkpoint.open(tmp_path)
     assert checkpoint.read("t").all()
@@ -673,12 +678,16 @@ def test_sentence_transformers_folder(listed: bool, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "modules",
-    ["", "{}", "[]", "[1]", "[{}]", '[{"path":".."}]', '[{"path":"/tmp"}]', '[{"path":"absent"}]', '[{"path":1}]'],
+    [
+        *("", "{}", "[]", "[1]", "[{}]", '[{"path":1}]', '[{"path":"absent"}]', '[{"path":null}]', '[{"path":[[]]}]'),
+        *(f'[{{"path":"{path}"}}]' for path in HOSTILE_PATHS),
+    ],
 )
 def test_malformed_modules(modules: str, tmp_path: Path) -> None:
     write(tmp_path, modules.encode(), name="modules.json")
-    with pytest.raises(CheckpointError, match=r"modules\.json"):
+    with pytest.raises(CheckpointError, match=r"modules\.json") as caught:
         Checkpoint.open(tmp_path)
+    assert str(caught.value).isprintable()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -703,7 +712,7 @@ def test_link_to_its_own_folder_ends(tmp_path: Path) -> None:
         ("a\0b.safetensors", "cannot be read"),
         ("x" * 300 + ".safetensors", "cannot be read"),
         ("pytorch_model.bin", "save_pretrained"),
-        ("model.gguf", "not supported"),
+        ("model.gguf", "mostly quantised; use the safetensors checkpoint it was made from"),
         ("broken-link.safetensors", "the file is missing"),
     ],
 )

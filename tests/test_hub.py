@@ -182,6 +182,46 @@ def test_other_places_of_the_file(hub: FakeHub, name: str) -> None:
     assert found.config["model_type"] == "gpt2"
 
 
+@pytest.mark.parametrize("inner", ["", "0_Transformer", "encoder"])
+@pytest.mark.parametrize("where", ["folder", "hub"])
+def test_a_real_sentence_transformers_model(
+    hub: FakeHub, minilm_folder: Path, tmp_path: Path, where: str, inner: str
+) -> None:
+    files = {name: minilm_folder / name for name in ("config.json", "model.safetensors", "tokenizer.json")}
+    modules = [
+        {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+        {"path": inner, "type": "sentence_transformers.models.Transformer"},
+    ]
+    if where == "hub":
+        placed = {f"{inner}/{name}".strip("/"): path for name, path in files.items()}
+        hub.add("a/sentences", {**placed, "modules.json": json.dumps(modules).encode()})
+        found = hpe.extract("a/sentences")
+    else:
+        (tmp_path / "kept" / inner).mkdir(parents=True)
+        for name, path in files.items():
+            (tmp_path / "kept" / inner / name).symlink_to(path)
+        (tmp_path / "kept" / "modules.json").write_text(json.dumps(modules))
+        found = hpe.extract(tmp_path / "kept")
+    text = "The king saw the queen."
+    expected = hpe.extract(minilm_folder)
+    assert found.config == expected.config
+    assert np.array_equal(found.position.table.vectors, expected.position.table.vectors)
+    fed, known = found.inputs(text), expected.inputs(text)
+    assert fed.pieces == known.pieces
+    assert np.array_equal(fed.normed, known.normed)
+
+
+@pytest.mark.parametrize("path", ["..", ".", "../b", "/etc", "enc/inner", "enc\\inner", "a\nb", 3, None, "x" * 5000])
+def test_modules_that_name_no_folder_of_the_repository(hub: FakeHub, path: object) -> None:
+    modules = json.dumps([{"path": path, "type": "sentence_transformers.models.Transformer"}]).encode()
+    hub.add("a/hostile", {"enc/inner/model.safetensors": FILE, "modules.json": modules, "README.md": b"x"})
+    with pytest.raises(SourceError) as caught:
+        hpe.extract("a/hostile")
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 300
+    assert "modules.json must" in str(caught.value).replace(":", "") or path == "x" * 5000
+
+
 def test_labels_and_inputs_come_from_the_repository(hub: FakeHub) -> None:
     from hfposemb.samples import folder
 

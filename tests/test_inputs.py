@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import transformers
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
@@ -25,8 +26,8 @@ from .hub import FakeHub
 IDS = [5, 17, 3, 60, 3, 22]
 
 
-def first_layer_input(model: torch.nn.Module, **fed: torch.Tensor) -> np.ndarray:
-    """Run a model and return what its first numbered layer was given."""
+def first_layer_input(model: torch.nn.Module, *, batch: bool = False, **fed: torch.Tensor) -> np.ndarray:
+    """Run a model and return what its first numbered layer was given, for the first text or for all."""
     layer = next(module for name, module in model.named_modules() if name.rpartition(".")[2] == "0")
     given: list[torch.Tensor] = []
 
@@ -37,7 +38,7 @@ def first_layer_input(model: torch.nn.Module, **fed: torch.Tensor) -> np.ndarray
     with torch.no_grad():
         model(**fed)
     handle.remove()
-    return given[0][0].numpy()
+    return (given[0] if batch else given[0][0]).numpy()
 
 
 @pytest.mark.parametrize("model_type", ABSOLUTE)
@@ -93,13 +94,119 @@ def test_vectors_typed_by_hand() -> None:
         ([-1], "token id -1 has no row"),
         ([0] * 21, "shorten it"),
         ([0.5], "whole numbers"),
-        ([[1, 2]], "for one text"),
+        ([[1], 2], "text 2 of 2: token ids must be a list of whole numbers"),
+        ([[[1, 2]]], "text 1 of 1: token ids must be a list of whole numbers"),
+        ([[1, 2], []], "text 2 of 2: there is nothing to feed"),
+        ([[1], [1, 61]], "text 2 of 2: token id 61 has no row"),
+        ([[1], [0] * 21], "text 2 of 2: the text has 21 pieces.* has 20 positions; shorten it"),
+        (["a", "b"], "text 1 of 2: .* without a tokenizer"),
+        (np.zeros((0, 4), int), r"shape \[0, 4\]; give at least one text"),
+        (np.zeros((2, 0), int), "give at least one text"),
+        (np.zeros((2, 2)), "text 1 of 2: token ids must be a list of whole numbers"),
+        ([2**70], "whole numbers"),
+        (7, "list of whole numbers"),
         ("a text", "without a tokenizer"),
     ],
 )
 def test_bad_input(build: Build, ids: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         hpe.extract(build("gpt2")).inputs(ids)
+
+
+BATCHED = ("bert", "roberta", "gpt2", "opt", "bart", "albert", "mpnet", "llama", "gemma", "mobilebert")
+BATCH = [[5, 17, 3, 60, 3, 22], [7, 9], [4, 4, 4, 8]]
+
+
+def batched(build: Build, model_type: str) -> Any:
+    model: Any = build(model_type)
+    model.config.pad_token_id = model.get_input_embeddings().padding_idx or 0
+    return model
+
+
+@pytest.mark.parametrize("model_type", BATCHED)
+def test_a_batch_equals_the_models_own(build: Build, tmp_path: Path, model_type: str) -> None:
+    model = batched(build, model_type)
+    model.save_pretrained(tmp_path)
+    inputs = hpe.extract(tmp_path).inputs(BATCH)
+    assert inputs.mask.tolist() == [[place < len(ids) for place in range(6)] for ids in BATCH]
+    assert (inputs.ids[~inputs.mask] == model.config.pad_token_id).all()
+    assert (inputs.positions[~inputs.mask] == -1).all()
+    fed = {"input_ids": torch.tensor(inputs.ids), "attention_mask": torch.tensor(inputs.mask).long()}
+    own = first_layer_input(model, batch=True, **fed)
+    assert inputs.normed.shape == own.shape
+    np.testing.assert_allclose(inputs.normed[inputs.mask], own[inputs.mask], atol=1e-5, rtol=1e-5)
+    for part in (inputs.token, inputs.type, inputs.position, inputs.sum, inputs.normed):
+        assert part.dtype == np.float32
+        assert not part[~inputs.mask].any()
+    np.testing.assert_allclose(inputs.token + inputs.type + inputs.position, inputs.sum, atol=1e-6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.lists(st.integers(2, 60), min_size=1, max_size=18), min_size=1, max_size=5), st.data())
+def test_the_rows_of_a_batch_are_the_single_texts(build: Build, texts: list[list[int]], data: st.DataObject) -> None:
+    # MobileBERT's last piece sees what stands after it, padding too: there only a batch of equal lengths is the same.
+    model_type = data.draw(st.sampled_from(sorted(BATCHED)))
+    if model_type == "mobilebert":
+        texts = [text[: min(map(len, texts))] for text in texts]
+    if model_type not in FED:
+        FED[model_type] = hpe.extract(batched(build, model_type))
+    found = FED[model_type]
+    together = found.inputs(texts)
+    assert together.ids.shape == together.mask.shape == together.sum.shape[:2]
+    for row, text in enumerate(texts):
+        alone = found.inputs(text)
+        assert alone.mask.all()
+        (first,) = found.inputs([text]).normed
+        np.testing.assert_array_equal(first, alone.normed)
+        assert together.pieces[row] == alone.pieces
+        for name in ("ids", "positions", "token", "type", "position", "sum", "normed"):
+            np.testing.assert_allclose(getattr(together, name)[row, : len(text)], getattr(alone, name), atol=1e-5)
+
+
+FED: dict[str, hpe.Embeddings] = {}
+
+
+def test_texts_in_a_batch(minilm_folder: Path) -> None:
+    texts = ["The king saw the queen.", "Unbelievably, it did."]
+    found = hpe.extract(minilm_folder)
+    inputs = found.inputs(texts)
+    theirs = transformers.AutoTokenizer.from_pretrained(minilm_folder)(texts, padding=True, return_tensors="np")
+    np.testing.assert_array_equal(inputs.ids, theirs["input_ids"])
+    np.testing.assert_array_equal(inputs.mask, theirs["attention_mask"] == 1)
+    assert inputs.pieces[0][:3] == ("[CLS]", "the", "king")
+    length, width = inputs.ids.shape[1], found.token.shape[1]
+    assert repr(inputs) == f"Inputs(2 texts; token, type, position, sum, normed [2, {length}, {width}])"
+    one = repr(found.inputs("I am"))
+    assert one == f"Inputs(4 pieces '[CLS] i am [SEP]'; token, type, position, sum, normed [4, {width}])"
+
+
+def test_a_width_that_changes_is_said(build: Build) -> None:
+    shown = repr(hpe.extract(build("albert")).inputs(np.array([[1, 2]])))
+    assert shown == "Inputs(1 text; token, type, position, sum [1, 2, 8], normed [1, 2, 16])"
+
+
+@pytest.mark.parametrize(
+    ("stated", "filling"),
+    [
+        ({"pad_token_id": 9, "eos_token_id": 8}, 9),
+        ({"pad_token_id": None, "eos_token_id": 8}, 8),
+        ({"pad_token_id": -1, "eos_token_id": [7, 8]}, 7),
+        ({"pad_token_id": 61, "eos_token_id": 8}, 8),
+        ({"pad_token_id": None, "eos_token_id": []}, None),
+        ({"pad_token_id": True, "eos_token_id": "2"}, None),
+    ],
+)
+def test_what_a_batch_is_padded_with(build: Build, tmp_path: Path, stated: dict[str, object], filling: object) -> None:
+    build("gpt2").save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | stated))
+    found = hpe.extract(tmp_path)
+    assert found.inputs([[1, 2], [3, 4]]).mask.all()
+    if filling is None:
+        with pytest.raises(InputError, match="texts of unequal lengths need padding"):
+            found.inputs([[1, 2], [3]])
+    else:
+        assert found.inputs([[1, 2], [3]]).ids.tolist() == [[1, 2], [3, filling]]
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=60), st.sampled_from([np.float32, np.float64]))

@@ -65,20 +65,28 @@ LAYERS = (
     {"position"},
     {"families"},
     {"source", "vocabulary", "cutting", "inputs", "embeddings", "builtin", "live", "rope", "pickled"},
-    {"hub"},
+    {"hub", "adapters", "quantised"},
     {"opened"},
-    {"mechanisms", "recipes"},
+    {"mechanisms", "recipes", "contradictions"},
     {"extract"},
     {"verify"},
     {"projection", "similarity", "geometry"},
+    {"nulls"},
+    {"shift", "probes"},
     {"comparison", "results"},
     {"figures", "placing", "export"},
     {"cli", "__main__", "__init__"},
 )
 """Modules by layer: each imports from its own layer and those above it in this list, never from below."""
 
-KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placing", "figures"}
+KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placing", "figures"} | {
+    "nulls",
+    "probes",
+    "shift",
+}
 READERS = {
+    "adapters",
+    "contradictions",
     "extract",
     "opened",
     "mechanisms",
@@ -91,6 +99,7 @@ READERS = {
     "builtin",
     "live",
     "pickled",
+    "quantised",
 }
 
 

@@ -25,7 +25,7 @@ import torch
 import hfposemb as hpe
 from hfposemb.cache import Cache
 from hfposemb.checkpoint import PICKLE, PICKLE_INDEX, Limits
-from hfposemb.errors import CheckpointError, HfposembError, HubError, MissingExtraError
+from hfposemb.errors import CheckpointError, HfposembError, HubError, MissingExtraError, MissingTableError
 from hfposemb.pickled import PickledCheckpoint, environment, open_pickled
 from tests.conftest import Build
 from tests.hub import FakeHub
@@ -226,8 +226,8 @@ def test_numbers_that_hold_no_vectors_as_they_are(tmp_path: Path) -> None:
     torch.save(state, tmp_path / "weights.pt")
     found = hpe.extract(tmp_path / "weights.pt")
     assert np.array_equal(found.position.table.vectors, state["wpe.weight"].numpy())
-    with pytest.raises(CheckpointError, match=r"'wte\.weight' is stored as qint8; .*use a full-precision checkpoint"):
-        _ = found.token.vectors
+    with pytest.raises(MissingTableError, match=r"wte\.weight is stored as qint8, .*use the full-precision checkpoint"):
+        _ = found.token
     read = open_pickled(tmp_path / "weights.pt")
     for name, kind in (("whole", "I64"), ("meta", "meta"), ("complex", "complex128")):
         with pytest.raises(CheckpointError, match=f"is stored as {kind}"):

@@ -1,0 +1,126 @@
+"""A configuration that contradicts its file: the file is shown, and a note says both numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+
+import hfposemb as hpe
+from hfposemb.table import TOKEN_CLASSES
+from tests.conftest import BUILT, Build
+from tests.hub import FakeHub
+
+PADDING = TOKEN_CLASSES.index("padding")
+
+
+def said(folder: Path) -> list[str]:
+    return [note for note in hpe.extract(folder).notes if "config.json says" in note]
+
+
+def state(folder: Path, **values: object) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | values))
+
+
+def resize(folder: Path, tensor: str, rows: int) -> None:
+    tensors = safetensors.torch.load_file(folder / "model.safetensors")
+    tensors[tensor] = torch.randn(rows, tensors[tensor].shape[1])
+    safetensors.torch.save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+
+def tokenizer(folder: Path, tokens: int) -> None:
+    (folder / "vocab.txt").write_text("\n".join(f"word{number}" for number in range(tokens)))
+
+
+@pytest.mark.parametrize("model_type", BUILT)
+def test_what_agrees_is_not_noted(build: Build, tmp_path: Path, model_type: str) -> None:
+    model: Any = build(model_type)
+    model.save_pretrained(tmp_path)
+    assert said(tmp_path) == []
+    assert not any("config.json says" in note for note in hpe.extract(model).notes)
+
+
+@pytest.mark.parametrize("tokens", [50257, 60, 3])
+def test_tokens(build: Build, tmp_path: Path, tokens: int) -> None:
+    build("gpt2").save_pretrained(tmp_path)  # type: ignore[operator]
+    state(tmp_path, vocab_size=tokens)
+    tokenizer(tmp_path, 61)
+    assert said(tmp_path) == [f"config.json says {tokens:,} tokens, wte.weight has 61 rows: the file is shown"]
+    found = hpe.extract(tmp_path)
+    assert found.token.shape == (61, 16)
+    assert found.token.labels[60] == "word60"
+    assert found.inputs([60]).sum.shape == (1, 16)
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("where", ["folder", "hub"])
+def test_padded_rows_are_labelled_and_noted_only_without_labels(
+    build: Build, hub: FakeHub, tmp_path: Path, where: str, *, named: bool
+) -> None:
+    folder = tmp_path / "model"
+    build("gpt2").save_pretrained(folder)  # type: ignore[operator]
+    resize(folder, "wte.weight", 64)
+    if named:
+        tokenizer(folder, 61)
+    hub.add("a/padded", {path.name: path for path in folder.iterdir()})
+    found = hpe.extract(folder if where == "folder" else "a/padded")
+    labels = found.token.labels
+    assert [labels[row] for row in (60, 61, 63)] == ["word60" if named else "60", "(padding 61)", "(padding 63)"]
+    np.testing.assert_array_equal(labels.classes == PADDING, np.arange(64) > 60)
+    noted = [note for note in found.notes if "config.json says" in note]
+    if named or where == "hub":
+        assert noted == []
+    else:
+        told = "without a tokenizer, those beyond are taken for padding"
+        assert noted == [f"config.json says 61 tokens, wte.weight has 64 rows: {told}"]
+
+
+def test_rows_beyond_the_tokenizer_are_padding_though_the_configuration_counts(build: Build, tmp_path: Path) -> None:
+    """As in GPT-J, whose configuration says 50,400 tokens, as many as it has rows, of which 50,257 have a token."""
+    build("gpt2").save_pretrained(tmp_path)  # type: ignore[operator]
+    tokenizer(tmp_path, 50)
+    found = hpe.extract(tmp_path)
+    assert said(tmp_path) == []
+    assert found.token.labels[49:52] == ("word49", "(padding 50)", "(padding 51)")
+    np.testing.assert_array_equal(found.token.labels.classes == PADDING, np.arange(61) >= 50)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "tensor", "field", "kept", "first"),
+    [
+        ("gpt2", "wpe.weight", "n_positions", 20, ""),
+        ("bert", "embeddings.position_embeddings.weight", "max_position_embeddings", 20, ""),
+        ("roberta", "embeddings.position_embeddings.weight", "max_position_embeddings", 20, ", from row 2 on"),
+        ("opt", "decoder.embed_positions.weight", "max_position_embeddings", 22, ""),
+    ],
+)
+def test_positions(
+    build: Build, tmp_path: Path, model_type: str, tensor: str, field: str, kept: int, first: str
+) -> None:
+    build(model_type).save_pretrained(tmp_path)  # type: ignore[operator]
+    state(tmp_path, **{field: 1024})
+    assert said(tmp_path) == [f"config.json says 1,024 positions, {tensor} has {kept} rows: the file is shown{first}"]
+    position = hpe.extract(tmp_path).position
+    assert position.table.shape[0] == kept - position.offset
+
+
+def test_patches_are_not_counted_in_texts(build: Build, tmp_path: Path) -> None:
+    build("bert").save_pretrained(tmp_path)  # type: ignore[operator]
+    config = {"model_type": "step3p5_vision", "max_position_embeddings": 40}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert said(tmp_path) == []
+
+
+@pytest.mark.parametrize("absurd", [0, -1, True, "61", None, 1e9, 10**30, [61], {"a": 1}])
+def test_absurd_numbers_are_passed_over(build: Build, tmp_path: Path, absurd: object) -> None:
+    build("gpt2").save_pretrained(tmp_path)  # type: ignore[operator]
+    state(tmp_path, vocab_size=absurd, n_positions=absurd)
+    assert said(tmp_path) == []
+    assert hpe.extract(tmp_path).token.shape == (61, 16)
+    assert len(hpe.extract(tmp_path).token.labels) == 61
