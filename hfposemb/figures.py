@@ -913,7 +913,7 @@ def wavelengths(found: Wavelengths, *, series: Series, scaled: str = "after scal
     trained = {"xref": "paper", "x0": 0, "x1": 1, "y0": found.trained_length, "y1": found.trained_length}
     figure.add_shape(type="line", **trained, line={"color": SUBDUED, "width": 1, "dash": "dash"})
     where = {"xref": "paper", "x": 0, "xanchor": "left", "y": float(np.log10(found.trained_length))}
-    figure.add_annotation(_label(f"trained on {found.trained_length:,} positions", colour=SUBDUED, at=(4, 10), **where))
+    figure.add_annotation(_label(f"trained on {found.trained_length:,}", colour=SUBDUED, at=(4, 10), **where))
     return figure
 
 
