@@ -34,6 +34,7 @@ FILES = ("PNG", "SVG")
 
 MOST = 4_096  # positions drawn at most: nobody waits for a larger matrix
 KERNEL = 512  # positions drawn of a mechanism that has no rows of its own
+CELLS = 2**22  # numbers of a rotary table that is computed to be drawn
 BIASED = 128  # distances of additive biases beside each other: those of T5 end here, those of ALiBi never
 EXAMPLE = 16  # the distance whose bias is told
 HALF = 0.5  # of the kernel
@@ -420,8 +421,8 @@ def rows_of(source: Opened, length: int, session: Session) -> Positions | None:
     """
     encoding = source.position
     if isinstance(encoding, Rotary):
-        # Rows of any number are computed at once: no more of them than are drawn.
-        most = min(encoding.length, KERNEL)
+        # Whatever length and width a configuration states, no more is computed than is drawn.
+        most = min(encoding.length, KERNEL, max(2, CELLS // (2 * len(encoding.inv_freq))))
         table = replace(encoding, length=most).table
         return Positions(table, min(most, length or most), session, encoding)
     if encoding.table is None:
@@ -934,6 +935,8 @@ def patch_panels(
     patch = picked.get(source.text, -1)
     if not 0 <= patch < grid.rows * grid.columns:
         patch = grid.rows // 2 * grid.columns + grid.columns // 2
+    if grid.rows * grid.columns > MOST:
+        return [replace(empty, message=f"These are {grid.rows * grid.columns:,} patches; up to {MOST:,} are drawn.")]
     try:
         maps = geometry.patch_maps(encoding)
         tiles = replace(
@@ -1061,15 +1064,18 @@ def tab(session: Session) -> None:
         marked = gr.Slider(
             0, max(last, 1), value=min(view.marked, last), step=1, label="Marked position", scale=2, min_width=200
         )
-        part = gr.Dropdown(
-            parts_of(first),
-            value=next(iter(parts_of(first)), None),
+        parts = parts_of(first)
+        part_field = gr.Dropdown(
+            parts,
+            value=next(iter(parts), None),
             label="Part",
             filterable=False,
-            visible=bool(parts_of(first)),
+            visible=bool(parts),
             scale=0,
-            min_width=150,
+            min_width=200,
         )
+    # The choice as a state: with all handlers on the Dropdown's own event, Gradio left every row pending for good.
+    part = gr.State(next(iter(parts), None))
     picked = gr.State({})  # the patch of each source that was clicked
     chosen = gr.State(view.marked)  # the marked position, once the slider has been let go
     with gr.Column():
@@ -1103,7 +1109,8 @@ def tab(session: Session) -> None:
 
     def draw_part(opened: Sequence[Opened], part: str | None) -> Any:
         parts = parts_of(opened)
-        return gr.Dropdown(parts, value=part if part in parts else next(iter(parts), None), visible=bool(parts))
+        chosen = part if part in parts else next(iter(parts), None)
+        return gr.Dropdown(parts, value=chosen, visible=bool(parts)), chosen
 
     def draw_together(opened: Sequence[Opened], length: int, part: str | None) -> Any:
         return lines(of_part(opened, part), length, session)
@@ -1118,15 +1125,16 @@ def tab(session: Session) -> None:
         draw_sources,
         [sources, umaps.wanted, method],
         inputs=[method, dims, length, chosen, umaps.done, part],
-        on=[method.input, dims.input, length.input, chosen.change, umaps.done.change, part.input],
+        on=[method.input, dims.input, length.input, chosen.change, umaps.done.change, part.change],
     )
-    session.redraw(draw_slider, [marked], inputs=[part], on=[part.input])
-    session.redraw(draw_part, [part], inputs=[part])
-    session.redraw(draw_together, [together], inputs=[length, part], on=[length.input, part.input])
-    session.redraw(draw_over, [over], inputs=[picked, part], on=[picked.change, part.input])
+    session.redraw(draw_slider, [marked], inputs=[part], on=[part.change])
+    session.redraw(draw_part, [part_field, part], inputs=[part])
+    session.redraw(draw_together, [together], inputs=[length, part], on=[length.input, part.change])
+    session.redraw(draw_over, [over], inputs=[picked, part], on=[picked.change, part.change])
     session.redraw(
-        draw_tables, [tables], inputs=[length, waves, part], on=[length.input, waves.submit, waves.blur, part.input]
+        draw_tables, [tables], inputs=[length, waves, part], on=[length.input, waves.submit, waves.blur, part.change]
     )
+    part_field.input(_same, part_field, part, **_CHEAP)
     over.select(pick, picked, picked, trigger_mode="multiple", **_CHEAP)
     marked.input(None, marked, None, js=MARK_JS % (session.scope, GROUP))
     marked.release(_same, marked, chosen, **_CHEAP)
@@ -1153,8 +1161,8 @@ def clicked(event: gr.EventData) -> Any:
     return index, index
 
 
-def _same(index: int) -> int:
-    return index
+def _same(value: Value) -> Value:
+    return value
 
 
 _SEGMENTED: dict[str, Any] = {"elem_classes": "segmented", "scale": 0, "min_width": 140}

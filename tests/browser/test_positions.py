@@ -259,6 +259,9 @@ def test_patches_of_a_vision_part_are_drawn_whichever_part_is_chosen() -> None:
     assert "of shuffled patches " in tiles.title
     assert large.drawings[0].caption == "row\u00a00, column\u00a03"
     assert not positions.patches(opened[:1], {}, session()).panels
+    vast = table_of(np.ones((70 * 70, 2)), name="vast", provenance=Provenance("test"))
+    (only,) = positions.patches(shown(Absolute(vast, grid=Grid(70, 70))), {}, session()).panels
+    assert (only.drawings, only.message) == ((), "These are 4,900 patches; up to 4,096 are drawn.")
     holes = table_of(np.full((12, 8), np.nan), name="holes", provenance=Provenance("test"))
     broken = positions.patches(shown(Absolute(holes, grid=Grid(3, 4))), {}, session())
     assert "12 of 12 patches hold NaN or Inf" in broken.panels[0].title
@@ -470,6 +473,7 @@ def test_units_are_never_mixed_and_parts_are_chosen(
     page.get_by_role("option", name="decoder").click()
     panel_of(page, sources[0]).get_by_text("20 learned positions · decoder").wait_for()
     panel_of(page, sources[3]).get_by_text("relative-bias positions · decoder").wait_for()
+    until(page, page.locator(".pending .plot:visible").count, 0)
     drawn(page)
     decoder = hpe.extract(sources[0]).positions["decoder"]
     z = plot_of(page, sources[0], 1).evaluate(
