@@ -712,8 +712,9 @@ def distance_panels(opened: Sequence[Opened], found: Mapping[Opened, Positions],
         "expected rotary kernel": f"The kernel falls below .5 {listed(_told(kernels, half_at))}",
         "additive bias": f"{EXAMPLE} positions back, the bias is {listed(_told(biases, bias_back))}",
     }
+    relative = f"{listed(list(others['cosine']))}: with the vector of distance 0" if others["cosine"] else ""
     feet = {
-        "cosine": "Distances up to half of each table",
+        "cosine": " · ".join(filter(None, ["Distances up to half of each table" if facts else "", relative])),
         "expected rotary kernel": "Expected rotary kernel, equal energy in every pair",
         "additive bias": f"Additive bias to the logit, mean over heads, up to distance {BIASED - 1}",
     }

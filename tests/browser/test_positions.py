@@ -202,7 +202,7 @@ def test_every_mechanism_stands_in_the_plot_of_its_unit() -> None:
     np.testing.assert_allclose(lines["kernel"]["S2"].y, ROTARY.profile(np.arange(200)), atol=1e-6)
     sine = lines["distance"]["S1"]
     np.testing.assert_allclose(sine.y, SINE.profile(sine.x.astype(int)), atol=1e-5)
-    assert "not here: S7 and S8, without numbers" in drawn["distance"].foot
+    assert "S5: with the vector of distance 0 · not here: S7 and S8, without numbers" in drawn["distance"].foot
     assert "16 positions back, the bias is " in drawn["bias"].title
     panels = positions.clouds(opened, positions.View(), page).panels
     assert all(panel.tone == "normal" for panel in panels)
