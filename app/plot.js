@@ -203,14 +203,26 @@ class Plot {
     const ids = meta.ids ?? (meta.link && meta.first === undefined && trace.type !== "heatmap" ? trace.customdata : null) ?? null;
     const places = ids && new Map(Array.from(ids, (id, place) => [id, place]));
     return { group: meta.link ?? null, first: meta.first ?? 0, ids, places, labels, escaped: !meta.labels, points, axes: meta.axes ?? "xy",
+      grid: meta.grid ?? null, tiles: meta.tiles ?? null,
       own: trace.hoverinfo !== "skip" && (Boolean(meta.link || labels) || !trace.hovertemplate) };
+  }
+
+  // The patches of an image that a cell of a map stands for: the one whose map it is in, if there are several, and its own.
+  patchesOf(point) {
+    const { grid, tiles } = this.traces[point.curveNumber] ?? {};
+    if (!grid || !Array.isArray(point.pointNumber)) return null;
+    const [rows, columns] = grid, [down, across] = point.pointNumber;
+    if (!tiles) return [{ row: down, column: across }];
+    const row = Math.floor(down / (rows + 1)), column = Math.floor(across / (columns + 1));
+    return [{ row: tiles[0][row], column: tiles[1][column] }, { row: down % (rows + 1), column: across % (columns + 1) }];
   }
 
   reserve(layout) {
     const margin = { l: 48, r: 16, t: 8, b: 44, ...layout.template?.layout?.margin, ...layout.margin };
     const width = this.box.clientWidth;
     const square = layout.yaxis?.scaleanchor && !layout.height;
-    let height = square ? Math.min(width - margin.l - margin.r, 560) + margin.t + margin.b : layout.height ?? 300;
+    const aspect = Number(layout.meta?.aspect) || 1; // of an image that is not square
+    let height = square ? Math.min((width - margin.l - margin.r) * aspect, 560) + margin.t + margin.b : layout.height ?? 300;
     if (matchMedia(PHONE).matches) height = Math.min(height, square ? 340 : 300);
     this.box.style.height = `${Math.max(height, 60)}px`;
     return { width, height: Math.max(height, 60) };
@@ -309,8 +321,10 @@ class Plot {
     }
     if (!points.some(({ curveNumber }) => this.traces[curveNumber]?.own)) return;
     const titleOf = (axis) => unescaped(axis?.title?.text ?? "");
-    const lines = [];
-    if (Array.isArray(point.pointNumber) && !this.labelOf(point)) {
+    const lines = [], patches = this.patchesOf(point);
+    if (patches) {
+      lines.push(h("strong", "", patches.map(({ row, column }) => `row ${row}, column ${column}`).join(" and ")), h("span", "", number(point.z)));
+    } else if (Array.isArray(point.pointNumber) && !this.labelOf(point)) {
       const [across, down] = [titleOf(point.xaxis), titleOf(point.yaxis)].map((title) => plain(title));
       lines.push(h("strong", "", across === down ? `${down} ${number(point.y)} and ${number(point.x)}` : `${down} ${number(point.y)}, ${across} ${number(point.x)}`), h("span", "", number(point.z)));
     } else if (this.labelOf(point)) {
@@ -336,9 +350,10 @@ class Plot {
   }
 
   click(point) {
-    const trace = this.traces[point.curveNumber], index = this.rowOf(point);
+    const trace = this.traces[point.curveNumber], patch = this.patchesOf(point)?.[0];
+    const index = patch ? patch.row * trace.grid[1] + patch.column : this.rowOf(point);
     if (trace.group) page.mark(this.scope, trace.group, index);
-    trigger("select", { panel: this.panel.key, group: trace.group, index: index ?? point.pointNumber, text: this.labelOf(point),
+    trigger("select", { panel: this.panel.key, group: patch ? "patch" : trace.group, index: index ?? point.pointNumber, text: this.labelOf(point),
       x: point.x ?? null, y: point.y ?? null });
   }
 

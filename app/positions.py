@@ -15,13 +15,13 @@ from hfposemb import figures, geometry
 from hfposemb.errors import InputError
 from hfposemb.figures import Series, number
 from hfposemb.palette import POSITION, SIMILARITY
+from hfposemb.position import Absolute, Grid, PositionEncoding, Rotary
 from hfposemb.table import table_of
 
 from .plot import Drawing, Panel, PanelRow, Panels, ScaleBar
 from .state import Opened, Session, Umaps, one_line
 
 if TYPE_CHECKING:
-    from hfposemb.position import PositionEncoding
     from hfposemb.table import EmbeddingTable
 
 Method = Literal["pca", "umap"]
@@ -33,7 +33,11 @@ GROUP = "position"  # what the figures call their rows, for linked hover
 FILES = ("PNG", "SVG")
 
 MOST = 4_096  # positions drawn at most: nobody waits for a larger matrix
-KERNEL = 512  # positions drawn of a mechanism that has no rows
+KERNEL = 512  # positions drawn of a mechanism that has no rows of its own
+CELLS = 2**22  # numbers of a rotary table that is computed to be drawn
+BIASED = 128  # distances of additive biases beside each other: those of T5 end here, those of ALiBi never
+EXAMPLE = 16  # the distance whose bias is told
+HALF = 0.5  # of the kernel
 NEAREST = 3
 NEIGHBOURS = hpe.UMAPParameters().neighbors
 WAVES = (8, 9, 24, 48)
@@ -88,11 +92,39 @@ In the sinusoid (Vaswani et al. 2017) each pair of columns is the sine and the c
 finds waves of its own, and mixes them in every dimension.
 """
 KERNEL_HELP = """
-A rotary model adds nothing to its words. It turns queries and keys by an angle for each position (Su et al. 2021), and
-so has no vector, and no dot, for a position.
+A rotary model adds nothing to its words. It turns queries and keys by an angle for each position (Su et al. 2021). The
+dots are the cosines and sines it turns with, one row for each position: a picture of the angles, not of vectors that
+are added to anything.
 
-Drawn is what the turning does to a query and a key that are alike with equal energy in every pair of dimensions: the
-mean over pairs i of cos(ω_i Δ). It is no cosine of two rows, and has a plot and a scale of its own.
+Below is what the turning does to a query and a key that are alike with equal energy in every pair of dimensions: the
+mean over pairs i of cos(ω_i Δ), which is the cosine of two of these rows. It is no cosine of two learned rows, and has
+a plot and a scale of its own.
+"""
+BIAS_HELP = """
+What is added to the attention logit of a query and a key at each distance, key − query, the mean over heads. It is no
+similarity, and has no −1 and 1.
+
+ALiBi takes a slope times the distance off (Press et al. 2022). T5 learns a number for each bucket of distances (Raffel
+et al. 2020). Where a model looks back only, distances above 0 are not drawn.
+"""
+WAVELENGTH_HELP = """
+Pair i of a rotary encoding turns once in 2π / ω_i positions. Short waves tell neighbours apart, long ones say roughly
+where in the text a word is.
+
+A pair whose wave is longer than the trained length never made a full turn in training: angles beyond are new to the
+model. Scaling for longer texts slows these pairs, and leaves short waves as they are. Dots are the pairs beyond.
+
+Paper: Peng et al. 2023, YaRN; the frequencies: Su et al. 2021.
+"""
+PATCH_HELP = """
+Each tile is the map of one patch, in its place over the image: the cosine of its position vector with those of all
+patches. A model that learned where patches lie has its brightest spot in the tile's own place, and stripes along its
+row and column (Dosovitskiy et al. 2021, figure 7). Click a tile to see its map large.
+
+The shares are those of a two-way analysis of variance without interaction: the variance of the row means, and of the
+column means, over the variance of all patches. What is left is the part that no sum of a row's and a column's vector
+gives. Beside them stand the same shares when the patches are shuffled, 100 times: the mean, and ± half of the interval
+that 95 % of these are in.
 """
 
 
@@ -161,11 +193,15 @@ def _known(measured: Callable[[EmbeddingTable], Value], table: EmbeddingTable) -
 
 @dataclass(frozen=True, eq=False)
 class Positions:
-    """The positions of one table that are shown, and what was measured of them, each once for everybody."""
+    """The positions of one table that are shown, and what was measured of them, each once for everybody.
+
+    ``encoding`` is what has the table, where its unit is not the cosine of two rows.
+    """
 
     whole: EmbeddingTable
     length: int
     session: Session
+    encoding: PositionEncoding | None = None
 
     def _result(self, what: str, maker: Callable[[], Value]) -> Value:
         return self.session.library.result(self.whole, (what, self.length), maker)
@@ -185,6 +221,11 @@ class Positions:
     def facts(self) -> Facts:
         """What was measured of them."""
         return self._result("facts", lambda: measure(self.table))
+
+    @property
+    def turning(self) -> bool:
+        """Whether the rows are angles of a rotary encoding, that nothing is added to."""
+        return self.encoding is not None
 
     @property
     def cosines(self) -> NDArray[np.float32]:
@@ -365,24 +406,39 @@ class View:
 
 
 def positions_of(source: Opened, length: int, session: Session) -> Positions | None:
-    """Return the positions of a source that has a row for each, ``None`` where it has not.
+    """Return the positions of a source that has a vector for each, ``None`` where it has not.
 
     Raises ``HfposembError`` where it has no positions at all, or they cannot be read.
     """
-    if source.embeddings is None:
-        raise hpe.HfposembError(source.error)
-    table = source.embeddings.position.table
-    if table is None:
+    found = rows_of(source, length, session)
+    return None if found is None or found.turning else found
+
+
+def rows_of(source: Opened, length: int, session: Session) -> Positions | None:
+    """Return the positions of a source that has a row for each: a vector, or the cosines and sines of its angles.
+
+    Raises ``HfposembError`` as ``positions_of`` does.
+    """
+    encoding = source.position
+    if isinstance(encoding, Rotary):
+        # Whatever length and width a configuration states, no more is computed than is drawn.
+        most = min(encoding.length, KERNEL, max(2, CELLS // (2 * len(encoding.inv_freq))))
+        table = replace(encoding, length=most).table
+        return Positions(table, min(most, length or most), session, encoding)
+    if encoding.table is None:
         return None
-    return Positions(table, min(table.shape[0], length or MOST, MOST), session)
+    rows = encoding.table.shape[0]
+    return Positions(encoding.table, min(rows, length or MOST, MOST), session)
 
 
-def tables_of(opened: Sequence[Opened], length: int, session: Session) -> dict[Opened, Positions]:
-    """Return the positions of all sources that have a row for each and can be read."""
+def tables_of(
+    opened: Sequence[Opened], length: int, session: Session, *, turning: bool = False
+) -> dict[Opened, Positions]:
+    """Return the positions of all sources that have a vector for each and can be read, ``turning`` rows too."""
     found = {}
     for source in opened:
         try:
-            positions = positions_of(source, length, session)
+            positions = (rows_of if turning else positions_of)(source, length, session)
             if positions is not None and len(positions.facts.norms):
                 found[source] = positions
         except hpe.HfposembError:
@@ -392,26 +448,52 @@ def tables_of(opened: Sequence[Opened], length: int, session: Session) -> dict[O
 
 def longest(opened: Sequence[Opened], session: Session) -> int:
     """Return how many positions the longest of the sources shows."""
-    lengths = [positions.length for positions in tables_of(opened, 0, session).values()]
+    lengths = [positions.length for positions in tables_of(opened, 0, session, turning=True).values()]
     return max(lengths, default=KERNEL)
+
+
+def parts_of(opened: Sequence[Opened]) -> list[str]:
+    """Return the parts there are to choose from: those of all sources that have several."""
+    return list(dict.fromkeys(part for source in opened if len(source.parts) > 1 for part in source.parts))
+
+
+def of_part(opened: Sequence[Opened], part: str | None) -> tuple[Opened, ...]:
+    """Return the sources with the part that is wanted of each; one that has no such part shows its first."""
+    return tuple(replace(source, wanted=part or "") for source in opened)
 
 
 def clouds(opened: Sequence[Opened], view: View, session: Session) -> Panels:
     """Draw one panel for each source: its cloud above its matrix."""
     facts = {source.name: positions.facts for source, positions in tables_of(opened, view.length, session).items()}
+    units = units_of(opened)
+    kernel, alone = "expected rotary kernel" in units, units <= {"cosine"}
     return Panels(
         tuple(source_panel(source, view, session) for source in opened),
         heading=heading(facts) if opened else "Choose two sources to compare how they tell positions apart",
-        subheading="Above, every position as a dot, joined in order. Below, the cosine of every two positions."
+        subheading=(
+            "Above, every position as a dot, joined in order. Below, "
+            + ("the cosine of every two positions." if alone else "every two positions, in the unit of each mechanism.")
+        )
         if opened
         else "For example: BERT, GPT-2 and the sinusoid.",
         scale_bars=(
             ScaleBar("first position", "last", POSITION.light),
-            ScaleBar("cosine −1", "+1", SIMILARITY.light),
+            ScaleBar("cosine or kernel −1" if kernel else "cosine −1", "+1", SIMILARITY.light),
         ),
         marked={GROUP: view.marked},
         columns=max(len(opened), 1),
     )
+
+
+def units_of(opened: Sequence[Opened]) -> set[str]:
+    """Return the units that the sources are in, without those that have none."""
+    units = set()
+    for source in opened:
+        try:
+            units.add(source.position.unit)
+        except hpe.HfposembError:
+            continue
+    return units - {"none"}
 
 
 def source_panel(source: Opened, view: View, session: Session) -> Panel:
@@ -424,32 +506,36 @@ def source_panel(source: Opened, view: View, session: Session) -> Panel:
             reason = source.embeddings.absent.get("position", "nothing in it names its positions")
             said = f"There are no positions to draw: {reason}. Its words are under Tokens."
             return replace(empty, message=one_line(said))
-        positions = positions_of(source, view.length, session)
-        encoding = source.embeddings.position
+        positions, encoding = rows_of(source, view.length, session), source.position
         if positions is None:
-            return kernel_panel(empty, encoding, view)
+            return kernel_panel(replace(empty, source=(source.name, shown_part(source))), encoding, view)
         return cloud_panel(replace(empty, source=(source.name, note(source, encoding, positions))), positions, view)
     except hpe.HfposembError as error:
         return replace(empty, message=_sentence(error), tone="error")
 
 
+def shown_part(source: Opened) -> str:
+    """Name the part that is shown, where a source has several."""
+    return source.part if len(source.parts) > 1 else ""
+
+
 def note(source: Opened, encoding: PositionEncoding, positions: Positions) -> str:
     """Say beside the name what there is: 256 learned positions."""
     kind = "learned" if encoding.kind == "learned" and not source.text.startswith("random:") else "computed"
-    whole, count = positions.whole.shape[0], positions.length
+    kind = "rotary" if positions.turning else kind
+    whole = encoding.length if isinstance(encoding, Rotary) else positions.whole.shape[0]
+    count = positions.length
     said = f"{count:,} of {whole:,} {kind} positions" if count < whole else f"{whole:,} {kind} positions"
     if whole == 1:
         said = said.removesuffix("s")
-    towers = list(source.embeddings.positions) if source.embeddings is not None else []
-    parts = towers[:1] if len(towers) > 1 else []
-    demo = ["small demo"] if source.text.startswith("sample:") else []
-    return " · ".join([said, *parts, *demo])
+    demo = "small demo" if source.text.startswith("sample:") else ""
+    return " · ".join(filter(None, [said, shown_part(source), demo]))
 
 
 def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
     """Draw the cloud above the matrix, or say what is missing for either."""
-    table = positions.table
-    title = finding(positions.facts)
+    table, encoding = positions.table, positions.encoding
+    title = finding(positions.facts) if encoding is None else kernel_finding(encoding)
     if table.finite.sum() < 2:
         rows = "its only row" if table.shape[0] == 1 else f"none or one of its {table.shape[0]:,} rows that is finite"
         return replace(empty, title=title, message=f"A picture shows how positions differ. There is {rows}.")
@@ -459,17 +545,21 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
         drawings.append(Drawing(figures.projection(projection), axes_caption(projection)))
         foot = trust(projection, positions)
         if view.method == "umap" and projection.method != "umap":
-            foot = f"UMAP needs more than {NEIGHBOURS} positions, so this is {foot}"
+            why = "UMAP is of vectors" if positions.turning else f"UMAP needs more than {NEIGHBOURS} positions"
+            foot = f"{why}, so this is {foot}"
     except hpe.HfposembError as error:
         message = _sentence(error)
     if positions.drawn(view.dims) < 2:
         message = "With one dimension there is no cloud: the dimension itself is drawn below."
-    drawings.append(Drawing(figures.similarity_matrix(positions.cosines), nearest(table, view.marked)))
+    if encoding is None:
+        drawings.append(Drawing(figures.similarity_matrix(positions.cosines), nearest(table, view.marked)))
+    else:
+        drawings.append(matrix_drawing(encoding, positions.length))
     return replace(
         empty,
         title=title,
         drawings=tuple(drawings),
-        help=CLOUD_HELP,
+        help=CLOUD_HELP if encoding is None else KERNEL_HELP,
         foot=foot,
         actions=FILES,
         message=message,
@@ -499,31 +589,57 @@ def trust(projection: hpe.Projection, positions: Positions) -> str:
     return " · ".join(said)
 
 
+def matrix_drawing(encoding: PositionEncoding, length: int) -> Drawing:
+    """Draw a mechanism's matrix in its own unit."""
+    matrix, unit = encoding.matrix(length).astype(np.float32), encoding.unit
+    assert unit != "none"
+    return Drawing(figures.similarity_matrix(matrix, unit=unit), f"{unit} of every two positions")
+
+
+def kernel_finding(encoding: PositionEncoding) -> str:
+    """Say how fast the kernel of a rotary encoding falls."""
+    at = half_at(encoding)
+    return f"Its kernel falls below .5 {at}"
+
+
+def half_at(encoding: PositionEncoding) -> str:
+    """Say from which distance on a kernel is below one half for the first time."""
+    below = np.flatnonzero(encoding.profile(np.arange(KERNEL)) < HALF)
+    return f"at distance {below[0]:,}" if len(below) else f"nowhere up to distance {KERNEL - 1:,}"
+
+
+def drawn_length(encoding: PositionEncoding, length: int, most: int = KERNEL) -> int:
+    """Return how many positions are drawn of a mechanism that has no rows."""
+    return int(min(getattr(encoding, "length", most), length or most, most))
+
+
 def kernel_panel(empty: Panel, encoding: PositionEncoding, view: View) -> Panel:
     """Draw what a mechanism without rows does with distance, in its own unit, and say why there is no cloud."""
-    if encoding.unit == "none":
-        return replace(empty, message=one_line(getattr(encoding, "reason", f"{encoding.kind} positions have no rows")))
-    length = min(getattr(encoding, "length", KERNEL), view.length or KERNEL, KERNEL)
-    distances = np.arange(length)
-    profile = Series(empty.source[0] if empty.source else "", encoding.profile(distances), empty.color, "solid")
-    why = {
-        "rotary": "Rotary positions turn queries and keys: no vectors, so no cloud",
-        "alibi": "ALiBi takes a penalty off for distance: no vectors, so no cloud",
-    }.get(encoding.kind, f"{encoding.kind} positions are numbers for distances: no vectors, so no cloud")
     unit = encoding.unit
+    if unit == "none":
+        reason = one_line(getattr(encoding, "reason", f"{encoding.kind} positions have no rows"))
+        return replace(empty, message=reason[:1].upper() + reason[1:])
+    length = drawn_length(encoding, view.length)
+    name, part = empty.source or ("", "")
+    profile = by_distance(Series(name, np.empty(0), empty.color, "solid"), encoding, length)
+    why = {
+        "alibi": "ALiBi takes a penalty off for distance: no vectors, so no cloud",
+        "relative-table": "Its vectors stand for distances, not positions: no cloud",
+    }.get(encoding.kind, "Its positions are numbers for distances: no vectors, so no cloud")
+    matrix = matrix_drawing(encoding, length)
+    low, high = matrix.figure.data[0].zmin, matrix.figure.data[0].zmax
     return replace(
         empty,
-        source=(empty.source[0] if empty.source else "", f"{encoding.kind} positions"),
+        source=(name, " · ".join(filter(None, [f"{encoding.kind} positions", part]))),
         title=why,
         drawings=(
             Drawing(figures.similarity_by_distance([profile], unit=unit, height=340), f"{unit} by distance"),
-            Drawing(
-                figures.similarity_matrix(encoding.matrix(length), unit=unit), f"{unit} of every pair of positions"
-            ),
+            matrix,
         ),
-        help=KERNEL_HELP if encoding.kind == "rotary" else "",
+        help=BIAS_HELP if unit == "additive bias" else "",
         foot=f"First {length:,} positions · {unit}",
         actions=FILES,
+        scale_bars=(ScaleBar(_edge(low), _edge(high), SIMILARITY.light),),
     )
 
 
@@ -534,18 +650,99 @@ def _series(source: Opened, values: NDArray[Any], **more: Any) -> Series:
     return Series(source.name, values.astype(np.float32), source.color, source.dash, **more)
 
 
-def lines(opened: Sequence[Opened], length: int, session: Session) -> tuple[Panel, ...]:
-    """Draw similarity by distance, norms and explained variance, all sources that have rows in each."""
+def by_distance(series: Series, encoding: PositionEncoding, length: int) -> Series:
+    """Return a mechanism's values by distance: both ways where they differ, back only where it looks back only."""
+    ahead = np.arange(length)
+    behind = encoding.profile(-ahead)
+    if not getattr(encoding, "bidirectional", True):
+        at, values = -ahead[::-1], behind[::-1]
+    elif np.allclose(behind, forth := encoding.profile(ahead), equal_nan=True):
+        at, values = ahead, behind
+    else:
+        at, values = np.concatenate([-ahead[:0:-1], ahead]), np.concatenate([behind[:0:-1], forth])
+    return replace(series, values=values.astype(np.float32), at=at.astype(np.float32))
+
+
+def mirrored(series: Sequence[Series]) -> list[Series]:
+    """Return the lines on one axis: where one has distances below 0, those of both ways alike are drawn both ways."""
+    if all(s.x.min() >= 0 for s in series):
+        return list(series)
+    return [
+        s if s.x.min() < 0 else replace(s, values=np.r_[s.values[:0:-1], s.values], at=np.r_[-s.x[:0:-1], s.x])
+        for s in series
+    ]
+
+
+def lines(opened: Sequence[Opened], length: int, session: Session) -> Panels:
+    """Draw similarity by distance in a plot for each unit, norms and explained variance, and rotary wavelengths."""
     found = tables_of(opened, length, session)
+    drawn = [
+        *distance_panels(opened, found, length),
+        *table_panels({source: positions.facts for source, positions in found.items()}, found, session),
+        *wavelength_panels(opened),
+    ]
+    return Panels(tuple(drawn), columns={4: 2}.get(len(drawn), min(max(len(drawn), 1), 3)))
+
+
+def distance_panels(opened: Sequence[Opened], found: Mapping[Opened, Positions], length: int) -> list[Panel]:
+    """Draw similarity against distance, each unit in a plot of its own: units never share an axis."""
     facts = {source: positions.facts for source, positions in found.items()}
-    without = [source.name for source in opened if source not in found]
-    missing = f"Not here: {listed(without)}, without rows to compare" if without else ""
+    curves: dict[str, list[Series]] = {"cosine": [], "expected rotary kernel": [], "additive bias": []}
+    curves["cosine"] += [_series(s, fact.half) for s, fact in facts.items() if fact.next is not None]
+    others: dict[str, dict[str, PositionEncoding]] = {unit: {} for unit in curves}
+    silent = []
+    for source in opened:
+        try:
+            encoding = source.position
+            unit = encoding.unit
+        except hpe.HfposembError:
+            continue  # its own panel says why
+        if unit == "none":
+            silent.append(source.name)
+        elif source not in found and (unit != "cosine" or encoding.table is None):
+            most = BIASED if unit == "additive bias" else KERNEL
+            shown = drawn_length(encoding, length, most)
+            curves[unit].append(by_distance(_series(source, np.empty(0)), encoding, shown))
+            others[unit][source.name] = encoding
+    kernels, biases = others["expected rotary kernel"], others["additive bias"]
+    titles = {
+        "cosine": distance_title({source.name: fact for source, fact in facts.items()})
+        if facts
+        else "How like the vector of each distance is to that of distance 0",
+        "expected rotary kernel": f"The kernel falls below .5 {listed(_told(kernels, half_at))}",
+        "additive bias": f"{EXAMPLE} positions back, the bias is {listed(_told(biases, bias_back))}",
+    }
+    relative = f"{listed(list(others['cosine']))}: with the vector of distance 0" if others["cosine"] else ""
+    feet = {
+        "cosine": " · ".join(filter(None, ["Distances up to half of each table" if facts else "", relative])),
+        "expected rotary kernel": "Expected rotary kernel, equal energy in every pair",
+        "additive bias": f"Additive bias to the logit, mean over heads, up to distance {BIASED - 1}",
+    }
+    helps = {"cosine": DISTANCE_HELP, "expected rotary kernel": KERNEL_HELP, "additive bias": BIAS_HELP}
+    without = f" · not here: {listed(silent)}, without numbers to compare" if silent else ""
+    drawn = []
+    for unit, series in curves.items():
+        if series:
+            figure = figures.similarity_by_distance(mirrored(series), unit=unit)  # type: ignore[arg-type]
+            key = {"cosine": "distance", "expected rotary kernel": "kernel"}.get(unit, "bias")
+            drawn.append(_panel(key, titles[unit], figure, helps[unit], feet[unit] + without))
+            without = ""
+    return drawn
+
+
+def _told(encodings: Mapping[str, PositionEncoding], told: Callable[[PositionEncoding], str]) -> list[str]:
+    return [f"{told(encoding)} in {name}" for name, encoding in encodings.items()] or [""]
+
+
+def bias_back(encoding: PositionEncoding) -> str:
+    """Say the bias of a key some positions before the query."""
+    return number(float(encoding.profile(np.array([-EXAMPLE]))[0]), digits=2)
+
+
+def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions], session: Session) -> list[Panel]:
+    """Draw norms and explained variance of all sources that have vectors in one plot each."""
     by_name = {source.name: fact for source, fact in facts.items()}
     drawn: list[Panel] = []
-    if profiles := [_series(s, fact.half) for s, fact in facts.items() if fact.next is not None]:
-        figure = figures.similarity_by_distance(profiles)
-        foot = missing or "Distances up to half of each table"
-        drawn.append(_panel("distance", distance_title(by_name), figure, DISTANCE_HELP, foot))
     if norms := [
         _series(s, np.where(fact.norms > 0, fact.norms, np.nan), marks=_ends(fact))
         for s, fact in facts.items()
@@ -562,7 +759,47 @@ def lines(opened: Sequence[Opened], length: int, session: Session) -> tuple[Pane
         figure = figures.explained_variance([*shares, *baseline])
         foot = "PCA of the centred table" + (", beside an untrained one" if baseline else "")
         drawn.append(_panel("variance", variance_title(by_name), figure, VARIANCE_HELP, foot))
-    return tuple(drawn)
+    return drawn
+
+
+def wavelength_panels(opened: Sequence[Opened]) -> list[Panel]:
+    """Draw the wavelengths of every rotary source, a plot for each."""
+    drawn = []
+    for source in opened:
+        try:
+            encoding = source.position
+        except hpe.HfposembError:
+            continue  # its own panel says why
+        if isinstance(encoding, Rotary):
+            line = _series(source, np.empty(0))
+            figure = figures.wavelengths(encoding.scaled, series=line, scaled=f"after {encoding.scaling or 'scaling'}")
+            panel = _panel(
+                f"wavelengths {source.text}", wavelength_title(encoding), figure, WAVELENGTH_HELP, still(encoding)
+            )
+            drawn.append(replace(panel, source=(source.name, shown_part(source)), color=source.color))
+    return drawn
+
+
+def wavelength_title(encoding: Rotary) -> str:
+    """Say how many pairs never made a full turn in training, and how many the scaling moves."""
+    found = encoding.scaled
+    pairs, beyond, moved = len(found.after), int(found.beyond.sum()), int(found.moved.sum())
+    turn = "turns" if beyond == 1 else "turn"
+    trained = f"the {found.trained_length:,} positions it was trained on"
+    said = f"{beyond:,} of {pairs:,} pairs {turn} less than once in {trained}"
+    scaling = (
+        f"scaling by {encoding.scaling or 'its configuration'} moves {moved:,} {'pair' if moved == 1 else 'pairs'}"
+    )
+    return f"{said}; {scaling if moved else 'none is scaled'}"
+
+
+def still(encoding: Rotary) -> str:
+    """Say how many pairs are beyond the trained length after scaling, and which have no wavelength to draw."""
+    found = encoding.scaled
+    resting = int(np.isinf(found.after).sum())
+    parts = [f"{int(found.beyond_after.sum()):,} beyond it after scaling" if found.moved.any() else ""]
+    parts += [f"{resting:,} {'stands' if resting == 1 else 'stand'} still, not drawn" if resting else ""]
+    return " · ".join(filter(None, ["2π / ω, log scale", *parts]))
 
 
 def _panel(key: str, title: str, figure: Any, help_text: str, foot: str) -> Panel:
@@ -604,7 +841,7 @@ def read_dimensions(text: str) -> tuple[int, ...]:
 
 def images(opened: Sequence[Opened], length: int, dimensions: str, session: Session) -> Panels:
     """Draw every table as an image above a few of its dimensions as waves."""
-    found = tables_of(opened, length, session)
+    found = tables_of(opened, length, session, turning=True)
     try:
         wanted, problem = read_dimensions(dimensions), ""
     except hpe.HfposembError as error:
@@ -656,6 +893,143 @@ def _edge(value: float) -> str:
     return ("+" if value > 0 else "") + number(value, digits=2 if abs(value) >= 0.1 else 3)
 
 
+# --- positions of an image's patches ----------------------------------------------------------------------------------
+
+
+def image_of(source: Opened) -> tuple[str, Absolute] | None:
+    """Return the part of a source whose positions lie over an image: the one that is shown, else the first such."""
+    if source.embeddings is None:
+        return None
+    for part in dict.fromkeys([source.part, *source.parts]):
+        try:
+            encoding = source.embeddings.positions[part] if part else None
+        except hpe.HfposembError:
+            continue  # its own panel says why
+        if isinstance(encoding, Absolute) and encoding.grid is not None:
+            return part, encoding
+    return None
+
+
+def patches(opened: Sequence[Opened], picked: Mapping[str, int], session: Session) -> Panels:
+    """Draw for every source with positions over an image the maps of its patches, and the picked one large."""
+    drawn: list[Panel] = []
+    for source in opened:
+        if (found := image_of(source)) is not None:
+            drawn += patch_panels(source, found[0], found[1], picked, session)
+    return Panels(
+        tuple(drawn),
+        heading="Positions over the image" if drawn else "",
+        subheading="Each tile: how like one patch's position is to all. Click a tile to see it large." if drawn else "",
+        scale_bars=(ScaleBar("cosine −1", "+1", SIMILARITY.light),) if drawn else (),
+        columns=2,
+    )
+
+
+def patch_panels(
+    source: Opened, part: str, encoding: Absolute, picked: Mapping[str, int], session: Session
+) -> list[Panel]:
+    """Draw the tiles of one source, and one patch's map beside them."""
+    grid = encoding.grid
+    assert grid is not None
+    name = " · ".join(filter(None, [f"{grid.rows} × {grid.columns} patches", part if len(source.parts) > 1 else ""]))
+    empty = Panel(key=f"{source.text} tiles", title="", source=(source.name, name), color=source.color)
+    patch = picked.get(source.text, -1)
+    if not 0 <= patch < grid.rows * grid.columns:
+        patch = grid.rows // 2 * grid.columns + grid.columns // 2
+    if grid.rows * grid.columns > MOST:
+        return [replace(empty, message=f"These are {grid.rows * grid.columns:,} patches; up to {MOST:,} are drawn.")]
+    try:
+        maps = geometry.patch_maps(encoding)
+        tiles = replace(
+            empty,
+            title=patch_finding(encoding, session),
+            drawings=(Drawing(figures.patch_tiles(maps, chosen=patch), tile_caption(maps)),),
+            help=PATCH_HELP,
+            foot=first_rows(grid),
+            actions=FILES,
+        )
+        large = replace(
+            empty,
+            key=f"{source.text} map",
+            title=patch_nearest(encoding, patch),
+            drawings=(Drawing(figures.patch_map(geometry.patch_map(encoding, patch), patch), place_of(grid, patch)),),
+            actions=FILES,
+            emphasis=place_of(grid, patch),
+        )
+    except hpe.HfposembError as error:
+        return [replace(empty, message=_sentence(error), tone="error")]
+    return [tiles, large]
+
+
+def place_of(grid: Grid, patch: int) -> str:
+    """Name a patch by its place."""
+    row, column = divmod(patch, grid.columns)
+    return f"row\u00a0{row}, column\u00a0{column}"
+
+
+def first_rows(grid: Grid) -> str:
+    """Say which rows of the table are no patches."""
+    if not grid.first:
+        return "Every row is a patch"
+    return "Row 0 is no patch" if grid.first == 1 else f"Rows 0 to {grid.first - 1} are no patches"
+
+
+def tile_caption(maps: geometry.PatchMaps) -> str:
+    """Say of which patches there are tiles."""
+    rows, columns = maps.grid.rows, maps.grid.columns
+    if (len(maps.rows), len(maps.columns)) == (rows, columns):
+        return "a tile for every patch"
+    return f"tiles of {len(maps.rows)} of {rows} rows and {len(maps.columns)} of {columns} columns, evenly spaced"
+
+
+def patch_finding(encoding: Absolute, session: Session) -> str:
+    """Say how much of the variance rows and columns explain, and how much they would of shuffled patches."""
+    try:
+        found = session.library.result(
+            encoding.table, ("grid variance", encoding.grid), lambda: geometry.grid_variance(encoding)
+        )
+    except hpe.HfposembError as error:
+        return _sentence(error)
+    nulls = [spread(found.nulls[name]) for name in ("row", "column")]
+    chance = f"{nulls[0]} each" if nulls[0] == nulls[1] else " and ".join(nulls)
+    shares = f"Rows explain {percent(found.row)}, columns {percent(found.column)} of the variance"
+    return f"{shares}; of shuffled patches {chance}"
+
+
+def spread(null: geometry.Null) -> str:
+    """Write a null: its mean and half of its interval."""
+    return f"{percent(null.mean)}\u00a0±\u00a0{max(1, round(50 * (null.high - null.low)))}"
+
+
+def patch_nearest(encoding: Absolute, patch: int) -> str:
+    """Say which patches the picked one is most like."""
+    grid = encoding.grid
+    assert grid is not None
+    patches = table_of(
+        encoding.table.rows(grid.first, grid.first + grid.rows * grid.columns),
+        name=encoding.table.name,
+        provenance=encoding.table.provenance,
+    )
+    try:
+        found = hpe.neighbours(patches, patch, k=min(2, grid.rows * grid.columns - 1))
+    except hpe.HfposembError as error:
+        return _sentence(error)
+    others = [
+        f"{place_of(grid, int(row))} ({number(value, digits=2)})"
+        for row, value in zip(found.rows, found.values, strict=True)
+    ]
+    return f"The patch in {place_of(grid, patch)} is most like {listed(others)}"
+
+
+def pick(event: gr.EventData, picked: dict[str, int]) -> Any:
+    """Pick the patch that was clicked, of the source whose map it is in."""
+    found = event._data or {}
+    index, panel = found.get("index"), found.get("panel")
+    if found.get("group") != "patch" or not isinstance(index, int) or index < 0 or not isinstance(panel, str):
+        return gr.skip()
+    return {**picked, panel.rpartition(" ")[0]: index}
+
+
 # --- the tab ---------------------------------------------------------------------------------------------------------
 
 # For those who hear the page: every screen has one heading of the first rank.
@@ -691,18 +1065,39 @@ def tab(session: Session) -> None:
         marked = gr.Slider(
             0, max(last, 1), value=min(view.marked, last), step=1, label="Marked position", scale=2, min_width=200
         )
+        parts = parts_of(first)
+        part_field = gr.Dropdown(
+            parts,
+            value=next(iter(parts), None),
+            label="Part",
+            filterable=False,
+            visible=bool(parts),
+            scale=0,
+            min_width=200,
+        )
+    # The choice as a state: with all handlers on the Dropdown's own event, Gradio left every row pending for good.
+    part = gr.State(next(iter(parts), None))
+    picked = gr.State({})  # the patch of each source that was clicked
     chosen = gr.State(view.marked)  # the marked position, once the slider has been let go
     with gr.Column():
         umaps = session.umaps()
         sources = PanelRow(clouds(first, view, session), scope=session.scope, swipe=True)
     together = PanelRow(lines(first, view.length, session), scope=session.scope)
+    over = PanelRow(patches(first, {}, session), scope=session.scope)
     with gr.Row(elem_classes="controls"):
         waves = gr.Textbox(", ".join(map(str, WAVES)), label="Dimensions drawn as waves", max_lines=1, max_length=80)
     tables = PanelRow(images(first, view.length, waves.value, session), scope=session.scope, swipe=True)
 
     def draw_sources(
-        opened: Sequence[Opened], method: Method, dims: int, length: int, marked: int, done: dict[str, Any]
+        opened: Sequence[Opened],
+        method: Method,
+        dims: int,
+        length: int,
+        marked: int,
+        done: dict[str, Any],
+        part: str | None,
     ) -> Any:
+        opened = of_part(opened, part)
         wanted = missing_umaps(opened, dims, session) if method == "umap" else []
         failed = bool(wanted) and Umaps.failed(done, wanted)
         if wanted and not failed:
@@ -710,24 +1105,38 @@ def tab(session: Session) -> None:
         view = View("pca" if failed else method, dims, length, marked)
         return clouds(opened, view, session), [], gr.Radio(value="pca") if failed else gr.skip()
 
-    def draw_slider(opened: Sequence[Opened]) -> Any:
-        return gr.Slider(maximum=max(longest(opened, session) - 1, 1))
+    def draw_slider(opened: Sequence[Opened], part: str | None) -> Any:
+        return gr.Slider(maximum=max(longest(of_part(opened, part), session) - 1, 1))
 
-    def draw_together(opened: Sequence[Opened], length: int) -> Any:
-        return lines(opened, length, session)
+    def draw_part(opened: Sequence[Opened], part: str | None) -> Any:
+        parts = parts_of(opened)
+        chosen = part if part in parts else next(iter(parts), None)
+        return gr.Dropdown(parts, value=chosen, visible=bool(parts)), chosen
 
-    def draw_tables(opened: Sequence[Opened], length: int, dimensions: str) -> Any:
-        return images(opened, length, dimensions, session)
+    def draw_together(opened: Sequence[Opened], length: int, part: str | None) -> Any:
+        return lines(of_part(opened, part), length, session)
+
+    def draw_over(opened: Sequence[Opened], picked: dict[str, int], part: str | None) -> Any:
+        return patches(of_part(opened, part), picked, session)
+
+    def draw_tables(opened: Sequence[Opened], length: int, dimensions: str, part: str | None) -> Any:
+        return images(of_part(opened, part), length, dimensions, session)
 
     session.redraw(
         draw_sources,
         [sources, umaps.wanted, method],
-        inputs=[method, dims, length, chosen, umaps.done],
-        on=[method.input, dims.input, length.input, chosen.change, umaps.done.change],
+        inputs=[method, dims, length, chosen, umaps.done, part],
+        on=[method.input, dims.input, length.input, chosen.change, umaps.done.change, part.change],
     )
-    session.redraw(draw_slider, [marked])
-    session.redraw(draw_together, [together], inputs=[length], on=[length.input])
-    session.redraw(draw_tables, [tables], inputs=[length, waves], on=[length.input, waves.submit, waves.blur])
+    session.redraw(draw_slider, [marked], inputs=[part], on=[part.change])
+    session.redraw(draw_part, [part_field, part], inputs=[part])
+    session.redraw(draw_together, [together], inputs=[length, part], on=[length.input, part.change])
+    session.redraw(draw_over, [over], inputs=[picked, part], on=[picked.change, part.change])
+    session.redraw(
+        draw_tables, [tables], inputs=[length, waves, part], on=[length.input, waves.submit, waves.blur, part.change]
+    )
+    part_field.input(_same, part_field, part, **_CHEAP)
+    over.select(pick, picked, picked, trigger_mode="multiple", **_CHEAP)
     marked.input(None, marked, None, js=MARK_JS % (session.scope, GROUP))
     marked.release(_same, marked, chosen, **_CHEAP)
     for row in (sources, together, tables):
@@ -738,8 +1147,7 @@ def missing_umaps(opened: Sequence[Opened], dims: int, session: Session) -> list
     """Return the UMAPs that are still to be computed, as ``Session.umaps`` wants them named."""
     wanted = []
     for source, positions in tables_of(opened, 0, session).items():
-        towers = list(source.embeddings.positions) if source.embeddings is not None else []
-        role = "position" if towers[:1] == ["position"] else f"{towers[0]}.position"
+        role = "position" if source.part == "position" else f"{source.part}.position"
         if enough(positions) and session.projection(positions.whole, "umap", dims) is None:
             wanted.append([source.text, role, dims])
     return wanted
@@ -754,8 +1162,8 @@ def clicked(event: gr.EventData) -> Any:
     return index, index
 
 
-def _same(index: int) -> int:
-    return index
+def _same(value: Value) -> Value:
+    return value
 
 
 _SEGMENTED: dict[str, Any] = {"elem_classes": "segmented", "scale": 0, "min_width": 140}

@@ -52,6 +52,7 @@ from .line import LINE, WAIT, Visitor, in_line
 from .plot import PanelRow
 
 if TYPE_CHECKING:
+    from hfposemb.position import PositionEncoding
     from hfposemb.projection import Projection
 
 T = TypeVar("T")
@@ -371,7 +372,8 @@ def choice(text: str) -> tuple[str, str]:
 class Opened:
     """One of the sources on the page: its ``text`` as given, short ``name``, colour and dash, and what was opened.
 
-    ``embeddings`` is ``None`` where opening failed, and ``error`` says why in one line.
+    ``embeddings`` is ``None`` where opening failed, and ``error`` says why in one line. ``wanted`` is the part whose
+    positions are asked for, where it has several.
     """
 
     text: str
@@ -380,6 +382,24 @@ class Opened:
     dash: str
     embeddings: Embeddings | None = None
     error: str = ""
+    wanted: str = ""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of the source that have positions, the first one first."""
+        return () if self.embeddings is None else tuple(self.embeddings.positions)
+
+    @property
+    def part(self) -> str:
+        """The part whose positions are shown: the one that is wanted, else the first."""
+        return self.wanted if self.wanted in self.parts else next(iter(self.parts), "")
+
+    @property
+    def position(self) -> PositionEncoding:
+        """The positions that are shown. Raises ``HfposembError`` where it has none or was not opened."""
+        if self.embeddings is None:
+            raise SourceError(self.error)
+        return self.embeddings.positions[self.part] if self.parts else self.embeddings.position
 
     def table(self, role: str) -> EmbeddingTable | None:
         """Return a table, or ``None`` where the source has none or was not opened."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .embeddings import Embeddings
-from .errors import HfposembError, InputError
+from .errors import HfposembError, InputError, MissingTableError
 from .geometry import (
     Spectrum,
     anisotropy,
@@ -22,7 +22,7 @@ from .geometry import (
     spectrum,
     translation_invariance,
 )
-from .position import table_in
+from .position import Rotary, table_in
 from .similarity import neighbours
 from .table import EmbeddingTable
 
@@ -59,7 +59,13 @@ class _Source:
 
     @cached_property
     def position(self) -> EmbeddingTable:
-        return table_in(self.source.position)
+        encoding = self.source.position
+        if isinstance(encoding, Rotary):
+            # It has a table of cosines and sines; beside rows that a model adds, their norms and shares mean nothing.
+            raise MissingTableError(
+                "rotary positions have no row for each position that is added to a word; use .matrix() or .profile()"
+            )
+        return table_in(encoding)
 
     @property
     def token(self) -> EmbeddingTable:

@@ -4,7 +4,8 @@ Figures are made with the light colours of :mod:`hfposemb.palette`; :func:`dark`
 Arrays stay arrays, so plotly encodes them in binary. A trace says which results its points are, for linked views:
 ``meta`` is ``{"link": group, "first": k}`` where point *i* is row *i + k* of the group, and has ``"ids": rows`` instead
 where the rows have gaps; the coordinates of a matrix are rows themselves, on the ``"axes"`` that ``meta`` names (both
-unless it does). ``text`` is what a reader may see of a point, already safe for plotly.
+unless it does). The cells of an image's map are patches: ``meta`` is ``{"grid": [rows, columns]}``, with ``"tiles"``
+where there is a map for each of several. ``text`` is what a reader may see of a point, already safe for plotly.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from .table import TOKEN_CLASSES, Labels
 from .vocabulary import display
 
 if TYPE_CHECKING:
+    from .geometry import PatchMaps
+    from .position import Wavelengths
     from .projection import Projection
     from .similarity import Distribution, Neighbours
 
@@ -42,6 +45,7 @@ EYE = (1.22, 1.08, 0.66)
 LARGEST_MATRIX = 1024
 SVG_POINTS = 2_000  # more points than this go to WebGL; fewer stay SVG, since a page has about 16 WebGL contexts
 COIL = 0.05  # a median step above this share of the extent makes a coil, which is drawn with thin lines
+TILE_GAP = 0.08  # between the maps of two patches, as a share of a map
 WRITTEN_CELLS = 12  # up to this many rows a labelled matrix has its numbers written in
 CLASS_COLOURS = {
     name: CLASSES[{"has a digit": "digit", "padding": "unused"}.get(name, name)].light for name in TOKEN_CLASSES
@@ -587,6 +591,78 @@ def table_image(
     )
 
 
+def patch_tiles(maps: PatchMaps, *, chosen: int | None = None) -> go.Figure:
+    """Draw a small map for every patch of ``maps``, in its place over the image: its cosines with all patches.
+
+    Always coloured from −1 to 1. The ``chosen`` patch, counted row by row over the whole grid, is framed if it has a
+    tile. The figure has no height: the page gives it the shape of the image.
+    """
+    high, wide_ = maps.grid.rows, maps.grid.columns
+    cells = np.full((len(maps.rows) * (high + 1) - 1, len(maps.columns) * (wide_ + 1) - 1), np.nan, np.float32)
+    for r, row in enumerate(maps.maps):
+        for c, tile in enumerate(row):
+            cells[r * (high + 1) : r * (high + 1) + high, c * (wide_ + 1) : c * (wide_ + 1) + wide_] = tile
+    gap = TILE_GAP * max(high, wide_)
+    across, down = _tile_edges(len(maps.columns), wide_, gap), _tile_edges(len(maps.rows), high, gap)
+    meta = {"grid": [high, wide_], "tiles": [maps.rows.tolist(), maps.columns.tolist()]}
+    frame = []
+    if chosen is not None:
+        row, column = divmod(chosen, wide_)
+        if row in maps.rows and column in maps.columns:
+            top = int(np.flatnonzero(maps.rows == row)[0]) * (high + gap)
+            left = int(np.flatnonzero(maps.columns == column)[0]) * (wide_ + gap)
+            frame = [_frame(left, top, left + wide_, top + high, pad=gap / 2)]
+    return _map(cells, across, down, meta, frame)
+
+
+def patch_map(cosines: Array, patch: int) -> go.Figure:
+    """Draw the cosines of one patch with all [rows, columns], from −1 to 1, over the image; the patch is framed."""
+    cosines = _matrix(cosines)
+    rows, columns = cosines.shape
+    if not 0 <= patch < rows * columns:
+        raise InputError(f"a map of {rows} × {columns} has patches 0 to {rows * columns - 1:,}; got {patch:,}")
+    row, column = divmod(patch, columns)
+    frame = [_frame(column, row, column + 1, row + 1, pad=0)]
+    across, down = (np.arange(count + 1, dtype=np.float32) for count in (columns, rows))
+    return _map(np.asarray(cosines, np.float32), across, down, {"grid": [rows, columns]}, frame)
+
+
+def _tile_edges(tiles: int, cells: int, gap: float) -> Array:
+    """The edges of all cells of a row of tiles, the gaps between them among them."""
+    edges = np.arange(tiles)[:, None] * (cells + gap) + np.arange(cells + 1)
+    return edges.ravel().astype(np.float32)
+
+
+def _frame(left: float, top: float, right: float, bottom: float, *, pad: float) -> dict[str, Any]:
+    corners = {"x0": left - pad, "x1": right + pad, "y0": top - pad, "y1": bottom + pad}
+    return {"type": "rect", **corners, "line": {"color": ACCENT, "width": 2}}
+
+
+def _map(cells: Array, across: Array, down: Array, meta: dict[str, Any], frame: list[dict[str, Any]]) -> go.Figure:
+    heat = go.Heatmap(
+        z=cells,
+        x=across,
+        y=down,
+        zmin=-1.0,
+        zmax=1.0,
+        colorscale=SIMILARITY.stops(),
+        showscale=False,
+        hoverinfo="none",
+        hoverongaps=False,
+        meta=meta,
+    )
+    edge = 0.01 * float(max(across[-1], down[-1]))
+    return _figure(
+        [heat],
+        height=None,
+        meta={"aspect": float(down[-1] / across[-1])},
+        margin=dict.fromkeys("lrtb", 8),
+        xaxis=_bare(range=[-edge, float(across[-1]) + edge], constrain="domain"),
+        yaxis=_bare(range=[float(down[-1]) + edge, -edge], scaleanchor="x", constrain="domain"),
+        shapes=frame,
+    )
+
+
 # --- lines -----------------------------------------------------------------------------------------------------------
 
 
@@ -770,9 +846,10 @@ def similarity_by_distance(series: Sequence[Series], *, unit: Unit = "cosine", h
     title = {"cosine": "mean cosine", "dot": "mean inner product", "euclidean": "mean distance"}.get(unit, unit)
     y = Axis(title)
     if cosine:
-        span = (min(-0.1, np.floor(low * 10 - 0.5) / 10) if low < 0 else -0.02, 1.04)
-        y = Axis(title, ticks=tuple(t for t in (-1, -0.5, 0, 0.5, 1) if t >= low), span=span)
-    x = Axis("distance in positions", span=_finite_span([s.x for s in series]))
+        edges = (min(-0.1, np.floor(low * 10 - 0.5) / 10) if low < 0 else -0.02, 1.04)
+        y = Axis(title, ticks=tuple(t for t in (-1, -0.5, 0, 0.5, 1) if t >= low), span=edges)
+    span = _finite_span([s.x for s in series])
+    x = Axis("distance in positions" if span[0] >= 0 else "distance in positions, key − query", span=span)
     figure = curves(series, x=x, y=y, height=height)
     if cosine:
         figure.update_yaxes(zeroline=True, zerolinecolor=SUBDUED, zerolinewidth=1)
@@ -809,6 +886,35 @@ def explained_variance(series: Sequence[Series], *, height: int = 300) -> go.Fig
     return curves(
         one, x=x, y=Axis("variance", share=True, ticks=(0, 0.25, 0.5, 0.75, 1), span=(-0.01, 1.03)), height=height
     )
+
+
+def wavelengths(found: Wavelengths, *, series: Series, scaled: str = "after scaling", height: int = 300) -> go.Figure:
+    """Draw how many positions every pair of a rotary encoding takes for a turn, on a log axis.
+
+    ``series`` has the name, colour and dash; its values are not read. Where scaling moves any pair, the wavelengths
+    before it are the dotted grey line and those after it are named ``scaled``. The trained length is a line of its own;
+    pairs beyond it in training have dots. Pairs that stand still have no wavelength, and are not drawn.
+    """
+    before, after = (np.where(np.isfinite(part), part, np.nan) for part in (found.before, found.after))
+    pairs = np.arange(len(after), dtype=np.float32)
+    moved = bool(found.moved.any())
+    lines = [Series("before scaling", before)] if moved else []
+    lines.append(replace(series, name=scaled if moved else series.name, values=after, marks=(), band=None, at=None))
+    low, high = _finite_span([before, after, np.asarray([found.trained_length], np.float64)])
+    ticks = tuple(map(float, _places(len(pairs))))
+    x = Axis("pair of dimensions", ticks=ticks, span=(0, max(len(pairs) - 1, 1)))
+    y = Axis("positions for one turn", log=True, span=(low * 0.8, high * 1.6))
+    figure = curves(lines, x=x, y=y, labels="line", height=height)
+    beyond = np.flatnonzero(found.beyond & np.isfinite(before))
+    dots = {"size": 5, "color": lines[0].colour, "line": {"width": 0}}
+    figure.add_scatter(
+        x=pairs[beyond], y=before[beyond], mode="markers", marker=dots, hoverinfo="skip", showlegend=False
+    )
+    trained = {"xref": "paper", "x0": 0, "x1": 1, "y0": found.trained_length, "y1": found.trained_length}
+    figure.add_shape(type="line", **trained, line={"color": SUBDUED, "width": 1, "dash": "dash"})
+    where = {"xref": "paper", "x": 0, "xanchor": "left", "y": float(np.log10(found.trained_length))}
+    figure.add_annotation(_label(f"trained on {found.trained_length:,}", colour=SUBDUED, at=(4, 10), **where))
+    return figure
 
 
 def waves(

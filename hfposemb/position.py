@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError, MissingTableError
-from .table import EmbeddingTable
+from .table import EmbeddingTable, Provenance, Vectors
 
 Kind: TypeAlias = Literal[
     "learned", "sinusoidal", "fixed", "rotary", "alibi", "relative-bias", "relative-table", "convolution", "none"
@@ -45,7 +46,8 @@ class PositionEncoding(Protocol):
         """Return the value at each signed distance, key − query; NaN where no pair has that distance."""
 
 
-def _unit_rows(vectors: NDArray[Any]) -> NDArray[np.float64]:
+def unit_rows(vectors: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the rows at length 1; NaN for those that are zero or not finite."""
     rows = np.asarray(vectors, np.float64)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     known = np.isfinite(norms) & (norms > 0)
@@ -83,13 +85,13 @@ class Absolute:
         rows = self.table.shape[0]
         if length is not None and not 1 <= length <= rows:
             raise InputError(f"{self.table.name} has {rows:,} positions; a matrix of {length:,} cannot be drawn")
-        unit = _unit_rows(self.table.rows(0, length or rows))
+        unit = unit_rows(self.table.rows(0, length or rows))
         cosines: NDArray[np.float64] = np.clip(unit @ unit.T, -1.0, 1.0)
         return cosines
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the mean cosine of all pairs of positions at each distance, in either direction."""
-        unit = _unit_rows(self.table.vectors)
+        unit = unit_rows(self.table.vectors)
         unit = np.where(np.isfinite(unit).all(axis=1, keepdims=True), unit, np.nan)
         out = np.full(len(distances), np.nan)
         for place, distance in enumerate(np.abs(np.asarray(distances, np.int64))):
@@ -108,31 +110,102 @@ def _relative_matrix(encoding: PositionEncoding, length: int) -> NDArray[np.floa
 
 
 @dataclass(frozen=True, eq=False)
+class Wavelengths:
+    """Hold how many positions each pair of a rotary encoding takes for one turn; infinite where it stands still.
+
+    ``before`` [pairs] without the scaling that the configuration states, ``after`` [pairs] with it. The model was
+    trained on ``trained_length`` positions, before it was scaled.
+    """
+
+    before: NDArray[np.float64]
+    after: NDArray[np.float64]
+    trained_length: int
+
+    @property
+    def beyond(self) -> NDArray[np.bool_]:
+        """Which pairs turned less than once in training (Peng et al. 2023): they never saw all of their angles."""
+        return np.asarray(self.before > self.trained_length)
+
+    @property
+    def beyond_after(self) -> NDArray[np.bool_]:
+        """Which pairs turn less than once in the trained length after scaling."""
+        return np.asarray(self.after > self.trained_length)
+
+    @property
+    def moved(self) -> NDArray[np.bool_]:
+        """Which pairs the scaling turns faster or slower, by more than rounding."""
+        return ~np.isclose(self.before, self.after, rtol=1e-9, atol=0.0)
+
+
+@dataclass(frozen=True, eq=False)
 class Rotary:
     """Hold rotary positions (Su et al. 2021): pair i of a query or key turns by ``inv_freq[i]`` a position.
 
     ``inv_freq`` [rotated dimensions / 2] in radians a position; cos and sin are both scaled by ``attention_scaling``.
-    ``length`` is the longest input the configuration states.
+    ``length`` is the longest input the configuration states. ``base_freq`` are the frequencies before ``scaling``, the
+    name of a rope type, and ``trained_length`` the longest input before it; by default nothing was scaled.
     """
 
     inv_freq: NDArray[np.float64]
     length: int
     attention_scaling: float = 1.0
     layout: Literal["half", "interleaved"] = "half"
-    table: ClassVar[None] = None
+    base_freq: NDArray[np.float64] | None = None
+    trained_length: int | None = None
+    scaling: str = ""
     kind: ClassVar[Kind] = "rotary"
     offset: ClassVar[int] = 0
     unit: ClassVar[Unit] = "expected rotary kernel"
+
+    @cached_property
+    def table(self) -> EmbeddingTable:
+        """The cosines and sines [length, 2 · pairs] that the model turns with, as it lays them out; made when read.
+
+        "half": all cosines, then all sines; "interleaved": cos ω₀t, sin ω₀t, cos ω₁t, …. No model adds these rows to
+        its words. The cosine of two of them is the expected kernel of their distance.
+        """
+        width = 2 * len(self.inv_freq)
+        origin = Provenance("rotary", notes=("computed: cosines and sines of the angles, not added to any vector",))
+        return EmbeddingTable("rotary positions", (self.length, width), np.dtype(np.float32), origin, self._rows)
+
+    def _rows(self, start: int, stop: int) -> Vectors:
+        angles = np.multiply.outer(np.arange(start, stop, dtype=np.float64), self.inv_freq)
+        parts = self.attention_scaling * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        ordered = parts if self.layout == "half" else parts.transpose(0, 2, 1)
+        return ordered.reshape(stop - start, 2 * len(self.inv_freq)).astype(np.float32)
+
+    @property
+    def wavelengths(self) -> NDArray[np.float64]:
+        """Positions for one turn of each pair [pairs], 2π/ω; infinite where ω is 0."""
+        return _turns(self.inv_freq)
+
+    @property
+    def scaled(self) -> Wavelengths:
+        """The wavelengths before and after scaling, and the trained length they are held against."""
+        before = self.wavelengths if self.base_freq is None else _turns(self.base_freq)
+        return Wavelengths(before, self.wavelengths, self.trained_length or self.length)
 
     def matrix(self, length: int | None = None) -> NDArray[np.float64]:
         """Return the expected kernel [length, length]."""
         return _relative_matrix(self, length or self.length)
 
+    def kernels(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return cos(ω_i Δ) [distances, pairs]: what each pair adds to the kernel."""
+        kernels: NDArray[np.float64] = np.cos(np.multiply.outer(np.asarray(distances, np.float64), self.inv_freq))
+        return kernels
+
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return mean_i cos(ω_i Δ), which assumes q = k with equal energy in every pair of dimensions."""
-        angles = np.multiply.outer(np.asarray(distances, np.float64), self.inv_freq)
-        kernel: NDArray[np.float64] = np.cos(angles).mean(axis=1)
+        kernel: NDArray[np.float64] = self.kernels(distances).mean(axis=1)
         return kernel
+
+
+def _turns(frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+    frequencies = np.abs(np.asarray(frequencies, np.float64))
+    turns: NDArray[np.float64] = np.divide(
+        2 * np.pi, frequencies, out=np.full(frequencies.shape, np.inf), where=frequencies > 0
+    )
+    return turns
 
 
 def alibi_slopes(heads: int, *, longest: float = 8.0, kept: bool = True) -> NDArray[np.float64]:
@@ -334,7 +407,7 @@ class RelativeTable:
         Beyond the table it is that of the farthest row where the model is ``clipped``, because that row is what the
         model reads there, and else NaN, as it is for rows that are zero or not finite.
         """
-        unit, place = _unit_rows(self.rows), self.row_of(distances)
+        unit, place = unit_rows(self.rows), self.row_of(distances)
         same = unit[self.row_of(np.zeros(1, np.int64))[0]]
         cosines: NDArray[np.float64] = np.where(place >= 0, np.clip(unit @ same, -1.0, 1.0)[place], np.nan)
         return cosines

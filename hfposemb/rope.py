@@ -79,10 +79,13 @@ class _UnreadableError(Exception):
     """What of the configuration cannot be used."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Scaled:
+    """Frequencies of one rope type; ``base`` are those before scaling where they are not the plain ones."""
+
     frequencies: NDArray[np.float64]
     attention: float = 1.0
+    base: NDArray[np.float64] | None = None
 
 
 def _default(settings: _Settings) -> _Scaled:
@@ -105,7 +108,7 @@ def _proportional(settings: _Settings) -> _Scaled:
     turning = min(int(share * settings.head // 2), settings.head // 2)
     frequencies = np.zeros(settings.head // 2)
     frequencies[:turning] = settings.theta ** -(np.arange(0, 2 * turning, 2) / settings.head)
-    return _Scaled(frequencies / settings.number("factor", 1.0, low=1e-6))
+    return _Scaled(frequencies / settings.number("factor", 1.0, low=1e-6), base=frequencies)
 
 
 def _yarn(settings: _Settings) -> _Scaled:
@@ -215,10 +218,10 @@ def _encoding(values: Mapping[str, Any], stated: Mapping[str, Any], *, name: str
             raise _UnreadableError("they would not be finite")
     except (_UnreadableError, ArithmeticError, ValueError) as error:
         return Unmeasured("rotary", f"{name} has rotary positions of type {kind!r} that cannot be computed: {error}")
-    frequencies = found.frequencies
+    frequencies, base = found.frequencies, settings.frequencies() if found.base is None else found.base
     if values.get("model_type") in _BY_AXIS:
-        frequencies = _by_axis(frequencies, stated)
-    return Rotary(frequencies, settings.length, found.attention, _layout(values))
+        frequencies, base = _by_axis(frequencies, stated), _by_axis(base, stated)
+    return Rotary(frequencies, settings.length, found.attention, _layout(values), base, settings.original, str(kind))
 
 
 def _by_axis(frequencies: NDArray[np.float64], stated: Mapping[str, Any]) -> NDArray[np.float64]:

@@ -20,10 +20,12 @@ import hfposemb as hpe
 from hfposemb import figures
 from hfposemb.errors import InputError
 from hfposemb.figures import Axis, Series
+from hfposemb.geometry import PatchMaps, patch_maps
 from hfposemb.palette import CLASSES, PALETTE, POSITION, SHARE, SIMILARITY, SOURCES, dark_map
+from hfposemb.position import Absolute, Grid, Wavelengths
 from hfposemb.projection import Projection, Quality
 from hfposemb.similarity import Distribution, Neighbours
-from hfposemb.table import TOKEN_CLASSES, Labels
+from hfposemb.table import TOKEN_CLASSES, Labels, Provenance, table_of
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -122,6 +124,13 @@ FIGURES: Mapping[str, Callable[[], go.Figure]] = {
     "stripes": lambda: figures.stripes(
         {"token": np.ones((len(HOSTILE), 9)), "<i>": np.zeros((len(HOSTILE), 9))}, HOSTILE, accented=(1,)
     ),
+    "patch_tiles": lambda: figures.patch_tiles(patches(3, 5), chosen=7),
+    "patch_tiles, some": lambda: figures.patch_tiles(patches(30, 20)),
+    "patch_map": lambda: figures.patch_map(np.linspace(-1, 1, 15).reshape(3, 5), 7),
+    "wavelengths": lambda: figures.wavelengths(
+        turns(), series=Series(HOSTILE[0], np.zeros(0), *figures.source_style(0))
+    ),
+    "wavelengths, unscaled": lambda: figures.wavelengths(turns(1.0), series=Series(HOSTILE[0], np.zeros(0))),
     "share_rows": lambda: figures.share_rows(RNG.random((len(HOSTILE), 30)), HOSTILE),
 }
 every_figure = pytest.mark.parametrize("make", FIGURES.values(), ids=FIGURES)
@@ -134,6 +143,18 @@ def marked(s: Series) -> Series:
 def banded() -> Series:
     values = np.linspace(0, 1, 30)
     return Series("<u>band</u>", values, *figures.source_style(1), band=(values - 0.1, values + 0.1))
+
+
+def patches(rows: int, columns: int) -> PatchMaps:
+    vectors = np.random.default_rng(3).normal(size=(rows * columns + 1, 6))
+    table = table_of(vectors, name="made", provenance=Provenance("test"))
+    return patch_maps(Absolute(table, grid=Grid(rows, columns, 1)))
+
+
+def turns(factor: float = 8.0) -> Wavelengths:
+    """The wavelengths of a small head, the last pair standing still."""
+    before = np.append(2 * np.pi * 10_000 ** (np.arange(15) / 16), np.inf)
+    return Wavelengths(before, np.where(before > 1000, factor * before, before), 4096)
 
 
 def crowded() -> list[Series]:
@@ -579,6 +600,55 @@ def test_distances_keep_their_sign() -> None:
 def test_cosines_by_distance_have_a_zero_line_and_others_none() -> None:
     assert figures.similarity_by_distance(LINES).layout.yaxis.zeroline
     assert not FIGURES["similarity_by_distance, signed"]().layout.yaxis.zeroline
+
+
+def test_every_patch_has_its_map_in_its_place() -> None:
+    maps = patches(3, 5)
+    heat = figures.patch_tiles(maps, chosen=7).data[0]
+    assert heat.z.shape == (3 * 4 - 1, 5 * 6 - 1)
+    assert (len(heat.x), len(heat.y)) == (heat.z.shape[1] + 1, heat.z.shape[0] + 1)
+    for row in range(3):
+        for column in range(5):
+            tile = heat.z[4 * row : 4 * row + 3, 6 * column : 6 * column + 5]
+            np.testing.assert_array_equal(tile, maps.maps[row, column])
+    assert np.isnan(heat.z[3]).all()
+    assert np.isnan(heat.z[:, 5]).all()
+    assert heat.meta == {"grid": [3, 5], "tiles": [[0, 1, 2], [0, 1, 2, 3, 4]]}
+    assert (heat.zmin, heat.zmax) == (-1, 1)
+
+
+@pytest.mark.parametrize(("chosen", "frames"), [(None, 0), (7, 1), (14, 1)])
+def test_the_chosen_patch_is_framed(chosen: int | None, frames: int) -> None:
+    figure = figures.patch_tiles(patches(3, 5), chosen=chosen)
+    assert len(figure.layout.shapes) == frames
+    for shape in figure.layout.shapes:
+        row, column = divmod(chosen or 0, 5)
+        edges = figure.data[0].x[6 * column], figure.data[0].y[4 * row]
+        assert (shape.x0, shape.y0) == pytest.approx(edges, abs=0.5)
+
+
+def test_of_a_large_grid_some_patches_have_maps() -> None:
+    maps = patches(30, 20)
+    assert maps.rows.tolist() == list(range(1, 30, 3))
+    assert maps.columns.tolist() == list(range(0, 20, 2))
+    assert not figures.patch_tiles(maps, chosen=0).layout.shapes, "patch 0 has no tile to frame"
+    with pytest.raises(InputError, match="patches 0 to 599; got 600"):
+        figures.patch_map(maps.maps[0, 0], 600)
+
+
+def test_wavelengths_are_drawn_before_and_after_scaling() -> None:
+    found = turns()
+    figure = figures.wavelengths(found, series=Series("A", np.zeros(0), "#0b6aa8", "solid"), scaled="after llama3")
+    before, after, dots = figure.data
+    np.testing.assert_array_equal(before.y[:-1], found.before[:-1])
+    np.testing.assert_array_equal(after.y[:-1], found.after[:-1])
+    assert np.isnan(before.y[-1]), "a pair that stands still has no wavelength"
+    assert (before.name, after.name, after.line.color) == ("before scaling", "after llama3", "#0b6aa8")
+    assert dots.x.tolist() == [12, 13, 14]
+    assert len(dots.x) == found.beyond.sum() - 1
+    assert figure.layout.shapes[0].y0 == 4096
+    assert "4,096" in figure.layout.annotations[-1].text
+    assert len(figures.wavelengths(turns(1.0), series=Series("A", np.zeros(0))).data) == 2
 
 
 def test_nothing_to_draw_is_said() -> None:

@@ -18,14 +18,17 @@ from hfposemb.extract import extract
 from hfposemb.geometry import (
     adjacent,
     anisotropy,
+    grid_variance,
     norms,
     outliers,
+    patch_map,
+    patch_maps,
     scatter,
     similarity_by_distance,
     spectrum,
     translation_invariance,
 )
-from hfposemb.position import Absolute, Rotary
+from hfposemb.position import Absolute, Alibi, Grid, PositionEncoding, Rotary
 from hfposemb.table import EmbeddingTable, Provenance, table_of
 
 Array = NDArray[np.float64]
@@ -246,8 +249,104 @@ def test_outliers_of_tables_without_any() -> None:
 def test_position_encodings_are_taken_for_their_table() -> None:
     table = _table(_noise(8, 4))
     assert norms(Absolute(table)) is norms(table)
-    with pytest.raises(MissingTableError, match="rotary"):
-        norms(Rotary(np.ones(4), 8))
+    np.testing.assert_allclose(norms(Rotary(np.ones(4), 8, 1.5)), 1.5 * 2)
+    with pytest.raises(MissingTableError, match="alibi"):
+        norms(Alibi(np.ones(4), 8))
+
+
+# --- patches ----------------------------------------------------------------------------------------------------------
+
+GRIDS = st.tuples(st.integers(2, 6), st.integers(2, 7), st.integers(0, 2))
+
+
+def _image(vectors: Array, rows: int, columns: int, first: int = 0) -> Absolute:
+    """Patches [rows, columns, width] after other rows, as an encoding."""
+    others = np.full((first, vectors.shape[-1]), 7.0)
+    return Absolute(
+        _table(np.concatenate([others, vectors.reshape(rows * columns, -1)])), grid=Grid(rows, columns, first)
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(grid=GRIDS, width=st.integers(1, 60), seed=SEEDS)
+def test_additive_patches_are_explained_in_full(grid: tuple[int, int, int], width: int, seed: int) -> None:
+    rows, columns, first = grid
+    random = np.random.default_rng(seed)
+    row, column = random.normal(size=(rows, 1, width)), random.normal(size=(1, columns, width))
+    found = grid_variance(_image(row + column, rows, columns, first), draws=3)
+    assert found.both == pytest.approx(1)
+    assert found.row + found.column == pytest.approx(found.both)
+    alone = grid_variance(_image(row + np.zeros((1, columns, 1)), rows, columns, first), draws=3)
+    assert (alone.row, alone.column) == pytest.approx((1, 0))
+
+
+@settings(max_examples=25, deadline=None)
+@given(grid=GRIDS, width=st.integers(1, 60), seed=SEEDS)
+def test_grid_variance_is_unchanged_by_rotation_scale_and_shift(
+    grid: tuple[int, int, int], width: int, seed: int
+) -> None:
+    rows, columns, first = grid
+    patches = _noise(rows * columns, width, seed)
+    moved = 30 * patches @ _rotation(width, seed) + 4
+    plain, other = (grid_variance(_image(p, rows, columns, first), draws=2) for p in (patches, moved))
+    assert (other.row, other.column, other.both) == pytest.approx((plain.row, plain.column, plain.both), rel=1e-4)
+    turned = grid_variance(_image(patches.reshape(rows, columns, -1).swapaxes(0, 1), columns, rows, 0), draws=2)
+    assert (turned.row, turned.column) == pytest.approx((plain.column, plain.row))
+
+
+def test_shuffled_patches_score_as_the_null() -> None:
+    rows, columns, width = 10, 14, 96
+    random = np.random.default_rng(1)
+    row, column = random.normal(size=(rows, 1, width)), random.normal(size=(1, columns, width))
+    patches = (row + column + random.normal(size=(rows, columns, width))).reshape(-1, width)
+    ordered = grid_variance(_image(patches, rows, columns))
+    shuffled = grid_variance(_image(random.permutation(patches), rows, columns))
+    assert ordered.row > 4 * ordered.nulls["row"].high
+    cells = rows * columns - 1
+    for name, freedom in (("row", rows - 1), ("column", columns - 1), ("both", rows + columns - 2)):
+        null = shuffled.nulls[name]
+        assert null.low <= null.mean <= null.high
+        assert null.mean == pytest.approx(freedom / cells, rel=0.05)  # what the degrees of freedom give
+        assert abs(getattr(shuffled, name) - null.mean) < 2 * (null.high - null.low)
+    assert grid_variance(_image(patches, rows, columns)) == ordered, "the same seed, the same draws"
+
+
+@settings(max_examples=15, deadline=None)
+@given(grid=GRIDS, most=st.integers(1, 9), seed=SEEDS)
+def test_maps_of_patches_are_their_cosines(grid: tuple[int, int, int], most: int, seed: int) -> None:
+    rows, columns, first = grid
+    encoding = _image(_noise(rows * columns, 5, seed), rows, columns, first)
+    found = patch_maps(encoding, most=most)
+    assert found.maps.shape == (len(found.rows), len(found.columns), rows, columns)
+    assert 1 <= len(found.rows) <= most
+    assert 1 <= len(found.columns) <= most
+    cosines = encoding.matrix()[first:, first:]
+    for r, row in enumerate(found.rows):
+        for c, column in enumerate(found.columns):
+            own = row * columns + column
+            np.testing.assert_allclose(found.maps[r, c].ravel(), cosines[own], atol=1e-6)
+            np.testing.assert_allclose(patch_map(encoding, int(own)).ravel(), cosines[own], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [
+        (Absolute(_table(np.ones((4, 2)))), "no grid"),
+        (Alibi(np.ones(4), 8), "no grid"),
+        (Absolute(_table(np.ones((4, 2))), grid=Grid(2, 2, 1)), "does not fit"),
+        (_image(np.ones((4, 2)), 2, 2), "the same vector"),
+        (_image(np.ones((4, 2)), 4, 1), "2 × 2"),
+        (_image(np.full((4, 2), np.nan), 2, 2), "4 of 4 patches"),
+    ],
+)
+def test_shares_that_cannot_be_had_say_why(encoding: PositionEncoding, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        grid_variance(encoding)
+
+
+def test_a_patch_outside_of_the_grid_is_refused() -> None:
+    with pytest.raises(InputError, match="patches 0 to 3; got 4"):
+        patch_map(_image(_noise(4, 3), 2, 2), 4)
 
 
 def test_a_large_table_is_streamed() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
@@ -85,6 +87,64 @@ def test_rows_without_a_direction_are_left_out() -> None:
 def test_a_matrix_longer_than_the_table_is_refused() -> None:
     with pytest.raises(InputError, match="50 positions; a matrix of 51"):
         ALL[0].matrix(51)
+
+
+FREQUENCIES = st.lists(st.floats(0, 3.2), min_size=1, max_size=9).map(np.array)
+
+
+@given(FREQUENCIES, st.integers(0, 20_000), st.integers(0, 400), st.sampled_from(["half", "interleaved"]))
+def test_cosines_of_rotary_rows_are_the_expected_kernel(
+    frequencies: np.ndarray, first: int, distance: int, layout: Any
+) -> None:
+    encoding = Rotary(frequencies, 30_000, 1.3, layout)
+    one, other = (encoding.table.rows(t, t + 1)[0].astype(np.float64) for t in (first, first + distance))
+    cosine = one @ other / np.linalg.norm(one) / np.linalg.norm(other)
+    assert cosine == pytest.approx(encoding.profile(np.array([distance]))[0], abs=1e-6)
+    kernels = encoding.kernels(np.array([distance, 0]))
+    assert kernels.shape == (2, len(frequencies))
+    np.testing.assert_array_equal(kernels[1], 1)
+    assert kernels[0].mean() == encoding.profile(np.array([distance]))[0]
+
+
+def test_rotary_rows_have_the_layout_of_the_model() -> None:
+    frequencies, angle = np.array([1.0, 0.1]), np.arange(50)[:, None] * [1.0, 0.1]
+    half = Rotary(frequencies, 50, 2.0).table
+    assert half is not None
+    assert (half.shape, half.dtype, half.vectors.dtype) == ((50, 4), np.float32, np.float32)
+    np.testing.assert_allclose(half.vectors, 2 * np.hstack([np.cos(angle), np.sin(angle)]), rtol=1e-6, atol=1e-7)
+    turned = Rotary(frequencies, 50, 2.0, "interleaved").table
+    np.testing.assert_array_equal(turned.vectors, half.vectors[:, [0, 2, 1, 3]])
+    np.testing.assert_array_equal(half.rows(7, 9), half.vectors[7:9])
+    with pytest.raises(InputError, match="50 rows"):
+        half.rows(0, 51)
+
+
+def test_a_long_rotary_table_is_made_by_rows() -> None:
+    """Of a million positions nobody pays for more than is read."""
+    rows = Rotary(10000.0 ** (-np.arange(64) / 64), 2**20).table.rows(2**20 - 2, 2**20)
+    np.testing.assert_allclose(rows[1, 0], np.cos(2**20 - 1), rtol=1e-6)
+
+
+def test_rotary_rows_are_those_of_llama() -> None:
+    config = transformers.LlamaConfig(hidden_size=32, num_attention_heads=2, max_position_embeddings=40)
+    module = transformers.models.llama.modeling_llama.LlamaRotaryEmbedding(config)
+    cosines, sines = module(torch.zeros(1), torch.arange(40)[None])
+    pairs = 8
+    own = torch.cat([cosines[0, :, :pairs], sines[0, :, :pairs]], dim=1).numpy()
+    np.testing.assert_allclose(Rotary(module.inv_freq.double().numpy(), 40).table.vectors, own, atol=1e-5)
+
+
+def test_wavelengths_are_positions_for_a_turn() -> None:
+    encoding = Rotary(np.array([2 * np.pi, 2 * np.pi / 100, 0.0]), 50)
+    np.testing.assert_allclose(encoding.wavelengths, [1, 100, np.inf])
+    plain = encoding.scaled
+    assert plain.trained_length == 50
+    assert plain.beyond.tolist() == plain.beyond_after.tolist() == [False, True, True]
+    assert not plain.moved.any()
+    slowed = replace(encoding, base_freq=2 * encoding.inv_freq, trained_length=60).scaled
+    np.testing.assert_allclose(slowed.before, [0.5, 50, np.inf])
+    assert slowed.moved.tolist() == [True, True, False]
+    assert (slowed.beyond.sum(), slowed.beyond_after.sum()) == (1, 2)
 
 
 @given(st.booleans(), st.lists(st.integers(-5000, 5000), min_size=1, max_size=50))
@@ -188,7 +248,9 @@ def test_table_in() -> None:
     table = hpe.sinusoidal(10, 4).position.table
     assert table_in(table) is table
     assert table_in(Absolute(table)) is table
-    with pytest.raises(MissingTableError, match="rotary positions have no row"):
-        table_in(ALL[2])
+    rotary = ALL[2]
+    assert table_in(rotary) is rotary.table
+    with pytest.raises(MissingTableError, match="alibi positions have no row"):
+        table_in(ALL[3])
     with pytest.raises(InputError, match="got list"):
         table_in([1])

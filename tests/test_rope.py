@@ -88,6 +88,41 @@ def test_every_rope_type_equals_transformers(name: str) -> None:
     same(found["position"], module.inv_freq, module.attention_scaling)
 
 
+@pytest.mark.parametrize("name", SCALED)
+def test_what_scaling_moves(name: str) -> None:
+    """The frequencies before scaling are those of the default type, and so is what it leaves alone."""
+    rope_type = str(SCALED[name].get("rope_type", name))
+    plain = {"hidden_size": 128, "num_attention_heads": 4, "max_position_embeddings": 32_768, "rope_theta": 5e5}
+    parameters = {"rope_type": rope_type, **SCALED[name]}
+    found = rotary_encodings({**plain, "rope_parameters": parameters}, name="a model")["position"]
+    assert isinstance(found, Rotary)
+    scaled, base = found.scaled, found.base_freq
+    assert base is not None
+    turning = base[base > 0]
+    width = 128 // 4 if rope_type == "proportional" else 2 * len(base)
+    np.testing.assert_allclose(turning, 5e5 ** (-2 * np.arange(len(turning)) / width))
+    assert found.scaling == rope_type
+    assert scaled.trained_length == parameters.get("original_max_position_embeddings", 32_768)
+    untouched = rope_type in ("default", "mrope", "dynamic", "proportional")
+    assert scaled.moved.any() == (not untouched), "rope types that scale move some pair"
+    assert (scaled.after[~scaled.moved] == pytest.approx(scaled.before[~scaled.moved])) or untouched
+
+
+def test_llama3_leaves_short_waves_alone() -> None:
+    """Llama 3.1 8B: of 64 pairs 29 had no full turn in 8,192 positions, and 35 are moved."""
+    config = {"head_dim": 128, "max_position_embeddings": 131_072, "rope_theta": 500_000.0}
+    scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    stated = {**config, "rope_scaling": {**scaling, "original_max_position_embeddings": 8192}}
+    found = rotary_encodings(stated, name="Llama 3.1")["position"]
+    assert isinstance(found, Rotary)
+    scaled = found.scaled
+    assert (len(scaled.before), scaled.trained_length) == (64, 8192)
+    moved = scaled.before > 8192 / 4
+    np.testing.assert_array_equal(scaled.moved, moved)
+    np.testing.assert_allclose(scaled.after[scaled.before > 8192], 8 * scaled.before[scaled.before > 8192])
+    assert (scaled.beyond.sum(), scaled.moved.sum()) == (29, 35)
+
+
 def test_types_are_those_of_transformers() -> None:
     assert set(transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS) <= set(TYPES)
 

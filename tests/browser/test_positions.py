@@ -7,13 +7,30 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import gradio as gr
 import numpy as np
 import pytest
+import torch
+import transformers
 from safetensors.numpy import save_file
 
 import app
 import hfposemb as hpe
 from app import positions, theme
+from app.state import Library, Opened, Session
+from hfposemb.embeddings import Embeddings
+from hfposemb.position import (
+    Absolute,
+    Alibi,
+    Convolution,
+    Grid,
+    NoPositions,
+    RelativeBias,
+    RelativeTable,
+    Rotary,
+    alibi_slopes,
+)
+from hfposemb.table import Provenance, table_of
 
 from . import waiting
 from .waiting import accessible_everywhere, drawn, until
@@ -129,6 +146,125 @@ def test_dimensions_are_read_from_what_people_type(text: str, read: tuple[int, .
 def test_dimensions_that_cannot_be_drawn(text: str) -> None:
     with pytest.raises(hpe.HfposembError, match="write 1 to 6 dimensions"):
         positions.read_dimensions(text)
+
+
+# --- mechanisms side by side -----------------------------------------------------------------------------------------
+
+
+def shown(*encodings: Any, **parts: Any) -> tuple[Opened, ...]:
+    """Sources with these positions, and one more with several ``parts``."""
+    found = [{"position": encoding} for encoding in encodings] + ([parts] if parts else [])
+    return tuple(
+        Opened(f"./{place}", f"S{place}", "#0b6aa8", "solid", Embeddings(f"S{place}", {}, positions))
+        for place, positions in enumerate(found)
+    )
+
+
+def session() -> Session:
+    with gr.Blocks():
+        return Session(False, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library())
+
+
+RNG = np.random.default_rng(0)
+ROTARY = Rotary(10000.0 ** (-np.arange(8) / 8), 200, base_freq=np.full(8, 0.5), trained_length=64, scaling="yarn")
+T5 = RelativeBias(RNG.normal(size=(32, 4)), 512)
+T5_DECODER = RelativeBias(RNG.normal(size=(32, 4)), 512, bidirectional=False)
+LEARNED = Absolute(table_of(RNG.normal(size=(64, 16)), name="learned", provenance=Provenance("test")))
+SINE = hpe.sinusoidal(64, 16).position
+SHAW = RelativeTable(RNG.normal(size=(21, 8)), np.arange(-10, 11), 50)
+
+
+def test_every_mechanism_stands_in_the_plot_of_its_unit() -> None:
+    opened = shown(
+        LEARNED, SINE, ROTARY, Alibi(alibi_slopes(8), 512), T5, SHAW, T5_DECODER, Convolution(9), NoPositions()
+    )
+    page = session()
+    drawn = {panel.key: panel for panel in positions.lines(opened, 0, page).panels}
+    assert list(drawn) == ["distance", "kernel", "bias", "norms", "variance", "wavelengths ./2"]
+    lines = {
+        key: {trace.name: trace for trace in drawn[key].drawings[0].figure.data if trace.mode == "lines"}
+        for key in ("distance", "kernel", "bias", "norms", "variance")
+    }
+    assert {key: list(found) for key, found in lines.items()} == {
+        "distance": ["S0", "S1", "S5"],
+        "kernel": ["S2"],
+        "bias": ["S3", "S4", "S6"],
+        "norms": ["S0", "S1"],
+        "variance": ["S0", "S1", "Untrained"],
+    }
+    units = [drawn[key].drawings[0].figure.layout.yaxis.title.text for key in ("distance", "kernel", "bias")]
+    assert units == ["mean cosine", "expected rotary kernel", "additive bias"]
+    for name, encoding in (("S3", opened[3].position), ("S4", T5), ("S6", T5_DECODER)):
+        line = lines["bias"][name]
+        np.testing.assert_allclose(line.y, encoding.profile(line.x.astype(int)), rtol=1e-5)
+    assert lines["bias"]["S6"].x.max() == 0, "a decoder looks back only"
+    assert (lines["bias"]["S4"].x.min(), lines["bias"]["S4"].x.max()) == (-127, 127)
+    np.testing.assert_allclose(lines["kernel"]["S2"].y, ROTARY.profile(np.arange(200)), atol=1e-6)
+    sine = lines["distance"]["S1"]
+    np.testing.assert_allclose(sine.y, SINE.profile(sine.x.astype(int)), atol=1e-5)
+    assert "S5: with the vector of distance 0 · not here: S7 and S8, without numbers" in drawn["distance"].foot
+    assert "16 positions back, the bias is " in drawn["bias"].title
+    panels = positions.clouds(opened, positions.View(), page).panels
+    assert all(panel.tone == "normal" for panel in panels)
+    assert [len(panel.drawings) for panel in panels] == [2, 2, 2, 2, 2, 2, 2, 0, 0]
+    assert "convolution of width 9" in panels[7].message
+    assert "told no positions" in panels[8].message
+
+
+def test_rotary_rows_have_a_cloud_and_a_kernel_of_their_own() -> None:
+    (source,) = shown(Rotary(10000.0 ** (-np.arange(8) / 8), 131_072))
+    panel = positions.source_panel(source, positions.View(dims=2, method="umap"), session())
+    assert panel.source == ("S0", "512 of 131,072 rotary positions")
+    kernel = panel.drawings[1].figure.data[0].z
+    np.testing.assert_allclose(kernel, source.position.matrix(512), atol=1e-6)
+    assert panel.drawings[1].caption == "expected rotary kernel of every two positions"
+    assert panel.foot.startswith("UMAP is of vectors, so this is PCA")
+    first = int(np.flatnonzero(source.position.profile(np.arange(512)) < 0.5)[0])
+    assert panel.title == f"Its kernel falls below .5 at distance {first}"
+
+
+def test_the_sentence_about_wavelengths_counts_pairs() -> None:
+    assert positions.wavelength_title(ROTARY) == (
+        "0 of 8 pairs turn less than once in the 64 positions it was trained on; scaling by yarn moves 8 pairs"
+    )
+    plain = Rotary(np.array([1.0, 1e-3, 0.0]), 100)
+    assert positions.wavelength_title(plain) == (
+        "2 of 3 pairs turn less than once in the 100 positions it was trained on; none is scaled"
+    )
+    assert "1 stand" in positions.still(plain)
+
+
+def test_a_part_is_chosen_where_a_source_has_it() -> None:
+    opened = shown(LEARNED, text=ROTARY, vision=SINE)
+    assert positions.parts_of(opened) == ["text", "vision"]
+    assert positions.parts_of(opened[:1]) == []
+    for part, kinds in (
+        ("vision", ["learned", "sinusoidal"]),
+        ("", ["learned", "rotary"]),
+        ("x", ["learned", "rotary"]),
+    ):
+        assert [source.position.kind for source in positions.of_part(opened, part)] == kinds
+    panel = positions.source_panel(positions.of_part(opened, "vision")[1], positions.View(), session())
+    assert panel.source == ("S1", "64 computed positions · vision")
+
+
+def test_patches_of_a_vision_part_are_drawn_whichever_part_is_chosen() -> None:
+    table = table_of(RNG.normal(size=(13, 8)), name="patches", provenance=Provenance("test"))
+    opened = shown(LEARNED, text=ROTARY, vision=Absolute(table, grid=Grid(3, 4, 1)))
+    drawn = positions.patches(opened, {"./1": 3}, session())
+    assert [panel.key for panel in drawn.panels] == ["./1 tiles", "./1 map"]
+    tiles, large = drawn.panels
+    assert tiles.source == ("S1", "3 × 4 patches · vision")
+    assert tiles.title.startswith("Rows explain ")
+    assert "of shuffled patches " in tiles.title
+    assert large.drawings[0].caption == "row\u00a00, column\u00a03"
+    assert not positions.patches(opened[:1], {}, session()).panels
+    vast = table_of(np.ones((70 * 70, 2)), name="vast", provenance=Provenance("test"))
+    (only,) = positions.patches(shown(Absolute(vast, grid=Grid(70, 70))), {}, session()).panels
+    assert (only.drawings, only.message) == ((), "These are 4,900 patches; up to 4,096 are drawn.")
+    holes = table_of(np.full((12, 8), np.nan), name="holes", provenance=Provenance("test"))
+    broken = positions.patches(shown(Absolute(holes, grid=Grid(3, 4))), {}, session())
+    assert "12 of 12 patches hold NaN or Inf" in broken.panels[0].title
 
 
 # --- in the browser --------------------------------------------------------------------------------------------------
@@ -293,8 +429,8 @@ def test_sources_that_have_no_cloud(serve: Callable[..., str], page: Page, build
     open_tab(page, serve, *sources)
 
     llama = panel_of(page, sources[0])
-    assert "no vectors, so no cloud" in llama.inner_text()
-    assert "expected rotary kernel by distance" in llama.inner_text()
+    assert "20 rotary positions" in llama.inner_text()
+    assert "expected rotary kernel of every two positions" in llama.inner_text()
     encoding = hpe.extract(sources[0]).position
     z = plot_of(page, sources[0], 1).evaluate(
         "(node) => node.querySelector('.stage').data[0].z.map((row) => Array.from(row))"
@@ -308,6 +444,84 @@ def test_sources_that_have_no_cloud(serve: Callable[..., str], page: Page, build
     # No curve of another unit among the cosines.
     names = page.locator(".panel[data-key=distance] .stage").evaluate("(node) => node.data.map((trace) => trace.name)")
     assert names == ["holes"]
+    names = page.locator(".panel[data-key=kernel] .stage").evaluate("(node) => node.data.map((trace) => trace.name)")
+    assert names == ["llama"]
+
+
+def test_units_are_never_mixed_and_parts_are_chosen(
+    serve: Callable[..., str], page: Page, build: Build, tmp_path: Path
+) -> None:
+    """A learned table with an encoder and a decoder, a rotary, an ALiBi and a T5 model on one page."""
+    small = {"vocab_size": 61, "hidden_size": 16, "n_layer": 1, "n_head": 2}
+    build("bart").save_pretrained(tmp_path / "bart")  # type: ignore[operator]
+    build("llama").save_pretrained(tmp_path / "llama")  # type: ignore[operator]
+    transformers.BloomModel(transformers.BloomConfig(**small)).save_pretrained(tmp_path / "bloom")
+    widths = {"vocab_size": 61, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 1, "num_heads": 2}
+    transformers.T5Model(transformers.T5Config(**widths)).save_pretrained(tmp_path / "t5")
+    sources = tuple(str(tmp_path / name) for name in ("bart", "llama", "bloom", "t5"))
+    open_tab(page, serve, *sources)
+    names = "(node) => node.data.filter((trace) => trace.mode === 'lines').map((trace) => trace.name)"
+    found = {
+        key: page.locator(f".panel[data-key={key}] .stage").evaluate(names) for key in ("distance", "kernel", "bias")
+    }
+    assert found == {"distance": ["bart"], "kernel": ["llama"], "bias": ["bloom", "t5"]}
+    assert page.locator(".panel[data-state=failed]:visible, .panel.error:visible").count() == 0
+    assert "turn less than once in the 20 positions" in page.locator('.panel[data-key^="wavelengths"]').inner_text()
+
+    assert "20 learned positions · encoder" in panel_of(page, sources[0]).inner_text()
+    page.get_by_label("Part").locator("visible=true").click()
+    page.get_by_role("option", name="decoder").click()
+    panel_of(page, sources[0]).get_by_text("20 learned positions · decoder").wait_for()
+    panel_of(page, sources[3]).get_by_text("relative-bias positions · decoder").wait_for()
+    until(page, page.locator(".pending .plot:visible").count, 0)
+    drawn(page)
+    decoder = hpe.extract(sources[0]).positions["decoder"]
+    z = plot_of(page, sources[0], 1).evaluate(
+        "(node) => node.querySelector('.stage').data[0].z.map((row) => Array.from(row))"
+    )
+    assert np.abs(np.asarray(z) - decoder.matrix()).max() < 1e-4
+
+
+def test_patches_are_tiles_and_a_click_shows_one_large(serve: Callable[..., str], page: Page, tmp_path: Path) -> None:
+    config = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
+    model = transformers.ViTModel(transformers.ViTConfig(image_size=(32, 48), patch_size=8, **config))
+    torch.nn.init.normal_(model.embeddings.position_embeddings)
+    model.save_pretrained(tmp_path / "vit")
+    source = str(tmp_path / "vit")
+    open_tab(page, serve, source)
+    cosines = hpe.extract(source).position.matrix()[1:, 1:].reshape(4, 6, 4, 6)
+    tiles, large = (page.locator(f'.panel[data-key="{source} {key}"]') for key in ("tiles", "map"))
+    assert "Rows explain" in tiles.inner_text()
+    assert "4 × 6 patches" in tiles.inner_text()
+    numbers = "(node) => node.querySelector('.stage').data[0].z.map((row) => Array.from(row))"
+    z = np.array(tiles.locator(".plot").evaluate(numbers), np.float64)
+    for row, column in ((0, 0), (2, 4), (3, 5)):
+        tile = z[5 * row : 5 * row + 4, 7 * column : 7 * column + 6]
+        assert np.abs(tile - cosines[row, column]).max() < 1e-5
+
+    def drawn_large() -> list[list[float]]:
+        found: list[list[float]] = large.locator(".plot").evaluate(numbers)
+        return found
+
+    def shows(row: int, column: int) -> None:
+        until(page, drawn_large, lambda z: bool(np.abs(np.asarray(z) - cosines[row, column]).max() < 1e-5))
+
+    shows(2, 3)
+    plot = tiles.locator(".plot")
+    plot.scroll_into_view_if_needed()
+    x, y = waiting.point(
+        page,
+        plot,
+        """(stage) => { const { xaxis, yaxis } = stage._fullLayout, { x, y } = stage.data[0];
+        return [xaxis._offset + xaxis.d2p(x[7 * 5 + 2]), yaxis._offset + yaxis.d2p(y[5 * 1 + 2])]; }""",
+    )
+    page.mouse.move(x + 2, y + 2)
+    plot.get_by_text("row 1, column 5 and row 2, column 2").wait_for()
+    page.mouse.down()
+    page.mouse.up()
+    shows(1, 5)
+    assert "row\u00a01, column\u00a05" in large.inner_text()
+    waiting.accessible(page)
 
 
 def test_tables_too_small_or_plain_for_a_picture(serve: Callable[..., str], page: Page, tmp_path: Path) -> None:
