@@ -331,7 +331,9 @@ def _embeddings(name: str, rows: object, width: object, given: Mapping[str, obje
         encoding: PositionEncoding = Absolute(tables["position"], kind=builtin.kind, offset=offset)
     else:
         encoding = builtin.encoding(Form(n, d, "position", options))
-    absent = _ABSENT | {"position": f"{encoding.kind} positions have no row for each position"}
+    rowless = encoding.table is None
+    told = "have no row for each position" if rowless else "are not stored; .position.table has their cos and sin"
+    absent = _ABSENT | {"position": f"{encoding.kind} positions {told}"}
     return Embeddings(
         name=source,
         tables=tables,

@@ -191,6 +191,9 @@ def _chosen(given: argparse.Namespace) -> EmbeddingTable:
     role = given.table or ("token" if "token" in embeddings.tables else "position")
     if role in embeddings.tables:
         return embeddings.tables[role]
+    computed = embeddings.positions.get(role.removesuffix(".position"))
+    if computed is not None and computed.table is not None:
+        return computed.table
     reason = embeddings.absent.get(role, "it was not found")
     raise MissingTableError(
         f"{embeddings.name} has no {role} table: {reason}; its tables: {', '.join(embeddings.tables) or 'none'}"

@@ -194,6 +194,8 @@ class Family:
     counts_padding: bool = False
     """Whether positions are counted from the padding id + 1, so that so many rows are none."""
     padding: int | None = None
+    leading: int | None = None
+    """How many leading rows are none, whatever the configuration states; by the rules of ``row_offset`` otherwise."""
     computed: str = ""
     """Field of the configuration that, when true, says the position table was filled with sinusoids."""
     filled: tuple[str, ...] = ()
@@ -257,6 +259,7 @@ FAMILIES: tuple[Family, ...] = (
         padding=1,
     ),
     Family(("lilt", "markuplm", "prophetnet"), counts_padding=True, padding=0),
+    Family(("opt", "bart", "mbart", "plbart", "mvp", "biogpt"), leading=2),
     Family(("mobilebert",), inputs=InputRule(_NORMS, before=("embedding_transformation",), neighbours="trigram_input")),
     Family(("layoutlm",), inputs=InputRule(_NORMS, boxes=("x", "y", "x", "y", "h", "w"))),
     Family(("bigbird_pegasus",), inputs=InputRule(scale=_FACTORS)),
@@ -499,6 +502,8 @@ def row_offset(family: Family, config: Mapping[str, Any], rows: int) -> int:
     Padding id + 1 where positions are counted from there; else 2 where there are two rows more than the longest
     input that the configuration states, as BART and OPT have them.
     """
+    if family.leading is not None:
+        return family.leading
     if family.counts_padding:
         padding = whole_number(config, "pad_token_id", high=rows - 2)
         return (family.padding or 0) + 1 if padding is None else padding + 1

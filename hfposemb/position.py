@@ -102,7 +102,13 @@ class Absolute:
         return out
 
 
+MOST_PAIRS = 20_000
+"""Positions of which a matrix of all pairs is made at most: 3.2 GB in float64."""
+
+
 def _relative_matrix(encoding: PositionEncoding, length: int) -> NDArray[np.float64]:
+    if not 1 <= length <= MOST_PAIRS:
+        raise InputError(f"a matrix of all pairs has 1 to {MOST_PAIRS:,} positions; got {length:,}; give a length")
     distances = np.arange(-length + 1, length)
     position = np.arange(length)
     matrix: NDArray[np.float64] = encoding.profile(distances)[position[None, :] - position[:, None] + length - 1]
