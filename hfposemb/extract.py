@@ -225,8 +225,8 @@ def _find(opened: Opened, role: Role) -> tuple[Candidate, ...]:
 
 
 def _can_be(role: Role, info: TensorInfo) -> bool:
-    """Return whether a tensor has the shape of a table; a vocabulary has several tokens, and several dimensions."""
-    return is_table(info) and (role != "token" or min(info.shape[-2:]) > 1)
+    """Return whether a tensor has the shape of a table; words have several dimensions, times and prices have one."""
+    return is_table(info) and (role != "token" or info.shape[-1] > 1)
 
 
 def _tokens(opened: Opened, found: tuple[Candidate, ...]) -> dict[str, Candidate]:

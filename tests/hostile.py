@@ -129,10 +129,10 @@ def _configs() -> tuple[Case, ...]:
     add("padding-negative", stated("roberta", pad_token_id="-1"), "inputs", kind="bert", offset=2)
     add("padding-true", stated("roberta", pad_token_id="true"), "inputs", kind="bert", offset=2)
     add("padding-the-last-row", stated("roberta", pad_token_id="15"), "inputs", kind="bert", offset=2)
-    add("maximum-contradicts", stated("opt", max_position_embeddings="9999"), kind="opt")
+    add("maximum-contradicts", stated("opt", max_position_embeddings="9999"), kind="opt", offset=2)
     add("maximum-two-less", stated("opt", max_position_embeddings="14"), kind="opt", offset=2)
-    add("maximum-negative", stated("opt", max_position_embeddings="-14"), kind="opt")
-    add("maximum-a-fraction", stated("opt", max_position_embeddings="14.0"), kind="opt")
+    add("maximum-negative", stated("opt", max_position_embeddings="-14"), kind="opt", offset=2)
+    add("maximum-a-fraction", stated("opt", max_position_embeddings="14.0"), kind="opt", offset=2)
     for name, eps, refused in (
         ("a-text", '"1e-5"', ("inputs",)),
         ("negative", "-1", ("inputs",)),
