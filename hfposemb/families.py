@@ -280,6 +280,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(("pegasus_x",), waves="tensor2tensor"),
     Family(("tipsv2_text_model",), waves="tensor2tensor", inputs=_SCALED),
     Family(("videoprism_text_model",), filled=("", "text"), inputs=_SCALED),
+    Family(("vits",), inputs=_SCALED),
     Family(("canary", "canary_decoder"), waves="concatenated", waves_scaled=True),
     Family(
         (
