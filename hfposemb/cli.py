@@ -133,6 +133,9 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--words", default="king,queen,paris", help="words to list neighbours of (default: king,queen,paris)"
     )
+    command.add_argument(
+        "--pairs", action="store_true", help="say how alike the tables of every two sources are, beside chance"
+    )
     command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(commands, "verify", _verify, "load the real model and compare every table, frequency and input")
@@ -351,7 +354,7 @@ def _compare(given: argparse.Namespace) -> None:
 
     words = tuple(word for word in given.words.split(",") if word)
     opened = [extract(source, allow_full_download=given.allow_full_download) for source in given.sources]
-    comparison = compare(*opened, words=words)
+    comparison = compare(*opened, words=words, pairs=given.pairs)
     if given.json:
         print(json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
     else:

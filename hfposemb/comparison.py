@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .alignment import Alignment, align
 from .embeddings import Embeddings
 from .errors import HfposembError, InputError, MissingTableError
 from .geometry import (
@@ -22,6 +24,7 @@ from .geometry import (
     spectrum,
     translation_invariance,
 )
+from .nulls import DRAWS
 from .position import Rotary, table_in
 from .similarity import neighbours
 from .table import EmbeddingTable
@@ -170,10 +173,16 @@ class SourceFigures:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Hold the figures of several sources; its text is a table with a column for each."""
+    """Hold the figures of several sources; its text is a table with a column for each.
+
+    ``pairs`` says how alike the tables of every two sources are, where that was asked for; ``missing`` why some pair
+    could not be compared.
+    """
 
     sources: tuple[SourceFigures, ...]
     words: tuple[str, ...]
+    pairs: tuple[Alignment, ...] = ()
+    missing: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """Return plain values for JSON; what cannot be had is null, with its note."""
@@ -197,6 +206,8 @@ class Comparison:
                 }
                 for source in self.sources
             ],
+            "pairs": [asdict(pair) for pair in self.pairs],
+            "missing": list(self.missing),
         }
 
     def __str__(self) -> str:
@@ -220,6 +231,16 @@ class Comparison:
                 if word in source.neighbours
             ]
             text += ["", f"nearest to {word!r}", *near] if near else []
+        for pair in self.pairs:
+            shared = f"{pair.rows:,} {pair.role}s" + (
+                f", {pair.coverage:.0%} of the smaller vocabulary shared" if pair.role == "token" else ""
+            )
+            text += ["", f"{_shortened(pair.left)} and {_shortened(pair.right)}: {shared}"]
+            for name, null in pair.measures.items():
+                chance = f"{null.kind} {null.low:.3f} to {null.high:.3f}, p {null.p:.3f}"
+                text.append(f"  {name:<18}{null.observed:>7.3f}   {chance}")
+            text += [f"  {note}" for note in pair.notes]
+        text += ["", *self.missing] if self.missing else []
         notes = dict.fromkeys(
             f"{name}: {note}" for name, source in zip(names, self.sources, strict=True) for note in source.notes
         )
@@ -300,13 +321,30 @@ def _source_figures(embeddings: Embeddings, words: Sequence[str], k: int) -> Sou
     )
 
 
-def compare(*sources: Embeddings, words: Sequence[str] = ("king", "queen", "paris"), k: int = 10) -> Comparison:
+def compare(
+    *sources: Embeddings,
+    words: Sequence[str] = ("king", "queen", "paris"),
+    k: int = 10,
+    pairs: bool = False,
+    draws: int = DRAWS,
+) -> Comparison:
     """Measure sources side by side: their position tables, their token tables, and the ``k`` neighbours of ``words``.
 
-    A source without a part has no figures of it and says why. Raises ``InputError`` without sources.
+    With ``pairs`` the position tables and the token tables of every two sources are compared too, each number beside
+    ``draws`` surrogates (``alignment.align``); that takes seconds a pair. A source without a part has no figures of it
+    and says why. Raises ``InputError`` without sources.
     """
     if not sources:
         raise InputError('compare() takes one source or more, such as extract("gpt2") and sinusoidal(1024, 768)')
     if isinstance(words, str):
         raise InputError(f"words is a sequence of words; got the text {words!r}: write words=[{words!r}]")
-    return Comparison(tuple(_source_figures(source, words, k) for source in sources), tuple(words))
+    aligned: list[Alignment] = []
+    missing: list[str] = []
+    for left, right in combinations(sources, 2) if pairs else ():
+        for role in ("position", "token"):
+            try:
+                aligned.append(align(left, right, role, draws=draws))
+            except HfposembError as error:
+                missing.append(f"{role}s of {left.name} and {right.name} are not compared: {error}")
+    figures = tuple(_source_figures(source, words, k) for source in sources)
+    return Comparison(figures, tuple(words), tuple(aligned), tuple(missing))

@@ -159,3 +159,20 @@ def test_wrong_calls_say_what_is_right() -> None:
         compare()
     with pytest.raises(InputError, match=r"words=\['king'\]"):
         compare(_source("bare"), words="king")
+
+
+def test_pairs_stand_beside_chance() -> None:
+    found = compare(extract("sample:bert"), extract("sample:gpt2"), sinusoidal(64, 32), words=(), pairs=True, draws=9)
+    assert [(pair.role, pair.rows) for pair in found.pairs[:1]] == [("position", 256)]
+    assert {pair.role for pair in found.pairs} == {"position", "token"}
+    assert len(found.pairs) == 4
+    assert len(found.missing) == 2
+    assert "has no vocabulary" in found.missing[0]
+    text = str(found)
+    assert "CKA" in text
+    assert "impostor" in text
+    assert "permutation" in text
+    assert "of the smaller vocabulary shared" in text
+    measures = found.to_dict()["pairs"][0]["measures"]  # type: ignore[index]
+    assert set(measures) == {"CKA", "RSA", "Procrustes fit", "shared neighbours"}
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["pairs"][0]["rows"] == 256

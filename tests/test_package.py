@@ -72,7 +72,7 @@ LAYERS = (
     {"verify"},
     {"projection", "similarity", "geometry"},
     {"nulls"},
-    {"shift", "probes"},
+    {"shift", "probes", "alignment"},
     {"comparison", "results"},
     {"figures", "placing", "export"},
     {"cli", "__main__", "__init__"},
@@ -80,6 +80,7 @@ LAYERS = (
 """Modules by layer: each imports from its own layer and those above it in this list, never from below."""
 
 KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placing", "figures"} | {
+    "alignment",
     "nulls",
     "probes",
     "shift",
