@@ -1,0 +1,84 @@
+"""Words and positions in one sum: reference values of the real table, closed cases, and chance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hfposemb as hpe
+from hfposemb.sums import PROTOCOLS, neighbours_kept, recovered, subspace_overlap
+
+
+def made(*, width: int = 24, rows: int = 400, positions: int = 30, scale: float = 1.0, seed: int = 0) -> hpe.Embeddings:
+    """Return an untrained model: random tokens, random positions."""
+    rng = np.random.default_rng(seed)
+    token, position = rng.standard_normal((rows, width)), scale * rng.standard_normal((positions, width))
+    return hpe.from_arrays(token=token, position=position, name="made")
+
+
+def test_neighbours_kept_meet_the_reference(minilm_folder: Path) -> None:
+    """METRICS: .83, .443, .796, .270 and, after type and LayerNorm, .436; they depend on the draw."""
+    minilm = hpe.extract(minilm_folder)
+    for protocol, normed, expected in (
+        ("query", False, 0.83),
+        ("both", False, 0.443),
+        ("same", False, 0.796),
+        ("first", False, 0.270),
+        ("both", True, 0.436),
+    ):
+        found = neighbours_kept(minilm, protocol=protocol, normed=normed)  # type: ignore[arg-type]
+        assert found.share == pytest.approx(expected, abs=0.03), protocol
+        assert found.low < found.share < found.high
+        assert found.queries == 1000
+        assert found.chance < 0.001
+
+
+def test_word_and_position_are_both_in_the_sum(minilm_folder: Path) -> None:
+    """METRICS: MiniLM, unseen tokens: 100 % and 100 %."""
+    found = recovered(hpe.extract(minilm_folder))
+    assert found.word > 0.97
+    assert found.position > 0.9
+    drowned = recovered(hpe.extract(minilm_folder), amplitude=4.0)
+    assert drowned.word < found.word
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_nothing_added_keeps_everything(protocol: str) -> None:
+    assert neighbours_kept(made(), protocol=protocol, amplitude=0.0).share == 1.0  # type: ignore[arg-type]
+    far = neighbours_kept(made(scale=100.0), protocol=protocol)  # type: ignore[arg-type]
+    # The same position for all moves them together, and leaves an order among them.
+    assert far.share < (0.7 if protocol == "same" else 0.35)
+
+
+def test_nothing_added_says_nothing_of_positions() -> None:
+    found = recovered(made(), amplitude=0.0)
+    assert found.word == 1.0
+    assert found.position < 4 * found.position_by_chance
+    loud = recovered(made(), amplitude=50.0)
+    assert loud.position == 1.0
+    assert loud.word < 0.1
+
+
+def test_directions_are_shared_where_they_are() -> None:
+    rng = np.random.default_rng(2)
+    axes = np.linalg.qr(rng.standard_normal((24, 24)))[0]
+    words = rng.standard_normal((500, 4)) @ axes[:4]
+    along = hpe.from_arrays(token=words, position=rng.standard_normal((40, 4)) @ axes[:4])
+    across = hpe.from_arrays(token=words, position=rng.standard_normal((40, 4)) @ axes[4:8])
+    assert subspace_overlap(along, components=3).share > 0.5
+    assert subspace_overlap(across, components=3).share == pytest.approx(0.0, abs=1e-9)
+    found = subspace_overlap(made(), components=6)
+    assert found.flat == 0.25
+    assert found.share == pytest.approx(0.25, abs=0.03)
+    assert found.low < found.high
+
+
+def test_what_is_not_added_is_an_error() -> None:
+    with pytest.raises(hpe.HfposembError, match="0 inner positions"):
+        recovered(made(positions=2))
+    with pytest.raises(hpe.HfposembError, match="components to take"):
+        subspace_overlap(made(), components=24)
+    with pytest.raises(hpe.HfposembError, match="more than"):
+        neighbours_kept(made(rows=9))
