@@ -451,3 +451,45 @@ def grid_variance(encoding: PositionEncoding, *, draws: int = 100, seed: int = 0
     }
     row, column, both = (min(1.0, float(share)) for share in shares(slice(None)))
     return GridVariance(row, column, both, nulls, draws, seed)
+
+
+def monotonicity(value: EmbeddingTable | PositionEncoding, *, longest: int = 128) -> float:
+    """Return how often the farther of two later positions is the less alike: 1 where likeness only falls, .5 for noise.
+
+    The share of triples (t, m > n) with cos(p_t, p_{t+m}) < cos(p_t, p_{t+n}), m ≤ ``longest``; the property: Wang et
+    al., ICLR 2021. GPT-2's table falls all the way up to 128 and not beyond, so the bound is part of the answer. Raises
+    ``InputError`` where no triple of rows with a direction is left.
+    """
+    table = table_in(value)
+    keep = directed(table)
+    whole = np.zeros(table.shape)
+    for rows, vectors in finite_blocks(table):
+        whole[rows] = vectors / np.where(keep[rows], norms(table)[rows], 1.0)[:, None]
+    reach = min(longest, table.shape[0] - 1)
+    falling = triples = 0
+    for start in range(table.shape[0] - 2):
+        if not keep[start]:
+            continue
+        stop = min(start + reach, table.shape[0] - 1)
+        later = np.arange(start + 1, stop + 1)
+        alike = (whole[start] @ whole[later].T)[keep[later]]
+        falls = alike[None, :] < alike[:, None]
+        falling += int(np.triu(falls, 1).sum())
+        triples += len(alike) * (len(alike) - 1) // 2
+    if not triples:
+        raise InputError(f"{table.name} has no three rows with a direction within {longest}; monotonicity needs them")
+    return falling / triples
+
+
+def wave_spectrum(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
+    """Return the mean over columns of the magnitude of the DFT of P̄'s columns [n // 2 + 1], by turns over the table.
+
+    After Yamamoto & Matsuzaki (EMNLP 2023). Entry k belongs to waves of period n / k; entry 0 is 0. Rows that are not
+    finite count as the mean. Raises ``InputError`` where no row is finite.
+    """
+    table = table_in(value)
+    mean = mean_row(table)
+    whole = np.zeros(table.shape)
+    for rows, vectors in finite_blocks(table):
+        whole[rows] = vectors - mean
+    return np.asarray(np.abs(np.fft.rfft(whole, axis=0)).mean(axis=1), np.float64)

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import hfposemb as hpe
+from hfposemb import geometry
 from hfposemb.builtin import sinusoidal
 from hfposemb.embeddings import Embeddings
 from hfposemb.errors import InputError, MissingTableError
@@ -371,3 +373,28 @@ def test_a_large_table_is_streamed() -> None:
     np.testing.assert_allclose(near[:131_070], np.einsum("ij,ij->i", unit[:131_070], unit[1:131_071]), atol=1e-12)
     assert np.isnan(near[131_070:131_072]).all()
     assert max(asked) < len(vectors)
+
+
+def test_monotonicity_counts_triples() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((12, 5))
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    cosines = unit @ unit.T
+    triples = [(t, m, n) for t in range(12) for m in range(1, 5) for n in range(1, m) if t + m < 12]
+    expected = np.mean([cosines[t, t + m] < cosines[t, t + n] for t, m, n in triples])
+    assert geometry.monotonicity(hpe.from_arrays(position=rows).position, longest=4) == pytest.approx(expected)
+    noise = hpe.extract("random:400x64").position
+    assert geometry.monotonicity(noise) == pytest.approx(0.5, abs=0.02)
+    curve = np.stack([np.cos(np.arange(60) / 60), np.sin(np.arange(60) / 60)], axis=1)
+    assert geometry.monotonicity(hpe.from_arrays(position=curve).position) == 1.0
+    with pytest.raises(hpe.HfposembError, match="monotonicity"):
+        geometry.monotonicity(hpe.from_arrays(position=rows[:2]).position)
+
+
+def test_wave_spectrum_names_the_period() -> None:
+    t = np.arange(96)
+    rows = np.stack([3 * np.sin(2 * np.pi * t / 12), np.cos(2 * np.pi * t / 32) + 5], axis=1)
+    found = geometry.wave_spectrum(hpe.from_arrays(position=rows).position)
+    assert found.shape == (49,)
+    assert set(np.argsort(found)[-2:]) == {8, 3}
+    assert found[0] == pytest.approx(0.0, abs=1e-9)
