@@ -12,11 +12,12 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 run: $(VENV)/run.stamp
 	$(BIN)/hfposemb app --port $(PORT)
 
-# What waits more than it computes runs side by side; what drives a browser or measures the machine runs alone, and
-# a second time where it fails: a busy machine starves a browser. pytest says which did.
+# What waits more than it computes runs side by side, two browsers as well, a second time where they fail: a busy
+# machine starves a browser. pytest says which did. What measures the machine runs alone.
 test: $(VENV)/dev.stamp browser
 	$(BIN)/python -m pytest -m "not browser and not alone" -n 2 --dist loadfile
-	$(BIN)/python -m pytest -m "browser or alone" --reruns 1 -r R
+	$(BIN)/python -m pytest -m "browser and not alone" -n 2 --dist loadfile --reruns 1 -r R
+	$(BIN)/python -m pytest -m alone --reruns 1 -r R
 	@$(BIN)/python -m tests.browser.chromium || true
 
 # Every count in full: all faults three times, fifty kills, fifty visitors for a minute.
