@@ -225,20 +225,29 @@ def _permuted(
             yield float(same) / left.size
         return
     if name == "RSA":
-        # Ranks of all pairs as a matrix, in float32: a rank of 12.5 million keeps its seven leading digits.
-        n = len(x)
-        upper = np.triu_indices(n, 1)
-        first = _ranks(x)
-        first = ((first - first.mean()) / first.std()).astype(np.float32)
-        matrix = np.zeros((n, n), np.float32)
-        ranks = _ranks(y)
-        matrix[upper] = (ranks - ranks.mean()) / ranks.std()
-        matrix += matrix.T
+        # Ranks of all pairs as matrices, in float32: a rank of 12.5 million keeps its seven leading digits.
+        first, second = (_rank_matrix(rows) for rows in (x, y))
         for order in orders:
-            yield float(first @ matrix[order[:, None], order[None, :]][upper]) / len(first)
+            yield _product(first, second, order) / (len(x) * (len(x) - 1))
         return
     for order in orders:
         yield measure(x, y[order])
+
+
+def _rank_matrix(rows: Rows) -> NDArray[np.float32]:
+    """Return the standardised ranks of the cosines of all pairs [n, n], zero on the diagonal."""
+    ranks = _ranks(rows)
+    matrix = np.zeros((len(rows), len(rows)), np.float32)
+    matrix[np.triu_indices(len(rows), 1)] = (ranks - ranks.mean()) / ranks.std()
+    return np.asarray(matrix + matrix.T)
+
+
+def _product(first: NDArray[np.float32], second: NDArray[np.float32], order: NDArray[np.int64]) -> float:
+    """Return the sum of ``first`` times ``second`` with its rows and columns in another order, some rows at a time."""
+    total = 0.0
+    for start in range(0, len(first), 256):
+        total += float(np.vdot(first[start : start + 256], second[order[start : start + 256]].take(order, axis=1)))
+    return total
 
 
 def _same_positions(left: EmbeddingTable, right: EmbeddingTable) -> NDArray[np.int64]:

@@ -331,8 +331,8 @@ def compare(
     """Measure sources side by side: their position tables, their token tables, and the ``k`` neighbours of ``words``.
 
     With ``pairs`` the position tables and the token tables of every two sources are compared too, each number beside
-    ``draws`` surrogates (``alignment.align``); that takes seconds a pair. A source without a part has no figures of it
-    and says why. Raises ``InputError`` without sources.
+    ``draws`` surrogates, tokens beside half as many (``alignment.align``); that takes seconds a pair. A source without
+    a part has no figures of it and says why. Raises ``InputError`` without sources.
     """
     if not sources:
         raise InputError('compare() takes one source or more, such as extract("gpt2") and sinusoidal(1024, 768)')
@@ -343,7 +343,7 @@ def compare(
     for left, right in combinations(sources, 2) if pairs else ():
         for role in ("position", "token"):
             try:
-                aligned.append(align(left, right, role, draws=draws))
+                aligned.append(align(left, right, role, draws=draws if role == "position" else max(draws // 2, 1)))
             except HfposembError as error:
                 missing.append(f"{role}s of {left.name} and {right.name} are not compared: {error}")
     figures = tuple(_source_figures(source, words, k) for source in sources)
