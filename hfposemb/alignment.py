@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from .embeddings import Embeddings
 from .errors import InputError
 from .geometry import directed
-from .nulls import DRAWS, Kind, Null, Rows, surrogates
+from .nulls import DRAWS, Kind, Null, Rows, impostors
 from .position import table_in
-from .similarity import read_rows
+from .similarity import nearest_unit_rows, read_rows
 from .table import TOKEN_CLASSES, EmbeddingTable
 
 SAMPLE = 5_000
@@ -111,13 +111,7 @@ def neighbour_overlap(left: Rows, right: Rows, *, k: int = NEIGHBOURS) -> float:
 def _nearest(rows: Rows, k: int) -> NDArray[np.int64]:
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     unit = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0).astype(np.float32)
-    found = np.empty((len(rows), k), np.int64)
-    for start in range(0, len(rows), 1024):
-        cosines = unit[start : start + 1024] @ unit.T
-        own = np.arange(len(cosines))
-        cosines[own, start + own] = -np.inf
-        found[start : start + 1024] = np.argpartition(-cosines, k - 1, axis=1)[:, :k]
-    return found
+    return nearest_unit_rows(unit, unit, np.arange(len(rows)), k)
 
 
 MEASURES: Mapping[str, Callable[[Rows, Rows], float]] = {
@@ -203,8 +197,8 @@ def _beside(
         sides = [np.array(list(_permuted(name, measure, x, y, draws=draws, seed=seed)))]
     else:
         sides = [
-            np.array([measure(x, other) for other in surrogates(y, draws=draws, seed=seed)]),
-            np.array([measure(other, y) for other in surrogates(x, draws=draws, seed=seed)]),
+            np.array([measure(x, other) for other in impostors(y, draws=draws, seed=seed)]),
+            np.array([measure(other, y) for other in impostors(x, draws=draws, seed=seed)]),
         ]
     low, high = np.quantile(sides[0], [0.025, 0.975])
     p = max((1 + int((found >= observed).sum())) / (draws + 1) for found in sides)

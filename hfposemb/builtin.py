@@ -207,7 +207,7 @@ BUILTINS: Mapping[str, Builtin] = {
     "rotary": Builtin(
         formula="pair i of a query or key turns by θ^(−2i/d)/factor a position, d the rotated dimensions",
         about="The rotations of Su et al. 2021, written positions × rotated dimensions of a head; a factor stretches "
-        "them over longer inputs. Nothing is added to tokens, so there is no row for a position.",
+        "them over longer inputs. Nothing is added to tokens: .position.table has the cosines and sines.",
         encoding=_rotary,
         options={
             "theta": Number(10000.0, 1.0, 1e12),

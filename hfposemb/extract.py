@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from . import contradictions
 from .adapters import ADAPTER_CONFIG, Adapter, adapter_of, may_be_adapter, whole_modules
@@ -16,7 +16,7 @@ from .embeddings import Embeddings, LazyMapping
 from .errors import SourceError
 from .families import HEADS, ROLES, Candidate, Role, candidates, is_known, row_offset, tower_of, vocabularies
 from .mechanisms import absolute, keys, mechanisms
-from .opened import Opened, is_table, table_axes, table_in_tensor
+from .opened import Opened, is_table, itself, table_axes, table_in_tensor
 from .position import Absolute, PositionEncoding
 from .quantised import coded, packed
 from .recipes import recipe
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from .hub import Access
     from .live import LiveTensors
     from .pickled import PickledCheckpoint
-
-T = TypeVar("T")
 
 
 def extract(
@@ -97,7 +95,7 @@ def _from_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours
     checkpoint = _open_folder(path, limits)
     config, home = checkpoint.config() or {}, checkpoint.folder
     adapter = partial(_adapter_config, home, limits)
-    return _from_files(Opened(checkpoint, name, partial(_itself, home), config, ours=ours, adapter=adapter))
+    return _from_files(Opened(checkpoint, name, partial(itself, home), config, ours=ours, adapter=adapter))
 
 
 def _adapter_config(home: Path | None, limits: Limits) -> dict[str, Any] | None:
@@ -300,6 +298,7 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     main = tower_of(found["token"][0].tensor) if found["token"] else ""
     placed = mechanisms(opened, main, frozenset() if turns else frozenset(tower for tower, axis in split))
     names = keys([*split, *((one.tower, one.axis) for one in placed)])
+    tables = LazyMapping(makers)
     encodings: dict[str, Callable[[], PositionEncoding]] = {}
     for (candidate, plane), (tower, axis), key in zip(stored.values(), split, names, strict=False):
         rows = opened.tensors.info(candidate.tensor).shape[-2]
@@ -308,12 +307,9 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
             opened.notes.extend(contradictions.of_positions(opened, tower, candidate.tensor, offset=offset))
         name = "position" if key == "position" else f"{key}.position"
         makers[name] = partial(table_in_tensor, opened, "position", candidate.tensor, offset=offset, plane=plane)
-    opened.notes.extend(f"{role.replace('_', ' ')}: {reason}" for role, reason in opened.refused.items())
-    tables = LazyMapping(makers)
-    for (tower, _), key in zip(split, names, strict=False):
-        name = "position" if key == "position" else f"{key}.position"
         if not turns:
             encodings[key] = partial(_absolute, opened, tables, tower, name)
+    opened.notes.extend(f"{role.replace('_', ' ')}: {reason}" for role, reason in opened.refused.items())
     for one, key in zip(placed, names[len(split) :], strict=True):
         encodings[key] = one.make
     ordered = sorted(encodings, key=lambda key: [_ORDER.get(word, 3) for word in re.split(r"[. ]", key)])
@@ -335,10 +331,6 @@ def _split(part: str) -> tuple[str, str]:
     """Return the tower and the axis that a part's name holds."""
     tower = tower_of(part.split(".")[0])
     return (tower, part.partition(".")[2]) if tower else ("", part)
-
-
-def _itself(value: T) -> T:
-    return value
 
 
 def _absolute(opened: Opened, tables: Mapping[str, EmbeddingTable], tower: str, key: str) -> Absolute:

@@ -120,6 +120,11 @@ class RelativeRule:
     far: tuple[str, ...] = ("relative_attention_max_distance",)
     why: str = ""
 
+    def fits(self, name: str) -> bool:
+        """Return whether a tensor has the name of one; those of attention to another part of the model are none."""
+        ends = name == self.ending or name.endswith((f".{self.ending}", f"_{self.ending}"))
+        return ends and "EncDec" not in name
+
 
 RELATIVE: tuple[RelativeRule, ...] = (
     RelativeRule("relative_attention_bias.weight", "buckets"),
@@ -417,7 +422,7 @@ def candidates(
     """
     found: list[tuple[int, int, int, str, Candidate]] = []
     for name in names:
-        if _NUMBERED.search(f".{name}.") and not name.endswith(TOKEN_ENDINGS):
+        if _in_layers(name):
             continue
         rank = _RANKS[role](name)
         if rank is None and role == "token" and _loose(name) and rows(name) in vocabularies:
@@ -436,8 +441,13 @@ def _ends(name: str, ending: str) -> bool:
     return name == ending or name.endswith(f".{ending}")
 
 
+def _in_layers(name: str) -> bool:
+    """Return whether a name is inside numbered layers; the number in the one ending that has one is none of them."""
+    return _NUMBERED.search(f".{name.removesuffix('word_emb.emb_layers.0.weight')}.") is not None
+
+
 def _token_rank(name: str) -> int | None:
-    if _NUMBERED.search(f".{name.removesuffix('word_emb.emb_layers.0.weight')}.") or _NO_TOKENS.search(name):
+    if _NO_TOKENS.search(name):
         return None
     return next((rank for rank, ending in enumerate(TOKEN_ENDINGS) if _ends(name, ending)), None)
 

@@ -462,9 +462,7 @@ def monotonicity(value: EmbeddingTable | PositionEncoding, *, longest: int = 128
     """
     table = table_in(value)
     keep = directed(table)
-    whole = np.zeros(table.shape)
-    for rows, vectors in finite_blocks(table):
-        whole[rows] = vectors / np.where(keep[rows], norms(table)[rows], 1.0)[:, None]
+    whole = unit_rows(table.vectors)
     reach = min(longest, table.shape[0] - 1)
     falling = triples = 0
     for start in range(table.shape[0] - 2):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .builtin import Layout, sine_rows
 from .errors import CheckpointError
 from .families import CONVOLUTION, RELATIVE, ROTARY_FIELDS, RelativeRule, real_number, row_offset, tower_of
-from .opened import Opened, stored_grid
+from .opened import Opened, itself, stored_grid
 from .position import (
     Absolute,
     Alibi,
@@ -87,7 +87,7 @@ def _rotary(opened: Opened, tower: str) -> list[Placed]:
         reason = f"{opened.name} turns by the row and the column of a patch, which is not computed"
         return [Placed(tower, "", partial(Unmeasured, "rotary", reason))]
     return [
-        Placed(tower, "" if axis == "position" else axis, partial(_itself, encoding))
+        Placed(tower, "" if axis == "position" else axis, partial(itself, encoding))
         for axis, encoding in rotary_encodings(config, name=opened.name).items()
     ]
 
@@ -103,10 +103,6 @@ def _stated_kind(config: Mapping[str, Any]) -> str:
     if stated == "nope":
         return "none"
     return "rotary" if any(config.get(name) is not None for name in ROTARY_FIELDS) else ""
-
-
-def _itself(encoding: PositionEncoding) -> PositionEncoding:
-    return encoding
 
 
 def absolute(opened: Opened, tower: str, table: EmbeddingTable) -> Absolute:
@@ -146,9 +142,8 @@ def _alibi(opened: Opened) -> PositionEncoding:
     inner = config.get("attn_config")
     longest = real_number(inner if isinstance(inner, dict) else config, "alibi_bias_max", low=1e-3, high=1e3) or 8.0
     family, width = opened.family(), opened.stated(_WIDTHS)
-    scaled = family.alibi_scaled and width is not None
     slopes = alibi_slopes(heads, longest=longest, kept=family.alibi_kept)
-    scale = 1 / math.sqrt(width / heads) if scaled and width else 1.0
+    scale = 1 / math.sqrt(width / heads) if family.alibi_scaled and width is not None else 1.0
     return Alibi(slopes, opened.stated(_LENGTHS) or 2048, scale, rounded=family.alibi_scaled)
 
 
@@ -181,11 +176,13 @@ def _waves(opened: Opened, tower: str) -> PositionEncoding:
 
 def _relative(opened: Opened, main: str) -> Iterator[Placed]:
     """Yield the relative positions that tensors hold, for every tower: of the first layer where all have their own."""
+    # A model of many experts has tens of thousands of names: only those that can fit a rule are held against all.
+    endings = tuple(rule.ending for rule in RELATIVE)
+    likely = [name for name in opened.tensors.names() if name.endswith(endings)]
     for rule in RELATIVE:
         towers: dict[str, list[str]] = {}
-        for name in opened.tensors.names():
-            if (name == rule.ending or name.endswith((f".{rule.ending}", f"_{rule.ending}"))) and "EncDec" not in name:
-                towers.setdefault(tower_of(name), []).append(name)
+        for name in filter(rule.fits, likely):
+            towers.setdefault(tower_of(name), []).append(name)
         if set(towers) == {"encoder"} and main == "":
             # The encoder of a model that has no decoder is the model.
             towers = {"": towers["encoder"]}

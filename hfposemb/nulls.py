@@ -7,7 +7,7 @@ of its rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -70,24 +70,8 @@ def impostor(rows: Rows, rng: np.random.Generator) -> Rows:
     return np.asarray(np.fft.irfft(turned, len(rows), axis=0), np.float64)
 
 
-def surrogates(rows: Rows, *, kind: Kind = "impostor", draws: int = DRAWS, seed: int = 0) -> Iterator[Rows]:
-    """Yield ``draws`` surrogates of rows [n, d], the same ones for the same seed."""
+def impostors(rows: Rows, *, draws: int = DRAWS, seed: int = 0) -> Iterator[Rows]:
+    """Yield ``draws`` impostors of rows [n, d], the same ones for the same seed."""
     rng = np.random.default_rng(seed)
     for _ in range(draws):
-        yield impostor(rows, rng) if kind == "impostor" else rng.permutation(rows)
-
-
-def beside(
-    metric: Callable[[Rows], float], rows: Rows, *, kind: Kind = "impostor", draws: int = DRAWS, seed: int = 0
-) -> Null:
-    """Return what a metric gives for rows [n, d] beside what it gives for their surrogates.
-
-    Raises ``InputError`` for fewer than 4 rows, of which no surrogate differs, or for no draws.
-    """
-    if len(rows) < 4 or draws < 1:
-        raise InputError(f"surrogates need at least 4 rows and 1 draw; got {len(rows)} rows and {draws} draws")
-    observed = metric(rows)
-    found = np.array([metric(other) for other in surrogates(rows, kind=kind, draws=draws, seed=seed)])
-    low, high = np.quantile(found, [0.025, 0.975])
-    p = (1 + int((found >= observed).sum())) / (draws + 1)
-    return Null(observed, float(found.mean()), float(low), float(high), p, draws, seed, kind)
+        yield impostor(rows, rng)

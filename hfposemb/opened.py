@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from .errors import CheckpointError
 from .families import CONTINUED, DEFAULT, Family, family_of, part_config, whole_number
 from .position import Grid
 from .table import TOKEN_CLASSES, EmbeddingTable, Labels, Provenance, row_labels
+
+T = TypeVar("T")
 
 _MOST_PADDING = 1024
 """More rows than this are not added to round a vocabulary up."""
@@ -33,6 +35,11 @@ class Tensors(Protocol):
     def config(self) -> dict[str, Any] | None: ...
     def file_bytes(self, name: str) -> int | None: ...
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]: ...
+
+
+def itself(value: T) -> T:
+    """Return what it is given: what is known already, where a maker is asked for."""
+    return value
 
 
 def _none() -> None:

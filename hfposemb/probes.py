@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from .errors import InputError
 from .nulls import finite_rows
 from .position import PositionEncoding, table_in
+from .shift import leading
 from .table import EmbeddingTable
 
 FOLDS = 5
@@ -53,7 +54,7 @@ def absolute_probe(
 
     rows = _enough(value)
     if components is not None:
-        rows = _leading(rows, components)
+        rows = leading(rows, components)
 
     def error(rng: np.random.Generator) -> float:
         order = rng.permutation(len(rows))
@@ -119,12 +120,6 @@ def _enough(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
     if len(rows) < 2 * FOLDS:
         raise InputError(f"{table.name} has {len(rows)} finite rows; a probe in {FOLDS} folds needs {2 * FOLDS}")
     return rows
-
-
-def _leading(rows: NDArray[np.float64], components: int) -> NDArray[np.float64]:
-    centred = rows - rows.mean(axis=0)
-    u, s, _ = np.linalg.svd(centred, full_matrices=False)
-    return np.asarray((u * s)[:, :components])
 
 
 def _over(seeds: Sequence[int], error: Callable[[np.random.Generator], float]) -> Probe:

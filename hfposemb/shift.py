@@ -88,14 +88,19 @@ def shift(
     )
 
 
+def leading(rows: NDArray[np.float64], components: int) -> NDArray[np.float64]:
+    """Return the coordinates of rows [n, components] on their leading principal components."""
+    u, s, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    return np.asarray(u[:, :components] * s[:components])
+
+
 def _scores(rows: NDArray[np.float64], components: int) -> NDArray[np.float64]:
-    """Return the coordinates of rows [n, components] on the leading principal components, without empty ones."""
-    centred = rows - rows.mean(axis=0)
-    u, s, _ = np.linalg.svd(centred, full_matrices=False)
-    keep = min(components, int((s > s[0] * 1e-10).sum()) if len(s) and s[0] > 0 else 0)
-    if not keep:
+    """Return those of the leading components that are not empty. Raises ``InputError`` where all are."""
+    found = leading(rows, components)
+    lengths = np.linalg.norm(found, axis=0)
+    if not lengths[0] > 0:
         raise InputError("all rows are the same: there is no direction in which they shift")
-    return np.asarray(u[:, :keep] * s[:keep])
+    return np.asarray(found[:, lengths > lengths[0] * 1e-10])
 
 
 def rotation(inv_freq: NDArray[np.float64], distance: int) -> NDArray[np.float64]:

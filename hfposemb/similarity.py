@@ -346,6 +346,20 @@ def all_neighbours(
     return AllNeighbours(rows, indices, values, metric, int((~keep).sum()))
 
 
+def nearest_unit_rows(asked: Vectors, unit: Vectors, own: Rows, k: int) -> Rows:
+    """Return the ``k`` unit rows of largest cosine to each asked vector [m, k], in no order, its ``own`` row left out.
+
+    In the precision of what is given, so rows that are alike to rounding may stand for each other; ``neighbours`` and
+    ``all_neighbours`` are exact. The length of what is asked changes no order.
+    """
+    found = np.empty((len(asked), k), np.int64)
+    for start in range(0, len(asked), 256):
+        cosines = asked[start : start + 256] @ unit.T
+        cosines[np.arange(len(cosines)), own[start : start + 256]] = -np.inf
+        found[start : start + 256] = np.argpartition(-cosines, k - 1, axis=1)[:, :k]
+    return found
+
+
 def random_pairs(
     value: EmbeddingTable | PositionEncoding,
     *,

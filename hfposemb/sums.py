@@ -16,7 +16,7 @@ from .embeddings import Embeddings
 from .errors import InputError
 from .geometry import directed
 from .position import table_in
-from .similarity import read_rows
+from .similarity import nearest_unit_rows, read_rows
 from .table import EmbeddingTable
 
 Protocol = Literal["query", "both", "same", "first"]
@@ -107,13 +107,7 @@ def _normed(embeddings: Embeddings, vectors: Floats) -> Floats:
 def _nearest(asked: Floats, others: Floats, own: NDArray[np.int64], k: int) -> NDArray[np.int64]:
     """Return the k rows of ``others`` nearest to each asked vector [n, k] by cosine, its ``own`` row left out."""
     unit = others / np.maximum(np.linalg.norm(others, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-    found = np.empty((len(asked), k), np.int64)
-    for start in range(0, len(asked), 256):
-        # The length of what is asked changes no order.
-        cosines = asked[start : start + 256] @ unit.T
-        cosines[np.arange(len(cosines)), own[start : start + 256]] = -np.inf
-        found[start : start + 256] = np.argpartition(-cosines, k - 1, axis=1)[:, :k]
-    return found
+    return nearest_unit_rows(asked, unit, own, k)
 
 
 @dataclass(frozen=True)

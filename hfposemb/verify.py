@@ -371,7 +371,7 @@ def _relatives(embeddings: Embeddings, model: torch.nn.Module, seen: Observed) -
         if one.name in looked or not (square and np.array_equal(rows[1:, 1:], rows[:-1, :-1])):
             continue
         looked.add(one.name)
-        if not any(one.name.endswith(rule.ending) for rule in RELATIVE) or _later_layer(one.name, looked):
+        if not any(rule.fits(one.name) for rule in RELATIVE) or _later_layer(one.name, looked):
             continue
         theirs = one.weight[rows]
         distances = np.arange(len(rows))[None, :] - np.arange(len(rows))[:, None]
@@ -381,8 +381,7 @@ def _relatives(embeddings: Embeddings, model: torch.nn.Module, seen: Observed) -
     for rule in RELATIVE:
         if rule.rows in ("unread", "waves"):
             continue
-        fitting = [(name, value) for name, value in stored if name.endswith((f".{rule.ending}", f"_{rule.ending}"))]
-        fitting = [one for one in fitting if "EncDec" not in one[0] and "cross" not in one[0].lower()]
+        fitting = [(name, value) for name, value in stored if rule.fits(name) and "cross" not in name.lower()]
         if looked & {name for name in looked if name.endswith(rule.ending)}:
             continue
         for tower in dict.fromkeys(tower_of(name) for name, _ in fitting):
