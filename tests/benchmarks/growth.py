@@ -1,0 +1,68 @@
+"""How cost grows: an exponent for each main operation, fitted over four sizes, beside the one expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from .computing import as_table, decaying
+from .cost import here
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Hold what an operation took at each size in seconds, and the exponents: cost ∝ size^exponent."""
+
+    name: str
+    of: str
+    sizes: tuple[int, ...]
+    seconds: tuple[float, ...]
+    expected: float
+
+    @property
+    def exponent(self) -> float:
+        """The slope of log cost over log size, by least squares."""
+        return float(np.polyfit(np.log(self.sizes), np.log(self.seconds), 1)[0])
+
+
+def growths() -> Iterator[Growth]:
+    """Measure every main operation at four sizes, each the median of three runs after one that does not count."""
+    import hfposemb
+    from hfposemb import geometry
+    from hfposemb.alignment import cka, procrustes
+    from hfposemb.similarity import all_neighbours
+
+    def rows(count: int) -> Any:
+        return as_table(decaying(count, 128))
+
+    def both(count: int) -> Any:
+        return tuple(decaying(count, 128, seed=seed).astype(np.float64) for seed in (0, 1))
+
+    tokens, places = (8_000, 16_000, 32_000, 64_000), (512, 1_024, 2_048, 4_096)
+    yield _growth("PCA", "rows", tokens, rows, lambda table: hfposemb.project(as_table(table.vectors)), 1)
+    yield _growth("10 nearest of one row", "rows", tokens, rows, lambda table: hfposemb.neighbours(table, 0), 1)
+    few = (2_000, 4_000, 8_000, 16_000)
+    yield _growth("15 nearest of every row", "rows", few, rows, lambda table: all_neighbours(table, k=15), 2)
+    yield _growth("UMAP", "rows", (1_000, 2_000, 4_000, 8_000), rows, lambda t: hfposemb.project(t, method="umap"), 1)
+    yield _growth("CKA", "rows", tokens, both, lambda pair: cka(*pair), 1)
+    yield _growth("Procrustes", "rows", tokens, both, lambda pair: procrustes(*pair), 1)
+    yield _growth("similarity matrix", "positions", places, rows, hfposemb.similarity, 2)
+    yield _growth("similarity by distance", "positions", places, rows, geometry.similarity_by_distance, 1)
+    widths = (128, 256, 512, 1_024)
+    yield _growth("spectrum", "columns", widths, lambda width: as_table(decaying(4_096, width)), geometry.spectrum, 2)
+
+
+def _growth(
+    name: str, of: str, sizes: tuple[int, ...], make: Callable[[int], Any], run: Callable[[Any], Any], expected: float
+) -> Growth:
+    seconds = []
+    for size in sizes:
+        given = make(size)
+        timed = here(lambda given=given: run(given))
+        timed()
+        seconds.append(median(timed().wall for _ in range(3)))
+    return Growth(name, of, sizes, tuple(seconds), expected)
