@@ -27,7 +27,7 @@ from .computing import (
 )
 from .cost import ROOT, Cost, Row, times
 from .growth import Growth, growths
-from .reading import hub_rows, import_rows, local_rows, process_rows, refusal_row, write_gpt2
+from .reading import counted_rows, hub_rows, import_rows, local_rows, process_rows, write_gpt2
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "umap-learn", "torch", "transformers", "huggingface_hub")
@@ -40,7 +40,7 @@ def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
     yield from local_rows(folder, rounds=rounds)
     yield from process_rows(folder, rounds=1 if quick else rounds)
     yield from hub_rows(folder, rounds=rounds)
-    yield refusal_row(folder)
+    yield from counted_rows(folder)
     sizes = ((20_000, 256),) if quick else ((50_257, 768), (128_256, 2_048))
     yield from pca_rows(sizes=sizes, rounds=rounds)
     tokens = minilm_tokens()
