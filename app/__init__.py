@@ -23,6 +23,8 @@ Tabs. Each tab is a module beside this one, named in ``TABS`` in the order of th
   ``session.projection(table, method, dims)`` is the PCA, or the UMAP if there is one yet. Where there is none, ``draw``
   returns what is wanted for the state ``wanted`` of ``session.umaps()`` and leaves the picture as it is; when ``done``
   changes, it is there, or its work was cancelled. Every ``PanelRow`` takes ``scope=session.scope``.
+- ``session.keep("method", method)`` lets the address of the page tell a control's value, so that links and the way back
+  show the same: see ``address``. Every control that decides what is seen is kept.
 - Another tab is shown by returning ``session.show("tokens")`` for the outputs ``[session.tabs, session.active]``, other
   sources by returning a list of texts for the output ``session.sources``.
 
@@ -58,13 +60,15 @@ TABS: tuple[str, ...] = ("start", "positions", "tokens")
 __all__ = ["TABS", "build", "launch", "panel"]
 
 
-def panel(*, public: bool = False, sources: Sequence[str] = ()) -> None:
+def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = False) -> None:
     """Draw the app into the ``gr.Blocks`` that is open. It needs neither theme nor css, and looks better with ours.
 
-    ``public`` is for strangers: no local path is read. ``sources`` are shown first, in place of the samples.
+    ``public`` is for strangers: no local path is read. ``sources`` are shown first, in place of the samples. With
+    ``address`` the address of the page tells what is shown, and a link to it shows the same: for one panel a page.
     """
     import gradio as gr
 
+    from . import address as addresses
     from . import opening
     from .state import FIRST, MOST_SOURCES, NEEDS, Session, unseen_heading
     from .theme import header
@@ -74,9 +78,10 @@ def panel(*, public: bool = False, sources: Sequence[str] = ()) -> None:
     unseen_heading("hfposemb", level=1)
     header("Dark")
     # Here, for Gradio counts whatever stands between the tabs as one of them.
-    chosen, active, fetched = gr.State(list(first)), gr.State(next(iter(modules), "")), gr.State({})
+    chosen, active = gr.State(list(first)), gr.State(next(iter(modules), ""))
+    fetched, restored = gr.State({}), gr.State("")
     with gr.Tabs() as tabs:
-        session = Session(public, first, chosen, active, tabs, fetched=fetched)
+        session = Session(public, first, chosen, active, tabs, fetched=fetched, restored=restored)
         sessions = {name: session.at(name, getattr(module, "NEEDS", NEEDS)) for name, module in modules.items()}
         for name, module in modules.items():
             with gr.Tab(module.TITLE, id=name) as item:
@@ -87,6 +92,8 @@ def panel(*, public: bool = False, sources: Sequence[str] = ()) -> None:
     )
     opening.bind(sessions)
     _bind(session, sessions, foot)
+    if address:
+        addresses.bind(session, list(modules))
 
 
 _CHEAP: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
@@ -181,7 +188,7 @@ def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Bloc
 
     public = on_a_space() if public is None else public
     with gr.Blocks(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS)) as blocks:
-        panel(public=public, sources=sources)
+        panel(public=public, sources=sources, address=True)
         if public:
             points = "".join(f"<li>{html.escape(line)}</li>" for line in told())
             gr.HTML(

@@ -18,6 +18,7 @@ from hfposemb.palette import POSITION, SIMILARITY
 from hfposemb.position import Absolute, Grid, PositionEncoding, Rotary
 from hfposemb.table import table_of
 
+from .address import number_up_to, text_up_to
 from .plot import Drawing, Panel, PanelRow, Panels, ScaleBar
 from .state import Opened, Session, Umaps, one_line
 
@@ -1136,6 +1137,11 @@ def tab(session: Session) -> None:
         draw_tables, [tables], inputs=[length, waves, part], on=[length.input, waves.submit, waves.blur, part.change]
     )
     part_field.input(_same, part_field, part, **_CHEAP)
+    for name, component in {"method": method, "dims": dims, "length": length, "waves": waves}.items():
+        session.keep(name, component)
+    chosen.change(_same, chosen, marked, **_CHEAP)
+    session.keep("position", chosen, read=number_up_to(MOST))
+    session.keep("part", part, read=text_up_to(80))
     over.select(pick, picked, picked, trigger_mode="multiple", **_CHEAP)
     marked.input(None, marked, None, js=MARK_JS % (session.scope, GROUP))
     marked.release(_same, marked, chosen, **_CHEAP)

@@ -384,6 +384,8 @@ def tab(session: Session) -> None:
     def go(event: gr.EventData) -> Any:
         return session.show((event._data or {}).get("tab", "positions"))
 
+    session.keep("sentence", text)
+    session.keep("kind", kind)
     session.redraw(draw_sentence, [sentence], inputs=[text], on=[text.change])
     session.redraw(draw_picture, [picture], inputs=[kind], on=[kind.input])
     gr.on(

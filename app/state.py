@@ -38,6 +38,7 @@ from hfposemb.table import EmbeddingTable
 from hfposemb.vocabulary import display
 
 from . import jobs
+from .address import Control, control
 from .fetching import POLL, Fetch, Fetches, Reading, Work, extract
 from .limits import (
     BUILTIN_BYTES,
@@ -435,6 +436,12 @@ class Session:
     lines: dict[str, gr.HTML] = field(default_factory=dict)
     """By tab, the line that shows how far a read is."""
 
+    controls: list[Control] = field(default_factory=list)
+    """What the address of the page tells."""
+
+    restored: gr.State = field(default_factory=lambda: gr.State(""))
+    """It changes when the controls were set from an address, and everything is to be drawn with what they say."""
+
     def at(self, key: str, needs: Sequence[str] = ()) -> Session:
         """Return the same session for one tab, which draws with sources of which this was read."""
         return replace(self, key=key, needs=tuple(needs))
@@ -493,25 +500,31 @@ class Session:
 
         A tab that is not on the screen waits until it is, so that nobody pays for what nobody sees.
         """
-        drawn, key = gr.State(_outcomes(self.open(self.first))), self.key
+        drawn, key = gr.State(["", *_outcomes(self.open(self.first))]), self.key
 
-        def on_change(active: str, seen: list[Any], texts: list[str], fetched: dict[str, Any], *values: Any) -> Any:
+        def on_change(
+            active: str, restored: str, seen: list[Any], texts: list[str], fetched: dict[str, Any], *values: Any
+        ) -> Any:
             if active != key:
                 return gr.skip()
             opened = self.open(texts, fetched)
-            if waiting(opened) or seen == _outcomes(opened):
+            if waiting(opened) or seen == (now := [restored, *_outcomes(opened)]):
                 return gr.skip()
-            return [_outcomes(opened), *_listed(draw(opened, *values), len(outputs))]
+            return [now, *_listed(draw(opened, *values), len(outputs))]
 
         gr.on(
-            [self.sources.change, self.active.change, self.fetched.change],
+            [self.sources.change, self.active.change, self.fetched.change, self.restored.change],
             guarded(on_change),
-            inputs=[self.active, drawn, self.sources, self.fetched, *inputs],
+            inputs=[self.active, self.restored, drawn, self.sources, self.fetched, *inputs],
             outputs=[drawn, *outputs],
             **_drawing(outputs),
         )
         if on:
             self.when(on, draw, outputs, inputs=inputs)
+
+    def keep(self, name: str, component: Any, **more: Any) -> None:
+        """Let the address of the page tell a control's value under a ``name``, as ``address.control`` describes it."""
+        self.controls.append(control(name, component, **more))
 
     def when(self, on: Sequence[Any], draw: Draw, outputs: Sequence[Any], *, inputs: Sequence[Any] = ()) -> None:
         """Call ``draw(opened, *inputs)`` for ``outputs`` when an event of ``on`` comes."""

@@ -22,7 +22,7 @@ from hfposemb.similarity import Neighbours, pairs, query_distribution
 from hfposemb.table import TOKEN_CLASSES, EmbeddingTable, Labels
 
 from . import jobs
-from .limits import LONGEST_QUERY, MOST_WORDS
+from .limits import LONGEST_QUERY, LONGEST_SOURCE, MOST_WORDS
 from .plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
 from .state import Opened, Session, Umaps, guarded, one_line, unseen_heading
 
@@ -93,6 +93,22 @@ class Word:
     def shown(self) -> str:
         """The word without the space that marks a word's start."""
         return shown(self.text)
+
+
+def write_word(state: Sequence[Any]) -> str:
+    """Write the word for an address: its spelling, and where it was picked from."""
+    word = Word.of(state)
+    return word.text if word.row < 0 else f"{word.text}|{word.row}|{word.source}"
+
+
+def read_word(text: str) -> list[Any]:
+    """Read what ``write_word`` wrote."""
+    spelling, *picked = text.rsplit("|", 2)
+    if len(text) > LONGEST_QUERY + LONGEST_SOURCE:
+        raise ValueError(text[:40])
+    if len(picked) == 2 and picked[0].isdecimal() and len(picked[0]) < 9:
+        return Word(spelling, picked[1], int(picked[0])).state
+    return Word(text).state
 
 
 def shown(label: str) -> str:
@@ -616,5 +632,10 @@ def tab(session: Session) -> None:
     typed = [session.sources, search, regex]
     search.input(guarded(look), [*typed, word], matches, trigger_mode="always_last", **cheap)
     gr.on([search.submit, regex.input], guarded(choose), typed, [word, matches], trigger_mode="always_last", **cheap)
+    session.keep("map", which, sources=True)
+    for name, component in {"layout": method, "space": dims, "colour": color, "words": chosen}.items():
+        session.keep(name, component)
+    session.keep("word", word, read=read_word, write=write_word)
+    word.change(lambda state: one_line(Word.of(state).text.strip(), width=60), word, search, **cheap)
     for row in (plan, words, matches):
         row.select(pick, [session.sources, which, word], [word, search, matches], trigger_mode="always_last", **cheap)
