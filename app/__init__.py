@@ -108,14 +108,10 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
     import gradio as gr
 
     from . import suggestions
-    from .state import MOST_SOURCES, choice, problems
+    from .state import MOST_SOURCES, problems
 
     def chosen(texts: list[str] | None) -> list[str]:
         return [text.strip() for text in dict.fromkeys(texts or ()) if text.strip()][:MOST_SOURCES]
-
-    def changed(texts: list[str]) -> list[Any]:
-        choices = [choice(text) for text in dict.fromkeys((*texts, *session.first, *session.presets))]
-        return [gr.update(choices=choices, value=texts) for _ in session.fields]
 
     def told(active: str, texts: list[str], fetched: dict[str, Any]) -> list[Any]:
         line = problems(sessions[active].open(texts, fetched), fetched.get("notices", ()))
@@ -126,7 +122,7 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
         dropdown.change(chosen, dropdown, session.sources, trigger_mode="always_last", **_CHEAP)
         suggestions.in_field(session, dropdown)
     dropdowns, lines = [field for field, _ in session.fields], [line for _, line in session.fields]
-    session.sources.change(changed, session.sources, dropdowns, **_CHEAP)
+    session.sources.change(session.told_fields, session.sources, dropdowns, **_CHEAP)
     gr.on(
         [session.sources.change, session.active.change, session.fetched.change],
         told,

@@ -135,7 +135,8 @@ watch("value", () => {
   moved = Date.now();
 });
 window.addEventListener("popstate", () => element.isConnected && show());
-if (names.some((name) => new URLSearchParams(location.search).has(name))) show();
+// Once the first tab has come to the screen, which says so to the server.
+if (names.some((name) => new URLSearchParams(location.search).has(name))) setTimeout(show, 300);
 """
 
 
@@ -164,7 +165,8 @@ def bind(session: Any, keys: Sequence[str]) -> None:
         updates = [
             _update(one, found.get(one.name, ("",))[0] if one.name in found else None, texts) for one in controls
         ]
-        return [texts, *session.show(tab), *updates, uuid4().hex]
+        # The fields too, not only by what follows from the sources: one that comes to the screen says what it holds.
+        return [texts, *session.show(tab), *updates, *session.told_fields(texts), uuid4().hex]
 
     components = [one.component for one in controls]
     gr.on(
@@ -175,7 +177,8 @@ def bind(session: Any, keys: Sequence[str]) -> None:
         trigger_mode="always_last",
         **cheap,
     )
-    line.select(show, None, [session.sources, session.tabs, session.active, *components, session.restored], **cheap)
+    shown = [session.sources, session.tabs, session.active, *components, *(field for field, _ in session.fields)]
+    line.select(show, None, [*shown, session.restored], **cheap)
 
 
 def _update(one: Control, text: str | None, texts: Sequence[str]) -> Any:

@@ -491,6 +491,11 @@ class Session:
             self.fetch_line()
         self.fields.append((dropdown, line))
 
+    def told_fields(self, texts: Sequence[str]) -> list[Any]:
+        """Return the updates that show these sources in every field of sources."""
+        choices = [choice(text) for text in dict.fromkeys((*texts, *self.first, *self.presets))]
+        return [gr.update(choices=choices, value=list(texts)) for _ in self.fields]
+
     def fetch_line(self) -> None:
         """Put the line here that shows how far the tab's reads are."""
         self.lines[self.key] = gr.HTML(visible=False, **WORK_LINE)
