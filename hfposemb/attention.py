@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InputError
+from .errors import CheckpointError, InputError
 from .inputs import Affine, Given, InputRecipe, LayerNorm, RootMeanSquareNorm, feed
 from .position import Alibi, RelativeBias, Rotary
 
@@ -127,9 +127,13 @@ def _mapped(affine: Affine | None, parts: Floats) -> Floats:
 def attended(recipe: InputRecipe, attention: Attention, parts: Floats, *, normed: bool = True) -> Floats:
     """Return the parts of what meets W_Q and W_K [3, n, in] for the parts of a sum [3, n, width].
 
-    Without ``normed`` every normalisation on the way is left out.
+    Without ``normed`` every normalisation on the way is left out. Raises ``CheckpointError`` for widths that differ.
     """
     inner = _mapped(recipe.after, frozen(recipe.norm if normed else None, parts))
+    if inner.shape[-1] != (width := attention.query.weight.shape[2]):
+        raise CheckpointError(
+            f"the first layer is fed vectors of width {inner.shape[-1]}, and its queries are of {width}"
+        )
     return frozen(attention.norm if normed else None, inner)
 
 

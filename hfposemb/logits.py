@@ -22,6 +22,9 @@ from .table import TOKEN_CLASSES
 RUN = 32
 """Tokens that are drawn beside each other, so that a table on the Hub is read in few requests."""
 
+TOTAL = "total"
+"""What all terms together are called where one of them can be asked for."""
+
 _REAL = tuple(TOKEN_CLASSES.index(name) for name in TOKEN_CLASSES if name not in ("special", "unused", "padding"))
 
 
@@ -58,6 +61,15 @@ def shares(split: LogitSplit) -> Shares:
     logits, raw = split.total[:, seen], split.unnormed[:, seen]
     spread = float(((logits - logits.mean()) ** 2).sum())
     return Shares(split.names, np.array(values), 1 - float(((logits - raw) ** 2).sum()) / spread)
+
+
+def less_mean(split: LogitSplit, name: str = TOTAL) -> Floats:
+    """Return one term, or all of them together, less its mean over the keys each query sees [heads, n, n].
+
+    That is all of it that the softmax knows of; NaN where a query does not see a key.
+    """
+    logits = split.total if name == TOTAL else split.term(name)
+    return np.where(split.visible, _centred(logits, split.visible), np.nan)
 
 
 def _centred(logits: Floats, seen: NDArray[np.bool_]) -> Floats:

@@ -40,6 +40,11 @@ def attention(
     if query.weight.shape[2] != key.weight.shape[2] or len(query.weight) % len(key.weight):
         raise layer.unfit(f"{len(query.weight)} heads of queries do not share {len(key.weight)} of keys")
     rule, config = layer.rule, opened.part("text")
+    norm = layer.norm(rule.norm) if config.get(rule.norm_if) is not False else None
+    if norm is not None and norm.weight is not None and norm.weight.shape != query.weight.shape[2:]:
+        raise layer.unfit(
+            f"a norm {list(norm.weight.shape)} does not fit queries of {query.weight.shape[2]} dimensions"
+        )
     turning, bias = _mechanism(opened, rule, positions)
     width = query.weight.shape[1]
     if turning is not None and 2 * len(turning.inv_freq) > width:
@@ -51,7 +56,7 @@ def attention(
         query,
         key,
         layer.scale(width),
-        layer.norm(rule.norm) if config.get(rule.norm_if) is not False else None,
+        norm,
         turning,
         bias,
         causal or config.get("is_decoder") is True,
@@ -111,6 +116,9 @@ class _Layer:
         maps = []
         for weight, bias, norm in zip(query, biases, norms, strict=True):
             assert norm is None or isinstance(norm, RootMeanSquareNorm)
+            size = None if norm is None or norm.weight is None else norm.weight.shape
+            if size not in (None, weight.shape[1:2], (weight.shape[0] * weight.shape[1],)):
+                raise self.unfit(f"a norm {list(size or ())} does not fit heads {list(weight.shape[:2])}")
             if bias is not None and bias.shape[:2] != weight.shape[:2]:
                 raise self.unfit(f"a bias {list(bias.shape)} does not fit a weight {list(weight.shape)}")
             maps.append(HeadMap(weight, None if bias is None else bias[..., 0], norm))
