@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -29,7 +30,7 @@ FILES = ("PNG", "SVG")
 
 PIECES = 24  # of a sentence that are drawn as a matrix
 LONGEST = 64  # distances drawn
-PLACES = 64  # where the same word stands
+NEAR = 24  # distances drawn of a word that stands everywhere
 FAR = 16  # the distance that is told
 CALLED = {"word": "words", "position": "positions", "rest": "types and biases"}
 
@@ -84,11 +85,11 @@ def logit_panels(
         split = source.embeddings.logits(text)
     except HfposembError as error:
         said = f"There are no logits to show: {one_line(str(error))}"
-        return (replace(panels[0], message=said, tone="normal"),)
+        return (replace(panels[0], message=said),)
     drawn = (
-        lambda empty: share_panel(empty, source, split),
-        lambda empty: map_panel(empty, source, split, term, head),
-        lambda empty: identical_panel(empty, source, split, session),
+        partial(share_panel, source=source, split=split),
+        partial(map_panel, source=source, split=split, term=term, head=head),
+        partial(identical_panel, source=source, split=split, session=session),
     )
     return tuple(_or_reason(draw, empty) for draw, empty in zip(drawn, panels, strict=True))
 
@@ -120,7 +121,7 @@ def share_panel(empty: Panel, source: Opened, split: LogitSplit) -> Panel:
         subtitle=f"Share of the differences between keys; rows are the query's part, columns the key's.{biased}",
         drawings=(Drawing(figure),),
         scale_bars=(ScaleBar(f"−{percent(limit)}", percent(limit), SIMILARITY.light),),
-        foot=f"{source.name} · mean over {found.values.shape[1]} heads · without norms, R² {raw}",
+        foot=f"{source.name} · mean over {found.values.shape[1]} heads · word and position without norms: R² {raw}",
         actions=FILES,
     )
 
@@ -183,13 +184,15 @@ def identical_panel(empty: Panel, source: Opened, split: LogitSplit, session: Se
     word = next((int(i) for i, kind in zip(split.ids, classes, strict=True) if TOKEN_CLASSES[kind] != "special"), None)
     if word is None:
         return replace(empty, message="There is no word here to repeat, only special tokens.")
-    found = _once(source, session, ("identical", word), lambda: _identical(source, word))
-    mean = found.mean.mean(axis=0)
-    band = (found.low_mean.astype(np.float32), found.high_mean.astype(np.float32))
-    at = found.distances.astype(np.float32)
+    found = _once(source, session, ("identical", word), partial(logits.identical, source.embeddings, word))
+    near = np.abs(found.distances) <= NEAR
+    at, mean, even, low, high = (
+        one[near].astype(np.float32)
+        for one in (found.distances, found.mean.mean(axis=0), found.uniform, found.low_mean, found.high_mean)
+    )
     lines = [
-        Series(source.name, mean.astype(np.float32), source.color, "solid", at=at, band=band),
-        Series("spread evenly", found.uniform.astype(np.float32), at=at),
+        Series(source.name, mean, source.color, "solid", at=at, band=(low, high)),
+        Series("spread evenly", even, at=at),
     ]
     figure = figures.curves(lines, x=Axis("distance in positions, key − query"), y=Axis("attention", share=True))
     places = found.attention.shape[1]
@@ -203,12 +206,6 @@ def identical_panel(empty: Panel, source: Opened, split: LogitSplit, session: Se
     )
 
 
-def _identical(source: Opened, word: int) -> logits.Identical:
-    assert source.embeddings is not None
-    table = source.embeddings._recipe.position
-    return logits.identical(source.embeddings, word, length=PLACES if table is None else min(PLACES, table.shape[0]))
-
-
 def identical_title(found: logits.Identical) -> str:
     """Say where attention goes beyond chance where all words are the same."""
     mean = found.mean.mean(axis=0)
@@ -217,7 +214,8 @@ def identical_title(found: logits.Identical) -> str:
     if not np.isfinite(beyond[place]):
         return "With the same word everywhere, the first layer prefers no distance"
     distance, value = int(found.distances[place]), percent(float(mean[place]))
-    where = "the word itself" if distance == 0 else f"the word {abs(distance)} {'before' if distance < 0 else 'after'}"
+    way, far = "before" if distance < 0 else "after", "" if abs(distance) == 1 else f"{abs(distance)} "
+    where = f"the word {far}{way}" if distance else "the word itself"
     return (
         f"With the same word everywhere, {where} still gets {value} of the attention, "
         f"{percent(float(found.uniform[place]))} if spread evenly"
@@ -228,8 +226,8 @@ def _once(source: Opened, session: Session, what: tuple[object, ...], maker: Cal
     """Compute something of a source once for everybody."""
     assert source.embeddings is not None
     key = source_key(allowed(source.text, public=session.public), public=session.public)
-    commit = source.embeddings.token.provenance.commit
-    return session.library.results.make((*what, key, commit), maker)
+    commits = tuple(table.provenance.commit for table in source.embeddings.tables.values())
+    return session.library.results.make((*what, key, commits), maker)
 
 
 # --- all sources -----------------------------------------------------------------------------------------------------
@@ -284,11 +282,9 @@ def _by_distance(source: Opened, session: Session) -> logits.ByDistance:
         raise HfposembError(source.error)
     if session.library.opened(source.text, NEEDS, public=session.public) is None:
         raise HfposembError("its first layer has not been read from the Hub")
-    table = source.embeddings._recipe.position
-    longest = LONGEST if table is None else min(LONGEST, table.shape[0] - 1)
-    embeddings = source.embeddings
-    maker = lambda: logits.by_distance(embeddings, longest=longest)  # noqa: E731
-    return _once(source, session, ("logits by distance",), maker)
+    return _once(
+        source, session, ("logits by distance",), partial(logits.by_distance, source.embeddings, longest=LONGEST)
+    )
 
 
 def distance_title(found: dict[Opened, logits.ByDistance]) -> str:

@@ -16,7 +16,7 @@ from .attention import BIAS, PAIRS, Attention, Floats, LogitSplit, attended, pla
 from .embeddings import Embeddings
 from .errors import InputError
 from .inputs import InputRecipe, feed
-from .position import Alibi
+from .position import Alibi, RelativeBias
 from .table import TOKEN_CLASSES
 
 RUN = 32
@@ -115,31 +115,40 @@ class ByDistance:
 def by_distance(embeddings: Embeddings, *, longest: int = 128, tokens: int = 1024, seed: int = 0) -> ByDistance:
     """Return the first layer's logits for the mean of real tokens, by distance: of the past alone where it is causal.
 
-    Tokens are drawn with a seed in runs of ``RUN`` neighbours, special and unused ones left out. Raises ``InputError``
-    for distances beyond the table of positions, ``MissingTableError`` for models whose first layer is not known.
+    Distances go to ``longest``, or to the end of the table of positions. Tokens are drawn with a seed in runs of
+    ``RUN`` neighbours, special and unused ones left out. A bias that comes without a model, as ``alibi:2048x12``, is
+    what it adds. Raises ``MissingTableError`` for models whose first layer is not known.
     """
-    recipe, attention = embeddings._recipe, embeddings._attention
-    length = longest + 1
-    table = recipe.position
     if longest < 1 or tokens < 1:
         raise InputError(f"distances begin at 1, and some token must be drawn; got {longest} and {tokens}")
-    if table is not None and length > table.shape[0]:
-        raise InputError(f"{table.name} has {table.shape[0]:,} positions: distances reach {table.shape[0] - 1:,}")
+    if embeddings.recipe is None and isinstance(bias := embeddings.position, Alibi | RelativeBias):
+        distances = np.arange(-longest, longest + 1)
+        return ByDistance((BIAS,), distances, _biases(bias, distances)[None], ("bias",), 0, seed)
+    recipe, attention = embeddings._recipe, embeddings._attention
+    table = recipe.position
+    length = min(longest + 1, longest + 1 if table is None else table.shape[0])
+    if length < 2:
+        raise InputError(f"{embeddings.name} has one position: there is no distance between two")
     drawn = _drawn(embeddings, max(1, round(tokens / length)) * length, np.random.default_rng(seed))
     queries, keys = _mean_sides(recipe, attention, drawn.reshape(-1, length))
     queries, keys = placed(attention, queries, keys, np.arange(length))
-    distances = np.arange(-longest, 1 if attention.causal else length)
+    distances = np.arange(-length + 1, 1 if attention.causal else length)
     pairs = product(queries, keys)
     values = [mean_by_distance(attention.scale * (one @ other.swapaxes(-1, -2)), distances) for one, other in pairs]
-    names, bias = PAIRS, attention.bias
-    if bias is not None:
+    names, added = PAIRS, attention.bias
+    if added is not None:
         names = (*PAIRS, BIAS)
-        values.append(
-            -np.outer(bias.effective, np.abs(distances)) if isinstance(bias, Alibi) else bias.bias_at(distances).T
-        )
-    at_work = {"added": table is not None, "bias": bias is not None, "rotary": attention.turning is not None}
+        values.append(_biases(added, distances))
+    at_work = {"added": table is not None, "bias": added is not None, "rotary": attention.turning is not None}
     kinds = tuple(kind for kind, there in at_work.items() if there)
     return ByDistance(names, distances, np.array(values), kinds, drawn.size, seed)
+
+
+def _biases(bias: Alibi | RelativeBias, distances: NDArray[np.int64]) -> Floats:
+    """Return what a bias adds at each distance [heads, distances]."""
+    if isinstance(bias, Alibi):
+        return np.asarray(-np.outer(bias.effective, np.abs(distances)))
+    return np.asarray(bias.bias_at(distances).T)
 
 
 def _drawn(embeddings: Embeddings, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -210,12 +219,15 @@ def identical(
 ) -> Identical:
     """Return what the first layer attends to in a text of one word, ``length`` times, without special tokens.
 
-    ``word`` is a label of the token table, or an id. After the probing with identical words of Wang & Chen (EMNLP
-    2020). Raises ``InputError`` for words that there are not, and for fewer than two places.
+    Where the table of positions is shorter, that often. ``word`` is a label of the token table, or an id. After the
+    probing with identical words of Wang & Chen (EMNLP 2020). Raises ``InputError`` for words that there are not, and
+    for fewer than two places.
     """
     if length < 2 or draws < 1:
         raise InputError(f"a text of one word needs two places, and a null a draw; got {length} and {draws}")
     row = embeddings.token.row(word)
+    table = embeddings._recipe.position
+    length = min(length, length if table is None else table.shape[0])
     split = embeddings.logits([row] * length)
     seen, logits = split.visible, split.total
     backward = np.arange(-length + 1, 1 if not np.triu(seen, 1).any() else length)

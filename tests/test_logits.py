@@ -255,9 +255,22 @@ def test_added_positions_by_distance(build: Build) -> None:
     assert np.abs(measured.positional[:, :-1] - expected).max() < 0.2 * scale
 
 
+def test_distances_end_with_the_table(build: Build) -> None:
+    assert by_distance(hpe.extract(build("gpt2")), tokens=20).distances.tolist() == list(range(-19, 1))
+
+
+def test_a_bias_without_a_model_is_what_it_adds() -> None:
+    alibi = hpe.extract("alibi:64x4")
+    found = by_distance(alibi, longest=2)
+    assert (found.names, found.kinds, found.tokens) == (("bias",), ("bias",), 0)
+    np.testing.assert_allclose(found.change, np.outer(alibi.position.slopes, [-1, 0, 1, 0, -1]))
+    with pytest.raises(MissingTableError, match="no recipe"):
+        by_distance(hpe.extract("rotary:64x16"))
+
+
 @pytest.mark.parametrize(
     ("knobs", "message"),
-    [({"longest": 20}, "distances reach 19"), ({"longest": 0}, "begin at 1"), ({"tokens": 0}, "must be drawn")],
+    [({"longest": 0}, "begin at 1"), ({"tokens": 0}, "must be drawn")],
 )
 def test_bad_distances(build: Build, knobs: dict[str, int], message: str) -> None:
     with pytest.raises(InputError, match=message):
@@ -303,8 +316,7 @@ def test_bad_words(build: Build) -> None:
         identical(found, "king")
     with pytest.raises(InputError, match="two places"):
         identical(found, 3, length=1)
-    with pytest.raises(InputError, match="20 positions; shorten it"):
-        identical(found, 3)
+    assert identical(found, 3, draws=3).attention.shape == (2, 20, 20)
 
 
 # --- what is read, and what is not known -----------------------------------------------------------------------------
