@@ -114,14 +114,14 @@ def share_panel(empty: Panel, source: Opened, split: LogitSplit) -> Panel:
     biased = ""
     if BIAS in found.names:
         biased = f" What is added by distance makes {percent(found.mean[found.names.index(BIAS)])}."
-    raw = number(found.unnormed, digits=2)
+    raw = f"word and position without norms: R²\u00a0{number(found.unnormed, digits=2)}"
     return replace(
         empty,
         title=share_title(found),
         subtitle=f"Share of the differences between keys; rows are the query's part, columns the key's.{biased}",
         drawings=(Drawing(figure),),
         scale_bars=(ScaleBar(f"−{percent(limit)}", percent(limit), SIMILARITY.light),),
-        foot=f"{source.name} · mean over {found.values.shape[1]} heads · word and position without norms: R² {raw}",
+        foot=f"{source.name} · mean over {found.values.shape[1]} heads · {raw}",
         actions=FILES,
     )
 
@@ -145,7 +145,7 @@ def _called(name: str) -> str:
 
 def percent(share: float) -> str:
     """Write a share that may be below 0."""
-    return f"{number(100 * share, digits=0)} %"
+    return f"{number(100 * share, digits=0)}\u00a0%"
 
 
 def map_panel(empty: Panel, source: Opened, split: LogitSplit, term: str, head: int | None) -> Panel:
@@ -201,7 +201,7 @@ def identical_panel(empty: Panel, source: Opened, split: LogitSplit, session: Se
         title=identical_title(found),
         subtitle=f"“{one_line(found.word, width=24).strip()}” {places} times: what is left is the doing of positions.",
         drawings=(Drawing(figure),),
-        foot=f"{source.name} · mean over {len(found.mean)} heads · band: positions in random order, 95 %",
+        foot=f"{source.name} · mean over {len(found.mean)} heads · band: positions in random order, 95\u00a0%",
         actions=FILES,
     )
 
