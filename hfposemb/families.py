@@ -370,6 +370,8 @@ class AttentionRule:
     key_norm: str = ""
     scale: str = "1/√head"
     causal: bool = False
+    both_ways: str = ""
+    """Field that, when true, lets a causal layer see later keys after all."""
     counts: Literal["first", "last"] = "first"
     """From which token the layer counts the distances of ALiBi, which is all the same after the softmax."""
     expects: tuple[tuple[str, object], ...] = ()
@@ -435,7 +437,11 @@ ATTENTION: Mapping[str, AttentionRule] = {
     **dict.fromkeys(("llama", "mistral", "mixtral", "qwen2", "qwen2_moe"), _LLAMA),
     "gemma": replace(_LLAMA, plus_one=True),
     "gemma3_text": replace(
-        _NORMED, plus_one=True, scale="1/√query_pre_attn_scalar", expects=(("attn_logit_softcapping", None),)
+        _NORMED,
+        plus_one=True,
+        scale="1/√query_pre_attn_scalar",
+        both_ways="use_bidirectional_attention",
+        expects=(("attn_logit_softcapping", None),),
     ),
     **dict.fromkeys(("qwen3", "qwen3_moe"), _NORMED),
     "olmo2": replace(_NORMED, norm=""),

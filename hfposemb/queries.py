@@ -51,7 +51,7 @@ def attention(
         raise layer.unfit(f"{2 * len(turning.inv_freq)} dimensions of a head's {width} would turn")
     if bias is not None and len(bias.slopes if isinstance(bias, Alibi) else bias.bias[0]) != len(query.weight):
         raise layer.unfit(f"its biases are not those of {len(query.weight)} heads")
-    causal = rule.causal and config.get("use_bidirectional_attention") is not True
+    causal = rule.causal and config.get(rule.both_ways) is not True
     return Attention(
         query,
         key,
@@ -211,9 +211,12 @@ def _mechanism(
     passed = _OTHER_TOWERS | ({"decoder"} if encodes else set())
     kinds = opened.part("text").get("layer_types")
     first = kinds[0] if isinstance(kinds, list) and kinds else ""
+    known = False
     for key, tower in towers.items():
-        if tower in passed or (first and key != first and key.endswith("_attention")):
+        kind = key.rpartition(".")[2]
+        if tower in passed or (first and kind != first and kind.endswith("_attention")):
             continue
+        known = True
         match positions[key]:
             case Absolute() | NoPositions():
                 pass
@@ -226,6 +229,10 @@ def _mechanism(
                     f"the first layer's logits of {opened.name} are not split: its {other.kind} positions are no part "
                     "of a sum, or are rounded"
                 )
+    if not known:
+        raise MissingTableError(
+            f"the first layer's logits of {opened.name} are not split: what tells positions apart in it was not found"
+        )
     return turning, bias
 
 

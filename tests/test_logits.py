@@ -84,12 +84,21 @@ def test_of_a_checkpoint_on_disk(build: Build, tmp_path: Path, model_type: str) 
         ("llama", {"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 10000.0}}),
         ("qwen2", {"use_sliding_window": True, "sliding_window": 3, "layer_types": ["sliding_attention"] * 2}),
         ("bert", {"is_decoder": True}),
+        ("gemma3_text", {"use_bidirectional_attention": True, "layer_types": ["full_attention"] * 2}),
         ("gpt2", {"n_head": 1}),
     ],
 )
 def test_variants(model_type: str, changes: dict[str, object]) -> None:
     model = tiny(model_type, changes=changes)
     assert_own(hpe.extract(model).logits(IDS), model)
+
+
+@pytest.mark.parametrize("model_type", ["gemma3", "llava", "paligemma", "qwen2_audio"])
+def test_the_language_model_inside_a_larger_one(model_type: str) -> None:
+    model: Any = tiny(model_type)
+    text = model.language_model
+    text.set_attn_implementation("eager")
+    assert_own(hpe.extract(model).logits(IDS), text)
 
 
 def test_minilm(minilm_folder: Path) -> None:
