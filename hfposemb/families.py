@@ -156,7 +156,15 @@ RELATIVE: tuple[RelativeRule, ...] = (
 CONVOLUTION = "pos_conv_embed"
 """The module whose convolution leaves positions in its input, as in wav2vec 2.0."""
 
-ROTARY_FIELDS = ("rope_parameters", "rope_theta", "rope_scaling", "rotary_emb_base", "rotary_dim", "rotary_pct")
+ROTARY_FIELDS = (
+    "rope_parameters",
+    "rope_theta",
+    "global_rope_theta",
+    "rope_scaling",
+    "rotary_emb_base",
+    "rotary_dim",
+    "rotary_pct",
+)
 """Fields of a configuration that only models with rotary positions have."""
 
 _NUMBERED = re.compile(r"\.\d+\.")
@@ -375,6 +383,8 @@ class AttentionRule:
     counts: Literal["first", "last"] = "first"
     """From which token the layer counts the distances of ALiBi, which is all the same after the softmax."""
     expects: tuple[tuple[str, object], ...] = ()
+    kind: str = ""
+    """Which kind of layer the first one is, where the configuration has no ``layer_types``."""
 
 
 _SELF = ("self_attn.q_proj", "self_attn.k_proj")
@@ -407,7 +417,7 @@ ATTENTION: Mapping[str, AttentionRule] = {
     "distilbert": AttentionRule("layer.0", "attention.q_lin", "attention.k_lin"),
     "mpnet": AttentionRule("layer.0", "attention.attn.q", "attention.attn.k"),
     "albert": AttentionRule("albert_layer_groups.0.albert_layers.0", "attention.query", "attention.key"),
-    "modernbert": AttentionRule("layers.0", "attn.Wqkv", fused="stacked"),
+    "modernbert": AttentionRule("layers.0", "attn.Wqkv", fused="stacked", kind="full_attention"),
     "openai-gpt": _GPT,
     "gpt2": replace(_GPT, norm="ln_1"),
     "gpt_neo": AttentionRule(
@@ -441,6 +451,7 @@ ATTENTION: Mapping[str, AttentionRule] = {
         plus_one=True,
         scale="1/√query_pre_attn_scalar",
         both_ways="use_bidirectional_attention",
+        kind="sliding_attention",
         expects=(("attn_logit_softcapping", None),),
     ),
     **dict.fromkeys(("qwen3", "qwen3_moe"), _NORMED),

@@ -60,7 +60,7 @@ def attention(
         turning,
         bias,
         causal or config.get("is_decoder") is True,
-        _window(config),
+        _window(config, _kind(opened, rule)),
         rule.counts,
     )
 
@@ -209,9 +209,7 @@ def _mechanism(
     towers = {key: tower_of(key) for key in positions}
     encodes = "encoder" in towers.values() and not rule.layer.startswith("decoder")
     passed = _OTHER_TOWERS | ({"decoder"} if encodes else set())
-    kinds = opened.part("text").get("layer_types")
-    first = kinds[0] if isinstance(kinds, list) and kinds else ""
-    known = False
+    first, known = _kind(opened, rule), False
     for key, tower in towers.items():
         kind = key.rpartition(".")[2]
         if tower in passed or (first and kind != first and kind.endswith("_attention")):
@@ -236,10 +234,14 @@ def _mechanism(
     return turning, bias
 
 
-def _window(config: Mapping[str, Any]) -> int | None:
+def _kind(opened: Opened, rule: AttentionRule) -> str:
+    """Return which kind of layer the first one is, "" where all are alike."""
+    kinds = opened.part("text").get("layer_types")
+    return str(kinds[0]) if isinstance(kinds, list) and kinds else rule.kind
+
+
+def _window(config: Mapping[str, Any], kind: str) -> int | None:
     """Return how many keys, its own included, a query of the first layer sees, ``None`` for all."""
-    kinds = config.get("layer_types")
-    first = kinds[0] if isinstance(kinds, list) and kinds else "sliding_attention"
-    if first != "sliding_attention" or config.get("use_sliding_window") is False:
+    if kind not in ("", "sliding_attention") or config.get("use_sliding_window") is False:
         return None
     return whole_number(config, "sliding_window", low=1)

@@ -93,6 +93,24 @@ def test_variants(model_type: str, changes: dict[str, object]) -> None:
     assert_own(hpe.extract(model).logits(IDS), model)
 
 
+@pytest.mark.parametrize(
+    ("model_type", "older"),
+    [
+        ("gemma3_text", {"rope_theta": 1e6, "rope_local_base_freq": 1e4, "sliding_window_pattern": 6}),
+        ("modernbert", {"global_rope_theta": 160_000.0, "local_rope_theta": 1e4, "global_attn_every_n_layers": 3}),
+    ],
+)
+def test_older_configurations_of_two_kinds_of_layers(tmp_path: Path, model_type: str, older: dict[str, Any]) -> None:
+    model = tiny(model_type, changes=older)
+    model.set_attn_implementation("eager")
+    model.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    for name in ("layer_types", "rope_parameters"):
+        del config[name]
+    (tmp_path / "config.json").write_text(json.dumps(config | older))
+    assert_own(hpe.extract(tmp_path).logits(IDS), model)
+
+
 @pytest.mark.parametrize("model_type", ["gemma3", "llava", "paligemma", "qwen2_audio"])
 def test_the_language_model_inside_a_larger_one(model_type: str) -> None:
     model: Any = tiny(model_type)
