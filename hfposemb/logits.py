@@ -55,7 +55,8 @@ def shares(split: LogitSplit) -> Shares:
     total = _centred(split.total, seen)
     variance = (total**2).sum(axis=(1, 2))
     if not (variance > 0).any():
-        raise InputError("every query sees one key, or keys alike: there is nothing to divide; give two words at least")
+        why = "every query sees one key, or keys alike" if np.isfinite(variance).all() else "the logits are not finite"
+        raise InputError(f"{why}: there is nothing to divide; give a text of two words at least to a whole model")
     with np.errstate(divide="ignore", invalid="ignore"):
         values = [(_centred(term, seen) * total).sum(axis=(1, 2)) / variance for _, term in split.terms()]
     logits, raw = split.total[:, seen], split.unnormed[:, seen]
@@ -141,7 +142,14 @@ def by_distance(embeddings: Embeddings, *, longest: int = 128, tokens: int = 102
         values.append(_biases(added, distances))
     at_work = {"added": table is not None, "bias": added is not None, "rotary": attention.turning is not None}
     kinds = tuple(kind for kind, there in at_work.items() if there)
-    return ByDistance(names, distances, np.array(values), kinds, drawn.size, seed)
+    return ByDistance(names, distances, _finite(embeddings, np.array(values)), kinds, drawn.size, seed)
+
+
+def _finite(embeddings: Embeddings, logits: Floats) -> Floats:
+    """Return logits as they are. Raises ``InputError`` where one is NaN or Inf."""
+    if not np.isfinite(logits).all():
+        raise InputError(f"the first layer's logits of {embeddings.name} are not finite: its weights are damaged")
+    return logits
 
 
 def _biases(bias: Alibi | RelativeBias, distances: NDArray[np.int64]) -> Floats:
@@ -229,7 +237,7 @@ def identical(
     table = embeddings._recipe.position
     length = min(length, length if table is None else table.shape[0])
     split = embeddings.logits([row] * length)
-    seen, logits = split.visible, split.total
+    seen, logits = split.visible, _finite(embeddings, split.total)
     backward = np.arange(-length + 1, 1 if not np.triu(seen, 1).any() else length)
     distances = backward[[bool(np.diagonal(seen, distance).any()) for distance in backward]]
     rng = np.random.default_rng(seed)

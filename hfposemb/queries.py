@@ -136,7 +136,7 @@ class _Layer:
         width = len(query) // self._heads
         if not width or len(query) != width * self._heads or len(key) % width:
             raise self.unfit(f"{len(query)} and {len(key)} rows are not those of {self._heads} heads")
-        return query.reshape(self._heads, width, -1), key.reshape(-1, width, key.shape[1])
+        return query.reshape(self._heads, width, query.shape[1]), key.reshape(-1, width, key.shape[1])
 
     def _fused(self, kind: str) -> tuple[NDArray[np.floating], NDArray[np.floating]] | None:
         name, heads = self.find(self.rule.query, kind), self._heads
@@ -153,10 +153,10 @@ class _Layer:
         if keys < 1 or len(rows) != (heads + 2 * keys) * width or heads % keys:
             raise self.unfit(f"{len(rows)} rows are not those of {heads} heads of width {width}")
         if self.rule.fused == "stacked":
-            parted = rows[: (heads + keys) * width].reshape(heads + keys, width, -1)
+            parted = rows[: (heads + keys) * width].reshape(heads + keys, width, rows.shape[1])
             return parted[:heads], parted[heads:]
-        grouped = rows.reshape(keys, heads // keys + 2, width, -1)
-        return grouped[:, :-2].reshape(heads, width, -1), grouped[:, -2]
+        grouped = rows.reshape(keys, heads // keys + 2, width, rows.shape[1])
+        return grouped[:, :-2].reshape(heads, width, rows.shape[1]), grouped[:, -2]
 
     def _inner(self, name: str, kind: str) -> int:
         """Return how wide what the fused module reads is; a bias does not tell, its weight does."""

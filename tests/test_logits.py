@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from safetensors.numpy import save
+from safetensors.numpy import load_file, save
 from torch.overrides import TorchFunctionMode
 
 import hfposemb as hpe
@@ -417,6 +417,27 @@ def test_configurations_that_do_not_fit(build: Build, tmp_path: Path, field: str
     with pytest.raises(CheckpointError, match=message):
         found.logits(IDS)
     assert found.inputs(IDS).normed.shape == (12, 16)
+
+
+def test_weights_that_are_not_finite(build: Build) -> None:
+    model: Any = build("gpt2")
+    with torch.no_grad():
+        model.h[0].attn.c_attn.weight[0, 0] = torch.nan
+    found = hpe.extract(model)
+    assert np.isnan(shares(found.logits(IDS)).values[:, 0]).all(), "the other head is whole"
+    for measure in (lambda: by_distance(found), lambda: identical(found, 3)):
+        with pytest.raises(InputError, match="are not finite"):
+            measure()
+
+
+@pytest.mark.parametrize("shape", [(0, 48), (16, 0), (48,), (16, 47), (2, 16, 24)])
+def test_weights_of_other_shapes(build: Build, tmp_path: Path, shape: tuple[int, ...]) -> None:
+    build("gpt2").save_pretrained(tmp_path)  # type: ignore[operator]
+    tensors = load_file(tmp_path / "model.safetensors")
+    tensors["h.0.attn.c_attn.weight"] = np.ones(shape, np.float32)
+    (tmp_path / "model.safetensors").write_bytes(save(tensors))
+    with pytest.raises((CheckpointError, InputError)):
+        hpe.extract(tmp_path).logits(IDS)
 
 
 @pytest.mark.parametrize("source", ["sinusoidal:64x16", "sample:gpt2@step-1500"])
