@@ -170,7 +170,7 @@ ROTARY_FIELDS = (
 _NUMBERED = re.compile(r"\.\d+\.")
 
 
-EPSILONS = (*("layer_norm_eps", "layer_norm_epsilon", "norm_eps", "rms_norm_eps", "layernorm_epsilon", "norm_epsilon"),)
+EPSILONS = ("layer_norm_eps", "layer_norm_epsilon", "norm_eps", "rms_norm_eps", "layernorm_epsilon", "norm_epsilon")
 """Fields that state what a norm adds to the variance."""
 
 

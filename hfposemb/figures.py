@@ -530,7 +530,8 @@ def similarity_matrix(
         margin = {"l": 16 + longest, "r": 16, "t": 32, "b": 8}
         if rows > MOST_LEVEL:
             xaxis["tickangle"], margin["t"] = -90, 16 + longest
-        notes = _written(matrix, limits) if rows <= (WRITTEN_CELLS if limits[1] <= 1 else MOST_LEVEL) else []
+        most = WRITTEN_CELLS if limits[1] <= 1 else MOST_LEVEL
+        notes = _written(matrix, limits) if rows <= most else []
     square = {"constrain": "domain"}
     xaxis |= {"range": [first - 0.5, first + columns - 0.5], **square}
     yaxis |= {"range": [first + rows - 0.5, first - 0.5], "scaleanchor": "x", **square}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,13 +57,13 @@ def attention(
     return Attention(
         query,
         key,
-        layer.scale(width),
-        norm,
-        turning,
-        bias,
-        causal or config.get("is_decoder") is True,
-        _window(config, _kind(opened, rule)),
-        rule.counts,
+        scale=layer.scale(width),
+        norm=norm,
+        turning=turning,
+        bias=bias,
+        causal=causal or config.get("is_decoder") is True,
+        window=_window(config, _kind(opened, rule)),
+        counts=rule.counts,
     )
 
 
@@ -79,12 +81,21 @@ def _rule(opened: Opened) -> AttentionRule:
     return rule
 
 
+@dataclass(frozen=True, eq=False)
 class _Layer:
-    """Read the tensors of a first layer, each where it is asked for; ``near`` is the token table's."""
+    """Read the tensors of a first layer, each where it is asked for; ``near`` is the name of the token table's."""
 
-    def __init__(self, opened: Opened, rule: AttentionRule, near: str) -> None:
-        self.opened, self.rule = opened, rule
-        self._near, self._heads = near, opened.stated(_HEADS)
+    opened: Opened
+    rule: AttentionRule
+    near: str
+
+    @cached_property
+    def heads(self) -> int:
+        """How many heads of queries the configuration states."""
+        found = self.opened.stated(_HEADS)
+        if found is None:
+            raise self.unfit("its configuration states no number of heads")
+        return found
 
     def unfit(self, what: str) -> CheckpointError:
         return CheckpointError(f"the first layer of {self.opened.name} cannot be used: {what}")
@@ -97,17 +108,16 @@ class _Layer:
             for name in self.opened.tensors.names()
             if f".{name}".endswith(wanted) and tower_of(name) not in _OTHER_TOWERS
         ]
-        return min(fitting, key=lambda name: (-shared(name, self._near), len(name)), default=None)
+        return min(fitting, key=lambda name: (-shared(name, self.near), len(name)), default=None)
 
-    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[np.floating]:
+    def read(self, name: str) -> NDArray[np.floating]:
+        """Return a tensor of the layer. Raises ``MissingTableError`` for quantised ones."""
         if reason := coded(self.opened.tensors.info(name), self.opened.tensors.names()):
             raise MissingTableError(f"the first layer's logits of {self.opened.name} are not split: {reason}")
-        return self.opened.tensors.read(name, start, stop)
+        return self.opened.tensors.read(name)
 
     def maps(self) -> tuple[HeadMap, HeadMap]:
         """Return what makes queries and what makes keys."""
-        if self._heads is None:
-            raise self.unfit("its configuration states no number of heads")
         read = self._fused if self.rule.fused else self._apart
         query, key = read("weight"), read("bias")
         assert query is not None
@@ -132,22 +142,19 @@ class _Layer:
                 return None
             raise self.unfit(f"it has no tensor {self.rule.layer}.{self.rule.query}.weight")
         query, key = (self._columns(self.read(name), kind) for name in names if name is not None)
-        assert self._heads is not None
-        width = len(query) // self._heads
-        if not width or len(query) != width * self._heads or len(key) % width:
-            raise self.unfit(f"{len(query)} and {len(key)} rows are not those of {self._heads} heads")
-        return query.reshape(self._heads, width, query.shape[1]), key.reshape(-1, width, key.shape[1])
+        width = len(query) // self.heads
+        if not width or len(query) != width * self.heads or len(key) % width:
+            raise self.unfit(f"{len(query)} and {len(key)} rows are not those of {self.heads} heads")
+        return query.reshape(self.heads, width, query.shape[1]), key.reshape(-1, width, key.shape[1])
 
     def _fused(self, kind: str) -> tuple[NDArray[np.floating], NDArray[np.floating]] | None:
-        name, heads = self.find(self.rule.query, kind), self._heads
+        name, heads = self.find(self.rule.query, kind), self.heads
         if name is None:
             if kind == "bias":
                 return None
             raise self.unfit(f"it has no tensor {self.rule.layer}.{self.rule.query}.weight")
         rows = self._columns(self.read(name), kind)
-        assert heads is not None
-        stated = self.opened.stated(_WIDTHS)
-        width = stated or (self._inner(name, kind) // heads)
+        width = self.opened.stated(_WIDTHS) or self._inner(name, kind) // heads
         # Queries of all heads, then as many keys as values.
         keys = (len(rows) // max(width, 1) - heads) // 2
         if keys < 1 or len(rows) != (heads + 2 * keys) * width or heads % keys:

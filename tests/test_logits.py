@@ -430,6 +430,17 @@ def test_weights_that_are_not_finite(build: Build) -> None:
             measure()
 
 
+def test_quantised_weights_are_refused_and_the_tables_still_read(build: Build, tmp_path: Path) -> None:
+    build("gpt2").save_pretrained(tmp_path)  # type: ignore[operator]
+    tensors = load_file(tmp_path / "model.safetensors")
+    tensors["h.0.attn.c_attn.weight_scale"] = np.ones(1, np.float32)
+    (tmp_path / "model.safetensors").write_bytes(save(tensors))
+    found = hpe.extract(tmp_path)
+    with pytest.raises(MissingTableError, match="weight_scale beside it"):
+        found.logits(IDS)
+    assert found.inputs(IDS).normed.shape == (12, 16)
+
+
 @pytest.mark.parametrize("shape", [(0, 48), (16, 0), (48,), (16, 47), (2, 16, 24)])
 def test_weights_of_other_shapes(build: Build, tmp_path: Path, shape: tuple[int, ...]) -> None:
     build("gpt2").save_pretrained(tmp_path)  # type: ignore[operator]
