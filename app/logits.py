@@ -114,6 +114,9 @@ def share_panel(empty: Panel, source: Opened, split: LogitSplit) -> Panel:
     biased = ""
     if BIAS in found.names:
         biased = f" What is added by distance makes {percent(found.mean[found.names.index(BIAS)])}."
+    if found.turning is not None:
+        whole = found.turning[np.isfinite(found.turning)].mean()
+        biased += f" What turning by position changes makes {percent(whole)}."
     raw = f"word and position without norms: R²\u00a0{number(found.unnormed, digits=2)}"
     return replace(
         empty,

@@ -161,7 +161,8 @@ class LogitSplit:
     ``queries`` and ``keys`` are the parts [3, heads, n, width] in the order of ``PARTS``, turned where the model turns
     them; ``bias`` [heads, n, n] is what the model adds by distance; ``visible`` [n, n] which keys a query sees.
     ``unnormed`` [heads, n, n] are those of word and position as their tables have them, without norms and biases, for
-    contrast.
+    contrast; ``unturned`` [heads, n, n] those of all parts, their bias aside, where nothing is turned by its position,
+    ``None`` where the model turns nothing.
     """
 
     pieces: tuple[str, ...]
@@ -172,6 +173,7 @@ class LogitSplit:
     bias: Floats | None
     visible: NDArray[np.bool_]
     unnormed: Floats
+    unturned: Floats | None = None
 
     def __repr__(self) -> str:
         heads, count = self.queries.shape[1:3]
@@ -220,10 +222,13 @@ def split(recipe: InputRecipe, attention: Attention, given: Given) -> LogitSplit
         raise InputError(f"the text has {len(inputs.ids):,} pieces; with {attention.heads} heads give at most {most:,}")
     summed = np.stack([inputs.token, inputs.position, inputs.type]).astype(np.float64)
     met, bare = (attended(recipe, attention, summed, normed=normed) for normed in (True, False))
-    queries, keys = placed(attention, attention.query(met), attention.key(met), inputs.positions)
-    raw = placed(attention, attention.query(bare), attention.key(bare), inputs.positions)
-    raw_queries, raw_keys = (side[:-1].sum(axis=0) for side in raw)
-    unnormed = attention.scale * (raw_queries @ raw_keys.swapaxes(-1, -2))
+    sides = attention.query(met), attention.key(met)
+    queries, keys = placed(attention, *sides, inputs.positions)
+    raw_queries, raw_keys = placed(attention, attention.query(bare), attention.key(bare), inputs.positions)
+    unturned = None
+    if attention.turning is not None:
+        # All at position 0, where cosines are 1, keeps the scaling that comes with turning.
+        unturned = _logits(attention, *placed(attention, *sides, np.zeros_like(inputs.positions)))
     count = len(inputs.ids)
     return LogitSplit(
         inputs.pieces,
@@ -233,8 +238,15 @@ def split(recipe: InputRecipe, attention: Attention, given: Given) -> LogitSplit
         attention.scale,
         attention.added(count),
         attention.visible(count),
-        unnormed,
+        _logits(attention, raw_queries[:-1], raw_keys[:-1]),
+        unturned,
     )
+
+
+def _logits(attention: Attention, queries: Floats, keys: Floats) -> Floats:
+    """Return the logits [heads, n, n] of parts of queries and keys, added up."""
+    logits: Floats = attention.scale * (queries.sum(axis=0) @ keys.sum(axis=0).swapaxes(-1, -2))
+    return logits
 
 
 def placed(attention: Attention, queries: Floats, keys: Floats, positions: NDArray[np.int64]) -> tuple[Floats, Floats]:

@@ -35,12 +35,15 @@ class Shares:
     ``values`` [terms, heads] add up to 1 in each head: Σ t̃ L̃ / Σ L̃² over the pairs of a query and a key it sees, with
     t̃ and L̃ the term and the sum of all less their means over the keys of that query. A share is below 0 where a term
     works against the rest; NaN, all of a head's, where the head's logits do not differ. ``mean`` [terms] is over heads.
-    ``unnormed`` is the R² of the logits that word and position give without normalisation, over all heads and pairs:
-    1 − Σ(L − raw)² / Σ(L − L̄)².
+
+    ``turning`` [heads] is the share, counted in the same way, of what turning queries and keys by their positions
+    changes; it is inside the terms, and ``None`` where a model turns nothing. ``unnormed`` is the R² of the logits that
+    word and position give without normalisation, over all heads and pairs: 1 − Σ(L − raw)² / Σ(L − L̄)².
     """
 
     names: tuple[str, ...]
     values: Floats
+    turning: Floats | None
     unnormed: float
 
     @property
@@ -58,10 +61,19 @@ def shares(split: LogitSplit) -> Shares:
         why = "every query sees one key, or keys alike" if np.isfinite(variance).all() else "the logits are not finite"
         raise InputError(f"{why}: there is nothing to divide; give a text of two words at least to a whole model")
     with np.errstate(divide="ignore", invalid="ignore"):
-        values = [(_centred(term, seen) * total).sum(axis=(1, 2)) / variance for _, term in split.terms()]
+        values = np.array([_brought(term, total, seen) / variance for _, term in split.terms()])
+        turning = None
+        if split.unturned is not None:
+            added = 0.0 if split.bias is None else split.bias
+            turning = _brought(split.total - added - split.unturned, total, seen) / variance
     logits, raw = split.total[:, seen], split.unnormed[:, seen]
     spread = float(((logits - logits.mean()) ** 2).sum())
-    return Shares(split.names, np.array(values), 1 - float(((logits - raw) ** 2).sum()) / spread)
+    return Shares(split.names, values, turning, 1 - float(((logits - raw) ** 2).sum()) / spread)
+
+
+def _brought(term: Floats, total: Floats, seen: NDArray[np.bool_]) -> Floats:
+    """Return Σ t̃ L̃ of each head for a term and the logits less their means."""
+    return np.asarray((_centred(term, seen) * total).sum(axis=(1, 2)))
 
 
 def less_mean(split: LogitSplit, name: str = TOTAL) -> Floats:

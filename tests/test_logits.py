@@ -199,6 +199,21 @@ def test_shares_add_up_and_less_mean_has_none(build: Build) -> None:
     np.testing.assert_allclose(np.nansum(rest, axis=-1), 0, atol=1e-9)
 
 
+def test_the_share_of_turning(build: Build) -> None:
+    split = hpe.extract(tiny("llama")).logits(IDS)
+    found = shares(split)
+    assert found.turning is not None
+    assert split.unturned is not None
+    alone = replace(split, queries=0 * split.queries, bias=split.total - split.unturned)
+    whole, part = less_mean(split), less_mean(alone)
+    np.testing.assert_allclose(found.turning, np.nansum(whole * part, (1, 2)) / np.nansum(whole**2, (1, 2)))
+    # The first piece meets itself at position 0, where nothing turns.
+    np.testing.assert_allclose(split.unturned[:, 0, 0], split.total[:, 0, 0])
+    same = hpe.extract(build("gpt2")).logits(IDS)
+    assert same.unturned is None
+    assert shares(same).turning is None
+
+
 def test_what_is_the_same_for_all_keys_has_no_share(build: Build) -> None:
     split = hpe.extract(build("gpt2")).logits(IDS)
     same = np.broadcast_to(np.arange(12.0)[None, :, None], (2, 12, 12))
