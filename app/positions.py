@@ -19,6 +19,7 @@ from hfposemb.position import Absolute, Grid, PositionEncoding, Rotary
 from hfposemb.table import table_of
 
 from .address import number_up_to, text_up_to
+from .logits import distance_panel
 from .plot import Drawing, Panel, PanelRow, Panels, ScaleBar
 from .state import Opened, Session, Umaps, one_line
 
@@ -1084,6 +1085,7 @@ def tab(session: Session) -> None:
         umaps = session.umaps()
         sources = PanelRow(clouds(first, view, session), scope=session.scope, swipe=True)
     together = PanelRow(lines(first, view.length, session), scope=session.scope)
+    in_logits = PanelRow((distance_panel(first, session),), scope=session.scope)
     over = PanelRow(patches(first, {}, session), scope=session.scope)
     with gr.Row(elem_classes="controls"):
         waves = gr.Textbox(", ".join(map(str, WAVES)), label="Dimensions drawn as waves", max_lines=1, max_length=80)
@@ -1117,6 +1119,9 @@ def tab(session: Session) -> None:
     def draw_together(opened: Sequence[Opened], length: int, part: str | None) -> Any:
         return lines(of_part(opened, part), length, session)
 
+    def draw_in_logits(opened: Sequence[Opened]) -> Any:
+        return (distance_panel(opened, session),)
+
     def draw_over(opened: Sequence[Opened], picked: dict[str, int], part: str | None) -> Any:
         return patches(of_part(opened, part), picked, session)
 
@@ -1132,6 +1137,7 @@ def tab(session: Session) -> None:
     session.redraw(draw_slider, [marked], inputs=[part], on=[part.change])
     session.redraw(draw_part, [part_field, part], inputs=[part])
     session.redraw(draw_together, [together], inputs=[length, part], on=[length.input, part.change])
+    session.redraw(draw_in_logits, [in_logits])
     session.redraw(draw_over, [over], inputs=[picked, part], on=[picked.change, part.change])
     session.redraw(
         draw_tables, [tables], inputs=[length, waves, part], on=[length.input, waves.submit, waves.blur, part.change]

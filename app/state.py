@@ -26,6 +26,7 @@ import hfposemb as hpe
 from hfposemb.embeddings import Embeddings
 from hfposemb.errors import (
     CancelledError,
+    CheckpointError,
     HfposembError,
     InputError,
     MissingExtraError,
@@ -76,8 +77,9 @@ HUB_PRESETS = {
 }
 """Models of the Hub that are offered: what each is called, and the sample that stands for it without a network."""
 
-NEEDS = ("position", "token", "inputs")
-"""What a tab may need of a source: all tables of these roles, and what it takes to feed it a sentence."""
+NEEDS = ("position", "token", "inputs", "attention")
+"""What a tab may need of a source: all tables of these roles, and what it takes to feed it a sentence, or to know how
+its first layer attends."""
 
 WAITING = "it is being read from the Hub"
 STOPPED = "was stopped; choose it again to go on"
@@ -284,7 +286,9 @@ def _read(embeddings: Embeddings, need: str) -> None:
         _ = embeddings.token.labels
         if need == "inputs":
             embeddings.inputs("a")
-    except (MissingTableError, InputError, MissingExtraError):
+        if need == "attention":
+            embeddings.logits([0])
+    except (MissingTableError, InputError, MissingExtraError, CheckpointError):
         pass  # whoever draws it says why
 
 

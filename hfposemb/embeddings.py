@@ -14,6 +14,7 @@ from .position import PositionEncoding
 from .table import EmbeddingTable, Labels, Provenance, Vectors, table_of
 
 if TYPE_CHECKING:
+    from .attention import Attention, LogitSplit
     from .inputs import Given, InputRecipe, Inputs
     from .wire import Traffic
 
@@ -55,6 +56,7 @@ class Embeddings:
     notes: tuple[str, ...] = ()
     recipe: Callable[[], InputRecipe] | None = field(default=None, repr=False)
     traffic: Traffic | None = field(default=None, repr=False)
+    attention: Callable[[], Attention] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         """Name the source and what it has, without reading any of it."""
@@ -100,6 +102,22 @@ class Embeddings:
         from .inputs import feed
 
         return feed(self._recipe, text_or_ids)
+
+    @cached_property
+    def _attention(self) -> Attention:
+        if self.attention is None:
+            reason = self.absent.get("inputs", "it is no model")
+            raise MissingTableError(f"{self.name} has no first layer whose logits could be split: {reason}")
+        return self.attention()
+
+    def logits(self, text_or_ids: Given) -> LogitSplit:
+        """Return the attention logits of the first layer for a text or token ids, split into what each part brings.
+
+        Reads W_Q, W_K and the norms of that layer. Raises ``MissingTableError`` for models without known ones.
+        """
+        from .attention import split
+
+        return split(self._recipe, self._attention, text_or_ids)
 
 
 def from_arrays(

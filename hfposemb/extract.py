@@ -19,6 +19,7 @@ from .mechanisms import absolute, keys, mechanisms
 from .opened import Opened, is_table, itself, table_axes, table_in_tensor
 from .position import Absolute, PositionEncoding
 from .quantised import coded, packed
+from .queries import attention
 from .recipes import recipe
 from .source import BuiltinSource, HubSource, LocalSource, SampleSource, Source, parse_source
 from .table import EmbeddingTable
@@ -151,7 +152,7 @@ def _from_files(opened: Opened) -> Embeddings:
     opened.notes.append(adapter.note)
     made = _assemble(opened, found)
     absent = dict.fromkeys((*ROLES, "inputs"), f"this is {adapter.about}: {adapter.advice}")
-    return replace(made, absent=absent, recipe=None)
+    return replace(made, absent=absent, recipe=None, attention=None)
 
 
 def _adapter(opened: Opened) -> Adapter | None:
@@ -320,7 +321,10 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         absent["inputs"] = "it has no token table"
     positions = LazyMapping({key: encodings[key] for key in ordered})
     made = partial(recipe, opened, tables, positions) if "token" in makers else None
-    return Embeddings(opened.name, tables, positions, opened.config, absent, tuple(opened.notes), made)
+    attends = partial(attention, opened, tables, positions) if made is not None else None
+    return Embeddings(
+        opened.name, tables, positions, opened.config, absent, tuple(opened.notes), made, attention=attends
+    )
 
 
 _ORDER = {"position": 0, "text": 0, "encoder": 1, "decoder": 2}

@@ -46,7 +46,8 @@ LARGEST_MATRIX = 1024
 SVG_POINTS = 2_000  # more points than this go to WebGL; fewer stay SVG, since a page has about 16 WebGL contexts
 COIL = 0.05  # a median step above this share of the extent makes a coil, which is drawn with thin lines
 TILE_GAP = 0.08  # between the maps of two patches, as a share of a map
-WRITTEN_CELLS = 12  # up to this many rows a labelled matrix has its numbers written in
+MOST_LEVEL = 7  # columns whose names find room side by side; those of more are written upright
+WRITTEN_CELLS = 12  # up to this many rows a labelled matrix has its numbers written in, where they are below 1
 CLASS_COLOURS = {
     name: CLASSES[{"has a digit": "digit", "padding": "unused"}.get(name, name)].light for name in TOKEN_CLASSES
 }
@@ -525,8 +526,12 @@ def similarity_matrix(
             {**_scale("", range(rows), grid=False), "ticktext": names, "tickfont": {"color": INK}} for _ in "xy"
         )
         xaxis["side"] = "top"
-        margin = {"l": 16 + int(max(map(wide, names))), "r": 16, "t": 32, "b": 8}
-        notes = _written(matrix, limits) if rows <= WRITTEN_CELLS else []
+        longest = int(max(map(wide, names)))
+        margin = {"l": 16 + longest, "r": 16, "t": 32, "b": 8}
+        if rows > MOST_LEVEL:
+            xaxis["tickangle"], margin["t"] = -90, 16 + longest
+        most = WRITTEN_CELLS if limits[1] <= 1 else MOST_LEVEL
+        notes = _written(matrix, limits) if rows <= most else []
     square = {"constrain": "domain"}
     xaxis |= {"range": [first - 0.5, first + columns - 0.5], **square}
     yaxis |= {"range": [first + rows - 0.5, first - 0.5], "scaleanchor": "x", **square}

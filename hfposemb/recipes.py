@@ -124,11 +124,12 @@ def _named(opened: Opened, modules: tuple[str, ...], endings: tuple[str, ...], n
             and tower_of(name) in {tower, "", "encoder" if tower == "" else tower}
         ]
         if fitting:
-            return min(fitting, key=lambda name: (-_shared(name, near), "decoder" in name, len(name)))
+            return min(fitting, key=lambda name: (-shared(name, near), "decoder" in name, len(name)))
     return None
 
 
-def _shared(one: str, other: str) -> int:
+def shared(one: str, other: str) -> int:
+    """Return how many words at their beginning two names of tensors share."""
     pairs = zip(one.split("."), other.split("."), strict=False)
     return next((place for place, (a, b) in enumerate(pairs) if a != b), 0)
 
@@ -139,7 +140,7 @@ def _norm(
     weight = _named(opened, rule.norm, (".weight", ".gamma"), near)
     if weight is None and not (rule.rms and not rule.norm):
         return None
-    eps = _eps(opened, rule, config, weight or "")
+    eps = epsilon(opened, rule.eps, config, weight or "")
     if weight is None or rule.rms:
         return RootMeanSquareNorm(None if weight is None else opened.tensors.read(weight), eps)
     bias = _named(opened, (weight.rpartition(".")[0],), (".bias", ".beta"), near)
@@ -148,16 +149,17 @@ def _norm(
     return LayerNorm(read(weight), None if bias is None else read(bias), None if plain else eps)
 
 
-def _eps(opened: Opened, rule: InputRule, config: Mapping[str, Any], weight: str) -> float:
-    if isinstance(rule.eps, float):
-        return rule.eps
-    stated = next((name for name in rule.eps if name in config), None)
+def epsilon(opened: Opened, stated_by: tuple[str, ...] | float, config: Mapping[str, Any], weight: str) -> float:
+    """Return what a norm adds to the variance: a number, or the first of some fields that the configuration has."""
+    if isinstance(stated_by, float):
+        return stated_by
+    stated = next((name for name in stated_by if name in config), None)
     if stated is None and weight.rpartition(".")[0].endswith(NORMS_WITH_FIXED_EPS):
         return 1e-5
     eps = real_number(config, stated, low=0.0, high=1.0) if stated else None
     if eps is None:
         raise MissingTableError(
-            f"the configuration of {opened.name} has no number {stated or rule.eps[0]}, which its normalisation needs"
+            f"the configuration of {opened.name} has no number {stated or stated_by[0]}, which its normalisation needs"
         )
     return eps
 

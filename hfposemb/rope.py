@@ -29,6 +29,9 @@ _PART = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _BY_AXIS = ("ernie4_5_vl_moe_text",)
 """Model types whose frequencies stand in another order than by size."""
 
+_LOCAL, _GLOBAL = ("rope_local_base_freq", "local_rope_theta"), ("global_rope_theta", "rope_theta")
+"""Where older configurations of Gemma 3 and ModernBERT state the base of each kind of layer; none is scaled locally."""
+
 _HEADS = ("num_attention_heads", "n_head", "n_heads", "decoder_num_attention_heads", "decoder_attention_heads")
 _HEAD_WIDTHS = ("head_dim", "kv_channels", "attention_head_dim", "attention_key_size")
 
@@ -191,9 +194,20 @@ def rotary_encodings(config: Mapping[str, Any], *, name: str) -> dict[str, Posit
             part: _encoding({**config, **_of_layers(config, part), **own}, own, name=name)
             for part, own in nested.items()
         }
+    if any(config.get(field) is not None for field in _LOCAL):
+        local, everywhere = ({"rope_theta": _stated_base(config, fields)} for fields in (_LOCAL, _GLOBAL))
+        return {
+            "sliding_attention": _encoding({**config, **local}, {}, name=name),
+            "full_attention": _encoding({**config, **everywhere, **stated}, stated, name=name),
+        }
     # Phi-3 states the trained length outside; it stands above what the parameters say.
     trained = {field: config[field] for field in ("original_max_position_embeddings",) if config.get(field)}
     return {"position": _encoding({**config, **stated, **trained}, stated, name=name)}
+
+
+def _stated_base(config: Mapping[str, Any], fields: tuple[str, ...]) -> object:
+    """Return the first of some fields that is stated."""
+    return next((config[field] for field in fields if config.get(field) is not None), None)
 
 
 def _of_layers(config: Mapping[str, Any], part: str) -> Mapping[str, Any]:

@@ -245,6 +245,27 @@ def test_default_of_every_type_of_transformers() -> None:
     assert right >= 195
 
 
+@pytest.mark.parametrize(
+    ("model_type", "older"),
+    [
+        ("gemma3_text", {"rope_theta": 1e6, "rope_local_base_freq": 1e4, "rope_scaling": {"factor": 8.0}}),
+        ("modernbert", {"global_rope_theta": 160_000.0, "local_rope_theta": 1e4}),
+    ],
+)
+def test_older_spellings_of_two_kinds_of_layers(model_type: str, older: dict[str, Any]) -> None:
+    scaling = {"rope_scaling": {**older["rope_scaling"], "rope_type": "linear"}} if "rope_scaling" in older else {}
+    told = older | scaling
+    newer = transformers.AutoConfig.for_model(model_type, **told).to_dict()
+    sizes = {name: newer[name] for name in ("hidden_size", "num_attention_heads", "max_position_embeddings")}
+    sizes |= {"head_dim": newer["head_dim"]} if "head_dim" in newer else {}
+    found = rotary_encodings({"model_type": model_type, **sizes, **told}, name="older")
+    expected = rotary_encodings(newer, name="newer")
+    assert set(found) == set(expected) == {"sliding_attention", "full_attention"}
+    for kind, encoding in expected.items():
+        assert isinstance(encoding, Rotary)
+        np.testing.assert_allclose(found[kind].inv_freq, encoding.inv_freq)
+
+
 def test_layout() -> None:
     base = {"hidden_size": 64, "num_attention_heads": 2, "max_position_embeddings": 64, "rope_theta": 1e4}
     for values, layout in (
