@@ -23,9 +23,10 @@ from hfposemb.figures import Axis, Series
 from hfposemb.geometry import PatchMaps, patch_maps
 from hfposemb.palette import CLASSES, PALETTE, POSITION, SHARE, SIMILARITY, SOURCES, dark_map
 from hfposemb.position import Absolute, Grid, Wavelengths
-from hfposemb.projection import Projection, Quality
+from hfposemb.projection import Projection
 from hfposemb.similarity import Distribution, Neighbours
 from hfposemb.table import TOKEN_CLASSES, Labels, Provenance, table_of
+from hfposemb.trust import Quality
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -54,7 +55,7 @@ def cloud(points: np.ndarray, *, rows: np.ndarray | None = None) -> Projection:
         seed=0,
         parameters={},
         explained_variance_ratio=np.full(points.shape[1], 0.2),
-        quality=Quality(1.0, 1.0, 10, len(points), "cosine"),
+        quality=Quality(1.0, 1.0, 1.0, 10, len(points), len(points), "cosine"),
         name="test",
     )
 

@@ -70,7 +70,7 @@ LAYERS = (
     {"mechanisms", "recipes", "contradictions"},
     {"extract"},
     {"verify"},
-    {"projection", "similarity", "geometry"},
+    {"projection", "similarity", "geometry", "trust"},
     {"nulls"},
     {"shift", "probes", "alignment", "sums"},
     {"comparison", "results"},
@@ -85,6 +85,7 @@ KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placi
     "probes",
     "shift",
     "sums",
+    "trust",
 }
 READERS = {
     "adapters",
