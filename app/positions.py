@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -17,6 +18,7 @@ from hfposemb.figures import Series, number
 from hfposemb.palette import POSITION, SIMILARITY
 from hfposemb.position import Absolute, Grid, PositionEncoding, Rotary
 from hfposemb.table import table_of
+from hfposemb.trust import WRONG
 
 from .plot import Drawing, Panel, PanelRow, Panels, ScaleBar
 from .state import Opened, Session, Umaps, one_line
@@ -63,7 +65,13 @@ Below, the cosine of every position with every other, from −1 to 1. Stripes al
 distance of two positions that makes them alike.
 
 Neighbours kept is the share of each position's ten nearest that are among its ten nearest in the picture too. Trust is
-trustworthiness (Venna & Kaski 2001): 1 unless the picture puts together what is apart in the table.
+trustworthiness, 1 unless the picture puts together what is apart in the table: 1 − 2 Σ max(r − k, 0) / nk(2n − 3k − 1),
+the sum over the k nearest of each dot in the picture, r their ranks in the table. Continuity exchanges picture and
+table: 1 unless the picture tears apart what is together. By chance is what a layout at random gives.
+
+A hollow dot lies wrongly: fewer than 3 of its 10 nearest are near it. Point at any dot to read how many.
+
+Venna & Kaski 2001, 2006.
 """
 DISTANCE_HELP = """
 The mean over t of cos(p_t, p_{t+k}), for each distance k up to half the table, so that each mean is one of many pairs.
@@ -251,7 +259,8 @@ class Positions:
         if found is None or self.length == self.whole.shape[0]:
             return found
         count = int(np.searchsorted(found.rows, self.length))
-        return replace(found, rows=found.rows[:count], coordinates=found.coordinates[:count])
+        trust = None if found.trust is None else found.trust.first(count)
+        return replace(found, rows=found.rows[:count], coordinates=found.coordinates[:count], trust=trust)
 
 
 # --- sentences -------------------------------------------------------------------------------------------------------
@@ -542,7 +551,7 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
     drawings, foot, message = [], "", ""
     try:
         projection = (positions.umap(view.dims) if view.method == "umap" else None) or positions.pca(view.dims)
-        drawings.append(Drawing(figures.projection(projection), axes_caption(projection)))
+        drawings.append(Drawing(figures.projection(projection, trust=True), axes_caption(projection)))
         foot = trust(projection, positions)
         if view.method == "umap" and projection.method != "umap":
             why = "UMAP is of vectors" if positions.turning else f"UMAP needs more than {NEIGHBOURS} positions"
@@ -578,8 +587,12 @@ def trust(projection: hpe.Projection, positions: Positions) -> str:
     method = projection.method.upper()
     width = positions.whole.shape[1]
     said = [f"{method} · {projection.dims} of {width:,}" if method == "PCA" else f"{method} · seed {projection.seed}"]
-    trusted = number(quality.trustworthiness, digits=2)
-    said.append(f"{percent(quality.neighbours_kept)} of neighbours kept, trust {trusted}")
+    trusted, whole, chance = (
+        number(value, digits=2) for value in (quality.trustworthiness, quality.continuity, quality.trust_by_chance)
+    )
+    said.append(f"{percent(quality.neighbours_kept)} of neighbours kept, trust {trusted}, continuity {whole}")
+    said.append(f"by chance {percent(quality.kept_by_chance)}, {chance}, {chance}")
+    said += hollow(projection)
     if projection.method == "umap" and len(projection.rows) + projection.left_out < positions.whole.shape[0]:
         said.append(f"laid out among all {positions.whole.shape[0]:,}")
     if projection.left_out:
@@ -587,6 +600,17 @@ def trust(projection: hpe.Projection, positions: Positions) -> str:
         why = "with NaN or Inf" if finite == projection.left_out else "zero, NaN or Inf"
         said.append(f"{projection.left_out:,} {'row' if projection.left_out == 1 else 'rows'} {why} left out")
     return " · ".join(said)
+
+
+def hollow(projection: hpe.Projection) -> list[str]:
+    """Say how many points are drawn hollow, and of how many that was measured."""
+    found = projection.trust
+    if found is None or not (wrong := int(found.wrong.sum())):
+        return []
+    least = math.ceil(WRONG * found.k)
+    of = f"{len(found.points):,}" + (" measured" if len(found.points) < len(projection.rows) else "")
+    lie = "lies" if wrong == 1 else "lie"
+    return [f"hollow: {wrong:,} of {of} {lie} wrongly, with fewer than {least} of their {found.k} nearest near"]
 
 
 def matrix_drawing(encoding: PositionEncoding, length: int) -> Drawing:

@@ -5,7 +5,8 @@ Arrays stay arrays, so plotly encodes them in binary. A trace says which results
 ``meta`` is ``{"link": group, "first": k}`` where point *i* is row *i + k* of the group, and has ``"ids": rows`` instead
 where the rows have gaps; the coordinates of a matrix are rows themselves, on the ``"axes"`` that ``meta`` names (both
 unless it does). The cells of an image's map are patches: ``meta`` is ``{"grid": [rows, columns]}``, with ``"tiles"``
-where there is a map for each of several. ``text`` is what a reader may see of a point, already safe for plotly.
+where there is a map for each of several. ``text`` is what a reader may see of a point, already safe for plotly;
+``meta["kept"]`` is how many of its ``meta["of"]`` nearest are near it in the picture, −1 where that was not measured.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ MARGIN = {"l": 48, "r": 16, "t": 8, "b": 44}
 EYE = (1.22, 1.08, 0.66)
 LARGEST_MATRIX = 1024
 SVG_POINTS = 2_000  # more points than this go to WebGL; fewer stay SVG, since a page has about 16 WebGL contexts
+RING = 1.7  # how much larger a hollow dot is
 COIL = 0.05  # a median step above this share of the extent makes a coil, which is drawn with thin lines
 TILE_GAP = 0.08  # between the maps of two patches, as a share of a map
 WRITTEN_CELLS = 12  # up to this many rows a labelled matrix has its numbers written in
@@ -223,13 +225,14 @@ def _decades(low: float, high: float) -> list[float]:
     return [low, high]
 
 
-def _link(group: str | None, rows: Array) -> dict[str, Any]:
+def _link(group: str | None, rows: Array, *, kept: tuple[Array, int] | None = None) -> dict[str, Any]:
     """Say which rows of the group the points are: by the first one where they follow each other, else one by one."""
     if group is None:
         return {}
+    told = {} if kept is None else {"kept": kept[0], "of": kept[1]}
     if not len(rows) or np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
-        return {"meta": {"link": group, "first": int(rows[0]) if len(rows) else 0}}
-    return {"meta": {"link": group, "ids": np.asarray(rows, np.int32)}}
+        return {"meta": {"link": group, "first": int(rows[0]) if len(rows) else 0, **told}}
+    return {"meta": {"link": group, "ids": np.asarray(rows, np.int32), **told}}
 
 
 def _finite_span(arrays: Iterable[Array]) -> tuple[float, float]:
@@ -292,13 +295,15 @@ def projection(
     color: Array | None = None,
     labels: Sequence[str] | None = None,
     named: Sequence[int] = (),
+    trust: bool = False,
     link: str | None = "position",
     height: int = 340,
 ) -> go.Figure:
     """Draw every row of a projection as a dot in two or three dimensions, coloured from the first row to the last.
 
     ``joined`` dots are connected in their order. ``color`` and ``labels`` have a number and a name for every row of the
-    table: what colour shows in place of the order, and what a point is called. ``named`` rows are pointed out.
+    table: what colour shows in place of the order, and what a point is called. ``named`` rows are pointed out. With
+    ``trust`` points that lie wrongly are hollow, and every point says how many of its neighbours are near it.
     """
     points = _cloud(p)
     order = np.asarray(p.rows, np.float32) if color is None else np.asarray(color, np.float32)[p.rows]
@@ -307,8 +312,12 @@ def projection(
     shown = [escape(labels[row]) for row in p.rows] if labels is not None else None
     smooth = joined and _step(points) < COIL
     paint = {"cmin": low, "cmax": high if high > low else low + 1, "colorscale": scale.stops(), "showscale": False}
-    common = {"hoverinfo": "none", "text": shown, **_link(link, np.asarray(p.rows))}
-    cloud = _Cloud(points, order, paint, common, joined, smooth, scale, tuple(named), height)
+    kept = _kept(p) if trust else None
+    common = {"hoverinfo": "none", "text": shown, **_link(link, np.asarray(p.rows), kept=kept)}
+    hollow = np.zeros(len(points), bool)
+    if trust and p.trust is not None:
+        hollow[p.trust.points] = p.trust.wrong
+    cloud = _Cloud(points, order, paint, common, joined, smooth, scale, tuple(named), height, hollow)
     draw = _cloud_3d if points.shape[1] == 3 else _cloud_2d
     return draw(cloud, points[[_index(p, row) for row in named]])
 
@@ -326,6 +335,25 @@ class _Cloud:
     scale: Scale
     named: tuple[int, ...]
     height: int
+    hollow: Array
+
+    def shape(self, size: float) -> dict[str, Any]:
+        """The dots' size and symbol: rings, which must be larger to be seen, for points that lie wrongly."""
+        if not self.hollow.any():
+            return {"size": size}
+        return {
+            "size": np.where(self.hollow, size * RING, size).astype(np.float32),
+            "symbol": np.where(self.hollow, "circle-open", "circle").tolist(),
+        }
+
+
+def _kept(p: Projection) -> tuple[Array, int] | None:
+    """How many of the nearest of every point are near it, −1 for what was not measured, and of how many."""
+    if p.trust is None:
+        return None
+    kept = np.full(len(p.rows), -1, np.int8)
+    kept[p.trust.points] = p.trust.counts
+    return kept, p.trust.k
 
 
 def _cloud(p: Projection) -> Array:
@@ -356,7 +384,7 @@ def _cube(points: Array) -> tuple[Array, float]:
 
 def _cloud_3d(cloud: _Cloud, at: Array) -> go.Figure:
     middle, half = _cube(cloud.points)
-    marker = {"size": 2.6 if cloud.smooth else 2.2, "color": cloud.order, "line": {"width": 0}, **cloud.paint}
+    marker = {"color": cloud.order, "line": {"width": 0}, **cloud.paint, **cloud.shape(2.6 if cloud.smooth else 2.2)}
     line = {"width": 5 if cloud.smooth else 1.5, "color": cloud.order, **cloud.paint}
     x, y, z = cloud.points.T
     traces = [
@@ -425,8 +453,8 @@ def _cloud_2d(cloud: _Cloud, at: Array) -> go.Figure:
             line = {"color": colour, "width": 3 if cloud.smooth else 1}
             piece = {"x": x[start:stop], "y": y[start:stop], "mode": "lines", "line": line}
             traces.append(scatter(**piece, opacity=0.8 if cloud.smooth else 0.45, hoverinfo="skip"))
-    size = 4.5 if cloud.smooth else 4
-    marker = {"size": size, "color": cloud.order, "line": {"width": 0}, "opacity": 1, **cloud.paint}
+    shape = cloud.shape(4.5 if cloud.smooth else 4)
+    marker = {"color": cloud.order, "line": {"width": 0}, "opacity": 1, **cloud.paint, **shape}
     traces.append(scatter(x=x, y=y, mode="markers", marker=marker, **cloud.common))
     notes = []
     middle, half = _cube(cloud.points)
@@ -978,7 +1006,7 @@ def token_map(
     p: Projection,
     labels: Labels,
     *,
-    color: Literal["class", "id"] | Array = "class",
+    color: Literal["class", "id", "trust"] | Array = "class",
     selected: int | None = None,
     neighbours: Sequence[int] = (),
     link: str | None = "token",
@@ -986,18 +1014,25 @@ def token_map(
 ) -> go.Figure:
     """Draw a whole vocabulary, every token a dot, coloured by class, id or the numbers given [tokens of ``labels``].
 
-    The ``selected`` row and its ``neighbours`` are marked and named; in two dimensions their surroundings are enlarged
-    in the emptiest corner.
+    "trust" colours the tokens that ``p.trust`` has by how many of their nearest are near them; the others are faint, as
+    tokens whose number is NaN are. The ``selected`` row and its ``neighbours`` are marked and named; in two dimensions
+    their surroundings are enlarged in the emptiest corner.
     """
     points, rows = _cloud(p), np.asarray(p.rows)
     if len(rows) and int(rows.max()) >= len(labels):
         raise InputError(f"the projection has row {int(rows.max()):,}, but there are only {len(labels):,} labels")
+    kept = _kept(p)
+    if isinstance(color, str) and color == "trust":
+        if p.trust is None or kept is None:
+            raise InputError(f"no trust was measured of this projection of {p.name}; colour by class, id or numbers")
+        color = np.full(len(labels), np.nan, np.float32)
+        color[rows[p.trust.points]] = p.trust.neighbours_kept
     layers = _layers(rows, labels, color)
     chosen = [_index(p, row) for row in ([] if selected is None else [selected, *neighbours])]
     names = [escape(labels[int(rows[index])]).strip() or "(space)" for index in chosen]
     texts = [escape(labels[int(row)]) for row in rows]
     draw = _token_map_3d if points.shape[1] == 3 else _token_map_2d
-    tokens = _Tokens(points, rows, texts, labels.classes[rows], layers, link)
+    tokens = _Tokens(points, rows, texts, labels.classes[rows], layers, link, kept)
     return draw(tokens, chosen, names, height)
 
 
@@ -1018,12 +1053,14 @@ class _Tokens:
     classes: Array
     layers: Sequence[_Layer]
     link: str | None
+    kept: tuple[Array, int] | None
 
     def trace(self, kind: Any, layer: _Layer, size: float, **more: Any) -> Any:
         """One layer as a plotly trace of some kind; few dots are drawn larger, or nobody would find them."""
         few = len(layer.at) <= 50 < len(self.rows)
         names = dict(zip("xyz", self.points[layer.at].T, strict=False))
-        marker = {"line": {"width": 0}, **layer.marker, "size": 2.8 * size if few else size}
+        part = isinstance(layer.marker["color"], np.ndarray) and len(layer.at) < len(self.rows)
+        marker = {"line": {"width": 0}, **layer.marker, "size": 2.8 * size if few else 1.6 * size if part else size}
         if few:
             marker["opacity"] = 1
         opacity = {"opacity": marker.pop("opacity")} if kind is go.Scatter3d else {}
@@ -1035,7 +1072,7 @@ class _Tokens:
             text=[self.texts[index] for index in layer.at],
             hoverinfo="none",
             **opacity,
-            **_link(self.link, self.rows[layer.at]),
+            **_link(self.link, self.rows[layer.at], kept=self.kept and (self.kept[0][layer.at], self.kept[1])),
             **more,
         )
 
@@ -1056,7 +1093,10 @@ def _layers(rows: Array, labels: Labels, color: Literal["class", "id"] | Array) 
     low, high = np.quantile(finite, (0.01, 0.99)).tolist() if finite.size else (0.0, 1.0)
     scale = POSITION if isinstance(color, str) else SHARE
     paint = {"cmin": low, "cmax": high if high > low else low + 1, "colorscale": scale.stops(), "showscale": False}
-    return [_Layer("tokens", np.arange(len(rows)), {"color": values, "opacity": 0.65, **paint})]
+    known = np.isfinite(values)
+    without = [_Layer("without a number", np.flatnonzero(~known), {"color": BASELINE, "opacity": 0.15})]
+    numbers = _Layer("tokens", np.flatnonzero(known), {"color": values[known], "opacity": 0.65, **paint})
+    return [*([] if known.all() else without), numbers]
 
 
 def _token_map_3d(tokens: _Tokens, chosen: Sequence[int], names: Sequence[str], height: int) -> go.Figure:

@@ -28,6 +28,9 @@ SAMPLE = 500
 DOUBLE_ROWS = 5_000
 """Rows up to which products are in float64; beyond, in float32, which moves nothing that is shown."""
 
+WRONG = 0.3
+"""The share of its neighbours kept below which a point is said to lie wrongly: fewer than 3 of 10."""
+
 PICTURE_CELLS = 2**18
 """Distances in the picture that are held at once: about what a processor's cache holds."""
 
@@ -104,6 +107,11 @@ class PointTrust:
     def counts(self) -> Places:
         """How many of each point's k nearest are near it in the picture [m]."""
         return np.asarray(np.rint(self.neighbours_kept * self.k), np.int64)
+
+    @property
+    def wrong(self) -> NDArray[np.bool_]:
+        """Which points [m] lie wrongly: they keep less than ``WRONG`` of their neighbours."""
+        return np.asarray(self.neighbours_kept < WRONG - 1e-9)
 
     def first(self, count: int) -> PointTrust:
         """Return what was measured of the first ``count`` points of the picture, among all as before."""
