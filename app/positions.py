@@ -17,6 +17,7 @@ from hfposemb.errors import InputError
 from hfposemb.figures import Series, number
 from hfposemb.palette import POSITION, SIMILARITY
 from hfposemb.position import Absolute, Grid, PositionEncoding, Rotary
+from hfposemb.shift import Helix, helix
 from hfposemb.table import table_of
 from hfposemb.trust import WRONG
 
@@ -51,6 +52,8 @@ NO_ORDER = 0.15  # mean cosine of neighbours, and translation invariance, below 
 SMOOTH = 0.95  # mean cosine of neighbours of a smooth curve
 SIMPLE = 0.8  # variance that three components hold of a simple one
 ALIKE = 0.3  # mean cosine of neighbours that are alike
+EVEN = 0.8  # power that two components have at one period, from which they wind
+TURNS = 1.2  # and how often they go round at least: a plain arc goes round once
 FALL = 0.25  # how far the cosine of two neighbours falls at a break
 RARE = 0.02  # and in how few places it falls so far
 NEGATIVE = -0.05  # mean cosine that is below zero, not about it
@@ -85,6 +88,16 @@ NORM_HELP = """
 The Euclidean length of every row. A row stands out when it is at least a quarter off the median and beyond 3.5 modified
 z-scores (Iglewicz & Hoaglin 1993). Often it has a reason: position 0 is in every text, and the last rows are hardly
 ever trained.
+"""
+WAVE_HELP = """
+Each column of the centred table is taken apart into waves of n, n/2, n/3 … positions by the discrete Fourier transform.
+Drawn is the magnitude, the mean over columns, as a multiple of its mean over periods. In a table without order all
+periods are alike, so its line is flat at 1, and 95 % of it is in the band.
+
+A peak is a wave that many columns share: the helix of GPT-2 is one. A line that only rises to the right is a smooth
+curve without a wave of its own.
+
+After Yamamoto and Matsuzaki, EMNLP 2023.
 """
 VARIANCE_HELP = """
 The share of the variance that the first components of the centred table hold together. The steeper, the simpler the
@@ -144,7 +157,7 @@ class Facts:
     """What the sentences are made of; ``None`` where a table is too small or too plain to tell.
 
     ``profile`` [n] is the mean cosine at each distance, ``adjacent`` [n − 1] the cosine of each position with the next,
-    ``cumulative`` the share of the variance that the first components hold.
+    ``cumulative`` the share of the variance that the first components hold, ``helix`` how they wind about each other.
     """
 
     norms: NDArray[np.float64]
@@ -153,6 +166,8 @@ class Facts:
     profile: NDArray[np.float64] | None
     adjacent: NDArray[np.float64] | None
     cumulative: NDArray[np.float64] | None
+    waves: geometry.Waves | None
+    helix: Helix | None
 
     @property
     def half(self) -> NDArray[np.float64]:
@@ -168,6 +183,12 @@ class Facts:
     def held(self) -> float | None:
         """The share of the variance that three components hold."""
         return None if self.cumulative is None else float(self.cumulative[min(3, len(self.cumulative)) - 1])
+
+    @property
+    def winds(self) -> Helix | None:
+        """The helix, where two components wind evenly, and more often than any curve does."""
+        found = self.helix
+        return found if found is not None and found.even >= EVEN and found.turns >= TURNS else None
 
     @property
     def fall(self) -> int | None:
@@ -189,6 +210,8 @@ def measure(table: EmbeddingTable) -> Facts:
         profile=_known(geometry.similarity_by_distance, table),
         adjacent=_known(geometry.adjacent, table),
         cumulative=None if spectrum is None else spectrum.cumulative,
+        waves=_known(geometry.waves, table),
+        helix=_known(helix, table),
     )
 
 
@@ -302,6 +325,8 @@ def finding(facts: Facts) -> str:
         return "Similarity depends on distance alone"
     if abs(facts.next) < NO_ORDER and facts.invariance < NO_ORDER:
         return f"No order: cosine {number(facts.next, digits=2)} between neighbours"
+    if facts.next >= SMOOTH and facts.winds is not None:
+        return f"One slow helix: {turns_of(facts.winds)}"
     if facts.next >= SMOOTH and facts.held is not None and facts.held >= SIMPLE:
         return f"One smooth curve: three dimensions hold {percent(facts.held)}"
     value = number(facts.next, digits=2)
@@ -311,6 +336,39 @@ def finding(facts: Facts) -> str:
         least = number(float(facts.adjacent[facts.fall]), digits=2)
         return f"Neighbours are alike ({value}), a break at {facts.fall + 1:,} ({least})"
     return f"Neighbours are alike: cosine {value}"
+
+
+def turns_of(found: Helix) -> str:
+    """Say how often a helix winds: 1.69 turns, one in 605 positions."""
+    return f"{number(found.turns, digits=2)} turns, one in {found.period:,.0f} positions"
+
+
+def winding(facts: Mapping[str, Facts]) -> str:
+    """Say of all sources how they wind, in which plane, and how much of them that is."""
+    said = []
+    for name, fact in facts.items():
+        if (found := fact.winds) is not None:
+            plane = f"components {found.components[0]} and {found.components[1]} hold {percent(found.held)}"
+            said.append(f"{name} winds: {turns_of(found)}; {plane}")
+    return "; ".join(said) if said else "No table here winds evenly around an axis"
+
+
+def wave_title(facts: Mapping[str, Facts]) -> str:
+    """Say how long the strongest wave of each is, and whose waves are no stronger than noise."""
+    said, none = [], []
+    for name, fact in facts.items():
+        if fact.waves is None:
+            continue
+        if fact.waves.peak is None:
+            none.append(name)
+        elif fact.waves.peak == fact.waves.periods[0]:
+            said.append(f"as long as the table in {name}")
+        else:
+            said.append(f"{fact.waves.peak:,.0f} positions long in {name}")
+    text = f"The strongest wave is {listed(said)}" if said else ""
+    quiet = f"none is stronger than noise in {listed(none)}" if none else ""
+    title = "; ".join(filter(None, [text, quiet]))
+    return title[:1].upper() + title[1:] or "There are too few positions for waves"
 
 
 def distance_title(facts: Mapping[str, Facts]) -> str:
@@ -774,6 +832,8 @@ def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions
     ]:
         figure = figures.norms_by_position(norms)
         drawn.append(_panel("norms", norm_title(by_name), figure, NORM_HELP, "Euclidean norm, log scale"))
+    if any(fact.waves is not None for fact in facts.values()):
+        drawn.append(wave_panel(facts))
     if shares := [
         _series(s, fact.cumulative, marks=(min(3, len(fact.cumulative)) - 1,))
         for s, fact in facts.items()
@@ -784,6 +844,24 @@ def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions
         foot = "PCA of the centred table" + (", beside an untrained one" if baseline else "")
         drawn.append(_panel("variance", variance_title(by_name), figure, VARIANCE_HELP, foot))
     return drawn
+
+
+def wave_panel(facts: Mapping[Opened, Facts]) -> Panel:
+    """Draw how strong the waves of each period are in the columns of all tables, beside noise."""
+    found = {source: fact.waves for source, fact in facts.items() if fact.waves is not None}
+    series = [
+        _series(
+            source,
+            waves.strength[::-1],
+            at=waves.periods[::-1].astype(np.float32),
+            marks=() if waves.peak is None else (len(waves.strength) - 1 - int(waves.strength.argmax()),),
+        )
+        for source, waves in found.items()
+    ]
+    widest = max(found.values(), key=lambda waves: waves.noise.high)  # the widest interval is true of all
+    figure = figures.waves_by_period(series, noise=(widest.noise.low, widest.noise.high))
+    title = wave_title({source.name: fact for source, fact in facts.items()})
+    return _panel("waves", title, figure, WAVE_HELP, "Magnitude of the DFT, mean over columns · band: 95 % of noise")
 
 
 def wavelength_panels(opened: Sequence[Opened]) -> list[Panel]:
@@ -1074,6 +1152,8 @@ MARK_JS = """(index) => {
 
 def tab(session: Session) -> None:
     """Draw the tab and bind it."""
+    from . import shifts  # here, for it draws with what this module measures
+
     first, view = session.open(session.first), View()
     gr.HTML(html_template="<h1>Positions</h1>", css_template=UNSEEN, apply_default_css=False)
     last = longest(first, session) - 1
@@ -1108,6 +1188,7 @@ def tab(session: Session) -> None:
         sources = PanelRow(clouds(first, view, session), scope=session.scope, swipe=True)
     together = PanelRow(lines(first, view.length, session), scope=session.scope)
     over = PanelRow(patches(first, {}, session), scope=session.scope)
+    shifts.accordion(session, length, part)
     with gr.Row(elem_classes="controls"):
         waves = gr.Textbox(", ".join(map(str, WAVES)), label="Dimensions drawn as waves", max_lines=1, max_length=80)
     tables = PanelRow(images(first, view.length, waves.value, session), scope=session.scope, swipe=True)

@@ -45,7 +45,7 @@ MARGIN = {"l": 48, "r": 16, "t": 8, "b": 44}
 EYE = (1.22, 1.08, 0.66)
 LARGEST_MATRIX = 1024
 SVG_POINTS = 2_000  # more points than this go to WebGL; fewer stay SVG, since a page has about 16 WebGL contexts
-RING = 1.7  # how much larger a hollow dot is
+RING = {2: 1.7, 3: 3.0}  # how much larger a hollow dot is, by the dimensions of the picture
 COIL = 0.05  # a median step above this share of the extent makes a coil, which is drawn with thin lines
 TILE_GAP = 0.08  # between the maps of two patches, as a share of a map
 WRITTEN_CELLS = 12  # up to this many rows a labelled matrix has its numbers written in
@@ -342,7 +342,7 @@ class _Cloud:
         if not self.hollow.any():
             return {"size": size}
         return {
-            "size": np.where(self.hollow, size * RING, size).astype(np.float32),
+            "size": np.where(self.hollow, size * RING[self.points.shape[1]], size).astype(np.float32),
             "symbol": np.where(self.hollow, "circle-open", "circle").tolist(),
         }
 
@@ -914,6 +914,61 @@ def explained_variance(series: Sequence[Series], *, height: int = 300) -> go.Fig
     return curves(
         one, x=x, y=Axis("variance", share=True, ticks=(0, 0.25, 0.5, 0.75, 1), span=(-0.01, 1.03)), height=height
     )
+
+
+def waves_by_period(series: Sequence[Series], *, noise: tuple[float, float], height: int = 300) -> go.Figure:
+    """Draw how strong the waves of each period are, as multiples of the mean, on log axes; ``noise`` is its interval.
+
+    ``at`` of the series are periods in positions, shortest first; dots at their ``marks``.
+    """
+    low, high = _finite_span([s.x for s in series])
+    flat = np.array([low, high], np.float32)
+    band = tuple(np.full(2, max(edge, 1e-3), np.float32) for edge in noise)
+    null = Series("Noise", np.ones(2, np.float32), at=flat, band=(band[0], band[1]))
+    x = Axis("period in positions, log scale", log=True, span=(low, high))
+    values = [np.asarray(s.values)[np.asarray(s.values) > 0] for s in series]
+    bottom, top = _finite_span([*values, np.array([1.0])])
+    y = Axis("strength, mean = 1", log=True, span=(max(bottom, top / 3_000) / 1.3, top * 1.5))
+    return curves([*series, null], x=x, y=y, height=height)
+
+
+def shift_by_distance(series: Sequence[Series], *, height: int = 300) -> go.Figure:
+    """Draw held-out R² of a shift against its distance, on a log axis; bands are the null's. Below 0 it is drawn as 0.
+
+    R² below 0 is no better than the mean, however far below.
+    """
+    at = np.unique(np.concatenate([s.x for s in series])) if series else np.zeros(1)
+    ticks = at if len(at) <= 5 else at[:: -(-(len(at) - 1) // 4)]
+    x = Axis("shift in positions, log scale", log=True, ticks=tuple(map(float, ticks)), span=(1, max(float(at[-1]), 2)))
+    y = Axis("R² on rows held out", ticks=(0, 0.25, 0.5, 0.75, 1), span=(-0.03, 1.05))
+
+    def floored(s: Series) -> Series:
+        band = s.band and (np.maximum(s.band[0], 0), np.maximum(s.band[1], 0))
+        return replace(s, values=np.maximum(s.values, 0), band=band)
+
+    return curves([floored(s) for s in series], x=x, y=y, height=height)
+
+
+def turned_planes(series: Sequence[Series], *, height: int = 300) -> go.Figure:
+    """Draw by which angle each plane turns (``values``) against the angle that its step says (``at``), in degrees.
+
+    Angles are folded to 0 … 180. The dotted diagonal is a rotation, such as the sinusoid's.
+    """
+    ends = np.array([0.0, 180.0], np.float32)
+    axis = Axis("", ticks=(0, 45, 90, 135, 180), span=(-6.0, 186.0))
+    figure = curves(
+        [Series("rotation", ends, at=ends)],
+        x=replace(axis, title="ω k, degrees"),
+        y=replace(axis, title="turned by, degrees"),
+        height=height,
+    )
+    for s in series:
+        name, angles = escape(s.name), zip(s.x, s.values, strict=True)
+        text = [f"{name}: turned by {_tick(round(y))}°, ω k is {_tick(round(x))}°" for x, y in angles]
+        marker = {"size": 8, "color": s.colour, "opacity": 0.8, "line": {"width": 0}}
+        look = {"mode": "markers", "marker": marker, "name": name, "hoverinfo": "none"}
+        figure.add_scatter(x=s.x, y=np.asarray(s.values), text=text, **look)
+    return figure.update_layout(hovermode="closest", showlegend=True, legend=_legend_row(), margin_t=36)
 
 
 def wavelengths(found: Wavelengths, *, series: Series, scaled: str = "after scaling", height: int = 300) -> go.Figure:
