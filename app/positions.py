@@ -49,11 +49,11 @@ MOST_WAVES = 6
 # What the sentences call by a name.
 ALONE = 0.9995  # translation invariance from which distance is all there is
 NO_ORDER = 0.15  # mean cosine of neighbours, and translation invariance, below which there is no order
+EVEN = 0.8  # power that two components have at one period, from which they wind
+TURNS = 1.5  # and how often they go round at least: a plain arc goes round once
 SMOOTH = 0.95  # mean cosine of neighbours of a smooth curve
 SIMPLE = 0.8  # variance that three components hold of a simple one
 ALIKE = 0.3  # mean cosine of neighbours that are alike
-EVEN = 0.8  # power that two components have at one period, from which they wind
-TURNS = 1.2  # and how often they go round at least: a plain arc goes round once
 FALL = 0.25  # how far the cosine of two neighbours falls at a break
 RARE = 0.02  # and in how few places it falls so far
 NEGATIVE = -0.05  # mean cosine that is below zero, not about it
@@ -157,7 +157,7 @@ class Facts:
     """What the sentences are made of; ``None`` where a table is too small or too plain to tell.
 
     ``profile`` [n] is the mean cosine at each distance, ``adjacent`` [n − 1] the cosine of each position with the next,
-    ``cumulative`` the share of the variance that the first components hold, ``helix`` how they wind about each other.
+    ``cumulative`` the share of the variance that the first components hold.
     """
 
     norms: NDArray[np.float64]
@@ -175,6 +175,12 @@ class Facts:
         return np.empty(0) if self.profile is None else self.profile[: max(2, len(self.profile) // 2 + 1)]
 
     @property
+    def winds(self) -> Helix | None:
+        """The helix, where two components wind evenly, and more often than any curve does."""
+        found = self.helix
+        return found if found is not None and found.even >= EVEN and found.turns >= TURNS else None
+
+    @property
     def next(self) -> float | None:
         """The mean cosine of two positions that follow each other."""
         return float(self.half[1]) if len(self.half) > 1 and np.isfinite(self.half[1]) else None
@@ -183,12 +189,6 @@ class Facts:
     def held(self) -> float | None:
         """The share of the variance that three components hold."""
         return None if self.cumulative is None else float(self.cumulative[min(3, len(self.cumulative)) - 1])
-
-    @property
-    def winds(self) -> Helix | None:
-        """The helix, where two components wind evenly, and more often than any curve does."""
-        found = self.helix
-        return found if found is not None and found.even >= EVEN and found.turns >= TURNS else None
 
     @property
     def fall(self) -> int | None:
@@ -355,20 +355,17 @@ def winding(facts: Mapping[str, Facts]) -> str:
 
 def wave_title(facts: Mapping[str, Facts]) -> str:
     """Say how long the strongest wave of each is, and whose waves are no stronger than noise."""
-    said, none = [], []
+    named: dict[str, list[str]] = {}
     for name, fact in facts.items():
-        if fact.waves is None:
-            continue
-        if fact.waves.peak is None:
-            none.append(name)
-        elif fact.waves.peak == fact.waves.periods[0]:
-            said.append(f"as long as the table in {name}")
-        else:
-            said.append(f"{fact.waves.peak:,.0f} positions long in {name}")
-    text = f"The strongest wave is {listed(said)}" if said else ""
+        if fact.waves is not None:
+            peak, longest = fact.waves.peak, float(fact.waves.periods[0])
+            length = "as long as the table" if peak == longest else f"{peak:,.0f} positions long" if peak else ""
+            named.setdefault(length, []).append(name)
+    none = named.pop("", [])
+    text = f"the strongest wave is {listed([f'{length} in {listed(names)}' for length, names in named.items()])}"
     quiet = f"none is stronger than noise in {listed(none)}" if none else ""
-    title = "; ".join(filter(None, [text, quiet]))
-    return title[:1].upper() + title[1:] or "There are too few positions for waves"
+    title = "; ".join(filter(None, [text if named else "", quiet])) or "there are too few positions for waves"
+    return title[0].upper() + title[1:]
 
 
 def distance_title(facts: Mapping[str, Facts]) -> str:

@@ -13,7 +13,7 @@ from hfposemb import figures
 from hfposemb.errors import HfposembError
 from hfposemb.figures import Series
 from hfposemb.position import Rotary
-from hfposemb.shift import IMPOSTORS, ShiftCurve, Turning, closed_form, shift_by_distance, shift_null, turning
+from hfposemb.shifts import IMPOSTORS, ShiftCurve, Turning, closed_form, shift_by_distance, shift_null, turning
 
 from .plot import Drawing, Panel, PanelRow, Panels
 from .positions import FILES, Positions, listed, percent, tables_of, winding
@@ -191,15 +191,11 @@ def accordion(session: Session, length: gr.Radio, part: gr.State) -> None:
     asked = gr.State(False)
     with gr.Accordion(QUESTION, open=False, elem_classes="question") as box:
         with gr.Row(elem_classes="controls"):
-            which = gr.Radio(list(MAPS), value="linear", label="Map", elem_classes="segmented", scale=0, min_width=250)
-            step = gr.Radio(
-                [str(k) for k in STEPS],
-                value=str(STEP),
-                label="Planes, shifted by",
-                elem_classes="segmented",
-                scale=0,
-                min_width=220,
-            )
+            with gr.Column(scale=0, min_width=260):
+                which = gr.Radio(list(MAPS), value="linear", label="Map", elem_classes="segmented")
+            with gr.Column(scale=0, min_width=240):
+                steps = [str(k) for k in STEPS]
+                step = gr.Radio(steps, value=str(STEP), label="Planes, shifted by", elem_classes="segmented")
         row = PanelRow((), scope=session.scope)
 
     def draw(opened: Sequence[Opened], asked: bool, length: int, which: Map, step: str, part: str | None) -> Any:

@@ -962,6 +962,7 @@ def turned_planes(series: Sequence[Series], *, height: int = 300) -> go.Figure:
         y=replace(axis, title="turned by, degrees"),
         height=height,
     )
+    figure.data[0].update(showlegend=False)  # it is named on its line
     for s in series:
         name, angles = escape(s.name), zip(s.x, s.values, strict=True)
         text = [f"{name}: turned by {_tick(round(y))}°, ω k is {_tick(round(x))}°" for x, y in angles]

@@ -72,7 +72,7 @@ LAYERS = (
     {"verify"},
     {"projection", "similarity", "geometry", "trust"},
     {"nulls"},
-    {"shift", "probes", "alignment", "sums"},
+    {"shift", "shifts", "probes", "alignment", "sums"},
     {"comparison", "results"},
     {"figures", "placing", "export"},
     {"cli", "__main__", "__init__"},
@@ -84,6 +84,7 @@ KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placi
     "nulls",
     "probes",
     "shift",
+    "shifts",
     "sums",
     "trust",
 }

@@ -1,4 +1,4 @@
-"""Shifts by distance: closed forms, impostors and noise, and the planes that a shift turns."""
+"""Shifts by every distance: closed forms, impostors and noise, and the planes that a shift turns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import hfposemb as hpe
 from hfposemb.position import Absolute
-from hfposemb.shift import SPLITS, closed_form, leading, shift, shift_by_distance, shift_distances, shift_null, turning
+from hfposemb.shift import shift
+from hfposemb.shifts import SPLITS, closed_form, shift_by_distance, shift_distances, shift_null, turning
 from hfposemb.table import Provenance, table_of
 
 
@@ -93,11 +94,12 @@ def test_planes_of_noise_do_not() -> None:
     assert turning(hpe.extract("sinusoidal:256x64").position, 4).alike.all()
 
 
-@pytest.mark.parametrize(("rows", "width"), [(60, 8), (8, 60), (30, 30)])
-def test_leading_components_are_those_of_an_svd(rows: int, width: int) -> None:
-    made = np.random.default_rng(0).normal(size=(rows, width)) * np.arange(1, width + 1)
-    u, s, _ = np.linalg.svd(made - made.mean(axis=0), full_matrices=False)
-    assert np.abs(leading(made, 4)) == pytest.approx(np.abs(u[:, :4] * s[:4]), rel=1e-6, abs=1e-8)
+def test_missing_rows_are_no_shorter_way() -> None:
+    """Rows with NaN leave a gap: those around it stay two positions apart."""
+    rows = spiral(300, 0.5, 0.3)
+    rows[100] = np.nan
+    assert turning(positions(rows), 5).turned == pytest.approx([2.5, 1.5], abs=0.01)
+    assert shift_by_distance(positions(rows)).linear["random"] == pytest.approx(1, abs=0.02)
 
 
 @pytest.mark.parametrize("rows", [1, 4, 12])
