@@ -362,9 +362,10 @@ def wave_title(facts: Mapping[str, Facts]) -> str:
             length = "as long as the table" if peak == longest else f"{peak:,.0f} positions long" if peak else ""
             named.setdefault(length, []).append(name)
     none = named.pop("", [])
-    text = f"the strongest wave is {listed([f'{length} in {listed(names)}' for length, names in named.items()])}"
+    lengths = [f"{length} in {listed(names)}" for length, names in named.items()]
+    text = f"the strongest wave is {listed(lengths)}" if lengths else ""
     quiet = f"none is stronger than noise in {listed(none)}" if none else ""
-    title = "; ".join(filter(None, [text if named else "", quiet])) or "there are too few positions for waves"
+    title = "; ".join(filter(None, [text, quiet])) or "there are too few positions for waves"
     return title[0].upper() + title[1:]
 
 
@@ -1149,7 +1150,7 @@ MARK_JS = """(index) => {
 
 def tab(session: Session) -> None:
     """Draw the tab and bind it."""
-    from . import shifts  # here, for it draws with what this module measures
+    from . import probing, shifts  # here, for they draw with what this module measures
 
     first, view = session.open(session.first), View()
     gr.HTML(html_template="<h1>Positions</h1>", css_template=UNSEEN, apply_default_css=False)
@@ -1186,6 +1187,7 @@ def tab(session: Session) -> None:
     together = PanelRow(lines(first, view.length, session), scope=session.scope)
     over = PanelRow(patches(first, {}, session), scope=session.scope)
     shifts.accordion(session, length, part)
+    probing.accordion(session, part)
     with gr.Row(elem_classes="controls"):
         waves = gr.Textbox(", ".join(map(str, WAVES)), label="Dimensions drawn as waves", max_lines=1, max_length=80)
     tables = PanelRow(images(first, view.length, waves.value, session), scope=session.scope, swipe=True)
