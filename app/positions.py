@@ -665,8 +665,8 @@ def hollow(projection: hpe.Projection) -> list[str]:
         return []
     least = math.ceil(WRONG * found.k)
     of = f"{len(found.points):,}" + (" measured" if len(found.points) < len(projection.rows) else "")
-    lie = "lies" if wrong == 1 else "lie"
-    return [f"hollow: {wrong:,} of {of} {lie} wrongly, with fewer than {least} of their {found.k} nearest near"]
+    lie, their = ("lies", "its") if wrong == 1 else ("lie", "their")
+    return [f"hollow: {wrong:,} of {of} {lie} wrongly, with fewer than {least} of {their} {found.k} nearest near"]
 
 
 def matrix_drawing(encoding: PositionEncoding, length: int) -> Drawing:

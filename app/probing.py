@@ -37,13 +37,14 @@ EXPLAINED = (
     "average, 5-fold, rows in random order. With nearly as many columns as positions to fit, the regression without a "
     "penalty goes wild (double descent); the stable variant is fitted on 32 components.",
     "Relative: a logistic regression says which of two positions comes later, from both vectors: 512 pairs of the "
-    "first 512 positions, 5-fold. The number is the share of wrong answers, 50 % for guesses. Its penalty depends on the "
-    "table’s scale, and the stable variant standardises every column.",
+    "first 512 positions, 5-fold. The number is the share of wrong answers, 50 % for guesses. Its penalty depends on "
+    "the table’s scale, and the stable variant standardises every column.",
     "Mean ± standard deviation over 5 seeds. Underneath, Gaussian noise of the same size and scale, over 2 seeds: its "
     "vectors know nothing of order. Wang and Chen, EMNLP 2020, section 4.1.",
 )
 
 CSS = """
+  .html-container:has(> &) { padding: 0; }
   h3 { font-size: 18px; line-height: 26px; font-weight: 650; margin: 0; color: var(--body-text-color); }
   p { margin: 4px 0 0; font-size: 14px; line-height: 21px; color: var(--body-text-color-subdued); }
   .scroll { overflow-x: auto; margin-top: 16px; }
@@ -145,7 +146,8 @@ def accordion(session: Session, part: gr.State) -> None:
     with gr.Accordion(QUESTION, open=False, elem_classes="question") as box:
         shown = gr.HTML(css_template=CSS, apply_default_css=False, elem_classes="probes")
         running = session.works(work, name="probes", label="Probes")
-        button = gr.Button(MEASURE, variant="secondary", size="lg")
+        with gr.Row():
+            button = gr.Button(MEASURE, variant="secondary", size="lg", scale=0, min_width=200)
     session.redraw(draw, [shown], inputs=[part], on=[box.expand, running.done.change, part.change])
     cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
     # Asking for the same again is a change only if nothing was wanted in between.

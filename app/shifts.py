@@ -36,7 +36,9 @@ others: R² is 1 − Σ‖p_{t+k} − p_t A‖² / Σ‖p_{t+k} − mean‖², 1
 the 16 leading components: in full width least squares explains most of pure noise. A rotation may turn and mirror, and
 not stretch (Procrustes).
 
-Held out at random, the map fills gaps between positions it knows. Held out at the end, it must go on beyond them.
+Held out at random, the map fills gaps between positions it knows. Held out at the end, it must go on beyond them. There
+a fitted map can fail even for the sinusoid: the slow waves that its leading components mix make less than one turn in
+the table.
 
 Of the sinusoid a shift is a rotation of every pair of sine and cosine by ω k, exactly: the dotted line is that closed
 form. Bands are impostors, tables as smooth as this one with waves of random phase. A line inside its band says only

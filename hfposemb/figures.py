@@ -45,6 +45,7 @@ MARGIN = {"l": 48, "r": 16, "t": 8, "b": 44}
 EYE = (1.22, 1.08, 0.66)
 LARGEST_MATRIX = 1024
 SVG_POINTS = 2_000  # more points than this go to WebGL; fewer stay SVG, since a page has about 16 WebGL contexts
+UNMEASURED = 0.15  # opacity of tokens that have no number to be coloured by
 RING = {2: 1.7, 3: 3.0}  # how much larger a hollow dot is, by the dimensions of the picture
 COIL = 0.05  # a median step above this share of the extent makes a coil, which is drawn with thin lines
 TILE_GAP = 0.08  # between the maps of two patches, as a share of a map
@@ -1113,7 +1114,7 @@ class _Tokens:
 
     def trace(self, kind: Any, layer: _Layer, size: float, **more: Any) -> Any:
         """One layer as a plotly trace of some kind; few dots are drawn larger, or nobody would find them."""
-        few = len(layer.at) <= 50 < len(self.rows)
+        few = len(layer.at) <= 50 < len(self.rows) and layer.marker["opacity"] > UNMEASURED
         names = dict(zip("xyz", self.points[layer.at].T, strict=False))
         part = isinstance(layer.marker["color"], np.ndarray) and len(layer.at) < len(self.rows)
         marker = {"line": {"width": 0}, **layer.marker, "size": 2.8 * size if few else 1.6 * size if part else size}
@@ -1150,7 +1151,7 @@ def _layers(rows: Array, labels: Labels, color: Literal["class", "id"] | Array) 
     scale = POSITION if isinstance(color, str) else SHARE
     paint = {"cmin": low, "cmax": high if high > low else low + 1, "colorscale": scale.stops(), "showscale": False}
     known = np.isfinite(values)
-    without = [_Layer("without a number", np.flatnonzero(~known), {"color": BASELINE, "opacity": 0.15})]
+    without = [_Layer("without a number", np.flatnonzero(~known), {"color": BASELINE, "opacity": UNMEASURED})]
     numbers = _Layer("tokens", np.flatnonzero(known), {"color": values[known], "opacity": 0.65, **paint})
     return [*([] if known.all() else without), numbers]
 
