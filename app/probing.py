@@ -44,7 +44,7 @@ EXPLAINED = (
 )
 
 CSS = """
-  .html-container:has(> &) { padding: 0; }
+  .html-container:has(> &) { padding: 12px 0 0; }
   h3 { font-size: 18px; line-height: 26px; font-weight: 650; margin: 0; color: var(--body-text-color); }
   p { margin: 4px 0 0; font-size: 14px; line-height: 21px; color: var(--body-text-color-subdued); }
   .scroll { overflow-x: auto; margin-top: 16px; }
