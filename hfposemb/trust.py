@@ -31,6 +31,9 @@ DOUBLE_ROWS = 5_000
 WRONG = 0.3
 """The share of its neighbours kept below which a point is said to lie wrongly: fewer than 3 of 10."""
 
+GROUPS = 6
+"""Groups of a block's columns for each neighbour that is looked for."""
+
 PICTURE_CELLS = 2**18
 """Distances in the picture that are held at once: about what a processor's cache holds."""
 
@@ -256,15 +259,23 @@ def _in_table(table: EmbeddingTable, rows: Places, points: Places, near: Places,
 def _merged(
     best: tuple[NDArray[np.floating], Places], fresh: tuple[NDArray[np.floating], Places]
 ) -> tuple[NDArray[np.floating], Places]:
-    """Return the smallest keys, and their places, of those known [points, k] and of a block's [points, m] and [m]."""
+    """Return the smallest keys, and their places, of those known [points, k] and of a block's [points, m] and [m].
+
+    The k-th smallest of the minima over groups of columns bounds a point's k-th key from above: few are left to sort.
+    """
     keys, places = best
     away, numbers = fresh
-    k = keys.shape[1]
-    if away.shape[1] > k:
-        picks = np.argpartition(away, k - 1, axis=1)[:, :k]
-        away = np.take_along_axis(away, picks, axis=1)
-        numbers = numbers[picks]
-    keys, places = np.hstack([keys, away]), np.hstack([places, np.broadcast_to(numbers, away.shape)])
+    count, k = keys.shape
+    bound, size = keys[:, -1], away.shape[1] // (GROUPS * k)
+    if size > 1:
+        minima = away[:, : size * GROUPS * k].reshape(count, GROUPS * k, size).min(axis=2)
+        bound = np.minimum(bound, np.partition(minima, k - 1, axis=1)[:, k - 1])
+    rows, columns = np.nonzero(away <= bound[:, None])
+    found = np.bincount(rows, minlength=count)
+    turn = np.arange(len(rows)) - np.repeat(np.cumsum(found) - found, found)
+    left, at = np.full((count, found.max()), np.inf, away.dtype), np.zeros((count, found.max()), np.int64)
+    left[rows, turn], at[rows, turn] = away[rows, columns], numbers[columns]
+    keys, places = np.hstack([keys, left]), np.hstack([places, at])
     picks = np.argsort(keys, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(keys, picks, axis=1), np.take_along_axis(places, picks, axis=1)
 

@@ -124,6 +124,16 @@ def test_points_of_large_tables_are_a_stated_sample() -> None:
     np.testing.assert_allclose(both[0].continuity, both[1].continuity, atol=1e-3)
 
 
+def test_a_table_of_several_blocks_is_measured_as_one() -> None:
+    vectors, picture = _noise(3_000, 1_024), _noise(3_000, 2, 1)
+    vectors[:, :2] += 9 * picture
+    there = point_trust(_table(vectors), picture, points=30)
+    back = point_trust(_table(picture), vectors, points=there.points)
+    np.testing.assert_allclose(there.continuity, back.trustworthiness, atol=1e-12)
+    np.testing.assert_allclose(there.trustworthiness, back.continuity, atol=1e-12)
+    assert there.neighbours_kept.mean() > 0.02
+
+
 def test_rows_left_out_are_neither_points_nor_neighbours() -> None:
     vectors = _noise(60, 4)
     vectors[2], vectors[11, 1], vectors[30] = np.nan, np.inf, 0
