@@ -30,6 +30,7 @@ from hfposemb.errors import CancelledError, HfposembError
 from .limits import SEARCH_MEMORY
 
 if TYPE_CHECKING:
+    from hfposemb.probes import Probe
     from hfposemb.projection import Projection
 
 Report = Callable[[float, str], None]
@@ -247,6 +248,20 @@ def umap(source: str, role: str, dims: int, report: Report, *, public: bool = Fa
     cache = Cache.default(limit=(PUBLIC_LIMITS if public else DEFAULT_LIMITS).cache_bytes)
     table = extract(source, public=public).tables[role]
     return cached_projection(cache, table, method="umap", dims=dims, seed=0, progress=report)
+
+
+def probes(source: str, role: str, report: Report, *, public: bool = False) -> dict[str, tuple[Probe, Probe]]:
+    """Probe a source's positions, and noise as large, in the child: by name, the error of each beside that of noise."""
+    from hfposemb.probes import noise_like
+    from hfposemb.probes import probes as run
+
+    from .fetching import extract
+
+    report(0.0, "reading the table")
+    table = extract(source, public=public).tables[role]
+    found = run(table, progress=lambda share, doing: report(0.7 * share, doing))
+    noise = run(noise_like(table), seeds=range(2), progress=lambda share, doing: report(0.7 + 0.3 * share, doing))
+    return {name: (found[name], noise[name]) for name in found}
 
 
 def search(pattern: str, texts: Sequence[str]) -> list[int]:

@@ -203,7 +203,7 @@ class Plot {
     const ids = meta.ids ?? (meta.link && meta.first === undefined && trace.type !== "heatmap" ? trace.customdata : null) ?? null;
     const places = ids && new Map(Array.from(ids, (id, place) => [id, place]));
     return { group: meta.link ?? null, first: meta.first ?? 0, ids, places, labels, escaped: !meta.labels, points, axes: meta.axes ?? "xy",
-      grid: meta.grid ?? null, tiles: meta.tiles ?? null,
+      grid: meta.grid ?? null, tiles: meta.tiles ?? null, kept: meta.kept ?? null, of: meta.of ?? 0,
       own: trace.hoverinfo !== "skip" && (Boolean(meta.link || labels) || !trace.hovertemplate) };
   }
 
@@ -335,6 +335,8 @@ class Plot {
       lines.push(h("strong", "", `${plain(titleOf(point.xaxis))} ${number(point.x)}`));
       for (const { data, y } of points.slice(0, 6)) lines.push(h("span", "", `${plain(unescaped(data.name ?? ""))} ${number(y)}`));
     }
+    const kept = trace?.kept?.[point.pointNumber ?? point.pointIndex] ?? -1; // -1: not measured
+    if (kept >= 0) lines.push(h("span", "", `${kept} of its ${trace.of} nearest are near it here`));
     this.tip.replaceChildren(...lines.filter(Boolean));
     this.tip.hidden = false;
     const frame = this.box.getBoundingClientRect();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -16,7 +17,9 @@ from hfposemb.errors import InputError
 from hfposemb.figures import Series, number
 from hfposemb.palette import POSITION, SIMILARITY
 from hfposemb.position import Absolute, Grid, PositionEncoding, Rotary
+from hfposemb.shift import Helix, helix
 from hfposemb.table import table_of
+from hfposemb.trust import WRONG
 
 from .address import number_up_to, text_up_to
 from .logits import distance_panel
@@ -48,6 +51,8 @@ MOST_WAVES = 6
 # What the sentences call by a name.
 ALONE = 0.9995  # translation invariance from which distance is all there is
 NO_ORDER = 0.15  # mean cosine of neighbours, and translation invariance, below which there is no order
+EVEN = 0.8  # power that two components have at one period, from which they wind
+TURNS = 1.5  # and how often they go round at least: a plain arc goes round once
 SMOOTH = 0.95  # mean cosine of neighbours of a smooth curve
 SIMPLE = 0.8  # variance that three components hold of a simple one
 ALIKE = 0.3  # mean cosine of neighbours that are alike
@@ -65,7 +70,13 @@ Below, the cosine of every position with every other, from −1 to 1. Stripes al
 distance of two positions that makes them alike.
 
 Neighbours kept is the share of each position's ten nearest that are among its ten nearest in the picture too. Trust is
-trustworthiness (Venna & Kaski 2001): 1 unless the picture puts together what is apart in the table.
+trustworthiness, 1 unless the picture puts together what is apart in the table: 1 − 2 Σ max(r − k, 0) / nk(2n − 3k − 1),
+the sum over the k nearest of each dot in the picture, r their ranks in the table. Continuity exchanges picture and
+table: 1 unless the picture tears apart what is together. By chance is what a layout at random gives.
+
+A hollow dot lies wrongly: fewer than 3 of its 10 nearest are near it. Point at any dot to read how many.
+
+Venna & Kaski 2001, 2006.
 """
 DISTANCE_HELP = """
 The mean over t of cos(p_t, p_{t+k}), for each distance k up to half the table, so that each mean is one of many pairs.
@@ -79,6 +90,16 @@ NORM_HELP = """
 The Euclidean length of every row. A row stands out when it is at least a quarter off the median and beyond 3.5 modified
 z-scores (Iglewicz & Hoaglin 1993). Often it has a reason: position 0 is in every text, and the last rows are hardly
 ever trained.
+"""
+WAVE_HELP = """
+Each column of the centred table is taken apart into waves of n, n/2, n/3 … positions by the discrete Fourier transform.
+Drawn is the magnitude, the mean over columns, as a multiple of its mean over periods. In a table without order all
+periods are alike, so its line is flat at 1, and 95 % of it is in the band.
+
+A peak is a wave that many columns share: the helix of GPT-2 is one. A line that only rises to the right is a smooth
+curve without a wave of its own.
+
+After Yamamoto and Matsuzaki, EMNLP 2023.
 """
 VARIANCE_HELP = """
 The share of the variance that the first components of the centred table hold together. The steeper, the simpler the
@@ -147,11 +168,19 @@ class Facts:
     profile: NDArray[np.float64] | None
     adjacent: NDArray[np.float64] | None
     cumulative: NDArray[np.float64] | None
+    waves: geometry.Waves | None
+    helix: Helix | None
 
     @property
     def half(self) -> NDArray[np.float64]:
         """The profile up to half the table."""
         return np.empty(0) if self.profile is None else self.profile[: max(2, len(self.profile) // 2 + 1)]
+
+    @property
+    def winds(self) -> Helix | None:
+        """The helix, where two components wind evenly, and more often than any curve does."""
+        found = self.helix
+        return found if found is not None and found.even >= EVEN and found.turns >= TURNS else None
 
     @property
     def next(self) -> float | None:
@@ -183,6 +212,8 @@ def measure(table: EmbeddingTable) -> Facts:
         profile=_known(geometry.similarity_by_distance, table),
         adjacent=_known(geometry.adjacent, table),
         cumulative=None if spectrum is None else spectrum.cumulative,
+        waves=_known(geometry.waves, table),
+        helix=_known(helix, table),
     )
 
 
@@ -253,7 +284,8 @@ class Positions:
         if found is None or self.length == self.whole.shape[0]:
             return found
         count = int(np.searchsorted(found.rows, self.length))
-        return replace(found, rows=found.rows[:count], coordinates=found.coordinates[:count])
+        trust = None if found.trust is None else found.trust.first(count)
+        return replace(found, rows=found.rows[:count], coordinates=found.coordinates[:count], trust=trust)
 
 
 # --- sentences -------------------------------------------------------------------------------------------------------
@@ -295,6 +327,8 @@ def finding(facts: Facts) -> str:
         return "Similarity depends on distance alone"
     if abs(facts.next) < NO_ORDER and facts.invariance < NO_ORDER:
         return f"No order: cosine {number(facts.next, digits=2)} between neighbours"
+    if facts.next >= SMOOTH and facts.winds is not None:
+        return f"One slow helix: {turns_of(facts.winds)}"
     if facts.next >= SMOOTH and facts.held is not None and facts.held >= SIMPLE:
         return f"One smooth curve: three dimensions hold {percent(facts.held)}"
     value = number(facts.next, digits=2)
@@ -304,6 +338,37 @@ def finding(facts: Facts) -> str:
         least = number(float(facts.adjacent[facts.fall]), digits=2)
         return f"Neighbours are alike ({value}), a break at {facts.fall + 1:,} ({least})"
     return f"Neighbours are alike: cosine {value}"
+
+
+def turns_of(found: Helix) -> str:
+    """Say how often a helix winds: 1.69 turns, one in 605 positions."""
+    return f"{number(found.turns, digits=2)} turns, one in {found.period:,.0f} positions"
+
+
+def winding(facts: Mapping[str, Facts]) -> str:
+    """Say of all sources how they wind, in which plane, and how much of them that is."""
+    said = []
+    for name, fact in facts.items():
+        if (found := fact.winds) is not None:
+            plane = f"components {found.components[0]} and {found.components[1]} hold {percent(found.held)}"
+            said.append(f"{name} winds: {turns_of(found)}; {plane}")
+    return "; ".join(said) if said else "No table here winds evenly around an axis"
+
+
+def wave_title(facts: Mapping[str, Facts]) -> str:
+    """Say how long the strongest wave of each is, and whose waves are no stronger than noise."""
+    named: dict[str, list[str]] = {}
+    for name, fact in facts.items():
+        if fact.waves is not None:
+            peak, longest = fact.waves.peak, float(fact.waves.periods[0])
+            length = "as long as the table" if peak == longest else f"{peak:,.0f} positions long" if peak else ""
+            named.setdefault(length, []).append(name)
+    none = named.pop("", [])
+    lengths = [f"{length} in {listed(names)}" for length, names in named.items()]
+    text = f"the strongest wave is {listed(lengths)}" if lengths else ""
+    quiet = f"none is stronger than noise in {listed(none)}" if none else ""
+    title = "; ".join(filter(None, [text, quiet])) or "there are too few positions for waves"
+    return title[0].upper() + title[1:]
 
 
 def distance_title(facts: Mapping[str, Facts]) -> str:
@@ -544,7 +609,7 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
     drawings, foot, message = [], "", ""
     try:
         projection = (positions.umap(view.dims) if view.method == "umap" else None) or positions.pca(view.dims)
-        drawings.append(Drawing(figures.projection(projection), axes_caption(projection)))
+        drawings.append(Drawing(figures.projection(projection, trust=True), axes_caption(projection)))
         foot = trust(projection, positions)
         if view.method == "umap" and projection.method != "umap":
             why = "UMAP is of vectors" if positions.turning else f"UMAP needs more than {NEIGHBOURS} positions"
@@ -580,8 +645,12 @@ def trust(projection: hpe.Projection, positions: Positions) -> str:
     method = projection.method.upper()
     width = positions.whole.shape[1]
     said = [f"{method} · {projection.dims} of {width:,}" if method == "PCA" else f"{method} · seed {projection.seed}"]
-    trusted = number(quality.trustworthiness, digits=2)
-    said.append(f"{percent(quality.neighbours_kept)} of neighbours kept, trust {trusted}")
+    trusted, whole, chance = (
+        number(value, digits=2) for value in (quality.trustworthiness, quality.continuity, quality.trust_by_chance)
+    )
+    said.append(f"{percent(quality.neighbours_kept)} of neighbours kept, trust {trusted}, continuity {whole}")
+    said.append(f"by chance {percent(quality.kept_by_chance)}, {chance}, {chance}")
+    said += hollow(projection)
     if projection.method == "umap" and len(projection.rows) + projection.left_out < positions.whole.shape[0]:
         said.append(f"laid out among all {positions.whole.shape[0]:,}")
     if projection.left_out:
@@ -589,6 +658,17 @@ def trust(projection: hpe.Projection, positions: Positions) -> str:
         why = "with NaN or Inf" if finite == projection.left_out else "zero, NaN or Inf"
         said.append(f"{projection.left_out:,} {'row' if projection.left_out == 1 else 'rows'} {why} left out")
     return " · ".join(said)
+
+
+def hollow(projection: hpe.Projection) -> list[str]:
+    """Say how many points are drawn hollow, and of how many that was measured."""
+    found = projection.trust
+    if found is None or not (wrong := int(found.wrong.sum())):
+        return []
+    least = math.ceil(WRONG * found.k)
+    of = f"{len(found.points):,}" + (" measured" if len(found.points) < len(projection.rows) else "")
+    lie, their = ("lies", "its") if wrong == 1 else ("lie", "their")
+    return [f"hollow: {wrong:,} of {of} {lie} wrongly, with fewer than {least} of {their} {found.k} nearest near"]
 
 
 def matrix_drawing(encoding: PositionEncoding, length: int) -> Drawing:
@@ -752,6 +832,8 @@ def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions
     ]:
         figure = figures.norms_by_position(norms)
         drawn.append(_panel("norms", norm_title(by_name), figure, NORM_HELP, "Euclidean norm, log scale"))
+    if any(fact.waves is not None for fact in facts.values()):
+        drawn.append(wave_panel(facts))
     if shares := [
         _series(s, fact.cumulative, marks=(min(3, len(fact.cumulative)) - 1,))
         for s, fact in facts.items()
@@ -762,6 +844,24 @@ def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions
         foot = "PCA of the centred table" + (", beside an untrained one" if baseline else "")
         drawn.append(_panel("variance", variance_title(by_name), figure, VARIANCE_HELP, foot))
     return drawn
+
+
+def wave_panel(facts: Mapping[Opened, Facts]) -> Panel:
+    """Draw how strong the waves of each period are in the columns of all tables, beside noise."""
+    found = {source: fact.waves for source, fact in facts.items() if fact.waves is not None}
+    series = [
+        _series(
+            source,
+            waves.strength[::-1],
+            at=waves.periods[::-1].astype(np.float32),
+            marks=() if waves.peak is None else (len(waves.strength) - 1 - int(waves.strength.argmax()),),
+        )
+        for source, waves in found.items()
+    ]
+    widest = max(found.values(), key=lambda waves: waves.noise.high)  # the widest interval is true of all
+    figure = figures.waves_by_period(series, noise=(widest.noise.low, widest.noise.high))
+    title = wave_title({source.name: fact for source, fact in facts.items()})
+    return _panel("waves", title, figure, WAVE_HELP, "Magnitude of the DFT, mean over columns · band: 95 % of noise")
 
 
 def wavelength_panels(opened: Sequence[Opened]) -> list[Panel]:
@@ -1052,6 +1152,8 @@ MARK_JS = """(index) => {
 
 def tab(session: Session) -> None:
     """Draw the tab and bind it."""
+    from . import probing, shifts  # here, for they draw with what this module measures
+
     first, view = session.open(session.first), View()
     gr.HTML(html_template="<h1>Positions</h1>", css_template=UNSEEN, apply_default_css=False)
     last = longest(first, session) - 1
@@ -1087,6 +1189,8 @@ def tab(session: Session) -> None:
     together = PanelRow(lines(first, view.length, session), scope=session.scope)
     in_logits = PanelRow((distance_panel(first, session),), scope=session.scope)
     over = PanelRow(patches(first, {}, session), scope=session.scope)
+    shifts.accordion(session, length, part)
+    probing.accordion(session, part)
     with gr.Row(elem_classes="controls"):
         waves = gr.Textbox(", ".join(map(str, WAVES)), label="Dimensions drawn as waves", max_lines=1, max_length=80)
     tables = PanelRow(images(first, view.length, waves.value, session), scope=session.scope, swipe=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from hfposemb.geometry import norms
 from hfposemb.palette import POSITION, SHARE, SIMILARITY
 from hfposemb.similarity import Neighbours, pairs, query_distribution
 from hfposemb.table import TOKEN_CLASSES, EmbeddingTable, Labels
+from hfposemb.trust import WRONG, PointTrust, point_trust
 
 from . import jobs
 from .limits import LONGEST_QUERY, LONGEST_SOURCE, MOST_WORDS
@@ -38,6 +40,8 @@ NEIGHBOURS = 12
 MATCHES = 24
 MAP_HEIGHT = 980
 SEARCH_SECONDS = 3.0
+MEASURED = 2_000  # tokens whose trust is measured when the map is coloured by it
+MOST_WALKED = 2**27  # numbers of a table that is walked through for one word's trust
 
 MAP_HELP = """
 Every dot is one row of the token table. PCA turns the table so that its two (or three) directions of most variance
@@ -45,9 +49,14 @@ face you: straight lines stay straight, and the share of the variance says how m
 near rows near, by cosine, and lets go of the rest.
 
 Read the islands and who is inside them, not the distance between islands. The foot says how many of each token's ten
-nearest the picture keeps, measured against the table.
+nearest the picture keeps, measured against the table, and its trustworthiness and continuity: 1 unless the map puts
+together what is apart in the table, or tears apart what is together; a layout at random has .5 of both.
 
-PCA: Pearson 1901. UMAP: McInnes, Healy and Melville 2018, arXiv:1802.03426.
+Coloured by trust, a dot shows how many of its ten nearest are near it here. Where all are dark, look at the list of
+neighbours and not at the map.
+
+Trustworthiness and continuity: Venna & Kaski 2001, 2006. PCA: Pearson 1901. UMAP: McInnes, Healy and Melville 2018,
+arXiv:1802.03426.
 """
 NEIGHBOUR_HELP = """
 The cosine of two rows a and b is a·b / (‖a‖ ‖b‖): 1 for the same direction, 0 for unrelated ones. It is computed with
@@ -228,7 +237,10 @@ def map_panels(
             near = []  # the list of neighbours says why
     else:
         row = None
-    values: Any = {"Class": "class", "Id": "id"}.get(color)
+    if color == "Trust":
+        found = measured(session, table, projection)
+        projection = replace(projection, trust=found, quality=found.quality)
+    values: Any = {"Class": "class", "Id": "id", "Trust": "trust"}.get(color)
     paint = norms(table) if values is None else values
     figure = figures.token_map(projection, labels, color=paint, selected=row, neighbours=near, height=MAP_HEIGHT)
     legend: tuple[LegendItem, ...] = ()
@@ -239,14 +251,17 @@ def map_panels(
     elif color == "Id":
         bars = (ScaleBar("id 0", f"{table.shape[0] - 1:,}", POSITION.light),)
     else:
-        marker = figure.data[0].marker
-        bars = (ScaleBar(number(marker.cmin, digits=2), number(marker.cmax, digits=2), SHARE.light, "norm"),)
+        marker = next(trace.marker for trace in figure.data if trace.marker.cmin is not None)
+        digits, what = (2, "norm") if color == "Norm" else (1, "of its 10 nearest, near it here")
+        ends = [number(end if color == "Norm" else 10 * end, digits=digits) for end in (marker.cmin, marker.cmax)]
+        bars = (ScaleBar(*ends, SHARE.light, what),)
     return (
         Panel(
             "map",
-            _map_title(source, projection),
+            trust_title(source, projection) if color == "Trust" else _map_title(source, projection),
             (Drawing(figure),),
-            subtitle=_map_subtitle(source, projection),
+            subtitle=" ".join([_map_subtitle(source, projection), *kept_here(session, table, projection, row)]),
+            emphasis=shown(labels[row]) if row is not None else "",
             legend=legend,
             scale_bars=bars,
             help=MAP_HELP,
@@ -273,9 +288,51 @@ def _map_subtitle(source: Opened, projection: Projection) -> str:
     return f"{count}. Close dots tend to have similar vectors; distances across the map mean little. Click one."
 
 
+def measured(session: Session, table: EmbeddingTable, projection: Projection) -> PointTrust:
+    """Measure more points of a map than its own sample has, once for everybody."""
+    key = ("trust", projection.method, projection.dims)
+    return session.library.result(table, key, lambda: _trust(table, projection, MEASURED))
+
+
+def _trust(table: EmbeddingTable, projection: Projection, points: int | list[int]) -> PointTrust:
+    metric: Any = projection.quality.metric
+    return point_trust(table, projection.coordinates, rows=projection.rows, metric=metric, points=points)
+
+
+def trust_title(source: Opened, projection: Projection) -> str:
+    """Say how many of the measured tokens lie wrongly."""
+    found = projection.trust
+    assert found is not None
+    wrong, of = int(found.wrong.sum()), len(found.points)
+    least = math.ceil(WRONG * found.k)
+    drawn = "tokens" if of == len(projection.rows) else "tokens measured"
+    lie = f"{wrong:,} lie wrongly here: fewer than {least} of their {found.k} nearest are near them"
+    return f"Of {of:,} {drawn} of {source.name}, {lie}"
+
+
+def kept_here(session: Session, table: EmbeddingTable, projection: Projection, row: int | None) -> list[str]:
+    """Say how many of the chosen word's nearest are near it on the map."""
+    if row is None or table.shape[0] * table.shape[1] > MOST_WALKED:
+        return []
+    place = int(np.searchsorted(projection.rows, row))
+    key = ("trust at", projection.method, projection.dims, place)
+    found = session.library.result(table, key, lambda: _trust(table, projection, [place]))
+    return [f"{shown(table.labels[row])} has {int(found.counts[0])} of its {found.k} nearest near it here."]
+
+
+def share(value: float) -> str:
+    """Write a share so that a small one is not nothing: 2.3 %, .03 %."""
+    return f"{number(100 * value, digits=0 if value >= 0.1 else 1 if value >= 0.01 else 2)} %"
+
+
 def _map_foot(projection: Projection, table: EmbeddingTable) -> str:
     left_out = f"{projection.left_out:,} rows left out: NaN, Inf or zero" if projection.left_out else "nothing left out"
-    kept = f"{100 * projection.quality.neighbours_kept:.0f} % of {projection.quality.k} neighbours kept"
+    quality = projection.quality
+    trusted, whole = (number(value, digits=2) for value in (quality.trustworthiness, quality.continuity))
+    kept = f"{share(quality.neighbours_kept)} of {quality.k} neighbours kept, by chance {share(quality.kept_by_chance)}"
+    kept = f"{kept} · trust {trusted}, continuity {whole}, by chance {number(quality.trust_by_chance, digits=2)}"
+    if quality.points < quality.rows:
+        kept = f"{kept}, measured on {quality.points:,} tokens"
     if projection.method == "pca":
         return f"PCA · {projection.dims} of {table.shape[1]} directions · {kept} · {left_out}"
     settings = f"{projection.parameters['neighbors']} neighbours · {projection.parameters['metric']}"
@@ -580,11 +637,11 @@ def tab(session: Session) -> None:
     with gr.Row(elem_classes="controls"):
         session.source_field()
         choices = which_choices(opened)
-        with gr.Column(scale=0, min_width=842), gr.Row():  # as wide as its parts and the gaps between them
+        with gr.Column(scale=0, min_width=902), gr.Row():  # as wide as its parts and the gaps between them
             which = _segmented("Map of", choices, choices[0][1] if choices else None, 210, visible=len(choices) > 1)
             method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160)
             dims = _segmented("Dimensions", ["2-D", "3-D"], "2-D", 150)
-            color = _segmented("Colour", ["Class", "Id", "Norm"], "Class", 210)
+            color = _segmented("Colour", ["Class", "Id", "Norm", "Trust"], "Class", 270)
         unseen_heading(TITLE, level=2)
     with gr.Row(equal_height=False):
         with gr.Column(scale=5, min_width=320):

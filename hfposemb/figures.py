@@ -5,7 +5,8 @@ Arrays stay arrays, so plotly encodes them in binary. A trace says which results
 ``meta`` is ``{"link": group, "first": k}`` where point *i* is row *i + k* of the group, and has ``"ids": rows`` instead
 where the rows have gaps; the coordinates of a matrix are rows themselves, on the ``"axes"`` that ``meta`` names (both
 unless it does). The cells of an image's map are patches: ``meta`` is ``{"grid": [rows, columns]}``, with ``"tiles"``
-where there is a map for each of several. ``text`` is what a reader may see of a point, already safe for plotly.
+where there is a map for each of several. ``text`` is what a reader may see of a point, already safe for plotly;
+``meta["kept"]`` is how many of its ``meta["of"]`` nearest are near it in the picture, −1 where that was not measured.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ MARGIN = {"l": 48, "r": 16, "t": 8, "b": 44}
 EYE = (1.22, 1.08, 0.66)
 LARGEST_MATRIX = 1024
 SVG_POINTS = 2_000  # more points than this go to WebGL; fewer stay SVG, since a page has about 16 WebGL contexts
+UNMEASURED = 0.15  # opacity of tokens that have no number to be coloured by
+RING = {2: 1.7, 3: 3.0}  # how much larger a hollow dot is, by the dimensions of the picture
 COIL = 0.05  # a median step above this share of the extent makes a coil, which is drawn with thin lines
 TILE_GAP = 0.08  # between the maps of two patches, as a share of a map
 MOST_LEVEL = 7  # columns whose names find room side by side; those of more are written upright
@@ -224,13 +227,14 @@ def _decades(low: float, high: float) -> list[float]:
     return [low, high]
 
 
-def _link(group: str | None, rows: Array) -> dict[str, Any]:
+def _link(group: str | None, rows: Array, *, kept: tuple[Array, int] | None = None) -> dict[str, Any]:
     """Say which rows of the group the points are: by the first one where they follow each other, else one by one."""
     if group is None:
         return {}
+    told = {} if kept is None else {"kept": kept[0], "of": kept[1]}
     if not len(rows) or np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
-        return {"meta": {"link": group, "first": int(rows[0]) if len(rows) else 0}}
-    return {"meta": {"link": group, "ids": np.asarray(rows, np.int32)}}
+        return {"meta": {"link": group, "first": int(rows[0]) if len(rows) else 0, **told}}
+    return {"meta": {"link": group, "ids": np.asarray(rows, np.int32), **told}}
 
 
 def _finite_span(arrays: Iterable[Array]) -> tuple[float, float]:
@@ -293,13 +297,15 @@ def projection(
     color: Array | None = None,
     labels: Sequence[str] | None = None,
     named: Sequence[int] = (),
+    trust: bool = False,
     link: str | None = "position",
     height: int = 340,
 ) -> go.Figure:
     """Draw every row of a projection as a dot in two or three dimensions, coloured from the first row to the last.
 
     ``joined`` dots are connected in their order. ``color`` and ``labels`` have a number and a name for every row of the
-    table: what colour shows in place of the order, and what a point is called. ``named`` rows are pointed out.
+    table: what colour shows in place of the order, and what a point is called. ``named`` rows are pointed out. With
+    ``trust`` points that lie wrongly are hollow, and every point says how many of its neighbours are near it.
     """
     points = _cloud(p)
     order = np.asarray(p.rows, np.float32) if color is None else np.asarray(color, np.float32)[p.rows]
@@ -308,8 +314,12 @@ def projection(
     shown = [escape(labels[row]) for row in p.rows] if labels is not None else None
     smooth = joined and _step(points) < COIL
     paint = {"cmin": low, "cmax": high if high > low else low + 1, "colorscale": scale.stops(), "showscale": False}
-    common = {"hoverinfo": "none", "text": shown, **_link(link, np.asarray(p.rows))}
-    cloud = _Cloud(points, order, paint, common, joined, smooth, scale, tuple(named), height)
+    kept = _kept(p) if trust else None
+    common = {"hoverinfo": "none", "text": shown, **_link(link, np.asarray(p.rows), kept=kept)}
+    hollow = np.zeros(len(points), bool)
+    if trust and p.trust is not None:
+        hollow[p.trust.points] = p.trust.wrong
+    cloud = _Cloud(points, order, paint, common, joined, smooth, scale, tuple(named), height, hollow)
     draw = _cloud_3d if points.shape[1] == 3 else _cloud_2d
     return draw(cloud, points[[_index(p, row) for row in named]])
 
@@ -327,6 +337,25 @@ class _Cloud:
     scale: Scale
     named: tuple[int, ...]
     height: int
+    hollow: Array
+
+    def shape(self, size: float) -> dict[str, Any]:
+        """The dots' size and symbol: rings, which must be larger to be seen, for points that lie wrongly."""
+        if not self.hollow.any():
+            return {"size": size}
+        return {
+            "size": np.where(self.hollow, size * RING[self.points.shape[1]], size).astype(np.float32),
+            "symbol": np.where(self.hollow, "circle-open", "circle").tolist(),
+        }
+
+
+def _kept(p: Projection) -> tuple[Array, int] | None:
+    """How many of the nearest of every point are near it, −1 for what was not measured, and of how many."""
+    if p.trust is None:
+        return None
+    kept = np.full(len(p.rows), -1, np.int8)
+    kept[p.trust.points] = p.trust.counts
+    return kept, p.trust.k
 
 
 def _cloud(p: Projection) -> Array:
@@ -357,7 +386,7 @@ def _cube(points: Array) -> tuple[Array, float]:
 
 def _cloud_3d(cloud: _Cloud, at: Array) -> go.Figure:
     middle, half = _cube(cloud.points)
-    marker = {"size": 2.6 if cloud.smooth else 2.2, "color": cloud.order, "line": {"width": 0}, **cloud.paint}
+    marker = {"color": cloud.order, "line": {"width": 0}, **cloud.paint, **cloud.shape(2.6 if cloud.smooth else 2.2)}
     line = {"width": 5 if cloud.smooth else 1.5, "color": cloud.order, **cloud.paint}
     x, y, z = cloud.points.T
     traces = [
@@ -426,8 +455,8 @@ def _cloud_2d(cloud: _Cloud, at: Array) -> go.Figure:
             line = {"color": colour, "width": 3 if cloud.smooth else 1}
             piece = {"x": x[start:stop], "y": y[start:stop], "mode": "lines", "line": line}
             traces.append(scatter(**piece, opacity=0.8 if cloud.smooth else 0.45, hoverinfo="skip"))
-    size = 4.5 if cloud.smooth else 4
-    marker = {"size": size, "color": cloud.order, "line": {"width": 0}, "opacity": 1, **cloud.paint}
+    shape = cloud.shape(4.5 if cloud.smooth else 4)
+    marker = {"color": cloud.order, "line": {"width": 0}, "opacity": 1, **cloud.paint, **shape}
     traces.append(scatter(x=x, y=y, mode="markers", marker=marker, **cloud.common))
     notes = []
     middle, half = _cube(cloud.points)
@@ -893,6 +922,62 @@ def explained_variance(series: Sequence[Series], *, height: int = 300) -> go.Fig
     )
 
 
+def waves_by_period(series: Sequence[Series], *, noise: tuple[float, float], height: int = 300) -> go.Figure:
+    """Draw how strong the waves of each period are, as multiples of the mean, on log axes; ``noise`` is its interval.
+
+    ``at`` of the series are periods in positions, shortest first; dots at their ``marks``.
+    """
+    low, high = _finite_span([s.x for s in series])
+    flat = np.array([low, high], np.float32)
+    band = tuple(np.full(2, max(edge, 1e-3), np.float32) for edge in noise)
+    null = Series("Noise", np.ones(2, np.float32), at=flat, band=(band[0], band[1]))
+    x = Axis("period in positions, log scale", log=True, span=(low, high))
+    values = [np.asarray(s.values)[np.asarray(s.values) > 0] for s in series]
+    bottom, top = _finite_span([*values, np.array([1.0])])
+    y = Axis("strength, mean = 1", log=True, span=(max(bottom, top / 3_000) / 1.3, top * 1.5))
+    return curves([*series, null], x=x, y=y, height=height)
+
+
+def shift_by_distance(series: Sequence[Series], *, height: int = 300) -> go.Figure:
+    """Draw held-out R² of a shift against its distance, on a log axis; bands are the null's. Below 0 it is drawn as 0.
+
+    R² below 0 is no better than the mean, however far below.
+    """
+    at = np.unique(np.concatenate([s.x for s in series])) if series else np.zeros(1)
+    ticks = at if len(at) <= 5 else at[:: -(-(len(at) - 1) // 4)]
+    x = Axis("shift in positions, log scale", log=True, ticks=tuple(map(float, ticks)), span=(1, max(float(at[-1]), 2)))
+    y = Axis("R² on rows held out", ticks=(0, 0.25, 0.5, 0.75, 1), span=(-0.03, 1.05))
+
+    def floored(s: Series) -> Series:
+        band = s.band and (np.maximum(s.band[0], 0), np.maximum(s.band[1], 0))
+        return replace(s, values=np.maximum(s.values, 0), band=band)
+
+    return curves([floored(s) for s in series], x=x, y=y, height=height)
+
+
+def turned_planes(series: Sequence[Series], *, height: int = 300) -> go.Figure:
+    """Draw by which angle each plane turns (``values``) against the angle that its step says (``at``), in degrees.
+
+    Angles are folded to 0 … 180. The dotted diagonal is a rotation, such as the sinusoid's.
+    """
+    ends = np.array([0.0, 180.0], np.float32)
+    axis = Axis("", ticks=(0, 45, 90, 135, 180), span=(-6.0, 186.0))
+    figure = curves(
+        [Series("rotation", ends, at=ends)],
+        x=replace(axis, title="ω k, degrees"),
+        y=replace(axis, title="turned by, degrees"),
+        height=height,
+    )
+    figure.data[0].update(showlegend=False)  # it is named on its line
+    for s in series:
+        name, angles = escape(s.name), zip(s.x, s.values, strict=True)
+        text = [f"{name}: turned by {_tick(round(y))}°, ω k is {_tick(round(x))}°" for x, y in angles]
+        marker = {"size": 8, "color": s.colour, "opacity": 0.8, "line": {"width": 0}}
+        look = {"mode": "markers", "marker": marker, "name": name, "hoverinfo": "none"}
+        figure.add_scatter(x=s.x, y=np.asarray(s.values), text=text, **look)
+    return figure.update_layout(hovermode="closest", showlegend=True, legend=_legend_row(), margin_t=36)
+
+
 def wavelengths(found: Wavelengths, *, series: Series, scaled: str = "after scaling", height: int = 300) -> go.Figure:
     """Draw how many positions every pair of a rotary encoding takes for a turn, on a log axis.
 
@@ -983,7 +1068,7 @@ def token_map(
     p: Projection,
     labels: Labels,
     *,
-    color: Literal["class", "id"] | Array = "class",
+    color: Literal["class", "id", "trust"] | Array = "class",
     selected: int | None = None,
     neighbours: Sequence[int] = (),
     link: str | None = "token",
@@ -991,18 +1076,25 @@ def token_map(
 ) -> go.Figure:
     """Draw a whole vocabulary, every token a dot, coloured by class, id or the numbers given [tokens of ``labels``].
 
-    The ``selected`` row and its ``neighbours`` are marked and named; in two dimensions their surroundings are enlarged
-    in the emptiest corner.
+    "trust" colours the tokens that ``p.trust`` has by how many of their nearest are near them; the others are faint, as
+    tokens whose number is NaN are. The ``selected`` row and its ``neighbours`` are marked and named; in two dimensions
+    their surroundings are enlarged in the emptiest corner.
     """
     points, rows = _cloud(p), np.asarray(p.rows)
     if len(rows) and int(rows.max()) >= len(labels):
         raise InputError(f"the projection has row {int(rows.max()):,}, but there are only {len(labels):,} labels")
+    kept = _kept(p)
+    if isinstance(color, str) and color == "trust":
+        if p.trust is None or kept is None:
+            raise InputError(f"no trust was measured of this projection of {p.name}; colour by class, id or numbers")
+        color = np.full(len(labels), np.nan, np.float32)
+        color[rows[p.trust.points]] = p.trust.neighbours_kept
     layers = _layers(rows, labels, color)
     chosen = [_index(p, row) for row in ([] if selected is None else [selected, *neighbours])]
     names = [escape(labels[int(rows[index])]).strip() or "(space)" for index in chosen]
     texts = [escape(labels[int(row)]) for row in rows]
     draw = _token_map_3d if points.shape[1] == 3 else _token_map_2d
-    tokens = _Tokens(points, rows, texts, labels.classes[rows], layers, link)
+    tokens = _Tokens(points, rows, texts, labels.classes[rows], layers, link, kept)
     return draw(tokens, chosen, names, height)
 
 
@@ -1023,12 +1115,14 @@ class _Tokens:
     classes: Array
     layers: Sequence[_Layer]
     link: str | None
+    kept: tuple[Array, int] | None
 
     def trace(self, kind: Any, layer: _Layer, size: float, **more: Any) -> Any:
         """One layer as a plotly trace of some kind; few dots are drawn larger, or nobody would find them."""
-        few = len(layer.at) <= 50 < len(self.rows)
+        few = len(layer.at) <= 50 < len(self.rows) and layer.marker["opacity"] > UNMEASURED
         names = dict(zip("xyz", self.points[layer.at].T, strict=False))
-        marker = {"line": {"width": 0}, **layer.marker, "size": 2.8 * size if few else size}
+        part = isinstance(layer.marker["color"], np.ndarray) and len(layer.at) < len(self.rows)
+        marker = {"line": {"width": 0}, **layer.marker, "size": 2.8 * size if few else 1.6 * size if part else size}
         if few:
             marker["opacity"] = 1
         opacity = {"opacity": marker.pop("opacity")} if kind is go.Scatter3d else {}
@@ -1040,7 +1134,7 @@ class _Tokens:
             text=[self.texts[index] for index in layer.at],
             hoverinfo="none",
             **opacity,
-            **_link(self.link, self.rows[layer.at]),
+            **_link(self.link, self.rows[layer.at], kept=self.kept and (self.kept[0][layer.at], self.kept[1])),
             **more,
         )
 
@@ -1061,7 +1155,10 @@ def _layers(rows: Array, labels: Labels, color: Literal["class", "id"] | Array) 
     low, high = np.quantile(finite, (0.01, 0.99)).tolist() if finite.size else (0.0, 1.0)
     scale = POSITION if isinstance(color, str) else SHARE
     paint = {"cmin": low, "cmax": high if high > low else low + 1, "colorscale": scale.stops(), "showscale": False}
-    return [_Layer("tokens", np.arange(len(rows)), {"color": values, "opacity": 0.65, **paint})]
+    known = np.isfinite(values)
+    without = [_Layer("without a number", np.flatnonzero(~known), {"color": BASELINE, "opacity": UNMEASURED})]
+    numbers = _Layer("tokens", np.flatnonzero(known), {"color": values[known], "opacity": 0.65, **paint})
+    return [*([] if known.all() else without), numbers]
 
 
 def _token_map_3d(tokens: _Tokens, chosen: Sequence[int], names: Sequence[str], height: int) -> go.Figure:

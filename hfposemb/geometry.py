@@ -479,6 +479,45 @@ def monotonicity(value: EmbeddingTable | PositionEncoding, *, longest: int = 128
     return falling / triples
 
 
+@dataclass(frozen=True, eq=False)
+class Waves:
+    """Hold how strong the waves of each period are in a table's columns, as multiples of the mean over periods.
+
+    ``periods`` [m] are n, n / 2, n / 3 … positions, ``strength`` [m] is their part of ``wave_spectrum``. ``noise`` is
+    what one period has in a table without order.
+    """
+
+    periods: NDArray[np.float64]
+    strength: NDArray[np.float64]
+    noise: Null
+    peak: float | None
+    """The period of the strongest wave; ``None`` where none is beyond what the strongest of noise is."""
+
+
+def waves(value: EmbeddingTable | PositionEncoding) -> Waves:
+    """Return the waves of a table by their period, beside noise.
+
+    In Gaussian noise each magnitude is Rayleigh distributed, so the mean over d columns has a standard deviation of
+    √(4/π − 1) / √d of its mean. The interval is that of 95 %; a peak is what the strongest of as many periods of noise
+    hardly ever reaches. Raises ``InputError`` for fewer than 8 rows, or rows that are all the same.
+    """
+    from statistics import NormalDist
+
+    table = table_in(value)
+    count, width = table.shape
+    found = wave_spectrum(table)[1:]
+    mean = float(found.mean()) if len(found) else 0.0
+    if count < 8 or mean <= 1e-12 * float(np.nanmax(norms(table), initial=0.0)):
+        raise InputError(f"{table.name} has {count:,} rows that do not wave: 8 that differ are needed for a spectrum")
+    spread = float(np.sqrt((4 / np.pi - 1) / width))
+    strength = found / mean
+    highest = 1 + spread * NormalDist().inv_cdf(1 - 0.005 / len(found))
+    top = int(strength.argmax())
+    periods = count / np.arange(1, len(found) + 1)
+    peak = float(periods[top]) if strength[top] > highest else None
+    return Waves(periods, strength, Null(1.0, max(0.0, 1 - 1.96 * spread), 1 + 1.96 * spread), peak)
+
+
 def wave_spectrum(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
     """Return the mean over columns of the magnitude of the DFT of P̄'s columns [n // 2 + 1], by turns over the table.
 

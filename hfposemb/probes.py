@@ -7,8 +7,9 @@ table's scale, so it is offered standardised too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from .errors import InputError
 from .nulls import finite_rows
 from .position import PositionEncoding, table_in
 from .shift import leading
-from .table import EmbeddingTable
+from .table import EmbeddingTable, table_of
 
 FOLDS = 5
 LONGEST = 512
@@ -112,6 +113,59 @@ def extrapolation_probe(value: EmbeddingTable | PositionEncoding) -> float:
     half = len(rows) // 2
     predicted = LinearRegression().fit(rows[:half], np.arange(half)).predict(rows[half:])
     return float(np.abs(np.rint(predicted) - np.arange(half, len(rows))).mean())
+
+
+MOST = 1024
+"""Positions that ``probes`` takes at most; the absolute probe of more takes minutes."""
+
+STABLE = 32
+"""Leading components that the stable variant of the absolute probe is fitted on."""
+
+PROBES: Mapping[str, Callable[..., Probe]] = {
+    "absolute": absolute_probe,
+    f"absolute, {STABLE} components": partial(absolute_probe, components=STABLE),
+    "relative": relative_probe,
+    "relative, standardised": partial(relative_probe, standardised=True),
+}
+"""Both probes, each as the paper has it and in its stable variant."""
+
+
+def probes(
+    value: EmbeddingTable | PositionEncoding,
+    *,
+    seeds: Sequence[int] = range(5),
+    progress: Callable[[float, str], None] | None = None,
+) -> dict[str, Probe]:
+    """Run all of ``PROBES`` on the first 1,024 positions, by name; ``progress`` is told the share done and of what.
+
+    Raises ``InputError`` as the probes do.
+    """
+    table = _first(value)
+    found: dict[str, list[float]] = {name: [] for name in PROBES}
+    steps = [(name, seed) for name in PROBES for seed in seeds]
+    for place, (name, seed) in enumerate(steps):
+        if progress is not None:
+            progress(place / len(steps), f"{name}, seed {seed}")
+        found[name] += PROBES[name](table, seeds=[seed]).errors
+    return {name: Probe(tuple(errors)) for name, errors in found.items()}
+
+
+def noise_like(value: EmbeddingTable | PositionEncoding, *, seed: int = 0) -> EmbeddingTable:
+    """Return Gaussian noise as large as the first 1,024 positions and of their scale: what an untrained table is.
+
+    The scale is that of the relative probe's penalty, so that both are judged alike.
+    """
+    table = _first(value)
+    rows = finite_rows(table)
+    drawn = np.random.default_rng(seed).normal(scale=float(rows.std(axis=0).mean()) or 1.0, size=rows.shape)
+    return table_of(drawn, name=f"noise as large as {table.name}", provenance=table.provenance)
+
+
+def _first(value: EmbeddingTable | PositionEncoding) -> EmbeddingTable:
+    table = table_in(value)
+    if table.shape[0] <= MOST:
+        return table
+    return table_of(table.rows(0, MOST), name=table.name, provenance=table.provenance)
 
 
 def _enough(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Tables seen in few dimensions: PCA and UMAP, and how much of the neighbourhoods the picture keeps."""
+"""Tables seen in few dimensions: PCA and UMAP, with how far each picture can be trusted."""
 
 from __future__ import annotations
 
@@ -11,25 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError
-from .geometry import finite_blocks, mean_row, norms, scatter
+from .geometry import finite_blocks, scatter
 from .position import PositionEncoding, table_in
-from .similarity import Progress, all_neighbours, read_rows, usable
+from .similarity import Progress, all_neighbours, usable
 from .table import EmbeddingTable
+from .trust import DOUBLE_ROWS, PointTrust, Quality, point_trust
 
 MOST_COMPONENTS = 50
 
 EXACT_NEIGHBOURS = 40_000
 """Rows up to which UMAP is given exact neighbours; beyond, its own approximate search is faster."""
-
-QUALITY_NEIGHBOURS = 10
-
-QUALITY_WHOLE = 2_000
-"""Rows up to which the quality is measured on every point; beyond, on ``QUALITY_POINTS``."""
-
-QUALITY_POINTS = 500
-
-DOUBLE_ROWS = 5_000
-"""Rows up to which products are in float64; beyond, in float32, which moves nothing that is shown."""
 
 
 @dataclass(frozen=True)
@@ -57,28 +48,13 @@ class UMAPParameters:
             )
 
 
-@dataclass(frozen=True)
-class Quality:
-    """Say how well neighbourhoods survive a projection, on ``points`` of its points (a seeded sample of large tables).
-
-    The ``k`` nearest of each point, by ``metric`` in the table and by Euclidean distance in the picture, are found
-    among all projected rows, exactly. ``neighbours_kept`` is the share of them that both have in common;
-    ``trustworthiness`` (Venna & Kaski 2001) is lowered by neighbours in the picture that are far in the table, from 1.
-    """
-
-    trustworthiness: float
-    neighbours_kept: float
-    k: int
-    points: int
-    metric: str
-
-
 @dataclass(frozen=True, eq=False)
 class Projection:
     """Hold a projection: ``coordinates`` [n, dims] in float32 of the table rows ``rows`` [n].
 
     ``left_out`` rows have no point: they hold NaN or Inf, or are zero where a cosine is taken.
-    ``explained_variance_ratio`` [dims] is there for PCA only.
+    ``explained_variance_ratio`` [dims] is there for PCA only. ``trust`` says of single points what ``quality`` says of
+    the picture: of all of them, or of a seeded sample of large tables.
     """
 
     coordinates: NDArray[np.float32]
@@ -91,6 +67,7 @@ class Projection:
     explained_variance_ratio: NDArray[np.float64] | None
     quality: Quality
     name: str
+    trust: PointTrust | None = None
 
     def __repr__(self) -> str:
         ratio = self.explained_variance_ratio
@@ -99,6 +76,7 @@ class Projection:
         return (
             f"Projection({self.method} of {self.name}: {len(self.rows):,} points in {self.dims}-D, seed {self.seed}"
             f"{variance}, trustworthiness {self.quality.trustworthiness:.3f}, "
+            f"continuity {self.quality.continuity:.3f}, "
             f"{self.quality.neighbours_kept:.1%} of {self.quality.k} neighbours kept{left_out})"
         )
 
@@ -235,85 +213,6 @@ def _umap(
     return _Layout(rows, coordinates)
 
 
-def measure(
-    value: EmbeddingTable | PositionEncoding,
-    coordinates: NDArray[np.floating],
-    *,
-    rows: NDArray[np.int64] | None = None,
-    metric: Literal["cosine", "euclidean"] = "euclidean",
-    seed: int = 0,
-) -> Quality:
-    """Measure any picture [n, dims] of a table's ``rows`` [n], all by default, streaming the table once.
-
-    Raises ``InputError`` where the picture does not have one finite point for each row, or a row has no ``metric``.
-    """
-    from scipy.spatial import cKDTree
-
-    table = table_in(value)
-    rows = np.arange(table.shape[0]) if rows is None else np.asarray(rows, np.int64)
-    picture, count = np.asarray(coordinates, np.float64), len(rows)
-    if picture.ndim != 2 or len(picture) != count or not np.isfinite(picture).all():
-        raise InputError(f"a picture of {count:,} rows has that many finite points; its shape is {list(picture.shape)}")
-    if not usable(table, metric)[rows].all():
-        raise InputError(f"some of the rows are not finite, or zero, and have no {metric}; leave them out with rows=")
-    if count < 3:
-        return Quality(1.0, 1.0, max(0, count - 1), count, metric)
-    k = min(QUALITY_NEIGHBOURS, (count - 1) // 2)
-    points = np.arange(count)
-    if count > QUALITY_WHOLE:
-        points = np.sort(np.random.default_rng(seed).choice(count, QUALITY_POINTS, replace=False))
-    near = cKDTree(picture).query(picture[points], k + 1)[1]
-    # The point itself comes first, but for others at the very same place.
-    itself = near == points[:, None]
-    itself[~itself.any(axis=1), -1] = True
-    near = near[~itself].reshape(len(points), k)
-    ranks = _ranks(table, rows, points, near, metric)
-    penalty = np.maximum(ranks - k, 0).sum(axis=1).mean() * 2 / (k * (2 * count - 3 * k - 1))
-    return Quality(float(1 - penalty), float((ranks <= k).mean()), k, len(points), metric)
-
-
-def _ranks(
-    table: EmbeddingTable, rows: NDArray[np.int64], points: NDArray[np.int64], near: NDArray[np.int64], metric: str
-) -> NDArray[np.int64]:
-    """Return which nearest in the table, from 1, each of a point's neighbours in the picture is [points, k].
-
-    Rows as far as the neighbour, but for rounding, do not come before it.
-    """
-    dtype: np.dtype[np.floating] = np.dtype(np.float64 if len(rows) <= DOUBLE_ROWS else np.float32)
-    lengths = norms(table)
-    offset = np.zeros(table.shape[1]) if metric == "cosine" else mean_row(table)
-
-    def ready(vectors: NDArray[np.floating], numbers: NDArray[np.int64]) -> NDArray[np.floating]:
-        wide = vectors - offset
-        return (wide / lengths[numbers, None] if metric == "cosine" else wide).astype(dtype)
-
-    def squares(vectors: NDArray[np.floating]) -> NDArray[np.floating]:
-        return np.asarray(np.einsum("ij,ij->i", vectors, vectors) / 2)
-
-    asked = ready(read_rows(table, rows[points]), rows[points])
-    keys = np.empty(near.shape, dtype)
-    for column in range(near.shape[1]):
-        other = ready(read_rows(table, rows[near[:, column]]), rows[near[:, column]])
-        keys[:, column] = squares(other) - np.einsum("ij,ij->i", asked, other)
-    slack = (
-        8 * np.sqrt(table.shape[1]) * np.finfo(dtype).eps * max(float(squares(asked).max()), float(np.abs(keys).max()))
-    )
-    before = np.zeros(near.shape, np.int64)
-    place = np.full(table.shape[0], -1)
-    place[rows[points]] = np.arange(len(points))
-    keep = np.zeros(table.shape[0], bool)
-    keep[rows] = True
-    for numbers, vectors in finite_blocks(table):
-        here = keep[numbers]
-        numbers, block = numbers[here], ready(vectors[here], numbers[here])
-        away = squares(block)[None, :] - asked @ block.T
-        own = np.flatnonzero(place[numbers] >= 0)
-        away[place[numbers[own]], own] = np.inf
-        for column in range(near.shape[1]):
-            before[:, column] += np.count_nonzero(away < keys[:, column, None] - slack, axis=1)
-    return before + 1
-
-
 def project(
     value: EmbeddingTable | PositionEncoding,
     *,
@@ -348,7 +247,7 @@ def project(
         metric, layout = chosen.metric, _umap(table, dims, seed, chosen, progress)
         search = "exact" if len(layout.rows) <= EXACT_NEIGHBOURS else "approximate"
         parameters = {**asdict(chosen), "neighbour_search": search}
-    quality = measure(table, layout.coordinates, rows=layout.rows, metric=metric, seed=seed)
+    trust = point_trust(table, layout.coordinates, rows=layout.rows, metric=metric, seed=seed)
     if progress is not None:
         progress(1.0, "done")
     return Projection(
@@ -360,6 +259,7 @@ def project(
         seed=seed,
         parameters=parameters,
         explained_variance_ratio=layout.ratio,
-        quality=quality,
+        quality=trust.quality,
         name=table.name,
+        trust=trust,
     )

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .cache import Cache, Key
-from .projection import Projection, Quality, UMAPParameters, project
+from .projection import Projection, UMAPParameters, project
 from .similarity import Progress
 from .table import EmbeddingTable
+from .trust import PointTrust
 
-FORMAT = 1
+FORMAT = 2
 """Raise it when a projection is computed or written otherwise: what was kept before is then not found."""
 
 LIBRARIES = {
@@ -25,6 +26,9 @@ LIBRARIES = {
     "umap": ("numpy", "scipy", "scikit-learn", "numba", "pynndescent", "umap-learn"),
 }
 """The libraries that decide the numbers of each method."""
+
+POINTS = ("points", "neighbours_kept", "trustworthiness", "continuity")
+"""The arrays of a projection's trust."""
 
 
 def cached_projection(
@@ -69,15 +73,18 @@ def _version(library: str) -> str:
 
 
 def _pack(found: Projection) -> bytes:
+    trust = found.trust
+    assert trust is not None
     facts = {
         "left_out": found.left_out,
         "method": found.method,
         "dims": found.dims,
         "seed": found.seed,
         "parameters": dict(found.parameters),
-        "quality": asdict(found.quality),
+        "trust": {"k": trust.k, "rows": trust.rows, "metric": trust.metric},
     }
     arrays: dict[str, NDArray[Any]] = {"coordinates": found.coordinates, "rows": found.rows}
+    arrays |= {name: getattr(trust, name) for name in POINTS}
     if found.explained_variance_ratio is not None:
         arrays["explained_variance_ratio"] = found.explained_variance_ratio
     file = io.BytesIO()
@@ -90,13 +97,15 @@ def _unpack(payload: bytes, *, name: str) -> Projection | None:
     try:
         with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
             facts = json.loads(arrays["facts"].tobytes())
-            facts["quality"] = Quality(**facts["quality"])
+            trust = PointTrust(**{name: arrays[name] for name in POINTS}, **facts.pop("trust"))
             # The name is not part of the numbers: another table may hold the same.
             return Projection(
                 coordinates=arrays["coordinates"],
                 rows=arrays["rows"],
                 explained_variance_ratio=arrays.get("explained_variance_ratio"),
                 name=name,
+                trust=trust,
+                quality=trust.quality,
                 **facts,
             )
     except (ValueError, TypeError, LookupError, EOFError, zipfile.BadZipFile):

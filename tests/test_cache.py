@@ -22,6 +22,7 @@ from hfposemb.export import write_table
 from hfposemb.projection import Projection, UMAPParameters, project
 from hfposemb.results import cached_projection
 from hfposemb.table import EmbeddingTable, Provenance, Vectors, table_of
+from hfposemb.trust import PointTrust
 from tests.conftest import FULL
 
 KEY = ("table", "owner/name", "607a30d7", "model.safetensors", "wte.weight")
@@ -613,10 +614,13 @@ class Counted:
         return self.vectors[start:stop]
 
 
-def assert_equal(found: Projection, expected: Projection) -> None:
-    for field in fields(Projection):
+def assert_equal(found: Projection | PointTrust | None, expected: Projection | PointTrust) -> None:
+    assert found is not None
+    for field in fields(expected):
         one, other = getattr(found, field.name), getattr(expected, field.name)
-        if isinstance(other, np.ndarray):
+        if isinstance(other, PointTrust):
+            assert_equal(one, other)
+        elif isinstance(other, np.ndarray):
             assert one.dtype == other.dtype
             np.testing.assert_array_equal(one, other)
         else:

@@ -7,6 +7,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -23,9 +24,10 @@ from hfposemb.figures import Axis, Series
 from hfposemb.geometry import PatchMaps, patch_maps
 from hfposemb.palette import CLASSES, PALETTE, POSITION, SHARE, SIMILARITY, SOURCES, dark_map
 from hfposemb.position import Absolute, Grid, Wavelengths
-from hfposemb.projection import Projection, Quality
+from hfposemb.projection import Projection
 from hfposemb.similarity import Distribution, Neighbours
 from hfposemb.table import TOKEN_CLASSES, Labels, Provenance, table_of
+from hfposemb.trust import PointTrust, Quality
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -54,9 +56,26 @@ def cloud(points: np.ndarray, *, rows: np.ndarray | None = None) -> Projection:
         seed=0,
         parameters={},
         explained_variance_ratio=np.full(points.shape[1], 0.2),
-        quality=Quality(1.0, 1.0, 10, len(points), "cosine"),
+        quality=Quality(1.0, 1.0, 1.0, 10, len(points), len(points), "cosine"),
         name="test",
     )
+
+
+def doubtful(dims: int) -> Projection:
+    """Seventy points of noise, some of which were measured: every other one, with 0 to 10 of its nearest near it."""
+    at = np.arange(0, 70, 2)
+    kept = (np.arange(35) % 11) / 10
+    return replace(cloud(RNG.normal(size=(70, dims))), trust=PointTrust(at, kept, kept, kept, 10, 70, "cosine"))
+
+
+def by_period(name: str) -> Series:
+    at = 90 / np.arange(45, 0, -1)
+    return Series(name, np.linspace(0.1, 9, 45), at=at, marks=(44,))
+
+
+def shifted(name: str) -> Series:
+    values = np.array([1, 0.9, -3, 0.2])
+    return Series(name, values, at=np.array([1, 2, 4, 8]), band=(values - 0.2, values + 0.1))
 
 
 def helix(rows: int, dims: int) -> np.ndarray:
@@ -88,6 +107,8 @@ FIGURES: Mapping[str, Callable[[], go.Figure]] = {
     "projection, coil": lambda: figures.projection(cloud(RNG.normal(size=(90, 3)))),
     "projection, flat coil": lambda: figures.projection(cloud(RNG.normal(size=(90, 2)))),
     "projection, by number": lambda: figures.projection(cloud(helix(40, 3)), color=np.arange(40) ** 2, joined=False),
+    "projection, trust": lambda: figures.projection(doubtful(3), trust=True),
+    "projection, flat trust": lambda: figures.projection(doubtful(2), trust=True),
     "projection, one point": lambda: figures.projection(cloud(np.zeros((1, 3)))),
     "projection, large": lambda: figures.projection(cloud(helix(3_000, 2))),
     "similarity_matrix": lambda: figures.similarity_matrix(np.eye(70)),
@@ -107,6 +128,9 @@ FIGURES: Mapping[str, Callable[[], go.Figure]] = {
         [Series("bias", np.arange(-9.0, 10), at=np.arange(-9, 10))], unit="additive bias"
     ),
     "norms_by_position": lambda: figures.norms_by_position([marked(s) for s in UPWARD]),
+    "waves_by_period": lambda: figures.waves_by_period([by_period(HOSTILE[0]), by_period("two")], noise=(0.8, 1.2)),
+    "shift_by_distance": lambda: figures.shift_by_distance([shifted(HOSTILE[0]), shifted("two")]),
+    "turned_planes": lambda: figures.turned_planes(figures.sources({HOSTILE[0]: np.array([3.0, 90.0]), "two": [1]})),
     "explained_variance": lambda: figures.explained_variance([marked(s) for s in UPWARD]),
     "token_map": lambda: figures.token_map(cloud(RNG.normal(size=(300, 2))), vocabulary(300)),
     "token_map, selected": lambda: figures.token_map(
@@ -119,6 +143,8 @@ FIGURES: Mapping[str, Callable[[], go.Figure]] = {
     "token_map, by number": lambda: figures.token_map(
         cloud(RNG.normal(size=(300, 2))), vocabulary(300), color=RNG.normal(size=300), selected=3
     ),
+    "token_map, by trust": lambda: figures.token_map(doubtful(2), vocabulary(70), color="trust", selected=3),
+    "token_map, by trust in 3-D": lambda: figures.token_map(doubtful(3), vocabulary(70), color="trust"),
     "neighbour_list": lambda: figures.neighbour_list(NEIGHBOURS, shared=(6, 7)),
     "distribution": lambda: figures.distribution(DISTRIBUTION, neighbours=NEIGHBOURS, named=3),
     "stripes": lambda: figures.stripes(
@@ -197,6 +223,41 @@ def colours(figure: go.Figure) -> set[str]:
 def light_colours() -> set[str]:
     colour_pairs = (*PALETTE.values(), *CLASSES.values(), *(source.colour for source in SOURCES))
     return {pair.light for pair in colour_pairs} | {*POSITION.light, *SIMILARITY.light, *SHARE.light}
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_points_that_lie_wrongly_are_hollow_and_say_so(dims: int) -> None:
+    p = doubtful(dims)
+    assert p.trust is not None
+    figure = figures.projection(p, trust=True)
+    dots = next(trace for trace in figure.data if trace.meta)
+    wrong = p.trust.points[p.trust.counts < 3]
+    hollow = np.flatnonzero(np.asarray(dots.marker.symbol) == "circle-open")
+    assert hollow.tolist() == wrong.tolist()
+    assert min(dots.marker.size[hollow]) > dots.marker.size[1]
+    assert (dots.meta["of"], dots.meta["kept"][[0, 1, 2]].tolist()) == (10, [0, -1, 1])
+    plain = next(trace for trace in figures.projection(p).data if trace.meta)
+    assert "kept" not in plain.meta
+    assert plain.marker.symbol is None
+
+
+def test_tokens_by_trust_are_those_measured_and_the_rest_is_faint() -> None:
+    p = doubtful(2)
+    assert p.trust is not None
+    faint, measured = figures.token_map(p, vocabulary(70), color="trust").data
+    assert (len(faint.x), len(measured.x)) == (35, 35)
+    assert measured.marker.color == pytest.approx(p.trust.neighbours_kept)
+    assert measured.meta["kept"].tolist() == p.trust.counts.tolist()
+    assert set(faint.meta["kept"]) == {-1}
+    assert faint.marker.opacity < measured.marker.opacity
+    with pytest.raises(InputError, match="no trust was measured"):
+        figures.token_map(replace(p, trust=None), vocabulary(70), color="trust")
+
+
+def test_shifts_below_nothing_are_drawn_as_nothing() -> None:
+    figure = figures.shift_by_distance([shifted("one")])
+    assert next(trace for trace in figure.data if trace.name == "one").y.tolist() == [1, 0.9, 0, 0.2]
+    assert min(figure.data[0].y) == 0, "bands end there too"
 
 
 def test_every_public_function_that_returns_a_figure_is_tested() -> None:

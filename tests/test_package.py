@@ -70,9 +70,9 @@ LAYERS = (
     {"mechanisms", "recipes", "queries", "contradictions"},
     {"extract"},
     {"verify"},
-    {"projection", "similarity", "geometry"},
+    {"projection", "similarity", "geometry", "trust"},
     {"nulls"},
-    {"shift", "probes", "alignment", "sums", "logits"},
+    {"shift", "probes", "alignment", "sums", "logits", "shifts"},
     {"comparison", "results"},
     {"figures", "placing", "export"},
     {"cli", "__main__", "__init__"},
@@ -85,7 +85,9 @@ KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placi
     "nulls",
     "probes",
     "shift",
+    "shifts",
     "sums",
+    "trust",
 }
 READERS = {
     "adapters",

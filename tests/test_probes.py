@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import hfposemb as hpe
 from hfposemb.builtin import sine_rows
-from hfposemb.probes import absolute_probe, extrapolation_probe, relative_probe
+from hfposemb.probes import PROBES, absolute_probe, extrapolation_probe, noise_like, probes, relative_probe
 from hfposemb.shift import helix, rotation, shift
 
 
@@ -88,6 +88,24 @@ def test_noise_has_no_positions() -> None:
     assert absolute_probe(drawn, seeds=range(2)).mean > 20
     assert relative_probe(drawn, seeds=range(2)).mean > 0.3
     assert relative_probe(drawn, standardised=True, seeds=range(2)).mean > 0.3
+
+
+def test_all_probes_are_the_single_ones_beside_noise_of_the_same_scale() -> None:
+    sines = hpe.sinusoidal(1_100, 16).position
+    said: list[tuple[float, str]] = []
+    found = probes(sines, seeds=range(2), progress=lambda share, doing: said.append((share, doing)))
+    assert list(found) == list(PROBES)
+    first = hpe.sinusoidal(1_024, 16).position
+    assert found["absolute"] == absolute_probe(first, seeds=range(2))
+    assert found["relative, standardised"] == relative_probe(first, standardised=True, seeds=range(2))
+    assert [share for share, _ in said] == [place / 8 for place in range(8)]
+    assert said[-1][1] == "relative, standardised, seed 1"
+    noise = noise_like(sines)
+    assert noise.shape == (1_024, 16)
+    table = first.table
+    assert table is not None
+    assert noise.vectors.std() == pytest.approx(table.vectors.std(axis=0).mean(), rel=0.05)
+    assert probes(noise, seeds=[0])["absolute"].mean > 10 * found["absolute"].mean
 
 
 @pytest.mark.parametrize(("rows", "message"), [(9, "needs 10"), (1, "needs 10")])

@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 
 import app
 import hfposemb as hpe
-from app import positions, theme
+from app import positions, shifts, theme
 from app.state import Library, Opened, Session
 from hfposemb.embeddings import Embeddings
 from hfposemb.position import (
@@ -106,9 +106,69 @@ def test_titles_tell_sources_apart() -> None:
     assert positions.norm_title({"A": positions.measure(table(long))}) == "Position 0 is longest in A"
 
 
+def spiral(rows: int, period: float) -> np.ndarray:
+    """A helix with a third component that rises evenly."""
+    t = np.arange(rows)
+    turns = 2 * np.pi * t / period
+    return np.stack([np.cos(turns), np.sin(turns), t / rows], axis=1) @ RNG.normal(size=(3, 12))
+
+
+def test_helices_and_waves_are_told() -> None:
+    facts = {
+        "Coil": positions.measure(table(spiral(400, 100.0))),
+        "Sinusoid": positions.measure(built_in("sinusoidal:256x64")),
+        "Untrained": positions.measure(built_in("random:256x64")),
+    }
+    assert facts["Coil"].winds is not None
+    assert positions.finding(facts["Coil"]).startswith("One slow helix: 3.9")
+    assert "turns, one in 10" in positions.finding(facts["Coil"])
+    assert positions.winding(facts).startswith("Coil winds: ")
+    assert "Sinusoid" not in positions.winding(facts)
+    assert positions.winding({"Untrained": facts["Untrained"]}) == "No table here winds evenly around an axis"
+    assert positions.wave_title(facts) == (
+        "The strongest wave is 100 positions long in Coil and as long as the table in Sinusoid; "
+        "none is stronger than noise in Untrained"
+    )
+
+
+def test_the_foot_counts_the_points_that_lie_wrongly() -> None:
+    page = session()
+    (source,) = shown(Absolute(built_in("random:64x16")))
+    panel = positions.source_panel(source, positions.View(), page)
+    trust = hpe.project(built_in("random:64x16"), dims=3).trust
+    assert trust is not None
+    wrong = int(trust.wrong.sum())
+    assert f"hollow: {wrong} of 64 lie wrongly, with fewer than 3 of their 10 nearest near" in panel.foot
+    dots = panel.drawings[0].figure.data[0]
+    assert np.count_nonzero(np.asarray(dots.marker.symbol) == "circle-open") == wrong
+    assert "by chance 16\u00a0%, .5" in panel.foot
+    whole = positions.source_panel(shown(LEARNED)[0], positions.View(length=32), page)
+    assert "by chance 32\u00a0%, .5" in whole.foot
+
+
+def test_shifts_are_told_of_every_source_beside_impostors() -> None:
+    page = session()
+    opened = shown(Absolute(table(spiral(200, 40.0))), SINE, ROTARY, Absolute(table(np.ones((9, 4)))))
+    drawn = shifts.shift_panels(opened, 0, "orthogonal", 4, page)
+    random, end, planes = drawn.panels
+    assert random.title.startswith("One position on, a rotation predicts 99\u00a0% of S0 and ")
+    assert "beyond the positions it was fitted on" in end.title
+    assert "S2: rotary, so a shift turns queries and keys by ω k by construction" in random.foot
+    assert "S3: " in random.foot
+    assert planes.title.startswith("Planes that a shift by 4 positions turns by 4 times its step: 1 of 1 in S0 and ")
+    names = {trace.name for trace in random.drawings[0].figure.data if trace.mode == "lines" and trace.fill is None}
+    assert names == {"S0", "S1", "closed form"}
+    assert sum(trace.fill == "toself" for trace in random.drawings[0].figure.data) == 2
+    (nothing,) = shifts.shift_panels(opened[3:], 0, "linear", 4, page).panels
+    assert nothing.message.startswith("S3: ")
+    (nothing,) = shifts.shift_panels(opened[2:3], 0, "linear", 4, page).panels
+    assert "by construction" in nothing.message
+
+
 def test_titles_of_nothing_are_sentences() -> None:
     nothing = {"A": positions.measure(table(np.zeros((3, 2))))}
-    for title in (positions.heading, positions.distance_title, positions.norm_title, positions.variance_title):
+    titles = (positions.heading, positions.distance_title, positions.norm_title, positions.variance_title)
+    for title in (*titles, positions.winding, positions.wave_title):
         for facts in ({}, nothing):
             assert title(facts)
 
@@ -180,7 +240,7 @@ def test_every_mechanism_stands_in_the_plot_of_its_unit() -> None:
     )
     page = session()
     drawn = {panel.key: panel for panel in positions.lines(opened, 0, page).panels}
-    assert list(drawn) == ["distance", "kernel", "bias", "norms", "variance", "wavelengths ./2"]
+    assert list(drawn) == ["distance", "kernel", "bias", "norms", "waves", "variance", "wavelengths ./2"]
     lines = {
         key: {trace.name: trace for trace in drawn[key].drawings[0].figure.data if trace.mode == "lines"}
         for key in ("distance", "kernel", "bias", "norms", "variance")
@@ -329,6 +389,14 @@ def test_points_hover_click_and_slider(serve: Callable[..., str], page: Page) ->
     heatmap.hover(position={"x": column(heatmap, 30), "y": 60})
     wait_for_mark(page, 30)
 
+    cloud = plot_of(page, SMALL[1])
+    wrong = hpe.project(built_in(SMALL[1]), dims=3).trust
+    assert wrong is not None
+    symbols = cloud.evaluate("(node) => node.querySelector('.stage').data[0].marker.symbol")
+    assert [place for place, symbol in enumerate(symbols) if symbol == "circle-open"] == wrong.points[
+        wrong.wrong
+    ].tolist()
+
     page.mouse.down()
     page.mouse.up()
     for source in SMALL:
@@ -373,6 +441,33 @@ def test_two_dimensions_fewer_positions_and_waves(serve: Callable[..., str], pag
     field.fill("<b>")
     field.press("Enter")
     page.get_by_text("Write 1 to 6 dimensions").wait_for()
+
+
+def test_shifts_and_probes_are_computed_when_asked_for(serve: Callable[..., str], page: Page) -> None:
+    open_tab(page, serve, *SMALL)
+    assert page.locator(".panel[data-key=planes]").count() == 0
+    page.get_by_role("button", name="Is a shift of the position a rotation?").click()
+    planes = page.locator(".panel[data-key=planes]")
+    planes.get_by_role("heading", name="Planes that a shift by 4 positions").wait_for()
+    page.get_by_role("radio", name="16").check(force=True)
+    planes.get_by_role("heading", name="Planes that a shift by 16 positions").wait_for()
+    page.get_by_role("radio", name="Rotation").check(force=True)
+    page.get_by_role("heading", name="One position on, a rotation predicts").wait_for()
+
+    page.get_by_role("button", name="Can a linear model read").click()
+    page.get_by_text("Nothing has been measured yet").wait_for()
+    run = page.get_by_role("button", name="Run the probes")
+    run.click()
+    page.get_by_role("button", name="Cancel").locator("visible=true").click()
+    page.get_by_role("button", name="Cancel").locator("visible=true").wait_for(state="hidden")
+    run.click()
+    # The child steps back behind everybody else: minutes on a busy machine.
+    page.get_by_role("heading", name="Read off 32 components, a position is").wait_for(timeout=600_000)
+    cells = page.locator(".probes tbody td").all_inner_texts()
+    assert len(cells) == 8
+    assert cells[0].startswith(".0 ± .0"), "the sinusoid's positions are read exactly"
+    assert all("noise" in cell for cell in cells)
+    accessible_everywhere(page)
 
 
 def test_umap_runs_and_can_be_cancelled(serve: Callable[..., str], page: Page) -> None:

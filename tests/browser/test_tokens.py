@@ -112,6 +112,25 @@ def test_every_token_is_a_dot_and_a_click_walks_on(tokens: Callable[..., Page], 
     assert listed(page)[0] == exact(pair[0], named)
 
 
+def test_tokens_are_coloured_by_trust(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
+    page = tokens(*pair)
+    page.get_by_role("radio", name="Trust").check(force=True)
+    plan = panel(page, "map")
+    plan.get_by_role("heading", name=re.compile("^Of 2,000 tokens measured of bert, [0-9,]+ lie wrongly")).wait_for()
+    assert re.search(r"king has \d+ of its 10 nearest near it here", plan.inner_text())
+    measured = "(stage) => stage._fullData.findIndex((trace) => trace.marker.color.length > 1000)"
+    stage = plan.locator(".stage")
+    until(page, lambda: stage.evaluate(f"(stage) => stage._fullData[({measured})(stage)]?.x.length"), 2_000)
+    far = f"""(stage) => {{
+      const trace = stage._fullData[({measured})(stage)], {{ xaxis, yaxis }} = stage._fullLayout;
+      const at = trace.x.reduce((best, x, place) => (x > trace.x[best] ? place : best), 0);
+      return [xaxis._offset + xaxis.d2p(trace.x[at]), yaxis._offset + yaxis.d2p(trace.y[at])]; }}"""
+    x, y = point(page, plan.locator(".plot"), far)
+    page.mouse.move(x - 1, y)
+    page.mouse.move(x, y)
+    plan.locator(".tip").get_by_text("of its 10 nearest are near it here").wait_for()
+
+
 def test_search_finds_and_chooses(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
     page = tokens(*pair)
     field = page.get_by_label("A word, an id")

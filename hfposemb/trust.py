@@ -1,0 +1,296 @@
+"""How far a picture of a table can be trusted: which neighbourhoods it keeps, tears and makes up, point by point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError
+from .geometry import finite_blocks, mean_row, norms
+from .position import PositionEncoding, table_in
+from .similarity import read_rows, usable
+from .table import EmbeddingTable
+
+Places = NDArray[np.int64]
+Shares = NDArray[np.float64]
+
+NEIGHBOURS = 10
+
+WHOLE = 2_500
+"""Rows up to which every point is measured; beyond, ``SAMPLE`` of them."""
+
+SAMPLE = 500
+
+DOUBLE_ROWS = 5_000
+"""Rows up to which products are in float64; beyond, in float32, which moves nothing that is shown."""
+
+WRONG = 0.3
+"""The share of its neighbours kept below which a point is said to lie wrongly: fewer than 3 of 10."""
+
+GROUPS = 6
+"""Groups of a block's columns for each neighbour that is looked for."""
+
+PICTURE_CELLS = 2**18
+"""Distances in the picture that are held at once: about what a processor's cache holds."""
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Say how well neighbourhoods survive a projection of ``rows`` rows: means over ``points`` of its points.
+
+    See ``PointTrust`` for what each number is. What a layout at random gives stands beside them.
+    """
+
+    trustworthiness: float
+    continuity: float
+    neighbours_kept: float
+    k: int
+    points: int
+    rows: int
+    metric: str
+
+    @property
+    def kept_by_chance(self) -> float:
+        """The share of neighbours that a random layout keeps: k / (n − 1)."""
+        return self.k / (self.rows - 1) if self.rows > 2 else 1.0
+
+    @property
+    def trust_by_chance(self) -> float:
+        """The trustworthiness, and the continuity, expected of a random layout: .5 for many rows.
+
+        Each neighbour in the picture has any rank r in the table, 1 … n − 1, alike; so its penalty max(r − k, 0) is
+        (n − 1 − k)(n − k) / 2(n − 1) on average.
+        """
+        n, k = self.rows, self.k
+        return 1 - (n - 1 - k) * (n - k) / ((n - 1) * (2 * n - 3 * k - 1)) if n > 2 else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class PointTrust:
+    """Say of single points of a picture how far each can be trusted; the means over points are the picture's.
+
+    ``points`` [m] are places in the picture, of ``rows`` points. With U_i the k nearest of point i in the picture (by
+    Euclidean distance), V_i those of its row in the table (by ``metric``), and r(i, j) the rank of j among the nearest
+    of i in the table, from 1:
+
+    - ``neighbours_kept`` [m] is |U_i ∩ V_i| / k;
+    - ``trustworthiness`` [m] is 1 − 2 Σ_{j ∈ U_i} max(r(i, j) − k, 0) / k(2n − 3k − 1): lowered by points that are near
+      in the picture and far in the table;
+    - ``continuity`` [m] is the same with picture and table exchanged: lowered by neighbours that were torn away.
+
+    Venna & Kaski 2001 and 2006. All are from 0 to 1.
+    """
+
+    points: Places
+    neighbours_kept: Shares
+    trustworthiness: Shares
+    continuity: Shares
+    k: int
+    rows: int
+    metric: str
+
+    @property
+    def quality(self) -> Quality:
+        """The picture's numbers: the means."""
+        return Quality(
+            trustworthiness=float(self.trustworthiness.mean()),
+            continuity=float(self.continuity.mean()),
+            neighbours_kept=float(self.neighbours_kept.mean()),
+            k=self.k,
+            points=len(self.points),
+            rows=self.rows,
+            metric=self.metric,
+        )
+
+    @property
+    def counts(self) -> Places:
+        """How many of each point's k nearest are near it in the picture [m]."""
+        return np.asarray(np.rint(self.neighbours_kept * self.k), np.int64)
+
+    @property
+    def wrong(self) -> NDArray[np.bool_]:
+        """Which points [m] lie wrongly: they keep less than ``WRONG`` of their neighbours."""
+        return np.asarray(self.neighbours_kept < WRONG - 1e-9)
+
+    def first(self, count: int) -> PointTrust:
+        """Return what was measured of the first ``count`` points of the picture, among all as before."""
+        keep = self.points < count
+        return replace(
+            self,
+            points=self.points[keep],
+            neighbours_kept=self.neighbours_kept[keep],
+            trustworthiness=self.trustworthiness[keep],
+            continuity=self.continuity[keep],
+        )
+
+
+def measure(
+    value: EmbeddingTable | PositionEncoding,
+    coordinates: NDArray[np.floating],
+    *,
+    rows: Places | None = None,
+    metric: Literal["cosine", "euclidean"] = "euclidean",
+    seed: int = 0,
+) -> Quality:
+    """Measure any picture [n, dims] of a table's ``rows`` [n], all by default: the means of ``point_trust``."""
+    return point_trust(value, coordinates, rows=rows, metric=metric, seed=seed).quality
+
+
+def point_trust(
+    value: EmbeddingTable | PositionEncoding,
+    coordinates: NDArray[np.floating],
+    *,
+    rows: Places | None = None,
+    metric: Literal["cosine", "euclidean"] = "euclidean",
+    points: int | Sequence[int] | Places | None = None,
+    seed: int = 0,
+) -> PointTrust:
+    """Measure single points of a picture [n, dims] of a table's ``rows`` [n], all by default, streaming the table once.
+
+    ``points`` are places in the picture, or how many to draw with ``seed``; by default all of up to 2,500, else 500.
+    Neighbours are found among all points, exactly; k is 10, less where there are fewer than 21 points. Raises
+    ``InputError`` where the picture does not have one finite point for each row, or a row has no ``metric``.
+    """
+    table = table_in(value)
+    rows = np.arange(table.shape[0]) if rows is None else np.asarray(rows, np.int64)
+    picture, count = np.asarray(coordinates, np.float64), len(rows)
+    if picture.ndim != 2 or len(picture) != count or not np.isfinite(picture).all():
+        raise InputError(f"a picture of {count:,} rows has that many finite points; its shape is {list(picture.shape)}")
+    if not usable(table, metric)[rows].all():
+        raise InputError(f"some of the rows are not finite, or zero, and have no {metric}; leave them out with rows=")
+    chosen = _chosen(points, count, seed)
+    if count < 3:
+        whole = np.ones(len(chosen))
+        return PointTrust(chosen, whole, whole, whole, max(0, count - 1), count, metric)
+    k = min(NEIGHBOURS, (count - 1) // 2)
+    near = _near(picture, chosen, k)
+    found = _in_table(table, rows, chosen, near, metric)
+    torn = _in_picture(picture, chosen, found.nearest)
+    scale = 2 / (k * (2 * count - 3 * k - 1))
+    trusted, whole = (1 - scale * np.maximum(ranks - k, 0).sum(axis=1) for ranks in (found.ranks, torn))
+    return PointTrust(chosen, (found.ranks <= k).mean(axis=1), trusted, whole, k, count, metric)
+
+
+def _chosen(points: int | Sequence[int] | Places | None, count: int, seed: int) -> Places:
+    """Return the places that are measured. Raises ``InputError`` for places that the picture does not have."""
+    if points is None:
+        points = count if count <= WHOLE else SAMPLE
+    if isinstance(points, (int, np.integer)):
+        if points >= count:
+            return np.arange(count)
+        if points < 1:
+            raise InputError(f"at least one point is measured; got points={points}")
+        return np.sort(np.random.default_rng(seed).choice(count, int(points), replace=False))
+    found = np.asarray(points, np.int64)
+    if found.ndim != 1 or not len(found) or found.min() < 0 or found.max() >= count:
+        raise InputError(f"points are places in the picture, 0 to {count - 1:,}, one at least; got {points!r:.80}")
+    return found
+
+
+def _near(picture: NDArray[np.float64], points: Places, k: int) -> Places:
+    """Return the places of the k nearest of each point in the picture [points, k]."""
+    from scipy.spatial import cKDTree
+
+    near = cKDTree(picture).query(picture[points], k + 1)[1]
+    # The point itself comes first, but for others at the very same place.
+    itself = near == points[:, None]
+    itself[~itself.any(axis=1), -1] = True
+    return np.asarray(near[~itself].reshape(len(points), k), np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _InTable:
+    """Of each point [points, k]: the ranks in the table of its nearest in the picture, and its nearest in the table."""
+
+    ranks: Places
+    nearest: Places
+
+
+def _in_table(table: EmbeddingTable, rows: Places, points: Places, near: Places, metric: str) -> _InTable:
+    """Walk through the table once, for the ranks of places ``near`` [points, k] and the places nearest there.
+
+    Rows as far as the neighbour, but for rounding, do not come before it.
+    """
+    single = len(rows) > DOUBLE_ROWS
+    dtype: np.dtype[np.floating] = np.dtype(np.float32 if single else np.float64)
+    lengths = norms(table)
+    offset = (np.zeros(table.shape[1]) if metric == "cosine" else mean_row(table)).astype(dtype)
+
+    def ready(vectors: NDArray[np.floating], numbers: Places) -> NDArray[np.floating]:
+        wide = vectors.astype(dtype, copy=False)
+        return wide / lengths[numbers, None].astype(dtype) if metric == "cosine" else wide - offset
+
+    def squares(vectors: NDArray[np.floating]) -> NDArray[np.floating]:
+        return np.asarray(np.einsum("ij,ij->i", vectors, vectors) / 2)
+
+    asked = ready(read_rows(table, rows[points]), rows[points])
+    keys = np.empty(near.shape, dtype)
+    for column in range(near.shape[1]):
+        other = ready(read_rows(table, rows[near[:, column]]), rows[near[:, column]])
+        keys[:, column] = squares(other) - np.einsum("ij,ij->i", asked, other)
+    largest = max(float(squares(asked).max()), float(np.abs(keys).max()))
+    keys -= 8 * np.sqrt(table.shape[1]) * np.finfo(dtype).eps * largest
+    before = np.zeros(near.shape, np.int64)
+    best, nearest = np.full(near.shape, np.inf, dtype), np.zeros(near.shape, np.int64)
+    place = np.full(table.shape[0], -1)
+    place[rows] = np.arange(len(rows))
+    asker = np.full(len(rows), -1)
+    asker[points] = np.arange(len(points))
+    for numbers, vectors in finite_blocks(table, single=single):
+        here = place[numbers] >= 0
+        if not here.all():
+            numbers, vectors = numbers[here], vectors[here]
+        if not len(numbers):
+            continue
+        block, places = ready(vectors, numbers), place[numbers]
+        away = squares(block)[None, :] - asked @ block.T
+        own = np.flatnonzero(asker[places] >= 0)
+        away[asker[places[own]], own] = np.inf
+        for column in range(near.shape[1]):
+            before[:, column] += np.count_nonzero(away < keys[:, column, None], axis=1)
+        best, nearest = _merged((best, nearest), (away, places))
+    return _InTable(before + 1, nearest)
+
+
+def _merged(
+    best: tuple[NDArray[np.floating], Places], fresh: tuple[NDArray[np.floating], Places]
+) -> tuple[NDArray[np.floating], Places]:
+    """Return the smallest keys, and their places, of those known [points, k] and of a block's [points, m] and [m].
+
+    The k-th smallest of the minima over groups of columns bounds a point's k-th key from above: few are left to sort.
+    """
+    keys, places = best
+    away, numbers = fresh
+    count, k = keys.shape
+    bound, size = keys[:, -1], away.shape[1] // (GROUPS * k)
+    if size > 1:
+        minima = away[:, : size * GROUPS * k].reshape(count, GROUPS * k, size).min(axis=2)
+        bound = np.minimum(bound, np.partition(minima, k - 1, axis=1)[:, k - 1])
+    rows, columns = np.nonzero(away <= bound[:, None])
+    found = np.bincount(rows, minlength=count)
+    turn = np.arange(len(rows)) - np.repeat(np.cumsum(found) - found, found)
+    left, at = np.full((count, found.max()), np.inf, away.dtype), np.zeros((count, found.max()), np.int64)
+    left[rows, turn], at[rows, turn] = away[rows, columns], numbers[columns]
+    keys, places = np.hstack([keys, left]), np.hstack([places, at])
+    picks = np.argsort(keys, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(keys, picks, axis=1), np.take_along_axis(places, picks, axis=1)
+
+
+def _in_picture(picture: NDArray[np.float64], points: Places, near: Places) -> Places:
+    """Return the ranks in the picture of places ``near`` [points, k], from 1; ties do not count against them."""
+    from scipy.spatial.distance import cdist
+
+    ranks = np.empty(near.shape, np.int64)
+    step = max(1, PICTURE_CELLS // len(picture))
+    for start in range(0, len(points), step):
+        part = slice(start, start + step)
+        away = cdist(picture[points[part]], picture, "sqeuclidean")
+        away[np.arange(len(away)), points[part]] = np.inf
+        keys = np.take_along_axis(away, near[part], axis=1) * (1 - 1e-9)
+        for column in range(near.shape[1]):
+            ranks[part, column] = np.count_nonzero(away < keys[:, column, None], axis=1)
+    return ranks + 1
