@@ -72,8 +72,10 @@ LAYERS = (
     {"verify"},
     {"projection", "similarity", "geometry"},
     {"nulls"},
-    {"shift", "probes", "alignment", "sums"},
+    {"shift", "probes", "alignment", "sums", "oddities", "resolution"},
+    {"requirements"},
     {"comparison", "results"},
+    {"reproduce"},
     {"figures", "placing", "export"},
     {"cli", "__main__", "__init__"},
 )
@@ -82,7 +84,9 @@ LAYERS = (
 KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placing", "figures"} | {
     "alignment",
     "nulls",
+    "oddities",
     "probes",
+    "resolution",
     "shift",
     "sums",
 }
