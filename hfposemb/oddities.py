@@ -125,12 +125,18 @@ class Oddities:
         lines += [f"  note: {note}" for note in self.notes]
         for one in self.lists:
             lines += ["", f"{one.name}: {one.about}"]
+            if one.expected is not None and one.rows:
+                count = f"{one.beyond} of {len(one.rows)}"
+                lines.append(
+                    f"  {one.unit}; {count} beyond z ±{one.expected:.1f}, the farthest of as many normal numbers"
+                )
             if one.note:
                 lines.append(f"  {one.note}")
             for odd in one.rows:
                 z = f"  z {odd.z:>7.1f}" if odd.z is not None else ""
                 twins = f"  like {', '.join(repr(twin) for twin in odd.twins)}" if odd.twins else ""
-                lines.append(f"  {odd.row:>7}  {odd.label!r:<28} {odd.value:>9.4g}{z}  {odd.percentile:>6.2f} %{twins}")
+                beyond = f"{np.floor(100 * odd.percentile) / 100:>6.2f} %"  # never more than is true
+                lines.append(f"  {odd.row:>7}  {odd.label!r:<28} {odd.value:>9.4g}{z}  {beyond}{twins}")
             if one.found is not None and one.found > len(one.rows):
                 lines.append(f"  … and {one.found - len(one.rows):,} more")
         return "\n".join(lines)
@@ -349,9 +355,9 @@ def _twins(walk: _Walk, usable: NDArray[np.bool_], *, count: int, seed: int) -> 
     once = usable.copy()
     once[[row for rows in groups for row in rows[1:]]] = False
     near = _nearest(walk, np.flatnonzero(once))
-    chance = _random_distances(table, np.flatnonzero(usable), seed=seed) / walk.typical
+    chance = _random_distances(table, np.flatnonzero(usable), seed=seed)
     odd = [
-        _odd(table, row, distance, None, 100 * float((chance > distance).mean()), (twin,))
+        _odd(table, row, distance, None, 100 * float((chance > distance * walk.typical).mean()), (twin,))
         for distance, row, twin in near[:count]
     ]
     yield OddList(

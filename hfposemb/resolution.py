@@ -9,8 +9,8 @@ guessing gives.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,13 @@ class Resolution:
     noise: float
     draws: int
     seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it ready for JSON; a period that is infinite is ``None``."""
+        facts = {part.name: getattr(self, part.name) for part in fields(self)}
+        periods = [period if np.isfinite(period) else None for period in self.periods.tolist()]
+        lists = {name: value.tolist() for name, value in facts.items() if isinstance(value, np.ndarray)}
+        return {**facts, **lists, "periods": periods}
 
     def __str__(self) -> str:
         """List by m how far off the position is, and how often it is told from the next."""
