@@ -19,6 +19,7 @@ from hfposemb.position import Absolute, Grid, PositionEncoding, Rotary
 from hfposemb.table import table_of
 
 from .plot import Drawing, Panel, PanelRow, Panels, ScaleBar
+from .requirements import requirement_row
 from .state import Opened, Session, Umaps, one_line
 
 if TYPE_CHECKING:
@@ -1087,6 +1088,7 @@ def tab(session: Session) -> None:
     with gr.Row(elem_classes="controls"):
         waves = gr.Textbox(", ".join(map(str, WAVES)), label="Dimensions drawn as waves", max_lines=1, max_length=80)
     tables = PanelRow(images(first, view.length, waves.value, session), scope=session.scope, swipe=True)
+    requirement_row(session, first, part, of_part)
 
     def draw_sources(
         opened: Sequence[Opened],
