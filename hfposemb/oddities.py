@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .errors import InputError
 from .geometry import Scatter, Spectrum, anisotropy, directed, finite_blocks, norms, outliers, scatter
-from .similarity import read_rows
+from .similarity import PAIR_BYTES, read_rows
 from .table import TOKEN_CLASSES, EmbeddingTable
 
 Floats = NDArray[np.float64]
@@ -386,10 +386,7 @@ def _nearest(walk: _Walk, rows: Rows) -> list[tuple[float, int, int]]:
     # In any columns two rows are as near as in all, or nearer.
     apart = walk.columns[pairs[:, 0]] - walk.columns[pairs[:, 1]]
     pairs = pairs[np.einsum("ij,ij->i", apart, apart) <= (reach * walk.typical) ** 2]
-    distance = np.empty(len(pairs))
-    for start in range(0, len(pairs), PAIRS):
-        distance[start : start + PAIRS] = _distances(walk.table, pairs[start : start + PAIRS])
-    distance /= walk.typical
+    distance = _distances(walk.table, pairs) / walk.typical
     near: dict[int, tuple[float, int, int]] = {}
     for at in np.argsort(distance, kind="stable"):
         first, second = (int(row) for row in pairs[at])
@@ -399,8 +396,12 @@ def _nearest(walk: _Walk, rows: Rows) -> list[tuple[float, int, int]]:
 
 
 def _distances(table: EmbeddingTable, pairs: Rows) -> Floats:
-    first, second = (np.asarray(read_rows(table, pairs[:, side]), np.float64) for side in (0, 1))
-    return np.asarray(np.linalg.norm(first - second, axis=1))
+    """Return the distance of each pair of rows, a few of them widened at a time."""
+    out, step = np.empty(len(pairs)), max(1, PAIR_BYTES // (8 * table.shape[1]))
+    for start in range(0, len(pairs), step):
+        first, second = (read_rows(table, pairs[start : start + step, side]) for side in (0, 1))
+        out[start : start + step] = np.linalg.norm(np.asarray(first, np.float64) - second, axis=1)
+    return out
 
 
 def _random_distances(table: EmbeddingTable, rows: Rows, *, seed: int) -> Floats:
