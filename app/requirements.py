@@ -35,7 +35,7 @@ NUMBERS = {
     "independent of length": "change in a longer text",
     "unique": "of a typical length, the nearest two",
     "neighbours apart": "of a typical length, the smallest step",
-    "extrapolates": "positions off in the second half",
+    "extrapolates": "{reads}s off in the second half",
 }
 
 HELP = """
@@ -83,14 +83,20 @@ def _waves(encoding: Any) -> Resolution | None:
 def _drawn(empty: Panel, found: Requirements, waves: Resolution | None) -> Panel:
     if not found.reads:
         return replace(empty, message=one_line(found.notes[0][:1].upper() + found.notes[0][1:]))
-    drawings = (
-        () if waves is None or len(waves.counts) < 2 else (Drawing(_curves(waves, empty.color), _caption(waves)),)
-    )
+    drawings: tuple[Drawing, ...] = ()
+    message = ""
+    if waves is None:
+        message = "It has no row for a position, so there are no waves to decode one from."
+    elif len(waves.counts) < 2:
+        message = "It has one wave, which is its slowest and its fastest."
+    else:
+        drawings = (Drawing(_curves(waves, empty.color), _caption(waves)),)
     return replace(
         empty,
         title=_title(found),
-        numbers=tuple((_figure(item), _said(item)) for item in found.items),
+        numbers=tuple((_figure(item), _said(item, found.reads)) for item in found.items),
         drawings=drawings,
+        message=message,
         help=HELP,
         foot=" · ".join(found.notes),
         actions=("PNG", "SVG") if drawings else (),
@@ -112,10 +118,10 @@ def _figure(item: Requirement) -> str:
     return number(item.value, digits=0 if item.value >= 100 or item.name == "extrapolates" else 2)
 
 
-def _said(item: Requirement) -> str:
+def _said(item: Requirement, reads: str) -> str:
     """Name the requirement, say whether it is met, and what its number is."""
     if item.verdict != "not measured":
-        return f"{item.name}: {item.verdict} · {NUMBERS[item.name]}"
+        return f"{item.name}: {item.verdict} · {NUMBERS[item.name].format(reads=reads)}"
     return f"{item.name}: {'it has one length' if item.name == 'independent of length' else 'not measured'}"
 
 

@@ -291,7 +291,8 @@ def _independent(scheme: _Scheme) -> Requirement:
 def _unique(scheme: _Scheme) -> Requirement:
     found = all_neighbours(scheme.table, k=1, metric="euclidean")
     place = int(found.values[:, 0].argmin())
-    smallest, step = float(found.values[place, 0]), float(np.nanmean(scheme.steps))
+    smallest = float(found.values[place, 0])
+    step = float(np.nanmean(scheme.steps)) if np.isfinite(scheme.steps).any() else 0.0
     pair = sorted((int(found.rows[place]), int(found.indices[place, 0])))
     nearest = f"The nearest two are {scheme.reads}s {pair[0]:,} and {pair[1]:,}"
     if smallest == 0:

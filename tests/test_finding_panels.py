@@ -75,8 +75,12 @@ def test_requirements_are_those_of_the_function(source: str, title: str) -> None
     for (figure, words), item in zip(panel.numbers, found.items, strict=True):
         assert ("not met" in words) == (item.verdict == "not met")
         assert (figure == "–") == (item.value is None)
-    # One wave alone is no curve.
+    # One wave alone is no curve, and a bias has no row to decode a position from.
     assert len(panel.drawings) == (source == "sample:gpt2")
+    told = {"alibi:64x4": "no row for a position", "sample:gpt2": ""}.get(source, "one wave")
+    assert told in panel.message
+    assert bool(told) == bool(panel.message)
+    assert f"{found.reads}s off in the second half" in panel.numbers[-1][1]
 
 
 def test_waves_are_drawn_beside_a_guess() -> None:

@@ -122,6 +122,14 @@ def test_a_row_that_is_not_finite_is_passed_over() -> None:
     assert all(item.value is None or np.isfinite(item.value) for item in found.items)
 
 
+def test_rows_without_a_finite_neighbour_are_still_unique() -> None:
+    rows = np.array(hpe.sinusoidal(40, 8).position.table.vectors)  # type: ignore[union-attr]
+    rows[1::2] = np.nan
+    found = requirements(hpe.from_arrays(position=rows))
+    assert found["unique"].verdict == "met"
+    assert found["neighbours apart"].verdict == "not measured"
+
+
 def test_long_tables_are_looked_at_in_part() -> None:
     found = requirements(hpe.extract("sinusoidal:5000x8"))
     assert found.rows == 2048
