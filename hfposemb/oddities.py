@@ -125,18 +125,18 @@ class Oddities:
         lines += [f"  note: {note}" for note in self.notes]
         for one in self.lists:
             lines += ["", f"{one.name}: {one.about}"]
-            if one.expected is not None and one.rows:
-                count = f"{one.beyond} of {len(one.rows)}"
-                lines.append(
-                    f"  {one.unit}; {count} beyond z ±{one.expected:.1f}, the farthest of as many normal numbers"
+            if one.rows:
+                beyond = (
+                    f"{one.beyond} of {len(one.rows)} beyond z ±{one.expected or 0:.1f}, the farthest of as many normal"
                 )
+                lines.append(f"  {one.unit}, " + (f"z, percentile; {beyond} numbers" if one.expected else "percentile"))
             if one.note:
                 lines.append(f"  {one.note}")
             for odd in one.rows:
                 z = f"  z {odd.z:>7.1f}" if odd.z is not None else ""
                 twins = f"  like {', '.join(repr(twin) for twin in odd.twins)}" if odd.twins else ""
-                beyond = f"{np.floor(100 * odd.percentile) / 100:>6.2f} %"  # never more than is true
-                lines.append(f"  {odd.row:>7}  {odd.label!r:<28} {odd.value:>9.4g}{z}  {beyond}{twins}")
+                share = f"{np.floor(100 * odd.percentile) / 100:>6.2f} %"  # never more than is true
+                lines.append(f"  {odd.row:>7}  {odd.label!r:<28} {odd.value:>9.4g}{z}  {share}{twins}")
             if one.found is not None and one.found > len(one.rows):
                 lines.append(f"  … and {one.found - len(one.rows):,} more")
         return "\n".join(lines)

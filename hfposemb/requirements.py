@@ -88,7 +88,7 @@ class Requirements:
     def __str__(self) -> str:
         """List every requirement with its number, and its sentence."""
         lines = [f"{self.source}: {self.met} of {len(self.items)} requirements met"]
-        lines += [f"  {item.name:<21}{item.verdict:<14}{item.sentence}" for item in self.items]
+        lines += [f"  {item.name:<23}{item.verdict:<14}{item.sentence}" for item in self.items]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
     def __getitem__(self, name: str) -> Requirement:
