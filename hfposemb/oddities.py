@@ -35,11 +35,11 @@ NEVER = ("unused", "padding")
 NEAR = 0.1
 """Distance of two near duplicates at most, over the root mean square distance of a row from the mean."""
 
-LEADING = 16
-"""Leading directions that near duplicates are looked for in; a near pair is as near in them, or nearer."""
+HASHES, BITS = 8, 20
+"""Ways in which rows are put together by the sides of planes they are on, and planes of each."""
 
-CANDIDATES = 6
-"""Nearest rows in these directions that are then compared in full."""
+CANDIDATES = 4
+"""Rows that each is compared with in every group, those next to it along the first direction."""
 
 COLUMNS = 64
 """Columns of the table that a candidate must be near in too: what is far in a few is not read in full."""
@@ -151,7 +151,8 @@ def oddities(table: EmbeddingTable, *, count: int = COUNT, unused: Sequence[int]
     - *short*, *long*: rows whose length stands out (``geometry.outliers``).
     - *same*: rows that are equal to the last bit, the first of each group, the largest group first.
     - *nearly the same*: rows whose nearest other, not equal, is within a tenth of the typical distance from the mean.
-      Of equal rows one is looked at; a nearest is missed only where 6 others are nearer in the 16 leading directions.
+      Of equal rows one is looked at. Pairs are looked for among rows on the same side of random planes through the mean
+      (Charikar 2002): 99 of 100 at that distance are found, and those that are much nearer always.
     - *unused*: rows that no text leads to, by row.
 
     The table is walked by blocks and never widened as a whole. Raises ``InputError`` for fewer than three rows with a
@@ -210,16 +211,17 @@ class _Walk:
     """What every list needs of a table: numbers of each row [n], NaN where it is not finite.
 
     ``from_mean`` is the distance from the mean, ``from_unused`` the cosine distance to the mean of the unused rows
-    without the first direction, ``leading`` [n, k] the coordinates in the leading directions, ``columns`` [n, k] some
-    of the row's own, ``typical`` the root mean square of ``from_mean``. ``spectrum`` is ``None`` where all rows are the
-    same.
+    without the first direction, ``along`` the coordinate in that direction, ``columns`` [n, k] some of the row's own,
+    ``sides`` [n, hashes] the sides of planes it is on, as bits. ``typical`` is the root mean square of ``from_mean``,
+    ``spectrum`` ``None`` where all rows are the same.
     """
 
     table: EmbeddingTable
     from_mean: Floats
     from_unused: Floats
-    leading: NDArray[np.float32]
+    along: NDArray[np.float32]
     columns: NDArray[np.float32]
+    sides: NDArray[np.uint32]
     typical: float
     spectrum: Spectrum | None
 
@@ -227,8 +229,8 @@ class _Walk:
     def of(cls, table: EmbeddingTable, reference: NDArray[np.bool_], *, seed: int) -> _Walk:
         """Walk through the table, with the unused rows that ``reference`` marks."""
         found = scatter(table, single=True)
-        directions = _directions(table, found, seed=seed)
-        first = directions[:1]
+        first = _first_direction(table, found, seed=seed)
+        planes = np.random.default_rng(seed).standard_normal((table.shape[1], HASHES * BITS))
         unused = np.zeros(table.shape[1])
         for rows, vectors in finite_blocks(table):
             unused += vectors[reference[rows]].sum(axis=0)
@@ -236,16 +238,19 @@ class _Walk:
         unused /= np.linalg.norm(unused) or 1.0
         from_mean, from_unused = (np.full(table.shape[0], np.nan) for _ in range(2))
         picked = np.unique(np.linspace(0, table.shape[1] - 1, COLUMNS).astype(np.int64))
-        leading, columns = (np.zeros((table.shape[0], width), np.float32) for width in (len(directions), len(picked)))
+        along, columns = np.zeros(table.shape[0], np.float32), np.zeros((table.shape[0], len(picked)), np.float32)
+        sides = np.zeros((table.shape[0], HASHES), np.uint32)
         for rows, vectors in finite_blocks(table):
             centred = vectors - found.mean
             from_mean[rows] = np.linalg.norm(centred, axis=1)
-            leading[rows], columns[rows] = centred @ directions.T, centred[:, picked]
+            along[rows], columns[rows] = (centred @ first.T)[:, 0], centred[:, picked]
+            above = (centred @ planes > 0).reshape(len(rows), HASHES, BITS)
+            sides[rows] = above @ (1 << np.arange(BITS, dtype=np.uint32))
             own = vectors - (vectors @ first.T) @ first
             length = np.linalg.norm(own, axis=1)
             from_unused[rows] = 1 - np.divide(own @ unused, length, out=np.zeros_like(length), where=length > 0)
         typical = float(np.sqrt(np.nanmean(from_mean**2)))
-        return cls(table, from_mean, from_unused, leading, columns, typical, _spectrum(table, found))
+        return cls(table, from_mean, from_unused, along, columns, sides, typical, _spectrum(table, found))
 
 
 def _spectrum(table: EmbeddingTable, found: Scatter) -> Spectrum | None:
@@ -255,19 +260,17 @@ def _spectrum(table: EmbeddingTable, found: Scatter) -> Spectrum | None:
     return Spectrum(np.asarray(eigenvalues), found.rows, table.shape[1], table.shape[0] - found.rows)
 
 
-def _directions(table: EmbeddingTable, found: Scatter, *, seed: int) -> Floats:
-    """Return up to ``LEADING`` unit directions of most variance [k, width], the first one first."""
+def _first_direction(table: EmbeddingTable, found: Scatter, *, seed: int) -> Floats:
+    """Return the unit direction of most variance [1, width]."""
     if found.dual:
         whole = np.concatenate([vectors - found.mean for _, vectors in finite_blocks(table)])
-        return np.asarray(np.linalg.svd(whole, full_matrices=False)[2][:LEADING])
-    width = len(found.matrix)
-    if width <= 4 * LEADING:
-        return np.asarray(np.linalg.eigh(found.matrix)[1][:, ::-1][:, :LEADING].T)
+        return np.asarray(np.linalg.svd(whole, full_matrices=False)[2][:1])
+    if len(found.matrix) < 64:
+        return np.asarray(np.linalg.eigh(found.matrix)[1][:, -1:].T)
     from scipy.sparse.linalg import eigsh
 
-    begin = np.random.default_rng(seed).standard_normal(width)
-    values, vectors = eigsh(found.matrix, k=LEADING, v0=begin)
-    return np.asarray(vectors[:, np.argsort(-values)].T)
+    begin = np.random.default_rng(seed).standard_normal(len(found.matrix))
+    return np.asarray(eigsh(found.matrix, k=1, v0=begin)[1].T)
 
 
 # --- the lists --------------------------------------------------------------------------------------------------------
@@ -372,20 +375,15 @@ def _twins(walk: _Walk, usable: NDArray[np.bool_], *, count: int, seed: int) -> 
 
 def _nearest(walk: _Walk, rows: Rows) -> list[tuple[float, int, int]]:
     """Return (relative distance, row, other row) of near pairs, the nearest first, each once."""
-    from scipy.spatial import cKDTree
-
-    if len(rows) < 2 or not walk.typical > 0 or not walk.leading.shape[1]:
+    if len(rows) < 2 or not walk.typical > 0:
         return []
-    points = walk.leading[rows] / np.float32(walk.typical)
-    reach = 1.01 * NEAR  # a little more, for the rounding of the coordinates
-    tree = cKDTree(points)
-    found = tree.query(points, k=min(CANDIDATES + 1, len(rows)), distance_upper_bound=reach, workers=-1)[1]
-    place, column = np.nonzero(found < len(rows))
-    pairs = np.unique(np.sort(np.stack([place, found[place, column]], axis=1), axis=1), axis=0)
-    pairs = rows[pairs[pairs[:, 0] < pairs[:, 1]]]
-    # In any columns two rows are as near as in all, or nearer.
-    apart = walk.columns[pairs[:, 0]] - walk.columns[pairs[:, 1]]
-    pairs = pairs[np.einsum("ij,ij->i", apart, apart) <= (reach * walk.typical) ** 2]
+    found = []
+    for sides in walk.sides.T:
+        ordered = rows[np.lexsort((walk.along[rows], sides[rows]))]
+        for step in range(1, min(CANDIDATES, len(rows) - 1) + 1):
+            pairs = np.stack([ordered[:-step], ordered[step:]], axis=1)
+            found.append(_close(walk, pairs[sides[pairs[:, 0]] == sides[pairs[:, 1]]]))
+    pairs = np.unique(np.sort(np.concatenate(found), axis=1), axis=0)
     distance = _distances(walk.table, pairs) / walk.typical
     near: dict[int, tuple[float, int, int]] = {}
     for at in np.argsort(distance, kind="stable"):
@@ -393,6 +391,13 @@ def _nearest(walk: _Walk, rows: Rows) -> list[tuple[float, int, int]]:
         if distance[at] <= NEAR and not (first in near and second in near):
             near[first] = near[second] = (float(distance[at]), first, second)
     return sorted(set(near.values()))
+
+
+def _close(walk: _Walk, pairs: Rows) -> Rows:
+    """Return those pairs that can be near: in any of the columns two rows are as near as in all, or nearer."""
+    apart = walk.columns[pairs[:, 0]] - walk.columns[pairs[:, 1]]
+    # A little more than NEAR, for the rounding of the columns.
+    return np.asarray(pairs[np.einsum("ij,ij->i", apart, apart) <= (1.01 * NEAR * walk.typical) ** 2])
 
 
 def _distances(table: EmbeddingTable, pairs: Rows) -> Floats:

@@ -207,3 +207,17 @@ def test_command(capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["odd", "sample:bert", *arguments]) == 1
         assert capsys.readouterr().err.count("\n") == 1
     assert main(["odd", "sinusoidal:8x4"]) == 1
+
+
+def test_near_pairs_are_found_in_noise_too() -> None:
+    """Where no direction stands out: 200 pairs just near enough, of which 99 in 100 are promised."""
+    rows = noise(4_000, 128)
+    step = noise(200, 128, 1)
+    typical = np.sqrt(128)
+    rows[2_000:2_200] = rows[:200] + 0.97 * NEAR * typical * step / np.linalg.norm(step, axis=1, keepdims=True)
+    rows[3_000] = rows[3_500] + 1e-4
+    found = odd(of(rows), count=300)["nearly the same"]
+    assert found.found is not None
+    assert 198 <= found.found <= 201
+    assert (found.rows[0].row, found.rows[0].twins) == (3_000, ("w3500",))
+    assert all(odd.twins == (f"w{odd.row + 2_000}",) for odd in found.rows[1:])
