@@ -24,6 +24,7 @@ from hfposemb.trust import WRONG
 from .address import number_up_to, text_up_to
 from .logits import distance_panel
 from .plot import Drawing, Panel, PanelRow, Panels, ScaleBar
+from .requirements import requirement_row
 from .state import Opened, Session, Umaps, one_line
 
 if TYPE_CHECKING:
@@ -1194,6 +1195,7 @@ def tab(session: Session) -> None:
     with gr.Row(elem_classes="controls"):
         waves = gr.Textbox(", ".join(map(str, WAVES)), label="Dimensions drawn as waves", max_lines=1, max_length=80)
     tables = PanelRow(images(first, view.length, waves.value, session), scope=session.scope, swipe=True)
+    requirement_row(session, first, part, of_part)
 
     def draw_sources(
         opened: Sequence[Opened],

@@ -566,6 +566,7 @@ def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, **mor
 
 def tab(session: Session) -> None:
     """Draw the tab, and bind it."""
+    from .oddities import odd_row  # which shows tokens as this tab does
 
     def which_choices(opened: Sequence[Opened]) -> list[tuple[str, str]]:
         counted: Counter[str] = Counter()
@@ -661,6 +662,7 @@ def tab(session: Session) -> None:
             chosen = gr.Textbox(FIRST_WORDS, label="Words to compare, with commas between", lines=3, max_lines=6)
         with gr.Column(scale=3, min_width=320):
             matrix = PanelRow(pair_panels(session, opened, FIRST_WORDS), scope=session.scope)
+    odd_row(session, opened, which, _chosen, [word, search, matches])
 
     asked = [which, method, dims, color, word]
     drawn = [which, method, plan, umaps.wanted]

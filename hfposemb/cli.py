@@ -15,7 +15,7 @@ from typing import Any
 from . import __version__
 from .cache import KINDS, Cache, Key, Listed
 from .embeddings import Embeddings
-from .errors import HfposembError, MissingTableError
+from .errors import HfposembError, InputError, MissingTableError
 from .extract import extract
 from .position import (
     Absolute,
@@ -29,6 +29,7 @@ from .position import (
     Rotary,
     WindowBias,
 )
+from .reproduce import STUDIES
 from .table import EmbeddingTable
 from .wire import Progress, watching
 
@@ -141,6 +142,34 @@ def parser() -> argparse.ArgumentParser:
     command = _command(commands, "verify", _verify, "load the real model and compare every table, frequency and input")
     command.add_argument("source", metavar="SOURCE", help="a folder, or a repository on the Hub, which is downloaded")
     command.add_argument("--revision", metavar="NAME", help="branch, tag or commit of a model on the Hub")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+    command = _command(commands, "reproduce", _reproduce, "measure published findings again, side by side with them")
+    command.add_argument("studies", nargs="*", metavar="NAME", help=f"(default: all) {', '.join(STUDIES)}")
+    command.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        metavar="KEY=SOURCE",
+        help="another source for one of its models, such as roberta=./folder, where the Hub is not to be had",
+    )
+    _add_access(command)
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+    command = _command(commands, "odd", _odd, "list odd tokens: near the mean, short, long, equal, unused")
+    _add_source(command)
+    command.add_argument("--count", type=int, default=20, metavar="N", help="how many of each kind (default: 20)")
+    command.add_argument("--unused", default="", metavar="A,B,…", help="ids that are known to be never used")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+    command = _command(commands, "requirements", _requirements, "say which requirements positions meet")
+    command.add_argument(
+        "sources", nargs="+", metavar="SOURCE", help=f"{_SOURCES}, or a discarded one, counting:256x128"
+    )
+    command.add_argument(
+        "--resolution", action="store_true", help="say how far the slow and the fast waves alone tell the position"
+    )
+    _add_access(command)
     command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(commands, "cache", _cache, "say what is kept on disk, or remove it")
@@ -373,6 +402,47 @@ def _verify(given: argparse.Namespace) -> None:
             if wrong
             else f"nothing of {found.source} could be compared with the model that transformers loads"
         )
+
+
+def _reproduce(given: argparse.Namespace) -> None:
+    from .reproduce import reproduce_all
+
+    models = [text.partition("=")[::2] for text in given.model]
+    if wrong := [text for text, pair in zip(given.model, models, strict=True) if not all(pair)]:
+        raise InputError(f"--model takes KEY=SOURCE, such as gpt2=./folder; got {wrong[0]!r}")
+    found = reproduce_all(given.studies, models=dict(models), allow_full_download=given.allow_full_download)
+    if given.json:
+        print(json.dumps({"studies": [asdict(one) for one in found]}, indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        print("\n\n".join(map(str, found)))
+
+
+def _odd(given: argparse.Namespace) -> None:
+    from .oddities import oddities
+
+    ids = [part.strip() for part in given.unused.split(",") if part.strip()]
+    if wrong := [part for part in ids if not (part.isascii() and part.isdecimal())]:
+        raise InputError(f"--unused takes ids with commas between, such as 177,188; got {wrong[0]!r}")
+    found = oddities(_opened(given).token, count=given.count, unused=[int(part) for part in ids])
+    print(json.dumps(asdict(found), indent=2, ensure_ascii=False, allow_nan=False) if given.json else found)
+
+
+def _requirements(given: argparse.Namespace) -> None:
+    from .requirements import requirements, side_by_side
+    from .resolution import resolution
+
+    opened = [extract(source, allow_full_download=given.allow_full_download) for source in given.sources]
+    found = [requirements(one) for one in opened]
+    facts: list[dict[str, Any]] = [{**asdict(one), "met": one.met} for one in found]
+    texts = [side_by_side(found), *map(str, found)]
+    for place, embeddings in enumerate(opened if given.resolution else ()):
+        try:
+            waves = resolution(embeddings.position)
+            facts[place]["resolution"], text = waves.to_dict(), str(waves)
+        except HfposembError as error:
+            facts[place]["resolution"], text = None, f"note: {error}"
+        texts[place + 1] += "\n" + "\n".join(f"  {line}" for line in text.splitlines())
+    print(json.dumps({"sources": facts}, indent=2, ensure_ascii=False) if given.json else "\n\n".join(texts))
 
 
 def _cache(given: argparse.Namespace) -> None:

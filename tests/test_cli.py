@@ -22,7 +22,20 @@ from hfposemb.cli import main, parser
 from hfposemb.samples import folder
 from tests.hub import FakeHub
 
-COMMANDS = ("app", "info", "extract", "project", "similarity", "neighbours", "compare", "verify", "cache")
+COMMANDS = (
+    "app",
+    "info",
+    "extract",
+    "project",
+    "similarity",
+    "neighbours",
+    "compare",
+    "verify",
+    "reproduce",
+    "odd",
+    "requirements",
+    "cache",
+)
 
 
 @pytest.fixture(autouse=True)

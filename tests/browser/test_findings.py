@@ -1,0 +1,46 @@
+"""Odd tokens and requirements as a person meets them: a click on an odd token shows it, every source has its panel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tests.test_app import WORDS, checkpoint
+
+from .waiting import open_tab, still, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+
+def test_a_click_on_an_odd_token_shows_it_and_positions_have_their_requirements(
+    page: Page, serve: Callable[..., str], tmp_path: Path
+) -> None:
+    from hfposemb.app import build
+    from hfposemb.app.theme import css, theme
+
+    vectors = np.random.default_rng(0).normal(size=(len(WORDS), 16)).astype(np.float32)
+    source = checkpoint(tmp_path / "bert", WORDS, vectors)
+    page.goto(serve(build(sources=[source, "counting:64x8"]), theme=theme(), css=css()))
+    open_tab(page, "Tokens")
+    odd = page.locator('section.panel[data-key="odd"]')
+    row = odd.locator(".list").nth(1).locator("li button").nth(2)
+    word = row.locator("bdi").inner_text()
+    row.click()
+    near = page.locator('section.panel[data-key="neighbours"]')
+    near.get_by_role("heading", name=re.compile(rf"^Nearest to {re.escape(word)} in bert")).wait_for()
+    until(page, page.get_by_label("A word, an id").input_value, word)
+
+    open_tab(page, "Positions")
+    still(page)
+    counting = page.locator('section.panel[data-key="counting:64x8 requirements"]')
+    counting.get_by_text("Meets 4 of 5: it grows without bound").wait_for()
+    assert counting.locator(".numbers p").count() == 5
+    assert "bounded: not met" in counting.inner_text()
+    learned = page.locator(f'section.panel[data-key="{source} requirements"]')
+    assert "independent of length: it has one length" in learned.inner_text()
+    assert learned.locator(".plot").count() == 1

@@ -1,0 +1,188 @@
+"""Published findings measured again: on tables made to agree and to differ, on MiniLM, and with models missing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from safetensors.numpy import save_file
+
+import hfposemb as hpe
+from hfposemb import reproduce as module
+from hfposemb.cli import main
+from hfposemb.reproduce import STUDIES, Reproduction, reproduce, reproduce_all
+from hfposemb.source import BuiltinSource, HubSource, parse_source
+from tests.hub import FakeHub
+from tests.hub.gpt2 import add_gpt2
+
+Folder = Callable[[str, NDArray[np.floating]], str]
+
+READ_AT_THE_SOURCE = {"50.51", "92.23", "4", "12"}
+"""Numbers of published claims, and the counts of components they are for."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    """Write a checkpoint of a type with this position table, and return its folder."""
+
+    def write(model_type: str, rows: NDArray[np.floating]) -> str:
+        home = tmp_path / f"{model_type}-{len(list(tmp_path.iterdir()))}"
+        home.mkdir()
+        stored = np.ascontiguousarray(rows, np.float32)
+        name = "wpe.weight" if model_type == "gpt2" else "embeddings.position_embeddings.weight"
+        if model_type == "roberta":  # its first two rows are no positions
+            stored = np.concatenate([np.zeros((2, rows.shape[1]), np.float32), stored])
+        config = {"model_type": model_type, "hidden_size": rows.shape[1], "pad_token_id": 1}
+        (home / "config.json").write_text(json.dumps(config))
+        save_file({name: stored}, home / "model.safetensors")
+        return str(home)
+
+    return write
+
+
+def verdicts(found: Reproduction) -> list[str]:
+    return [outcome.verdict for outcome in found.outcomes]
+
+
+def noise(rows: int, width: int, seed: int = 0) -> NDArray[np.float64]:
+    return np.random.default_rng(seed).normal(size=(rows, width))
+
+
+def test_every_row_is_well_formed() -> None:
+    for study in STUDIES.values():
+        assert re.search(r"\b(19|20)\d\d\b", study.citation)
+        assert {key for claim in study.claims for key in claim.needs} == set(study.models)
+        for source in study.models.values():
+            assert isinstance(parse_source(source), HubSource | BuiltinSource)
+
+
+def test_numbers_that_are_published_were_read_at_their_source() -> None:
+    """Whoever adds a number adds it here too, and has read it where it was published."""
+    of_names = re.compile(r"GPT-2|10000 · 2π|2π")
+    said = {number for study in STUDIES.values() for claim in study.claims
+            for number in re.findall(r"\d+(?:\.\d+)?", of_names.sub("", claim.published))}  # fmt: skip
+    assert said == READ_AT_THE_SOURCE
+
+
+def test_the_sinusoid_rotates() -> None:
+    found = reproduce("sinusoid-rotation")
+    assert verdicts(found) == ["agrees", "agrees"]
+    assert found.outcomes[0].value is not None
+    assert 0 < found.outcomes[0].value < 1e-6
+    # Other waves than the paper's turn too, but not so.
+    other = reproduce("sinusoid-rotation", models={"sinusoid": "sinusoidal:512x384?base=500"})
+    assert verdicts(other) == ["differs", "differs"]
+
+
+def test_king_and_queen_in_minilm(minilm_folder: Path) -> None:
+    found = reproduce("king-queen", models={"words": str(minilm_folder)})
+    assert verdicts(found) == ["agrees", "differs", "agrees"]
+    assert "cosine 0.627, above 99.99 %" in found.outcomes[0].measured
+    # To the letter the nearest is king itself; queen is nearest once the words of the question are left out.
+    assert found.outcomes[1].measured.startswith("nearest: king ")
+    assert found.outcomes[2].measured.startswith("nearest: queen ")
+    assert [outcome.value for outcome in found.outcomes[1:]] == [2, 1]
+
+
+def test_a_helix_and_what_is_none(folder: Folder) -> None:
+    t = np.arange(300)[:, None]
+    wound = np.concatenate([np.cos(t / 20), np.sin(t / 20), t / 300], axis=1) @ noise(3, 24) + 0.05 * noise(300, 24, 1)
+    assert verdicts(reproduce("gpt2-helix", models={"gpt2": folder("gpt2", wound)})) == ["agrees", "agrees"]
+    straight = t / 300 @ noise(1, 24) + 0.02 * noise(300, 24, 1)
+    assert verdicts(reproduce("gpt2-helix", models={"gpt2": folder("gpt2", straight)})) == ["agrees", "differs"]
+
+
+def test_yamamoto_takes_half_a_point_and_no_more(folder: Folder) -> None:
+    """A table of waves whose leading components hold just what RoBERTa's do."""
+    angles = 2 * np.pi / 512 * np.arange(512)[:, None] * np.arange(1, 9)
+    waves = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    held = np.array([50.51 / 4] * 4 + [(92.23 - 50.51) / 8] * 8 + [(100 - 92.23) / 4] * 4)
+    rows = waves * np.sqrt(held) @ np.linalg.qr(noise(24, 24))[0][:16]
+    found = reproduce("yamamoto-2023", models={"roberta": folder("roberta", rows)})
+    assert verdicts(found) == ["agrees"] * 3
+    assert found.outcomes[0].measured == "50.51 %"
+    assert (
+        verdicts(reproduce("yamamoto-2023", models={"roberta": folder("roberta", noise(512, 24))})) == ["differs"] * 3
+    )
+
+
+def test_wang_and_chen_hold_decoders_against_encoders(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SEEDS", range(3))
+    smooth = np.array(hpe.sinusoidal(600, 64).position.table.vectors)  # type: ignore[union-attr]
+    models = {"gpt2": folder("gpt2", smooth), "bert": folder("bert", noise(512, 64))}
+    models |= {"sinusoid": "sinusoidal:512x64", "untrained": "random:512x64", "roberta": folder("roberta", smooth)}
+    found = reproduce("wang-chen-2020", models=models)
+    # RoBERTa's is GPT-2's table here: neither tells more than the other.
+    assert verdicts(found) == ["agrees", "agrees", "agrees", "differs", "agrees", "differs"]
+
+
+def test_the_patches_of_an_image(tmp_path: Path) -> None:
+    config = {"model_type": "vit", "image_size": 48, "patch_size": 8, "hidden_size": 16}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    # Each row and each column of the image has a bump of its own, which its neighbours share.
+    places = np.stack(np.divmod(np.arange(36), 6))[:, :, None]
+    bumps = np.concatenate(np.exp(-((places - np.arange(6)) ** 2) / 2), axis=1)
+    for rows, verdict in ((np.pad(bumps, ((0, 0), (0, 4))), "agrees"), (noise(36, 16), "differs")):
+        stored = np.concatenate([np.zeros((1, 16)), rows]).astype(np.float32)[None]
+        save_file({"embeddings.position_embeddings": stored}, tmp_path / "model.safetensors")
+        found = reproduce("vit-fig7", models={"vit": str(tmp_path)})
+        assert verdicts(found) == [verdict] * 3, str(found)
+    no_image = reproduce("vit-fig7", models={"vit": "sinusoidal:16x4"})
+    assert verdicts(no_image) == ["not measured"] * 3
+    assert "no positions that lie over an image" in no_image.outcomes[0].measured
+
+
+def test_models_come_from_the_hub(hub: FakeHub, tmp_path: Path) -> None:
+    """The Hub's GPT-2 is noise here, which is neither flat nor wound."""
+    add_gpt2(hub, tmp_path)
+    found = reproduce("gpt2-helix")
+    assert found.sources["gpt2"] == "openai-community/gpt2"
+    assert verdicts(found) == ["differs", "differs"]
+    assert found.missing == {}
+
+
+def test_what_is_missing_is_said_and_the_rest_is_measured(
+    hub: FakeHub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SEEDS", range(1))
+    assert main(["reproduce", "wang-chen-2020", "sinusoid-rotation", "vit-fig7"]) == 0
+    printed = capsys.readouterr().out
+    (line,) = [line for line in printed.splitlines() if "not to be had: gpt2, bert, roberta (" in line]
+    assert "--model gpt2=./folder" in line
+    assert printed.count("not measured") == 8
+    assert main(["reproduce", "vit-fig7"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("hfposemb: nothing could be measured (vit: ")
+    assert captured.err.count("\n") == 1
+
+
+def test_command(minilm_folder: Path, capsys: pytest.CaptureFixture[str], hub: FakeHub) -> None:
+    arguments = ["reproduce", "king-queen", "gpt2-helix", "--model", f"words={minilm_folder}", "--json"]
+    assert main(arguments) == 0
+    first, second = json.loads(capsys.readouterr().out)["studies"]
+    assert [outcome["verdict"] for outcome in first["outcomes"]] == ["agrees", "differs", "agrees"]
+    assert {outcome["verdict"] for outcome in second["outcomes"]} == {"not measured"}
+    assert list(second["missing"]) == ["gpt2"]
+    for wrong in (
+        ["nonsense"],
+        ["king-queen", "--model", "words"],
+        ["king-queen", "--model", "gpt2=./x"],
+        ["king-queen", "--model", "words=./nowhere"],
+        ["king-queen", "--model", "words=sinusoidal:8x4"],
+    ):
+        assert main(["reproduce", *wrong]) == 1
+        captured = capsys.readouterr()
+        assert (captured.out, captured.err.count("\n")) == ("", 1), wrong
+
+
+def test_all_studies_are_the_default(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SEEDS", range(1))
+    assert [one.name for one in reproduce_all()] == list(STUDIES)
+    with pytest.raises(hpe.HfposembError, match="has no model 'x'"):
+        reproduce("gpt2-helix", models={"x": "./y"})
