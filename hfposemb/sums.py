@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .decoding import PositionDecoder
 from .embeddings import Embeddings
 from .errors import InputError
 from .geometry import directed
@@ -130,10 +131,10 @@ class Recovered:
 def recovered(embeddings: Embeddings, *, amplitude: float = 1.0, tokens: int = 2000, seed: int = 0) -> Recovered:
     """Return how well word and position are recovered from E + A·P.
 
-    Half of the drawn tokens serve to estimate how tokens scatter, Σ; the other half, each at a random position, are
-    decoded: the position by the largest yᵀΣ⁻¹(A·p) − ½(A·p)ᵀΣ⁻¹(A·p), the linear discriminant; the word by the nearest
-    of all token rows. Position 0 and the last row are left out, since many tables keep them apart. Raises
-    ``InputError`` where widths differ or there are too few rows.
+    Half of the drawn tokens serve to estimate how tokens scatter; the other half, each at a random position, are
+    decoded: the position by ``PositionDecoder``, the word by the nearest of all token rows. Position 0 and the last
+    row are left out, since many tables keep them apart. Raises ``InputError`` where widths differ or there are too few
+    rows.
     """
     token, position = _tables(embeddings)
     rng = np.random.default_rng(seed)
@@ -147,18 +148,11 @@ def recovered(embeddings: Embeddings, *, amplitude: float = 1.0, tokens: int = 2
     drawn = rng.choice(rows, min(tokens, len(rows)), replace=False)
     fit, test = drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]
     words = np.asarray(read_rows(token, np.arange(token.shape[0])), np.float64)
-    where = amplitude * np.asarray(position.rows(0, position.shape[0]), np.float64)[places]
-    mean = words[fit].mean(axis=0)
-    centred = words[fit] - mean
-    scatter = centred.T @ centred / len(fit)
-    # With fewer tokens than dimensions Σ has no inverse: it is shrunk towards the mean of its eigenvalues.
-    share = min(0.5, scatter.shape[0] / (10 * len(fit)))
-    scatter = (1 - share) * scatter + share * np.trace(scatter) / len(scatter) * np.eye(len(scatter))
-    weights = np.linalg.solve(scatter, where.T)
-    bias = -0.5 * np.einsum("ij,ji->i", where, weights)
+    where = np.asarray(position.rows(0, position.shape[0]), np.float64)[places]
+    decoder = PositionDecoder.fit(words[fit], where)
     at = rng.integers(0, len(places), len(test))
-    sums = words[test] + where[at]
-    named = ((sums - mean) @ weights + bias).argmax(axis=1)
+    sums = words[test] + amplitude * where[at]
+    named = decoder.named(decoder.evidence(words[test]), at, amplitude)
     squares = np.where(directed(token), np.einsum("ij,ij->i", words, words), np.inf)
     nearest = np.concatenate(
         [(squares - 2 * (sums[i : i + 256] @ words.T)).argmin(axis=1) for i in range(0, len(sums), 256)]

@@ -72,7 +72,7 @@ LAYERS = (
     {"verify"},
     {"projection", "similarity", "geometry"},
     {"nulls"},
-    {"shift", "probes", "alignment", "sums"},
+    {"shift", "probes", "alignment", "sums", "adding", "decoding", "survival", "anchors", "club", "reorder"},
     {"comparison", "results"},
     {"figures", "placing", "export"},
     {"cli", "__main__", "__init__"},
@@ -81,10 +81,15 @@ LAYERS = (
 
 KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placing", "figures"} | {
     "alignment",
+    "anchors",
+    "club",
+    "decoding",
     "nulls",
     "probes",
+    "reorder",
     "shift",
     "sums",
+    "survival",
 }
 READERS = {
     "adapters",
