@@ -27,6 +27,7 @@ from .table import TOKEN_CLASSES, Labels
 from .vocabulary import display
 
 if TYPE_CHECKING:
+    from .club import Club
     from .geometry import PatchMaps
     from .position import Wavelengths
     from .projection import Projection
@@ -1398,6 +1399,41 @@ def stripes(
         annotations=notes,
         **axes,
     )
+
+
+CLUB_COLOURS = tuple(
+    colour.light
+    for colour in (
+        *(source.colour for source in SOURCES),
+        *(CLASSES[name] for name in ("continuation", "unused", "word start", "special")),
+    )
+)
+"""The colours of words in a cloud, by their place."""
+
+
+def club(
+    found: Club, names: Sequence[str], *, by: Literal["word", "position"] = "word", height: int = 300
+) -> go.Figure:
+    """Draw a cloud of words, each at all places, in two dimensions, coloured by word or by position."""
+    words, places = found.points.shape[:2]
+    if len(names) != words:
+        raise InputError(f"{len(names)} names cannot name the {words} words of a cloud")
+    size = 5 if words * places < 600 else 4
+    shown = [escape(name, width=24) for name in names]
+    traces = []
+    for word, name in enumerate(shown):
+        x, y = found.points[word].T.astype(np.float32)
+        paint: dict[str, Any] = {"color": CLUB_COLOURS[word % len(CLUB_COLOURS)]}
+        if by == "position":
+            low, high = _finite_span([found.places])
+            paint = {"color": found.places, "cmin": low, "cmax": high, "colorscale": POSITION.stops()}
+        marker = {"size": size, "line": {"width": 0}, "opacity": 0.85, **paint}
+        text = [f"{name} at position {place}" for place in found.places]
+        traces.append(go.Scatter(x=x, y=y, mode="markers", marker=marker, text=text, name=name, hoverinfo="none"))
+    middle, half = _cube(found.points.reshape(-1, 2))
+    sides = [_bare(range=[float(mid) - half, float(mid) + half], showgrid=True, gridcolor=FAINT) for mid in middle]
+    xaxis, yaxis = {**sides[0], "nticks": 6}, {**sides[1], "nticks": 6, "scaleanchor": "x"}
+    return _figure(traces, height=height, margin=dict.fromkeys("lrtb", 8), xaxis=xaxis, yaxis=yaxis)
 
 
 def share_rows(

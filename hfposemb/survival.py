@@ -128,16 +128,31 @@ def kept_at(words: Added, rows: Rows, places: Rows, *, amplitudes: Sequence[floa
 
     ``rows`` are token rows, ``places`` positions. Raises ``InputError`` for such as have no vector.
     """
-    rows, places = np.asarray(rows, np.int64), np.asarray(places, np.int64)
-    at = _amplitudes(amplitudes)
+    whose, which = np.divmod(np.arange(len(rows) * len(places)), max(1, len(places)))
+    found = _kept(words, (np.asarray(rows), np.asarray(places)), (whose, which), _amplitudes(amplitudes), k)
+    return found.reshape(len(found), len(rows), len(places))
+
+
+def kept_in_place(
+    words: Added, rows: Rows, places: Rows, *, amplitudes: Sequence[float] = AMPLITUDES, k: int = 10
+) -> Floats:
+    """Return the share of its ``k`` nearest that each word keeps at its own place [A, words]: those of a sentence.
+
+    Raises ``InputError`` as ``kept_at`` does.
+    """
+    (some, whose), (where, which) = (np.unique(part, return_inverse=True) for part in (rows, places))
+    return _kept(words, (some, where), (whose, which), _amplitudes(amplitudes), k)
+
+
+def _kept(words: Added, distinct: tuple[Rows, Rows], pairs: tuple[Rows, Rows], at: Floats, k: int) -> Floats:
+    """Return the shares [A, pairs] of pairs of one of the ``distinct`` token rows and one of the distinct places."""
     if not 1 <= k < len(words.rows) - 1:
         raise InputError(f"{words.name} has {len(words.rows):,} tokens to search; more than {k + 1} are needed")
+    rows, places = distinct
     asked, where = words.words(rows), words.at(places)
-    place = np.searchsorted(words.rows, rows)
-    own = np.where(words.rows[np.minimum(place, len(words.rows) - 1)] == rows, place, -1)
-    whose, which = np.divmod(np.arange(len(rows) * len(places)), max(1, len(places)))
-    pairs = _Pairs.of(words, asked, where, own, k, whose=whose, which=which)
-    return pairs.kept(at).reshape(len(at), len(rows), len(places))
+    place = np.minimum(np.searchsorted(words.rows, rows), len(words.rows) - 1)
+    own = np.where(words.rows[place] == rows, place, -1)
+    return _Pairs.of(words, asked, where, own, k, pairs=pairs).kept(at)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,8 +215,7 @@ class _Pairs:
         own: Rows,
         k: int,
         *,
-        whose: Rows | None = None,
-        which: Rows | None = None,
+        pairs: tuple[Rows, Rows] | None = None,
     ) -> _Pairs:
         inverse = 1 / words.lengths
         word, place = asked @ words.tokens.T, where @ words.tokens.T
@@ -210,10 +224,8 @@ class _Pairs:
         others = word.copy()
         others[own >= 0, own[own >= 0]] = -np.inf
         near = np.argpartition(others, -k, axis=1)[:, -k:]
-        every = np.arange(len(asked))
-        return cls(
-            word, place, own, near, words.lengths, every if whose is None else whose, every if which is None else which
-        )
+        whose, which = pairs or (np.arange(len(asked)),) * 2
+        return cls(word, place, own, near, words.lengths, whose, which)
 
     def kept(self, amplitudes: Floats) -> Floats:
         """Return the share of its nearest that each pair keeps [A, pairs].

@@ -9,7 +9,7 @@ import pytest
 
 import hfposemb as hpe
 from hfposemb.adding import WHOSE, Added, Adding, added
-from hfposemb.survival import AMPLITUDES, kept_at, moved, sweep
+from hfposemb.survival import AMPLITUDES, kept_at, kept_in_place, moved, sweep
 
 from .test_sums import made
 
@@ -37,6 +37,12 @@ def test_each_share_is_what_plain_counting_gives(rows: int) -> None:
         for i, row in enumerate(asked):
             for j, place in enumerate(places):
                 assert found[turn, i, j] == pytest.approx(brute(words, int(row), int(place), amplitude, 7))
+
+
+def test_a_sentence_is_the_diagonal_of_all_words_at_all_places() -> None:
+    words, rows, places = added(made()), np.array([3, 9, 3, 1]), np.array([1, 2, 4, 5])
+    every = kept_at(words, rows, places)
+    assert np.array_equal(kept_in_place(words, rows, places), every[:, np.arange(4), np.arange(4)])
 
 
 @pytest.mark.parametrize("whose", WHOSE)
