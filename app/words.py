@@ -40,7 +40,7 @@ NEEDS = ("position", "token", "inputs")
 T = TypeVar("T")
 
 FIRST_WORD = "king"
-FIRST_ANCHORS = ("queen", "father", "crown", "bread")
+FIRST_ANCHORS = ("queen", "father", "bread")
 EXAMPLES = ("paris", "seven", "red", "water", "##ing", "and")
 WORDS_SHOWN = 8  # in the map and in the cloud
 PLACES_SHOWN = 128  # the first of them
@@ -322,13 +322,17 @@ def _unless(key: str, title: str, help_text: str, maker: Callable[[Panel], Panel
         return replace(empty, message=f"{said[:1].upper()}{said[1:]}.")
 
 
+WHOLE: dict[str, Any] = {"span": (-0.02, 1.04), "ticks": (0, 0.25, 0.5, 0.75, 1)}
+"""An axis of shares."""
+
+
 def _lines(title: str, series: Sequence[Series], view: View, *, height: int, labels: Any = "line", **y: Any) -> Drawing:
     """Draw lines against the amplitude, with the mark at the chosen one."""
     ticks = (0.0, 1.0, 2.0, 3.0, 4.0)
     x = Axis("amplitude of the position part", ticks=ticks, span=(0.0, 4.0))
-    marked, written = view.asked.amplitude, y.pop("written", None)
+    marked = view.asked.amplitude
     figure = figures.curves(
-        series, x=x, y=Axis(title, **y), labels=labels, marked=marked, written=written, height=height
+        series, x=x, y=Axis(title, **y), labels=labels, marked=marked, written=percent, height=height
     )
     figure.update_xaxes(ticktext=[f"{tick:g}×" for tick in ticks])
     return Drawing(figure)
@@ -386,23 +390,18 @@ def survival_panel(view: View) -> Panel:
             empty,
             title=title,
             subtitle=f"Average of {one.queries} words at random positions. {scaled}",
-            drawings=(
-                _lines(
-                    "neighbours kept", series, view, height=380, labels="end", share=True, span=(0, 1.04),
-                    ticks=(0, 0.25, 0.5, 0.75, 1), written=percent,
-                ),
-            ),
+            drawings=(_lines("neighbours kept", series, view, height=380, labels="end", share=True, **WHOLE),),
             foot=f"Cosine, ten nearest of {searched} · 95 % of resampled words within "
             f"{percent(float(one.low[at]))} to {percent(float(one.high[at]))} · chance {_rare(one.chance)} · "
             f"seed {one.seed}",
             actions=FILES,
-        )  # fmt: skip
+        )
 
     return _unless("survival", "How many neighbours are left", SURVIVAL_HELP, made, span=5)
 
 
 def _rare(share: float) -> str:
-    return f"{number(100 * share, digits=2)} %"
+    return f"{100 * share:.1g} %".replace("0.", ".", 1)
 
 
 def lists_panel(view: View) -> Panel:
@@ -482,7 +481,7 @@ def recovery_panel(view: View) -> Panel:
     """Draw how often word and position are read back out of the sum."""
 
     def made(empty: Panel) -> Panel:
-        words = view.chosen
+        _ = view.chosen  # it says why where there is nothing to add
         series = [
             Series(CALLED[whose], found.positions, *STYLES[whose], found.amplitudes, chosen=whose == view.asked.whose)
             for whose, found in view.sweeps.items()
@@ -491,8 +490,14 @@ def recovery_panel(view: View) -> Panel:
         series.append(Series("words", found.words, PALETTE["ink"].light, "solid", found.amplitudes))
         at = found.index(view.asked.amplitude)
         word, place = float(found.words[at]), float(found.positions[at])
-        chances = f"{_rare(found.words_by_chance)} and {_rare(found.positions_by_chance)}"
-        beside = found.concatenated
+        beside, searched = found.concatenated, f"{found.tokens:,} of {found.whole:,} tokens searched"
+        foot = [
+            f"{found.queries} words at {found.places:,} places",
+            f"the map fitted on {found.fitted:,} others",
+            f"chance {_rare(found.words_by_chance)} and {_rare(found.positions_by_chance)}",
+            f"side by side instead of added: {percent(beside.words)} and {percent(beside.positions)}",
+        ]
+        foot += [] if found.tokens == found.whole else [searched]
         return replace(
             empty,
             title=recovery_title(word, place, view.times),
@@ -500,12 +505,8 @@ def recovery_panel(view: View) -> Panel:
                 (percent(word), f"of words found at {view.times}"),
                 (percent(place), f"of positions found at {view.times}"),
             ),
-            drawings=(
-                _lines("found in the sum", series, view, height=248, share=True, span=(-0.02, 1.04), ticks=(0, 0.5, 1)),
-            ),
-            foot=f"{found.queries} words at {found.places:,} places, the map fitted on {found.fitted:,} others · chance "
-            f"{chances} · side by side instead of added: {percent(beside.words)} and {percent(beside.positions)}"
-            + ("" if words.whole == found.tokens else f" · {found.tokens:,} of {found.whole:,} tokens searched"),
+            drawings=(_lines("found in the sum", series, view, height=290, share=True, **WHOLE),),
+            foot=" · ".join(foot),
             actions=FILES,
         )
 
@@ -567,8 +568,8 @@ def cloud_panel(view: View) -> Panel:
             title=f"At {view.times} the sums gather by {gather}: words make {percent(word)} of the variance, "
             f"positions {percent(place)}",
             drawings=(
-                Drawing(figures.club(found, called, height=320), "Coloured by word"),
-                Drawing(figures.club(found, called, by="position", height=320), "Coloured by position"),
+                Drawing(figures.club(found, called, height=340), "Coloured by word"),
+                Drawing(figures.club(found, called, by="position", height=340), "Coloured by position"),
             ),
             legend=tuple(
                 LegendItem(name, figures.CLUB_COLOURS[place % len(figures.CLUB_COLOURS)])
@@ -603,16 +604,12 @@ def variance_panel(view: View) -> Panel:
             ),
             Series("positions", found.positions, SOURCES[1].colour.light, "solid", at),
             Series("the rest", found.rest, SOURCES[3].colour.light, "dashdot", at),
-            Series("words, dealt blindly", chance, PALETTE["baseline"].light, "dot", at),
+            Series("by chance", chance, PALETTE["baseline"].light, "dot", at),
         ]
         return replace(
             empty,
             title=title,
-            drawings=(
-                _lines(
-                    "share of the variance", series, view, height=380, share=True, span=(-0.02, 1.04), written=percent
-                ),
-            ),
+            drawings=(_lines("share of the variance", series, view, height=340, share=True, **WHOLE),),
             foot=f"The parts add up to 100 % · {NORMED[found.normed]} · dealt blindly: "
             f"{listed([percent(share) for share in found.chance])}",
             actions=FILES,
@@ -640,8 +637,7 @@ def reorder_panel(view: View) -> Panel:
         return replace(
             empty,
             title=title,
-            subtitle=how,
-            message=said,
+            subtitle=f"{said} {how}",
             lists=(NeighbourList("Cosine of both inputs", "", rows),),
             foot="Tinted words go in as the same vector in both orders. Left: place in this order, and in the other.",
         )
@@ -792,16 +788,22 @@ p { margin: 0; font-size: 13px; line-height: 18px; color: var(--hfposemb-subdued
 .gradio-container:has(&) .words-card { gap: 0; }
 .gradio-container:has(&) .words-card .controls { box-shadow: none; flex: 0 0 auto; }
 .gradio-container:has(&) .words-card.above .controls { border-radius: 12px 12px 0 0; padding: 20px 24px 0; }
-.gradio-container:has(&) .words-card.above .panel { border-radius: 0 0 12px 12px !important; box-shadow: none !important;
-  padding-top: 16px !important; }
+.gradio-container:has(&) .words-card.above .panel { border-radius: 0 0 12px 12px !important;
+  padding-top: 16px !important; box-shadow: none !important; }
 .gradio-container:has(&) .words-card.below .controls { border-radius: 0 0 12px 12px; padding: 0 24px 20px;
   align-items: center; }
-.gradio-container:has(&) .words-card.below .panel { border-radius: 12px 12px 0 0 !important; box-shadow: none !important;
-  padding-bottom: 12px !important; }
+.gradio-container:has(&) .words-card.below .panel { border-radius: 12px 12px 0 0 !important;
+  padding-bottom: 12px !important; box-shadow: none !important; }
+.gradio-container:has(&) .words-orders .message { display: block; }
 .gradio-container:has(&) .words-card.above > .block { flex: 1; }
 .gradio-container:has(&) .words-fill :is(.block, .html-container, .html-container > div, hfposemb-row, .grid) {
   height: 100%; }
 .gradio-container:has(&) .words-card.below .message { min-height: 0; }
+@media (min-width: 900px) {
+  .gradio-container:has(&) .words-card.above .panel { padding: 16px 24px 24px !important; }
+  .gradio-container:has(&) .words-clouds [data-key="cloud"] .drawings { display: grid; gap: 0 16px;
+    grid: auto auto / auto-flow minmax(0, 1fr); }
+}
 @media (max-width: 719px) {
   .gradio-container:has(&) .words-card.above .controls { padding: 16px 16px 0; }
   .gradio-container:has(&) .words-card.below .controls { padding: 0 16px 16px; }
@@ -834,18 +836,20 @@ def tab(session: Session) -> None:
     with gr.Row(elem_classes="controls"):
         text = gr.Textbox(SENTENCE, label="Sentence", max_lines=1, max_length=LONGEST_SENTENCE, scale=4, min_width=260)
         turn = gr.Button("Reorder words", scale=0, min_width=150)
-        which = _segmented("Source", choices, choices[0][1] if choices else None, 180)
-        whose = _segmented("Whose positions", whoses, "own", 330)
-        size = _segmented("How large", [SCALED, UNSCALED], SCALED, 280)
+        with gr.Column(scale=0, min_width=620), gr.Row():  # as wide as its parts and the gap between them
+            which = _segmented("Source", choices, choices[0][1] if choices else None, 240)
+            whose = _segmented("Whose positions", whoses, "own", 340)
         session.fetch_line()
         unseen_heading(TITLE, level=2)
     with gr.Column(elem_classes="words-card below"):
         finding = PanelRow((Panel("finding", "Adding positions to words"),), scope=f"{session.scope}-words")
         with gr.Row(elem_classes="controls"):
-            amplitude = gr.Slider(
-                0, 4, 1, step=0.25, label="Amplitude of the position part, 1 as in the model", scale=3, min_width=300
-            )
-            words = gr.HTML("", css_template=STRIP_CSS, js_on_load=STRIP_JS, apply_default_css=False, min_width=280)
+            with gr.Column(scale=4, min_width=300):
+                amplitude = gr.Slider(0, 4, 1, step=0.25, label="Amplitude of the position part, 1 as in the model")
+            with gr.Column(scale=0, min_width=304):
+                size = _segmented("How large", [SCALED, UNSCALED], SCALED, 290)
+            with gr.Column(scale=5, min_width=300):
+                words = gr.HTML("", css_template=STRIP_CSS, js_on_load=STRIP_JS, apply_default_css=False)
     scope = f"{session.scope}-words"
     near = PanelRow((), scope=scope)
     with gr.Row(equal_height=True):
@@ -863,8 +867,8 @@ def tab(session: Session) -> None:
             named = PanelRow((), scope=scope)
         with gr.Column(scale=8, min_width=320, elem_classes="words-fill"):
             both = PanelRow((), scope=scope)
-    clubs = PanelRow((), scope=scope)
-    orders = PanelRow((), scope=scope)
+    clubs = PanelRow((), scope=scope, elem_classes="words-clouds")
+    orders = PanelRow((), scope=scope, elem_classes="words-orders")
 
     before, word, kept = gr.State(""), gr.State(-1), gr.State(list(FIRST_ANCHORS))
     asked = [which, text, before, whose, size, amplitude, word, kept]
@@ -925,4 +929,4 @@ def tab(session: Session) -> None:
 
 
 def _segmented(label: str, choices: Sequence[Any], value: Any, width: int) -> gr.Radio:
-    return gr.Radio(choices, value=value, label=label, elem_classes="segmented", min_width=width, scale=1)
+    return gr.Radio(choices, value=value, label=label, elem_classes="segmented", min_width=width)

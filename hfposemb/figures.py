@@ -696,7 +696,7 @@ def curves(
     notes: list[dict[str, Any]] = []
     frame = Frame((x.log, y.log), spans, size)
     dots = [(float(x), float(y), 6.0, 6.0) for s in series for x, y in frame.pixels(*_marked(s))]
-    values = [] if written is None else _values(series, frame, written)
+    values = [] if written is None else _values(series, frame, written, rise=0 if marked is None else 14)
     notes += [note for _, note in values]
     taken = [*dots, *(box for box, _ in values)]
     names = _end_labels(series, frame) if labels == "end" else _line_labels(series, frame, taken)
@@ -794,15 +794,19 @@ def _spots(s: Series) -> go.Scatter:
 
 
 def _values(
-    series: Sequence[Series], frame: Frame, written: Callable[[float], str]
+    series: Sequence[Series], frame: Frame, written: Callable[[float], str], *, rise: int = 0
 ) -> list[tuple[placing.Box, dict[str, Any]]]:
-    """The values of the marked points, written beside their dots, and the room that each takes."""
+    """The values of the marked points, written beside their dots, and the room that each takes.
+
+    They ``rise`` so many pixels where a line goes through the dots.
+    """
     notes = []
     for s in series:
         for index in s.marks:
             value = float(np.asarray(s.values)[index])
             text = written(value)
             place = placing.beside_value(text, frame.pixels(s.x[[index]], np.asarray([value]))[0], frame=frame)
+            place = replace(place, offset=(place.offset[0], place.offset[1] + rise))
             at = {"x": float(frame.own(s.x[[index]], 0)[0]), "y": float(frame.own(np.asarray([value]), 1)[0])}
             notes.append((place.box(text), _label(text, colour=s.colour, at=place.offset, **at)))
     return notes
@@ -1431,6 +1435,7 @@ def club(
         text = [f"{name} at position {place}" for place in found.places]
         traces.append(go.Scatter(x=x, y=y, mode="markers", marker=marker, text=text, name=name, hoverinfo="none"))
     middle, half = _cube(found.points.reshape(-1, 2))
+    half *= 1.08
     sides = [_bare(range=[float(mid) - half, float(mid) + half], showgrid=True, gridcolor=FAINT) for mid in middle]
     xaxis, yaxis = {**sides[0], "nticks": 6}, {**sides[1], "nticks": 6, "scaleanchor": "x"}
     return _figure(traces, height=height, margin=dict.fromkeys("lrtb", 8), xaxis=xaxis, yaxis=yaxis)

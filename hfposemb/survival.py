@@ -221,35 +221,24 @@ class _Pairs:
         word, place = asked @ words.tokens.T, where @ words.tokens.T
         word *= inverse
         place *= inverse
-        others = word.copy()
-        others[own >= 0, own[own >= 0]] = -np.inf
-        near = np.argpartition(others, -k, axis=1)[:, -k:]
+        near = _nearest(word, own, k)
         whose, which = pairs or (np.arange(len(asked)),) * 2
         return cls(word, place, own, near, words.lengths, whose, which)
 
     def kept(self, amplitudes: Floats) -> Floats:
-        """Return the share of its nearest that each pair keeps [A, pairs].
-
-        The k largest scores lie in the k groups of columns whose maxima are largest, so no more are looked at.
-        """
+        """Return the share of its nearest that each pair keeps [A, pairs]."""
         columns, k = self.word.shape[1], self.near.shape[1]
-        members = max(1, min(64, columns // (4 * k)))
-        groups = -(-columns // members)
         out = np.empty((len(amplitudes), len(self.whose)))
-        step = max(1, SCORE_BYTES // (4 * columns))
-        padded = np.full((min(step, len(self.whose)), groups * members), -np.inf, np.float32)
-        for start in range(0, len(self.whose), step):
-            whose, which = self.whose[start : start + step], self.which[start : start + step]
+        grouped = _Grouped.of(columns, k, len(self.whose))
+        for start in range(0, len(self.whose), grouped.step):
+            whose, which = self.whose[start : start + grouped.step], self.which[start : start + grouped.step]
             word, place, own, near = self.word[whose], self.place[which], self.own[whose], self.near[whose]
-            present, line = own >= 0, np.arange(len(whose))
-            whole = padded[: len(whose)]
-            scores, grouped = whole[:, :columns], whole.reshape(len(whose), members, groups)
+            line, scores = np.arange(len(whose)), grouped.scores(len(whose))
             for turn, amplitude in enumerate(amplitudes):
                 np.multiply(place, np.float32(amplitude), out=scores)
                 scores += word
-                scores[line[present], own[present]] = -np.inf
-                best = np.argpartition(grouped.max(axis=1), groups - k, axis=1)[:, groups - k :]
-                inside = grouped[line[:, None], :, best].reshape(len(whose), -1)
+                scores[line[own >= 0], own[own >= 0]] = -np.inf
+                inside = grouped.largest(len(whose))[0]
                 floor = np.partition(inside, inside.shape[1] - k, axis=1)[:, inside.shape[1] - k]
                 out[turn, start : start + len(whose)] = (scores[line[:, None], near] >= floor[:, None]).mean(axis=1)
         return out
@@ -272,6 +261,57 @@ class _Pairs:
                 scores[line, own] = -np.inf
                 out[turn, start : start + len(whose)] = mine > scores.max(axis=1)
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Grouped:
+    """Hold room for scores [step, columns], in groups of columns that lie a number of groups apart.
+
+    The k largest lie in the k groups whose maxima are largest, so no others need be looked at.
+    """
+
+    padded: Single
+    columns: int
+    groups: int
+    k: int
+
+    @classmethod
+    def of(cls, columns: int, k: int, rows: int) -> _Grouped:
+        members = max(1, min(64, columns // (4 * k)))
+        groups = -(-columns // members)
+        step = max(1, min(rows, SCORE_BYTES // (4 * columns)))
+        return cls(np.full((step, groups * members), -np.inf, np.float32), columns, groups, k)
+
+    @property
+    def step(self) -> int:
+        """How many rows there is room for."""
+        return len(self.padded)
+
+    def scores(self, rows: int) -> Single:
+        """Return the room for the scores of some rows, to be written to."""
+        return self.padded[:rows, : self.columns]
+
+    def largest(self, rows: int) -> tuple[Single, Rows]:
+        """Return the scores of the leading groups [rows, k · members], the largest k among them, and the groups."""
+        grouped = self.padded[:rows].reshape(rows, -1, self.groups)
+        best = np.argpartition(grouped.max(axis=1), self.groups - self.k, axis=1)[:, self.groups - self.k :]
+        return grouped[np.arange(rows)[:, None], :, best].reshape(rows, -1), best
+
+
+def _nearest(scores: Single, own: Rows, k: int) -> Rows:
+    """Return the columns of the ``k`` largest scores [n, k] of each row, in no order, its ``own`` column left out."""
+    found = np.empty((len(scores), k), np.int64)
+    grouped = _Grouped.of(scores.shape[1], k, len(scores))
+    for start in range(0, len(scores), grouped.step):
+        block, mine = scores[start : start + grouped.step], own[start : start + grouped.step]
+        line, room = np.arange(len(block)), grouped.scores(len(block))
+        room[:] = block
+        room[line[mine >= 0], mine[mine >= 0]] = -np.inf
+        inside, best = grouped.largest(len(block))
+        place = np.argpartition(inside, inside.shape[1] - k, axis=1)[:, inside.shape[1] - k :]
+        group, member = np.divmod(place, inside.shape[1] // k)
+        found[start : start + len(block)] = member * grouped.groups + np.take_along_axis(best, group, axis=1)
+    return found
 
 
 def _distinct(asked: Single, among: Single, own: Rows) -> float:
