@@ -19,6 +19,7 @@ from hfposemb.anchors import Anchors, anchored
 from hfposemb.club import Cloud, cloud
 from hfposemb.errors import HfposembError
 from hfposemb.figures import Axis, Series, number
+from hfposemb.geometry import directed
 from hfposemb.palette import CLASSES, PALETTE, POSITION, SHARE, SOURCES
 from hfposemb.reorder import Reordered, reordered, turned_round
 from hfposemb.survival import AMPLITUDES, Moved, Sweep, kept_at, kept_in_place, moved, sweep
@@ -231,11 +232,13 @@ class View:
 
     def in_place(self) -> dict[int, float]:
         """Return what each word of the sentence keeps in its place, by its place in the sentence."""
-        usable = self.chosen.usable
+        usable, known = self.chosen.usable, directed(self.table)
         places = [
             place
             for place in self.pieces[:PIECES_SHOWN]
-            if 0 <= self.inputs.positions[place] < len(usable) and usable[self.inputs.positions[place]]
+            if known[self.inputs.ids[place]]
+            and 0 <= self.inputs.positions[place] < len(usable)
+            and usable[self.inputs.positions[place]]
         ]
         if not places:
             return {}
@@ -277,9 +280,8 @@ class View:
         for word in EXAMPLES:
             if (row := self.table.labels.find(word)) is not None:
                 found.setdefault(word, row)
-        known = np.isfinite(self.chosen.lengths).all() and set(self.chosen.rows.tolist())
-        rows = {word: row for word, row in found.items() if not known or row in known or row == self.token}
-        return dict(list(rows.items())[:WORDS_SHOWN])
+        known = directed(self.table)
+        return dict([(word, row) for word, row in found.items() if known[row]][:WORDS_SHOWN])
 
     @property
     def places(self) -> np.ndarray:
@@ -805,6 +807,7 @@ p { margin: 0; font-size: 13px; line-height: 18px; color: var(--hfposemb-subdued
     grid: auto auto / auto-flow minmax(0, 1fr); }
 }
 @media (max-width: 719px) {
+  .gradio-container:has(&) .words-whose label { padding: 0 8px; font-size: 14px; }
   .gradio-container:has(&) .words-card.above .controls { padding: 16px 16px 0; }
   .gradio-container:has(&) .words-card.below .controls { padding: 0 16px 16px; }
 }
@@ -838,7 +841,7 @@ def tab(session: Session) -> None:
         turn = gr.Button("Reorder words", scale=0, min_width=150)
         with gr.Column(scale=0, min_width=620), gr.Row():  # as wide as its parts and the gap between them
             which = _segmented("Source", choices, choices[0][1] if choices else None, 240)
-            whose = _segmented("Whose positions", whoses, "own", 340)
+            whose = _segmented("Whose positions", whoses, "own", 340, "words-whose")
         session.fetch_line()
         unseen_heading(TITLE, level=2)
     with gr.Column(elem_classes="words-card below"):
@@ -895,12 +898,11 @@ def tab(session: Session) -> None:
     def other(text: str) -> list[Any]:
         return [shuffled(text), text, -1]
 
-    def pick(place: int) -> int:
-        return place
-
     def click(happened: gr.EventData) -> Any:
-        place = (happened._data or {}).get("place")
-        return pick(place) if isinstance(place, int) else gr.skip()
+        """Choose a word of the sentence, or one by its row in the reorder check."""
+        told = happened._data or {}
+        place = told.get("place", told.get("id") if told.get("panel") == "reorder" else None)
+        return place if isinstance(place, int) else gr.skip()
 
     def follow(kept: list[str], happened: gr.EventData) -> Any:
         """Make a neighbour that was clicked an anchor word."""
@@ -909,11 +911,6 @@ def tab(session: Session) -> None:
             return gr.skip()
         return [*kept[-5:], label]
 
-    def choose(happened: gr.EventData) -> Any:
-        """Choose a word of the sentence by its row in the reorder check."""
-        told = happened._data or {}
-        return pick(told["id"]) if told.get("panel") == "reorder" and isinstance(told.get("id"), int) else gr.skip()
-
     def name(words: list[str] | None) -> list[str]:
         return [one_line(word, width=60) for word in dict.fromkeys(map(str.strip, words or ())) if word][:MOST_WORDS]
 
@@ -921,12 +918,13 @@ def tab(session: Session) -> None:
     turn.click(other, text, [text, before, word], **cheap)
     words.select(click, None, word, **cheap)
     near.select(follow, kept, anchors, **cheap)
-    orders.select(choose, None, word, **cheap)
+    orders.select(click, None, word, **cheap)
+    text.input(lambda: -1, None, word, **cheap)
     anchors.change(name, anchors, kept, trigger_mode="always_last", **cheap)
     everything = [which, *moving, orders]
     session.redraw(draw, everything, inputs=asked, on=[text.change, which.input, whose.input, size.input], late=True)
     session.when([amplitude.input, amplitude.release, word.change, kept.change], draw_moving, moving, inputs=asked)
 
 
-def _segmented(label: str, choices: Sequence[Any], value: Any, width: int) -> gr.Radio:
-    return gr.Radio(choices, value=value, label=label, elem_classes="segmented", min_width=width)
+def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, *classes: str) -> gr.Radio:
+    return gr.Radio(choices, value=value, label=label, elem_classes=["segmented", *classes], min_width=width)
