@@ -831,6 +831,13 @@ def shuffled(text: str) -> str:
     return " ".join(order)
 
 
+STARTING = Panel(
+    "finding",
+    "Do positions drown the words they are added to?",
+    message="Every amplitude is being measured. Of a large vocabulary that takes some seconds, and once only.",
+)
+
+
 def tab(session: Session) -> None:
     """Draw the tab and bind it. Nothing is computed before it comes to the screen."""
     opened = session.open(session.first)
@@ -845,7 +852,7 @@ def tab(session: Session) -> None:
         session.fetch_line()
         unseen_heading(TITLE, level=2)
     with gr.Column(elem_classes="words-card below"):
-        finding = PanelRow((Panel("finding", "Adding positions to words"),), scope=f"{session.scope}-words")
+        finding = PanelRow((STARTING,), scope=f"{session.scope}-words")
         with gr.Row(elem_classes="controls"):
             with gr.Column(scale=4, min_width=300):
                 amplitude = gr.Slider(0, 4, 1, step=0.25, label="Amplitude of the position part, 1 as in the model")
