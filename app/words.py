@@ -789,6 +789,7 @@ p { margin: 0; font-size: 13px; line-height: 18px; color: var(--hfposemb-subdued
 .html-container:has(> &) { padding: 0; }
 .gradio-container:has(&) .words-card { gap: 0; }
 .gradio-container:has(&) .words-card .controls { box-shadow: none; flex: 0 0 auto; }
+.gradio-container:has(&) .words-card .controls :is(.column, .form, .block, .wrap) { overflow: visible; }
 .gradio-container:has(&) .words-card.above .controls { border-radius: 12px 12px 0 0; padding: 20px 24px 0; }
 .gradio-container:has(&) .words-card.above .panel { border-radius: 0 0 12px 12px !important;
   padding-top: 16px !important; box-shadow: none !important; }
@@ -847,7 +848,7 @@ def tab(session: Session) -> None:
         text = gr.Textbox(SENTENCE, label="Sentence", max_lines=1, max_length=LONGEST_SENTENCE, scale=4, min_width=260)
         turn = gr.Button("Reorder words", scale=0, min_width=150)
         with gr.Column(scale=0, min_width=620), gr.Row():  # as wide as its parts and the gap between them
-            which = _segmented("Source", choices, choices[0][1] if choices else None, 240)
+            which = gr.Dropdown(choices, value=choices[0][1] if choices else None, label="Source", min_width=240)
             whose = _segmented("Whose positions", whoses, "own", 340, "words-whose")
         session.fetch_line()
         unseen_heading(TITLE, level=2)
@@ -874,15 +875,16 @@ def tab(session: Session) -> None:
                     label="Anchor words",
                     elem_classes="anchor-words",
                 )
-            named = PanelRow((), scope=scope)
+            followed = PanelRow((), scope=scope)
         with gr.Column(scale=8, min_width=320, elem_classes="words-fill"):
             both = PanelRow((), scope=scope)
     clubs = PanelRow((), scope=scope, elem_classes="words-clouds")
     orders = PanelRow((), scope=scope, elem_classes="words-orders")
 
     before, word, kept = gr.State(""), gr.State(-1), gr.State(list(FIRST_ANCHORS))
-    asked = [which, text, before, whose, size, amplitude, word, kept]
-    moving = [finding, words, near, named, both, clubs]
+    source = gr.State(choices[0][1] if choices else None)
+    asked = [source, text, before, whose, size, amplitude, word, kept]
+    moving = [finding, words, near, followed, both, clubs]
 
     def read(*values: Any) -> Asked:
         text, before, whose, size, amplitude, word, kept = values
@@ -898,9 +900,9 @@ def tab(session: Session) -> None:
     def draw(opened: Sequence[Opened], which: str | None, *values: Any) -> list[Any]:
         view = view_of(session, opened, which, read(*values))
         options = called(opened)
-        radio = gr.update(choices=options, value=view.source.text if view else None, visible=len(options) > 1)
+        named = gr.update(choices=options, value=view.source.text if view else None)
         rest: Any = sentence_panels(view) if view and len(view.asked.text) <= LONGEST_SENTENCE else ()
-        return [radio, *draw_moving(opened, which, *values), rest]
+        return [named, *draw_moving(opened, which, *values), rest]
 
     def other(text: str) -> list[Any]:
         return [shuffled(text), text, -1]
@@ -927,9 +929,10 @@ def tab(session: Session) -> None:
     near.select(follow, kept, anchors, **cheap)
     orders.select(click, None, word, **cheap)
     text.input(lambda: -1, None, word, **cheap)
+    which.input(lambda text: text, which, source, **cheap)
     anchors.change(name, anchors, kept, trigger_mode="always_last", **cheap)
     everything = [which, *moving, orders]
-    session.redraw(draw, everything, inputs=asked, on=[text.change, which.input, whose.input, size.input], late=True)
+    session.redraw(draw, everything, inputs=asked, on=[text.change, source.change, whose.input, size.input], late=True)
     session.when([amplitude.input, amplitude.release, word.change, kept.change], draw_moving, moving, inputs=asked)
 
 
