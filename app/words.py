@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import random
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +21,7 @@ from hfposemb.figures import Axis, Series, number
 from hfposemb.geometry import directed
 from hfposemb.palette import CLASSES, PALETTE, POSITION, SHARE, SOURCES
 from hfposemb.reorder import Reordered, reordered, turned_round
-from hfposemb.survival import AMPLITUDES, Moved, Sweep, kept_at, kept_in_place, moved, sweep
+from hfposemb.survival import Moved, Sweep, kept_at, kept_in_place, moved, step_of, sweep
 from hfposemb.table import TOKEN_CLASSES, EmbeddingTable
 
 from .limits import LONGEST_SENTENCE, MOST_WORDS
@@ -30,7 +29,7 @@ from .plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, Panel
 from .positions import FILES, listed, percent
 from .start import SENTENCE, input_panel
 from .state import Opened, Session, one_line, unseen_heading
-from .tokens import Word, nearest_spelling, row_of, shown, with_tokens
+from .tokens import Word, nearest_spelling, row_of, shown, which_choices, with_tokens
 
 if TYPE_CHECKING:
     from hfposemb.inputs import Inputs
@@ -154,7 +153,7 @@ class View:
     @property
     def step(self) -> int:
         """The place of the amplitude among those that are measured."""
-        return int(np.abs(np.asarray(AMPLITUDES) - self.asked.amplitude).argmin())
+        return step_of(self.asked.amplitude)
 
     def _result(self, what: tuple[Any, ...], maker: Callable[[], T]) -> T:
         return self.session.library.result(self.table, ("words", self.source.text, *what), maker)
@@ -708,17 +707,6 @@ def strip(view: View) -> str:
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
-def called(opened: Sequence[Opened]) -> list[tuple[str, str]]:
-    """Return the sources that have words, as choices: name and text, a name that comes again with its number."""
-    counted: Counter[str] = Counter()
-    choices = []
-    for source in with_tokens(opened):
-        counted[source.name] += 1
-        again = counted[source.name]
-        choices.append((source.name if again == 1 else f"{source.name} {again}", source.text))
-    return choices
-
-
 def wordless(opened: Sequence[Opened]) -> str:
     """Say which sources have no words, and why."""
     said = []
@@ -789,7 +777,7 @@ p { margin: 0; font-size: 13px; line-height: 18px; color: var(--hfposemb-subdued
 .html-container:has(> &) { padding: 0; }
 .gradio-container:has(&) .words-card { gap: 0; }
 .gradio-container:has(&) .words-card .controls { box-shadow: none; flex: 0 0 auto; }
-.gradio-container:has(&) .words-card .controls :is(.column, .form, .block, .wrap) { overflow: visible; }
+.gradio-container:has(&) .words-card .controls .block { overflow: visible !important; }
 .gradio-container:has(&) .words-card.above .controls { border-radius: 12px 12px 0 0; padding: 20px 24px 0; }
 .gradio-container:has(&) .words-card.above .panel { border-radius: 0 0 12px 12px !important;
   padding-top: 16px !important; box-shadow: none !important; }
@@ -842,7 +830,7 @@ STARTING = Panel(
 def tab(session: Session) -> None:
     """Draw the tab and bind it. Nothing is computed before it comes to the screen."""
     opened = session.open(session.first)
-    choices = called(opened)
+    choices = which_choices(opened)
     whoses = [(CALLED[whose], whose) for whose in WHOSE]
     with gr.Row(elem_classes="controls"):
         text = gr.Textbox(SENTENCE, label="Sentence", max_lines=1, max_length=LONGEST_SENTENCE, scale=4, min_width=260)
@@ -899,7 +887,7 @@ def tab(session: Session) -> None:
 
     def draw(opened: Sequence[Opened], which: str | None, *values: Any) -> list[Any]:
         view = view_of(session, opened, which, read(*values))
-        options = called(opened)
+        options = which_choices(opened)
         named = gr.update(choices=options, value=view.source.text if view else None)
         rest: Any = sentence_panels(view) if view and len(view.asked.text) <= LONGEST_SENTENCE else ()
         return [named, *draw_moving(opened, which, *values), rest]

@@ -17,7 +17,7 @@ from .adding import Added, Single
 from .embeddings import Embeddings
 from .errors import InputError, MissingTableError
 from .similarity import Floats, Rows
-from .survival import AMPLITUDES
+from .survival import AMPLITUDES, step_of
 
 Normed: TypeAlias = Literal["model", "length", "none"]
 """What is done to a sum: the model's own normalisation, length 1 where it has none before its first layer, nothing."""
@@ -43,7 +43,7 @@ class Variance:
 
     def index(self, amplitude: float) -> int:
         """Return the place of the amplitude nearest to one."""
-        return int(np.abs(self.amplitudes - amplitude).argmin())
+        return step_of(amplitude, self.amplitudes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,14 +28,16 @@ class PositionDecoder:
         """Fit on the vectors of tokens [n, d], for positions [T, d]."""
         width = tokens.shape[1]
         mean = tokens.mean(axis=0, dtype=np.float64)
-        scatter = np.zeros((width, width))
+        scatter: NDArray[np.float64] = np.zeros((width, width))
         for start in range(0, len(tokens), BLOCK):
             block = tokens[start : start + BLOCK] - mean.astype(tokens.dtype)
             scatter += block.T @ block
         scatter /= len(tokens)
         # With fewer tokens than dimensions Σ has no inverse.
         share = min(0.5, width / (10 * len(tokens)))
-        scatter = (1 - share) * scatter + share * np.trace(scatter) / width * np.eye(width)
+        even = share * float(np.trace(scatter)) / width
+        scatter *= 1 - share
+        scatter[np.diag_indices(width)] += even
         where = np.asarray(positions, np.float64)
         weights = np.linalg.solve(scatter, where.T)
         return cls(mean, weights, where @ weights)

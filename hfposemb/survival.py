@@ -73,7 +73,12 @@ class Sweep:
 
     def index(self, amplitude: float) -> int:
         """Return the place of the amplitude nearest to one."""
-        return int(np.abs(self.amplitudes - amplitude).argmin())
+        return step_of(amplitude, self.amplitudes)
+
+
+def step_of(amplitude: float, amplitudes: Sequence[float] | Floats = AMPLITUDES) -> int:
+    """Return the place, among amplitudes, of the one nearest to another."""
+    return int(np.abs(np.asarray(amplitudes) - amplitude).argmin())
 
 
 def sweep(
