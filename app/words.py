@@ -21,6 +21,7 @@ from hfposemb.figures import Axis, Series, number
 from hfposemb.geometry import directed
 from hfposemb.palette import CLASSES, PALETTE, POSITION, SHARE, SOURCES
 from hfposemb.reorder import Reordered, reordered, turned_round
+from hfposemb.sums import Overlap, subspace_overlap
 from hfposemb.survival import Moved, Sweep, kept_at, kept_in_place, moved, step_of, sweep
 from hfposemb.table import TOKEN_CLASSES, EmbeddingTable
 
@@ -47,6 +48,7 @@ PLACES_SHOWN = 128  # the first of them
 CLOUD_PLACES = 64
 PIECES_SHOWN = 40  # of a sentence, each with what it keeps
 NEIGHBOURS = 10
+OVERLAP_DRAWS = 50
 
 CALLED = {"own": "The model’s own", "sinusoid": "Sinusoid", "random": "Random"}
 STYLES = {
@@ -63,7 +65,9 @@ itself uses A = 1. The share under each word says how many of its ten nearest ne
 are still among the ten nearest of the sum.
 
 Adding does not overwrite. In hundreds of dimensions two vectors that know nothing of each other are almost at right
-angles, so a position moves a word to the side, and seldom towards another word.
+angles, so a position moves a word to the side, and seldom towards another word. Where positions use directions in which words
+hardly differ, less than chance, the model keeps the two apart on purpose. Chance: subspaces drawn with the words’ own
+covariance, 95 % of 50, after an observation on GPT-2 by Simon (2023).
 """
 SURVIVAL_HELP = """
 500 words are drawn, each gets a random position, and the ten nearest tokens of x + A·p are compared with those of x.
@@ -248,6 +252,12 @@ class View:
         )
         return dict(zip(places, found[self.step].tolist(), strict=True))
 
+    def overlap(self) -> Overlap:
+        """Return how much of the words' variance lies in the leading directions of the model's own positions."""
+        embeddings = self.source.embeddings
+        assert embeddings is not None
+        return self._result(("overlap",), lambda: subspace_overlap(embeddings, draws=OVERLAP_DRAWS))
+
     def lists(self) -> Moved:
         """Return the neighbours of the chosen word, alone and in its place."""
         return self._result(
@@ -358,10 +368,25 @@ def finding_panel(view: View) -> Panel:
         return replace(
             empty,
             title=title,
-            subtitle=f"{view.source.name}: input = word + amplitude × position. {much}",
+            subtitle=f"{view.source.name}: input = word + amplitude × position. {much}{_directions(view)}",
         )
 
     return _unless("finding", f"What {view.source.name} adds to its words", AMPLITUDE_HELP, made)
+
+
+def _directions(view: View) -> str:
+    """Say how much of what tells words apart lies where the model's own positions do."""
+    if view.asked.whose != "own":
+        return ""
+    try:
+        found = view.overlap()
+    except HfposembError:
+        return ""
+    share, low, high = percent(found.share), percent(found.low), percent(found.high)
+    return (
+        f" The {found.components} leading directions of positions hold {share} of how words differ; "
+        f"by chance it would be {low} to {high}."
+    )
 
 
 def _begin(whose: str) -> str:

@@ -39,7 +39,7 @@ class PositionDecoder:
         scatter *= 1 - share
         scatter[np.diag_indices(width)] += even
         where = np.asarray(positions, np.float64)
-        weights = np.linalg.solve(scatter, where.T)
+        weights: NDArray[np.float64] = np.asarray(np.linalg.solve(scatter, where.T), np.float64)
         return cls(mean, weights, where @ weights)
 
     def evidence(self, words: NDArray[np.floating]) -> NDArray[np.float64]:

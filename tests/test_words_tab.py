@@ -16,6 +16,7 @@ from app.state import Library, Opened, Session
 from app.words import Asked, View
 from hfposemb.adding import added
 from hfposemb.inputs import InputRecipe, Pieces
+from hfposemb.sums import subspace_overlap
 from hfposemb.survival import kept_in_place, moved, sweep
 from hfposemb.table import Provenance, table_of
 from hfposemb.vocabulary import Labels
@@ -28,10 +29,10 @@ def model(*, positions: Any = None, scale: float = 1.0, name: str = "made") -> h
     rng = np.random.default_rng(1)
     classes = np.array([5 if text == "[CLS]" else 0 for text in VOCABULARY], np.uint8)
     labels = Labels(VOCABULARY, VOCABULARY, classes)
-    vectors = rng.standard_normal((len(VOCABULARY), 16))
+    vectors = rng.standard_normal((len(VOCABULARY), 24))
     token = table_of(vectors, name="tokens", provenance=Provenance("made"), named=lambda: labels)
-    own = table_of(scale * rng.standard_normal((20, 16)), name="positions", provenance=Provenance("made"))
-    encodings = {"position": hpe.extract("random:20x16").position} if positions is None else positions
+    own = table_of(scale * rng.standard_normal((20, 24)), name="positions", provenance=Provenance("made"))
+    encodings = {"position": hpe.extract("random:20x24").position} if positions is None else positions
 
     def cut(text: str) -> Pieces:
         pieces = ("[CLS]", *text.split())
@@ -80,6 +81,8 @@ def test_each_panel_says_what_it_found(view: Callable[..., View]) -> None:
     assert "ten nearest of 67 tokens" in panels["survival"].foot
     assert all(panel.help and panel.title for panel in panels.values())
     assert not any(panel.tone == "error" for panel in panels.values())
+    share = subspace_overlap(made, draws=words.OVERLAP_DRAWS).share
+    assert f"The 16 leading directions of positions hold {round(100 * share)}\u00a0%" in panels["finding"].subtitle
     lines = {trace.name: np.asarray(trace.y) for trace in panels["survival"].drawings[0].figure.data if trace.name}
     assert np.array_equal(lines["The model’s own"], found.kept)
     assert set(lines) == {"The model’s own", "Sinusoid", "Random"}
@@ -187,7 +190,7 @@ def test_the_anchor_title_tells_turns() -> None:
 
 def test_what_cannot_be_fed_leaves_the_rest(view: Callable[..., View]) -> None:
     made = model()
-    silent = hpe.Embeddings("silent", made.tables, hpe.extract("random:20x16").positions)
+    silent = hpe.Embeddings("silent", made.tables, hpe.extract("random:20x24").positions)
     asked = view(silent)
     assert words.strip(asked) == ""
     assert "has no recipe" in words.top_panels(asked, [asked.source]).panels[0].message
