@@ -65,8 +65,8 @@ itself uses A = 1. The share under each word says how many of its ten nearest ne
 are still among the ten nearest of the sum.
 
 Adding does not overwrite. In hundreds of dimensions two vectors that know nothing of each other are almost at right
-angles, so a position moves a word to the side, and seldom towards another word. Where positions use directions in which words
-hardly differ, less than chance, the model keeps the two apart on purpose. Chance: subspaces drawn with the words’ own
+angles, so a position moves a word to the side, and seldom towards another word. Where positions keep to directions in
+which words hardly differ, fewer than by chance, the two stay apart. Chance: subspaces drawn with the words’ own
 covariance, 95 % of 50, after an observation on GPT-2 by Simon (2023).
 """
 SURVIVAL_HELP = """
