@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from .state import Opened, Session
 
-TABS: tuple[str, ...] = ("start", "positions", "tokens")
+TABS: tuple[str, ...] = ("start", "positions", "tokens", "words")
 """Modules of this package, in the order of the screen."""
 
 __all__ = ["TABS", "build", "launch", "panel"]

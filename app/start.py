@@ -266,6 +266,7 @@ def _spoken(name: str) -> str:
 WAYS = (
     ("positions", "See positions", "Shape and similarity of every position, side by side"),
     ("tokens", "See words", "Every word of the vocabulary and its neighbours"),
+    ("words", "Add them together", "Why adding positions does not destroy the words"),
 )
 
 WAYS_CSS = """

@@ -506,12 +506,21 @@ class Session:
         """Put the line here that shows how far the tab's reads are."""
         self.lines[self.key] = gr.HTML(visible=False, **WORK_LINE)
 
-    def redraw(self, draw: Draw, outputs: Sequence[Any], *, inputs: Sequence[Any] = (), on: Sequence[Any] = ()) -> None:
+    def redraw(
+        self,
+        draw: Draw,
+        outputs: Sequence[Any],
+        *,
+        inputs: Sequence[Any] = (),
+        on: Sequence[Any] = (),
+        late: bool = False,
+    ) -> None:
         """Call ``draw(opened, *inputs)`` for ``outputs`` when the sources change and when an event of ``on`` comes.
 
-        A tab that is not on the screen waits until it is, so that nobody pays for what nobody sees.
+        A tab that is not on the screen waits until it is, so that nobody pays for what nobody sees. A ``late`` one was
+        not drawn while the page was built either, and is when it first comes to the screen.
         """
-        drawn, key = gr.State(["", *_outcomes(self.open(self.first))]), self.key
+        drawn, key = gr.State([] if late else ["", *_outcomes(self.open(self.first))]), self.key
 
         def on_change(
             active: str, restored: str, seen: list[Any], texts: list[str], fetched: dict[str, Any], *values: Any

@@ -198,6 +198,17 @@ def with_tokens(opened: Sequence[Opened]) -> list[Opened]:
     return [source for source in opened if source.table("token") is not None]
 
 
+def which_choices(opened: Sequence[Opened]) -> list[tuple[str, str]]:
+    """Return the sources that have a token table as choices: a name, numbered where it comes again, and the text."""
+    counted: Counter[str] = Counter()
+    out = []
+    for source in with_tokens(opened):
+        counted[source.name] += 1
+        again = counted[source.name]
+        out.append((source.name if again == 1 else f"{source.name} {again}", source.text))
+    return out
+
+
 def _chosen(opened: Sequence[Opened], which: str | None) -> Opened | None:
     candidates = with_tokens(opened)
     return next((source for source in candidates if source.text == which), candidates[0] if candidates else None)
@@ -567,15 +578,6 @@ def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, **mor
 def tab(session: Session) -> None:
     """Draw the tab, and bind it."""
     from .oddities import odd_row  # which shows tokens as this tab does
-
-    def which_choices(opened: Sequence[Opened]) -> list[tuple[str, str]]:
-        counted: Counter[str] = Counter()
-        out = []
-        for source in with_tokens(opened):
-            counted[source.name] += 1
-            again = counted[source.name]
-            out.append((source.name if again == 1 else f"{source.name} {again}", source.text))
-        return out
 
     def draw_map(
         opened: Sequence[Opened],

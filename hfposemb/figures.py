@@ -28,6 +28,7 @@ from .table import TOKEN_CLASSES, Labels
 from .vocabulary import display
 
 if TYPE_CHECKING:
+    from .club import Club
     from .geometry import PatchMaps
     from .position import Wavelengths
     from .projection import Projection
@@ -729,7 +730,7 @@ def curves(
     notes: list[dict[str, Any]] = []
     frame = Frame((x.log, y.log), spans, size)
     dots = [(float(x), float(y), 6.0, 6.0) for s in series for x, y in frame.pixels(*_marked(s))]
-    values = [] if written is None else _values(series, frame, written)
+    values = [] if written is None else _values(series, frame, written, rise=0 if marked is None else 14)
     notes += [note for _, note in values]
     taken = [*dots, *(box for box, _ in values)]
     names = _end_labels(series, frame) if labels == "end" else _line_labels(series, frame, taken)
@@ -827,15 +828,19 @@ def _spots(s: Series) -> go.Scatter:
 
 
 def _values(
-    series: Sequence[Series], frame: Frame, written: Callable[[float], str]
+    series: Sequence[Series], frame: Frame, written: Callable[[float], str], *, rise: int = 0
 ) -> list[tuple[placing.Box, dict[str, Any]]]:
-    """The values of the marked points, written beside their dots, and the room that each takes."""
+    """The values of the marked points, written beside their dots, and the room that each takes.
+
+    They ``rise`` so many pixels where a line goes through the dots.
+    """
     notes = []
     for s in series:
         for index in s.marks:
             value = float(np.asarray(s.values)[index])
             text = written(value)
             place = placing.beside_value(text, frame.pixels(s.x[[index]], np.asarray([value]))[0], frame=frame)
+            place = replace(place, offset=(place.offset[0], place.offset[1] + rise))
             at = {"x": float(frame.own(s.x[[index]], 0)[0]), "y": float(frame.own(np.asarray([value]), 1)[0])}
             notes.append((place.box(text), _label(text, colour=s.colour, at=place.offset, **at)))
     return notes
@@ -1500,6 +1505,42 @@ def stripes(
         annotations=notes,
         **axes,
     )
+
+
+CLUB_COLOURS = tuple(
+    colour.light
+    for colour in (
+        *(source.colour for source in SOURCES),
+        *(CLASSES[name] for name in ("continuation", "unused", "word start", "special")),
+    )
+)
+"""The colours of words in a cloud, by their place."""
+
+
+def club(
+    found: Club, names: Sequence[str], *, by: Literal["word", "position"] = "word", height: int = 300
+) -> go.Figure:
+    """Draw a cloud of words, each at all places, in two dimensions, coloured by word or by position."""
+    words, places = found.points.shape[:2]
+    if len(names) != words:
+        raise InputError(f"{len(names)} names cannot name the {words} words of a cloud")
+    size = 5 if words * places < 600 else 4
+    shown = [escape(name, width=24) for name in names]
+    traces = []
+    for word, name in enumerate(shown):
+        x, y = found.points[word].T.astype(np.float32)
+        paint: dict[str, Any] = {"color": CLUB_COLOURS[word % len(CLUB_COLOURS)]}
+        if by == "position":
+            low, high = _finite_span([found.places])
+            paint = {"color": found.places, "cmin": low, "cmax": high, "colorscale": POSITION.stops()}
+        marker = {"size": size, "line": {"width": 0}, "opacity": 0.85, **paint}
+        text = [f"{name} at position {place}" for place in found.places]
+        traces.append(go.Scatter(x=x, y=y, mode="markers", marker=marker, text=text, name=name, hoverinfo="none"))
+    middle, half = _cube(found.points.reshape(-1, 2))
+    half *= 1.08
+    sides = [_bare(range=[float(mid) - half, float(mid) + half], showgrid=True, gridcolor=FAINT) for mid in middle]
+    xaxis, yaxis = {**sides[0], "nticks": 6}, {**sides[1], "nticks": 6, "scaleanchor": "x"}
+    return _figure(traces, height=height, margin=dict.fromkeys("lrtb", 8), xaxis=xaxis, yaxis=yaxis)
 
 
 def share_rows(

@@ -12,9 +12,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .decoding import PositionDecoder
 from .embeddings import Embeddings
 from .errors import InputError
-from .geometry import directed
+from .geometry import directed, finite_blocks, scatter
 from .position import table_in
 from .similarity import nearest_unit_rows, read_rows
 from .table import EmbeddingTable
@@ -130,10 +131,10 @@ class Recovered:
 def recovered(embeddings: Embeddings, *, amplitude: float = 1.0, tokens: int = 2000, seed: int = 0) -> Recovered:
     """Return how well word and position are recovered from E + A·P.
 
-    Half of the drawn tokens serve to estimate how tokens scatter, Σ; the other half, each at a random position, are
-    decoded: the position by the largest yᵀΣ⁻¹(A·p) − ½(A·p)ᵀΣ⁻¹(A·p), the linear discriminant; the word by the nearest
-    of all token rows. Position 0 and the last row are left out, since many tables keep them apart. Raises
-    ``InputError`` where widths differ or there are too few rows.
+    Half of the drawn tokens serve to estimate how tokens scatter; the other half, each at a random position, are
+    decoded: the position by ``PositionDecoder``, the word by the nearest of all token rows. Position 0 and the last
+    row are left out, since many tables keep them apart. Raises ``InputError`` where widths differ or there are too few
+    rows.
     """
     token, position = _tables(embeddings)
     rng = np.random.default_rng(seed)
@@ -146,23 +147,12 @@ def recovered(embeddings: Embeddings, *, amplitude: float = 1.0, tokens: int = 2
         )
     drawn = rng.choice(rows, min(tokens, len(rows)), replace=False)
     fit, test = drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]
-    words = np.asarray(read_rows(token, np.arange(token.shape[0])), np.float64)
-    where = amplitude * np.asarray(position.rows(0, position.shape[0]), np.float64)[places]
-    mean = words[fit].mean(axis=0)
-    centred = words[fit] - mean
-    scatter = centred.T @ centred / len(fit)
-    # With fewer tokens than dimensions Σ has no inverse: it is shrunk towards the mean of its eigenvalues.
-    share = min(0.5, scatter.shape[0] / (10 * len(fit)))
-    scatter = (1 - share) * scatter + share * np.trace(scatter) / len(scatter) * np.eye(len(scatter))
-    weights = np.linalg.solve(scatter, where.T)
-    bias = -0.5 * np.einsum("ij,ji->i", where, weights)
+    where = np.asarray(position.rows(0, position.shape[0]), np.float64)[places]
+    tested = np.asarray(read_rows(token, test), np.float64)
+    decoder = PositionDecoder.fit(np.asarray(read_rows(token, fit), np.float64), where)
     at = rng.integers(0, len(places), len(test))
-    sums = words[test] + where[at]
-    named = ((sums - mean) @ weights + bias).argmax(axis=1)
-    squares = np.where(directed(token), np.einsum("ij,ij->i", words, words), np.inf)
-    nearest = np.concatenate(
-        [(squares - 2 * (sums[i : i + 256] @ words.T)).argmin(axis=1) for i in range(0, len(sums), 256)]
-    )
+    named = decoder.named(decoder.evidence(tested), at, amplitude)
+    nearest = _nearest_row(token, tested + amplitude * where[at])
     return Recovered(
         float((nearest == test).mean()),
         float((named == at).mean()),
@@ -172,6 +162,20 @@ def recovered(embeddings: Embeddings, *, amplitude: float = 1.0, tokens: int = 2
         len(test),
         seed,
     )
+
+
+def _nearest_row(token: EmbeddingTable, sums: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the token row nearest to each sum by distance [n], walking through the table."""
+    best, found = np.full(len(sums), np.inf), np.zeros(len(sums), np.int64)
+    known = directed(token)
+    for rows, block in finite_blocks(token):
+        squares = np.where(known[rows], np.einsum("ij,ij->i", block, block), np.inf)
+        scores = squares - 2 * (sums @ block.T)
+        place = scores.argmin(axis=1)
+        value = scores[np.arange(len(sums)), place]
+        nearer = value < best
+        best[nearer], found[nearer] = value[nearer], rows[place[nearer]]
+    return found
 
 
 @dataclass(frozen=True)
@@ -191,6 +195,15 @@ class Overlap:
     seed: int
 
 
+def _covariance(token: EmbeddingTable) -> NDArray[np.float64]:
+    """Return the covariance of the finite tokens [d, d]."""
+    found = scatter(token, single=True)
+    if not found.dual:
+        return np.asarray(found.matrix / found.rows)
+    centred = np.concatenate([block - found.mean for _, block in finite_blocks(token)])
+    return np.asarray(centred.T @ centred / found.rows)
+
+
 def subspace_overlap(embeddings: Embeddings, *, components: int = 16, draws: int = 200, seed: int = 0) -> Overlap:
     """Return how much of the tokens' variance the leading principal components of the positions hold.
 
@@ -201,17 +214,16 @@ def subspace_overlap(embeddings: Embeddings, *, components: int = 16, draws: int
     if not 1 <= components < min(where.shape):
         raise InputError(f"{position.name} has {min(where.shape) - 1} components to take; got {components}")
     axes = np.linalg.svd(where - where.mean(axis=0), full_matrices=False)[2][:components]
-    rows = np.flatnonzero(directed(token))
-    words = np.asarray(read_rows(token, rows), np.float64)
-    words -= words.mean(axis=0)
-    covariance = words.T @ words / len(words)
-    total = float(np.trace(covariance))
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0))
+    covariance = _covariance(token)
+    width, total = token.shape[1], float(np.trace(covariance))
+    if not total > 0:
+        raise InputError(f"the tokens of {token.name} do not differ, so there is no variance to share")
+    # Any root of the covariance will do; a trace of the even one makes sure that there is one.
+    root = np.linalg.cholesky(covariance + 1e-9 * total / width * np.eye(width))
     rng = np.random.default_rng(seed)
 
     def held(basis: NDArray[np.float64]) -> float:
-        return float(np.einsum("ij,jk,ik->", basis, covariance, basis)) / total
+        return float(((basis @ covariance) * basis).sum()) / total
 
     drawn = [held(np.linalg.qr(root @ rng.standard_normal((root.shape[1], components)))[0].T) for _ in range(draws)]
     low, high = np.quantile(drawn, [0.025, 0.975])

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import hfposemb as hpe
 from hfposemb import figures
+from hfposemb.club import Club
 from hfposemb.errors import InputError
 from hfposemb.figures import Axis, Series
 from hfposemb.geometry import PatchMaps, patch_maps
@@ -157,6 +158,8 @@ FIGURES: Mapping[str, Callable[[], go.Figure]] = {
         turns(), series=Series(HOSTILE[0], np.zeros(0), *figures.source_style(0))
     ),
     "wavelengths, unscaled": lambda: figures.wavelengths(turns(1.0), series=Series(HOSTILE[0], np.zeros(0))),
+    "club": lambda: figures.club(gathering(), HOSTILE),
+    "club, by position": lambda: figures.club(gathering(), HOSTILE, by="position"),
     "share_rows": lambda: figures.share_rows(RNG.random((len(HOSTILE), 30)), HOSTILE),
 }
 every_figure = pytest.mark.parametrize("make", FIGURES.values(), ids=FIGURES)
@@ -169,6 +172,12 @@ def marked(s: Series) -> Series:
 def banded() -> Series:
     values = np.linspace(0, 1, 30)
     return Series("<u>band</u>", values, *figures.source_style(1), band=(values - 0.1, values + 0.1))
+
+
+def gathering() -> Club:
+    count = len(HOSTILE)
+    points = RNG.normal(size=(count, 9, 2))
+    return Club(np.arange(count), np.arange(9), points, (0.5, 0.2), 1.0, "none")
 
 
 def patches(rows: int, columns: int) -> PatchMaps:

@@ -72,7 +72,8 @@ LAYERS = (
     {"verify"},
     {"projection", "similarity", "geometry", "trust"},
     {"nulls"},
-    {"shift", "probes", "alignment", "sums", "logits", "shifts", "oddities", "resolution"},
+    {"shift", "probes", "alignment", "sums", "logits", "shifts", "oddities", "resolution"}
+    | {"adding", "decoding", "survival", "anchors", "club", "reorder"},
     {"requirements"},
     {"comparison", "results"},
     {"reproduce"},
@@ -84,14 +85,19 @@ LAYERS = (
 KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placing", "figures"} | {
     "alignment",
     "logits",
+    "anchors",
+    "club",
+    "decoding",
     "nulls",
     "oddities",
     "probes",
     "resolution",
+    "reorder",
     "shift",
     "shifts",
     "sums",
     "trust",
+    "survival",
 }
 READERS = {
     "adapters",

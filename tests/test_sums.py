@@ -75,6 +75,16 @@ def test_directions_are_shared_where_they_are() -> None:
     assert found.low < found.high
 
 
+@pytest.mark.parametrize("rows", [45, 400])
+def test_the_shared_variance_is_that_of_the_covariance(rows: int) -> None:
+    """With fewer tokens than dimensions too."""
+    model = made(rows=rows, width=60, positions=70)
+    axes = np.linalg.svd(model.position.table.vectors - model.position.table.vectors.mean(axis=0))[2][:5]
+    covariance = np.cov(model.token.vectors.T)
+    expected = np.trace(axes @ covariance @ axes.T) / np.trace(covariance)
+    assert subspace_overlap(model, components=5, draws=5).share == pytest.approx(expected, abs=1e-6)
+
+
 def test_what_is_not_added_is_an_error() -> None:
     with pytest.raises(hpe.HfposembError, match="0 inner positions"):
         recovered(made(positions=2))
@@ -82,3 +92,6 @@ def test_what_is_not_added_is_an_error() -> None:
         subspace_overlap(made(), components=24)
     with pytest.raises(hpe.HfposembError, match="more than"):
         neighbours_kept(made(rows=9))
+    alike = hpe.from_arrays(token=np.ones((50, 24)), position=made().position.table.vectors)
+    with pytest.raises(hpe.HfposembError, match="do not differ"):
+        subspace_overlap(alike)

@@ -1,0 +1,128 @@
+"""The Words + positions tab as a person uses it: a sentence, the slider, a word, another order, other positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+import app
+import hfposemb as hpe
+from app import theme, words
+from hfposemb.adding import Adding, added
+from hfposemb.survival import moved, sweep
+
+from .waiting import accessible_everywhere, drawn, open_tab, still, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+SOURCES = ("sample:bert", "sample:gpt2", "sinusoidal:64x16")
+
+
+@pytest.fixture
+def opened(serve: Callable[..., str], page: Page) -> Page:
+    """The tab, as the last of the three ways on leads to it."""
+    page.goto(serve(app.build(sources=SOURCES), theme=theme.theme(), css=theme.css()))
+    drawn(page)
+    page.get_by_role("button", name="Add them together").click()
+    title(page, "survival").wait_for()
+    drawn(page)
+    return page
+
+
+def title(page: Page, key: str) -> Locator:
+    return page.locator(f'section.panel[data-key="{key}"]:visible .title')
+
+
+def kept(page: Page) -> dict[str, str]:
+    """Return what each word of the sentence keeps, as it is written."""
+    buttons = page.get_by_role("list", name="Words of the sentence").get_by_role("button").all()
+    return {one.locator("strong").inner_text(): one.locator("span").inner_text() for one in buttons}
+
+
+def mark(page: Page, key: str) -> float:
+    """Return where a panel's upright line stands."""
+    stage = page.locator(f'section.panel[data-key="{key}"]:visible .stage').first
+    return float(stage.evaluate("(stage) => stage.layout.shapes[0].x0"))
+
+
+def test_a_slider_a_sentence_a_word_another_order_and_other_positions(opened: Page) -> None:
+    page, bert = opened, hpe.extract("sample:bert")
+    found = sweep(added(bert))
+
+    def said(step: int) -> str:
+        return f"{round(100 * found.kept[step])}\u00a0% of each word’s ten nearest neighbours are left at {step / 4:g}×"
+
+    until(page, lambda: title(page, "survival").inner_text(), said(4))
+    assert set(kept(page)) == {"the", "king", "saw", "queen"}
+    before = kept(page)
+
+    slider = page.locator('input[type="range"]:visible')
+    box = slider.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] * 0.25, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + box["height"] / 2, steps=4)
+    until(page, lambda: title(page, "survival").inner_text().endswith("at 1×"), False)  # while the button is down
+    page.mouse.move(box["x"] + box["width"], box["y"] + box["height"] / 2, steps=4)
+    page.mouse.up()
+    until(page, lambda: title(page, "survival").inner_text(), said(16))
+    drawn(page)
+    for key in ("survival", "anchors", "recovery", "variance"):
+        until(page, lambda key=key: mark(page, key), 4.0)
+    assert kept(page) != before
+    assert page.locator('section.panel[data-key="map"]:visible').inner_text().count("at 4×") == 1
+    slider.press("ArrowLeft")
+    until(page, lambda: title(page, "survival").inner_text(), said(15))
+    slider.fill("1")
+    until(page, lambda: title(page, "survival").inner_text(), said(4))
+
+    sentence = page.locator("label:visible", has_text="Sentence").locator("textarea, input")
+    sentence.fill("the queen saw the king and <b>bread")
+    until(page, lambda: "bread" in kept(page), True)
+    assert "b" in kept(page)
+    assert page.locator("ol b:visible").count() == 0
+
+    page.get_by_role("button", name="queen").first.click()
+    near = moved(added(bert), bert.token.row("queen"), 2)
+    until(
+        page,
+        lambda: title(page, "lists").inner_text(),
+        f"queen at position 2 keeps {len(near.shared)} of its 10 neighbours at 1×",
+    )
+    rows = page.locator('section.panel[data-key="lists"] .list').nth(1).locator("bdi").all_inner_texts()
+    assert rows == list(near.after.labels)
+
+    page.locator('section.panel[data-key="lists"] .neighbour').nth(1).click()
+    until(page, lambda: page.locator(".anchor-words .token").count(), len(words.FIRST_ANCHORS) + 1)
+
+    written = sentence.input_value()
+    page.get_by_role("button", name="Reorder words").click()
+    until(page, lambda: sentence.input_value() != written, True)
+    assert sorted(sentence.input_value().split()) == sorted(written.split())
+    page.locator('section.panel[data-key="reorder"]').get_by_text("Before: “the queen saw").wait_for()
+
+    page.get_by_text("Sinusoid", exact=True).locator("visible=true").first.click()
+    found = sweep(added(bert, Adding("sinusoid")))
+    until(page, lambda: title(page, "finding").inner_text().startswith("Adding the sinusoid"), True)
+    share = f"{round(100 * found.kept[4])}\u00a0%"
+    until(page, lambda: share in title(page, "survival").inner_text(), True)
+
+    page.get_by_label("Source", exact=True).locator("visible=true").click()
+    page.get_by_role("option", name="GPT-2").click()
+    page.locator('section.panel[data-key="finding"]').get_by_text("GPT-2: input =").wait_for()
+    still(page)
+    assert page.locator(".panel.error:visible").count() == 0
+
+
+def test_accessible_in_both_themes_and_on_a_phone(opened: Page) -> None:
+    accessible_everywhere(opened)
+
+
+def test_sources_without_words_leave_a_sentence(serve: Callable[..., str], page: Page) -> None:
+    page.goto(serve(app.build(sources=("sinusoidal:64x16",)), theme=theme.theme(), css=theme.css()))
+    open_tab(page, "Words + positions")
+    page.get_by_text("Sinusoid has no words").wait_for()
+    still(page)

@@ -1,0 +1,112 @@
+"""Whose positions are added, and how large."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import hfposemb as hpe
+from hfposemb import adding
+from hfposemb.adding import WHOSE, Adding, added, own_positions
+
+from .test_sums import made
+
+
+@pytest.mark.parametrize("whose", WHOSE)
+def test_positions_have_the_mean_norm_of_the_models_own(whose: str) -> None:
+    model = made(scale=3.0)
+    found = added(model, Adding(whose))  # type: ignore[arg-type]
+    own = np.linalg.norm(model.position.table.vectors[1:-1], axis=1).mean()
+    assert np.linalg.norm(found.positions[1:-1], axis=1).mean() == pytest.approx(own, rel=1e-5)
+    tokens = np.linalg.norm(model.token.vectors, axis=1).mean()
+    assert found.ratio == pytest.approx(tokens / own, rel=1e-5)
+    assert np.array_equal(found.tokens, model.token.vectors.astype(np.float32))
+
+
+def test_positions_keep_their_own_norm_where_asked() -> None:
+    sines = added(made(), Adding("sinusoid", scaled=False))
+    assert np.allclose(np.linalg.norm(sines.positions, axis=1), 12**0.5)
+    assert np.allclose(sines.positions, hpe.sinusoidal(30, 24).position.table.vectors, atol=1e-6)
+    random = added(made(), Adding("random", scaled=False, seed=3))
+    assert random.positions.std() == pytest.approx(0.02, rel=0.1)
+    assert not np.array_equal(random.positions, added(made(), Adding("random", scaled=False)).positions)
+
+
+def test_tokens_are_scaled_by_the_root_where_asked() -> None:
+    plain, rooted = added(made()), added(made(), Adding(rooted=True))
+    assert np.allclose(rooted.tokens, plain.tokens * 24**0.5)
+    assert np.allclose(rooted.lengths, np.linalg.norm(rooted.tokens, axis=1))
+    assert np.allclose(rooted.words(np.array([3])), rooted.tokens[3])
+
+
+def test_the_models_own_scale_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = made()
+    monkeypatch.setitem(model.__dict__, "_recipe", replace(model._recipe, scale=5.0))
+    assert np.allclose(added(model).tokens, 5 * model.token.vectors)
+    assert np.allclose(added(model, Adding(rooted=False)).tokens, model.token.vectors)
+
+
+def test_a_large_table_is_sampled_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = made(rows=1500)
+    assert len(added(model).rows) == 1500
+    monkeypatch.setattr(adding, "MOST_NUMBERS", 24 * 100)
+    found = added(model)
+    assert (len(found.rows), found.whole) == (1000, 1500)
+    assert np.allclose(found.tokens, model.token.vectors[found.rows])
+    assert np.array_equal(found.rows, added(model).rows)
+
+
+def test_rows_without_a_direction_are_left_out() -> None:
+    rng = np.random.default_rng(0)
+    token, position = rng.standard_normal((60, 8)), rng.standard_normal((12, 8))
+    token[4], token[5], position[3], position[6] = np.nan, 0, np.nan, 0
+    found = added(hpe.from_arrays(token=token, position=position))
+    assert not {4, 5} & set(found.rows.tolist())
+    assert not {0, 3, 6, 11} & set(found.inner.tolist())
+    for row in (4, 60):
+        with pytest.raises(hpe.HfposembError, match="no vector"):
+            found.words(np.array([row]))
+    with pytest.raises(hpe.HfposembError, match="no vector for position 3"):
+        found.at(np.array([3]))
+
+
+def test_what_cannot_be_added_says_why() -> None:
+    tokens = np.random.default_rng(0).standard_normal((60, 8))
+    without = hpe.from_arrays(token=tokens)
+    with pytest.raises(hpe.HfposembError, match="adds nothing to its words"):
+        added(without)
+    assert len(added(without, Adding("sinusoid")).positions) == 512
+    scaled = added(without, Adding("random"))
+    assert scaled.ratio == pytest.approx(1.0, abs=1e-3)
+    with pytest.raises(hpe.HfposembError, match="at least 40"):
+        added(made(rows=30))
+    with pytest.raises(hpe.HfposembError, match="inner positions"):
+        added(made(positions=3))
+    with pytest.raises(hpe.HfposembError, match="'own', 'sinusoid', 'random'"):
+        Adding("theirs")  # type: ignore[arg-type]
+    with pytest.raises(hpe.HfposembError, match="no token table"):
+        added(hpe.sinusoidal(32, 8))
+
+
+def test_widths_that_differ_are_not_added() -> None:
+    model, wide = made(), made(width=32)
+    tables = {"token": model.token, "position": wide.position.table}
+    mixed = hpe.Embeddings("mixed", tables, wide.positions)
+    with pytest.raises(hpe.HfposembError, match="width 24 and positions of width 32"):
+        added(mixed)
+    assert added(mixed, Adding("sinusoid")).positions.shape == (30, 24)
+
+
+@pytest.mark.parametrize("name", ["rotary", "alibi"])
+def test_positions_of_attention_are_named(name: str) -> None:
+    """Rotary positions have a table too, of angles, which is not added."""
+    turning = hpe.Embeddings("turning", {"token": made().token}, hpe.extract(f"{name}:32x8").positions)
+    with pytest.raises(hpe.HfposembError, match=f"{name} positions, which come in where attention"):
+        added(turning)
+
+
+def test_a_model_says_itself_what_it_adds() -> None:
+    model = hpe.extract("sample:bert")
+    assert own_positions(model) is model._recipe.position

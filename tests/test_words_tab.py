@@ -1,0 +1,243 @@
+"""What the Words + positions tab says: its findings, its numbers, and why something is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gradio as gr
+import numpy as np
+import pytest
+
+import hfposemb as hpe
+from app import words
+from app.plot import Panel
+from app.state import Library, Opened, Session
+from app.words import Asked, View
+from hfposemb.adding import added
+from hfposemb.inputs import InputRecipe, Pieces
+from hfposemb.sums import subspace_overlap
+from hfposemb.survival import kept_in_place, moved, sweep
+from hfposemb.table import Provenance, table_of
+from hfposemb.vocabulary import Labels
+
+VOCABULARY = ("[CLS]", "king", "queen", "the", "saw", "bread", "<b>", *(f"word{row}" for row in range(60)))
+
+
+def model(*, positions: Any = None, scale: float = 1.0, name: str = "made") -> hpe.Embeddings:
+    """A model of 67 words that cuts a text at its spaces."""
+    rng = np.random.default_rng(1)
+    classes = np.array([5 if text == "[CLS]" else 0 for text in VOCABULARY], np.uint8)
+    labels = Labels(VOCABULARY, VOCABULARY, classes)
+    vectors = rng.standard_normal((len(VOCABULARY), 24))
+    token = table_of(vectors, name="tokens", provenance=Provenance("made"), named=lambda: labels)
+    own = table_of(scale * rng.standard_normal((20, 24)), name="positions", provenance=Provenance("made"))
+    encodings = {"position": hpe.extract("random:20x24").position} if positions is None else positions
+
+    def cut(text: str) -> Pieces:
+        pieces = ("[CLS]", *text.split())
+        return Pieces(pieces, tuple(VOCABULARY.index(piece) for piece in pieces))
+
+    table = own if positions is None else None
+    return hpe.Embeddings(name, {"token": token}, encodings, recipe=lambda: InputRecipe(token, table, tokenize=cut))
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    with gr.Blocks():
+        return Session(False, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library())
+
+
+@pytest.fixture
+def view(session: Session) -> Callable[..., View]:
+    def make(embeddings: hpe.Embeddings | None = None, **asked: Any) -> View:
+        chosen = {
+            "text": words.SENTENCE, "before": "", "whose": "own", "scaled": True, "amplitude": 1.0, "word": -1,
+            "anchors": ("queen", "bread"), **asked,
+        }  # fmt: skip
+        found = embeddings or model()
+        return View(session, Opened(found.name, found.name, "#0b6aa8", "solid", found), Asked(**chosen))
+
+    return make
+
+
+def every(view: View) -> dict[str, Panel]:
+    """Return all panels of the tab by their keys."""
+    rows = [words.top_panels(view, [view.source]), *words.amplitude_panels(view), words.sentence_panels(view)]
+    return {panel.key: panel for row in rows for panel in row.panels}
+
+
+def test_each_panel_says_what_it_found(view: Callable[..., View]) -> None:
+    made = model()
+    found = sweep(added(made))
+    panels = every(view(made))
+    kept = f"{round(100 * found.kept[4])}\u00a0%"
+    assert (
+        panels["finding"].title
+        == f"Adding positions does not drown the words: at 1× {kept} of a word’s neighbours stay"
+    )
+    assert panels["survival"].title == f"{kept} of each word’s ten nearest neighbours are left at 1×"
+    assert "Average of 33 words" in panels["survival"].subtitle
+    assert "ten nearest of 67 tokens" in panels["survival"].foot
+    assert all(panel.help and panel.title for panel in panels.values())
+    assert not any(panel.tone == "error" for panel in panels.values())
+    share = subspace_overlap(made, draws=words.OVERLAP_DRAWS).share
+    assert f"The 16 leading directions of positions hold {round(100 * share)}\u00a0%" in panels["finding"].subtitle
+    lines = {trace.name: np.asarray(trace.y) for trace in panels["survival"].drawings[0].figure.data if trace.name}
+    assert np.array_equal(lines["The model’s own"], found.kept)
+    assert set(lines) == {"The model’s own", "Sinusoid", "Random"}
+    assert panels["recovery"].numbers[0][0] == words.percent(float(found.words[4]))
+    assert panels["recovery"].numbers[1][0] == words.percent(float(found.positions[4]))
+
+
+def test_the_words_of_the_sentence_have_their_shares(view: Callable[..., View]) -> None:
+    made = model()
+    written = words.strip(view(made, amplitude=2.0))
+    ids = np.array([3, 1, 4, 3, 2])
+    kept = kept_in_place(added(made), ids, np.arange(1, 6), amplitudes=(2.0,))[0]
+    for share in kept:
+        assert f"<span>{words.percent(float(share))}</span>" in written
+    assert written.count("<button") == 5
+    assert "[CLS]" not in written
+    assert written.count('aria-pressed="true"') == 1
+    assert 'data-place="2" aria-pressed="true"><strong><bdi>king' in written
+    assert 'data-place="5" aria-pressed="true"' in words.strip(view(made, word=5))
+    assert "&lt;b&gt;" in words.strip(view(made, text="the <b>"))
+
+
+def test_the_lists_are_those_of_the_chosen_word(view: Callable[..., View]) -> None:
+    made = model(scale=0.3)
+    panel = words.lists_panel(view(made, word=5, amplitude=1.5))
+    found = moved(added(made), 2, 5, amplitude=1.5)
+    assert panel.title == f"queen at position 5 keeps {len(found.shared)} of its 10 neighbours at 1.5×"
+    assert [row.label for row in panel.lists[1].rows] == list(found.after.labels)
+    assert [row.id for row in panel.lists[0].rows if row.shared] == list(found.shared)
+
+
+def test_a_large_amplitude_drowns(view: Callable[..., View]) -> None:
+    panels = every(view(model(scale=5.0), amplitude=4.0))
+    assert panels["finding"].title.startswith("At 4× positions drown the words: ")
+    assert panels["recovery"].title == "At 4× the word can seldom be read back out of the sum"
+    assert "gather by position" in panels["cloud"].title
+    none = every(view(amplitude=0.0))
+    assert none["finding"].title.startswith("Without positions every word has its own neighbours")
+    assert "keeps 10 of its 10" in none["lists"].title
+
+
+@pytest.mark.parametrize("whose", ["sinusoid", "random"])
+def test_others_positions(view: Callable[..., View], whose: str) -> None:
+    panels = every(view(whose=whose))
+    assert words.CALLED[whose] in [trace.name for trace in panels["survival"].drawings[0].figure.data]
+    called = {"sinusoid": "the sinusoid", "random": "random positions"}[whose]
+    assert called in panels["finding"].title
+    unscaled = words.survival_panel(view(whose=whose, scaled=False))
+    assert unscaled.title != panels["survival"].title
+    assert "Each has its own norm" in unscaled.subtitle
+
+
+def test_a_model_that_adds_nothing_says_so_and_others_can_be_tried(view: Callable[..., View]) -> None:
+    turning = model(positions=hpe.extract("rotary:32x8").positions, name="turning")
+    panels = every(view(turning))
+    assert "adds nothing to its words: it has rotary positions" in panels["finding"].message
+    assert panels["survival"].title.startswith("turning adds no positions; these are what others would do")
+    names = {trace.name for trace in panels["survival"].drawings[0].figure.data if trace.name}
+    assert names == {"Sinusoid", "Random"}
+    assert all("adds nothing" in panels[key].message for key in ("lists", "anchors", "recovery", "map", "cloud"))
+    assert panels["reorder"].title == "In another order the same vectors go in: nothing is added to the words"
+    assert "rotary positions come in where attention compares" in panels["reorder"].subtitle
+    assert every(view(turning, whose="random"))["lists"].lists
+
+
+def test_another_order(view: Callable[..., View]) -> None:
+    panel = words.reorder_panel(view())
+    assert panel.title == "In another order 4 of 5 words go in as another vector"
+    assert "The token vectors are the same in both orders" in panel.subtitle
+    assert "Turned round: “[CLS] queen the saw king the”" in panel.subtitle
+    assert [row.label for row in panel.lists[0].rows][:2] == ["the  1 → 2", "king  2 → 4"]
+    assert [row.shared for row in panel.lists[0].rows] == [False, False, True, False, False]
+    before = words.reorder_panel(view(before="the queen saw the king"))
+    assert before.title == "In another order 2 of 5 words go in as another vector"
+    assert "Before: “the queen saw the king”" in before.subtitle
+    assert "Turned round" in words.reorder_panel(view(before="bread")).subtitle
+    assert words.reorder_panel(view(text="king")).title == "This order is the same as the other"
+
+
+def test_shuffling_keeps_the_words() -> None:
+    again = words.shuffled(words.SENTENCE)
+    assert again != words.SENTENCE
+    assert sorted(again.split()) == sorted(words.SENTENCE.split())
+    assert words.shuffled("the the") == "the the"
+    assert words.shuffled("") == ""
+
+
+def test_anchor_words_that_are_not_there(view: Callable[..., View]) -> None:
+    panel = words.anchor_panel(view(anchors=("queen", "bred", "zzz")))
+    assert "No token “bred”, spelt most like it: “bread”." in panel.foot
+    assert "No token “zzz”." in panel.foot
+    assert "queen" in panel.title
+    none = words.anchor_panel(view(anchors=()))
+    assert "Name a word that the model has" in none.message
+    assert "Name a word" in words.anchor_panel(view(anchors=("king",))).message
+
+
+def test_the_anchor_title_tells_turns() -> None:
+    mean, at = np.array([[0.9, 0.5], [0.4, 0.45]]), np.array([0.0, 2.0])
+    assert words.anchor_title("a", ["b", "c"], mean, at) == "“a” is nearest to “b” until 2×, where “c” is nearer"
+    assert words.anchor_title("a", ["b"], mean[:, :1], at) == "“a” and “b”: .900 alone, .400 at 4×"
+    same = words.anchor_title("a", ["b", "c"], mean[:1], at[:1])
+    assert same == "“a” stays nearest to “b” and farthest from “c” at every amplitude"
+
+
+def test_what_cannot_be_fed_leaves_the_rest(view: Callable[..., View]) -> None:
+    made = model()
+    silent = hpe.Embeddings("silent", made.tables, hpe.extract("random:20x24").positions)
+    asked = view(silent)
+    assert words.strip(asked) == ""
+    assert "has no recipe" in words.top_panels(asked, [asked.source]).panels[0].message
+    assert "Write a word" in words.top_panels(view(text=" "), []).panels[0].message
+    long = view(text="king " * 100)
+    assert "at most 300 characters" in words.top_panels(long, [long.source]).panels[0].message
+    assert words.survival_panel(view(text=" ")).drawings
+
+
+def test_sources_without_words_are_named(view: Callable[..., View], session: Session) -> None:
+    sines = Opened("sinusoidal:32x8", "Sinusoid", "", "", hpe.extract("sinusoidal:32x8"))
+    failed = Opened("gone", "gone", "", "", None, "it is not there")
+    assert words.view_of(session, [sines, failed], None, view().asked) is None
+    panel = words.top_panels(None, [sines, failed]).panels[0]
+    assert panel.title == "No source here has words"
+    assert "Sinusoid has no words: " in panel.message
+    assert "gone: it is not there." in panel.message
+    assert words.top_panels(None, []).panels[0].message
+    here = view()
+    both = words.view_of(session, [sines, here.source], "made", here.asked)
+    assert both is not None
+    assert both.source.name == "made"
+    assert "Sinusoid has no words" in words.top_panels(both, [sines, here.source]).panels[0].foot
+
+
+def test_rows_without_a_vector_do_no_harm(view: Callable[..., View]) -> None:
+    made = model()
+    vectors = np.array(made.token.vectors)
+    vectors[1], vectors[5] = np.nan, 0
+    holed = hpe.Embeddings(
+        "holed",
+        {"token": table_of(vectors, name="t", provenance=Provenance("made"), named=lambda: made.token.labels)},
+        made.positions,
+        recipe=made.recipe,
+    )
+    asked = view(holed)
+    assert words.strip(asked).count("–</span>") == 1
+    panels = every(asked)
+    assert "holds NaN" in panels["lists"].message or "not finite" in panels["lists"].message
+    assert panels["map"].drawings
+    assert "king" not in asked.sample
+
+
+def test_each_is_measured_once(view: Callable[..., View], monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the slider is dragged nothing is swept again."""
+    made = model(name="once")
+    every(view(made))
+    for name in ("sweep", "kept_at", "kept_in_place", "anchored"):
+        monkeypatch.setattr(words, name, lambda *_, **__: pytest.fail("computed again"))
+    every(view(made, amplitude=2.25))
