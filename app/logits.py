@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from hfposemb import figures, logits
-from hfposemb.attention import BIAS, PARTS, LogitSplit
+from hfposemb.attention import BIAS, PAIRS, PARTS, LogitSplit
 from hfposemb.errors import HfposembError, InputError
 from hfposemb.figures import Axis, Series, number
 from hfposemb.palette import SIMILARITY
@@ -28,6 +28,7 @@ Value = TypeVar("Value")
 NEEDS = ("position", "token", "inputs", "attention")
 FILES = ("PNG", "SVG")
 
+TERMS = (logits.TOTAL, *PAIRS)
 PIECES = 24  # of a sentence that are drawn as a matrix
 LONGEST = 64  # distances drawn
 NEAR = 24  # distances drawn of a word that stands everywhere
@@ -92,6 +93,15 @@ def logit_panels(
         partial(identical_panel, source=source, split=split, session=session),
     )
     return tuple(_or_reason(draw, empty) for draw, empty in zip(drawn, panels, strict=True))
+
+
+def read_head(text: str) -> int | None:
+    """Return the number of a head that a visitor wrote, ``None`` for the mean over all. Raises ``InputError``."""
+    if not text.strip():
+        return None
+    if not (text.strip().isascii() and text.strip().isdecimal()):
+        raise InputError(f"a head is written as its number, such as 0; found {text.strip()[:20]!r}")
+    return int(text)
 
 
 def _or_reason(draw: Callable[[Panel], Panel], empty: Panel) -> Panel:

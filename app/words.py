@@ -25,6 +25,8 @@ from hfposemb.sums import Overlap, subspace_overlap
 from hfposemb.survival import Moved, Sweep, kept_at, kept_in_place, moved, step_of, sweep
 from hfposemb.table import TOKEN_CLASSES, EmbeddingTable
 
+from . import logits
+from .address import number_up_to, text_up_to
 from .limits import LONGEST_SENTENCE, MOST_WORDS
 from .plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
 from .positions import FILES, listed, percent
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from hfposemb.inputs import Inputs
 
 TITLE = "Words + positions"
-NEEDS = ("position", "token", "inputs")
+NEEDS = logits.NEEDS
 
 T = TypeVar("T")
 
@@ -747,9 +749,14 @@ def wordless(opened: Sequence[Opened]) -> str:
 
 def view_of(session: Session, opened: Sequence[Opened], which: str | None, asked: Asked) -> View | None:
     """Return the source that is shown with what is asked of it; ``None`` where none has words."""
-    speaking = with_tokens(opened)
-    source = next((one for one in speaking if one.text == which), speaking[0] if speaking else None)
+    source = source_of(opened, which)
     return None if source is None else View(session, source, asked)
+
+
+def source_of(opened: Sequence[Opened], which: str | None) -> Opened | None:
+    """Return the source of that text, else the first one, of those that have words."""
+    speaking = with_tokens(opened)
+    return next((one for one in speaking if one.text == which), speaking[0] if speaking else None)
 
 
 def top_panels(view: View | None, opened: Sequence[Opened]) -> Panels:
@@ -893,6 +900,13 @@ def tab(session: Session) -> None:
             both = PanelRow((), scope=scope)
     clubs = PanelRow((), scope=scope, elem_classes="words-clouds")
     orders = PanelRow((), scope=scope, elem_classes="words-orders")
+    with gr.Row(elem_classes="controls"):
+        term = gr.Dropdown(list(logits.TERMS), label="Part of the logits", filterable=False, min_width=220, scale=1)
+        head = gr.Textbox(
+            "", label="Head, a number; all without one", max_lines=1, max_length=4, min_width=220, scale=1
+        )
+        unseen_heading("The first layer's logits", level=3)
+    drawn_to = PanelRow((), scope=scope)
 
     before, word, kept = gr.State(""), gr.State(-1), gr.State(list(FIRST_ANCHORS))
     source = gr.State(choices[0][1] if choices else None)
@@ -916,6 +930,12 @@ def tab(session: Session) -> None:
         named = gr.update(choices=options, value=view.source.text if view else None)
         rest: Any = sentence_panels(view) if view and len(view.asked.text) <= LONGEST_SENTENCE else ()
         return [named, *draw_moving(opened, which, *values), rest]
+
+    def draw_logits(opened: Sequence[Opened], which: str | None, text: str, term: str, head: str) -> Panels:
+        source = source_of(opened, which)
+        if source is None or len(text) > LONGEST_SENTENCE:
+            return Panels(())
+        return Panels(logits.logit_panels(source, text, session, term=term, head=logits.read_head(head)))
 
     def other(text: str) -> list[Any]:
         return [shuffled(text), text, -1]
@@ -946,6 +966,20 @@ def tab(session: Session) -> None:
     anchors.change(name, anchors, kept, trigger_mode="always_last", **cheap)
     everything = [which, *moving, orders]
     session.redraw(draw, everything, inputs=asked, on=[text.change, source.change, whose.input, size.input], late=True)
+    session.redraw(
+        draw_logits,
+        [drawn_to],
+        inputs=[source, text, term, head],
+        on=[text.change, source.change, term.input, head.submit, head.blur],
+        late=True,
+    )
+    for key, component in {"text": text, "whose": whose, "size": size, "part-of-logits": term, "head": head}.items():
+        session.keep(key, component)
+    session.keep("amplitude", amplitude, read=number_up_to(4))
+    session.keep("words-of", source, sources=True)
+    session.keep("anchors", anchors, read=lambda text: name(text.split(",")), write=",".join)
+    session.keep("place", word, read=lambda text: int(number_up_to(10**6)(text)))
+    session.keep("before", before, read=text_up_to(LONGEST_SENTENCE))
     session.when([amplitude.input, amplitude.release, word.change, kept.change], draw_moving, moving, inputs=asked)
 
 
