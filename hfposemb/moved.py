@@ -120,7 +120,7 @@ def _by_chance(
         return float(_turned_distances(lambda: ((part, x[part], y[order[part]]) for part in parts), len(x)).mean())
 
     orders = (rng.permutation(len(x)) for _ in range(MOVES_DRAWS))
-    drawn = np.array(list(over_surrogates(mean, orders, nbytes=x.nbytes)))
+    drawn = np.array(list(over_surrogates(mean, orders, nbytes=x.nbytes + y.nbytes)))
     return beside(mean(0, np.arange(len(x))), drawn, seed=seed, kind="permutation", small=True)
 
 
