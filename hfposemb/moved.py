@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .alignment import FEWEST, shared_rows
+from .alignment import shared_rows
 from .embeddings import Embeddings
 from .errors import InputError
 from .nulls import Null, beside, over_surrogates
@@ -79,8 +79,6 @@ def moved(
     pairs = shared_rows(left, right, "token", fold_case=fold_case)
     if count < 1 or k < 1:
         raise InputError(f"words that moved are counted from 1, and so are their neighbours; got {count} and k = {k}")
-    if len(pairs) < FEWEST:
-        raise InputError(f"{left.name} and {right.name} share {len(pairs)} tokens; at least {FEWEST} are needed")
     distances = _distances(tables, pairs)
     rng = np.random.default_rng(seed)
     notes: list[str] = []
