@@ -23,7 +23,7 @@ from .table import TOKEN_CLASSES, EmbeddingTable
 MOVES_DRAWS = 19
 """Permutations that the mean distance stands beside; it hardly varies among them."""
 
-CHANCE_WORDS = 2_500
+CHANCE_WORDS = 2_000
 """Shared words that are permuted at most, drawn with the seed."""
 
 BLOCK_ROWS = 512
@@ -207,7 +207,7 @@ def _nearest(
     for start in range(0, len(rows), BLOCK_ROWS):
         cosines[:, start : start + BLOCK_ROWS] = asked @ _unit(read_rows(table, rows[start : start + BLOCK_ROWS])).T
     cosines[np.arange(len(chosen)), chosen] = -np.inf
-    best = np.argsort(-cosines, axis=1, kind="stable")[:, :k]
+    best = [np.argsort(-found, kind="stable")[:k] for found in cosines]
     return [[(int(row), float(cosines[place, row])) for row in near] for place, near in enumerate(best)]
 
 
