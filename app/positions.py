@@ -849,8 +849,8 @@ def wave_panel(facts: Mapping[Opened, Facts]) -> Panel:
         )
         for source, waves in found.items()
     ]
-    widest = max(found.values(), key=lambda waves: waves.noise.high)  # the widest interval is true of all
-    figure = figures.waves_by_period(series, noise=(widest.noise.low, widest.noise.high))
+    widest = max(found.values(), key=lambda waves: waves.high)  # the widest interval is true of all
+    figure = figures.waves_by_period(series, noise=(widest.low, widest.high))
     title = wave_title({source.name: fact for source, fact in facts.items()})
     return _panel("waves", title, figure, WAVE_HELP, "Magnitude of the DFT, mean over columns · band: 95 % of noise")
 

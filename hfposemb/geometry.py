@@ -578,13 +578,14 @@ def monotonicity(value: EmbeddingTable | PositionEncoding, *, longest: int = 128
 class Waves:
     """Hold how strong the waves of each period are in a table's columns, as multiples of the mean over periods.
 
-    ``periods`` [m] are n, n / 2, n / 3 … positions, ``strength`` [m] is their part of ``wave_spectrum``. ``noise`` is
-    what one period has in a table without order.
+    ``periods`` [m] are n, n / 2, n / 3 … positions, ``strength`` [m] is their part of ``wave_spectrum``. ``low`` and
+    ``high`` hold 95 % of what one period has in a table without order.
     """
 
     periods: NDArray[np.float64]
     strength: NDArray[np.float64]
-    noise: Null
+    low: float
+    high: float
     peak: float | None
     """The period of the strongest wave; ``None`` where none is beyond what the strongest of noise is."""
 
@@ -610,7 +611,7 @@ def waves(value: EmbeddingTable | PositionEncoding) -> Waves:
     top = int(strength.argmax())
     periods = count / np.arange(1, len(found) + 1)
     peak = float(periods[top]) if strength[top] > highest else None
-    return Waves(periods, strength, Null(1.0, max(0.0, 1 - 1.96 * spread), 1 + 1.96 * spread), peak)
+    return Waves(periods, strength, max(0.0, 1 - 1.96 * spread), 1 + 1.96 * spread, peak)
 
 
 def wave_spectrum(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:

@@ -404,7 +404,7 @@ def test_waves_are_told_from_noise() -> None:
     assert found.strength.mean() == pytest.approx(1)
     drawn = [geometry.waves(hpe.extract(f"random:128x24?seed={seed}").position) for seed in range(60)]
     assert sum(one.peak is not None for one in drawn) <= 4
-    inside = [(one.noise.low < one.strength) & (one.strength < one.noise.high) for one in drawn]
+    inside = [(one.low < one.strength) & (one.strength < one.high) for one in drawn]
     assert np.mean(inside) == pytest.approx(0.95, abs=0.02)
     for made in (np.ones((20, 4)), np.eye(5)):
         with pytest.raises(InputError, match="do not wave"):
