@@ -74,7 +74,7 @@ LAYERS = (
     {"nulls"},
     {"shift", "probes", "alignment", "sums"},
     {"comparison", "results"},
-    {"figures", "placing", "export"},
+    {"figures", "placing", "export", "packing"},
     {"cli", "__main__", "__init__"},
 )
 """Modules by layer: each imports from its own layer and those above it in this list, never from below."""
