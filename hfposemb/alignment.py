@@ -165,13 +165,9 @@ def align(
     out below .05 (``tests/test_alignment.py``). Raises ``InputError`` for fewer than 20 shared rows,
     ``MissingTableError`` without a table.
     """
-    tables = [table_in(one.position) if role == "position" else one.token for one in (left, right)]
-    if role == "position":
-        rows = _same_positions(*tables)
-        kind: Kind = "impostor"
-    else:
-        rows = _same_tokens(*tables, fold_case=fold_case)
-        kind = "permutation"
+    tables = tables_of(left, right, role)
+    rows = shared_rows(left, right, role, fold_case=fold_case)
+    kind: Kind = "impostor" if role == "position" else "permutation"
     shared, smaller = len(rows), min(table.shape[0] for table in tables)
     if shared < FEWEST:
         raise InputError(f"{left.name} and {right.name} share {shared} {role}s; at least {FEWEST} are needed")
@@ -242,6 +238,28 @@ def _product(first: NDArray[np.float32], second: NDArray[np.float32], order: NDA
     for start in range(0, len(first), 256):
         total += float(np.vdot(first[start : start + 256], second[order[start : start + 256]].take(order, axis=1)))
     return total
+
+
+def tables_of(left: Embeddings, right: Embeddings, role: str) -> tuple[EmbeddingTable, EmbeddingTable]:
+    """Return the tables of both sources that ``role``, ``position`` or ``token``, names.
+
+    Raises ``InputError`` for another role, ``MissingTableError`` without a table.
+    """
+    if role not in ("position", "token"):
+        raise InputError(f'two sources are compared by "position" or "token"; got {role!r}')
+    if role == "position":
+        return table_in(left.position), table_in(right.position)
+    return left.token, right.token
+
+
+def shared_rows(left: Embeddings, right: Embeddings, role: str, *, fold_case: bool = False) -> NDArray[np.int64]:
+    """Return the pairs of rows [shared, 2] that stand for the same in both and have a direction.
+
+    Positions are matched by their number; tokens by their text without the marks of their tokenizer, ``fold_case``
+    without case too.
+    """
+    tables = tables_of(left, right, role)
+    return _same_positions(*tables) if role == "position" else _same_tokens(*tables, fold_case=fold_case)
 
 
 def _same_positions(left: EmbeddingTable, right: EmbeddingTable) -> NDArray[np.int64]:

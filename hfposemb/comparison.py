@@ -24,7 +24,8 @@ from .geometry import (
     spectrum,
     translation_invariance,
 )
-from .nulls import DRAWS
+from .moved import Moves, moved
+from .nulls import DRAWS, Null
 from .position import Rotary, table_in
 from .similarity import neighbours
 from .table import EmbeddingTable
@@ -35,12 +36,17 @@ MOST_FLAGGED = 8
 
 @dataclass(frozen=True)
 class Figure:
-    """Hold one figure; where ``value`` is ``None``, ``note`` says why it cannot be had."""
+    """Hold one figure; where ``value`` is ``None``, ``note`` says why it cannot be had.
+
+    ``null`` is what chance gives for the same figure; ``deviation`` that over seeds, where it depends on them.
+    """
 
     name: str
     value: float | None
     unit: str
     note: str = ""
+    null: Null | None = None
+    deviation: float | None = None
 
     def __str__(self) -> str:
         """The value as in a table: without a leading 0, and with about three digits that say something."""
@@ -183,6 +189,7 @@ class Comparison:
     words: tuple[str, ...]
     pairs: tuple[Alignment, ...] = ()
     missing: tuple[str, ...] = ()
+    moves: tuple[Moves, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """Return plain values for JSON; what cannot be had is null, with its note."""
@@ -195,7 +202,7 @@ class Comparison:
                     "position_shape": None if source.position_shape is None else list(source.position_shape),
                     "token_shape": None if source.token_shape is None else list(source.token_shape),
                     "metrics": {
-                        name: {"value": figure.value, "unit": figure.unit, "note": figure.note}
+                        name: {key: value for key, value in asdict(figure).items() if key != "name"}
                         for name, figure in source.metrics.items()
                     },
                     "neighbours": {
@@ -208,6 +215,7 @@ class Comparison:
             ],
             "pairs": [asdict(pair) for pair in self.pairs],
             "missing": list(self.missing),
+            "moves": [asdict(moves) for moves in self.moves],
         }
 
     def __str__(self) -> str:
@@ -325,8 +333,10 @@ def compare(
     *sources: Embeddings,
     words: Sequence[str] = ("king", "queen", "paris"),
     k: int = 10,
-    pairs: bool = False,
+    pairs: bool = True,
     draws: int = DRAWS,
+    fold_case: bool = False,
+    leave_out: bool = False,
 ) -> Comparison:
     """Measure sources side by side: their position tables, their token tables, and the ``k`` neighbours of ``words``.
 
@@ -340,11 +350,15 @@ def compare(
         raise InputError(f"words is a sequence of words; got the text {words!r}: write words=[{words!r}]")
     aligned: list[Alignment] = []
     missing: list[str] = []
+    moves: list[Moves] = []
     for left, right in combinations(sources, 2) if pairs else ():
         for role in ("position", "token"):
             try:
-                aligned.append(align(left, right, role, draws=draws if role == "position" else max(draws // 2, 1)))
+                drawn = draws if role == "position" else max(draws // 2, 1)
+                aligned.append(align(left, right, role, draws=drawn, fold_case=fold_case))
+                if role == "token":
+                    moves.append(moved(left, right, k=k, fold_case=fold_case))
             except HfposembError as error:
                 missing.append(f"{role}s of {left.name} and {right.name} are not compared: {error}")
     figures = tuple(_source_figures(source, words, k) for source in sources)
-    return Comparison(figures, tuple(words), tuple(aligned), tuple(missing))
+    return Comparison(figures, tuple(words), tuple(aligned), tuple(missing), tuple(moves))

@@ -20,7 +20,8 @@ from .position import PositionEncoding, table_in
 from .table import EmbeddingTable
 
 Rows: TypeAlias = NDArray[np.float64]
-Kind: TypeAlias = Literal["impostor", "permutation"]
+Kind: TypeAlias = Literal["impostor", "permutation", "random"]
+"""What the surrogates are: impostors of a curve, the rows in another order, or rows of noise of the same scale."""
 
 DRAWS = 200
 """Surrogates drawn by default; an interval from 2.5 to 97.5 % needs about as many."""
@@ -46,6 +47,15 @@ class Null:
     def beyond(self) -> bool:
         """Whether the number is larger than the interval of its surrogates."""
         return self.observed > self.high
+
+
+def beside(observed: float, drawn: Rows, *, seed: int, kind: Kind, small: bool = False) -> Null:
+    """Set a number beside what its surrogates give [draws]; with ``small`` p counts those that are at most as large."""
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    as_far = int((drawn <= observed).sum() if small else (drawn >= observed).sum())
+    return Null(
+        observed, float(drawn.mean()), float(low), float(high), (1 + as_far) / (len(drawn) + 1), len(drawn), seed, kind
+    )
 
 
 def finite_rows(value: EmbeddingTable | PositionEncoding) -> Rows:

@@ -73,6 +73,7 @@ LAYERS = (
     {"projection", "similarity", "geometry"},
     {"nulls"},
     {"shift", "probes", "alignment", "sums"},
+    {"moved", "aligned"},
     {"comparison", "results"},
     {"figures", "placing", "export", "packing"},
     {"cli", "__main__", "__init__"},
@@ -80,7 +81,9 @@ LAYERS = (
 """Modules by layer: each imports from its own layer and those above it in this list, never from below."""
 
 KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placing", "figures"} | {
+    "aligned",
     "alignment",
+    "moved",
     "nulls",
     "probes",
     "shift",
