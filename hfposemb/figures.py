@@ -455,8 +455,14 @@ class MapFrame:
 
     @classmethod
     def of(cls, *maps: Array) -> MapFrame:
-        """Return the square around all points of some maps [n, 2]."""
-        return cls(*_cube(np.concatenate([np.asarray(points)[:, :2] for points in maps])))
+        """Return the square around the points of some maps [n, 2], but for the 2 % of them that lie farthest out."""
+        points = np.concatenate([np.asarray(points)[:, :2] for points in maps])
+        away = np.abs(points - np.median(points, axis=0)).max(axis=1)
+        return cls(*_cube(points[away <= np.quantile(away, 0.98)]))
+
+    def outside(self, points: Array) -> int:
+        """Return how many points lie beyond it."""
+        return int((np.abs(np.asarray(points)[:, :2] - self.middle) > self.half).any(axis=1).sum())
 
 
 def aligned_map(
@@ -489,7 +495,8 @@ def aligned_map(
     traces.append(scatter(x=x, y=y, mode="markers", marker=marker, **common))
     notes = []
     if len(named):
-        at = points[list(named)]
+        named = [place for place in named if not frame.outside(points[[place]])]
+        at = points[named]
         spot = {"size": 8, "color": INK, "line": {"width": 0}}
         traces.append(scatter(x=at[:, 0], y=at[:, 1], mode="markers", marker=spot, hoverinfo="skip"))
         side = height - 16.0

@@ -201,16 +201,19 @@ class _Page:
     def metrics(self) -> str:
         """Return the table of figures, and how to read it."""
         drawn = [one.null for source in self.comparison.sources for one in source.metrics.values() if one.null]
-        return f'<p class="about">{sheet.KEY}</p>{sheet.metrics_table(self.comparison)}' if drawn else (
-            sheet.metrics_table(self.comparison)
+        return (
+            f'<p class="about">{sheet.KEY}</p>{sheet.metrics_table(self.comparison)}'
+            if drawn
+            else (sheet.metrics_table(self.comparison))
         )
 
     def pairs(self) -> str:
         """Return the tables of pairs, and how to read them."""
         how = (
-            "Each dot is a measure from 0, nothing in common, to 1, the same but for rotation, place and scale. The bar is "
-            f"what chance gives: {sheet.KEY}. Positions stand beside curves as smooth as themselves, tokens beside the "
-            "same rows in another order."
+            "Each dot is a measure from 0, nothing in common, to 1, the same but for rotation, place and scale. The "
+            f"bar is what chance gives, the middle 95 % of it: {sheet.KEY}. Positions stand beside curves as smooth as "
+            "themselves, tokens beside the same rows in another order. p is the larger one where either table has "
+            "surrogates."
         )
         return f'<p class="about">{how}</p>{sheet.pairs_tables(self.comparison)}'
 
@@ -398,6 +401,8 @@ class _Page:
         labels = [found.labels[row] for row in chosen]
         sides = [found.coordinates_left[chosen], found.coordinates_right[chosen]]
         frame = figures.MapFrame.of(*sides)
+        if outside := sum(frame.outside(points) for points in sides):
+            said += f" · {outside:,} far off, beyond both maps’ edges"
         order = found.rows[chosen, 0] if found.role == "position" else None
         link = f"{found.role} {left} {right}"
         panels = [
@@ -410,7 +415,10 @@ class _Page:
             )
             for place, points in zip((left, right), sides, strict=True)
         ]
-        fit = f"The best rotation leaves {100 * found.disparity:.0f} % of one map unexplained by the other"
+        fit = (
+            f"{found.role.capitalize()}s: the best rotation leaves {100 * found.disparity:.0f} % of the map of "
+            f"{self.names[right]} unexplained by that of {self.names[left]}"
+        )
         return self.row(panels, columns=2, heading=fit, subheading="; ".join(found.notes))
 
     def moved_rows(self, found: AlignedMaps) -> NDArray[np.int64]:
@@ -437,8 +445,8 @@ class _Page:
                 f"{sheet.figure(null.high)}.{notes}</p>{sheet.moves_table(moves)}"
             )
         about = (
-            "One vocabulary is turned onto the other; a word has moved as far as its two vectors then differ, relative to "
-            "their lengths: 0 where it stayed, 1 where they have nothing in common. Kept: the share of its neighbours."
+            "One vocabulary is turned onto the other; a word has moved as far as its two vectors then differ, relative "
+            "to their lengths: 0 where it stayed, 1 where they have nothing in common. Kept: the share of neighbours."
         )
         self.add("Words that moved", about, body)
 
@@ -454,9 +462,7 @@ class _Page:
         heads = ("Source", "Table", "Rows × width", "Stored as", "Tensor, file, commit", "SHA-256 of its numbers")
         head = "".join(f'<th scope="col">{name}</th>' for name in heads)
         kinds = "".join(
-            f"<li>{sheet.disc(place)}<strong>{html.escape(self.names[place])}</strong> "
-            f"{sheet.text('; '.join((f'{part}: {one.kind}' for part, one in source.positions.items())) or 'no positions')}"
-            "</li>"
+            f"<li>{sheet.disc(place)}<strong>{html.escape(self.names[place])}</strong> {self.kinds(source)}</li>"
             for place, source in enumerate(self.sources)
         )
         versions = [f"hfposemb {__version__}", f"Python {platform.python_version()}"]
@@ -477,6 +483,11 @@ class _Page:
             f'{table if rows else ""}<ul class="notes">{kinds}</ul><p class="about">{said} '
             f"{html.escape(' · '.join(versions))}</p><pre><code>{sheet.text(command, width=2000)}</code></pre>"
         )
+
+    def kinds(self, source: Embeddings) -> str:
+        """Say what positions a source has."""
+        parts = "; ".join(f"{part}: {one.kind}" for part, one in source.positions.items())
+        return sheet.text(parts or "no positions", width=400)
 
     def origin(self, place: int, role: str, table: EmbeddingTable) -> str:
         """Return one table's row."""
@@ -603,9 +614,10 @@ def _style() -> str:
 
 PAGE = """
 * { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--ink); font: 15px/24px -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
+body { margin: 0; background: var(--page); color: var(--ink); font-size: 15px; line-height: 24px; }
+body { font-family: -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
 main { max-width: 1240px; margin: 0 auto; padding: 32px; }
-h1 { font-size: 32px; line-height: 40px; font-weight: 700; margin: 0 0 8px; overflow-wrap: anywhere; text-wrap: balance; }
+h1 { font-size: 32px; line-height: 40px; font-weight: 700; margin: 0 0 8px; overflow-wrap: anywhere; }
 h2 { font-size: 22px; line-height: 30px; font-weight: 650; margin: 0 0 4px; overflow-wrap: anywhere; }
 h3 { font-size: 15px; line-height: 22px; font-weight: 650; margin: 24px 0 4px; }
 main > section { margin-top: 40px; }
@@ -614,8 +626,11 @@ main > section { margin-top: 40px; }
 .pairs h3 { margin: 0; }
 .rows { margin-top: 16px; }
 .rows h3 { margin: 0; }
-pre { background: var(--field); border-radius: 8px; padding: 12px 16px; overflow-x: auto; font-size: 13px; line-height: 20px; }
-code { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: 12.5px; overflow-wrap: anywhere; }
+.rows .heading h2 { font-size: 18px; line-height: 26px; }
+pre { background: var(--field); border-radius: 8px; padding: 12px 16px; font-size: 13px; line-height: 20px; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+code { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: 12.5px; }
+code { overflow-wrap: anywhere; }
 @media (max-width: 719px) {
   main { padding: 16px; }
   h1 { font-size: 26px; line-height: 32px; }

@@ -8,8 +8,7 @@ What is beyond chance is told by a sign and a word, never by colour alone. ``STY
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .palette import PALETTE, SOURCES
@@ -25,7 +24,10 @@ LONGEST_NAME = 60
 SIGNS: Mapping[str, str] = {"above": "▲", "below": "▼", "within": "○"}
 """What stands beside a number that is above, below and within the interval of its null."""
 
-KEY = "▲ above, ▼ below, ○ within the middle 95 % of what chance gives"
+KEY = "▲ above, ▼ below, ○ within what chance gives"
+
+SURE = 0.05
+"""The p from which a number is not called above chance."""
 
 
 def colours(*, dark: bool) -> str:
@@ -54,12 +56,18 @@ def figure(value: float | None, unit: str = "") -> str:
 
 
 def standing(observed: float, null: Null) -> str:
-    """Say where a number stands: "above", "below" or "within" the interval of its null."""
-    return "above" if observed > null.high else "below" if observed < null.low else "within"
+    """Say where a number stands: "above" what chance gives, "below" it, or "within".
+
+    Above is what its p says too, which is the larger one where there are surrogates of either table.
+    """
+    if observed > null.high and null.p <= SURE:
+        return "above"
+    return "below" if observed < null.low else "within"
 
 
 def _sign(where: str) -> str:
-    return f'<span class="sign {where}" title="{where} chance">{SIGNS[where]}<span class="unseen">{where} chance</span></span>'
+    unseen = f'<span class="unseen">{where} chance</span>'
+    return f'<span class="sign {where}" title="{where} chance">{SIGNS[where]}{unseen}</span>'
 
 
 # --- figures ----------------------------------------------------------------------------------------------------------
@@ -71,9 +79,7 @@ def metrics_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
     ``names`` are shown for the sources, by default their own.
     """
     shown = list(names) or [source.source for source in comparison.sources]
-    heads = "".join(
-        f'<th scope="col">{disc(place)}{text(name)}</th>' for place, name in enumerate(shown)
-    )
+    heads = "".join(f'<th scope="col">{disc(place)}{text(name)}</th>' for place, name in enumerate(shown))
     facts = (
         ("positions", [source.kind for source in comparison.sources]),
         ("position table", [_shape(source.position_shape) for source in comparison.sources]),
@@ -171,10 +177,10 @@ def _pair(pair: Alignment, names: Mapping[str, str]) -> str:
     first = min((0.0, *(min(null.low, null.observed) for null in pair.measures.values())))
     rows = "".join(_measure(name, null, first) for name, null in pair.measures.items())
     notes = f'<p class="about">{text("; ".join(pair.notes), width=600)}</p>' if pair.notes else ""
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("Measure", "On its scale", "Value", "Chance"))
     return (
         f'<section class="pair"><h3>{left} and {right}</h3><p class="about">{shared}</p><table>'
-        f'<thead class="unseen"><tr><th scope="col">Measure</th><th scope="col">On its scale</th>'
-        f'<th scope="col">Value</th><th scope="col">Chance</th></tr></thead><tbody>{rows}</tbody></table>{notes}</section>'
+        f'<thead class="unseen"><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}</section>'
     )
 
 
@@ -183,11 +189,11 @@ def _measure(name: str, null: Null, first: float) -> str:
         return f"{100 * min(max((value - first) / (1 - first), 0.0), 1.0):.1f}%"
 
     where = standing(null.observed, null)
-    band = f'style="left: {at(null.low)}; right: calc(100% - {at(null.high)})"'
+    band = f"left: {at(null.low)}; right: calc(100% - {at(null.high)})"
+    marks = (("zero", f"left: {at(0)}"), ("band", band), (f"dot {where}", f"left: {at(null.observed)}"))
+    strip = "".join(f'<i class="{kind}" style="{place}"></i>' for kind, place in marks)
     return (
-        f'<tr><th scope="row">{text(name)}</th>'
-        f'<td class="strip" aria-hidden="true"><span><i class="zero" style="left: {at(0)}"></i><i class="band" {band}></i>'
-        f'<i class="dot {where}" style="left: {at(null.observed)}"></i></span></td>'
+        f'<tr><th scope="row">{text(name)}</th><td class="strip" aria-hidden="true"><span>{strip}</span></td>'
         f"<td><strong>{figure(null.observed)}</strong> {_sign(where)}</td>"
         f'<td class="chance">{figure(null.low)} to {figure(null.high)}, p {p_value(null)}</td></tr>'
     )
@@ -204,7 +210,8 @@ def p_value(null: Null) -> str:
 def moves_table(moves: Moves, names: Mapping[str, str] | None = None) -> str:
     """Return the words that moved most and least, with whom they have beside them in either source."""
     left, right = (text((names or {}).get(name, name)) for name in (moves.left, moves.right))
-    head = f'<tr><th scope="col">Word</th><th scope="col">Moved</th><th scope="col">Kept</th><th scope="col">Near in {left}</th><th scope="col">Near in {right}</th></tr>'
+    heads = ("Word", "Moved", "Kept", f"Near in {left}", f"Near in {right}")
+    head = "".join(f'<th scope="col">{name}</th>' for name in heads)
     parts = [
         f'<tr><th colspan="5" scope="rowgroup">{title}</th></tr>{"".join(map(_move, found))}'
         for title, found in (("Moved most", moves.most), ("Moved least", moves.least))
@@ -212,17 +219,23 @@ def moves_table(moves: Moves, names: Mapping[str, str] | None = None) -> str:
     ]
     return (
         f'<div class="sheet" role="region" aria-label="Words that moved between {left} and {right}" tabindex="0">'
-        f'<table class="moves"><thead>{head}</thead><tbody>{"".join(parts)}</tbody></table></div>'
+        f'<table class="moves"><thead><tr>{head}</tr></thead><tbody>{"".join(parts)}</tbody></table></div>'
     )
 
 
 def _move(move: Move) -> str:
-    near = "".join(
-        f"<td>{', '.join(text(label.strip() or '(space)', width=24) for label, _ in side)}</td>"
-        for side in (move.left, move.right)
-    )
-    kept = figure(move.kept)
-    return f'<tr><th scope="row">{text(move.label.strip() or "(space)", width=32)}</th><td>{figure(move.distance)}</td><td>{kept}</td>{near}</tr>'
+    near = "".join(f"<td>{_labels(label for label, _ in side)}</td>" for side in (move.left, move.right))
+    numbers = f"<td>{figure(move.distance)}</td><td>{100 * move.kept:.0f} %</td>"
+    return f'<tr><th scope="row">{word(move.label)}</th>{numbers}{near}</tr>'
+
+
+def word(label: str) -> str:
+    """Return a token's label as HTML, without the space that marks a word's start."""
+    return text(label.strip() or "(space)", width=32)
+
+
+def _labels(labels: Iterable[str]) -> str:
+    return " · ".join(map(word, labels))
 
 
 def neighbours_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
@@ -233,13 +246,13 @@ def neighbours_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
         return ""
     head = "".join(f'<th scope="col">{disc(place)}{text(shown[place])}</th>' for place in having)
     rows = []
-    for word in comparison.words:
+    for asked in comparison.words:
         cells = []
         for place in having:
-            found = comparison.sources[place].neighbours.get(word, ())
-            said = ", ".join(f"{text(label.strip() or '(space)', width=24)} {figure(value)}" for label, value in found)
+            found = comparison.sources[place].neighbours.get(asked, ())
+            said = " · ".join(f"{word(label)} {figure(value)}" for label, value in found)
             cells.append(f"<td>{said or '–'}</td>")
-        rows.append(f'<tr><th scope="row">{text(word)}</th>{"".join(cells)}</tr>')
+        rows.append(f'<tr><th scope="row">{text(asked)}</th>{"".join(cells)}</tr>')
     return (
         '<div class="sheet" role="region" aria-label="Neighbours of chosen words" tabindex="0"><table class="moves">'
         f'<thead><tr><th scope="col">Word</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
@@ -265,19 +278,23 @@ td > strong { font-size: 15px; }
 td > .chance { display: block; white-space: nowrap; }
 .sign { font-size: 11px; color: var(--subdued); }
 .sign.above, .sign.below { color: var(--accent-text); }
-.disc { display: inline-block; width: 10px; height: 10px; border-radius: 50%; margin-inline-end: 8px; background: var(--colour, var(--subdued)); }
-.notes { margin: 12px 0 0; padding: 0; list-style: none; color: var(--subdued); font-size: 13px; line-height: 20px; max-width: 100ch; }
+.disc { display: inline-block; width: 10px; height: 10px; border-radius: 50%; margin-inline-end: 8px; }
+.disc { background: var(--colour, var(--subdued)); }
+.notes { margin: 12px 0 0; padding: 0; list-style: none; max-width: 100ch; }
+.notes { color: var(--subdued); font-size: 13px; line-height: 20px; }
 .notes li { margin-top: 4px; overflow-wrap: anywhere; }
 .notes strong { margin-inline-end: 6px; }
 .pairs { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(400px, 100%), 1fr)); gap: 24px 40px; }
 .pair { min-width: 0; }
-.pair h3 { margin: 0; font-size: 15px; line-height: 22px; font-weight: 650; overflow-wrap: anywhere; color: var(--ink); }
+.pair h3 { margin: 0; font-size: 15px; line-height: 22px; font-weight: 650; color: var(--ink); }
+.pair h3 { overflow-wrap: anywhere; }
 .pair table { width: 100%; margin-top: 6px; }
 .pair td, .pair tbody th { padding-inline-end: 12px; white-space: nowrap; vertical-align: middle; }
 .pair td:last-child { padding-inline-end: 0; }
 .pair .strip { width: 40%; min-width: 56px; }
 .about { margin: 0; color: var(--subdued); font-size: 13px; line-height: 20px; overflow-wrap: anywhere; }
-.strip > span { display: block; position: relative; height: 14px; background: linear-gradient(var(--faint), var(--faint)) center / 100% 1px no-repeat; }
+.strip > span { display: block; position: relative; height: 14px; }
+.strip > span { background: linear-gradient(var(--faint), var(--faint)) center / 100% 1px no-repeat; }
 .strip i { position: absolute; top: 0; height: 14px; }
 .strip .zero { width: 1px; background: var(--baseline); }
 .strip .band { top: 3px; height: 8px; min-width: 2px; background: var(--baseline); opacity: .45; border-radius: 4px; }
