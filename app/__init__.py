@@ -23,6 +23,8 @@ Tabs. Each tab is a module beside this one, named in ``TABS`` in the order of th
   ``session.projection(table, method, dims)`` is the PCA, or the UMAP if there is one yet. Where there is none, ``draw``
   returns what is wanted for the state ``wanted`` of ``session.umaps()`` and leaves the picture as it is; when ``done``
   changes, it is there, or its work was cancelled. Every ``PanelRow`` takes ``scope=session.scope``.
+- ``session.works(work)`` puts the line of other heavy work here, which ``session.compute`` does in a child.
+- ``session.ask_for(text, source, row)`` for the output ``session.asked`` brings a word to Tokens.
 - Another tab is shown by returning ``session.show("tokens")`` for the outputs ``[session.tabs, session.active]``, other
   sources by returning a list of texts for the output ``session.sources``.
 
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
 
     from .state import Opened, Session
 
-TABS: tuple[str, ...] = ("start", "positions", "tokens")
+TABS: tuple[str, ...] = ("start", "positions", "tokens", "compare")
 """Modules of this package, in the order of the screen."""
 
 __all__ = ["TABS", "build", "launch", "panel"]
@@ -75,8 +77,9 @@ def panel(*, public: bool = False, sources: Sequence[str] = ()) -> None:
     header("Dark")
     # Here, for Gradio counts whatever stands between the tabs as one of them.
     chosen, active, fetched = gr.State(list(first)), gr.State(next(iter(modules), "")), gr.State({})
+    asked = gr.State([])
     with gr.Tabs() as tabs:
-        session = Session(public, first, chosen, active, tabs, fetched=fetched)
+        session = Session(public, first, chosen, active, tabs, fetched=fetched, asked=asked)
         sessions = {name: session.at(name, getattr(module, "NEEDS", NEEDS)) for name, module in modules.items()}
         for name, module in modules.items():
             with gr.Tab(module.TITLE, id=name) as item:

@@ -30,6 +30,9 @@ from hfposemb.errors import CancelledError, HfposembError
 from .limits import SEARCH_MEMORY
 
 if TYPE_CHECKING:
+    from hfposemb.aligned import AlignedMaps
+    from hfposemb.comparison import Comparison
+    from hfposemb.embeddings import Embeddings
     from hfposemb.projection import Projection
 
 Report = Callable[[float, str], None]
@@ -247,6 +250,44 @@ def umap(source: str, role: str, dims: int, report: Report, *, public: bool = Fa
     cache = Cache.default(limit=(PUBLIC_LIMITS if public else DEFAULT_LIMITS).cache_bytes)
     table = extract(source, public=public).tables[role]
     return cached_projection(cache, table, method="umap", dims=dims, seed=0, progress=report)
+
+
+def comparison(sources: Sequence[str], draws: int, report: Report, *, public: bool = False) -> Comparison:
+    """Measure sources and compare them pair by pair, in the child, each number beside what chance gives."""
+    from hfposemb.comparison import compare
+
+    return compare(*_opened(sources, report, public=public), draws=draws)
+
+
+def maps(sources: Sequence[str], role: str, method: str, report: Report, *, public: bool = False) -> AlignedMaps:
+    """Lay out what two sources share in one frame, in the child."""
+    from hfposemb.aligned import aligned
+
+    left, right = _opened(sources, report, public=public)
+    report(0.1, "laying out both maps together")
+    return aligned(left, right, role, method="umap" if method == "umap" else "pca")
+
+
+def page(
+    sources: Sequence[str], known: Comparison | None, draws: int, report: Report, *, public: bool = False
+) -> tuple[Comparison, str]:
+    """Return the comparison of sources, computed unless it is ``known``, and the report of it, in the child."""
+    from hfposemb.comparison import compare
+    from hfposemb.report import report as write
+
+    opened = _opened(sources, report, public=public)
+    found = known
+    if found is None:
+        report(0.05, "comparing the sources")
+        found = compare(*opened, draws=draws)
+    return found, write(*opened, comparison=found, progress=lambda share, doing: report(0.5 + share / 2, doing))
+
+
+def _opened(sources: Sequence[str], report: Report, *, public: bool) -> list[Embeddings]:
+    from .fetching import extract
+
+    report(0.0, "reading the tables")
+    return [extract(source, public=public) for source in sources]
 
 
 def search(pattern: str, texts: Sequence[str]) -> list[int]:

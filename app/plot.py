@@ -293,6 +293,11 @@ def _store() -> _Store:
     return _Store()
 
 
+def kept_file(content: bytes, name: str) -> str:
+    """Keep a file for somebody to save, and return its path."""
+    return str(_store().put(content, name)["path"])
+
+
 def _plotly_file() -> dict[str, Any]:
     from importlib.resources import files
 

@@ -48,7 +48,7 @@ from .limits import (
     PUBLIC_MEMORY,
     PUBLIC_SECONDS,
 )
-from .line import LINE, WAIT, Visitor, in_line
+from .line import LINE, WAIT, Ticket, Visitor, in_line
 from .plot import PanelRow
 
 if TYPE_CHECKING:
@@ -407,6 +407,8 @@ class Opened:
 
 
 Draw = Callable[..., Any]
+Works = Callable[[Visitor, str, Sequence[Any]], AsyncGenerator[jobs.Progress, None]]
+"""Does what a part of a visitor's page wants, and yields how far it is; closing it ends the work."""
 
 
 @dataclass(frozen=True)
@@ -431,6 +433,9 @@ class Session:
     needs: tuple[str, ...] = ()
     fetched: gr.State = field(default_factory=lambda: gr.State({}))
     """What became of the reads of this page: see ``opening``. It changes whenever some are over."""
+
+    asked: gr.State = field(default_factory=lambda: gr.State([]))
+    """The word that another tab asked Tokens for: its text, source and row, and an id that is new every time."""
 
     lines: dict[str, gr.HTML] = field(default_factory=dict)
     """By tab, the line that shows how far a read is."""
@@ -531,40 +536,47 @@ class Session:
 
     def umaps(self) -> Umaps:
         """Put the line that shows UMAP's progress here, and bind what computes it when the visitor's turn comes."""
-        work = Umaps(gr.HTML(visible=False, **WORK_LINE), gr.State([]), gr.State({}))
-        part = f"{self.scope}/{self.key}"
+        return self.works(self.lay_out)
 
-        async def compute(wanted: list[list[Any]], request: gr.Request) -> AsyncIterator[Any]:
+    def works(self, work: Works, *, name: str = "", label: str = "UMAP") -> Umaps:
+        """Put the line of some heavy work here, and bind what does it when the visitor's turn comes.
+
+        A tab that has several gives each a ``name``.
+        """
+        line, wanted, done = gr.HTML(visible=False, **WORK_LINE), gr.State([]), gr.State({})
+        part = "/".join(filter(None, (self.scope, self.key, name)))
+
+        async def compute(wanted: list[Any], request: gr.Request) -> AsyncIterator[Any]:
             if not wanted:
                 yield gr.skip()
                 return
             line, ok = gr.update(visible=False), True
             try:
-                async with aclosing(self.lay_out(self._visitor(request), part, wanted)) as steps:
+                async with aclosing(work(self._visitor(request), part, wanted)) as steps:
                     async for progress in steps:
-                        yield gr.update(value=work_line(progress), visible=True), gr.skip()
+                        yield gr.update(value=work_line(progress, label=label), visible=True), gr.skip()
             except HfposembError as error:
                 ok = False
                 if said := str(error):  # who stops a job needs no words about it
                     line = gr.update(value=failed_line(said), visible=True)
             yield line, _done(wanted, ok=ok)
 
-        def stop_others(wanted: list[list[Any]], request: gr.Request) -> None:
+        def stop_others(wanted: list[Any], request: gr.Request) -> None:
             LINE.cancel(self._visitor(request), part, but=wanted)
 
-        def cancel(wanted: list[list[Any]], request: gr.Request) -> Any:
+        def cancel(wanted: list[Any], request: gr.Request) -> Any:
             LINE.cancel(self._visitor(request), part)
             return gr.update(visible=False), _done(wanted, ok=False)
 
         # The line bounds this, not Gradio: what waits in Gradio's queue takes the places of cheap events.
         cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
-        outputs = [work.line, work.done]
-        work.wanted.change(compute, work.wanted, outputs, **cheap)
-        work.wanted.change(stop_others, work.wanted, None, **cheap)
+        outputs = [line, done]
+        wanted.change(compute, wanted, outputs, **cheap)
+        wanted.change(stop_others, wanted, None, **cheap)
         # Not with cancels=, after which progress that is on its way would show the line again: the work ends by itself,
         # and hides the line last.
-        work.line.select(cancel, work.wanted, outputs, **cheap)
-        return work
+        line.select(cancel, wanted, outputs, **cheap)
+        return Umaps(line, wanted, done)
 
     def _visitor(self, request: gr.Request) -> Visitor:
         return Visitor.of(request, public=self.public)
@@ -581,28 +593,58 @@ class Session:
         async with LINE.join(visitor, part, wanted[0]) as ticket:
             for text, role, dims in missing:
                 ticket.next([text, role, dims])
-                while place := ticket.place():
-                    yield jobs.Progress(0.0, in_line(place))
-                    await asyncio.sleep(WAIT)
+                async for progress in self._turn(ticket):
+                    yield progress
                 yield jobs.Progress(0.0, f"reading {short_name(text)}")
                 found = await asyncio.to_thread(self.library.open, text, public=self.public)
                 key = self.library.result_key(found.tables[role], _umap_key(dims))
-                if self.library.results.get(key) is not None:  # another visitor's job was the same
-                    continue
-                bounds = {"deadline": PUBLIC_SECONDS, "memory": PUBLIC_MEMORY, "sealed": True}
-                if not self.public:
-                    bounds = {"deadline": LONGEST_JOB}
-                fit = partial(jobs.umap, public=self.public)
-                job = await asyncio.to_thread(ticket.run, fit, text, role, dims, **bounds)
-                while (progress := job.poll(0.0)) is not None:
+                async with aclosing(self._run(ticket, key, jobs.umap, text, role, dims)) as steps:
+                    async for progress in steps:
+                        yield progress
+
+    async def compute(
+        self, visitor: Visitor, part: str, key: Hashable, doing: Any, work: Callable[..., Any], *arguments: Any
+    ) -> AsyncGenerator[jobs.Progress, None]:
+        """Put what a job of ``jobs`` returns under ``key`` into the library's results, as ``lay_out`` does UMAPs.
+
+        ``doing`` is one of what the tab set ``wanted`` to.
+        """
+        async with LINE.join(visitor, part, doing) as ticket:
+            async for progress in self._turn(ticket):
+                yield progress
+            async with aclosing(self._run(ticket, key, work, *arguments)) as steps:
+                async for progress in steps:
                     yield progress
-                    await asyncio.sleep(jobs.POLL)
-                self.library.results.put(key, await asyncio.to_thread(ticket.result))
+
+    async def _turn(self, ticket: Ticket) -> AsyncGenerator[jobs.Progress, None]:
+        """Wait until a ticket is the first in line."""
+        while place := ticket.place():
+            yield jobs.Progress(0.0, in_line(place))
+            await asyncio.sleep(WAIT)
+
+    async def _run(
+        self, ticket: Ticket, key: Hashable, work: Callable[..., Any], *arguments: Any
+    ) -> AsyncGenerator[jobs.Progress, None]:
+        """Keep the result of a job, unless another visitor's was the same."""
+        if self.library.results.get(key) is not None:
+            return
+        bounds: dict[str, Any] = {"deadline": LONGEST_JOB}
+        if self.public:
+            bounds = {"deadline": PUBLIC_SECONDS, "memory": PUBLIC_MEMORY, "sealed": True}
+        job = await asyncio.to_thread(ticket.run, partial(work, public=self.public), *arguments, **bounds)
+        while (progress := job.poll(0.0)) is not None:
+            yield progress
+            await asyncio.sleep(jobs.POLL)
+        self.library.results.put(key, await asyncio.to_thread(ticket.result))
 
     def _laid_out(self, text: str, role: str, dims: int) -> bool:
         """Tell whether a UMAP is there, of a source that is open."""
         found = self.open([text])[0].table(role)
         return found is not None and self.projection(found, "umap", dims) is not None
+
+    def ask_for(self, text: str, source: str, row: int) -> list[Any]:
+        """Return the value of ``asked`` that brings a word of a source to Tokens."""
+        return [text, source, row, uuid4().hex]
 
     def show(self, key: str) -> tuple[Any, str]:
         """Return the updates of ``tabs`` and ``active`` that bring a tab to the screen."""
@@ -611,10 +653,11 @@ class Session:
 
 @dataclass(frozen=True)
 class Umaps:
-    """What stands behind a tab's UMAPs: the ``line`` of progress, and two states.
+    """What stands behind a tab's heavy work: the ``line`` of progress, and two states.
 
-    A tab sets ``wanted`` to ``[[source, role, dims], …]``, and to ``[]`` when it needs none. ``done`` changes when they
-    are computed, cancelled or failed; ``Umaps.failed(done, wanted)`` tells the latter, and the line says why.
+    A tab sets ``wanted`` to a list of lists, for UMAPs ``[[source, role, dims], …]``, and to ``[]`` when it needs none.
+    ``done`` changes when they are computed, cancelled or failed; ``Umaps.failed(done, wanted)`` tells the latter, and
+    the line says why.
     """
 
     line: gr.HTML

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from . import __version__, figures, sheet
 from .aligned import AlignedMaps, aligned
+from .beside import beside
 from .comparison import Comparison, compare
 from .errors import HfposembError, InputError
 from .export import complete_file
@@ -61,9 +62,6 @@ DEEP = 3
 
 MAPS = 4
 """Vocabularies that are drawn, for the same reason."""
-
-NAMED = 6
-"""Words that are pointed out on both of two maps."""
 
 SEED = 0
 
@@ -387,50 +385,23 @@ class _Page:
 
     def beside(self, found: AlignedMaps, left: int, right: int) -> str:
         """Draw two maps in one row."""
-        count = len(found.labels)
-        chosen = np.arange(count)
-        said = f"{count:,} shared {found.role}s"
-        if count > PAIRED:
-            moved = self.moved_rows(found)
-            chosen = np.sort(np.random.default_rng(SEED).choice(count, PAIRED, replace=False))
-            chosen = np.union1d(chosen, moved)
-            said = f"{len(chosen):,} of {said}, drawn with seed {SEED}, those that moved most among them"
-        else:
-            moved = self.moved_rows(found)
-        named = np.searchsorted(chosen, moved).tolist()
-        labels = [found.labels[row] for row in chosen]
-        sides = [found.coordinates_left[chosen], found.coordinates_right[chosen]]
-        frame = figures.MapFrame.of(*sides)
-        if outside := sum(frame.outside(points) for points in sides):
-            said += f" · {outside:,} far off, beyond both maps’ edges"
-        order = found.rows[chosen, 0] if found.role == "position" else None
         link = f"{found.role} {left} {right}"
+        drawn = beside(found, self.comparison.moves, link=link, most=PAIRED)
         panels = [
             self.panel(
                 f"{link} {place}",
                 "",
-                (figures.aligned_map(points, labels, frame=frame, link=link, order=order, named=named), ""),
-                foot=f"{found.method.upper()} · {said}",
+                (figure, ""),
+                foot=f"{found.method.upper()} · {drawn.drawn}",
                 **self.owner(place, f"{found.role}s"),
             )
-            for place, points in zip((left, right), sides, strict=True)
+            for place, figure in ((left, drawn.left), (right, drawn.right))
         ]
         fit = (
             f"{found.role.capitalize()}s: the best rotation leaves {100 * found.disparity:.0f} % of the map of "
             f"{self.names[right]} unexplained by that of {self.names[left]}"
         )
         return self.row(panels, columns=2, heading=fit, subheading="; ".join(found.notes))
-
-    def moved_rows(self, found: AlignedMaps) -> NDArray[np.int64]:
-        """Return the places on a map of the words that moved most."""
-        words = [
-            move.label
-            for moves in self.comparison.moves
-            if found.role == "token" and (moves.left, moves.right) == (found.left, found.right)
-            for move in moves.most[:NAMED]
-        ]
-        places = {label: place for place, label in reversed(list(enumerate(found.labels)))}
-        return np.array(sorted(places[word] for word in words if word in places), np.int64)
 
     def words(self) -> None:
         """Say which words moved most between every two vocabularies."""

@@ -75,7 +75,7 @@ LAYERS = (
     {"shift", "probes", "alignment", "sums"},
     {"moved", "aligned"},
     {"comparison", "results"},
-    {"figures", "placing", "export", "packing", "sheet", "schema"},
+    {"figures", "placing", "export", "packing", "sheet", "schema", "beside"},
     {"report"},
     {"cli", "__main__", "__init__"},
 )
