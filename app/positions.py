@@ -49,10 +49,8 @@ NO_ORDER = 0.15  # mean cosine of neighbours, and translation invariance, below 
 SMOOTH = 0.95  # mean cosine of neighbours of a smooth curve
 SIMPLE = 0.8  # variance that three components hold of a simple one
 ALIKE = 0.3  # mean cosine of neighbours that are alike
-FALL = 0.25  # how far the cosine of two neighbours falls at a break
-RARE = 0.02  # and in how few places it falls so far
 NEGATIVE = -0.05  # mean cosine that is below zero, not about it
-ENDS = 4  # positions at either end that often stand apart: no break is looked for there
+ENDS = 4  # positions at either end that often stand apart
 
 CLOUD_HELP = """
 Each dot is one position, joined to the next and coloured from the first to the last. Dots that are close have similar
@@ -135,15 +133,15 @@ that 95 % of these are in.
 class Facts:
     """What the sentences are made of; ``None`` where a table is too small or too plain to tell.
 
-    ``profile`` [n] is the mean cosine at each distance, ``adjacent`` [n − 1] the cosine of each position with the next,
-    ``cumulative`` the share of the variance that the first components hold.
+    ``profile`` [n] is the mean cosine at each distance, ``breaks`` where that of neighbours falls, ``cumulative`` the
+    share of the variance that the first components hold.
     """
 
     norms: NDArray[np.float64]
     outliers: NDArray[np.int64]
     invariance: float | None
     profile: NDArray[np.float64] | None
-    adjacent: NDArray[np.float64] | None
+    breaks: tuple[geometry.Break, ...]
     cumulative: NDArray[np.float64] | None
 
     @property
@@ -161,15 +159,6 @@ class Facts:
         """The share of the variance that three components hold."""
         return None if self.cumulative is None else float(self.cumulative[min(3, len(self.cumulative)) - 1])
 
-    @property
-    def fall(self) -> int | None:
-        """The position before the one break of a table whose neighbours are alike: BERT's 126 or 127."""
-        if self.adjacent is None or self.next is None or self.next < 2 * FALL or len(self.adjacent) < 4 * ENDS:
-            return None
-        inner = self.adjacent[ENDS:-ENDS]
-        low = inner < self.next - FALL
-        return ENDS + int(np.nanargmin(inner)) if 0 < low.sum() <= RARE * len(inner) else None
-
 
 def measure(table: EmbeddingTable) -> Facts:
     """Measure one table of positions."""
@@ -179,7 +168,7 @@ def measure(table: EmbeddingTable) -> Facts:
         outliers=geometry.outliers(table),
         invariance=_known(geometry.translation_invariance, table),
         profile=_known(geometry.similarity_by_distance, table),
-        adjacent=_known(geometry.adjacent, table),
+        breaks=geometry.breaks(table),
         cumulative=None if spectrum is None else spectrum.cumulative,
     )
 
@@ -298,9 +287,10 @@ def finding(facts: Facts) -> str:
     value = number(facts.next, digits=2)
     if facts.next < ALIKE:
         return f"Neighbours are hardly alike: cosine {value}"
-    if facts.fall is not None and facts.adjacent is not None:
-        least = number(float(facts.adjacent[facts.fall]), digits=2)
-        return f"Neighbours are alike ({value}), a break at {facts.fall + 1:,} ({least})"
+    if facts.breaks:
+        deepest = facts.breaks[0]
+        least = number(deepest.cosine, digits=2)
+        return f"Neighbours are alike ({value}), a break at {deepest.before + 1:,} ({least})"
     return f"Neighbours are alike: cosine {value}"
 
 

@@ -22,6 +22,9 @@ from .table import EmbeddingTable
 BLOCK_BYTES = 12 * 2**20
 """How much of a table is widened to float64 at once."""
 
+MOST_SQUARE = 2_048
+"""Rows up to which sums over diagonals are taken from the matrix of all pairs."""
+
 _norms: WeakKeyDictionary[EmbeddingTable, NDArray[np.float64]] = WeakKeyDictionary()
 
 
@@ -197,25 +200,43 @@ class _Diagonals:
     squares: float
 
 
+_summed: WeakKeyDictionary[EmbeddingTable, dict[bool, _Diagonals]] = WeakKeyDictionary()
+
+
 def _diagonals(table: EmbeddingTable, *, unit: bool) -> _Diagonals:
-    """Sum over the diagonals of P Pᵀ, or of the cosines, by the autocorrelation of the columns: no [n, n] is made."""
+    """Sum over the diagonals of P Pᵀ, or of the cosines, once for as long as the table is there."""
+    kept = _summed.setdefault(table, {})
+    if unit not in kept:
+        kept[unit] = _summed_diagonals(table, unit=unit)
+    return kept[unit]
+
+
+def _summed_diagonals(table: EmbeddingTable, *, unit: bool) -> _Diagonals:
     rows = table.shape[0]
     keep = directed(table) if unit else table.finite
     if not keep.any():
         raise InputError(f"{table.name} has no row that is finite{' and not zero' if unit else ''}; nothing to compare")
     scale = np.where(keep, norms(table) if unit else 1.0, 1.0)
-    length = 1 << (2 * rows - 1).bit_length()
-    gram, power = np.zeros((table.shape[1],) * 2), np.zeros(length // 2 + 1)
     whole = np.zeros((rows, table.shape[1]))
     for found, vectors in finite_blocks(table):
         whole[found] = vectors / scale[found, None]
-        gram += whole[found].T @ whole[found]
+    length = 1 << (2 * rows - 1).bit_length()
+    present = np.abs(np.fft.rfft(keep.astype(float), length)) ** 2
+    pairs = np.rint(np.fft.irfft(present, length)[:rows])
+    if rows <= min(2 * table.shape[1], MOST_SQUARE):
+        matrix = np.zeros((rows, 2 * rows))
+        np.matmul(whole, whole.T, out=matrix[:, :rows])
+        # Row t read from column t on: entry [t, k] is the product of rows t and t + k, or the padding.
+        skewed = np.lib.stride_tricks.as_strided(
+            matrix, (rows, rows), (matrix.strides[0] + matrix.strides[1], matrix.strides[1]), writeable=False
+        )
+        return _Diagonals(pairs, skewed.sum(axis=0), float(np.vdot(matrix, matrix)))
+    # Of longer tables by the autocorrelation of the columns: no [n, n] is made.
+    gram, power = whole.T @ whole, np.zeros(length // 2 + 1)
     step = max(1, BLOCK_BYTES // (16 * length))
     for start in range(0, table.shape[1], step):
         power += (np.abs(np.fft.rfft(whole[:, start : start + step], length, axis=0)) ** 2).sum(axis=1)
-    present = np.abs(np.fft.rfft(keep.astype(float), length)) ** 2
-    pairs = np.rint(np.fft.irfft(present, length)[:rows])
-    return _Diagonals(pairs, np.fft.irfft(power, length)[:rows], float((gram**2).sum()))
+    return _Diagonals(pairs, np.fft.irfft(power, length)[:rows], float(np.vdot(gram, gram)))
 
 
 def similarity_by_distance(
@@ -314,6 +335,69 @@ def adjacent(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
         out[rows[consecutive] - 1] = cosines[consecutive]
         before, last = unit[-1], int(rows[-1])
     return np.asarray(np.clip(out, -1, 1), np.float64)
+
+
+FALL = 0.25
+"""How far the cosine of two neighbouring rows falls at a break."""
+
+RARE = 0.02
+"""In which share of the places it falls so far at most: more of them are no break but a rough table."""
+
+ENDS = 4
+"""Rows at either end, which often stand apart, where no break is looked for."""
+
+
+@dataclass(frozen=True)
+class Break:
+    """A place inside a table where rows stop being like their neighbours, between rows ``before`` and ``after``.
+
+    ``cosine`` is the least between neighbours there, ``typical`` the median of all neighbours; ``deviations`` is how
+    many robust deviations of the other neighbours, 1.4826 MAD, lie between the two.
+    """
+
+    before: int
+    after: int
+    cosine: float
+    typical: float
+    deviations: float
+
+
+def breaks(value: EmbeddingTable | PositionEncoding) -> tuple[Break, ...]:
+    """Return where the cosine of neighbouring rows falls, as it does in BERT near row 128; the deepest first.
+
+    A fall is .25 below the median of neighbours that are alike, .5 or more, and beyond 3.5 robust deviations
+    (Iglewicz & Hoaglin 1993), in 2 % of the places at most; falls beside each other are one break. The four rows at
+    either end are not counted, since many models keep them apart. Empty where there is none, or too few rows to tell.
+    """
+    table = table_in(value)
+    if table.shape[0] < 4 * ENDS + 1:
+        return ()
+    inner = adjacent(table)[ENDS:-ENDS]
+    if not np.isfinite(inner).any() or (typical := float(np.nanmedian(inner))) < 2 * FALL:
+        return ()
+    # A table whose neighbours are all equally alike has no deviation: any fall then stands out.
+    deviation = 1.4826 * max(float(np.nanmedian(np.abs(inner - typical))), 1e-6)
+    places = np.flatnonzero(inner < min(typical - FALL, typical - 3.5 * deviation))
+    if not 0 < len(places) <= max(1, RARE * len(inner)):
+        return ()
+    found = []
+    for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1):
+        least = float(inner[run].min())
+        before, after = ENDS + int(run[0]), ENDS + int(run[-1]) + 1
+        found.append(Break(before, after, least, typical, (typical - least) / deviation))
+    return tuple(sorted(found, key=lambda one: one.cosine))
+
+
+def deepest_fall(value: EmbeddingTable | PositionEncoding) -> float:
+    """Return how far below the median the cosine of two neighbouring rows falls at most, the ends apart.
+
+    Raises ``InputError`` for fewer than 17 rows, or where no two neighbours have a cosine.
+    """
+    table = table_in(value)
+    inner = adjacent(table)[ENDS:-ENDS] if table.shape[0] > 4 * ENDS else np.empty(0)
+    if not np.isfinite(inner).any():
+        raise InputError(f"{table.name} has too few neighbouring rows with a direction; {4 * ENDS + 1} rows are needed")
+    return float(np.nanmedian(inner) - np.nanmin(inner))
 
 
 # --- positions of an image's patches ----------------------------------------------------------------------------------
@@ -461,19 +545,26 @@ def monotonicity(value: EmbeddingTable | PositionEncoding, *, longest: int = 128
     ``InputError`` where no triple of rows with a direction is left.
     """
     table = table_in(value)
-    keep = directed(table)
+    last = table.shape[0] - 1
+    reach = min(longest, last)
+    if longest < 2:
+        raise InputError(f"monotonicity compares two distances, so it looks 2 rows ahead or more; got {longest}")
     whole = unit_rows(table.vectors)
-    reach = min(longest, table.shape[0] - 1)
     falling = triples = 0
-    for start in range(table.shape[0] - 2):
-        if not keep[start]:
-            continue
-        stop = min(start + reach, table.shape[0] - 1)
-        later = np.arange(start + 1, stop + 1)
-        alike = (whole[start] @ whole[later].T)[keep[later]]
-        falls = alike[None, :] < alike[:, None]
-        falling += int(np.triu(falls, 1).sum())
-        triples += len(alike) * (len(alike) - 1) // 2
+    step = max(1, min(reach, BLOCK_BYTES // (16 * max(1, reach))))
+    for start in range(0, last, step):
+        stop = min(start + step, last)
+        ahead = whole[start + 1 : stop + reach]
+        cosines = np.full((stop - start, stop - start + reach - 1), np.nan)
+        cosines[:, : len(ahead)] = whole[start:stop] @ ahead.T
+        # Entry [t, m − 1] is the cosine with the row m later; NaN beyond the table or without a direction.
+        band = np.lib.stride_tricks.sliding_window_view(cosines, reach, axis=1)[
+            range(stop - start), range(stop - start)
+        ]
+        counts = np.isfinite(band).sum(axis=1)
+        triples += int((counts * (counts - 1) // 2).sum())
+        for near in range(reach - 1):
+            falling += int(np.count_nonzero(band[:, near + 1 :] < band[:, near : near + 1]))
     if not triples:
         raise InputError(f"{table.name} has no three rows with a direction within {longest}; monotonicity needs them")
     return falling / triples

@@ -7,9 +7,12 @@ of its rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +22,17 @@ from .geometry import finite_blocks
 from .position import PositionEncoding, table_in
 from .table import EmbeddingTable
 
+Value = TypeVar("Value")
 Rows: TypeAlias = NDArray[np.float64]
 Kind: TypeAlias = Literal["impostor", "permutation", "random"]
 """What the surrogates are: impostors of a curve, the rows in another order, or rows of noise of the same scale."""
 
 DRAWS = 200
 """Surrogates drawn by default; an interval from 2.5 to 97.5 % needs about as many."""
+
+WORKERS = 2
+PARALLEL_BYTES = 64 * 2**20
+"""Size of a surrogate up to which ``WORKERS`` are measured at a time."""
 
 
 @dataclass(frozen=True)
@@ -85,3 +93,21 @@ def impostors(rows: Rows, *, draws: int = DRAWS, seed: int = 0) -> Iterator[Rows
     rng = np.random.default_rng(seed)
     for _ in range(draws):
         yield impostor(rows, rng)
+
+
+def over_surrogates(
+    measure: Callable[[int, Rows], Value], surrogates: Iterable[Rows], *, nbytes: int
+) -> Iterator[Value]:
+    """Yield a measure of every surrogate and its number, in order; two at a time where ``nbytes`` of one are few."""
+    from threadpoolctl import threadpool_limits
+
+    workers = min(WORKERS, os.cpu_count() or 1) if nbytes <= PARALLEL_BYTES else 1
+    # One thread a surrogate: matrices this small are slower in several, and much slower where others compute too.
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers) as pool:
+        waiting: deque[Future[Value]] = deque()
+        for number, rows in enumerate(surrogates):
+            waiting.append(pool.submit(measure, number, rows))
+            if len(waiting) > workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

@@ -7,6 +7,7 @@ width least squares "explains" most of pure noise.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +21,9 @@ from .table import EmbeddingTable
 
 COMPONENTS = 16
 """Leading principal components that a shift is fitted on."""
+
+FEW = 16
+"""How many times as many rows as eigenvectors a matrix has from where on those are found one by one."""
 
 Split = Literal["random", "contiguous"]
 
@@ -57,17 +61,34 @@ def shift(
     below for none. Raises ``InputError`` where too few pairs are left to fit as many components.
     """
     table = table_in(value)
-    scores = _scores(finite_rows(table), components)
-    pairs = len(scores) - distance
+    return shift_of(scores(table, components), distance, split=split, held_out=held_out, seed=seed)
+
+
+def scores(value: EmbeddingTable | PositionEncoding, components: int = COMPONENTS) -> NDArray[np.float64]:
+    """Return the coordinates of every row on the leading components that are not empty; NaN for rows not finite."""
+    table = table_in(value)
+    found = _scores(finite_rows(table), components)
+    out = np.full((table.shape[0], found.shape[1]), np.nan)
+    out[table.finite] = found
+    return out
+
+
+def shift_of(
+    scores: NDArray[np.float64], distance: int, *, split: Split = "random", held_out: float = 0.25, seed: int = 0
+) -> Shift:
+    """Fit a shift as ``shift`` does, of coordinates [n, components] that are there already."""
+    x, y = scores[: max(len(scores) - distance, 0)], scores[max(distance, 0) :]
+    both = np.isfinite(x[:, 0]) & np.isfinite(y[:, 0]) if distance > 0 else np.zeros(0, bool)
+    pairs = int(both.sum())
     fitted = round(pairs * (1 - held_out))
     if distance < 1 or fitted <= scores.shape[1] + 1 or pairs - fitted < 2:
         raise InputError(
-            f"a shift by {distance} of {table.name} leaves {max(pairs, 0)} pairs of rows; {scores.shape[1]} components "
-            "need more than that to fit a map and judge it"
+            f"a shift by {distance} leaves {pairs} pairs of rows; {scores.shape[1]} components need more than that to "
+            "fit a map and judge it"
         )
+    x, y = x[both], y[both]
     order = np.random.default_rng(seed).permutation(pairs) if split == "random" else np.arange(pairs)
     fit, test = order[:fitted], order[fitted:]
-    x, y = scores[:-distance], scores[distance:]
     linear = np.linalg.lstsq(x[fit], y[fit], rcond=None)[0]
     u, _, vt = np.linalg.svd(x[fit].T @ y[fit])
     orthogonal = u @ vt
@@ -90,8 +111,26 @@ def shift(
 
 def leading(rows: NDArray[np.float64], components: int) -> NDArray[np.float64]:
     """Return the coordinates of rows [n, components] on their leading principal components."""
-    u, s, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
-    return np.asarray(u[:, :components] * s[:components])
+    centred = rows - rows.mean(axis=0)
+    tall = len(rows) >= rows.shape[1]
+    # By the smaller matrix of products: an SVD takes ten times as long for a few components of a wide table.
+    eigenvalues, vectors = _largest(centred.T @ centred if tall else centred @ centred.T, components)
+    return np.asarray(centred @ vectors if tall else vectors * np.sqrt(np.maximum(eigenvalues, 0)))
+
+
+def _largest(matrix: NDArray[np.float64], count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the largest eigenvalues of a symmetric matrix, in falling order, and their vectors as columns."""
+    import scipy.linalg
+    from scipy.sparse.linalg import ArpackError, eigsh
+
+    side = len(matrix)
+    if side >= FEW * count and np.trace(matrix) > 0:
+        with suppress(ArpackError):  # where it does not converge
+            values, vectors = eigsh(matrix, count, v0=np.ones(side))
+            order = np.argsort(-values, kind="stable")
+            return values[order], vectors[:, order]
+    values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(max(side - count, 0), side - 1))
+    return values[::-1], vectors[:, ::-1]
 
 
 def _scores(rows: NDArray[np.float64], components: int) -> NDArray[np.float64]:
@@ -100,7 +139,7 @@ def _scores(rows: NDArray[np.float64], components: int) -> NDArray[np.float64]:
     lengths = np.linalg.norm(found, axis=0)
     if not lengths[0] > 0:
         raise InputError("all rows are the same: there is no direction in which they shift")
-    return np.asarray(found[:, lengths > lengths[0] * 1e-10])
+    return np.asarray(found[:, lengths > lengths[0] * 1e-6])
 
 
 def rotation(inv_freq: NDArray[np.float64], distance: int) -> NDArray[np.float64]:

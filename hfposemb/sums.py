@@ -179,7 +179,7 @@ class Overlap:
     """The share of the tokens' variance that lies in the leading position components, beside two expectations.
 
     ``flat`` is k/d, that of a subspace drawn evenly; ``low`` and ``high`` are the 2.5–97.5 % interval of subspaces
-    drawn with the tokens' own covariance, which is fairer: tokens are no ball.
+    drawn with the tokens' own covariance, which is fairer: tokens are no ball. ``drawn`` are the shares of those.
     """
 
     components: int
@@ -189,6 +189,7 @@ class Overlap:
     high: float
     draws: int
     seed: int
+    drawn: tuple[float, ...]
 
 
 def subspace_overlap(embeddings: Embeddings, *, components: int = 16, draws: int = 200, seed: int = 0) -> Overlap:
@@ -215,4 +216,5 @@ def subspace_overlap(embeddings: Embeddings, *, components: int = 16, draws: int
 
     drawn = [held(np.linalg.qr(root @ rng.standard_normal((root.shape[1], components)))[0].T) for _ in range(draws)]
     low, high = np.quantile(drawn, [0.025, 0.975])
-    return Overlap(components, held(axes), components / token.shape[1], float(low), float(high), draws, seed)
+    flat = components / token.shape[1]
+    return Overlap(components, held(axes), flat, float(low), float(high), draws, seed, tuple(drawn))
