@@ -88,6 +88,11 @@ class Compared:
         """The places of every two of them."""
         return list(combinations(range(len(self.sources)), 2))
 
+    @property
+    def choices(self) -> list[tuple[str, str]]:
+        """Every two of them as a choice: what it is called, and its value."""
+        return [(f"{self.names[left]} – {self.names[right]}", f"{left}-{right}") for left, right in self.pairs]
+
     def pair(self, chosen: str | None) -> tuple[int, int] | None:
         """Return the pair that is chosen, else the first."""
         known = {f"{left}-{right}": (left, right) for left, right in self.pairs}
@@ -206,7 +211,7 @@ def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:
                 "moved",
                 moved_title(word, left.name, right.name),
                 subtitle="Click a word that moved to see its neighbours, and a neighbour to see it under Tokens.",
-                emphasis=shown(word.label),
+                emphasis=f"“{shown(word.label)}”",
                 lists=lists,
                 help=MOVED_HELP,
                 foot="; ".join([f"{count}, {chance}", *map(one_line, moves.notes)]),
@@ -229,7 +234,7 @@ def moved_title(word: Move, left: str, right: str) -> str:
     """Say what became of the neighbours of a word that moved."""
     kept = round(word.kept * len(word.left))
     said = "no neighbour is" if kept == 0 else "1 neighbour is" if kept == 1 else f"{kept} neighbours are"
-    return f"{shown(word.label)} moved by {sheet.figure(word.distance)} from {left} to {right}: {said} the same"
+    return f"“{shown(word.label)}” moved by {sheet.figure(word.distance)} from {left} to {right}: {said} the same"
 
 
 def why_not(found: Compared, pair: tuple[int, int], role: str = "token") -> str:
@@ -331,8 +336,7 @@ def tab(session: Session) -> None:
         return [figures_html(found), pairs_html(found), pair_field(found, chosen), moved_panels(found, chosen, at)]
 
     def pair_field(found: Compared, chosen: str | None) -> Any:
-        pair = found.pair(chosen)
-        choices = [(f"{found.names[left]} and {found.names[right]}", f"{left}-{right}") for left, right in found.pairs]
+        pair, choices = found.pair(chosen), found.choices
         value = f"{pair[0]}-{pair[1]}" if pair else None
         return gr.update(choices=choices, value=value, visible=len(choices) > 1)
 
@@ -453,7 +457,7 @@ def tab(session: Session) -> None:
         pairs = gr.HTML(first[1], **CARD)
     with gr.Row(elem_classes="controls"):
         chosen = gr.Radio(
-            [(f"{found.names[left]} – {found.names[right]}", f"{left}-{right}") for left, right in found.pairs],
+            found.choices,
             value="0-1" if found.pairs else None,
             label="Two of them",
             elem_classes="segmented",
