@@ -393,9 +393,9 @@ def _compare(given: argparse.Namespace) -> None:
         comparison = compare(*opened, words=words, pairs=given.pairs, draws=given.draws, **knobs)
         if given.out is not None:
             write_report(report(*opened, comparison=comparison, progress=told), given.out)
-            said = (
-                f"wrote {given.out}: {given.out.stat().st_size / 1e6:.1f} MB, opens in any browser, without a network"
-            )
+    if given.out is not None:
+        size = f"{given.out.stat().st_size / 1e6:.1f} MB"
+        said = f"wrote {given.out}: {size}, opens in any browser, without a network"
         print(said, file=sys.stderr if given.json else sys.stdout)
     if given.json:
         print(json.dumps(document(comparison), indent=2, ensure_ascii=False, allow_nan=False))
