@@ -174,7 +174,7 @@ def pairs_title(found: Compared) -> str:
     best: tuple[float, str] = (0.0, "")
     for pair in found.comparison.pairs:
         null = pair.measures.get("CKA")
-        if null is not None and sheet.standing(null.observed, null) == "above":
+        if null is not None and sheet.pair_standing(null) == "above":
             left, right = (found.named.get(name, name) for name in (pair.left, pair.right))
             best = max(best, (null.observed, f"the {pair.role}s of {left} and {right}"))
     if not best[1]:

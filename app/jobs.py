@@ -47,6 +47,9 @@ GRACE = 1.0
 MOST_SEARCHES = 4
 """Searches that may wait for the one that runs. Each of them holds a thread of the server."""
 
+WORDS = ("king", "queen", "paris")
+"""Words whose neighbours stand in a report."""
+
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|CREDENTIAL|API_?KEY|ACCESS_KEY", re.IGNORECASE)
 
 
@@ -253,10 +256,17 @@ def umap(source: str, role: str, dims: int, report: Report, *, public: bool = Fa
 
 
 def comparison(sources: Sequence[str], draws: int, report: Report, *, public: bool = False) -> Comparison:
-    """Measure sources and compare them pair by pair, in the child, each number beside what chance gives."""
-    from hfposemb.comparison import compare
+    """Measure sources and compare them pair by pair, in the child; what chance gives is computed once for all."""
+    return _compared(_opened(sources, report, public=public), draws, report, public=public)
 
-    return compare(*_opened(sources, report, public=public), draws=draws)
+
+def _compared(opened: Sequence[Embeddings], draws: int, report: Report, *, public: bool) -> Comparison:
+    from hfposemb.cache import Cache
+    from hfposemb.checkpoint import DEFAULT_LIMITS, PUBLIC_LIMITS
+    from hfposemb.comparison import Run, compare
+
+    cache = Cache.default(limit=(PUBLIC_LIMITS if public else DEFAULT_LIMITS).cache_bytes)
+    return compare(*opened, words=WORDS, draws=draws, run=Run(cache=cache, progress=report))
 
 
 def maps(sources: Sequence[str], role: str, method: str, report: Report, *, public: bool = False) -> AlignedMaps:
@@ -272,15 +282,20 @@ def page(
     sources: Sequence[str], known: Comparison | None, draws: int, report: Report, *, public: bool = False
 ) -> tuple[Comparison, str]:
     """Return the comparison of sources, computed unless it is ``known``, and the report of it, in the child."""
-    from hfposemb.comparison import compare
     from hfposemb.report import report as write
 
     opened = _opened(sources, report, public=public)
-    found = known
-    if found is None:
-        report(0.05, "comparing the sources")
-        found = compare(*opened, draws=draws)
-    return found, write(*opened, comparison=found, progress=lambda share, doing: report(0.5 + share / 2, doing))
+
+    def first(share: float, doing: str) -> None:
+        report(0.8 * share, doing)
+
+    found = known if known is not None else _compared(opened, draws, first, public=public)
+    before = 0.0 if known is not None else 0.8
+
+    def then(share: float, doing: str) -> None:
+        report(before + (1 - before) * share, doing)
+
+    return found, write(*opened, comparison=found, progress=then)
 
 
 def _opened(sources: Sequence[str], report: Report, *, public: bool) -> list[Embeddings]:

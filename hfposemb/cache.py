@@ -33,7 +33,7 @@ from .errors import HfposembError, InputError
 Key: TypeAlias = tuple[str, ...]
 """What an entry is of; its first element is one of ``KINDS``."""
 
-KINDS = ("table", "header", "file", "commit", "projection")
+KINDS = ("table", "header", "file", "commit", "projection", "null")
 
 DEFAULT_LIMIT = 10_000_000_000
 

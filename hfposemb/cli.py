@@ -17,6 +17,7 @@ from .cache import KINDS, Cache, Key, Listed
 from .embeddings import Embeddings
 from .errors import HfposembError, MissingTableError
 from .extract import extract
+from .measures import EXTRAS
 from .nulls import DRAWS
 from .position import (
     Absolute,
@@ -145,6 +146,9 @@ def parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--fold-case", action="store_true", help="match King and king when vocabularies are compared")
     command.add_argument("--leave-out", action="store_true", help="leave out positions whose norm stands out")
+    command.add_argument(
+        "--also", action="append", choices=EXTRAS, default=[], help="figures that take minutes; may be given twice"
+    )
     command.add_argument("--json", action="store_true", help="print JSON, as --schema describes it")
     command.add_argument("--schema", action=_Schema, help="print the JSON Schema of --json, and exit")
     command.add_argument("--out", type=Path, metavar="FILE", help="write a page, .html, that stands by itself")
@@ -380,7 +384,7 @@ class _Schema(argparse.Action):
 
 
 def _compare(given: argparse.Namespace) -> None:
-    from .comparison import compare
+    from .comparison import Run, compare
     from .report import check_path, report, write_report
     from .schema import document
 
@@ -388,9 +392,16 @@ def _compare(given: argparse.Namespace) -> None:
         check_path(given.out)
     words = tuple(word for word in given.words.split(",") if word)
     opened = [extract(source, allow_full_download=given.allow_full_download) for source in given.sources]
-    knobs = {"fold_case": given.fold_case, "leave_out": given.leave_out}
     with _shown_stages() as told:
-        comparison = compare(*opened, words=words, pairs=given.pairs, draws=given.draws, **knobs)
+        comparison = compare(
+            *opened,
+            words=words,
+            pairs=given.pairs,
+            draws=given.draws,
+            fold_case=given.fold_case,
+            leave_out=given.leave_out,
+            run=Run(extras=tuple(given.also), cache=Cache.default(), progress=told),
+        )
         if given.out is not None:
             write_report(report(*opened, comparison=comparison, progress=told), given.out)
     if given.out is not None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .errors import InputError
 from .position import Absolute, Grid, PositionEncoding, table_in, unit_rows
-from .table import EmbeddingTable
+from .table import EmbeddingTable, Vectors
 
 BLOCK_BYTES = 12 * 2**20
 """How much of a table is widened to float64 at once."""
@@ -314,6 +314,20 @@ def outliers(value: EmbeddingTable | PositionEncoding) -> NDArray[np.int64]:
     median = np.nanmedian(found)
     off = np.abs(found - median)
     return np.flatnonzero((0.6745 * off > 3.5 * np.nanmedian(off)) & (off >= 0.25 * median) & (off > 0))
+
+
+def without(table: EmbeddingTable, rows: NDArray[np.int64]) -> EmbeddingTable:
+    """Return a table in which some rows hold NaN, so that every figure leaves them out and distances stay."""
+
+    def read(start: int, stop: int) -> Vectors:
+        inside = rows[(rows >= start) & (rows < stop)] - start
+        vectors = table.rows(start, stop)
+        if len(inside):
+            vectors = vectors.copy()
+            vectors[inside] = np.nan
+        return vectors
+
+    return EmbeddingTable(table.name, table.shape, table.dtype, table.provenance, read, lambda: table.labels)
 
 
 def adjacent(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:

@@ -276,6 +276,14 @@ def _probe(name: str, unit: str, probe: str) -> Measure:
     )
 
 
+SPLITS: Mapping[Split, str] = {"random": "random rows", "contiguous": "last quarter"}
+PLACED: Mapping[Protocol, str] = {
+    "query": "query placed",
+    "both": "all placed",
+    "same": "all at 5",
+    "first": "query at 0",
+}
+
 MEASURES: tuple[Measure, ...] = (
     *(
         Measure(f"variance of {count} components", "%", "position", partial(_variance, components=count))
@@ -305,7 +313,7 @@ MEASURES: tuple[Measure, ...] = (
     Measure("monotonicity up to 128", "", "position", lambda tables: monotonicity(tables.position, longest=128)),
     *(
         Measure(f"shift R² by {distance}, {rows}", "", "position", partial(_shift, distance=distance, split=split))
-        for split, rows in (("random", "random rows"), ("contiguous", "last quarter"))
+        for split, rows in SPLITS.items()
         for distance in (1, 4, 16)
     ),
     Measure("helix period", "positions", "position", lambda tables: tables.helix.period),
@@ -349,12 +357,7 @@ MEASURES: tuple[Measure, ...] = (
             extra="sums",
             chance=partial(_kept_by_chance, protocol=protocol),
         )
-        for protocol, said in (
-            ("query", "query"),
-            ("both", "both sides"),
-            ("same", "position 5"),
-            ("first", "query at 0"),
-        )
+        for protocol, said in PLACED.items()
     ),
     Measure(
         "words recovered", "%", "both", lambda tables: 100 * tables.recovered.word, extra="sums", chance=_word_by_chance

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
@@ -23,6 +23,7 @@ from .position import PositionEncoding, table_in
 from .table import EmbeddingTable
 
 Value = TypeVar("Value")
+Drawn = TypeVar("Drawn")
 Rows: TypeAlias = NDArray[np.float64]
 Kind: TypeAlias = Literal["impostor", "permutation", "random"]
 """What the surrogates are: impostors of a curve, the rows in another order, or rows of noise of the same scale."""
@@ -31,6 +32,7 @@ DRAWS = 200
 """Surrogates drawn by default; an interval from 2.5 to 97.5 % needs about as many."""
 
 WORKERS = 2
+ALONE_BYTES = 2**18
 PARALLEL_BYTES = 64 * 2**20
 """Size of a surrogate up to which ``WORKERS`` are measured at a time."""
 
@@ -55,6 +57,15 @@ class Null:
     def beyond(self) -> bool:
         """Whether the number is larger than the interval of its surrogates."""
         return self.observed > self.high
+
+
+Keep: TypeAlias = Callable[[tuple[str, ...], Callable[[], Mapping[str, Null]]], Mapping[str, Null]]
+"""Gives the nulls that a key names: kept ones, or those computed now (``results.keep_nulls``)."""
+
+
+def compute_always(key: tuple[str, ...], compute: Callable[[], Mapping[str, Null]]) -> Mapping[str, Null]:
+    """Keep nothing."""
+    return compute()
 
 
 def beside(observed: float, drawn: Rows, *, seed: int, kind: Kind, small: bool = False) -> Null:
@@ -96,10 +107,17 @@ def impostors(rows: Rows, *, draws: int = DRAWS, seed: int = 0) -> Iterator[Rows
 
 
 def over_surrogates(
-    measure: Callable[[int, Rows], Value], surrogates: Iterable[Rows], *, nbytes: int
+    measure: Callable[[int, Drawn], Value], surrogates: Iterable[Drawn], *, nbytes: int
 ) -> Iterator[Value]:
-    """Yield a measure of every surrogate and its number, in order; two at a time where ``nbytes`` of one are few."""
-    from threadpoolctl import threadpool_limits
+    """Yield a measure of every surrogate and its number, in order.
+
+    Two at a time, but for those whose ``nbytes`` are so few that it is not worth it, or too many.
+    """
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    if nbytes < ALONE_BYTES:
+        yield from (measure(number, rows) for number, rows in enumerate(surrogates))
+        return
 
     workers = min(WORKERS, os.cpu_count() or 1) if nbytes <= PARALLEL_BYTES else 1
     # One thread a surrogate: matrices this small are slower in several, and much slower where others compute too.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
@@ -13,12 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .cache import Cache, Key
+from .nulls import Keep, Null
 from .projection import Projection, Quality, UMAPParameters, project
 from .similarity import Progress
 from .table import EmbeddingTable
 
 FORMAT = 1
 """Raise it when a projection is computed or written otherwise: what was kept before is then not found."""
+
+NULL_FORMAT = 1
+"""Raise it when a figure or its surrogates are computed otherwise."""
 
 LIBRARIES = {
     "pca": ("numpy", "scipy"),
@@ -49,6 +54,28 @@ def cached_projection(
     found = project(table, method=method, dims=dims, seed=seed, umap=umap, progress=progress)
     cache.put(key, _pack(found))
     return found
+
+
+def keep_nulls(cache: Cache) -> Keep:
+    """Return what keeps nulls in the cache: those of one key are computed once for each version of the libraries."""
+
+    def keep(key: tuple[str, ...], compute: Callable[[], Mapping[str, Null]]) -> Mapping[str, Null]:
+        versions = {name: _version(name) for name in LIBRARIES["pca"]}
+        whole: Key = ("null", *key, json.dumps(versions, sort_keys=True), str(NULL_FORMAT))
+        if (entry := cache.find(whole)) is not None and (kept := _read_nulls(entry.bytes())) is not None:
+            return kept
+        found = compute()
+        cache.put(whole, json.dumps({name: asdict(null) for name, null in found.items()}).encode())
+        return found
+
+    return keep
+
+
+def _read_nulls(payload: bytes) -> dict[str, Null] | None:
+    try:
+        return {name: Null(**null) for name, null in json.loads(payload).items()}
+    except (ValueError, TypeError, AttributeError):
+        return None
 
 
 def projection_key(

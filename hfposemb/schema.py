@@ -73,6 +73,7 @@ COMPARISON: dict[str, Any] = {
             unit=_TEXT,
             note=_TEXT,
             null=_or_null(_NULL),
+            deviation={**_or_null(_NUMBER), "description": "over seeds, where it depends on them"},
         ),
         "source": _object(
             "One source. A shape is null where it has no such table.",
@@ -91,7 +92,8 @@ COMPARISON: dict[str, Any] = {
             role={"enum": ["position", "token"]},
             left=_TEXT,
             right=_TEXT,
-            measures=_map("measures by name, larger for more alike", _NULL),
+            observed=_map("measures by name, larger for more alike", _NUMBER),
+            measures=_map("those that were set beside chance", _NULL),
             rows=_COUNT,
             shared=_COUNT,
             of=_COUNT,

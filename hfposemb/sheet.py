@@ -11,6 +11,7 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from .measures import MEASURES, SECTIONS
 from .palette import PALETTE, SOURCES
 from .vocabulary import display
 
@@ -49,20 +50,24 @@ def disc(place: int) -> str:
 
 
 def figure(value: float | None, unit: str = "") -> str:
-    """Write a figure as ``comparison.Figure`` does, with a true minus."""
-    from .comparison import Figure
+    """Write a figure as a comparison's text does, with a true minus; – where there is none."""
+    from .tabulated import short
 
-    return str(Figure("", value, unit)).replace("-", "−")
+    return "–" if value is None else short(value, unit).replace("-", "−")
 
 
 def standing(observed: float, null: Null) -> str:
-    """Say where a number stands: "above" what chance gives, "below" it, or "within".
+    """Say where a number stands: "above", "below" or "within" the interval of its null."""
+    return "above" if observed > null.high else "below" if observed < null.low else "within"
 
-    Above is what its p says too, which is the larger one where there are surrogates of either table.
+
+def pair_standing(null: Null) -> str:
+    """Say where a measure of a pair stands; above only where its p says so too.
+
+    That p is the larger one of those against surrogates of either table, the interval is of the second one alone.
     """
-    if observed > null.high and null.p <= SURE:
-        return "above"
-    return "below" if observed < null.low else "within"
+    where = standing(null.observed, null)
+    return "within" if where == "above" and null.p > SURE else where
 
 
 def _sign(where: str) -> str:
@@ -89,7 +94,11 @@ def metrics_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
         f'<tr><th scope="row">{name}</th>{"".join(f"<td>{text(value)}</td>" for value in values)}</tr>'
         for name, values in facts
     ]
-    rows += [_row(name, comparison.sources) for name in known(comparison)]
+    columns = len(shown) + 1
+    for section, heading in SECTIONS.items():
+        if names_of := [name for name in known(comparison) if _section(name) == section]:
+            rows.append(f'<tr><th colspan="{columns}" scope="rowgroup">of {heading}</th></tr>')
+            rows += [_row(name, comparison.sources) for name in names_of]
     return (
         f'<div class="sheet" role="region" aria-label="Figures of every source" tabindex="0"><table>'
         f'<thead><tr><th scope="col">Figure</th>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
@@ -103,16 +112,22 @@ def known(comparison: Comparison) -> list[str]:
     return [name for name in first if any(source.metrics[name].value is not None for source in comparison.sources)]
 
 
+def _section(name: str) -> str:
+    return next((measure.section for measure in MEASURES if measure.name == name), "both")
+
+
 def _row(name: str, sources: Sequence[SourceFigures]) -> str:
     unit = sources[0].metrics[name].unit
     title = f"{name}, %" if unit == "%" else name
-    return f'<tr><th scope="row">{text(title)}</th>{"".join(_cell(source.metrics[name]) for source in sources)}</tr>'
+    cells = "".join(_cell(source.metrics[name]) for source in sources)
+    return f'<tr><th scope="row">{text(title)}</th>{cells}</tr>'
 
 
 def _cell(one: Figure) -> str:
     if one.value is None:
         return f'<td title="{html.escape(one.note)}"><span aria-label="not to be had">–</span></td>'
-    value = f"<strong>{figure(one.value, one.unit)}</strong>"
+    spread = "" if one.deviation is None else f" ± {figure(one.deviation, one.unit)}"
+    value = f"<strong>{figure(one.value, one.unit)}</strong>{spread}"
     if one.null is None:
         return f"<td>{value}</td>"
     low, high = (figure(end, one.unit) for end in (one.null.low, one.null.high))
@@ -174,8 +189,8 @@ def _pair(pair: Alignment, names: Mapping[str, str]) -> str:
     shared = f"{pair.rows:,} {pair.role}s"
     if pair.role == "token":
         shared += f", {pair.shared:,} shared, {100 * pair.coverage:.0f} % of the smaller vocabulary"
-    first = min((0.0, *(min(null.low, null.observed) for null in pair.measures.values())))
-    rows = "".join(_measure(name, null, first) for name, null in pair.measures.items())
+    first = min((0.0, *pair.observed.values(), *(null.low for null in pair.measures.values())))
+    rows = "".join(_measure(name, value, pair.measures.get(name), first) for name, value in pair.observed.items())
     notes = f'<p class="about">{text("; ".join(pair.notes), width=600)}</p>' if pair.notes else ""
     head = "".join(f'<th scope="col">{name}</th>' for name in ("Measure", "On its scale", "Value", "Chance"))
     return (
@@ -184,18 +199,19 @@ def _pair(pair: Alignment, names: Mapping[str, str]) -> str:
     )
 
 
-def _measure(name: str, null: Null, first: float) -> str:
+def _measure(name: str, value: float, null: Null | None, first: float) -> str:
     def at(value: float) -> str:
         return f"{100 * min(max((value - first) / (1 - first), 0.0), 1.0):.1f}%"
 
-    where = standing(null.observed, null)
-    band = f"left: {at(null.low)}; right: calc(100% - {at(null.high)})"
-    marks = (("zero", f"left: {at(0)}"), ("band", band), (f"dot {where}", f"left: {at(null.observed)}"))
-    strip = "".join(f'<i class="{kind}" style="{place}"></i>' for kind, place in marks)
+    where = "within" if null is None else pair_standing(null)
+    band = "" if null is None else f"left: {at(null.low)}; right: calc(100% - {at(null.high)})"
+    marks = (("zero", f"left: {at(0)}"), ("band", band), (f"dot {where}", f"left: {at(value)}"))
+    strip = "".join(f'<i class="{kind}" style="{place}"></i>' for kind, place in marks if place)
+    chance = "" if null is None else f"{figure(null.low)} to {figure(null.high)}, p {p_value(null)}"
     return (
         f'<tr><th scope="row">{text(name)}</th><td class="strip" aria-hidden="true"><span>{strip}</span></td>'
-        f"<td><strong>{figure(null.observed)}</strong> {_sign(where)}</td>"
-        f'<td class="chance">{figure(null.low)} to {figure(null.high)}, p {p_value(null)}</td></tr>'
+        f"<td><strong>{figure(value)}</strong> {_sign(where) if null is not None else ''}</td>"
+        f'<td class="chance">{chance}</td></tr>'
     )
 
 

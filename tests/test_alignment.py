@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb.alignment import MEASURES, _beside, align, cka, neighbour_overlap, procrustes, rsa
-from hfposemb.nulls import finite_rows, impostor
+from hfposemb.alignment import MEASURES, align, beside_surrogates, cka, neighbour_overlap, procrustes, rsa
+from hfposemb.nulls import Kind, Null, finite_rows, impostor
 
 Rows = NDArray[np.float64]
 
@@ -79,6 +79,11 @@ def test_cka_is_that_of_the_kernels() -> None:
     assert cka(x + 5, y - 3) == pytest.approx(hsic(x, y) / np.sqrt(hsic(x, x) * hsic(y, y)))
 
 
+def surrogates(name: str, x: Rows, y: Rows, kind: Kind, *, draws: int, seed: int = 0) -> Null:
+    """Return one measure beside its surrogates."""
+    return beside_surrogates(x, y, {name: MEASURES[name](x, y)}, kind=kind, draws=draws, seed=seed)[name]
+
+
 def smooth(rows: int, width: int, seed: int) -> Rows:
     """Return columns drawn from a stationary Gaussian process."""
     t = np.arange(2 * rows)
@@ -92,7 +97,7 @@ def test_independent_smooth_tables_are_called_significant_as_often_as_stated() -
     cases, significant = 500, 0
     for seed in range(cases):
         x, y = smooth(64, 6, 2 * seed), smooth(64, 6, 2 * seed + 10**6)
-        significant += _beside("CKA", cka, x, y, kind="impostor", draws=59, seed=seed).p <= 0.05
+        significant += surrogates("CKA", x, y, "impostor", draws=59, seed=seed).p <= 0.05
     assert 0.03 <= significant / cases <= 0.07
 
 
@@ -109,7 +114,7 @@ def test_minilm_is_no_nearer_to_the_sinusoid_than_an_impostor(minilm_folder: Pat
     """METRICS: .451, impostor [.435, .453]."""
     minilm, sines = hpe.extract(minilm_folder), hpe.sinusoidal(512, 384)
     x, y = finite_rows(minilm.position), finite_rows(sines.position)
-    null = _beside("CKA", cka, x, y, kind="impostor", draws=60, seed=0)
+    null = surrogates("CKA", x, y, "impostor", draws=60)
     assert null.observed == pytest.approx(0.451, abs=0.0005)
     assert (null.low, null.high) == (pytest.approx(0.435, abs=0.008), pytest.approx(0.453, abs=0.008))
     assert not null.beyond
@@ -138,7 +143,7 @@ def test_vocabularies_are_matched_by_text(minilm_folder: Path) -> None:
 @pytest.mark.parametrize("name", MEASURES)
 def test_permutations_are_those_of_the_rows(name: str) -> None:
     x, y = noise(60, 8), noise(60, 5, 1)
-    found = _beside(name, MEASURES[name], x, y, kind="permutation", draws=12, seed=4)
+    found = surrogates(name, x, y, "permutation", draws=12, seed=4)
     rng = np.random.default_rng(4)
     values = [MEASURES[name](x, y[rng.permutation(60)]) for _ in range(12)]
     assert found.mean == pytest.approx(float(np.mean(values)), abs=1e-5)

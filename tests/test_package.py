@@ -73,8 +73,9 @@ LAYERS = (
     {"projection", "similarity", "geometry"},
     {"nulls"},
     {"shift", "probes", "alignment", "sums"},
-    {"moved", "aligned"},
-    {"comparison", "results"},
+    {"moved", "aligned", "measures"},
+    {"results", "tabulated"},
+    {"comparison"},
     {"figures", "placing", "export", "packing", "sheet", "schema", "beside"},
     {"report"},
     {"cli", "__main__", "__init__"},
@@ -84,11 +85,13 @@ LAYERS = (
 KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placing", "figures"} | {
     "aligned",
     "alignment",
+    "measures",
     "moved",
     "nulls",
     "probes",
     "shift",
     "sums",
+    "tabulated",
 }
 READERS = {
     "adapters",

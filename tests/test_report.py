@@ -23,7 +23,7 @@ from hfposemb.errors import HfposembError, InputError
 from hfposemb.nulls import Null
 from hfposemb.report import report, write_report
 from hfposemb.schema import COMPARISON, document
-from hfposemb.sheet import finding, metrics_table, pairs_tables, standing
+from hfposemb.sheet import finding, metrics_table, pair_standing, pairs_tables
 
 EVIL = '<script>alert("x")</script>'
 NAMES = (f"one {EVIL}", "two & <b>more</b>", "sinusoidal:24x8")
@@ -173,7 +173,7 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_tables_tell_chance_by_sign_and_word(compared: tuple[list[Embeddings], Comparison]) -> None:
     found = pairs_tables(compared[1])
     null = compared[1].pairs[0].measures["CKA"]
-    where = standing(null.observed, null)
+    where = pair_standing(null)
     assert f'<span class="unseen">{where} chance</span>' in found
     assert EVIL not in found
     assert html.escape(EVIL) in found
@@ -186,8 +186,8 @@ def test_tables_tell_chance_by_sign_and_word(compared: tuple[list[Embeddings], C
 )
 def test_a_number_is_above_chance_only_where_its_p_says_so(observed: float, p: float, where: str) -> None:
     null = Null(observed, 0.15, 0.1, 0.2, p, 20, 0, "impostor")
-    assert standing(observed, null) == where
-    pair = Alignment("position", "a", "b", {"CKA": null}, 20, 20, 20)
+    assert pair_standing(null) == where
+    pair = Alignment("position", "a", "b", {"CKA": null}, 20, 20, 20, observed={"CKA": observed})
     assert f'class="dot {where}"' in pairs_tables(Comparison((), (), (pair,)))
 
 

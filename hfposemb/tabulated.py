@@ -1,0 +1,156 @@
+"""A comparison as text: a table with a column for each source, each figure beside what chance gives for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .alignment import Alignment
+from .measures import MEASURES, SECTIONS
+from .moved import Moves
+from .nulls import Null
+
+if TYPE_CHECKING:
+    from .comparison import Comparison, Figure, SourceFigures
+
+WIDEST = 120
+"""Columns of a terminal that a table takes at most; further sources follow in a table of their own."""
+
+WIDEST_NAME = 24
+MOST_MOVED = 8
+
+
+def as_text(comparison: Comparison) -> str:
+    """Return a comparison as lines of up to 120 columns."""
+    parts = ["\n".join(lines) for lines in _tables(comparison.sources)]
+    if any(figure.null for source in comparison.sources for figure in source.metrics.values()):
+        parts.append(
+            "In brackets what chance gives, from 2.5 to 97.5 %, * outside of it: for positions impostors, curves of\n"
+            "the same waves in random phases; for tokens a random table of the same scale."
+        )
+    for word in comparison.words:
+        near = [
+            f"  {shortened(source.source)}: "
+            + ", ".join(f"{label.strip()} {value:.3f}" for label, value in source.neighbours[word])
+            for source in comparison.sources
+            if word in source.neighbours
+        ]
+        if near:
+            parts.append("\n".join([f"nearest to {word!r}", *near]))
+    parts += ["\n".join(_pair(pair)) for pair in comparison.pairs]
+    parts += ["\n".join(_moves(moves)) for moves in comparison.moves]
+    notes = dict.fromkeys(
+        f"{shortened(source.source)}: {note}" for source in comparison.sources for note in source.notes
+    )
+    parts += ["\n".join(lines) for lines in (comparison.missing, notes) if lines]
+    return "\n\n".join(parts)
+
+
+def shortened(name: str) -> str:
+    """Keep the end of a long name, where names of models differ."""
+    return name if len(name) <= WIDEST_NAME else "…" + name[1 - WIDEST_NAME :]
+
+
+@dataclass(frozen=True)
+class _Line:
+    name: str
+    cells: Sequence[str]
+
+
+def _tables(sources: Sequence[SourceFigures]) -> Iterator[list[str]]:
+    """Yield the lines of one table after the other, each of as many sources as fit."""
+    taken = {name for source in sources for name in source.metrics}
+    first = max((len(measure.name) for measure in MEASURES if measure.name in taken), default=0) + 3
+    start = 0
+    while start < len(sources):
+        columns = [_column(source) for source in sources[start:]]
+        widths = [max(map(len, cells.values())) + 2 for cells in columns]
+        count = 1
+        while count < len(columns) and first + sum(widths[: count + 1]) <= WIDEST:
+            count += 1
+        shown = columns[:count]
+        lines = [
+            _Line(name, [cells[name] for cells in shown]) for name in ("", "positions", "position table", "token table")
+        ]
+        text = [_row(line, first, widths) for line in lines]
+        for section, heading in SECTIONS.items():
+            names = [measure for measure in MEASURES if measure.section == section and measure.name in taken]
+            text += ["", f"of {heading}"] if names else []
+            for measure in names:
+                name = f"{measure.name}, %" if measure.unit == "%" else measure.name
+                text.append(_row(_Line(name, [cells[measure.name] for cells in shown]), first, widths))
+        yield text
+        start += count
+
+
+def _row(line: _Line, first: int, widths: Sequence[int]) -> str:
+    return (line.name.ljust(first) + "".join(map(str.rjust, line.cells, widths))).rstrip()
+
+
+def _column(source: SourceFigures) -> dict[str, str]:
+    """Return the cells of one source by name, values and intervals one below the other."""
+    cells = {
+        "": shortened(source.source),
+        "positions": source.kind,
+        "position table": _shape(source.position_shape),
+        "token table": _shape(source.token_shape),
+    }
+    values = {name: str(figure) + _plus_minus(figure) for name, figure in source.metrics.items()}
+    chances = {name: _chance(figure) for name, figure in source.metrics.items()}
+    wide, wider = (max(map(len, texts.values()), default=0) for texts in (values, chances))
+    for name, value in values.items():
+        cells[name] = value.rjust(wide) + (f" {chances[name]:<{wider}}" if wider else "")
+    return cells
+
+
+def _plus_minus(figure: Figure) -> str:
+    return "" if figure.deviation is None else f" ± {short(figure.deviation, figure.unit)}"
+
+
+def _chance(figure: Figure) -> str:
+    if figure.null is None:
+        return ""
+    low, high = (short(value, figure.unit) for value in (figure.null.low, figure.null.high))
+    outside = figure.value is not None and not figure.null.low <= figure.value <= figure.null.high
+    return f"[{low}, {high}]{'*' if outside else ''}"
+
+
+def short(value: float, unit: str) -> str:
+    """Write a value without a leading 0, and with about three digits that say something."""
+    if unit in ("components", "position"):
+        return f"{value:.0f}"
+    size = abs(value)
+    digits = 2 if unit == "%" or (size >= 10 and unit != "norm") else 3 if size >= 0.1 else 4
+    text = f"{value:.{digits}f}"
+    return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
+
+
+def _shape(shape: tuple[int, int] | None) -> str:
+    return "–" if shape is None else f"{shape[0]} × {shape[1]}"
+
+
+def _pair(pair: Alignment) -> Iterator[str]:
+    shared = f"{pair.rows:,} {pair.role}s" + (
+        f", {pair.coverage:.0%} of the smaller vocabulary shared" if pair.role == "token" else ""
+    )
+    yield f"{shortened(pair.left)} and {shortened(pair.right)}: {shared}"
+    for name, value in pair.observed.items():
+        null = pair.measures.get(name)
+        yield f"  {name:<18}{value:>7.3f}" + ("" if null is None else f"   {_said(null)}")
+    yield from (f"  {note}" for note in pair.notes)
+
+
+def _said(null: Null) -> str:
+    return f"{null.kind} {null.low:.3f} to {null.high:.3f}, p {null.p:.3f}"
+
+
+def _moves(moves: Moves) -> Iterator[str]:
+    yield (
+        f"words of {shortened(moves.left)} in {shortened(moves.right)}: {moves.shared:,} shared, "
+        f"mean distance {moves.mean:.3f}"
+    )
+    yield f"  of {moves.rows:,} words {moves.null.observed:.3f}   {_said(moves.null)}"
+    for name, found in (("moved most", moves.most), ("moved least", moves.least)):
+        yield f"  {name}: " + ", ".join(f"{move.label.strip()} {move.distance:.2f}" for move in found[:MOST_MOVED])
+    yield from (f"  {note}" for note in moves.notes)
