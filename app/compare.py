@@ -16,13 +16,12 @@ from hfposemb import sheet
 from hfposemb.aligned import AlignedMaps, aligned
 from hfposemb.beside import beside
 from hfposemb.errors import HfposembError
-from hfposemb.source import parse_source
 
 from . import jobs
 from .limits import COMPARISON_DRAWS, QUICK_FLOPS
 from .line import Visitor
 from .plot import Drawing, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, kept_file
-from .state import Opened, Session, Umaps, guarded, one_line, source_key, unseen_heading
+from .state import Opened, Session, Umaps, allowed, guarded, one_line, source_key, unseen_heading
 from .tokens import shown
 
 if TYPE_CHECKING:
@@ -106,8 +105,12 @@ class Compared:
 
 
 def comparison_key(texts: Sequence[str], *, public: bool, what: str = "comparison") -> Hashable:
-    """Return the name of a comparison in the library's results."""
-    return (what, COMPARISON_DRAWS, *(source_key(parse_source(text), public=public) for text in texts))
+    """Return the name of a comparison in the library's results. Raises ``SourceError`` for what may not be asked."""
+    return (what, COMPARISON_DRAWS, *_keys(texts, public=public))
+
+
+def _keys(texts: Sequence[str], *, public: bool) -> list[Hashable]:
+    return [source_key(allowed(text, public=public), public=public) for text in texts]
 
 
 def quick(source: Opened) -> bool:
@@ -248,8 +251,8 @@ def why_not(found: Compared, pair: tuple[int, int], role: str = "token") -> str:
 
 
 def maps_key(texts: Sequence[str], role: str, method: str, *, public: bool) -> Hashable:
-    """Return the name of two aligned maps in the library's results."""
-    return ("aligned", role, method, *(source_key(parse_source(text), public=public) for text in texts))
+    """Return the name of two aligned maps in the library's results. Raises as ``comparison_key`` does."""
+    return ("aligned", role, method, *_keys(texts, public=public))
 
 
 def maps_of(left: Opened, right: Opened, role: str, method: str, session: Session) -> AlignedMaps | None:
