@@ -53,7 +53,10 @@ def figure(value: float | None, unit: str = "") -> str:
     """Write a figure as a comparison's text does, with a true minus; – where there is none."""
     from .tabulated import short
 
-    return "–" if value is None else short(value, unit).replace("-", "−")
+    if value is None:
+        return "–"
+    written = short(value, unit)
+    return written.replace("-", "−") if written.strip("-.0") else written.lstrip("-")
 
 
 def standing(observed: float, null: Null) -> str:
@@ -150,15 +153,14 @@ def _notes(comparison: Comparison, names: Sequence[str]) -> str:
 
 
 def finding(comparison: Comparison, names: Sequence[str] = ()) -> str:
-    """Say which figure without a unit of its own differs most between the sources, as a share of the larger one."""
+    """Say which figure differs most between the sources, among those that go from −1 to 1."""
     shown = list(names) or [source.source for source in comparison.sources]
     best: tuple[float, str] = (0.0, "")
     for name in known(comparison):
         found = [source.metrics[name] for source in comparison.sources]
         values = [one.value for one in found if one.value is not None]
-        if len(values) > 1 and found[0].unit in ("", "cosine") and "noise" not in name:
-            largest = max(map(abs, values))
-            best = max(best, ((max(values) - min(values)) / largest if largest else 0.0, name))
+        if len(values) > 1 and found[0].unit in ("", "cosine") and max(map(abs, values)) <= 1:
+            best = max(best, (max(values) - min(values), name))
     if not best[1]:
         return "There is no figure that two of these sources have"
     parts = [
@@ -276,22 +278,23 @@ def neighbours_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
 
 
 STYLE = """
-.sheet { overflow-x: auto; }
+.sheet { overflow-x: auto; position: relative; }
 .sheet:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; line-height: 21px; }
 .sheet table { min-width: 100%; }
-th, td { text-align: start; vertical-align: top; padding: 6px 20px 6px 0; font-weight: 400; }
+th, td { text-align: start; vertical-align: top; padding: 4px 20px 4px 0; font-weight: 400; }
 thead th { color: var(--subdued); border-bottom: 2px solid var(--faint); white-space: nowrap; }
 tbody tr + tr > * { border-top: 1px solid var(--faint); }
 tbody th { color: var(--ink); }
 th[scope="rowgroup"] { color: var(--subdued); padding-top: 16px; }
 strong { font-weight: 650; color: inherit; }
 td > strong { font-size: 15px; }
-.sheet table:not(.moves) tbody th { min-width: 128px; max-width: 230px; }
+.sheet table:not(.moves) tbody th { min-width: 110px; }
+.sheet td { overflow-wrap: anywhere; }
 .moves td { min-width: 60px; }
 .moves td:nth-last-child(-n+2) { min-width: 220px; }
 .chance { color: var(--subdued); font-size: 12.5px; line-height: 18px; }
-td > .chance { display: block; white-space: nowrap; }
+td > .chance { white-space: nowrap; margin-inline-start: 6px; }
 .sign { font-size: 11px; color: var(--subdued); }
 .sign.above, .sign.below { color: var(--accent-text); }
 .disc { display: inline-block; width: 10px; height: 10px; border-radius: 50%; margin-inline-end: 8px; }
@@ -301,7 +304,7 @@ td > .chance { display: block; white-space: nowrap; }
 .notes li { margin-top: 4px; overflow-wrap: anywhere; }
 .notes strong { margin-inline-end: 6px; }
 .pairs { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(400px, 100%), 1fr)); gap: 24px 40px; }
-.pair { min-width: 0; }
+.pair { min-width: 0; position: relative; }
 .pair h3 { margin: 0; font-size: 15px; line-height: 22px; font-weight: 650; color: var(--ink); }
 .pair h3 { overflow-wrap: anywhere; }
 .pair table { width: 100%; margin-top: 6px; }
@@ -319,7 +322,10 @@ td > .chance { display: block; white-space: nowrap; }
 .strip .dot.within { border: 2px solid var(--subdued); border-radius: 50%; background: var(--panel); }
 .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 @media (max-width: 719px) {
-  .pair td.chance { white-space: normal; }
-  .pair td, .pair tbody th { padding-inline-end: 8px; }
+  .pair tbody tr { display: grid; grid-template-columns: minmax(0, 1fr) 96px 64px; align-items: center; }
+  .pair tbody tr + tr > * { border: 0; }
+  .pair tbody tr + tr { border-top: 1px solid var(--faint); }
+  .pair .strip { width: auto; }
+  .pair td.chance { grid-column: 2 / -1; padding-top: 0; }
 }
 """
