@@ -326,6 +326,7 @@ td > .chance { white-space: nowrap; margin-inline-start: 6px; }
   .pair tbody tr + tr > * { border: 0; }
   .pair tbody tr + tr { border-top: 1px solid var(--faint); }
   .pair .strip { width: auto; }
+  .pair tbody th { white-space: normal; }
   .pair td.chance { grid-column: 2 / -1; padding-top: 0; }
 }
 """
