@@ -36,11 +36,11 @@ FEWEST = 20
 NEIGHBOURS = 10
 
 MOST_SORTED = 1_024
-"""Rows up to which the cosines of all pairs are sorted; beyond, their ranks are those of a million bins."""
+"""Rows up to which the cosines of all pairs are sorted; beyond, their ranks are those of 262,144 bins."""
 
-BINS, FEWER_BINS = 2**20, 2**16
-PAIR_ROWS = 128
-PRODUCT_ROWS = 1_024
+BINS, FEWER_BINS = 2**18, 2**16
+PAIR_ROWS = 64
+PRODUCT_ROWS = 512
 
 
 def cka(left: Rows, right: Rows) -> float:
@@ -86,38 +86,39 @@ class _Side:
 
     def __init__(self, rows: NDArray[np.floating], *, k: int = NEIGHBOURS, surrogate: bool = False) -> None:
         self.given, self.k, self.surrogate = rows, k, surrogate
-        self.dtype = np.float32 if surrogate else np.float64
 
     def __len__(self) -> int:
         return len(self.given)
 
     @cached_property
-    def rows(self) -> NDArray[np.floating]:
-        """The rows about their mean: moving them changes no HSIC, and centred ones lose no digits."""
-        return np.asarray(self.given - self.given.mean(axis=0, dtype=np.float64), self.dtype)
+    def mean(self) -> Rows:
+        return np.asarray(self.given.mean(axis=0, dtype=np.float64))
+
+    def block(self, rows: slice | NDArray[np.int64], *, single: bool) -> NDArray[np.floating]:
+        """Return some rows about the mean of all: moving them changes no HSIC, and centred ones lose no digits."""
+        dtype = np.float32 if single else np.float64
+        return np.asarray(np.asarray(self.given[rows], dtype) - self.mean.astype(dtype))
 
     @cached_property
     def own(self) -> Rows:
-        return np.asarray(np.einsum("ij,ij->i", self.rows, self.rows, dtype=np.float64))
-
-    @cached_property
-    def sums(self) -> Rows:
-        """The row sums of the kernel without its diagonal; centred rows add up to nothing."""
-        return np.asarray(self.rows @ self.rows.sum(axis=0) - self.own)
+        """The squared length of every row about the mean [n]."""
+        blocks = (self.block(rows, single=self.surrogate) for rows in _slices(len(self)))
+        return np.concatenate([np.einsum("ij,ij->i", block, block, dtype=np.float64) for block in blocks])
 
     @cached_property
     def length(self) -> float:
         """The Frobenius norm; 0 where all rows are the same but for rounding."""
-        length = math.sqrt(float(self.own.sum()))
-        return length if length > 1e-14 * float(np.linalg.norm(self.given)) else 0.0
+        total = float(self.own.sum())
+        return math.sqrt(total) if total > 1e-28 * len(self) * float(self.mean @ self.mean) else 0.0
 
     @cached_property
     def hsic(self) -> float:
-        return _hsic(self, self, float(np.square(self.rows.T @ self.rows).sum(dtype=np.float64)))
+        cross = _cross(self, self, single=self.surrogate)
+        return _hsic(self, self, float(np.vdot(cross, cross)))
 
     @cached_property
     def cosines(self) -> NDArray[np.floating]:
-        unit = _unit(np.asarray(self.given, self.dtype))
+        unit = _unit(np.asarray(self.given, np.float32 if self.surrogate else np.float64))
         return np.asarray(unit @ unit.T)
 
     @cached_property
@@ -136,7 +137,9 @@ class _Side:
             np.fill_diagonal(cosines, -np.inf)
             return np.argpartition(cosines, -self.k, axis=1)[:, -self.k :]
         unit = _unit(np.asarray(self.given, np.float32))
-        return nearest_unit_rows(unit, unit, np.arange(len(self)), self.k)
+        rows = np.arange(len(self))
+        parts = (rows[start : start + PAIR_ROWS] for start in range(0, len(self), PAIR_ROWS))
+        return np.concatenate([nearest_unit_rows(unit[part], unit, part, self.k) for part in parts])
 
 
 def _unit(rows: NDArray[Any]) -> NDArray[Any]:
@@ -162,44 +165,57 @@ def _binned_ranks(values: NDArray[np.floating]) -> Rows:
     return np.asarray((np.cumsum(counts) - (counts + 1) / 2)[bins])
 
 
-def _hsic(left: _Side, right: _Side, squares: float) -> float:
-    """Return HSIC₁ [Song et al. 2012, eq. 5] from ``squares`` of XᵀY, without a matrix of all pairs."""
-    return _hsic_of(len(left), squares, (left.own, right.own), (left.sums, right.sums))
+def _slices(count: int) -> Iterator[slice]:
+    return (slice(start, start + PRODUCT_ROWS) for start in range(0, count, PRODUCT_ROWS))
 
 
-def _hsic_of(n: int, squares: float, own: tuple[Rows, Rows], sums: tuple[Rows, Rows]) -> float:
-    both = squares - float(own[0] @ own[1])
-    total = float(sums[0].sum() * sums[1].sum()) / ((n - 1) * (n - 2))
-    return (both + total - 2 / (n - 2) * float(sums[0] @ sums[1])) / (n * (n - 3))
+def _cross(left: _Side, right: _Side, order: NDArray[np.int64] | None = None, *, single: bool = False) -> Rows:
+    """Return XᵀY of the rows about their means [p, q], some rows at a time; ``order`` is that of the right ones."""
+    total = np.zeros((left.given.shape[1], right.given.shape[1]))
+    for rows in _slices(len(left)):
+        other = rows if order is None else order[rows]
+        total += left.block(rows, single=single).T @ right.block(other, single=single)
+    return total
 
 
-def _cka(left: _Side, right: _Side, cross: NDArray[np.floating] | None = None) -> float:
+def _hsic(left: _Side, right: _Side, squares: float, order: NDArray[np.int64] | None = None) -> float:
+    """Return HSIC₁ [Song et al. 2012, eq. 5] from the ``squares`` of XᵀY, without a matrix of all pairs.
+
+    Centred rows add up to nothing, so a row of a kernel without its diagonal adds up to minus its own square.
+    """
+    n = len(left)
+    own = float(left.own @ (right.own if order is None else right.own[order]))
+    total = float(left.own.sum() * right.own.sum()) / ((n - 1) * (n - 2))
+    return (squares - own + total - 2 / (n - 2) * own) / (n * (n - 3))
+
+
+def _cka(left: _Side, right: _Side, cross: Rows | None = None, order: NDArray[np.int64] | None = None) -> float:
     if len(left) != len(right) or len(left) < 4:
         raise InputError(f"CKA compares the same rows, at least 4; got {len(left)} and {len(right)}")
-    cross = left.rows.T @ right.rows if cross is None else cross
-    return _hsic(left, right, float(np.square(cross).sum(dtype=np.float64))) / _scale(left, right)
+    scale = _scale(left, right)
+    cross = _cross(left, right) if cross is None else cross
+    return _hsic(left, right, float(np.vdot(cross, cross)), order) / scale
 
 
 def _scale(left: _Side, right: _Side) -> float:
-    own = left.hsic * right.hsic
-    if not (left.hsic > 0 and right.hsic > 0 and left.length > 0 and right.length > 0):
+    if not (min(left.length, right.length) > 0 and left.hsic > 0 and right.hsic > 0):
         raise InputError("CKA is undefined here: the rows of one table have too little in common with themselves")
-    return math.sqrt(own)
+    return math.sqrt(left.hsic * right.hsic)
 
 
-def _fit(left: _Side, right: _Side, cross: NDArray[np.floating] | None = None) -> float:
+def _fit(left: _Side, right: _Side, cross: Rows | None = None) -> float:
     if not min(left.length, right.length) > 0:
         raise InputError("Procrustes needs rows that differ; all rows of one table are the same")
-    if cross is None:
-        fitted = float(np.linalg.svd(left.rows.T @ right.rows, compute_uv=False).sum())
-    else:
-        fitted = _nuclear(cross)
+    fitted = _singular(_cross(left, right)) if cross is None else _nuclear(cross)
     return min(fitted / (left.length * right.length), 1.0) ** 2
 
 
-def _nuclear(matrix: NDArray[np.floating]) -> float:
+def _singular(matrix: Rows) -> float:
+    return float(np.linalg.svd(matrix, compute_uv=False).sum())
+
+
+def _nuclear(matrix: Rows) -> float:
     """Return the sum of the singular values, to about six digits and four times as fast as by the SVD."""
-    matrix = np.asarray(matrix, np.float64)
     squares = matrix @ matrix.T if len(matrix) <= matrix.shape[1] else matrix.T @ matrix
     return float(np.sqrt(np.maximum(np.linalg.eigvalsh(squares), 0)).sum())
 
@@ -214,10 +230,7 @@ def _rsa(left: _Side, right: _Side) -> float:
 def _overlap(left: _Side, right: _Side, order: NDArray[np.int64] | None = None) -> float:
     """Return the share of common neighbours; with ``order``, of the right rows in another order."""
     near = right.nearest if order is None else np.argsort(order)[right.nearest[order]]
-    # By numbers of pairs, so that what both have is found at once.
-    start = len(left) * np.arange(len(left))[:, None]
-    same = np.isin((start + left.nearest).ravel(), (start + near).ravel(), assume_unique=True)
-    return float(same.mean())
+    return float((left.nearest[:, :, None] == near[:, None, :]).sum() / near.size)
 
 
 MEASURES: Mapping[str, Callable[[Rows, Rows], float]] = {
@@ -284,18 +297,21 @@ def align(
     if role == "token" and shared > sample:
         rows = rows[np.sort(np.random.default_rng(seed).choice(shared, sample, replace=False))]
         notes.append(f"over {sample:,} of {shared:,} shared tokens, drawn with seed {seed}")
-    x, y = (read_rows(table, rows[:, side]) for side, table in enumerate(tables))
+    pair = _Pair(*(_Side(read_rows(table, rows[:, side])) for side, table in enumerate(tables)))
     observed: dict[str, float] = {}
-    for name in MEASURES:
+    # What ranks take is taken last, when the others have given back theirs.
+    for name in sorted(MEASURES, key=lambda name: name == "RSA"):
         try:
-            observed[name] = _observed(name, x, y)
+            observed[name] = pair.observed(name)
         except InputError as error:
             notes.append(f"{name}: {error}")
+    observed = {name: observed[name] for name in MEASURES if name in observed}
 
     def compute() -> Mapping[str, Null]:
-        return beside_surrogates(x, y, observed, kind=kind, draws=draws, seed=seed, progress=progress)
+        return _beside_surrogates(pair, observed, kind=kind, draws=draws, seed=seed, progress=progress)
 
-    key = ("pair", *(_digest(one) for one in (x, y)), ",".join(observed), kind, str(draws), str(seed))
+    digests = (_digest(side.given) for side in (pair.left, pair.right))
+    key = ("pair", *digests, ",".join(observed), kind, str(draws), str(seed))
     measures = keep(key, compute) if draws > 0 and observed else {}
     notes += [f"{name}: no surrogate has it" for name in observed if draws > 0 and name not in measures]
     return Alignment(role, left.name, right.name, measures, len(rows), shared, smaller, tuple(notes), observed)
@@ -305,10 +321,28 @@ def _digest(rows: NDArray[np.floating]) -> str:
     return hashlib.sha256(f"{rows.shape}{rows.dtype.str}".encode() + np.ascontiguousarray(rows).tobytes()).hexdigest()
 
 
-def _observed(name: str, x: NDArray[np.floating], y: NDArray[np.floating]) -> float:
-    if name == "RSA" and len(x) > MOST_SORTED:
-        return _Paired(x, y).correlation(np.arange(len(x)))
-    return MEASURES[name](np.asarray(x, np.float64), np.asarray(y, np.float64))
+class _Pair:
+    """Two tables of the same rows; what several measures of both need is computed once."""
+
+    def __init__(self, left: _Side, right: _Side) -> None:
+        self.left, self.right = left, right
+
+    @cached_property
+    def ranked(self) -> _Ranked:
+        return _Ranked(self.left.given, self.right.given)
+
+    def observed(self, name: str) -> float:
+        if name == "RSA" and len(self.left) > MOST_SORTED:
+            return self.ranked.correlation(np.arange(len(self.left)))
+        return _TAKE[name](self.left, self.right)
+
+
+_TAKE: Mapping[str, Callable[[_Side, _Side], float]] = {
+    "CKA": _cka,
+    "RSA": _rsa,
+    "Procrustes fit": _fit,
+    "shared neighbours": _overlap,
+}
 
 
 def beside_surrogates(
@@ -326,11 +360,18 @@ def beside_surrogates(
     Permutations are of the second rows; impostors are of either, and the larger p counts. A measure that no surrogate
     has is left out.
     """
+    pair = _Pair(_Side(x), _Side(y))
+    return _beside_surrogates(pair, observed, kind=kind, draws=draws, seed=seed, progress=progress)
+
+
+def _beside_surrogates(
+    pair: _Pair, observed: Mapping[str, float], *, kind: Kind, draws: int, seed: int, progress: Progress | None
+) -> dict[str, Null]:
     if kind == "permutation":
-        sides = [_gathered(_permuted(x, y, observed, draws, seed), draws, progress)]
+        sides = [_gathered(_permuted(pair, observed, draws, seed), draws, progress)]
     else:
-        pair = _Side(np.asarray(x, np.float64)), _Side(np.asarray(y, np.float64))
-        found = itertools.chain(*(_imitated(*turned, observed, draws, seed) for turned in (pair, pair[::-1])))
+        both = pair.left, pair.right
+        found = itertools.chain(*(_imitated(*turned, observed, draws, seed) for turned in (both, both[::-1])))
         whole = _gathered(found, 2 * draws, progress)
         sides = [whole[:draws], whole[draws:]]
     nulls = {}
@@ -353,85 +394,76 @@ def _gathered(found: Iterator[dict[str, float]], expected: int, progress: Progre
 
 def _imitated(fixed: _Side, other: _Side, names: Collection[str], draws: int, seed: int) -> Iterator[dict[str, float]]:
     """Yield the measures of one table with each impostor of the other."""
-    rows, single = np.asarray(other.given, np.float64), fixed.rows.astype(np.float32)
+    rows = np.asarray(other.given, np.float64)
 
     def measured(number: int, surrogate: Rows) -> dict[str, float]:
         side = _Side(surrogate, surrogate=True)
-        cross = single.T @ side.rows
-        take: dict[str, Callable[[], float]] = {
-            "CKA": lambda: _cka(fixed, side, cross),
-            "RSA": lambda: _rsa(fixed, side),
-            "Procrustes fit": lambda: _fit(fixed, side, cross),
-            "shared neighbours": lambda: _overlap(fixed, side),
-        }
-        found = {}
+        cross = _cross(fixed, side, single=True)
+        found: dict[str, float] = {}
         for name in names:
             with suppress(InputError):  # CKA can be undefined for one of them
-                found[name] = take[name]()
+                match name:
+                    case "CKA":
+                        found[name] = _cka(fixed, side, cross)
+                    case "Procrustes fit":
+                        found[name] = _fit(fixed, side, cross)
+                    case _:
+                        found[name] = _TAKE[name](fixed, side)
         return found
 
     return over_surrogates(measured, impostors(rows, draws=draws, seed=seed), nbytes=rows.nbytes)
 
 
-def _permuted(
-    x: NDArray[np.floating], y: NDArray[np.floating], names: Collection[str], draws: int, seed: int
-) -> Iterator[dict[str, float]]:
+def _permuted(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Iterator[dict[str, float]]:
     """Yield the measures of rows with permutations of the others; what a permutation only renames is kept."""
-    left, right = _Side(x), _Side(y)
-    scale = _scale(left, right) if "CKA" in names else 1.0
-    own, sums, lengths = (left.own, right.own), (left.sums, right.sums), left.length * right.length
-    if "shared neighbours" in names:
-        _overlap(left, right)
-    left.__dict__.pop("rows"), right.__dict__.pop("rows")
-    means = len(x) * np.outer(x.mean(axis=0, dtype=np.float64), y.mean(axis=0, dtype=np.float64))
-    paired = _Paired(x, y) if "RSA" in names else None
+    left, right = pair.left, pair.right
 
     def measured(number: int, order: NDArray[np.int64]) -> dict[str, float]:
-        found = {}
-        if "CKA" in names or "Procrustes fit" in names:
-            cross = np.zeros(means.shape)
-            for start in range(0, len(x), PRODUCT_ROWS):
-                cross += x[start : start + PRODUCT_ROWS].T @ y[order[start : start + PRODUCT_ROWS]]
-            cross -= means
-            if "CKA" in names:
-                squares = float(np.square(cross).sum(dtype=np.float64))
-                turned = (own[0], own[1][order]), (sums[0], sums[1][order])
-                found["CKA"] = _hsic_of(len(x), squares, *turned) / scale
-            if "Procrustes fit" in names:
-                found["Procrustes fit"] = min(_nuclear(cross) / lengths, 1.0) ** 2
-        if paired is not None:
-            found["RSA"] = paired.correlation(order)
-        if "shared neighbours" in names:
-            found["shared neighbours"] = _overlap(left, right, order)
-        return found
+        cross = _cross(left, right, order, single=True)
+        take: dict[str, Callable[[], float]] = {
+            "CKA": lambda: _cka(left, right, cross, order),
+            "Procrustes fit": lambda: _fit(left, right, cross),
+            "RSA": lambda: pair.ranked.correlation(order),
+            "shared neighbours": lambda: _overlap(left, right, order),
+        }
+        return {name: take[name]() for name in names}
 
     rng = np.random.default_rng(seed)
-    orders = (rng.permutation(len(y)) for _ in range(draws))
-    return over_surrogates(measured, orders, nbytes=x.nbytes + y.nbytes)
+    orders = [rng.permutation(len(right)) for _ in range(draws)]
+    # What all share is computed before several are at it.
+    first = measured(0, orders[0])
+    rest = over_surrogates(measured, orders[1:], nbytes=left.given.nbytes)
+    return itertools.chain([first], rest)
 
 
-class _Paired:
-    """The ranks of the cosines of all pairs of two tables, to 1 part in 65,536, for correlations in any order.
+class _Ranked:
+    """The ranks of the cosines of all pairs of two tables, as small numbers, for correlations in any order.
 
-    Of the first table the blocks on and above the diagonal are kept, of the second all pairs: a quarter of what ranks
-    in float32 would take.
+    To 1 part in 65,536, or in 256 beyond 1,024 rows, which moves a correlation by 1e-5. Of the first table the blocks
+    on and above the diagonal are kept, of the second all pairs.
     """
 
     def __init__(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> None:
         self.count = len(x)
-        first, second = _Ranked(x), _Ranked(y)
-        if not min(first.deviation, second.deviation) > 0:
+        dtype: type[np.unsignedinteger[Any]] = np.uint16 if self.count <= MOST_SORTED else np.uint8
+        self.blocks: list[tuple[int, NDArray[np.unsignedinteger[Any]]]] = []
+        self.square = np.empty((self.count, self.count), dtype)
+        means, deviations = [], []
+        for place, rows in enumerate((x, y)):
+            found = _rank_bins(rows, dtype)
+            means.append(np.float32(found.mean))
+            deviations.append(found.deviation)
+            for start, block in _cosine_blocks(rows):
+                ranks = found.ranks[_bins(block)]
+                if place == 0:
+                    self.blocks.append((start, ranks))
+                else:
+                    self.square[start : start + len(ranks), start:] = ranks
+                    self.square[start:, start : start + len(ranks)] = ranks.T
+        if not min(deviations) > 0:
             raise InputError("RSA needs cosines that differ; those of one table are all the same")
-        self.means = np.float32(first.mean), np.float32(second.mean)
-        self.scale = first.deviation * second.deviation * self.count * (self.count - 1) / 2
-        self.blocks = list(first.blocks())
-        self.square = np.zeros((self.count, self.count), np.uint16)
-        for start, block in second.blocks():
-            stop = start + len(block)
-            self.square[start:stop, start:] = block
-            self.square[stop:, start:stop] = block[:, len(block) :].T
-            corner = self.square[start:stop, start:stop]
-            corner[:] = np.triu(corner, 1) + np.triu(corner, 1).T
+        self.means = means
+        self.scale = deviations[0] * deviations[1] * self.count * (self.count - 1) / 2
 
     def correlation(self, order: NDArray[np.int64]) -> float:
         """Return the correlation of the ranks with the second rows in another order."""
@@ -439,50 +471,50 @@ class _Paired:
         for start, block in self.blocks:
             a = block.astype(np.float32)
             a -= self.means[0]
+            a[:, : len(block)] = np.triu(a[:, : len(block)], 1)
             b = self.square[order[start : start + len(block)]].take(order[start:], axis=1).astype(np.float32)
             b -= self.means[1]
-            a[:, : len(block)] = np.triu(a[:, : len(block)], 1)
             total += float(np.vdot(a, b))
         return total / self.scale
 
 
-class _Ranked:
-    """The ranks of a table's cosines, scaled to 16 bits, by the histogram of all of them in a million bins."""
+@dataclass(frozen=True, eq=False)
+class _RankBins:
+    """The mean rank of all cosines in a bin, scaled to the range of its type, and mean and deviation over all pairs."""
 
-    def __init__(self, rows: NDArray[np.floating]) -> None:
-        self.unit = _unit(np.asarray(rows, np.float32))
-        extremes = [(float(part.min()), float(part.max())) for part in self._cosines()]
-        self.low = min(low for low, _ in extremes)
-        high = max(high for _, high in extremes)
-        self.per = BINS / (high - self.low) if high - self.low > 1e-6 else 0.0
-        counts = np.zeros(BINS + 1, np.int64)
-        for part in self._cosines():
-            counts += np.bincount(self._bins(part), minlength=BINS + 1)
-        pairs = int(counts.sum())
-        ranks = np.cumsum(counts) - (counts + 1) / 2
-        self.table = np.rint(ranks * (65_535 / max(pairs - 1, 1))).clip(0, 65_535).astype(np.uint16)
-        wide = self.table.astype(np.float64)
-        self.mean = float(counts @ wide) / pairs
-        self.deviation = math.sqrt(float(counts @ np.square(wide - self.mean)) / pairs)
+    ranks: NDArray[np.unsignedinteger[Any]]
+    mean: float
+    deviation: float
 
-    def _bins(self, cosines: NDArray[np.float32]) -> NDArray[np.int32]:
-        scaled = cosines - np.float32(self.low)
-        scaled *= np.float32(self.per)
-        return np.asarray(np.clip(scaled, 0, BINS), np.int32)
 
-    def _rectangles(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
-        for start in range(0, len(self.unit), PAIR_ROWS):
-            yield start, self.unit[start : start + PAIR_ROWS] @ self.unit[start:].T
+def _rank_bins(rows: NDArray[np.floating], dtype: type[np.unsignedinteger[Any]]) -> _RankBins:
+    counts = np.zeros(BINS, np.int64)
+    for _, block in _cosine_blocks(rows):
+        counts += np.bincount(_bins(block[np.triu(np.ones(block.shape, bool), 1)]), minlength=BINS)
+    pairs = int(counts.sum())
+    ranks = np.cumsum(counts) - (counts + 1) / 2
+    scaled = np.rint(ranks.clip(0) * (np.iinfo(dtype).max / max(pairs - 1, 1))).astype(dtype)
+    wide = scaled.astype(np.float64)
+    mean = float(counts @ wide) / pairs
+    return _RankBins(scaled, mean, math.sqrt(float(counts @ np.square(wide - mean)) / pairs))
 
-    def _cosines(self) -> Iterator[NDArray[np.float32]]:
-        """Yield the cosines of all pairs, each once."""
-        for _, block in self._rectangles():
-            yield block[np.triu(np.ones(block.shape, bool), 1)]
 
-    def blocks(self) -> Iterator[tuple[int, NDArray[np.uint16]]]:
-        """Yield (first row, ranks [rows, from the first row on]); on and below the diagonal they mean nothing."""
-        for start, block in self._rectangles():
-            yield start, self.table[self._bins(block)]
+def _cosine_blocks(rows: NDArray[np.floating]) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Yield (first row, cosines of some rows with all from the first of them on); 0 for rows without a direction."""
+    single = np.asarray(rows, np.float32)
+    lengths = np.sqrt(np.einsum("ij,ij->i", single, single))
+    scale = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    for start in range(0, len(single), PAIR_ROWS):
+        part = slice(start, start + PAIR_ROWS)
+        block = (single[part] * scale[part, None]) @ single[start:].T
+        block *= scale[start:]
+        yield start, block
+
+
+def _bins(cosines: NDArray[np.float32]) -> NDArray[np.int32]:
+    scaled = cosines + np.float32(1)
+    scaled *= BINS / 2
+    return scaled.clip(0, BINS - 1, out=scaled).astype(np.int32)
 
 
 def tables_of(left: Embeddings, right: Embeddings, role: str) -> tuple[EmbeddingTable, EmbeddingTable]:

@@ -7,7 +7,7 @@ have nothing in common. An absolute distance would only name the longest vectors
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from .alignment import FEWEST, SAMPLE, shared_rows
 from .embeddings import Embeddings
 from .errors import InputError
-from .nulls import Null, beside
+from .nulls import Null, beside, over_surrogates
 from .similarity import read_rows
 from .table import TOKEN_CLASSES, EmbeddingTable
 
 MOVES_DRAWS = 19
 """Permutations that the mean distance stands beside; it hardly varies among them."""
 
-BLOCK_ROWS = 2_048
+BLOCK_ROWS = 512
 
 Pairs = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -81,16 +81,11 @@ def moved(
     distances = _distances(tables, pairs)
     rng = np.random.default_rng(seed)
     notes: list[str] = []
-    sample, observed = pairs, distances
+    sample = pairs
     if len(pairs) > SAMPLE:
         sample = pairs[np.sort(rng.choice(len(pairs), SAMPLE, replace=False))]
-        observed = _distances(tables, sample)
         notes.append(f"chance is of {SAMPLE:,} of {len(pairs):,} shared words, drawn with seed {seed}")
-    drawn = [
-        float(_distances(tables, np.stack([sample[:, 0], rng.permutation(sample[:, 1])], axis=1)).mean())
-        for _ in range(MOVES_DRAWS)
-    ]
-    null = beside(float(observed.mean()), np.array(drawn), seed=seed, kind="permutation", small=True)
+    null = _by_chance(tables, sample, rng, seed)
     named = _named(tables, pairs)
     if len(named) < len(pairs):
         notes.append(f"{len(pairs) - len(named):,} unused and special tokens are not named")
@@ -111,6 +106,21 @@ def moved(
     )
 
 
+def _by_chance(
+    tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs, rng: np.random.Generator, seed: int
+) -> Null:
+    """Set the mean distance beside that of permuted words."""
+    x, y = (np.asarray(read_rows(table, pairs[:, side]), np.float32) for side, table in enumerate(tables))
+    parts = [slice(start, start + BLOCK_ROWS) for start in range(0, len(pairs), BLOCK_ROWS)]
+
+    def mean(number: int, order: NDArray[np.int64]) -> float:
+        return float(_turned_distances(lambda: ((part, x[part], y[order[part]]) for part in parts), len(x)).mean())
+
+    orders = (rng.permutation(len(x)) for _ in range(MOVES_DRAWS))
+    drawn = np.array(list(over_surrogates(mean, orders, nbytes=x.nbytes)))
+    return beside(mean(0, np.arange(len(x))), drawn, seed=seed, kind="permutation", small=True)
+
+
 def _blocks(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> Iterator[tuple[slice, Floats, Floats]]:
     """Walk through the rows of both tables side by side, some at a time."""
     for start in range(0, len(pairs), BLOCK_ROWS):
@@ -121,29 +131,45 @@ def _blocks(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> Iter
 
 def _distances(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> NDArray[np.float64]:
     """Return how far every pair of rows is apart once the tables are centred, scaled and turned [pairs], 0 to √2."""
-    widths = tables[0].shape[1], tables[1].shape[1]
-    sums = np.zeros(widths[0]), np.zeros(widths[1])
-    for _, *both in _blocks(tables, pairs):
-        for total, rows in zip(sums, both, strict=True):
-            total += rows.sum(axis=0, dtype=np.float64)
-    means = [(total / len(pairs)).astype(np.float32) for total in sums]
-    cross, squares = np.zeros(widths), np.zeros((2, len(pairs)))
-    for where, *both in _blocks(tables, pairs):
+    return _turned_distances(lambda: _blocks(tables, pairs), len(pairs))
+
+
+def _turned_distances(blocks: Callable[[], Iterator[tuple[slice, Floats, Floats]]], count: int) -> NDArray[np.float64]:
+    sums: list[NDArray[np.float64]] = []
+    for _, *both in blocks():
+        part = [rows.sum(axis=0, dtype=np.float64) for rows in both]
+        sums = [total + one for total, one in zip(sums, part, strict=True)] if sums else part
+    means = [(total / count).astype(np.float32) for total in sums]
+    cross, squares = np.zeros((len(means[0]), len(means[1]))), np.zeros((2, count))
+    for where, *both in blocks():
         x, y = (rows - mean for rows, mean in zip(both, means, strict=True))
         cross += x.T @ y
         squares[:, where] = [np.einsum("ij,ij->i", rows, rows, dtype=np.float64) for rows in (x, y)]
     totals = squares.sum(axis=1)
-    if not totals.min() > 0:
+    if not totals.min() > 1e-12 * count * min(float(mean @ mean) for mean in means):
         raise InputError("words move against each other; all shared words of one table have the same vector")
-    u, _, vt = np.linalg.svd(cross.astype(np.float32), full_matrices=False)
-    products = np.empty(len(pairs))
-    for where, *both in _blocks(tables, pairs):
+    turn = _turn(cross).astype(np.float32)
+    products = np.empty(count)
+    for where, *both in blocks():
         x, y = (rows - mean for rows, mean in zip(both, means, strict=True))
-        products[where] = np.einsum("ij,ij->i", x @ u, y @ vt.T, dtype=np.float64)
+        products[where] = np.einsum("ij,ij->i", x @ turn, y, dtype=np.float64)
     squares /= totals[:, None]
     lengths = squares.sum(axis=0)
     apart = np.maximum(lengths - 2 * products / np.sqrt(totals.prod()), 0)
-    return np.asarray(np.sqrt(np.divide(apart, lengths, out=np.zeros(len(pairs)), where=lengths > 0)))
+    return np.asarray(np.sqrt(np.divide(apart, lengths, out=np.zeros(count), where=lengths > 0)))
+
+
+def _turn(cross: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return U Vᵀ of XᵀY, which turns X onto Y; by the eigenvectors of its square, four times as fast as by the SVD.
+
+    Directions in which the tables have nothing in common are dropped.
+    """
+    if cross.shape[0] < cross.shape[1]:
+        return _turn(cross.T).T
+    values, vectors = np.linalg.eigh(cross.T @ cross)
+    kept = values > values[-1] * 1e-12
+    vectors = vectors[:, kept]
+    return np.asarray((cross @ vectors / np.sqrt(values[kept])) @ vectors.T)
 
 
 def _named(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> NDArray[np.int64]:

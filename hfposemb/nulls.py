@@ -33,7 +33,7 @@ DRAWS = 200
 
 WORKERS = 2
 ALONE_BYTES = 2**18
-PARALLEL_BYTES = 64 * 2**20
+PARALLEL_BYTES = 12 * 2**20
 """Size of a surrogate up to which ``WORKERS`` are measured at a time."""
 
 
