@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from app.limits import COMPARISON_DRAWS
 from tests.test_app import checkpoint
 
 from .test_tokens import MANY, panel, workers
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 Serve = Callable[..., str]
+DRAWS = 20
 HOSTILE = ("<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "&lt;b&gt;", "</script><script>alert(2)//")
 
 
@@ -36,10 +36,12 @@ def three(tmp_path: Path) -> tuple[str, str, str]:
 
 
 @pytest.fixture
-def compare(page: Page, serve: Serve) -> Callable[..., Page]:
-    """Open the Compare tab on some sources, and wait until it is drawn."""
+def compare(page: Page, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Page]:
+    """Open the Compare tab on some sources, with few draws of chance, and wait until it is drawn."""
     from hfposemb.app import build
     from hfposemb.app.theme import css, theme
+
+    monkeypatch.setattr("hfposemb.app.compare.COMPARISON_DRAWS", DRAWS)
 
     def start(*sources: str) -> Page:
         page.goto(serve(build(sources=sources), theme=theme(), css=css()))
@@ -61,7 +63,7 @@ def test_chance_comes_by_itself_and_a_moved_word_leads_to_tokens(
     page = compare(*three)
     page.get_by_role("heading", name="They differ most in").wait_for()  # the figures are there at once
     measured(page)
-    exact = hpe.compare(*map(hpe.extract, three), draws=COMPARISON_DRAWS)
+    exact = hpe.compare(*map(hpe.extract, three), draws=DRAWS)
     shown = page.locator(".pair").first.locator("tbody tr td strong").all_inner_texts()
     null = exact.pairs[0].measures["CKA"]
     assert shown[0] == f"{null.observed:.3f}".lstrip("0")
