@@ -36,6 +36,7 @@ from .palette import POSITION, SIMILARITY, dark_map
 from .position import PositionEncoding, Rotary
 from .projection import project
 from .similarity import similarity
+from .source import LOCAL_PREFIXES
 from .table import EmbeddingTable, table_of
 from .vocabulary import display
 
@@ -94,7 +95,7 @@ def report(
         raise InputError("a report needs the sources of its comparison, in their order: report(a, b) of compare(a, b)")
     page = _Page(tuple(sources), comparison, told)
     page.draw()
-    return page.html(title or f"{_listed([_name(source) for source in sources])} compared", written)
+    return page.html(title or f"{_listed(_names(sources))} compared", written)
 
 
 def write_report(page: str, path: Path) -> None:
@@ -115,8 +116,12 @@ def check_path(path: Path) -> None:
         raise InputError(f"{path} is not a file in a folder that exists; choose another")
 
 
-def _name(source: Embeddings) -> str:
-    return display(source.name, width=sheet.LONGEST_NAME)
+def _names(sources: Sequence[Embeddings]) -> list[str]:
+    """Return what sources are called: of a path its last two parts, where that tells it from the others."""
+    whole = [source.name for source in sources]
+    short = [str(Path(*Path(name).parts[-2:])) if name.startswith(LOCAL_PREFIXES) else name for name in whole]
+    told = short if len(set(short)) == len(set(whole)) else whole
+    return [display(name, width=sheet.LONGEST_NAME) for name in told]
 
 
 def _listed(parts: Sequence[str]) -> str:
@@ -152,7 +157,8 @@ class _Page:
 
     def __post_init__(self) -> None:
         self.packer = Packer(lambda content, name: {"data": base64.b64encode(content).decode()})
-        self.names = [_name(source) for source in self.sources]
+        self.names = _names(self.sources)
+        self.named = dict(zip((source.name for source in self.sources), self.names, strict=True))
 
     def draw(self) -> None:
         """Make all sections in their order."""
@@ -199,11 +205,8 @@ class _Page:
     def metrics(self) -> str:
         """Return the table of figures, and how to read it."""
         drawn = [one.null for source in self.comparison.sources for one in source.metrics.values() if one.null]
-        return (
-            f'<p class="about">{sheet.KEY}</p>{sheet.metrics_table(self.comparison)}'
-            if drawn
-            else (sheet.metrics_table(self.comparison))
-        )
+        key = f'<p class="about">{sheet.KEY}</p>' if drawn else ""
+        return key + sheet.metrics_table(self.comparison, self.names)
 
     def pairs(self) -> str:
         """Return the tables of pairs, and how to read them."""
@@ -213,7 +216,7 @@ class _Page:
             "themselves, tokens beside the same rows in another order. p is the larger one where either table has "
             "surrogates."
         )
-        return f'<p class="about">{how}</p>{sheet.pairs_tables(self.comparison)}'
+        return f'<p class="about">{how}</p>{sheet.pairs_tables(self.comparison, self.named)}'
 
     # --- positions ---
 
@@ -234,7 +237,7 @@ class _Page:
                 panels.append(self.absent(place, str(error)))
         about = "Hover or touch a position: it is marked in every plot."
         bars = [_bar("position 0", "last", POSITION.light), _bar("cosine −1", "+1", SIMILARITY.light)]
-        body = self.row(panels, columns=min(len(panels), 3), scale_bars=bars)
+        body = self.row(panels, columns={4: 2}.get(len(panels), min(len(panels), 3)), scale_bars=bars)
         self.add("Positions", about, body + self.row(self.lines(having), columns=min(3, len(having) * 3)))
 
     def rows_of(self, place: int, table: EmbeddingTable) -> _Rows:
@@ -342,7 +345,7 @@ class _Page:
                 panels.append(self.absent(place, str(error)))
         left_out = f" The first {MAPS} vocabularies are drawn." if len(having) > MAPS else ""
         about = f"Every dot is a token; close dots tend to have similar vectors.{left_out}"
-        near = sheet.neighbours_table(self.comparison)
+        near = sheet.neighbours_table(self.comparison, self.names)
         words = f"<h3>Nearest by cosine, exact, over every token</h3>{near}" if near else ""
         self.add("Words", about if panels else "", self.row(panels, columns=min(len(panels), 2)) + words)
 
@@ -407,13 +410,13 @@ class _Page:
         """Say which words moved most between every two vocabularies."""
         body = ""
         for moves in self.comparison.moves:
-            pair = f"{sheet.text(moves.left)} and {sheet.text(moves.right)}"
+            pair = " and ".join(sheet.text(self.named.get(name, name)) for name in (moves.left, moves.right))
             null = moves.null
             notes = "".join(f" {sheet.text(note, width=300)}." for note in moves.notes)
             body += (
                 f'<h3>{pair}</h3><p class="about">{moves.shared:,} shared words; the mean distance is '
                 f"{sheet.figure(moves.mean)}, with rows in another order {sheet.figure(null.low)} to "
-                f"{sheet.figure(null.high)}.{notes}</p>{sheet.moves_table(moves)}"
+                f"{sheet.figure(null.high)}.{notes}</p>{sheet.moves_table(moves, self.named)}"
             )
         about = (
             "One vocabulary is turned onto the other; a word has moved as far as its two vectors then differ, relative "
@@ -456,9 +459,9 @@ class _Page:
         )
 
     def kinds(self, source: Embeddings) -> str:
-        """Say what positions a source has."""
-        parts = "; ".join(f"{part}: {one.kind}" for part, one in source.positions.items())
-        return sheet.text(parts or "no positions", width=400)
+        """Say what a source is, and what positions it has."""
+        parts = [f"{part}: {one.kind}" for part, one in source.positions.items()]
+        return sheet.text("; ".join([source.name, *(parts or ["no positions"])]), width=800)
 
     def origin(self, place: int, role: str, table: EmbeddingTable) -> str:
         """Return one table's row."""

@@ -150,6 +150,13 @@ def test_what_is_missing_is_said(compared: tuple[list[Embeddings], Comparison]) 
     assert "no cloud" in json.dumps(views(one))
 
 
+def test_paths_are_shortened_where_that_tells_them_apart(tmp_path: Path) -> None:
+    made = [hpe.from_arrays(position=np.eye(6), name=str(tmp_path / part / "model")) for part in "ab"]
+    page = report(*made, comparison=hpe.compare(*made, draws=0, pairs=False))
+    assert Elements(page).words.strip().startswith("a/model and b/model compared")
+    assert str(tmp_path) in Elements(page).words, "the whole path stands where the numbers come from"
+
+
 def test_a_report_needs_the_sources_of_its_comparison(compared: tuple[list[Embeddings], Comparison]) -> None:
     with pytest.raises(InputError, match="needs the sources of its comparison"):
         report(compared[0][0], comparison=compared[1])
