@@ -24,7 +24,7 @@ from .errors import InputError
 from .geometry import directed
 from .nulls import DRAWS, Keep, Kind, Null, Rows, beside, compute_always, impostors, over_surrogates
 from .position import table_in
-from .similarity import Progress, nearest_unit_rows, read_rows
+from .similarity import Progress, read_rows
 from .table import TOKEN_CLASSES, EmbeddingTable
 
 SAMPLE = 5_000
@@ -132,14 +132,12 @@ class _Side:
     def nearest(self) -> NDArray[np.int64]:
         if not 1 <= self.k < len(self):
             raise InputError(f"{len(self)} rows have 1 to {len(self) - 1} neighbours each; got k = {self.k}")
-        if self.surrogate and len(self) <= MOST_SORTED:
-            cosines = self.cosines.copy()
-            np.fill_diagonal(cosines, -np.inf)
-            return np.argpartition(cosines, -self.k, axis=1)[:, -self.k :]
-        unit = _unit(np.asarray(self.given, np.float32))
-        rows = np.arange(len(self))
-        parts = (rows[start : start + PAIR_ROWS] for start in range(0, len(self), PAIR_ROWS))
-        return np.concatenate([nearest_unit_rows(unit[part], unit, part, self.k) for part in parts])
+        near = np.empty((len(self), self.k), np.int64)
+        for start, block in _cosine_blocks(self.given):
+            rows = np.arange(len(block))
+            block[rows, start + rows] = -np.inf
+            near[start : start + len(block)] = np.argpartition(block, -self.k, axis=1)[:, -self.k :]
+        return near
 
 
 def _unit(rows: NDArray[Any]) -> NDArray[Any]:
@@ -368,7 +366,8 @@ def _beside_surrogates(
     pair: _Pair, observed: Mapping[str, float], *, kind: Kind, draws: int, seed: int, progress: Progress | None
 ) -> dict[str, Null]:
     if kind == "permutation":
-        sides = [_gathered(_permuted(pair, observed, draws, seed), draws, progress)]
+        passes = 2 if "RSA" in observed else 1
+        sides = [_gathered(_permuted(pair, observed, draws, seed), passes * draws, progress)]
     else:
         both = pair.left, pair.right
         found = itertools.chain(*(_imitated(*turned, observed, draws, seed) for turned in (both, both[::-1])))
@@ -417,23 +416,27 @@ def _imitated(fixed: _Side, other: _Side, names: Collection[str], draws: int, se
 def _permuted(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Iterator[dict[str, float]]:
     """Yield the measures of rows with permutations of the others; what a permutation only renames is kept."""
     left, right = pair.left, pair.right
+    rng = np.random.default_rng(seed)
+    orders = [rng.permutation(len(right)) for _ in range(draws)]
+
+    def ranked(number: int, order: NDArray[np.int64]) -> dict[str, float]:
+        return {"RSA": pair.ranked.correlation(order)}
 
     def measured(number: int, order: NDArray[np.int64]) -> dict[str, float]:
         cross = _cross(left, right, order, single=True)
         take: dict[str, Callable[[], float]] = {
             "CKA": lambda: _cka(left, right, cross, order),
             "Procrustes fit": lambda: _fit(left, right, cross),
-            "RSA": lambda: pair.ranked.correlation(order),
             "shared neighbours": lambda: _overlap(left, right, order),
         }
-        return {name: take[name]() for name in names}
+        return {name: take[name]() for name in take if name in names}
 
-    rng = np.random.default_rng(seed)
-    orders = [rng.permutation(len(right)) for _ in range(draws)]
-    # What all share is computed before several are at it.
-    first = measured(0, orders[0])
-    rest = over_surrogates(measured, orders[1:], nbytes=left.given.nbytes)
-    return itertools.chain([first], rest)
+    # One after the other: what ranks take is given back before the products take theirs.
+    for measure in (ranked, measured) if "RSA" in names else (measured,):
+        # What all share is computed before several are at it.
+        yield measure(0, orders[0])
+        yield from over_surrogates(measure, orders[1:], nbytes=left.given.nbytes)
+        pair.__dict__.pop("ranked", None)
 
 
 class _Ranked:
@@ -453,7 +456,7 @@ class _Ranked:
             found = _rank_bins(rows, dtype)
             means.append(np.float32(found.mean))
             deviations.append(found.deviation)
-            for start, block in _cosine_blocks(rows):
+            for start, block in _cosine_blocks(rows, upper=True):
                 ranks = found.ranks[_bins(block)]
                 if place == 0:
                     self.blocks.append((start, ranks))
@@ -489,7 +492,7 @@ class _RankBins:
 
 def _rank_bins(rows: NDArray[np.floating], dtype: type[np.unsignedinteger[Any]]) -> _RankBins:
     counts = np.zeros(BINS, np.int64)
-    for _, block in _cosine_blocks(rows):
+    for _, block in _cosine_blocks(rows, upper=True):
         counts += np.bincount(_bins(block[np.triu(np.ones(block.shape, bool), 1)]), minlength=BINS)
     pairs = int(counts.sum())
     ranks = np.cumsum(counts) - (counts + 1) / 2
@@ -499,15 +502,19 @@ def _rank_bins(rows: NDArray[np.floating], dtype: type[np.unsignedinteger[Any]])
     return _RankBins(scaled, mean, math.sqrt(float(counts @ np.square(wide - mean)) / pairs))
 
 
-def _cosine_blocks(rows: NDArray[np.floating]) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """Yield (first row, cosines of some rows with all from the first of them on); 0 for rows without a direction."""
+def _cosine_blocks(rows: NDArray[np.floating], *, upper: bool = False) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Yield (first row, cosines of some rows with all); ``upper`` with those from the first of them on.
+
+    0 for rows without a direction.
+    """
     single = np.asarray(rows, np.float32)
     lengths = np.sqrt(np.einsum("ij,ij->i", single, single))
     scale = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     for start in range(0, len(single), PAIR_ROWS):
         part = slice(start, start + PAIR_ROWS)
-        block = (single[part] * scale[part, None]) @ single[start:].T
-        block *= scale[start:]
+        others = slice(start if upper else 0, None)
+        block = (single[part] * scale[part, None]) @ single[others].T
+        block *= scale[others]
         yield start, block
 
 

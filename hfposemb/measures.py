@@ -129,6 +129,11 @@ class Tables:
             raise InputError(f"{table.name} has no row that is finite")
         return float(np.nanmean(norms(table)))
 
+    def ratio(self) -> float:
+        if not (below := self.mean_norm(self.position)) > 0:
+            raise InputError("all position rows are zero: there is no ratio to them")
+        return self.mean_norm(self.token) / below
+
     def shifted(self, distance: int, split: Split) -> Shift:
         return shift_of(self.scores, distance, split=split)
 
@@ -345,7 +350,7 @@ MEASURES: tuple[Measure, ...] = (
         "token norm / position norm",
         "",
         "both",
-        lambda tables: tables.mean_norm(tables.token) / tables.mean_norm(tables.position),
+        Tables.ratio,
         chance=_ratio_by_chance,
     ),
     *(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .alignment import FEWEST, SAMPLE, shared_rows
+from .alignment import FEWEST, shared_rows
 from .embeddings import Embeddings
 from .errors import InputError
 from .nulls import Null, beside, over_surrogates
@@ -22,6 +22,9 @@ from .table import TOKEN_CLASSES, EmbeddingTable
 
 MOVES_DRAWS = 19
 """Permutations that the mean distance stands beside; it hardly varies among them."""
+
+CHANCE_WORDS = 2_500
+"""Shared words that are permuted at most, drawn with the seed."""
 
 BLOCK_ROWS = 512
 
@@ -82,9 +85,9 @@ def moved(
     rng = np.random.default_rng(seed)
     notes: list[str] = []
     sample = pairs
-    if len(pairs) > SAMPLE:
-        sample = pairs[np.sort(rng.choice(len(pairs), SAMPLE, replace=False))]
-        notes.append(f"chance is of {SAMPLE:,} of {len(pairs):,} shared words, drawn with seed {seed}")
+    if len(pairs) > CHANCE_WORDS:
+        sample = pairs[np.sort(rng.choice(len(pairs), CHANCE_WORDS, replace=False))]
+        notes.append(f"chance is of {CHANCE_WORDS:,} of {len(pairs):,} shared words, drawn with seed {seed}")
     null = _by_chance(tables, sample, rng, seed)
     named = _named(tables, pairs)
     if len(named) < len(pairs):
@@ -117,7 +120,7 @@ def _by_chance(
         return float(_turned_distances(lambda: ((part, x[part], y[order[part]]) for part in parts), len(x)).mean())
 
     orders = (rng.permutation(len(x)) for _ in range(MOVES_DRAWS))
-    drawn = np.array(list(over_surrogates(mean, orders, nbytes=x.nbytes)))
+    drawn = np.array(list(over_surrogates(mean, orders, nbytes=x.nbytes + y.nbytes)))
     return beside(mean(0, np.arange(len(x))), drawn, seed=seed, kind="permutation", small=True)
 
 

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from hfposemb.aligned import aligned
+from hfposemb.alignment import align
 from hfposemb.builtin import sinusoidal
-from hfposemb.comparison import MEASURES, Comparison, compare
-from hfposemb.embeddings import Embeddings
-from hfposemb.errors import InputError
+from hfposemb.cache import Cache
+from hfposemb.comparison import Comparison, Run, compare
+from hfposemb.embeddings import Embeddings, from_arrays
+from hfposemb.errors import HfposembError, InputError
 from hfposemb.extract import extract
+from hfposemb.measures import measures_of
+from hfposemb.moved import moved
 from hfposemb.position import Absolute, Rotary
 from hfposemb.table import EmbeddingTable, Provenance, table_of
 
@@ -29,7 +39,8 @@ def _source(name: str, *, position: np.ndarray | None = None, token: np.ndarray 
 @pytest.fixture(scope="module")
 def compared(minilm_folder: Path) -> Comparison:
     rotary = Embeddings("turning", {}, {"text": Rotary(np.ones(4), 16)})
-    return compare(extract(str(minilm_folder)), sinusoidal(512, 384), rotary, words=("king", "zzzq"), k=2)
+    sources = extract(str(minilm_folder)), sinusoidal(512, 384), rotary
+    return compare(*sources, words=("king", "zzzq"), k=2, pairs=False, draws=0)
 
 
 REFERENCE = {
@@ -49,19 +60,31 @@ REFERENCE = {
     "mean cosine at distance 8": (".294", ".722", "–"),
     "mean cosine at distance 16": (".432", ".630", "–"),
     "translation invariance": (".491", "1.000", "–"),
+    "  of inner products": (".477", "1.000", "–"),
+    "monotonicity up to 128": (".648", ".986", "–"),
+    "shift R² by 1, random rows": (".990", "1.000", "–"),
+    "shift R² by 4, random rows": (".933", ".998", "–"),
+    "shift R² by 16, random rows": (".450", ".985", "–"),
+    "shift R² by 1, last quarter": (".965", ".808", "–"),
+    "shift R² by 4, last quarter": (".935", "-3.309", "–"),
+    "shift R² by 16, last quarter": (".731", "-60.38", "–"),
+    "helix period": ("6.457", "387.48", "–"),
+    "helix evenness": (".310", ".959", "–"),
+    "deepest fall of neighbours": (".413", ".0000", "–"),
+    "break at position": ("127", "–", "–"),
     "norm of position 0": ("2.362", "13.856", "–"),
     "mean norm": (".474", "13.856", "–"),
     "norm of the last position": (".970", "13.856", "–"),
     "token mean norm": ("1.066", "–", "–"),
-    "token norm / position norm": ("2.248", "–", "–"),
     "token anisotropy": (".0181", "–", "–"),
     "token IsoScore": (".532", "–", "–"),
     "token IsoScore of noise": (".988", "–", "–"),
+    "token norm / position norm": ("2.248", "–", "–"),
 }
 
 
 def test_reference_figures(compared: Comparison) -> None:
-    assert list(REFERENCE) == [measure.name for measure in MEASURES]
+    assert list(REFERENCE) == [measure.name for measure in measures_of()]
     for name, values in REFERENCE.items():
         assert tuple(str(source.metrics[name]) for source in compared.sources) == values
     minilm = compared.sources[0]
@@ -71,6 +94,9 @@ def test_reference_figures(compared: Comparison) -> None:
         ("queen", 0.627),
     ]
     assert "norms that stand out: 0, 127, 510, 511 (4 of 512 positions)" in minilm.notes
+    assert any(
+        "a break between positions 126 and 128: neighbours there have a cosine of 0.439" in n for n in minilm.notes
+    )
 
 
 def test_what_a_source_has_not_says_why(compared: Comparison) -> None:
@@ -98,13 +124,16 @@ def test_json_has_null_for_what_cannot_be_had(compared: Comparison) -> None:
 
 def test_the_text_is_a_table_with_a_column_for_each_source(compared: Comparison) -> None:
     lines = str(compared).splitlines()
-    table = lines[: lines.index("")]
-    assert len(table) == 4 + len(MEASURES)
-    assert len({len(line) for line in table}) == 1
+    assert max(map(len, lines[:50])) <= 120
+    assert [line for line in lines if line.startswith("of ")] == [
+        "of positions",
+        "of tokens",
+        "of tokens and positions",
+    ]
     assert "translation invariance" in repr(compared)
-    row = next(line for line in table if line.startswith("translation invariance"))
+    row = next(line for line in lines if line.startswith("translation invariance"))
     assert row.split()[-3:] == [".491", "1.000", "–"]
-    assert any(line.startswith("variance of 2 components, %") for line in table)
+    assert any(line.startswith("variance of 2 components, %") for line in lines)
     assert any(line.endswith("kings 0.690, queen 0.627") for line in lines)
 
 
@@ -118,7 +147,10 @@ def test_tables_too_small_or_without_answer_have_notes() -> None:
         _source("same", position=np.ones((20, 4)), token=np.zeros((3, 4))),
         _source("bare"),
         words=(),
+        draws=3,
     )
+    assert found.pairs == found.moves == ()
+    assert len(found.missing) == 12
     short_figures, with_gaps, same, bare = found.sources
     assert short_figures.metrics["mean cosine at distance 4"].value is not None
     assert short_figures.metrics["mean cosine at distance 8"].note == "short has 5 positions, none 8 apart"
@@ -135,7 +167,7 @@ def test_tables_too_small_or_without_answer_have_notes() -> None:
 
 def test_the_null_has_the_figures_of_noise() -> None:
     noise = np.random.default_rng(0).normal(0, 0.02, (512, 384))
-    figures = compare(_source("noise", position=noise)).sources[0].metrics
+    figures = compare(_source("noise", position=noise), draws=0).sources[0].metrics
     assert figures["translation invariance"].value == pytest.approx(0.004, abs=5e-4)
     assert figures["mean cosine at distance 1"].value == pytest.approx(0, abs=0.01)
     assert figures["IsoScore"].value == pytest.approx(figures["IsoScore of noise"].value, abs=0.005)
@@ -144,14 +176,14 @@ def test_the_null_has_the_figures_of_noise() -> None:
 
 def test_the_same_source_twice_has_the_same_figures() -> None:
     source = _source("twin", position=np.random.default_rng(0).normal(size=(20, 4)))
-    first, second = compare(source, source).sources
+    first, second = compare(source, source, draws=5).sources
     assert first == second
 
 
 def test_several_parts_are_named() -> None:
     table = _table(np.random.default_rng(0).normal(size=(20, 4)))
     source = Embeddings("pair", {}, {"encoder": Absolute(table), "decoder": Absolute(table)})
-    assert "the figures are of encoder; it also has positions of decoder" in compare(source).sources[0].notes
+    assert "the figures are of encoder; it also has positions of decoder" in compare(source, draws=0).sources[0].notes
 
 
 def test_wrong_calls_say_what_is_right() -> None:
@@ -176,3 +208,174 @@ def test_pairs_stand_beside_chance() -> None:
     measures = found.to_dict()["pairs"][0]["measures"]  # type: ignore[index]
     assert set(measures) == {"CKA", "RSA", "Procrustes fit", "shared neighbours"}
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["pairs"][0]["rows"] == 256
+    (moves,) = found.moves
+    assert f"{moves.shared:,} shared, mean distance" in text
+    assert moves.most[0].label.strip() in text
+
+
+def test_figures_stand_beside_chance() -> None:
+    source = extract("sample:gpt2")
+    found = compare(source, words=(), draws=12).sources[0].metrics
+    kinds = {name: None if figure.null is None else figure.null.kind for name, figure in found.items()}
+    assert kinds["translation invariance"] == "impostor"
+    assert kinds["token IsoScore"] == kinds["token norm / position norm"] == "random"
+    without = {name for name, kind in kinds.items() if kind is None}
+    assert without == {"IsoScore of noise", "token IsoScore of noise", "break at position"}
+    for figure in found.values():
+        if figure.null is not None:
+            assert figure.null.observed == figure.value
+            assert figure.null.low <= figure.null.mean <= figure.null.high
+            assert (figure.null.draws, figure.null.seed) == (12, 0)
+    text = str(compare(source, words=(), draws=12))
+    assert re.search(r"effective rank +[\d.]+ \[[\d., ]+\]\*", text)
+    assert "impostors" in text
+
+
+def test_no_draws_no_nulls() -> None:
+    found = compare(extract("sample:bert"), extract("sample:gpt2"), words=(), draws=0)
+    assert all(figure.null is None for source in found.sources for figure in source.metrics.values())
+    assert [dict(pair.measures) for pair in found.pairs] == [{}, {}]
+    assert all(set(pair.observed) == {"CKA", "RSA", "Procrustes fit", "shared neighbours"} for pair in found.pairs)
+    assert "In brackets" not in str(found)
+
+
+def test_nulls_are_kept(tmp_path: Path) -> None:
+    sources = sinusoidal(48, 8), _source("noise", position=np.random.default_rng(0).normal(size=(48, 8)))
+    cache = Cache(tmp_path)
+    told: list[str] = []
+    run = Run(cache=cache, progress=lambda share, doing: told.append(doing))
+    first = compare(*sources, draws=6, run=run)
+    assert any("impostor 6 of 6" in doing for doing in told)
+    assert [entry.key[0] for entry in cache.entries()] == ["null"] * 3
+    told.clear()
+    assert compare(*sources, draws=6, run=run) == first
+    assert told == ["done"]
+    assert compare(*sources, draws=6).to_dict() == first.to_dict()
+    compare(*sources, draws=7, run=run)
+    assert len(cache.entries()) == 6
+
+
+def test_rows_that_stand_out_are_left_out() -> None:
+    rows = np.random.default_rng(0).normal(size=(60, 6))
+    loud = rows.copy()
+    loud[0] *= 40
+    words = np.random.default_rng(1).normal(size=(50, 6))
+    found = compare(_source("loud", position=loud, token=words), words=(), draws=4, leave_out=True).sources[0]
+    quiet = rows.copy()
+    quiet[0] = np.nan
+    same = compare(_source("loud", position=quiet, token=words), words=(), draws=4).sources[0]
+    assert found.metrics["effective rank"] == same.metrics["effective rank"]
+    assert found.metrics["norm of position 0"].value is None
+    assert "left out" in found.metrics["norm of position 0"].note
+    assert "positions left out, since their norms stand out: 0 (1)" in found.notes
+
+
+def test_figures_on_request() -> None:
+    source = _source("both", position=sinusoidal(14, 4).position.table.vectors, token=_noise(60, 4))  # type: ignore[union-attr]
+    found = compare(source, words=(), draws=3, run=Run(extras=("probes", "sums"))).sources[0].metrics
+    probe = found["absolute probe, error"]
+    assert probe.value is not None
+    assert probe.deviation is not None
+    assert found["neighbours kept, all placed"].null is not None
+    assert found["words recovered"].value is not None
+    assert "absolute probe, error" not in compare(source, words=(), draws=0).sources[0].metrics
+    with pytest.raises(InputError, match="probes, sums; got magic"):
+        compare(source, run=Run(extras=("magic",)))  # type: ignore[arg-type]
+
+
+def _noise(rows: int, width: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(rows, width))
+
+
+def _holed(rows: int, width: int, *, value: float) -> np.ndarray:
+    made = _noise(rows, width)
+    made[[2, 5]] = value
+    return made
+
+
+BAD = {
+    "one row": (_noise(1, 4), "share 1 positions"),
+    "constant rows": (np.ones((30, 4)), "the same"),
+    "zero rows": (_holed(30, 4, value=0.0), ""),
+    "all zero": (np.zeros((30, 4)), "share 0 positions"),
+    "NaN rows": (_holed(30, 4, value=np.nan), "NaN"),
+    "all NaN": (np.full((30, 4), np.nan), "NaN"),
+    "wider than long": (_noise(25, 60), ""),
+    "another length": (_noise(200, 4), ""),
+    "one column": (_noise(30, 1), ""),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_tables_are_compared_or_say_what_is_missing(name: str) -> None:
+    bad, said = BAD[name]
+    labels = [f"w{row}" for row in range(len(bad))]
+    odd = from_arrays(position=bad, token=bad, labels=labels, name="odd")
+    good = from_arrays(position=_noise(40, 6, 1), token=_noise(40, 6, 2), labels=[f"w{row}" for row in range(40)])
+    found = compare(odd, good, words=("w1",), draws=4, leave_out=name == "zero rows")
+    kept = json.dumps(found.to_dict(), allow_nan=False)
+    text = str(found)
+    assert said in text
+    assert said in kept
+    assert "nan" not in re.sub("NaN or Inf", "", text).lower()
+    for source in found.sources:
+        assert all(figure.value is not None or figure.note for figure in source.metrics.values())
+    assert len(found.pairs) + len(found.missing) >= 2
+    for call in (
+        lambda: align(odd, good, "token", draws=3),
+        lambda: align(odd, good, "position", draws=3),
+        lambda: moved(odd, good, count=3),
+        lambda: aligned(odd, good, "token", dims=1),
+        lambda: aligned(odd, good, "position"),
+    ):
+        try:
+            answer = call()
+        except HfposembError as error:
+            lines = str(error).splitlines()
+        else:
+            lines = [""]
+            _finite(answer)
+        assert len(lines) == 1
+
+
+def _finite(value: object) -> None:
+    """Look for NaN and Inf in all that a result holds."""
+    if isinstance(value, float):
+        assert np.isfinite(value)
+    elif isinstance(value, np.ndarray):
+        assert np.isfinite(value).all()
+    elif is_dataclass(value):
+        for one in fields(value):
+            _finite(getattr(value, one.name))
+    elif isinstance(value, dict):
+        _finite(tuple(value.values()))
+    elif isinstance(value, tuple):
+        for one in value:
+            _finite(one)
+
+
+MEMORY = """
+import numpy as np, scipy.linalg, scipy.sparse.linalg, threadpoolctl
+import hfposemb as hpe, hfposemb.builtin, hfposemb.source, hfposemb.comparison
+def status(name):
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name)) * 1024
+np.linalg.eigvalsh(np.eye(400) @ np.eye(400))
+base = status("VmRSS")
+def made(rows, first):
+    vectors = np.random.default_rng(first).standard_normal((rows, 256), dtype=np.float32)
+    return hpe.from_arrays(token=vectors, labels=[f"w{row + first}" for row in range(rows)], name=str(first))
+one, other = made(40_000, 0), made(24_000, 38_000)
+open("/proc/self/clear_refs", "w").write("5")
+hpe.compare(one, other, words=("w38100",), draws=3)
+print(status("VmHWM") - base, 64_000 * 256 * 4)
+"""
+FLOOR = 64 * 2**20
+"""What labels and the ranks of all pairs take, whatever the width."""
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="reads the peak from /proc")
+def test_vocabularies_are_compared_in_little_memory() -> None:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True, env=environment)
+    peak, tables = map(int, done.stdout.split())
+    assert peak < 1.5 * tables + FLOOR
