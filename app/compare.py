@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import AsyncGenerator, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -66,11 +66,15 @@ Point at a dot to see where the same row lies in the other map.
 
 @dataclass(frozen=True)
 class Compared:
-    """The sources that could be opened, and their comparison: with chance and pairs where that is done."""
+    """The sources that could be opened, and their comparison: with chance and pairs where that is done.
+
+    ``stopped`` is whether that was tried, and cancelled or failed.
+    """
 
     sources: tuple[Opened, ...]
     comparison: Comparison | None
     done: bool
+    stopped: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -151,10 +155,10 @@ def figures_html(found: Compared) -> str:
     if not found.sources:
         return "<h2>Nothing to compare yet</h2><p>Choose two to four sources above, such as BERT and GPT-2.</p>"
     if found.comparison is None:
-        return (
-            "<h2>The figures are being measured</h2><p>These tables are large; the line above says how far it is.</p>"
-        )
-    about = sheet.KEY if found.done else "Each number as it is; what chance gives is being drawn."
+        said = "This was stopped." if found.stopped else "The line above says how far it is."
+        return f"<h2>These tables are large, so their figures take a while</h2><p>{said}</p>"
+    drawn = "was not drawn" if found.stopped else "is being drawn"
+    about = sheet.KEY if found.done else f"Each number as it is; what chance gives {drawn}."
     title = html.escape(sheet.finding(found.comparison, found.names))
     table = sheet.metrics_table(found.comparison, found.names)
     return f"<h2>{title}</h2><p>{html.escape(about)}</p>{table}{_how(FIGURES_HELP)}"
@@ -165,7 +169,8 @@ def pairs_html(found: Compared) -> str:
     if len(found.sources) < 2:
         return "<h2>How alike two sources are</h2><p>Choose a second source to compare this one with.</p>"
     if not found.done or found.comparison is None:
-        return "<h2>How alike two sources are</h2><p>This is being measured, beside what chance gives.</p>"
+        said = "was not" if found.stopped else "is being"
+        return f"<h2>How alike two sources are</h2><p>This {said} measured, beside what chance gives.</p>"
     title = html.escape(pairs_title(found))
     tables = sheet.pairs_tables(found.comparison, found.named)
     return f"<h2>{title}</h2><p>{html.escape(sheet.KEY)}</p>{tables}{_how(PAIRS_HELP)}"
@@ -194,7 +199,8 @@ def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:
     empty = Panel("moved", f"The words that moved most from {left.name} to {right.name}", help=MOVED_HELP)
     moves = found.moves(pair)
     if moves is None:
-        return Panels((_said(empty, why_not(found, pair) if found.done else "They are being looked for."),))
+        still = "They were not looked for." if found.stopped else "They are being looked for."
+        return Panels((_said(empty, why_not(found, pair) if found.done else still),))
     word = moves.most[at] if 0 <= at < len(moves.most) else moves.most[0]
     shared = {label for label, _ in word.left} & {label for label, _ in word.right}
     lists = (
@@ -329,14 +335,20 @@ SAVE = """() => setTimeout(() => {
 def tab(session: Session) -> None:
     """Draw the tab, and bind it."""
 
-    def draw_figures(opened: Sequence[Opened], chosen: str | None, at: int, done: Any = None) -> list[Any]:
-        """Draw the tables and the words; what is not measured yet is wanted."""
+    def draw_figures(
+        opened: Sequence[Opened], chosen: str | None, at: int, done: dict[str, Any] | None = None
+    ) -> list[Any]:
+        """Draw the tables and the words; where chance was tried in vain there is a button to try again."""
         try:
             found = compared(opened, session)
+            stopped = not found.done and done is not None and not done.get("ok", True)
+            found = replace(found, stopped=stopped)
         except HfposembError as error:
             said = f'<h2>These sources cannot be compared</h2><p role="alert">{html.escape(one_line(str(error)))}</p>'
-            return [said, "", gr.update(visible=False), Panels(())]
-        return [figures_html(found), pairs_html(found), pair_field(found, chosen), moved_panels(found, chosen, at)]
+            return [said, "", gr.update(visible=False), Panels(()), gr.update(visible=False)]
+        tables = [figures_html(found), pairs_html(found)]
+        words, retry = moved_panels(found, chosen, at), gr.update(visible=found.stopped)
+        return [*tables, pair_field(found, chosen), words, retry]
 
     def pair_field(found: Compared, chosen: str | None) -> Any:
         pair, choices = found.pair(chosen), found.choices
@@ -376,6 +388,10 @@ def tab(session: Session) -> None:
             return gr.skip()
         known = session.library.results.get(comparison_key(having, public=session.public))
         return [] if known is not None else [having]
+
+    def retry(texts: list[str]) -> Any:
+        having = [source.text for source in session.open(texts) if source.embeddings is not None]
+        return [having, uuid4().hex] if having else []
 
     async def measure(visitor: Visitor, part: str, wanted: Sequence[Any]) -> AsyncGenerator[jobs.Progress, None]:
         texts = wanted[0]
@@ -456,6 +472,7 @@ def tab(session: Session) -> None:
     with gr.Column():
         reports = session.works(write, name="report", label="Report")
         measures = session.works(measure, name="figures", label="Comparison")
+        again = gr.Button("Measure beside chance", visible=False, min_width=220, scale=0)
         figures = gr.HTML(first[0], **CARD)
         pairs = gr.HTML(first[1], **CARD)
     with gr.Row(elem_classes="controls"):
@@ -481,7 +498,7 @@ def tab(session: Session) -> None:
     words = PanelRow(first[3], scope=session.scope)
 
     cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
-    drawn = [figures, pairs, chosen, words]
+    drawn = [figures, pairs, chosen, words, again]
     session.redraw(draw_figures, drawn, inputs=[chosen, at], on=[])
     session.when([measures.done.change], draw_figures, drawn, inputs=[chosen, at, measures.done])
 
@@ -500,6 +517,7 @@ def tab(session: Session) -> None:
         measures.wanted,
         **cheap,
     )
+    again.click(guarded(retry), session.sources, measures.wanted, **cheap)
     chosen.input(lambda: 0, outputs=at, **cheap)
     words.select(
         pick,

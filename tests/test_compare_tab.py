@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import html
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,10 @@ def test_figures_are_there_at_once_and_chance_is_not(pair: tuple[str, str]) -> N
     assert "is being drawn" in shown
     assert "▲" not in shown
     assert "being measured" in pairs_html(found)
+    stopped = replace(found, stopped=True)
+    assert "was not drawn" in figures_html(stopped)
+    assert "was not measured" in pairs_html(stopped)
+    assert "not looked for" in moved_panels(stopped, None, 0).panels[0].message
 
 
 def test_chance_stands_beside_every_number_once_it_is_known(pair: tuple[str, str]) -> None:
@@ -139,7 +144,8 @@ def test_large_tables_are_left_to_the_job() -> None:
     assert not quick(large)
     found = compared((small, large), session)
     assert found.comparison is None
-    assert "are being measured" in figures_html(found)
+    assert "take a while" in figures_html(found)
+    assert "was stopped" in figures_html(replace(found, stopped=True))
     assert maps_of(small, large, "token", "pca", session) is None
 
 

@@ -132,7 +132,11 @@ def test_measuring_is_cancelled_for_good(compare: Callable[..., Page]) -> None:
     line.get_by_role("button", name="Cancel").click()
     until(page, line.count, 0)
     until(page, lambda: work in workers(), expected=False)
-    page.get_by_role("heading", name="They differ most in").wait_for()
+    page.get_by_text("what chance gives was not drawn").wait_for()
+    page.get_by_role("button", name="Measure beside chance").click()
+    line.get_by_role("progressbar").wait_for()
+    line.get_by_role("button", name="Cancel").click()
+    until(page, workers, [])
 
 
 def test_tab_is_accessible_in_both_modes_and_on_a_phone(
