@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from .embeddings import Embeddings
 from .errors import InputError
 from .geometry import directed
-from .nulls import DRAWS, Keep, Kind, Null, Rows, beside, compute_always, impostors, over_surrogates
+from .nulls import DRAWS, Keep, Kind, Null, Rows, beside, compute_always, drifts, impostors, over_surrogates
 from .position import table_in
 from .similarity import Progress, read_rows
 from .table import TOKEN_CLASSES, EmbeddingTable
@@ -37,6 +37,11 @@ NEIGHBOURS = 10
 
 MOST_SORTED = 1_024
 """Rows up to which the cosines of all pairs are sorted; beyond, their ranks are those of 262,144 bins."""
+
+DRIFTS = (
+    "ends elsewhere than it begins, which its impostors do not: a small p may only say that both tables drift, as it "
+    "does for most pairs of independent random walks"
+)
 
 BINS, FEWER_BINS = 2**18, 2**16
 PAIR_ROWS = 64
@@ -281,8 +286,10 @@ def align(
     Positions are matched by their number, as many as both have; tokens by their text without the marks of their
     tokenizer, ``fold_case`` without case too, over a seeded sample. The null of tokens is a permutation, that of
     positions the impostor: the interval is that of impostors of the second table, and p the larger of those against
-    impostors of either, since one table can be the easier one to imitate. Of independent smooth tables 3 to 7 % come
-    out below .05 (``tests/test_alignment.py``). Without ``draws`` there are no nulls. Raises ``InputError`` for fewer
+    impostors of either, since one table can be the easier one to imitate. Of independent smooth stationary tables 3 to
+    7 % come out below .05 (``tests/test_alignment.py``). Of 500 pairs of independent random walks of 64 × 16 it is 94 %
+    by CKA, 96 % by Procrustes and RSA, and 51 % by neighbours: an impostor ends where it began, so p means nothing for
+    tables that drift, and a note says which do. Without ``draws`` there are no nulls. Raises ``InputError`` for fewer
     than 20 shared rows, ``MissingTableError`` without a table.
     """
     tables = tables_of(left, right, role)
@@ -296,6 +303,8 @@ def align(
         rows = rows[np.sort(np.random.default_rng(seed).choice(shared, sample, replace=False))]
         notes.append(f"over {sample:,} of {shared:,} shared tokens, drawn with seed {seed}")
     pair = _Pair(*(_Side(read_rows(table, rows[:, side])) for side, table in enumerate(tables)))
+    for one, side in ((left, pair.left), (right, pair.right)) if role == "position" else ():
+        notes += [f"{one.name} {DRIFTS}"] if drifts(np.asarray(side.given, np.float64)) else []
     observed: dict[str, float] = {}
     # What ranks take is taken last, when the others have given back theirs.
     for name in sorted(MEASURES, key=lambda name: name == "RSA"):

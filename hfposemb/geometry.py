@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from .chance import Null, beside
 from .errors import InputError
 from .position import Absolute, Grid, PositionEncoding, table_in, unit_rows
 from .table import EmbeddingTable, Vectors
@@ -488,15 +489,6 @@ def _spaced(count: int, most: int) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class Null:
-    """Hold what chance gives: the mean of the draws, and the interval that 95 % of them are in."""
-
-    mean: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class GridVariance:
     """Hold which share of the patches' variance their row, their column and both additively explain.
 
@@ -541,14 +533,12 @@ def grid_variance(encoding: PositionEncoding, *, draws: int = 100, seed: int = 0
 
     random = np.random.default_rng(seed)
     drawn = np.stack([shares(random.permutation(len(centred))) for _ in range(draws)])
-    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
-    names = ("row", "column", "both")
+    found = dict(zip(("row", "column", "both"), np.minimum(shares(slice(None)), 1.0).tolist(), strict=True))
     nulls = {
-        name: Null(float(drawn[:, place].mean()), float(low[place]), float(high[place]))
-        for place, name in enumerate(names)
+        name: beside(share, drawn[:, place], seed=seed, kind="permutation")
+        for place, (name, share) in enumerate(found.items())
     }
-    row, column, both = (min(1.0, float(share)) for share in shares(slice(None)))
-    return GridVariance(row, column, both, nulls, draws, seed)
+    return GridVariance(**found, nulls=nulls, draws=draws, seed=seed)
 
 
 def monotonicity(value: EmbeddingTable | PositionEncoding, *, longest: int = 128) -> float:

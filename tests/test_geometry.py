@@ -14,13 +14,16 @@ from numpy.typing import NDArray
 import hfposemb as hpe
 from hfposemb import geometry
 from hfposemb.builtin import sinusoidal
-from hfposemb.embeddings import Embeddings
+from hfposemb.embeddings import Embeddings, from_arrays
 from hfposemb.errors import InputError, MissingTableError
 from hfposemb.extract import extract
 from hfposemb.geometry import (
     adjacent,
     anisotropy,
+    breaks,
+    deepest_fall,
     grid_variance,
+    monotonicity,
     norms,
     outliers,
     patch_map,
@@ -29,6 +32,7 @@ from hfposemb.geometry import (
     similarity_by_distance,
     spectrum,
     translation_invariance,
+    without,
 )
 from hfposemb.position import Absolute, Alibi, Grid, PositionEncoding, Rotary
 from hfposemb.table import EmbeddingTable, Provenance, table_of
@@ -398,3 +402,72 @@ def test_wave_spectrum_names_the_period() -> None:
     assert found.shape == (49,)
     assert set(np.argsort(found)[-2:]) == {8, 3}
     assert found[0] == pytest.approx(0.0, abs=1e-9)
+
+
+def _curve(rows: int = 120, width: int = 12) -> np.ndarray:
+    t = np.arange(rows)[:, None] / 9
+    return np.asarray(np.concatenate([np.cos(t + np.arange(width)), np.sin(t * 0.7 + np.arange(width))], axis=1))
+
+
+def test_a_break_is_found_where_it_is() -> None:
+    rows = _curve()
+    assert breaks(from_arrays(position=rows).position) == ()
+    rows[70:] = rows[70:] @ np.linalg.qr(np.random.default_rng(3).standard_normal((24, 24)))[0]
+    (found,) = breaks(from_arrays(position=rows).position)
+    assert (found.before, found.after) == (69, 70)
+    assert found.cosine == pytest.approx(float(adjacent(from_arrays(position=rows).position)[69]))
+    assert found.typical > 0.98
+    assert found.deviations > 3.5
+    table = from_arrays(position=rows).position
+    assert deepest_fall(table) == pytest.approx(found.typical - found.cosine)
+
+
+def test_the_break_of_minilm(minilm_folder: Path) -> None:
+    """METRICS: .439 at 126 to 127, .554 at 127 to 128."""
+    (found,) = breaks(extract(str(minilm_folder)).position)
+    assert (found.before, found.after) == (126, 128)
+    assert found.cosine == pytest.approx(0.439, abs=5e-4)
+
+
+@pytest.mark.parametrize("row", [0, 2, 117, 119])
+def test_ends_noise_and_short_tables_are_no_break(row: int) -> None:
+    rows = _curve()
+    rows[row] = -rows[row]
+    assert breaks(from_arrays(position=rows).position) == ()
+    assert breaks(from_arrays(position=np.random.default_rng(0).standard_normal((200, 8))).position) == ()
+    assert breaks(from_arrays(position=rows[:12]).position) == ()
+    with pytest.raises(InputError, match="17 rows are needed"):
+        deepest_fall(from_arrays(position=rows[:12]).position)
+
+
+def test_rows_left_out_change_no_distance() -> None:
+    table = from_arrays(position=_curve()).position.table
+    assert table is not None
+    holed = without(table, np.array([0, 50]))
+    assert (~holed.finite).nonzero()[0].tolist() == [0, 50]
+    assert np.array_equal(holed.rows(49, 52)[[0, 2]], table.rows(49, 52)[[0, 2]])
+    assert np.isfinite(table.vectors).all()
+    assert similarity_by_distance(holed)[1] == pytest.approx(np.delete(adjacent(table), [0, 49, 50]).mean())
+    assert holed.labels is table.labels
+
+
+@given(st.integers(3, 60), st.integers(1, 12), st.integers(2, 70), st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_monotonicity_is_the_share_of_triples(rows: int, width: int, longest: int, seed: int) -> None:
+    made = np.random.default_rng(seed).standard_normal((rows, width + 1))
+    made[seed % rows] = np.nan if seed % 2 else 0
+    with np.errstate(invalid="ignore"):
+        unit = made / np.linalg.norm(made, axis=1, keepdims=True)
+    shares = [
+        unit[t] @ unit[m] < unit[t] @ unit[n]
+        for t in range(rows)
+        for m in range(t + 2, min(rows, t + longest + 1))
+        for n in range(t + 1, m)
+        if np.isfinite(unit[[t, m, n]]).all()
+    ]
+    table = from_arrays(position=made).position
+    if shares:
+        assert monotonicity(table, longest=longest) == pytest.approx(float(np.mean(shares)), abs=1e-9)
+    else:
+        with pytest.raises(InputError, match="no three rows"):
+            monotonicity(table, longest=longest)

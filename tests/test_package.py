@@ -59,7 +59,7 @@ def test_unknown_names_say_what_there_is() -> None:
 
 
 LAYERS = (
-    {"errors", "samples", "palette", "architectures"},
+    {"errors", "samples", "palette", "architectures", "chance"},
     {"table", "checkpoint", "cache"},
     {"wire"},
     {"position"},
@@ -85,6 +85,7 @@ LAYERS = (
 KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placing", "figures"} | {
     "aligned",
     "alignment",
+    "chance",
     "measures",
     "moved",
     "nulls",

@@ -1,0 +1,87 @@
+"""Words that moved: planted ones are found, whatever rotation and scale, and chance moves all of them far."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import hfposemb as hpe
+from hfposemb.moved import moved
+
+ROWS, WIDTH = 300, 12
+WORDS = [f"word{row}" for row in range(ROWS)]
+
+
+def noise(rows: int, width: int, seed: int = 0) -> NDArray[np.float64]:
+    return np.random.default_rng(seed).standard_normal((rows, width))
+
+
+def turned(rows: NDArray[np.float64], *, width: int, seed: int = 5) -> NDArray[np.float64]:
+    """Return rows in another frame, of another size and somewhere else."""
+    return 7.5 * rows @ np.linalg.qr(noise(width, width, seed))[0][: rows.shape[1]] + 3
+
+
+def source(rows: NDArray[np.float64], name: str, labels: list[str] | None = None) -> hpe.Embeddings:
+    return hpe.from_arrays(token=rows, labels=labels or WORDS, name=name)
+
+
+@pytest.mark.parametrize("width", [WIDTH, 20])
+def test_planted_words_are_found(width: int) -> None:
+    rows = noise(ROWS, WIDTH)
+    other = rows + 0.01 * noise(ROWS, WIDTH, 1)
+    other[[7, 130]] = noise(2, WIDTH, 2)
+    found = moved(source(rows, "here"), source(turned(other, width=width), "there"), count=2, k=5)
+    assert {move.label for move in found.most} == {"word7", "word130"}
+    assert all(move.distance > 0.3 for move in found.most)
+    assert all(move.distance < 0.05 for move in found.least)
+    assert all(move.kept > 0.7 for move in found.least)
+    for move in found.most:
+        cosines = [cosine for _, cosine in move.left]
+        assert cosines == sorted(cosines, reverse=True)
+        assert move.label not in dict(move.left)
+    assert found.mean == pytest.approx(found.null.observed)
+    assert found.null.p == 0.05
+    assert found.null.low > 10 * found.mean
+    assert (found.shared, found.rows) == (ROWS, ROWS)
+
+
+def test_it_is_the_same_from_either_side_and_for_any_length() -> None:
+    """A distance is relative: it does not grow with the size of a table, or depend on which is turned."""
+    here, there = source(noise(ROWS, 6), "here"), source(noise(ROWS, 9, 1), "there")
+    one, other = moved(here, there, count=ROWS), moved(there, here, count=ROWS)
+    assert one.mean == pytest.approx(other.mean, abs=1e-6)
+    assert {m.label: pytest.approx(m.distance, abs=1e-5) for m in one.most} == {m.label: m.distance for m in other.most}
+    assert one.most[0].distance <= 2**0.5
+    larger = moved(source(1000 * noise(ROWS, 6), "here"), there, count=ROWS)
+    assert larger.mean == pytest.approx(one.mean, abs=1e-5)
+
+
+def test_words_are_matched_by_text() -> None:
+    upper = [f"Ġ{word.upper()}" if row % 2 else word for row, word in enumerate(WORDS)]
+    plain, other = (
+        source(noise(ROWS, 4), "plain"),
+        source(noise(ROWS, 4, 1), "other", [w.removeprefix("Ġ") for w in upper]),
+    )
+    assert moved(plain, other).shared == ROWS // 2
+    assert moved(plain, other, fold_case=True).shared == ROWS
+
+
+def test_chance_is_of_a_stated_sample() -> None:
+    many = [f"w{row}" for row in range(2_600)]
+    found = moved(source(noise(2_600, 4), "a", many), source(noise(2_600, 4, 1), "b", many), count=3)
+    assert (found.shared, found.rows) == (2_600, 2_500)
+    assert "2,500 of 2,600 shared words, drawn with seed 0" in found.notes[0]
+
+
+def test_what_cannot_be_told_says_so() -> None:
+    words = source(noise(ROWS, 4), "words")
+    with pytest.raises(hpe.HfposembError, match="share 5 tokens; at least 20"):
+        moved(words, source(noise(5, 4), "few", WORDS[:5]))
+    with pytest.raises(hpe.HfposembError, match="the same vector"):
+        moved(words, source(np.ones((ROWS, 4)), "flat"))
+    with pytest.raises(hpe.HfposembError, match="counted from 1"):
+        moved(words, words, count=0)
+    with pytest.raises(hpe.HfposembError, match="no token table"):
+        moved(words, hpe.sinusoidal(30, 4))
+    assert len(moved(words, words, k=10**6).most[0].left) == ROWS - 1
