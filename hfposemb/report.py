@@ -16,7 +16,6 @@ import platform
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import PackageNotFoundError, version
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +34,7 @@ from .packing import Packer, sendable
 from .palette import POSITION, SIMILARITY, dark_map
 from .position import PositionEncoding, Rotary
 from .projection import project
+from .results import library_version
 from .similarity import similarity
 from .source import LOCAL_PREFIXES
 from .table import EmbeddingTable, table_of
@@ -440,7 +440,7 @@ class _Page:
             for place, source in enumerate(self.sources)
         )
         versions = [f"hfposemb {__version__}", f"Python {platform.python_version()}"]
-        versions += [f"{name} {_version(name)}" for name in LIBRARIES]
+        versions += [f"{name} {library_version(name)}" for name in LIBRARIES]
         nulls = [null for pair in self.comparison.pairs for null in pair.measures.values()]
         nulls += [one.null for source in self.comparison.sources for one in source.metrics.values() if one.null]
         seeds = sorted({SEED, *(null.seed for null in nulls)})
@@ -508,13 +508,6 @@ class _Page:
 
 def _bar(low: str, high: str, colors: Sequence[str]) -> dict[str, Any]:
     return {"low": low, "high": high, "colors": list(colors), "title": ""}
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def _data(value: Any) -> str:
