@@ -329,7 +329,7 @@ SAVE = """() => setTimeout(() => {
   const button = document.getElementById("ID");
   (button?.matches("a") ? button : button?.querySelector("a") ?? button)?.click();
 }, 300)"""
-"""Saves the report as soon as it is there: nobody should have to click twice."""
+"""Saves the report as soon as it is there: one button is enough."""
 
 
 def tab(session: Session) -> None:
@@ -421,16 +421,11 @@ def tab(session: Session) -> None:
         return [[having, uuid4().hex]] if having else []
 
     def hand_over(wanted: list[Any], done: dict[str, Any]) -> Any:
-        """Give the page its file, once it is written."""
+        """Give the page its file, once it is written; none where it was not."""
         if not done.get("ok") or not wanted:
-            return gr.skip()
+            return gr.update(value=None)
         made = session.library.results.get(comparison_key(wanted[0][0], public=session.public, what="report"))
-        if made is None:
-            return gr.skip()
-        size = f"{len(made[1].encode()) / 1e6:.1f} MB"
-        return gr.update(
-            value=kept_file(made[1].encode(), "hfposemb-report.html"), label=f"Save again, {size}", visible=True
-        )
+        return gr.update(value=None if made is None else kept_file(made[1].encode(), "hfposemb-report.html"))
 
     def pick(texts: list[str], chosen: str | None, at: int, happened: gr.EventData) -> list[Any]:
         """Choose a word that moved, or go to Tokens with it or a neighbour."""
@@ -467,7 +462,7 @@ def tab(session: Session) -> None:
         session.source_field()
         with gr.Column(scale=0, min_width=200):
             ask = gr.Button("Download a report", variant="primary", min_width=200)
-            save = gr.DownloadButton("Save again", visible=False, elem_id=f"report-{session.scope}", min_width=200)
+            save = gr.DownloadButton(visible="hidden", elem_id=f"report-{session.scope}")
         unseen_heading(TITLE, level=2)
     with gr.Column():
         reports = session.works(write, name="report", label="Report")
@@ -527,6 +522,5 @@ def tab(session: Session) -> None:
         **cheap,
     )
     ask.click(guarded(ask_report), session.sources, reports.wanted, **cheap)
-    ask.click(lambda: gr.update(visible=False), outputs=save, **cheap)
     written = reports.done.change(hand_over, [reports.wanted, reports.done], save, **cheap)
     written.then(js=SAVE.replace("ID", f"report-{session.scope}"), **cheap)

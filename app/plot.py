@@ -19,6 +19,7 @@ import tempfile
 from abc import ABCMeta
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -269,14 +270,18 @@ class _Store:
     def put(self, content: bytes, name: str) -> dict[str, Any]:
         """Keep ``content``, and return the entry that Gradio serves it by."""
         digest = hashlib.blake2b(content, digest_size=16).hexdigest()
-        path = self._folder / f"{digest}-{name}"
+        path = self._folder / digest / name  # a file that somebody saves has its own name
         with self._lock:
             if str(path) not in self._sizes:
+                path.parent.mkdir(exist_ok=True)
                 path.write_bytes(content)
             self._sizes[str(path)] = len(content)
             self._sizes.move_to_end(str(path))
             while len(self._sizes) > 1 and sum(self._sizes.values()) > STORE_BYTES:
-                Path(self._sizes.popitem(last=False)[0]).unlink(missing_ok=True)
+                dropped = Path(self._sizes.popitem(last=False)[0])
+                dropped.unlink(missing_ok=True)
+                with suppress(OSError):  # another name may stand there
+                    dropped.parent.rmdir()
         return FileData(path=str(path), orig_name=name).model_dump()
 
     def keep(self, source: Path) -> dict[str, Any]:

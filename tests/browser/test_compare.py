@@ -95,7 +95,7 @@ def test_the_report_is_downloaded_and_opens_from_disk(
         page.get_by_role("button", name="Download a report").click()
     saved = tmp_path / "saved.html"
     download.value.save_as(saved)
-    assert download.value.suggested_filename.endswith(".html")
+    assert download.value.suggested_filename == "hfposemb-report.html"
     asked: list[str] = []
     report = page.context.new_page()
     report.on("request", lambda request: asked.append(request.url))
