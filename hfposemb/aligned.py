@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .alignment import FEWEST, SAMPLE, shared_rows, tables_of
+from .alignment import SAMPLE, shared_rows, tables_of
 from .embeddings import Embeddings
 from .errors import InputError
 from .projection import MOST_COMPONENTS, project
@@ -64,8 +64,6 @@ def aligned(
         raise InputError(f"{left.name} and {right.name} can be drawn in 1 to {most} dimensions; got {dims}")
     rows = shared_rows(left, right, role)
     shared = len(rows)
-    if shared < FEWEST:
-        raise InputError(f"{left.name} and {right.name} share {shared:,} {role}s; at least {FEWEST} are needed")
     notes = []
     if method == "umap" and shared > SAMPLE:
         rows = rows[np.sort(np.random.default_rng(seed).choice(shared, SAMPLE, replace=False))]

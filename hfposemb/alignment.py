@@ -296,8 +296,6 @@ def align(
     rows = shared_rows(left, right, role, fold_case=fold_case)
     kind: Kind = "impostor" if role == "position" else "permutation"
     shared, smaller = len(rows), min(table.shape[0] for table in tables)
-    if shared < FEWEST:
-        raise InputError(f"{left.name} and {right.name} share {shared} {role}s; at least {FEWEST} are needed")
     notes = []
     if role == "token" and shared > sample:
         rows = rows[np.sort(np.random.default_rng(seed).choice(shared, sample, replace=False))]
@@ -549,10 +547,13 @@ def shared_rows(left: Embeddings, right: Embeddings, role: str, *, fold_case: bo
     """Return the pairs of rows [shared, 2] that stand for the same in both and have a direction.
 
     Positions are matched by their number; tokens by their text without the marks of their tokenizer, ``fold_case``
-    without case too.
+    without case too. Raises ``InputError`` for fewer than 20.
     """
     tables = tables_of(left, right, role)
-    return _same_positions(*tables) if role == "position" else _same_tokens(*tables, fold_case=fold_case)
+    rows = _same_positions(*tables) if role == "position" else _same_tokens(*tables, fold_case=fold_case)
+    if len(rows) < FEWEST:
+        raise InputError(f"{left.name} and {right.name} share {len(rows)} {role}s; at least {FEWEST} are needed")
+    return rows
 
 
 def _same_positions(left: EmbeddingTable, right: EmbeddingTable) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .alignment import FEWEST, shared_rows
+from .alignment import shared_rows
 from .embeddings import Embeddings
 from .errors import InputError
 from .nulls import Null, beside, over_surrogates
@@ -23,7 +23,7 @@ from .table import TOKEN_CLASSES, EmbeddingTable
 MOVES_DRAWS = 19
 """Permutations that the mean distance stands beside; it hardly varies among them."""
 
-CHANCE_WORDS = 2_500
+CHANCE_WORDS = 2_000
 """Shared words that are permuted at most, drawn with the seed."""
 
 BLOCK_ROWS = 512
@@ -79,8 +79,6 @@ def moved(
     pairs = shared_rows(left, right, "token", fold_case=fold_case)
     if count < 1 or k < 1:
         raise InputError(f"words that moved are counted from 1, and so are their neighbours; got {count} and k = {k}")
-    if len(pairs) < FEWEST:
-        raise InputError(f"{left.name} and {right.name} share {len(pairs)} tokens; at least {FEWEST} are needed")
     distances = _distances(tables, pairs)
     rng = np.random.default_rng(seed)
     notes: list[str] = []
@@ -209,7 +207,7 @@ def _nearest(
     for start in range(0, len(rows), BLOCK_ROWS):
         cosines[:, start : start + BLOCK_ROWS] = asked @ _unit(read_rows(table, rows[start : start + BLOCK_ROWS])).T
     cosines[np.arange(len(chosen)), chosen] = -np.inf
-    best = np.argsort(-cosines, axis=1, kind="stable")[:, :k]
+    best = [np.argsort(-found, kind="stable")[:k] for found in cosines]
     return [[(int(row), float(cosines[place, row])) for row in near] for place, near in enumerate(best)]
 
 
