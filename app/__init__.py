@@ -25,6 +25,8 @@ Tabs. Each tab is a module beside this one, named in ``TABS`` in the order of th
   changes, it is there, or its work was cancelled. Every ``PanelRow`` takes ``scope=session.scope``.
 - ``session.keep("method", method)`` lets the address of the page tell a control's value, so that links and the way back
   show the same: see ``address``. Every control that decides what is seen is kept.
+- ``session.works(work)`` puts the line of other heavy work here, which ``session.compute`` does in a child.
+- ``session.ask_for(text, source, row)`` for the output ``session.asked`` brings a word to Tokens.
 - Another tab is shown by returning ``session.show("tokens")`` for the outputs ``[session.tabs, session.active]``, other
   sources by returning a list of texts for the output ``session.sources``.
 
@@ -54,7 +56,7 @@ if TYPE_CHECKING:
 
     from .state import Opened, Session
 
-TABS: tuple[str, ...] = ("start", "positions", "tokens", "words")
+TABS: tuple[str, ...] = ("start", "positions", "tokens", "words", "compare")
 """Modules of this package, in the order of the screen."""
 
 __all__ = ["TABS", "build", "launch", "panel"]
@@ -79,9 +81,9 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     header("Dark")
     # Here, for Gradio counts whatever stands between the tabs as one of them.
     chosen, active = gr.State(list(first)), gr.State(next(iter(modules), ""))
-    fetched, restored = gr.State({}), gr.State("")
+    states = {"fetched": gr.State({}), "restored": gr.State(""), "asked": gr.State([])}
     with gr.Tabs() as tabs:
-        session = Session(public, first, chosen, active, tabs, fetched=fetched, restored=restored)
+        session = Session(public, first, chosen, active, tabs, **states)
         sessions = {name: session.at(name, getattr(module, "NEEDS", NEEDS)) for name, module in modules.items()}
         for name, module in modules.items():
             with gr.Tab(module.TITLE, id=name) as item:

@@ -30,6 +30,9 @@ from hfposemb.errors import CancelledError, HfposembError
 from .limits import SEARCH_MEMORY
 
 if TYPE_CHECKING:
+    from hfposemb.aligned import AlignedMaps
+    from hfposemb.comparison import Comparison
+    from hfposemb.embeddings import Embeddings
     from hfposemb.probes import Probe
     from hfposemb.projection import Projection
 
@@ -44,6 +47,9 @@ GRACE = 1.0
 
 MOST_SEARCHES = 4
 """Searches that may wait for the one that runs. Each of them holds a thread of the server."""
+
+WORDS = ("king", "queen", "paris")
+"""Words whose neighbours stand in a report."""
 
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|CREDENTIAL|API_?KEY|ACCESS_KEY", re.IGNORECASE)
 
@@ -262,6 +268,56 @@ def probes(source: str, role: str, report: Report, *, public: bool = False) -> d
     found = run(table, progress=lambda share, doing: report(0.7 * share, doing))
     noise = run(noise_like(table), seeds=range(2), progress=lambda share, doing: report(0.7 + 0.3 * share, doing))
     return {name: (found[name], noise[name]) for name in found}
+
+
+def comparison(sources: Sequence[str], draws: int, report: Report, *, public: bool = False) -> Comparison:
+    """Measure sources and compare them pair by pair, in the child; what chance gives is computed once for all."""
+    return _compared(_opened(sources, report, public=public), draws, report, public=public)
+
+
+def _compared(opened: Sequence[Embeddings], draws: int, report: Report, *, public: bool) -> Comparison:
+    from hfposemb.cache import Cache
+    from hfposemb.checkpoint import DEFAULT_LIMITS, PUBLIC_LIMITS
+    from hfposemb.comparison import Run, compare
+
+    cache = Cache.default(limit=(PUBLIC_LIMITS if public else DEFAULT_LIMITS).cache_bytes)
+    return compare(*opened, words=WORDS, draws=draws, run=Run(cache=cache, progress=report))
+
+
+def maps(sources: Sequence[str], role: str, method: str, report: Report, *, public: bool = False) -> AlignedMaps:
+    """Lay out what two sources share in one frame, in the child."""
+    from hfposemb.aligned import aligned
+
+    left, right = _opened(sources, report, public=public)
+    report(0.1, "laying out both maps together")
+    return aligned(left, right, role, method="umap" if method == "umap" else "pca")
+
+
+def page(
+    sources: Sequence[str], known: Comparison | None, draws: int, report: Report, *, public: bool = False
+) -> tuple[Comparison, str]:
+    """Return the comparison of sources, computed unless it is ``known``, and the report of it, in the child."""
+    from hfposemb.report import report as write
+
+    opened = _opened(sources, report, public=public)
+
+    def first(share: float, doing: str) -> None:
+        report(0.8 * share, doing)
+
+    found = known if known is not None else _compared(opened, draws, first, public=public)
+    before = 0.0 if known is not None else 0.8
+
+    def then(share: float, doing: str) -> None:
+        report(before + (1 - before) * share, doing)
+
+    return found, write(*opened, comparison=found, progress=then)
+
+
+def _opened(sources: Sequence[str], report: Report, *, public: bool) -> list[Embeddings]:
+    from .fetching import extract
+
+    report(0.0, "reading the tables")
+    return [extract(source, public=public) for source in sources]
 
 
 def search(pattern: str, texts: Sequence[str]) -> list[int]:

@@ -36,6 +36,12 @@ BUILTIN_BYTES = 128 * 2**20
 FILES_SECONDS = 3600
 """How long files are kept that Gradio copies for a page, which fetches them at once."""
 
+COMPARISON_DRAWS = 100
+"""Surrogates behind each number of the Compare tab and its report."""
+
+QUICK_FLOPS = 10**10
+"""Multiplications up to which tables are measured while the page waits; larger ones are in a job."""
+
 MOST_SOURCES = 4
 LONGEST_SOURCE = 1024
 LONGEST_SENTENCE = 300
@@ -55,6 +61,6 @@ def told() -> tuple[str, ...]:
         f"a built-in {BUILTIN_BYTES >> 20} MB.",
         f"A sentence has at most {LONGEST_SENTENCE} characters, a search {LONGEST_QUERY}, a comparison {MOST_WORDS} "
         f"words, a page {MOST_SOURCES} sources.",
-        f"One UMAP is computed at a time, for at most {PUBLIC_SECONDS // 60} minutes. Every visitor has one, and "
-        f"{MOST_WAITING} can wait in line.",
+        f"One UMAP, comparison or report is computed at a time, for at most {PUBLIC_SECONDS // 60} minutes. Every "
+        f"visitor has one, and {MOST_WAITING} can wait in line.",
     )

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 WAIT = 1.0
 """Seconds between two looks at one's place, for a page that has gone away to be noticed."""
 
-BUSY = "many maps are being computed now; try again in a minute, or use PCA"
-TWICE = "a map is being computed for another page of yours; try again when it is done, or close that page"
-REPLACED = "this was stopped for the other map that you asked for"
+BUSY = "much is being computed for others now; try again in a minute, or use PCA for a map"
+TWICE = "something is being computed for another page of yours; try again when it is done, or close that page"
+REPLACED = "this was stopped for what you asked for next"
 
 
 class BusyError(HfposembError):

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import atexit
 import hashlib
-import json
-import math
 import shutil
 import tempfile
 from abc import ABCMeta
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -28,20 +27,16 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
 import gradio as gr
-import numpy as np
 from gradio.component_meta import updateable
 from gradio.data_classes import FileData
 
+from hfposemb.packing import Packer, sendable
 from hfposemb.palette import dark_map
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 HERE = Path(__file__).parent
-LARGE = 256  # from this many numbers or strings on, a file is lighter than JSON
-MATRIX = 65_536  # from this many cells on, a matrix goes as int16: a step of 1/65,534 of its range, below any pixel
-LONGEST_LABEL = 400
-LONGEST_TEXT = 8_000
 STORE_BYTES = 256 * 2**20
 
 
@@ -189,7 +184,7 @@ class PanelRow(gr.HTML, metaclass=_NoStub):
     def postprocess(self, value: Sequence[Panel] | Panels | None) -> dict[str, Any]:
         """Turn panels into the dict that ``plot.js`` reads, with files for everything large."""
         row = value if isinstance(value, Panels) else Panels(tuple(value or ()))
-        files = _Files()
+        files = Packer(_store().put)
         panels = [_panel(panel, files) for panel in row.panels]
         spans = sum(panel.span for panel in row.panels)
         words = {
@@ -201,7 +196,7 @@ class PanelRow(gr.HTML, metaclass=_NoStub):
             "scope": self.scope,
             "swipe": self.swipe,
             "columns": row.columns or self.columns or min(max(spans, 1), 4),
-            **_sendable(words),
+            **sendable(words),
             "marked": {group: int(index) for group, index in row.marked.items()},
             "dark": dark_map(),
             "plotly": _plotly_file(),
@@ -231,7 +226,7 @@ def _asset(name: str) -> str:
     return (HERE / name).read_text(encoding="utf-8")
 
 
-def _panel(panel: Panel, files: _Files) -> dict[str, Any]:
+def _panel(panel: Panel, files: Packer) -> dict[str, Any]:
     words = ("key", "title", "color", "subtitle", "help", "foot", "message", "tone", "span", "emphasis")
     shown = {
         **{name: getattr(panel, name) for name in words},
@@ -252,103 +247,12 @@ def _panel(panel: Panel, files: _Files) -> dict[str, Any]:
             for neighbours in panel.lists
         ],
     }
-    drawings = [{"caption": _sendable(drawing.caption), **files.figure(drawing.figure)} for drawing in panel.drawings]
-    return {**_sendable(shown), "drawings": drawings}
-
-
-def _sendable(value: Any) -> Any:
-    """Cut what nobody can read, and replace the lone surrogates that JSON cannot carry."""
-    if isinstance(value, str):
-        return value[:LONGEST_TEXT].encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, dict):
-        return {name: _sendable(item) for name, item in value.items()}
-    return [_sendable(item) for item in value] if isinstance(value, list) else value
+    drawings = [{"caption": sendable(drawing.caption), **files.figure(drawing.figure)} for drawing in panel.drawings]
+    return {**sendable(shown), "drawings": drawings}
 
 
 def _scale_bar(bar: ScaleBar) -> dict[str, Any]:
     return {"low": bar.low, "high": bar.high, "colors": list(bar.colors), "title": bar.title}
-
-
-class _Files:
-    """The files of one value: numbers of a figure in one ``.bin``, each long list of strings in a ``.json``."""
-
-    def __init__(self) -> None:
-        self.listed: list[dict[str, Any]] = []
-        self._places: dict[str, int] = {}
-        self._buffer = bytearray()
-
-    def figure(self, figure: go.Figure) -> dict[str, Any]:
-        """Return ``{"figure": skeleton, "bin": place of its numbers in the list of files, or None}``."""
-        self._buffer = bytearray()
-        # The figure's own dicts, read and never written: `to_plotly_json` would encode every array to base64.
-        skeleton = self._reduce({"data": list(figure._data), "layout": figure._layout}, "")
-        place = self._add(bytes(self._buffer), "numbers.bin") if self._buffer else None
-        return {"figure": skeleton, "bin": place}
-
-    def _add(self, content: bytes, name: str) -> int:
-        entry = _store().put(content, name)
-        if entry["path"] not in self._places:
-            self._places[entry["path"]] = len(self.listed)
-            self.listed.append(entry)
-        return self._places[entry["path"]]
-
-    def _reduce(self, value: Any, key: str) -> Any:
-        if isinstance(value, Mapping):
-            return {str(name): self._reduce(item, str(name)) for name, item in value.items()}
-        if isinstance(value, np.ndarray):
-            return self._array(value, key)
-        if isinstance(value, (list, tuple)):
-            return self._list(value, key)
-        if isinstance(value, np.generic):
-            value = value.item()
-        if isinstance(value, str):
-            return _sendable(value)
-        if isinstance(value, float) and not math.isfinite(value):
-            return None
-        return value
-
-    def _list(self, value: Sequence[Any], key: str) -> Any:
-        if key == "z" and value and isinstance(value[0], (list, tuple, np.ndarray)):
-            return self._array(np.asarray(value, dtype=np.float32), key)
-        if len(value) >= LARGE:
-            if all(isinstance(item, str) for item in value):
-                cut = [item if len(item) <= LONGEST_LABEL else item[:LONGEST_LABEL] + "…" for item in value]
-                content = json.dumps(cut, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-                return {"$json": self._add(content, "labels.json")}
-            if all(item is None or isinstance(item, (int, float, np.number)) for item in value):
-                return self._array(np.array([np.nan if item is None else item for item in value]), key)
-        return [self._reduce(item, key) for item in value]
-
-    def _array(self, array: np.ndarray, key: str) -> Any:
-        if array.dtype.kind not in "iufb" or array.size < LARGE:
-            return self._list(array.tolist(), "")
-        scale, offset = 1.0, 0.0
-        if array.dtype.kind in "iub":
-            array = array.astype(np.min_scalar_type(array.max()) if array.min() >= 0 else _signed(array))
-            if array.dtype.itemsize > 4:
-                array = array.astype(np.float64)
-        elif key == "z" and array.ndim == 2 and array.size >= MATRIX:
-            array, scale, offset = _quantised(array)
-        else:
-            array = array.astype(np.float32)
-        array = np.ascontiguousarray(array)
-        self._buffer.extend(b"\0" * (-len(self._buffer) % 8))
-        at = len(self._buffer)
-        self._buffer.extend(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
-        reference = {"$bin": at, "dtype": f"{array.dtype.kind}{array.dtype.itemsize}", "shape": list(array.shape)}
-        return reference | ({"scale": scale, "offset": offset} if (scale, offset) != (1.0, 0.0) else {})
-
-
-def _signed(array: np.ndarray) -> np.dtype[Any]:
-    return np.promote_types(np.min_scalar_type(array.min()), np.min_scalar_type(-int(array.max()) - 1))
-
-
-def _quantised(array: np.ndarray) -> tuple[np.ndarray, float, float]:
-    finite = array[np.isfinite(array)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
-    offset, scale = (low + high) / 2, (high - low) / 65_534 or 1.0
-    steps = np.nan_to_num(np.rint((array - offset) / scale), nan=-32_768, posinf=-32_768, neginf=-32_768)
-    return steps.astype(np.int16), scale, offset
 
 
 class _Store:
@@ -366,14 +270,18 @@ class _Store:
     def put(self, content: bytes, name: str) -> dict[str, Any]:
         """Keep ``content``, and return the entry that Gradio serves it by."""
         digest = hashlib.blake2b(content, digest_size=16).hexdigest()
-        path = self._folder / f"{digest}-{name}"
+        path = self._folder / digest / name  # a file that somebody saves has its own name
         with self._lock:
             if str(path) not in self._sizes:
+                path.parent.mkdir(exist_ok=True)
                 path.write_bytes(content)
             self._sizes[str(path)] = len(content)
             self._sizes.move_to_end(str(path))
             while len(self._sizes) > 1 and sum(self._sizes.values()) > STORE_BYTES:
-                Path(self._sizes.popitem(last=False)[0]).unlink(missing_ok=True)
+                dropped = Path(self._sizes.popitem(last=False)[0])
+                dropped.unlink(missing_ok=True)
+                with suppress(OSError):  # another name may stand there
+                    dropped.parent.rmdir()
         return FileData(path=str(path), orig_name=name).model_dump()
 
     def keep(self, source: Path) -> dict[str, Any]:
@@ -388,6 +296,11 @@ class _Store:
 @cache
 def _store() -> _Store:
     return _Store()
+
+
+def kept_file(content: bytes, name: str) -> str:
+    """Keep a file for somebody to save, and return its path."""
+    return str(_store().put(content, name)["path"])
 
 
 def _plotly_file() -> dict[str, Any]:

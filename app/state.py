@@ -439,6 +439,9 @@ class Session:
     fetched: gr.State = field(default_factory=lambda: gr.State({}))
     """What became of the reads of this page: see ``opening``. It changes whenever some are over."""
 
+    asked: gr.State = field(default_factory=lambda: gr.State([]))
+    """The word that another tab asked Tokens for: its text, source and row, and an id that is new every time."""
+
     lines: dict[str, gr.HTML] = field(default_factory=dict)
     """By tab, the line that shows how far a read is."""
 
@@ -669,6 +672,10 @@ class Session:
         """Tell whether a UMAP is there, of a source that is open."""
         found = self.open([text])[0].table(role)
         return found is not None and self.projection(found, "umap", dims) is not None
+
+    def ask_for(self, text: str, source: str, row: int) -> list[Any]:
+        """Return the value of ``asked`` that brings a word of a source to Tokens."""
+        return [text, source, row, uuid4().hex]
 
     def show(self, key: str) -> tuple[Any, str]:
         """Return the updates of ``tabs`` and ``active`` that bring a tab to the screen."""

@@ -690,6 +690,11 @@ def tab(session: Session) -> None:
             return [gr.skip(), gr.update(value=match_panels(session.open(texts), text, True), visible=True)]
         return [Word(text.strip()[:LONGEST_QUERY]).state, gr.update(visible=False)]
 
+    def take(asked: list[Any]) -> list[Any]:
+        """Choose the word that another tab asked for."""
+        return [Word.of(asked).state, one_line(str(asked[0]).strip(), width=60), gr.update(visible=False)]
+
+    session.asked.change(take, session.asked, [word, search, matches], **cheap)
     typed = [session.sources, search, regex]
     search.input(guarded(look), [*typed, word], matches, trigger_mode="always_last", **cheap)
     gr.on([search.submit, regex.input], guarded(choose), typed, [word, matches], trigger_mode="always_last", **cheap)

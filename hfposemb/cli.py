@@ -17,6 +17,8 @@ from .cache import KINDS, Cache, Key, Listed
 from .embeddings import Embeddings
 from .errors import HfposembError, InputError, MissingTableError
 from .extract import extract
+from .measures import EXTRAS
+from .nulls import DRAWS
 from .position import (
     Absolute,
     Alibi,
@@ -135,9 +137,22 @@ def parser() -> argparse.ArgumentParser:
         "--words", default="king,queen,paris", help="words to list neighbours of (default: king,queen,paris)"
     )
     command.add_argument(
-        "--pairs", action="store_true", help="say how alike the tables of every two sources are, beside chance"
+        "--pairs",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="say how alike the tables of every two sources are, beside chance; --no-pairs takes less time",
     )
-    command.add_argument("--json", action="store_true", help="print JSON")
+    command.add_argument(
+        "--draws", type=_count, default=DRAWS, metavar="N", help=f"surrogates for chance, 0 for none (default: {DRAWS})"
+    )
+    command.add_argument("--fold-case", action="store_true", help="match King and king when vocabularies are compared")
+    command.add_argument("--leave-out", action="store_true", help="leave out positions whose norm stands out")
+    command.add_argument(
+        "--also", action="append", choices=EXTRAS, default=[], help="figures that take minutes; may be given twice"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON, as --schema describes it")
+    command.add_argument("--schema", action=_Schema, help="print the JSON Schema of --json, and exit")
+    command.add_argument("--out", type=Path, metavar="FILE", help="write a page, .html, that stands by itself")
 
     command = _command(commands, "verify", _verify, "load the real model and compare every table, frequency and input")
     command.add_argument("source", metavar="SOURCE", help="a folder, or a repository on the Hub, which is downloaded")
@@ -378,16 +393,68 @@ def _neighbours(given: argparse.Namespace) -> None:
     print(neighbours(_chosen(given), _key(given.query), k=given.k, metric=given.metric))
 
 
-def _compare(given: argparse.Namespace) -> None:
-    from .comparison import compare
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 7):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 999,999")
+    return int(text)
 
+
+class _Schema(argparse.Action):
+    """Print the schema instead of running the command, as ``--version`` does."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **more: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **more)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from .schema import COMPARISON
+
+        print(json.dumps(COMPARISON, indent=2, ensure_ascii=False))
+        parser.exit()
+
+
+def _compare(given: argparse.Namespace) -> None:
+    from .comparison import Run, compare
+    from .report import check_path, report, write_report
+    from .schema import document
+
+    if given.out is not None:
+        check_path(given.out)
     words = tuple(word for word in given.words.split(",") if word)
     opened = [extract(source, allow_full_download=given.allow_full_download) for source in given.sources]
-    comparison = compare(*opened, words=words, pairs=given.pairs)
+    with _shown_stages() as told:
+        comparison = compare(
+            *opened,
+            words=words,
+            pairs=given.pairs,
+            draws=given.draws,
+            fold_case=given.fold_case,
+            leave_out=given.leave_out,
+            run=Run(extras=tuple(given.also), cache=Cache.default(), progress=told),
+        )
+        if given.out is not None:
+            write_report(report(*opened, comparison=comparison, progress=told), given.out)
+    if given.out is not None:
+        size = f"{given.out.stat().st_size / 1e6:.1f} MB"
+        said = f"wrote {given.out}: {size}, opens in any browser, without a network"
+        print(said, file=sys.stderr if given.json else sys.stdout)
     if given.json:
-        print(json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
-    else:
+        print(json.dumps(document(comparison), indent=2, ensure_ascii=False, allow_nan=False))
+    elif given.out is None:
         print(comparison)
+
+
+@contextmanager
+def _shown_stages() -> Iterator[Callable[[float, str], None]]:
+    """Show how far long work is, where stderr is a terminal."""
+    from tqdm import tqdm
+
+    with tqdm(total=100, leave=False, disable=None, bar_format="{desc} {bar} {percentage:.0f} %") as bar:
+
+        def told(share: float, doing: str) -> None:
+            bar.set_description_str(doing)
+            bar.update(round(100 * share) - bar.n)
+
+        yield told
 
 
 def _verify(given: argparse.Namespace) -> None:

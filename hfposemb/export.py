@@ -30,7 +30,7 @@ def write_table(table: EmbeddingTable, path: Path) -> None:
     """
     if (write := WRITERS.get(path.suffix)) is None:
         raise InputError(f"{path.name} must end in {', '.join(WRITERS)}, which says the format")
-    with _complete(path) as file:
+    with complete_file(path) as file:
         write(table, file)
 
 
@@ -44,7 +44,7 @@ def safe_cell(text: str) -> str:
 
 
 @contextmanager
-def _complete(path: Path) -> Iterator[IO[bytes]]:
+def complete_file(path: Path) -> Iterator[IO[bytes]]:
     """Write beside ``path`` and put the file in its place once it is whole and on disk."""
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")

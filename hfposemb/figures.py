@@ -477,6 +477,75 @@ def _cloud_2d(cloud: _Cloud, at: Array) -> go.Figure:
     return _figure(traces, height=cloud.height, margin=margin, xaxis=xaxis, yaxis=yaxis, annotations=notes)
 
 
+@dataclass(frozen=True, eq=False)
+class MapFrame:
+    """The square that maps beside each other share: a point has one place in all of them."""
+
+    middle: Array
+    half: float
+
+    @classmethod
+    def of(cls, *maps: Array) -> MapFrame:
+        """Return the square around the points of some maps [n, 2], but for the 2 % of them that lie farthest out."""
+        points = np.concatenate([np.asarray(points)[:, :2] for points in maps])
+        away = np.abs(points - np.median(points, axis=0)).max(axis=1)
+        return cls(*_cube(points[away <= np.quantile(away, 0.98)]))
+
+    def outside(self, points: Array) -> int:
+        """Return how many points lie beyond it."""
+        return int((np.abs(np.asarray(points)[:, :2] - self.middle) > self.half).any(axis=1).sum())
+
+
+def aligned_map(
+    points: Array,
+    labels: Sequence[str],
+    *,
+    frame: MapFrame,
+    link: str,
+    order: Array | None = None,
+    named: Sequence[int] = (),
+    height: int = 420,
+) -> go.Figure:
+    """Draw one of two maps [n, 2] of the same rows in the ``frame`` of both; a point's ``link`` row is its place.
+
+    With ``order`` [n] the points are joined and coloured by it, as positions are. ``named`` points are pointed out.
+    """
+    points = np.asarray(points)[:, :2]
+    shown = [escape(label) for label in labels]
+    x, y = points.T
+    scatter = go.Scatter if len(points) <= SVG_POINTS else go.Scattergl
+    common = {"text": shown, "hoverinfo": "none", "meta": {"link": link, "first": 0}}
+    traces: list[Any] = []
+    if order is None:
+        marker = {"size": 4, "color": CLASSES["word start"].light, "opacity": 0.6, "line": {"width": 0}}
+    else:
+        low, high = _finite_span([np.asarray(order)])
+        paint = {"cmin": low, "cmax": high if high > low else low + 1, "colorscale": POSITION.stops()}
+        marker = {"size": 4.5, "color": np.asarray(order, np.float32), "line": {"width": 0}, **paint}
+        traces.append(scatter(x=x, y=y, mode="lines", line={"color": FAINT, "width": 1.5}, hoverinfo="skip"))
+    traces.append(scatter(x=x, y=y, mode="markers", marker=marker, **common))
+    notes = []
+    if len(named):
+        named = [place for place in named if not frame.outside(points[[place]])]
+        at = points[named]
+        spot = {"size": 8, "color": INK, "line": {"width": 0}}
+        traces.append(scatter(x=at[:, 0], y=at[:, 1], mode="markers", marker=spot, hoverinfo="skip"))
+        side = height - 16.0
+        parts = (at, points if order is None else placing.dense(points))
+        anchors, crowd = (((part - frame.middle) / (2 * frame.half) + 0.5) * side for part in parts)
+        texts = [shown[place].strip() or "(space)" for place in named]
+        offsets = placing.beside_dots(anchors, texts, crowd, size=(side, side))
+        for where, text, offset in zip(at, texts, offsets, strict=True):
+            notes.append(_label(text, at=offset, x=float(where[0]), y=float(where[1]), bgcolor=PANEL))
+    sides = [
+        _bare(range=[float(mid) - frame.half, float(mid) + frame.half], showgrid=True, gridcolor=FAINT)
+        for mid in frame.middle
+    ]
+    xaxis, yaxis = {**sides[0], "nticks": 6}, {**sides[1], "nticks": 6, "scaleanchor": "x"}
+    margin = dict.fromkeys("lrtb", 8)
+    return _figure(traces, height=height, margin=margin, xaxis=xaxis, yaxis=yaxis, annotations=notes)
+
+
 # --- matrices --------------------------------------------------------------------------------------------------------
 
 
@@ -503,9 +572,17 @@ def block_reduce(matrix: Array, *, limit: int = LARGEST_MATRIX) -> tuple[Array, 
     return (sums / np.multiply.outer(*sizes)).astype(np.float32), steps
 
 
-def _heat(matrix: Array, scale: Scale, limits: tuple[float, float], *, first: int = 0, **more: Any) -> go.Heatmap:
+def _heat(
+    matrix: Array,
+    scale: Scale,
+    limits: tuple[float, float],
+    *,
+    first: int = 0,
+    most: int = LARGEST_MATRIX,
+    **more: Any,
+) -> go.Heatmap:
     """A heatmap in the coordinates of the rows and columns, reduced where it is larger than a screen."""
-    cells, (row_step, column_step) = block_reduce(matrix)
+    cells, (row_step, column_step) = block_reduce(matrix, limit=most)
     return go.Heatmap(
         z=cells,
         x0=first + (column_step - 1) / 2,
@@ -529,19 +606,22 @@ def similarity_matrix(
     unit: Unit = "cosine",
     limit: float | None = None,
     percentiles: Array | None = None,
+    most: int = LARGEST_MATRIX,
 ) -> go.Figure:
     """Draw how alike every pair of rows is, as a square; a few named rows have their numbers written in the cells.
 
     Cosines and rotary kernels are always coloured from −1 to 1, shares from 0 to 1, other units up to the largest
     absolute value or ``limit``. ``first`` is the position of row 0; ``percentiles`` [n, n], from 0 to 100, say where
-    each pair stands among random pairs. The figure has no height: the page makes it square.
+    each pair stands among random pairs; larger than ``most`` it is drawn by blocks. The figure has no height: the page
+    makes it square.
     """
     matrix = _matrix(matrix)
     scale, limits = _unit_scale(unit, matrix, limit)
     rows, columns = matrix.shape
     if labels is None:
-        step = -(-max(rows, columns) // LARGEST_MATRIX)
-        heat = _heat(matrix, scale, limits, first=first, meta={"link": "position", "first": first, "step": step})
+        step = -(-max(rows, columns) // most)
+        meta = {"link": "position", "first": first, "step": step}
+        heat = _heat(matrix, scale, limits, first=first, most=most, meta=meta)
         xaxis = _scale("position", _places(columns, first), grid=False)
         yaxis = _scale("position", _places(rows, first), grid=False)
         margin, notes = {"l": 58, "r": 22, "t": 8, "b": 44}, []

@@ -64,7 +64,7 @@ def keep_nulls(cache: Cache) -> Keep:
     """Return what keeps nulls in the cache: those of one key are computed once for each version of the libraries."""
 
     def keep(key: tuple[str, ...], compute: Callable[[], Mapping[str, Null]]) -> Mapping[str, Null]:
-        versions = {name: _version(name) for name in LIBRARIES["pca"]}
+        versions = {name: library_version(name) for name in LIBRARIES["pca"]}
         whole: Key = ("null", *key, json.dumps(versions, sort_keys=True), str(NULL_FORMAT))
         if (entry := cache.find(whole)) is not None and (kept := _read_nulls(entry.bytes())) is not None:
             return kept
@@ -87,12 +87,13 @@ def projection_key(
 ) -> Key:
     """Return the key of a projection; reads the whole table once, for its digest."""
     parameters = asdict(umap or UMAPParameters()) if method == "umap" else {}
-    versions = {name: _version(name) for name in LIBRARIES.get(method, ())}
+    versions = {name: library_version(name) for name in LIBRARIES.get(method, ())}
     facts = [json.dumps(value, sort_keys=True) for value in (parameters, versions, FORMAT)]
     return ("projection", table.digest, method, str(dims), str(seed), *facts)
 
 
-def _version(library: str) -> str:
+def library_version(library: str) -> str:
+    """Return the version of an installed library, "unknown" where there is none."""
     try:
         return version(library)
     except PackageNotFoundError:

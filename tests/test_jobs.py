@@ -180,7 +180,7 @@ def test_second_job_of_a_page_takes_the_place_of_the_first() -> None:
     waiting = Line()
     first, second, third = (waiting.join(Visitor(name), "tokens") for name in "abc")
     again = waiting.join(Visitor("b"), "positions")
-    with pytest.raises(CancelledError, match="stopped for the other map"):
+    with pytest.raises(CancelledError, match="stopped for what you asked for next"):
         second.place()
     assert until(lambda: len(waiting) == 3, 5)
     assert (first.place(), again.place(), third.place()) == (0, 1, 2)

@@ -1,0 +1,615 @@
+"""A comparison as one page that stands by itself: it opens from disk, years later, without a network.
+
+Everything is in the file: the tables, the figures with their numbers, the plotly.js of the installed plotly, and the
+script that draws the app's panels, so that hovering a position marks it in every plot. Its Content-Security-Policy
+forbids the page to ask anybody for anything and to run any other script. Texts of sources are escaped in tables, and
+reach the plots as text. The same sources, versions and arguments give the same bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import platform
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import __version__, figures, sheet
+from .aligned import AlignedMaps, aligned
+from .beside import beside
+from .comparison import Comparison, compare
+from .errors import HfposembError, InputError
+from .export import complete_file
+from .geometry import norms, similarity_by_distance, spectrum
+from .packing import Packer, sendable
+from .palette import POSITION, SIMILARITY, dark_map
+from .position import PositionEncoding, Rotary
+from .projection import project
+from .results import library_version
+from .similarity import similarity
+from .source import LOCAL_PREFIXES
+from .table import EmbeddingTable, table_of
+from .vocabulary import display
+
+if TYPE_CHECKING:
+    from .embeddings import Embeddings
+
+POSITIONS = 2_000
+"""Positions drawn of a table at most."""
+
+KERNEL = 256
+"""Positions drawn of a mechanism that has no rows."""
+
+CELLS = 512
+"""Cells of a drawn matrix in either direction; a larger one is drawn by blocks."""
+
+TOKENS = 20_000
+"""Tokens of a vocabulary that are drawn; of more a sample, with a seed."""
+
+PAIRED = 1_000
+"""Points of a map that stands beside another."""
+
+DEEP = 3
+"""Sources whose positions are drawn in three dimensions: a browser has about 16 WebGL contexts, a map takes three."""
+
+MAPS = 4
+"""Vocabularies that are drawn, for the same reason."""
+
+SEED = 0
+
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "plotly")
+
+Report = Callable[[float, str], None]
+"""Called with the share done, 0 to 1, and what is being done."""
+
+Panel = dict[str, Any]
+
+
+def report(
+    *sources: Embeddings,
+    comparison: Comparison | None = None,
+    title: str = "",
+    written: str = "",
+    progress: Report | None = None,
+) -> str:
+    """Return a page of HTML that compares sources: tables, linked plots, and where every number comes from.
+
+    ``comparison`` is that of the same sources, ``compare(*sources)`` by default. ``written`` is when the page was made,
+    if that shall stand in it; without it the page is the same every time. Raises ``InputError`` without sources, or
+    where the comparison is of others.
+    """
+    told = progress or (lambda share, doing: None)
+    if comparison is None:
+        told(0.0, "measuring the sources")
+        comparison = compare(*sources)
+    if not sources or [source.name for source in sources] != [one.source for one in comparison.sources]:
+        raise InputError("a report needs the sources of its comparison, in their order: report(a, b) of compare(a, b)")
+    page = _Page(tuple(sources), comparison, told)
+    page.draw()
+    return page.html(title or f"{_listed(_names(sources))} compared", written)
+
+
+def write_report(page: str, path: Path) -> None:
+    """Write a report to a file that ends in ``.html``, complete or not at all; one that exists is replaced.
+
+    Raises ``InputError`` for another ending and ``HfposembError`` where the file cannot be written.
+    """
+    check_path(path)
+    with complete_file(path) as file:
+        file.write(page.encode())
+
+
+def check_path(path: Path) -> None:
+    """Raise ``InputError`` unless a path can be that of a report, before anything is computed for it."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"a report is a page of HTML: {path.name} must end in .html")
+    if path.is_dir() or not path.parent.is_dir():
+        raise InputError(f"{path} is not a file in a folder that exists; choose another")
+
+
+def _names(sources: Sequence[Embeddings]) -> list[str]:
+    """Return what sources are called: of a path its last two parts, where that tells it from the others."""
+    whole = [source.name for source in sources]
+    short = [str(Path(*Path(name).parts[-2:])) if name.startswith(LOCAL_PREFIXES) else name for name in whole]
+    told = short if len(set(short)) == len(set(whole)) else whole
+    return [display(name, width=sheet.LONGEST_NAME) for name in told]
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+# --- what is drawn ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The position rows of a source that are drawn, and its place in the list."""
+
+    place: int
+    name: str
+    table: EmbeddingTable
+    whole: int
+
+    def series(self, values: NDArray[Any], **more: Any) -> figures.Series:
+        """Return numbers in the source's colour and dash."""
+        return figures.Series(self.name, values.astype(np.float32), *figures.source_style(self.place), **more)
+
+
+@dataclass(eq=False)
+class _Page:
+    """A page while it is made: sections of HTML, and the rows of panels that the script draws into them."""
+
+    sources: tuple[Embeddings, ...]
+    comparison: Comparison
+    told: Report
+    sections: list[str] = field(default_factory=list)
+    views: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.packer = Packer(lambda content, name: {"data": base64.b64encode(content).decode()})
+        self.names = _names(self.sources)
+        self.named = dict(zip((source.name for source in self.sources), self.names, strict=True))
+
+    def draw(self) -> None:
+        """Make all sections in their order."""
+        self.add("Figures", sheet.finding(self.comparison, self.names), self.metrics())
+        if self.comparison.pairs or self.comparison.missing:
+            self.add("Pairs", "How alike the tables of every two sources are as wholes", self.pairs())
+        self.told(0.3, "drawing positions")
+        self.positions()
+        self.told(0.5, "drawing words")
+        self.tokens()
+        self.told(0.8, "drawing maps beside each other")
+        self.maps()
+        self.words()
+        self.told(0.95, "hashing the tables")
+        self.add("Where every number comes from", "", self.provenance())
+        self.told(1.0, "done")
+
+    def add(self, heading: str, about: str, body: str) -> None:
+        """Add a section, unless it is empty."""
+        if body:
+            said = f'<p class="lead">{html.escape(about)}</p>' if about else ""
+            self.sections.append(f"<section><h2>{html.escape(heading)}</h2>{said}{body}</section>")
+
+    def row(self, panels: Sequence[Panel], *, columns: int = 0, **more: Any) -> str:
+        """Return the place of a row of panels, and keep what the script draws there."""
+        if not panels:
+            return ""
+        number = len(self.views)
+        words = {"heading": "", "subheading": "", "scale_bars": [], "marked": {}, "swipe": False, **more}
+        self.views.append({**sendable(words), "columns": columns or min(len(panels), 4), "panels": list(panels)})
+        return f'<div class="rows" data-view="{number}"><hfposemb-row></hfposemb-row></div>'
+
+    def panel(self, key: str, title: str, *drawings: tuple[Any, str], **words: Any) -> Panel:
+        """Return one panel as ``plot.js`` takes it, of figures and the line below each."""
+        none: dict[str, Any] = dict.fromkeys(("color", "subtitle", "help", "foot", "message", "emphasis"), "")
+        none |= {"source": [], "numbers": [], "legend": [], "scale_bars": [], "lists": [], "span": 1, "tone": "normal"}
+        actions = ["PNG", "SVG"] if drawings else []
+        packed = [{"caption": sendable(caption), **self.packer.figure(figure)} for figure, caption in drawings]
+        shown = sendable({**none, "key": key, "title": title, "actions": actions, **words})
+        return {**shown, "drawings": packed}
+
+    # --- tables ---
+
+    def metrics(self) -> str:
+        """Return the table of figures, and how to read it."""
+        drawn = [one.null for source in self.comparison.sources for one in source.metrics.values() if one.null]
+        key = f'<p class="about">{sheet.KEY}</p>' if drawn else ""
+        return key + sheet.metrics_table(self.comparison, self.names)
+
+    def pairs(self) -> str:
+        """Return the tables of pairs, and how to read them."""
+        how = (
+            "Each dot is a measure from 0, nothing in common, to 1, the same but for rotation, place and scale. The "
+            f"bar is what chance gives, the middle 95 % of it: {sheet.KEY}. Positions stand beside curves as smooth as "
+            "themselves, tokens beside the same rows in another order. p is the larger one where either table has "
+            "surrogates."
+        )
+        return f'<p class="about">{how}</p>{sheet.pairs_tables(self.comparison, self.named)}'
+
+    # --- positions ---
+
+    def positions(self) -> None:
+        """Draw every source's positions, and all of them together."""
+        having, panels = [], []
+        deep = len(self.sources) <= DEEP
+        for place, source in enumerate(self.sources):
+            try:
+                encoding = source.position
+                if isinstance(encoding, Rotary) or encoding.table is None:
+                    panels.append(self.mechanism(place, encoding))
+                    continue
+                rows = self.rows_of(place, encoding.table)
+                panels.append(self.cloud(rows, dims=min(3 if deep else 2, rows.table.shape[1])))
+                having.append(rows)
+            except HfposembError as error:
+                panels.append(self.absent(place, str(error)))
+        about = "Hover or touch a position: it is marked in every plot."
+        bars = [_bar("position 0", "last", POSITION.light), _bar("cosine −1", "+1", SIMILARITY.light)]
+        body = self.row(panels, columns={4: 2}.get(len(panels), min(len(panels), 3)), scale_bars=bars)
+        self.add("Positions", about, body + self.row(self.lines(having), columns=min(3, len(having) * 3)))
+
+    def rows_of(self, place: int, table: EmbeddingTable) -> _Rows:
+        """Return the rows that are drawn of a table."""
+        whole = table.shape[0]
+        if whole > POSITIONS:
+            table = table_of(table.rows(0, POSITIONS), name=table.name, provenance=table.provenance)
+        return _Rows(place, self.names[place], table, whole)
+
+    def absent(self, place: int, why: str) -> Panel:
+        """Say in a panel why there is nothing to draw."""
+        said = display(why, width=400)
+        return self.panel(f"positions-{place}", "No positions to draw", message=said, **self.owner(place))
+
+    def owner(self, place: int, about: str = "") -> dict[str, Any]:
+        """Return whose panel it is."""
+        return {"source": [self.names[place], about], "color": figures.source_style(place)[0]}
+
+    def cloud(self, rows: _Rows, *, dims: int) -> Panel:
+        """Draw positions as a cloud above the matrix of their cosines."""
+        count = len(rows.table.vectors)
+        foot, drawings = "PCA", []
+        if dims > 1 and rows.table.finite.sum() > 1:
+            found = project(rows.table, method="pca", dims=dims)
+            ratio = found.explained_variance_ratio
+            assert ratio is not None
+            held = _listed([f"{100 * share:.0f}" for share in ratio])
+            drawings.append((figures.projection(found), f"axes hold {held} % of the variance"))
+            kept = f"{100 * found.quality.neighbours_kept:.0f} % of {found.quality.k} neighbours kept"
+            foot = f"PCA · {dims} of {rows.table.shape[1]:,} dimensions · {kept}"
+        matrix = similarity(rows.table).astype(np.float32)
+        drawings.append((figures.similarity_matrix(matrix, most=CELLS), "cosine of every two positions"))
+        if count > CELLS:
+            foot += f" · the matrix by blocks of {-(-count // CELLS)}"
+        about = f"{count:,} of {rows.whole:,} positions" if count < rows.whole else f"{count:,} positions"
+        return self.panel(f"positions-{rows.place}", "", *drawings, foot=foot, **self.owner(rows.place, about))
+
+    def mechanism(self, place: int, encoding: PositionEncoding) -> Panel:
+        """Draw what a mechanism without rows of its own does with distance, in its own unit."""
+        unit = encoding.unit
+        if unit == "none":
+            return self.absent(place, getattr(encoding, "reason", f"{encoding.kind} positions have no rows"))
+        count = int(min(getattr(encoding, "length", KERNEL), KERNEL))
+        back = encoding.profile(-np.arange(count)).astype(np.float32)
+        line = figures.Series(self.names[place], back, *figures.source_style(place))
+        matrix = encoding.matrix(count).astype(np.float32)
+        return self.panel(
+            f"positions-{place}",
+            "Its positions are no vectors that are added to words, so there is no cloud",
+            (figures.similarity_by_distance([line], unit=unit, height=340), f"{unit}, so many positions back"),
+            (figures.similarity_matrix(matrix, unit=unit, most=CELLS), f"{unit} of every two positions"),
+            foot=f"first {count:,} positions",
+            **self.owner(place, f"{encoding.kind} positions"),
+        )
+
+    def lines(self, having: Sequence[_Rows]) -> list[Panel]:
+        """Draw similarity by distance, norms and explained variance of all sources in one plot each."""
+        distances, lengths, shares = [], [], []
+        for rows in having:
+            try:
+                profile = similarity_by_distance(rows.table)
+                distances.append(rows.series(profile[: max(2, len(profile) // 2 + 1)]))
+                norm = norms(rows.table)
+                lengths.append(rows.series(np.where(norm > 0, norm, np.nan)))
+                held = spectrum(rows.table).cumulative
+                shares.append(rows.series(held, marks=(min(3, len(held)) - 1,)))
+            except HfposembError:
+                continue  # the notes of its figures say why
+        panels = []
+        if distances:
+            said = self.said("mean cosine at distance 1")
+            figure = figures.similarity_by_distance(distances)
+            foot = "Mean cosine by distance, up to half of each table"
+            panels.append(self.panel("distance", f"Neighbouring positions have cosine {said}", (figure, ""), foot=foot))
+        if lengths:
+            said = self.said("mean norm")
+            figure = figures.norms_by_position(lengths)
+            panels.append(self.panel("norms", f"The mean norm is {said}", (figure, ""), foot="Norm, log scale"))
+        if shares:
+            said = self.said("variance of 3 components", " %")
+            figure = figures.explained_variance(shares)
+            foot = "PCA of the centred table"
+            panels.append(self.panel("variance", f"Three components hold {said}", (figure, ""), foot=foot))
+        return panels
+
+    def said(self, metric: str, unit: str = "") -> str:
+        """Write a figure of every source that has it."""
+        parts = []
+        for name, source in zip(self.names, self.comparison.sources, strict=True):
+            found = source.metrics[metric]
+            if found.value is not None:
+                parts.append(f"{sheet.figure(found.value, found.unit)}{unit} in {name}")
+        return _listed(parts) if parts else "unknown"
+
+    # --- words ---
+
+    def tokens(self) -> None:
+        """Draw every vocabulary, and what the words asked for have beside them."""
+        panels = []
+        having = [(place, source) for place, source in enumerate(self.sources) if "token" in source.tables]
+        for place, source in having[:MAPS]:
+            try:
+                panels.append(self.vocabulary(place, source.token))
+            except HfposembError as error:
+                panels.append(self.absent(place, str(error)))
+        left_out = f" The first {MAPS} vocabularies are drawn." if len(having) > MAPS else ""
+        about = f"Every dot is a token; close dots tend to have similar vectors.{left_out}"
+        near = sheet.neighbours_table(self.comparison, self.names)
+        words = f"<h3>Nearest by cosine, exact, over every token</h3>{near}" if near else ""
+        self.add("Words", about if panels else "", self.row(panels, columns=min(len(panels), 2)) + words)
+
+    def vocabulary(self, place: int, table: EmbeddingTable) -> Panel:
+        """Draw a vocabulary by PCA, or so much of it as a page can hold."""
+        found = project(table, method="pca", dims=2)
+        ratio = found.explained_variance_ratio
+        assert ratio is not None
+        count = len(found.rows)
+        about = f"all {count:,} tokens"
+        if count > TOKENS:
+            chosen = np.sort(np.random.default_rng(SEED).choice(count, TOKENS, replace=False))
+            found = replace(found, rows=found.rows[chosen], coordinates=found.coordinates[chosen])
+            about = f"{TOKENS:,} of {count:,} tokens, drawn with seed {SEED}"
+        legend = [
+            {"name": name, "color": figures.CLASS_COLOURS[name], "note": f"{many:,}"}
+            for name, many in figures.class_counts(table.labels, rows=found.rows).items()
+        ]
+        return self.panel(
+            f"tokens-{place}",
+            f"Two directions hold {100 * float(ratio.sum()):.0f} % of how these tokens differ",
+            (figures.token_map(found, table.labels, link=f"token {place}", height=460), ""),
+            legend=legend,
+            foot=f"PCA · {about}" + (f" · {found.left_out:,} rows left out" if found.left_out else ""),
+            **self.owner(place, about),
+        )
+
+    def maps(self) -> None:
+        """Draw what every two sources share beside each other, in one frame."""
+        body = ""
+        for left, right in combinations(range(len(self.sources)), 2):
+            for role in ("position", "token"):
+                try:
+                    found = aligned(self.sources[left], self.sources[right], role)
+                except HfposembError:
+                    continue  # the section of pairs says why
+                body += self.beside(found, left, right)
+        about = "The second map is moved, turned and scaled onto the first. Hover a point: it is marked in both."
+        self.add("Maps beside each other", about, body)
+
+    def beside(self, found: AlignedMaps, left: int, right: int) -> str:
+        """Draw two maps in one row."""
+        link = f"{found.role} {left} {right}"
+        drawn = beside(found, self.comparison.moves, link=link, most=PAIRED)
+        panels = [
+            self.panel(
+                f"{link} {place}",
+                "",
+                (figure, ""),
+                foot=f"{found.method.upper()} · {drawn.drawn}",
+                **self.owner(place, f"{found.role}s"),
+            )
+            for place, figure in ((left, drawn.left), (right, drawn.right))
+        ]
+        fit = (
+            f"{found.role.capitalize()}s: the best rotation leaves {100 * found.disparity:.0f} % of the map of "
+            f"{self.names[right]} unexplained by that of {self.names[left]}"
+        )
+        return self.row(panels, columns=2, heading=fit, subheading="; ".join(found.notes))
+
+    def words(self) -> None:
+        """Say which words moved most between every two vocabularies."""
+        body = ""
+        for moves in self.comparison.moves:
+            pair = " and ".join(sheet.text(self.named.get(name, name)) for name in (moves.left, moves.right))
+            null = moves.null
+            notes = "".join(f" {sheet.text(note, width=300)}." for note in moves.notes)
+            body += (
+                f'<h3>{pair}</h3><p class="about">{moves.shared:,} shared words; the mean distance is '
+                f"{sheet.figure(moves.mean)}, with rows in another order {sheet.figure(null.low)} to "
+                f"{sheet.figure(null.high)}.{notes}</p>{sheet.moves_table(moves, self.named)}"
+            )
+        about = (
+            "One vocabulary is turned onto the other; a word has moved as far as its two vectors then differ, relative "
+            "to their lengths: 0 where it stayed, 1 where they have nothing in common. Kept: the share of neighbours."
+        )
+        self.add("Words that moved", about, body)
+
+    # --- where it comes from ---
+
+    def provenance(self) -> str:
+        """Return every table's origin and hash, the versions, the seeds, and the command that gives this page."""
+        rows = "".join(
+            self.origin(place, role, table)
+            for place, source in enumerate(self.sources)
+            for role, table in source.tables.items()
+        )
+        heads = ("Source", "Table", "Rows × width", "Stored as", "Tensor, file, commit", "SHA-256 of its numbers")
+        head = "".join(f'<th scope="col">{name}</th>' for name in heads)
+        kinds = "".join(
+            f"<li>{sheet.disc(place)}<strong>{html.escape(self.names[place])}</strong> {self.kinds(source)}</li>"
+            for place, source in enumerate(self.sources)
+        )
+        versions = [f"hfposemb {__version__}", f"Python {platform.python_version()}"]
+        versions += [f"{name} {library_version(name)}" for name in LIBRARIES]
+        nulls = [null for pair in self.comparison.pairs for null in pair.measures.values()]
+        nulls += [one.null for source in self.comparison.sources for one in source.metrics.values() if one.null]
+        seeds = sorted({SEED, *(null.seed for null in nulls)})
+        draws = sorted({null.draws for null in nulls})
+        said = f"Seeds: {', '.join(map(str, seeds))}."
+        if draws:
+            said += f" Surrogates drawn: {_listed([f'{count:,}' for count in draws])} for each number."
+        command = f"hfposemb compare {shlex.join(source.name for source in self.sources)} --out report.html"
+        table = (
+            f'<div class="sheet" role="region" aria-label="Tables" tabindex="0"><table class="moves">'
+            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+        )
+        return (
+            f'{table if rows else ""}<ul class="notes">{kinds}</ul><p class="about">{said} '
+            f"{html.escape(' · '.join(versions))}</p><pre><code>{sheet.text(command, width=2000)}</code></pre>"
+        )
+
+    def kinds(self, source: Embeddings) -> str:
+        """Say what a source is, and what positions it has."""
+        parts = [f"{part}: {one.kind}" for part, one in source.positions.items()]
+        return sheet.text("; ".join([source.name, *(parts or ["no positions"])]), width=800)
+
+    def origin(self, place: int, role: str, table: EmbeddingTable) -> str:
+        """Return one table's row."""
+        found = table.provenance
+        where = [found.tensor, found.file, f"commit {found.commit}" if found.commit else None]
+        where += [f"{found.row_offset} leading rows left out" if found.row_offset else None, *found.notes]
+        stored = f"{found.stored_dtype}, {found.nbytes:,} bytes" if found.file else "computed"
+        cells = (
+            sheet.text(role),
+            f"{table.shape[0]:,} × {table.shape[1]:,}",
+            sheet.text(stored),
+            sheet.text(" · ".join(part for part in where if part) or found.source, width=400),
+            f"<code>{table.digest}</code>",
+        )
+        name = f'<th scope="row">{sheet.disc(place)}{html.escape(self.names[place])}</th>'
+        return f"<tr>{name}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+
+    # --- the file ---
+
+    def html(self, title: str, written: str) -> str:
+        """Return the page."""
+        script = _script()
+        policy = (
+            f"default-src 'none'; script-src 'sha256-{_sha256(script)}' 'unsafe-eval' blob:; connect-src blob:; "
+            "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+        )
+        views = {"files": self.packer.listed, "rows": self.views, "dark": dark_map()}
+        when = f'<p class="about">{html.escape(display(written, width=120))}</p>' if written else ""
+        shown = html.escape(display(title, width=300))
+        return (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f'<meta name="generator" content="hfposemb {__version__}">\n'
+            '<meta name="color-scheme" content="light dark">\n'
+            f"<title>{shown}</title>\n<style>{_style()}</style>\n</head>\n<body>\n<main>\n"
+            f"<header><h1>{shown}</h1>{when}</header>\n"
+            '<noscript><p class="about">The plots need JavaScript; the tables do not.</p></noscript>\n'
+            + "\n".join(self.sections)
+            + f'\n</main>\n<script type="application/json" id="views">{_data(views)}</script>\n'
+            f'<script type="text/plain" id="plotly">{_plotly()}</script>\n<script>{script}</script>\n</body>\n</html>\n'
+        )
+
+
+def _bar(low: str, high: str, colors: Sequence[str]) -> dict[str, Any]:
+    return {"low": low, "high": high, "colors": list(colors), "title": ""}
+
+
+def _data(value: Any) -> str:
+    """Return JSON that no parser of HTML takes for anything else."""
+    found = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return found.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _sha256(content: str) -> str:
+    return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+def _asset(name: str) -> str:
+    """Return the script or style of the app's panels: the app lies in this package, in a clone beside it."""
+    here = Path(__file__).parent
+    for folder in (here / "app", here.parent / "app"):
+        if (path := folder / name).is_file():
+            return path.read_text(encoding="utf-8")
+    raise HfposembError(f"{name} of the app is missing, which draws the report; install hfposemb again")
+
+
+def _plotly() -> str:
+    """Return the plotly.js of the installed plotly, so that nothing in it ends the element that holds it."""
+    from importlib.resources import files
+
+    source = (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+    return source.replace("</script", "<\\/script").replace("<!--", "<\\!--").replace("\r\n", "\n")
+
+
+def _script() -> str:
+    """Return the page's one script: the app's panels, and what hands them their numbers."""
+    return f"function drawRow(element, trigger, props, server, upload, watch) {{\n{_asset('plot.js')}\n}}\n{START}"
+
+
+START = """
+"use strict";
+(() => {
+  const wanted = matchMedia("(prefers-color-scheme: dark)");
+  const paint = (dark) => document.body.classList.toggle("dark", dark);
+  paint(wanted.matches);
+  wanted.addEventListener("change", () => paint(wanted.matches));
+  addEventListener("beforeprint", () => paint(false));
+  addEventListener("afterprint", () => paint(wanted.matches));
+  const content = (id) => document.getElementById(id).textContent;
+  const kept = (part, type) => ({ url: URL.createObjectURL(new Blob([part], { type })) });
+  const views = JSON.parse(content("views"));
+  const plotly = kept(content("plotly"), "text/javascript");
+  const files = views.files.map(({ data }) => kept(Uint8Array.from(atob(data), (byte) => byte.charCodeAt(0))));
+  const shared = { scope: "report", dark: views.dark, plotly, files };
+  for (const element of document.querySelectorAll("[data-view]")) {
+    drawRow(element, () => {}, { value: { ...shared, ...views.rows[element.dataset.view] } }, null, null, () => {});
+  }
+})();
+"""
+
+
+def _style() -> str:
+    """Return the page's style, the tables' and the panels'."""
+    theme = (
+        "--body-text-color: var(--ink); --hfposemb-subdued: var(--subdued); --background-fill-primary: var(--panel); "
+        "--background-fill-secondary: var(--field); --border-color-primary: var(--faint);"
+    )
+    # The panels name their own colours as the tables do, some of them by way of themselves.
+    rows = _asset("plot.css")
+    return (
+        f":root {{ {sheet.colours(dark=False)} {theme} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ @media screen {{ :root {{ {sheet.colours(dark=True)} }} }} }}\n"
+        f"{PAGE}\n{sheet.STYLE}\n.rows {{\n{rows}\n}}\n"
+    )
+
+
+PAGE = """
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--ink); font-size: 15px; line-height: 24px; }
+body { font-family: -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
+main { max-width: 1240px; margin: 0 auto; padding: 32px; }
+h1 { font-size: 32px; line-height: 40px; font-weight: 700; margin: 0 0 8px; overflow-wrap: anywhere; }
+h2 { font-size: 22px; line-height: 30px; font-weight: 650; margin: 0 0 4px; overflow-wrap: anywhere; }
+h3 { font-size: 15px; line-height: 22px; font-weight: 650; margin: 24px 0 4px; }
+main > section { margin-top: 40px; }
+.lead { margin: 0 0 16px; font-size: 16px; overflow-wrap: anywhere; }
+.sheet, .pairs { background: var(--panel); border-radius: 12px; padding: 16px 24px; margin-top: 12px; }
+.pairs h3 { margin: 0; }
+.rows { margin-top: 16px; }
+.rows h3 { margin: 0; }
+.rows .heading h2 { font-size: 18px; line-height: 26px; }
+pre { background: var(--field); border-radius: 8px; padding: 12px 16px; font-size: 13px; line-height: 20px; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+code { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: 12.5px; }
+code { overflow-wrap: anywhere; }
+@media (max-width: 719px) {
+  main { padding: 16px; }
+  h1 { font-size: 26px; line-height: 32px; }
+  .sheet, .pairs { padding: 12px 16px; }
+}
+@page { margin: 12mm; }
+@media print {
+  body { background: #fff; zoom: .58; }
+  main { width: 1176px; max-width: none; padding: 0; }
+  .sheet { overflow: visible; padding: 0; }
+  .panel, .pair, tr { break-inside: avoid; }
+  h2, h3, .lead { break-after: avoid; }
+  .actions { display: none !important; }
+}
+"""

@@ -1,0 +1,147 @@
+"""The Compare tab as a person uses it: chance comes by itself, words lead to Tokens, and the report opens from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import hfposemb as hpe
+from tests.test_app import checkpoint
+
+from .test_tokens import MANY, panel, workers
+from .waiting import accessible_everywhere, drawn, open_tab, point, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+Serve = Callable[..., str]
+DRAWS = 20
+HOSTILE = ("<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "&lt;b&gt;", "</script><script>alert(2)//")
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> tuple[str, str, str]:
+    """A BERT and a GPT-2 that share 60 words, some of them hostile, and a sinusoid without words."""
+    random = np.random.default_rng(5)
+    words = (*HOSTILE, *MANY[:56])
+    vectors = random.normal(size=(len(words), 16)).astype(np.float32)
+    spaced = [f"Ġ{word}" if word.isalpha() else word for word in words]
+    noisy = (vectors + random.normal(size=vectors.shape)).astype(np.float32)
+    first = checkpoint(tmp_path / "bert", words, vectors)
+    return first, checkpoint(tmp_path / "gpt", spaced, noisy, spaced=True), "sinusoidal:40x16"
+
+
+@pytest.fixture
+def compare(page: Page, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Page]:
+    """Open the Compare tab on some sources, with few draws of chance, and wait until it is drawn."""
+    from hfposemb.app import build
+    from hfposemb.app.theme import css, theme
+
+    monkeypatch.setattr("hfposemb.app.compare.COMPARISON_DRAWS", DRAWS)
+
+    def start(*sources: str) -> Page:
+        page.goto(serve(build(sources=sources), theme=theme(), css=css()))
+        open_tab(page, "Compare")
+        return page
+
+    return start
+
+
+def measured(page: Page) -> None:
+    """Wait until chance has been drawn for the pairs."""
+    page.locator(".pairs .pair").first.wait_for()
+    until(page, page.locator(".work:visible").count, 0)
+
+
+def test_chance_comes_by_itself_and_a_moved_word_leads_to_tokens(
+    compare: Callable[..., Page], three: tuple[str, str, str]
+) -> None:
+    page = compare(*three)
+    page.get_by_role("heading", name="They differ most in").wait_for()  # the figures are there at once
+    measured(page)
+    exact = hpe.compare(*map(hpe.extract, three), draws=DRAWS)
+    shown = page.locator(".pair").first.locator("tbody tr td strong").all_inner_texts()
+    null = exact.pairs[0].measures["CKA"]
+    assert shown[0] == f"{null.observed:.3f}".lstrip("0")
+    assert f"p {null.p:.3f}".replace("0.", ".") in page.locator(".pair").first.inner_text()
+    # A pair without words says so, in the place where they would be.
+    pair = page.get_by_role("radio", name="bert – Sinusoid")
+    pair.check(force=True)
+    moved = panel(page, "moved")
+    moved.get_by_text("has no vocabulary").wait_for()
+    page.get_by_role("radio", name="bert – gpt").check(force=True)
+    first, second = (move.label.strip() for move in exact.moves[0].most[:2])
+    moved.get_by_role("heading", name=f"“{first}” moved by").wait_for()
+    moved.locator(".list").first.locator("li button").nth(1).click()
+    moved.get_by_role("heading", name=f"“{second}” moved by").wait_for()
+    near = moved.locator(".list").nth(2).locator("li button bdi").all_inner_texts()
+    assert near == [label.strip() for label, _ in exact.moves[0].most[1].right]
+    moved.get_by_role("button", name="See it under Tokens").click()
+    panel(page, "neighbours").get_by_text(f"“{second}”").or_(
+        panel(page, "neighbours").get_by_role("heading", name=second)
+    ).first.wait_for()
+    assert page.get_by_role("tab", name="Tokens").get_attribute("aria-selected") == "true"
+
+
+def test_the_report_is_downloaded_and_opens_from_disk(
+    compare: Callable[..., Page], three: tuple[str, str, str], tmp_path: Path
+) -> None:
+    page = compare(*three)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download a report").click()
+    saved = tmp_path / "saved.html"
+    download.value.save_as(saved)
+    assert download.value.suggested_filename == "hfposemb-report.html"
+    asked: list[str] = []
+    report = page.context.new_page()
+    report.on("request", lambda request: asked.append(request.url))
+    said: list[str] = []
+    report.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    report.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+    report.on("pageerror", lambda error: said.append(str(error)))
+    report.goto(saved.as_uri())
+    drawn(report)
+    # Hovering a position of one matrix marks it in the other sources' plots.
+    matrix = panel(report, "positions-0").locator(".plot").nth(1)
+    matrix.scroll_into_view_if_needed()
+    x, y = point(
+        report,
+        matrix,
+        """(stage) => { const { xaxis, yaxis } = stage._fullLayout;
+          return [xaxis._offset + xaxis.d2p(20), yaxis._offset + yaxis.d2p(20)]; }""",
+    )
+    report.mouse.move(x - 2, y)
+    report.mouse.move(x, y)
+    panel(report, "positions-2").locator('[data-index="20"]').first.wait_for(state="attached")
+    assert not [url for url in asked if not url.startswith(("file:", "blob:"))]
+    assert report.evaluate("document.querySelectorAll('main img, main iframe').length") == 0
+    assert said == []
+    assert report.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    report.close()
+
+
+def test_measuring_is_cancelled_for_good(compare: Callable[..., Page]) -> None:
+    page = compare("random:2500x96", "random:2400x96")
+    line = page.locator(".work:visible")
+    line.get_by_role("progressbar").wait_for()
+    (work,) = until(page, workers, lambda found: len(found) == 1)
+    line.get_by_role("button", name="Cancel").click()
+    until(page, line.count, 0)
+    until(page, lambda: work in workers(), expected=False)
+    page.get_by_text("what chance gives was not drawn").wait_for()
+    page.get_by_role("button", name="Measure beside chance").click()
+    line.get_by_role("progressbar").wait_for()
+    line.get_by_role("button", name="Cancel").click()
+    until(page, workers, [])
+
+
+def test_tab_is_accessible_in_both_modes_and_on_a_phone(
+    compare: Callable[..., Page], three: tuple[str, str, str]
+) -> None:
+    page = compare(*three)
+    measured(page)
+    accessible_everywhere(page)
