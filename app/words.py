@@ -22,7 +22,7 @@ from hfposemb.geometry import directed
 from hfposemb.palette import CLASSES, PALETTE, POSITION, SHARE, SOURCES
 from hfposemb.reorder import Reordered, reordered, turned_round
 from hfposemb.sums import Overlap, subspace_overlap
-from hfposemb.survival import Moved, Sweep, kept_at, kept_in_place, moved, step_of, sweep
+from hfposemb.survival import AMPLITUDES, Moved, Sweep, kept_at, kept_in_place, moved, step_of, sweep
 from hfposemb.table import TOKEN_CLASSES, EmbeddingTable
 
 from . import logits
@@ -915,7 +915,8 @@ def tab(session: Session) -> None:
 
     def read(*values: Any) -> Asked:
         text, before, whose, size, amplitude, word, kept = values
-        return Asked(text, before, whose, size == SCALED, float(amplitude), int(word), tuple(kept))
+        measured = AMPLITUDES[step_of(float(amplitude or 0))]  # what is typed may lie between two of them
+        return Asked(text, before, whose, size == SCALED, measured, int(word), tuple(kept))
 
     def draw_moving(opened: Sequence[Opened], which: str | None, *values: Any) -> list[Any]:
         view = view_of(session, opened, which, read(*values))

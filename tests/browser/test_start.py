@@ -145,7 +145,7 @@ def test_try_your_own_model(serve: Callable[..., str], page: Page, tiny: str) ->
     field.press("Enter")
     page.locator('.panel[data-key="random:32x8"]:visible').first.wait_for()
     drawn(page)
-    assert page.get_by_role("tab", name="Positions").get_attribute("aria-selected") == "true"
+    assert page.get_by_role("tab", name="Positions", exact=True).get_attribute("aria-selected") == "true"
 
     def keys() -> list[str]:
         found = page.locator(".panel:visible[data-key]").evaluate_all("(nodes) => nodes.map((one) => one.dataset.key)")
