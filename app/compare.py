@@ -35,9 +35,9 @@ POSITIONS, TOKENS = "Positions", "Tokens"
 ROLES = {POSITIONS: "position", TOKENS: "token"}
 
 FIGURES_HELP = """
-Each number is measured on the whole table. Beside it stands what chance gives: for the positions of a table curves as
-smooth as itself, with the same waves in every column and random phases, or its rows in another order; for tokens rows
-of noise of the same scale. A number within that band says nothing about the model.
+Each number is measured on the whole table. Beside it stands what chance gives, the middle 95 % of it: for positions,
+curves as smooth as the table itself, with the same waves in every column and random phases (Theiler et al. 1992); for
+tokens, a random table of the same shape and scale. A number within that band says little about the model.
 """
 PAIRS_HELP = """
 Each measure is 0 for tables that have nothing in common and 1 for such as differ by rotation, place and scale alone.
