@@ -13,8 +13,8 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,12 +67,14 @@ def procrustes(left: Rows, right: Rows) -> float:
     return 1.0 - _fit(_Side(left), _Side(right))
 
 
-def rsa(left: Rows, right: Rows) -> float:
+def rsa(left: Rows, right: Rows, *, centred: bool = False) -> float:
     """Return the Spearman correlation of the cosines of all pairs of rows (Kriegeskorte 2008).
 
-    Raises ``InputError`` where the cosines of a table are all the same.
+    ``centred`` takes them about the mean row: what all rows of a table share counts for nothing then. Raises
+    ``InputError`` where the cosines of a table are all the same.
     """
-    return _rsa(_Side(left), _Side(right))
+    sides = _Side(left), _Side(right)
+    return _rsa(*(side.centred for side in sides)) if centred else _rsa(*sides)
 
 
 def neighbour_overlap(left: Rows, right: Rows, *, k: int = NEIGHBOURS) -> float:
@@ -81,6 +83,10 @@ def neighbour_overlap(left: Rows, right: Rows, *, k: int = NEIGHBOURS) -> float:
     Raises ``InputError`` for k beyond the rows.
     """
     return _overlap(_Side(left, k=k), _Side(right, k=k))
+
+
+Measured: TypeAlias = Callable[[int, NDArray[np.int64]], dict[str, float]]
+"""Takes measures of the permutation of a number."""
 
 
 class _Side:
@@ -103,6 +109,11 @@ class _Side:
         """Return some rows about the mean of all: moving them changes no HSIC, and centred ones lose no digits."""
         dtype = np.float32 if single else np.float64
         return np.asarray(np.asarray(self.given[rows], dtype) - self.mean.astype(dtype))
+
+    @cached_property
+    def centred(self) -> _Side:
+        """The same rows about their mean."""
+        return _Side(self.block(slice(None), single=self.surrogate), k=self.k, surrogate=self.surrogate)
 
     @cached_property
     def own(self) -> Rows:
@@ -239,6 +250,7 @@ def _overlap(left: _Side, right: _Side, order: NDArray[np.int64] | None = None) 
 MEASURES: Mapping[str, Callable[[Rows, Rows], float]] = {
     "CKA": cka,
     "RSA": rsa,
+    "RSA, centred": partial(rsa, centred=True),
     "Procrustes fit": lambda left, right: 1.0 - procrustes(left, right),
     "shared neighbours": neighbour_overlap,
 }
@@ -305,7 +317,7 @@ def align(
         notes += [f"{one.name} {DRIFTS}"] if drifts(np.asarray(side.given, np.float64)) else []
     observed: dict[str, float] = {}
     # What ranks take is taken last, when the others have given back theirs.
-    for name in sorted(MEASURES, key=lambda name: name == "RSA"):
+    for name in sorted(MEASURES, key=lambda name: name in _RANKED):
         try:
             observed[name] = pair.observed(name)
         except InputError as error:
@@ -336,18 +348,27 @@ class _Pair:
     def ranked(self) -> _Ranked:
         return _Ranked(self.left.given, self.right.given)
 
+    def of_ranks(self, name: str) -> _Pair:
+        """Return the tables whose cosines a measure of ranks takes."""
+        return _Pair(self.left.centred, self.right.centred) if name == "RSA, centred" else self
+
     def observed(self, name: str) -> float:
-        if name == "RSA" and len(self.left) > MOST_SORTED:
-            return self.ranked.correlation(np.arange(len(self.left)))
+        if name in _RANKED and len(self.left) > MOST_SORTED:
+            return self.of_ranks(name).ranked.correlation(np.arange(len(self.left)))
         return _TAKE[name](self.left, self.right)
 
 
 _TAKE: Mapping[str, Callable[[_Side, _Side], float]] = {
     "CKA": _cka,
     "RSA": _rsa,
+    "RSA, centred": lambda left, right: _rsa(left.centred, right.centred),
     "Procrustes fit": _fit,
     "shared neighbours": _overlap,
 }
+
+
+_RANKED = ("RSA", "RSA, centred")
+"""The measures of ranks, which take far more memory than the others and are computed apart."""
 
 
 def beside_surrogates(
@@ -373,7 +394,7 @@ def _beside_surrogates(
     pair: _Pair, observed: Mapping[str, float], *, kind: Kind, draws: int, seed: int, progress: Progress | None
 ) -> dict[str, Null]:
     if kind == "permutation":
-        passes = 2 if "RSA" in observed else 1
+        passes = 1 + sum(name in observed for name in _RANKED)
         sides = [_gathered(_permuted(pair, observed, draws, seed), passes * draws, progress)]
     else:
         both = pair.left, pair.right
@@ -426,8 +447,9 @@ def _permuted(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Ite
     rng = np.random.default_rng(seed)
     orders = [rng.permutation(len(right)) for _ in range(draws)]
 
-    def ranked(number: int, order: NDArray[np.int64]) -> dict[str, float]:
-        return {"RSA": pair.ranked.correlation(order)}
+    def ranked(name: str) -> Measured:
+        of = pair.of_ranks(name)
+        return lambda number, order: {name: of.ranked.correlation(order)}
 
     def measured(number: int, order: NDArray[np.int64]) -> dict[str, float]:
         cross = _cross(left, right, order, single=True)
@@ -439,7 +461,8 @@ def _permuted(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Ite
         return {name: take[name]() for name in take if name in names}
 
     # One after the other: what ranks take is given back before the products take theirs.
-    for measure in (ranked, measured) if "RSA" in names else (measured,):
+    for name in (*(name for name in _RANKED if name in names), ""):
+        measure = ranked(name) if name else measured
         # What all share is computed before several are at it.
         yield measure(0, orders[0])
         yield from over_surrogates(measure, orders[1:], nbytes=left.given.nbytes)

@@ -49,6 +49,16 @@ def test_a_table_is_like_itself_turned(rows: int, width: int, seed: int) -> None
     assert neighbour_overlap(x, turned(x, 3), k=3) == pytest.approx(1.0, abs=0.1)
 
 
+def test_centred_rsa_forgets_what_all_rows_share() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 8))
+    other = rows[:, :5] + rng.normal(size=(60, 5))
+    moved = rows + 30 * rng.normal(size=8)
+    assert rsa(moved, other, centred=True) == pytest.approx(rsa(rows, other, centred=True), abs=1e-9)
+    assert rsa(moved, other) < rsa(rows, other) - 0.1
+    assert rsa(rows - rows.mean(axis=0), other - other.mean(axis=0)) == pytest.approx(rsa(rows, other, centred=True))
+
+
 @pytest.mark.parametrize(("rows", "left", "right"), [(400, 8, 8), (448, 384, 768), (500, 40, 1500), (2000, 64, 64)])
 def test_unbiased_cka_of_noise_is_nothing(rows: int, left: int, right: int) -> None:
     found = [cka(noise(rows, left, seed), noise(rows, right, seed + 100)) for seed in range(5)]
@@ -160,6 +170,16 @@ def test_permutations_are_those_of_the_rows(name: str) -> None:
     rng = np.random.default_rng(4)
     values = [MEASURES[name](x, y[rng.permutation(60)]) for _ in range(12)]
     assert found.mean == pytest.approx(float(np.mean(values)), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["RSA", "RSA, centred"])
+def test_many_rows_are_ranked_closely_enough(name: str) -> None:
+    rng = np.random.default_rng(1)
+    left = rng.normal(size=(1_500, 12)) + 1
+    right = left @ rng.normal(size=(12, 9)) + rng.normal(size=(1_500, 9))
+    tables = [hpe.from_arrays(token=rows, labels=[f"w{row}" for row in range(1_500)]) for rows in (left, right)]
+    found = align(*tables, "token", draws=1).observed[name]
+    assert found == pytest.approx(MEASURES[name](left, right), abs=2e-5)
 
 
 def test_what_cannot_be_compared_says_so() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from hfposemb.aligned import aligned
-from hfposemb.alignment import align
+from hfposemb.alignment import MEASURES, align
 from hfposemb.builtin import sinusoidal
 from hfposemb.cache import Cache
 from hfposemb.comparison import Comparison, Run, compare
@@ -206,7 +206,7 @@ def test_pairs_stand_beside_chance() -> None:
     assert "permutation" in text
     assert "of the smaller vocabulary shared" in text
     measures = found.to_dict()["pairs"][0]["measures"]  # type: ignore[index]
-    assert set(measures) == {"CKA", "RSA", "Procrustes fit", "shared neighbours"}
+    assert set(measures) == set(MEASURES)
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["pairs"][0]["rows"] == 256
     (moves,) = found.moves
     assert f"{moves.shared:,} shared, mean distance" in text
@@ -235,7 +235,7 @@ def test_no_draws_no_nulls() -> None:
     found = compare(extract("sample:bert"), extract("sample:gpt2"), words=(), draws=0)
     assert all(figure.null is None for source in found.sources for figure in source.metrics.values())
     assert [dict(pair.measures) for pair in found.pairs] == [{}, {}]
-    assert all(set(pair.observed) == {"CKA", "RSA", "Procrustes fit", "shared neighbours"} for pair in found.pairs)
+    assert all(set(pair.observed) == set(MEASURES) for pair in found.pairs)
     assert "In brackets" not in str(found)
 
 
