@@ -23,6 +23,7 @@ LONGEST_ADDRESS = 8_192
 MODELS, TAB = "models", "tab"
 
 Component = Any  # Gradio's classes have no common one that is typed
+Choices = list[tuple[str, str]]
 Read = Callable[[str], Any]
 """Reads a value from its text; raises ``ValueError`` for what the control cannot have."""
 
@@ -31,7 +32,7 @@ Read = Callable[[str], Any]
 class Control:
     """One control of a tab: its ``name`` in the address, and how its value is written and read.
 
-    ``sources`` says that its value is the text of a source on the page, whose choices come and go with them.
+    ``choices`` are those it has with the texts of some sources, where they come and go with them.
     """
 
     name: str
@@ -39,7 +40,14 @@ class Control:
     first: Any
     read: Read
     write: Callable[[Any], str] = str
-    sources: bool = False
+    choices: Callable[[Sequence[str]], Choices] | None = None
+
+
+def of_sources(texts: Sequence[str]) -> Choices:
+    """Return the choices of a control that names one of the sources on the page."""
+    from .state import short_name
+
+    return [(short_name(text), text) for text in texts]
 
 
 def one_of(values: Sequence[Any]) -> Read:
@@ -183,15 +191,13 @@ def bind(session: Any, keys: Sequence[str]) -> None:
 
 def _update(one: Control, text: str | None, texts: Sequence[str]) -> Any:
     """Return what a control is set to: what the address says, else what it was at first."""
-    from .state import short_name
-
-    value = one.first
+    value, choices = one.first, None if one.choices is None else one.choices(texts)
     if text is not None:
         with suppress(ValueError):
-            value = (one_of(texts) if one.sources else one.read)(text)
+            value = (one.read if choices is None else one_of([other for _, other in choices]))(text)
     if isinstance(one.component, gr.State):
         return value
-    if one.sources:
-        choices = [(short_name(other), other) for other in texts]
-        return gr.update(choices=choices, value=value if value in texts else texts[0])
-    return gr.update(value=value)
+    if choices is None:
+        return gr.update(value=value)
+    known = value in [other for _, other in choices]
+    return gr.update(choices=choices, value=value if known else next((other for _, other in choices), None))

@@ -21,7 +21,7 @@ from . import jobs
 from .limits import COMPARISON_DRAWS, QUICK_FLOPS
 from .line import Visitor
 from .plot import Drawing, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, kept_file
-from .state import Opened, Session, Umaps, allowed, guarded, one_line, source_key, unseen_heading
+from .state import Opened, Session, Umaps, allowed, guarded, one_line, short_name, source_key, unseen_heading
 from .tokens import shown
 
 if TYPE_CHECKING:
@@ -64,6 +64,12 @@ Point at a dot to see where the same row lies in the other map.
 # --- what there is to show --------------------------------------------------------------------------------------------
 
 
+def pair_choices(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return every two of some sources as a choice: what it is called, and its value."""
+    pairs = combinations(range(len(names)), 2)
+    return [(f"{names[left]} – {names[right]}", f"{left}-{right}") for left, right in pairs]
+
+
 @dataclass(frozen=True)
 class Compared:
     """The sources that could be opened, and their comparison: with chance and pairs where that is done.
@@ -94,7 +100,7 @@ class Compared:
     @property
     def choices(self) -> list[tuple[str, str]]:
         """Every two of them as a choice: what it is called, and its value."""
-        return [(f"{self.names[left]} – {self.names[right]}", f"{left}-{right}") for left, right in self.pairs]
+        return pair_choices(self.names)
 
     def pair(self, chosen: str | None) -> tuple[int, int] | None:
         """Return the pair that is chosen, else the first."""
@@ -521,6 +527,9 @@ def tab(session: Session) -> None:
         trigger_mode="always_last",
         **cheap,
     )
+    session.keep("pair", chosen, choices=lambda texts: pair_choices([short_name(text) for text in texts]))
+    session.keep("maps", role)
+    session.keep("laid", method)
     ask.click(guarded(ask_report), session.sources, reports.wanted, **cheap)
     written = reports.done.change(hand_over, [reports.wanted, reports.done], save, **cheap)
     written.then(js=SAVE.replace("ID", f"report-{session.scope}"), **cheap)

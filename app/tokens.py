@@ -24,6 +24,7 @@ from hfposemb.table import TOKEN_CLASSES, EmbeddingTable, Labels
 from hfposemb.trust import WRONG, PointTrust, point_trust
 
 from . import jobs
+from .address import of_sources
 from .limits import LONGEST_QUERY, LONGEST_SOURCE, MOST_WORDS
 from .plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
 from .state import Opened, Session, Umaps, guarded, one_line, unseen_heading
@@ -698,7 +699,7 @@ def tab(session: Session) -> None:
     typed = [session.sources, search, regex]
     search.input(guarded(look), [*typed, word], matches, trigger_mode="always_last", **cheap)
     gr.on([search.submit, regex.input], guarded(choose), typed, [word, matches], trigger_mode="always_last", **cheap)
-    session.keep("map", which, sources=True)
+    session.keep("map", which, choices=of_sources)
     for name, component in {"layout": method, "space": dims, "colour": color, "words": chosen}.items():
         session.keep(name, component)
     session.keep("word", word, read=read_word, write=write_word)

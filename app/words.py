@@ -26,7 +26,7 @@ from hfposemb.survival import AMPLITUDES, Moved, Sweep, kept_at, kept_in_place, 
 from hfposemb.table import TOKEN_CLASSES, EmbeddingTable
 
 from . import logits
-from .address import number_up_to, text_up_to
+from .address import number_up_to, of_sources, text_up_to
 from .limits import LONGEST_SENTENCE, MOST_WORDS
 from .plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
 from .positions import FILES, listed, percent
@@ -977,7 +977,7 @@ def tab(session: Session) -> None:
     for key, component in {"text": text, "whose": whose, "size": size, "part-of-logits": term, "head": head}.items():
         session.keep(key, component)
     session.keep("amplitude", amplitude, read=number_up_to(4))
-    session.keep("words-of", source, sources=True)
+    session.keep("words-of", source, choices=of_sources)
     session.keep("anchors", anchors, read=lambda text: name(text.split(",")), write=",".join)
     session.keep("place", word, read=lambda text: int(number_up_to(10**6)(text)))
     session.keep("before", before, read=text_up_to(LONGEST_SENTENCE))

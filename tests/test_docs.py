@@ -27,7 +27,7 @@ def hub_with_gpt2(hub: FakeHub, tmp_path: Path) -> None:
 def test_python_snippets_run_in_order() -> None:
     names: dict[str, object] = {}
     snippets = re.findall(r"```python\n(.*?)```", README, flags=re.S)
-    assert len(snippets) == 3
+    assert len(snippets) == 4
     for snippet in snippets:
         exec(compile(snippet, "README.md", "exec"), names)
 
