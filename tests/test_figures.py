@@ -160,6 +160,8 @@ FIGURES: Mapping[str, Callable[[], go.Figure]] = {
     "wavelengths, unscaled": lambda: figures.wavelengths(turns(1.0), series=Series(HOSTILE[0], np.zeros(0))),
     "club": lambda: figures.club(gathering(), HOSTILE),
     "club, by position": lambda: figures.club(gathering(), HOSTILE, by="position"),
+    "aligned_map": lambda: beside_another(named=range(3)),
+    "aligned_map, joined": lambda: beside_another(order=np.arange(len(HOSTILE))),
     "share_rows": lambda: figures.share_rows(RNG.random((len(HOSTILE), 30)), HOSTILE),
 }
 every_figure = pytest.mark.parametrize("make", FIGURES.values(), ids=FIGURES)
@@ -178,6 +180,11 @@ def gathering() -> Club:
     count = len(HOSTILE)
     points = RNG.normal(size=(count, 9, 2))
     return Club(np.arange(count), np.arange(9), points, (0.5, 0.2), 1.0, "none")
+
+
+def beside_another(**more: Any) -> go.Figure:
+    left, right = RNG.normal(size=(2, len(HOSTILE), 2))
+    return figures.aligned_map(left, HOSTILE, frame=figures.MapFrame.of(left, right), link="map", **more)
 
 
 def patches(rows: int, columns: int) -> PatchMaps:
