@@ -17,6 +17,7 @@ Tabs. Each tab is a module beside this one, named in ``TABS`` in the order of th
   built it is called with ``session.open(session.first)`` for the components' first values, so that the first paint
   asks nobody. Afterwards ``session.redraw(draw, outputs, inputs=…, on=…)`` calls it whenever
   the sources change or an event of ``on`` comes. Tabs that are not on the screen wait until they are.
+- A tab with ``LATE = True`` returns no first values: it is drawn when it first comes to the screen.
 - ``NEEDS`` of the module says what is fetched of Hub sources before ``draw`` sees them, of ``state.NEEDS``; without it
   all is. ``draw`` never asks the network. A tab without the field of sources puts ``session.fetch_line()`` somewhere.
 - ``session.library.result(table, ("what", parameter, …), maker)`` computes once for everybody.
@@ -81,11 +82,16 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     header("Dark")
     # Here, for Gradio counts whatever stands between the tabs as one of them.
     chosen, active = gr.State(list(first)), gr.State(next(iter(modules), ""))
-    states = {"fetched": gr.State({}), "restored": gr.State(""), "asked": gr.State([])}
+    states = {"fetched": gr.State({}), "restored": gr.State(""), "asked": gr.State([]), "due": gr.State([])}
+    dues = {name: gr.State([]) for name in modules}
     with gr.Tabs() as tabs:
         session = Session(public, first, chosen, active, tabs, **states)
-        sessions = {name: session.at(name, getattr(module, "NEEDS", NEEDS)) for name, module in modules.items()}
+        sessions = {
+            name: session.at(name, getattr(module, "NEEDS", NEEDS), due=dues[name]) for name, module in modules.items()
+        }
         for name, module in modules.items():
+            if not getattr(module, "LATE", False):
+                dues[name].value = sessions[name].drawn_with("", first)
             with gr.Tab(module.TITLE, id=name) as item:
                 module.tab(sessions[name])
             item.select(_constant(name), outputs=active, **_CHEAP)
@@ -115,6 +121,14 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
     def chosen(texts: list[str] | None) -> list[str]:
         return [text.strip() for text in dict.fromkeys(texts or ()) if text.strip()][:MOST_SOURCES]
 
+    def due(active: str, restored: str, texts: list[str], fetched: dict[str, Any], *drawn: list[Any]) -> list[Any]:
+        """Let the tab on the screen draw, and no other, unless it is drawn with all this or some is being fetched."""
+        now = sessions[active].drawn_with(restored, texts, fetched)
+        return [
+            now if key == active and now and now != before else gr.skip()
+            for key, before in zip(sessions, drawn, strict=True)
+        ]
+
     def told(active: str, texts: list[str], fetched: dict[str, Any]) -> list[Any]:
         line = problems(sessions[active].open(texts, fetched), fetched.get("notices", ()))
         return [*(gr.update(value=line, visible=bool(line)) for _ in session.fields), provenance(session.open(texts))]
@@ -125,8 +139,12 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
         suggestions.in_field(session, dropdown)
     dropdowns, lines = [field for field, _ in session.fields], [line for _, line in session.fields]
     session.sources.change(session.told_fields, session.sources, dropdowns, **_CHEAP)
+    changes = [one.change for one in (session.sources, session.active, session.fetched, session.restored)]
+    dues = [one.due for one in sessions.values()]
+    asked = [session.active, session.restored, session.sources, session.fetched]
+    gr.on(changes, due, [*asked, *dues], dues, trigger_mode="always_last", **_CHEAP)
     gr.on(
-        [session.sources.change, session.active.change, session.fetched.change],
+        changes[:3],
         told,
         [session.active, session.sources, session.fetched],
         [*lines, foot],

@@ -439,6 +439,9 @@ class Session:
     fetched: gr.State = field(default_factory=lambda: gr.State({}))
     """What became of the reads of this page: see ``opening``. It changes whenever some are over."""
 
+    due: gr.State = field(default_factory=lambda: gr.State([]))
+    """It changes when the tab is to be drawn anew: see ``drawn_with``. Each tab has one of its own."""
+
     asked: gr.State = field(default_factory=lambda: gr.State([]))
     """The word that another tab asked Tokens for: its text, source and row, and an id that is new every time."""
 
@@ -451,9 +454,9 @@ class Session:
     restored: gr.State = field(default_factory=lambda: gr.State(""))
     """It changes when the controls were set from an address, and everything is to be drawn with what they say."""
 
-    def at(self, key: str, needs: Sequence[str] = ()) -> Session:
-        """Return the same session for one tab, which draws with sources of which this was read."""
-        return replace(self, key=key, needs=tuple(needs))
+    def at(self, key: str, needs: Sequence[str] = (), *, due: gr.State | None = None) -> Session:
+        """Return the same session for one tab, which draws with sources of which this was read, when it is ``due``."""
+        return replace(self, key=key, needs=tuple(needs), due=due or self.due)
 
     def open(self, texts: Sequence[str], fetched: Mapping[str, Any] | None = None) -> tuple[Opened, ...]:
         """Open sources by their texts, each in its place's colour; one that fails carries its error.
@@ -509,41 +512,17 @@ class Session:
         """Put the line here that shows how far the tab's reads are."""
         self.lines[self.key] = gr.HTML(visible=False, **WORK_LINE)
 
-    def redraw(
-        self,
-        draw: Draw,
-        outputs: Sequence[Any],
-        *,
-        inputs: Sequence[Any] = (),
-        on: Sequence[Any] = (),
-        late: bool = False,
-    ) -> None:
+    def redraw(self, draw: Draw, outputs: Sequence[Any], *, inputs: Sequence[Any] = (), on: Sequence[Any] = ()) -> None:
         """Call ``draw(opened, *inputs)`` for ``outputs`` when the sources change and when an event of ``on`` comes.
 
-        A tab that is not on the screen waits until it is, so that nobody pays for what nobody sees. A ``late`` one was
-        not drawn while the page was built either, and is when it first comes to the screen.
+        A tab that is not on the screen waits until it is, so that nobody pays for what nobody sees.
         """
-        drawn, key = gr.State([] if late else ["", *_outcomes(self.open(self.first))]), self.key
+        self.when([self.due.change, *on], draw, outputs, inputs=inputs)
 
-        def on_change(
-            active: str, restored: str, seen: list[Any], texts: list[str], fetched: dict[str, Any], *values: Any
-        ) -> Any:
-            if active != key:
-                return gr.skip()
-            opened = self.open(texts, fetched)
-            if waiting(opened) or seen == (now := [restored, *_outcomes(opened)]):
-                return gr.skip()
-            return [now, *_listed(draw(opened, *values), len(outputs))]
-
-        gr.on(
-            [self.sources.change, self.active.change, self.fetched.change, self.restored.change],
-            guarded(on_change),
-            inputs=[self.active, self.restored, drawn, self.sources, self.fetched, *inputs],
-            outputs=[drawn, *outputs],
-            **_drawing(outputs),
-        )
-        if on:
-            self.when(on, draw, outputs, inputs=inputs)
+    def drawn_with(self, restored: str, texts: Sequence[str], fetched: Mapping[str, Any] | None = None) -> list[Any]:
+        """Return what ``due`` holds once the tab is drawn with these sources; nothing while some are being fetched."""
+        opened = self.open(texts, fetched)
+        return [] if waiting(opened) else [restored, *([source.text, source.error] for source in opened)]
 
     def keep(self, name: str, component: Any, **more: Any) -> None:
         """Let the address of the page tell a control's value under a ``name``, as ``address.control`` describes it."""
@@ -761,10 +740,6 @@ def _drawing(outputs: Sequence[Any]) -> dict[str, Any]:
     }
 
 
-def _listed(value: Any, count: int) -> list[Any]:
-    return list(value) if count != 1 else [value]
-
-
 def guarded(handler: Callable[..., T]) -> Callable[..., T]:
     """Show an error of ours as its one line, where a handler has no better place for it."""
 
@@ -796,11 +771,6 @@ def unseen_heading(text: str, *, level: int) -> None:
 def waiting(opened: Sequence[Opened]) -> list[Opened]:
     """Return the sources that are still to be fetched."""
     return [source for source in opened if source.error == WAITING]
-
-
-def _outcomes(opened: Sequence[Opened]) -> list[list[str]]:
-    """Return what a tab drew with, as a state holds it."""
-    return [[source.text, source.error] for source in opened]
 
 
 def problems(opened: Sequence[Opened], notices: Sequence[str] = ()) -> str:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 TITLE = "Words + positions"
 NEEDS = logits.NEEDS
+LATE = True
 
 T = TypeVar("T")
 
@@ -966,13 +967,12 @@ def tab(session: Session) -> None:
     which.input(lambda text: text, which, source, **cheap)
     anchors.change(name, anchors, kept, trigger_mode="always_last", **cheap)
     everything = [which, *moving, orders]
-    session.redraw(draw, everything, inputs=asked, on=[text.change, source.change, whose.input, size.input], late=True)
+    session.redraw(draw, everything, inputs=asked, on=[text.change, source.change, whose.input, size.input])
     session.redraw(
         draw_logits,
         [drawn_to],
         inputs=[source, text, term, head],
         on=[text.change, source.change, term.input, head.submit, head.blur],
-        late=True,
     )
     for key, component in {"text": text, "whose": whose, "size": size, "part-of-logits": term, "head": head}.items():
         session.keep(key, component)
