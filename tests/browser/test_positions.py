@@ -564,7 +564,7 @@ def test_units_are_never_mixed_and_parts_are_chosen(
     assert "turn less than once in the 20 positions" in page.locator('.panel[data-key^="wavelengths"]').inner_text()
 
     assert "20 learned positions · encoder" in panel_of(page, sources[0]).inner_text()
-    page.get_by_label("Part").locator("visible=true").click()
+    page.get_by_label("Part", exact=True).locator("visible=true").click()
     page.get_by_role("option", name="decoder").click()
     panel_of(page, sources[0]).get_by_text("20 learned positions · decoder").wait_for()
     panel_of(page, sources[3]).get_by_text("relative-bias positions · decoder").wait_for()
