@@ -323,6 +323,7 @@ def align(
         except InputError as error:
             notes.append(f"{name}: {error}")
     observed = {name: observed[name] for name in MEASURES if name in observed}
+    _give_back()
 
     def compute() -> Mapping[str, Null]:
         return _beside_surrogates(pair, observed, kind=kind, draws=draws, seed=seed, progress=progress)
@@ -335,7 +336,9 @@ def align(
 
 
 def _digest(rows: NDArray[np.floating]) -> str:
-    return hashlib.sha256(f"{rows.shape}{rows.dtype.str}".encode() + np.ascontiguousarray(rows).tobytes()).hexdigest()
+    sha = hashlib.sha256(f"{rows.shape}{rows.dtype.str}".encode())
+    sha.update(np.ascontiguousarray(rows).data)
+    return sha.hexdigest()
 
 
 class _Pair:
@@ -344,17 +347,15 @@ class _Pair:
     def __init__(self, left: _Side, right: _Side) -> None:
         self.left, self.right = left, right
 
-    @cached_property
-    def ranked(self) -> _Ranked:
-        return _Ranked(self.left.given, self.right.given)
-
-    def of_ranks(self, name: str) -> _Pair:
-        """Return the tables whose cosines a measure of ranks takes."""
-        return _Pair(self.left.centred, self.right.centred) if name == "RSA, centred" else self
+    def ranked(self, name: str) -> _Ranked:
+        """Return the ranks that a measure of ``_RANKED`` takes. They are large: nobody keeps them."""
+        both = (self.left, self.right)
+        rows = (side.given if name == "RSA" else side.block(slice(None), single=True) for side in both)
+        return _Ranked(len(self.left), rows)
 
     def observed(self, name: str) -> float:
         if name in _RANKED and len(self.left) > MOST_SORTED:
-            return self.of_ranks(name).ranked.correlation(np.arange(len(self.left)))
+            return self.ranked(name).correlation(np.arange(len(self.left)))
         return _TAKE[name](self.left, self.right)
 
 
@@ -448,8 +449,8 @@ def _permuted(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Ite
     orders = [rng.permutation(len(right)) for _ in range(draws)]
 
     def ranked(name: str) -> Measured:
-        of = pair.of_ranks(name)
-        return lambda number, order: {name: of.ranked.correlation(order)}
+        found = pair.ranked(name)
+        return lambda number, order: {name: found.correlation(order)}
 
     def measured(number: int, order: NDArray[np.int64]) -> dict[str, float]:
         cross = _cross(left, right, order, single=True)
@@ -466,7 +467,16 @@ def _permuted(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Ite
         # What all share is computed before several are at it.
         yield measure(0, orders[0])
         yield from over_surrogates(measure, orders[1:], nbytes=left.given.nbytes)
-        pair.__dict__.pop("ranked", None)
+        del measure
+        _give_back()
+
+
+def _give_back() -> None:
+    """Return freed memory to the system: glibc keeps blocks as large as those of the ranks for later."""
+    import ctypes
+
+    with suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class _Ranked:
@@ -476,13 +486,13 @@ class _Ranked:
     on and above the diagonal are kept, of the second all pairs.
     """
 
-    def __init__(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> None:
-        self.count = len(x)
+    def __init__(self, count: int, tables: Iterator[NDArray[np.floating]]) -> None:
+        self.count = count
         dtype: type[np.unsignedinteger[Any]] = np.uint16 if self.count <= MOST_SORTED else np.uint8
         self.blocks: list[tuple[int, NDArray[np.unsignedinteger[Any]]]] = []
         self.square = np.empty((self.count, self.count), dtype)
         means, deviations = [], []
-        for place, rows in enumerate((x, y)):
+        for place, rows in enumerate(tables):
             found = _rank_bins(rows, dtype)
             means.append(np.float32(found.mean))
             deviations.append(found.deviation)
@@ -493,6 +503,7 @@ class _Ranked:
                 else:
                     self.square[start : start + len(ranks), start:] = ranks
                     self.square[start:, start : start + len(ranks)] = ranks.T
+            del rows  # before the next ones are made
         if not min(deviations) > 0:
             raise InputError("RSA needs cosines that differ; those of one table are all the same")
         self.means = means
