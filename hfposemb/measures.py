@@ -44,7 +44,7 @@ SECTIONS: Mapping[Section, str] = {"position": "positions", "token": "tokens", "
 
 Extra: TypeAlias = Literal["probes", "sums"]
 EXTRAS: tuple[Extra, ...] = ("probes", "sums")
-"""Figures that are taken where they are asked for: of GPT-2 the probes take about two minutes, the sums half a one."""
+"""Figures that are taken where they are asked for: of GPT-2 the probes take a minute on two cores."""
 
 PROBE_DRAWS = 20
 """Impostors that a probe is beside at most, each probed once."""
