@@ -52,16 +52,15 @@ def beside_dots(anchors: Array, texts: Sequence[str], crowd: Array, *, size: tup
     taken: list[Box] = [(float(x), float(y), 5.0, 5.0) for x, y in anchors]
     chosen = []
     for (x, y), text in zip(anchors, texts, strict=True):
-        best, best_cost = (0.0, 0.0), np.inf
+        best, best_cost = (0.0, 0.0), (True, np.inf)
         for order, (dx, dy) in enumerate(_around(wide(text))):
             box = (float(x) + dx, float(y) + dy, wide(text) / 2, LINE / 2)
             outside = (
                 box[0] - box[2] < 0 or box[0] + box[2] > size[0] or box[1] - box[3] < 0 or box[1] + box[3] > size[1]
             )
             cost = order + 10 * min(_inside(box, crowd), 40) + 500 * sum(_overlap(box, other) for other in taken)
-            cost += 2000 * outside
-            if cost < best_cost:
-                best, best_cost = (dx, dy), cost
+            if (outside, cost) < best_cost:
+                best, best_cost = (dx, dy), (outside, cost)
         taken.append((float(x) + best[0], float(y) + best[1], wide(text) / 2, LINE / 2))
         chosen.append(best)
     return chosen

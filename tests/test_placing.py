@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hfposemb import placing
@@ -24,6 +24,7 @@ def boxes(points: np.ndarray, texts: list[str], offsets: list[placing.Offset]) -
 
 
 @given(DOTS)
+@example([(0.0, 0.0)] * 5)
 def test_labels_beside_dots_stay_within_the_plot(dots: list[tuple[float, float]]) -> None:
     points, texts = np.array(dots), [f"name {i}" for i in range(len(dots))]
     offsets = placing.beside_dots(points, texts, points, size=SIZE)
