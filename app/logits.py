@@ -16,7 +16,7 @@ import numpy as np
 from hfposemb import figures, logits
 from hfposemb.attention import BIAS, PAIRS, PARTS, LogitSplit
 from hfposemb.errors import HfposembError, InputError
-from hfposemb.figures import Axis, Series, number
+from hfposemb.figures import Axis, Series, listed, number
 from hfposemb.palette import SIMILARITY
 from hfposemb.table import TOKEN_CLASSES
 
@@ -307,5 +307,4 @@ def distance_title(found: dict[Opened, logits.ByDistance]) -> str:
         far = max(-FAR, int(one.distances[0]))
         change = number(float(one.change.mean(axis=0)[one.distances == far][0]), digits=2)
         told.append(f"{change} in {source.name}")
-    listed = told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
-    return f"From the key just before to the one {FAR} before, positions change the logit by {listed}"
+    return f"From the key just before to the one {FAR} before, positions change the logit by {listed(told)}"

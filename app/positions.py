@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 import hfposemb as hpe
 from hfposemb import figures, geometry
 from hfposemb.errors import InputError
-from hfposemb.figures import Series, number
+from hfposemb.figures import Series, listed, number
 from hfposemb.palette import POSITION, SIMILARITY
 from hfposemb.position import Absolute, Grid, PositionEncoding, Rotary
 from hfposemb.shift import Helix, helix
-from hfposemb.table import table_of
 from hfposemb.trust import WRONG
 
 from .address import number_up_to, text_up_to
@@ -235,10 +234,7 @@ class Positions:
         whole = self.whole
         if self.length == whole.shape[0]:
             return whole
-        return self._result(
-            "first rows",
-            lambda: table_of(whole.rows(0, self.length), name=whole.name, provenance=whole.provenance),
-        )
+        return self._result("first rows", lambda: whole.part(0, self.length))
 
     @property
     def facts(self) -> Facts:
@@ -288,11 +284,6 @@ def percent(share: float) -> str:
     if share < 0.005:
         return "under 1\u00a0%" if share > 0 else "0\u00a0%"
     return f"{min(99, max(1, round(100 * share)))}\u00a0%"
-
-
-def listed(parts: Sequence[str]) -> str:
-    """Join parts as a reader would say them."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def heading(facts: Mapping[str, Facts]) -> str:
@@ -1098,11 +1089,7 @@ def patch_nearest(encoding: Absolute, patch: int) -> str:
     """Say which patches the picked one is most like."""
     grid = encoding.grid
     assert grid is not None
-    patches = table_of(
-        encoding.table.rows(grid.first, grid.first + grid.rows * grid.columns),
-        name=encoding.table.name,
-        provenance=encoding.table.provenance,
-    )
+    patches = encoding.table.part(grid.first, grid.first + grid.rows * grid.columns)
     try:
         found = hpe.neighbours(patches, patch, k=min(2, grid.rows * grid.columns - 1))
     except hpe.HfposembError as error:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 
 from hfposemb.errors import HfposembError
-from hfposemb.figures import number
+from hfposemb.figures import listed, number
 from hfposemb.probes import MOST, PROBES
 
 from . import jobs
 from .line import Visitor
-from .positions import listed, of_part, percent, tables_of
+from .positions import of_part, percent, tables_of
 from .state import Opened, Session
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ import numpy as np
 
 from hfposemb import figures
 from hfposemb.errors import HfposembError
-from hfposemb.figures import Series
+from hfposemb.figures import Series, listed
 from hfposemb.position import Rotary
 from hfposemb.shifts import IMPOSTORS, ShiftCurve, Turning, closed_form, shift_by_distance, shift_null, turning
 
 from .plot import Drawing, Panel, PanelRow, Panels
-from .positions import FILES, Positions, listed, percent, tables_of, winding
+from .positions import FILES, Positions, percent, tables_of, winding
 from .state import Opened, Session, one_line
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from hfposemb.adding import WHOSE, Added, Adding, added
 from hfposemb.anchors import Anchors, anchored
 from hfposemb.club import Cloud, cloud
 from hfposemb.errors import HfposembError
-from hfposemb.figures import Axis, Series, number
+from hfposemb.figures import Axis, Series, listed, number
 from hfposemb.geometry import directed
 from hfposemb.palette import CLASSES, PALETTE, POSITION, SHARE, SOURCES
 from hfposemb.reorder import Reordered, reordered, turned_round
@@ -29,7 +29,7 @@ from . import logits
 from .address import number_up_to, of_sources, text_up_to
 from .limits import LONGEST_SENTENCE, MOST_WORDS
 from .plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
-from .positions import FILES, listed, percent
+from .positions import FILES, percent
 from .start import SENTENCE, input_panel
 from .state import Opened, Session, one_line, unseen_heading
 from .tokens import Word, nearest_spelling, row_of, shown, which_choices, with_tokens
@@ -561,10 +561,9 @@ def map_panel(view: View) -> Panel:
         others = found[:, 1:]
         rest = others[np.isfinite(others)]
         title = f"Every position leaves some neighbours, {percent(float(rest.mean()))} on average"
-        if np.isfinite(found[:, 0]).any() and (first := float(np.nanmean(found[:, 0]))) is not None:
-            title = (
-                f"Position 0 leaves {percent(first)} of a word’s neighbours, the others {percent(float(rest.mean()))}"
-            )
+        if np.isfinite(found[:, 0]).any():
+            first = percent(float(np.nanmean(found[:, 0])))
+            title = f"Position 0 leaves {first} of a word’s neighbours, the others {percent(float(rest.mean()))}"
         searched = len(view.chosen.rows)
         sampled = "" if searched == view.chosen.whole else f" among {searched:,} of {view.chosen.whole:,} tokens"
         return replace(

@@ -133,6 +133,11 @@ def number(value: float, *, digits: int = 3) -> str:
     return sign + (text[1:] if text.startswith("0.") else text)
 
 
+def listed(parts: Sequence[str]) -> str:
+    """Join parts as a reader would say them."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
 def standing(percentile: float) -> str:
     """Say where a value stands by its percentile, from 0 to 100: above 98.2 %.
 

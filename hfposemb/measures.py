@@ -8,7 +8,7 @@ which as many values are drawn.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Literal, TypeAlias
@@ -32,7 +32,7 @@ from .geometry import (
 )
 from .nulls import Null, Rows, beside, finite_rows, impostors, over_surrogates
 from .position import Absolute, Rotary, table_in
-from .probes import Probe, absolute_probe, extrapolation_probe, relative_probe
+from .probes import PROBES, STABLE, Probe, extrapolation_probe
 from .shift import Helix, Shift, Split, helix, scores, shift_of
 from .similarity import Progress
 from .sums import Kept, Overlap, Protocol, Recovered, neighbours_kept, recovered, subspace_overlap
@@ -50,8 +50,6 @@ PROBE_DRAWS = 20
 """Impostors that a probe is beside at most, each probed once."""
 
 PROBE_SEEDS = 10
-
-STEADY_COMPONENTS = 32
 
 Values = NDArray[np.float64]
 
@@ -145,7 +143,7 @@ class Tables:
 
     def probe(self, name: str) -> Probe:
         if name not in self._probes:
-            self._probes[name] = PROBES[name](self.position, self.seeds)
+            self._probes[name] = PROBES[name](self.position, seeds=self.seeds)
         return self._probes[name]
 
     def kept(self, protocol: Protocol) -> Kept:
@@ -153,13 +151,6 @@ class Tables:
             self._kept[protocol] = neighbours_kept(self.source, protocol=protocol)
         return self._kept[protocol]
 
-
-PROBES: Mapping[str, Callable[[EmbeddingTable, Sequence[int]], Probe]] = {
-    "absolute": lambda table, seeds: absolute_probe(table, seeds=seeds),
-    "steady": lambda table, seeds: absolute_probe(table, components=STEADY_COMPONENTS, seeds=seeds),
-    "relative": lambda table, seeds: relative_probe(table, seeds=seeds),
-    "standardised": lambda table, seeds: relative_probe(table, standardised=True, seeds=seeds),
-}
 
 Chance: TypeAlias = Callable[[Tables, np.random.Generator, int], Values]
 """Draws as many values of a figure as chance gives."""
@@ -329,9 +320,9 @@ MEASURES: tuple[Measure, ...] = (
     Measure("mean norm", "norm", "position", lambda tables: tables.mean_norm(tables.position)),
     Measure("norm of the last position", "norm", "position", lambda tables: tables.norm(-1)),
     _probe("absolute probe, error", "positions", "absolute"),
-    _probe(f"  on {STEADY_COMPONENTS} components", "positions", "steady"),
+    _probe(f"  on {STABLE} components", "positions", f"absolute, {STABLE} components"),
     _probe("relative probe, error", "%", "relative"),
-    _probe("  standardised", "%", "standardised"),
+    _probe("  standardised", "%", "relative, standardised"),
     Measure(
         "extrapolation probe, error",
         "positions",

@@ -167,9 +167,7 @@ def noise_like(value: EmbeddingTable | PositionEncoding, *, seed: int = 0) -> Em
 
 def _first(value: EmbeddingTable | PositionEncoding) -> EmbeddingTable:
     table = table_in(value)
-    if table.shape[0] <= MOST:
-        return table
-    return table_of(table.rows(0, MOST), name=table.name, provenance=table.provenance)
+    return table if table.shape[0] <= MOST else table.part(0, MOST)
 
 
 def _enough(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:

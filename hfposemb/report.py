@@ -29,6 +29,7 @@ from .beside import beside
 from .comparison import Comparison, compare
 from .errors import HfposembError, InputError
 from .export import complete_file
+from .figures import listed
 from .geometry import norms, similarity_by_distance, spectrum
 from .packing import Packer, sendable
 from .palette import POSITION, SIMILARITY, dark_map
@@ -37,7 +38,7 @@ from .projection import project
 from .results import library_version
 from .similarity import similarity
 from .source import LOCAL_PREFIXES
-from .table import EmbeddingTable, table_of
+from .table import EmbeddingTable
 from .vocabulary import display
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def report(
         raise InputError("a report needs the sources of its comparison, in their order: report(a, b) of compare(a, b)")
     page = _Page(tuple(sources), comparison, told)
     page.draw()
-    return page.html(title or f"{_listed(_names(sources))} compared", written)
+    return page.html(title or f"{listed(_names(sources))} compared", written)
 
 
 def write_report(page: str, path: Path) -> None:
@@ -122,10 +123,6 @@ def _names(sources: Sequence[Embeddings]) -> list[str]:
     short = [str(Path(*Path(name).parts[-2:])) if name.startswith(LOCAL_PREFIXES) else name for name in whole]
     told = short if len(set(short)) == len(set(whole)) else whole
     return [display(name, width=sheet.LONGEST_NAME) for name in told]
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 # --- what is drawn ----------------------------------------------------------------------------------------------------
@@ -244,7 +241,7 @@ class _Page:
         """Return the rows that are drawn of a table."""
         whole = table.shape[0]
         if whole > POSITIONS:
-            table = table_of(table.rows(0, POSITIONS), name=table.name, provenance=table.provenance)
+            table = table.part(0, POSITIONS)
         return _Rows(place, self.names[place], table, whole)
 
     def absent(self, place: int, why: str) -> Panel:
@@ -264,7 +261,7 @@ class _Page:
             found = project(rows.table, method="pca", dims=dims)
             ratio = found.explained_variance_ratio
             assert ratio is not None
-            held = _listed([f"{100 * share:.0f}" for share in ratio])
+            held = listed([f"{100 * share:.0f}" for share in ratio])
             drawings.append((figures.projection(found), f"axes hold {held} % of the variance"))
             kept = f"{100 * found.quality.neighbours_kept:.0f} % of {found.quality.k} neighbours kept"
             foot = f"PCA · {dims} of {rows.table.shape[1]:,} dimensions · {kept}"
@@ -330,7 +327,7 @@ class _Page:
             found = source.metrics[metric]
             if found.value is not None:
                 parts.append(f"{sheet.figure(found.value, found.unit)}{unit} in {name}")
-        return _listed(parts) if parts else "unknown"
+        return listed(parts) if parts else "unknown"
 
     # --- words ---
 
@@ -447,7 +444,7 @@ class _Page:
         draws = sorted({null.draws for null in nulls})
         said = f"Seeds: {', '.join(map(str, seeds))}."
         if draws:
-            said += f" Surrogates drawn: {_listed([f'{count:,}' for count in draws])} for each number."
+            said += f" Surrogates drawn: {listed([f'{count:,}' for count in draws])} for each number."
         command = f"hfposemb compare {shlex.join(source.name for source in self.sources)} --out report.html"
         table = (
             f'<div class="sheet" role="region" aria-label="Tables" tabindex="0"><table class="moves">'

@@ -23,7 +23,7 @@ from .position import Absolute, PositionEncoding, table_in, unit_rows
 from .probes import Probe, absolute_probe, relative_probe
 from .shift import helix, leading, rotation
 from .similarity import neighbours, pairs
-from .table import EmbeddingTable, table_of
+from .table import EmbeddingTable
 
 Verdict = Literal["agrees", "differs", "not measured"]
 Models = Mapping[str, Embeddings]
@@ -173,9 +173,7 @@ def _outcome(claim: Claim, found: Models) -> Outcome:
 def _probed(embeddings: Embeddings) -> EmbeddingTable:
     """Return the positions that are probed."""
     table = table_in(embeddings.position)
-    if table.shape[0] <= PROBED:
-        return table
-    return table_of(table.rows(0, PROBED), name=table.name, provenance=table.provenance)
+    return table if table.shape[0] <= PROBED else table.part(0, PROBED)
 
 
 def _said(found: Probe, *, share: bool) -> str:

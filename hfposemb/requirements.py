@@ -173,7 +173,7 @@ class _Scheme:
         longer = tuple(more for rows in _more(count) if (more := _computed(embeddings, rows)) is not None)
         # Of a formula whose rows depend on the length, so many rows are another table than the first of more.
         first = (_computed(embeddings, count) if longer else None) or table
-        short = first if first.shape[0] == count else _first(first, count)
+        short = first if first.shape[0] == count else first.part(0, count)
         fixed = "" if len(longer) == 2 else f"it has {table.shape[0]:,} rows and no more"
         return cls(short, () if fixed else longer, "position", fixed, note)
 
@@ -217,10 +217,6 @@ def _computed(embeddings: Embeddings, rows: int) -> EmbeddingTable | None:
         return from_source(BuiltinSource(config["builtin"], rows, config["width"], options)).position.table
     except HfposembError:
         return None
-
-
-def _first(table: EmbeddingTable, count: int) -> EmbeddingTable:
-    return table_of(table.rows(0, count), name=table.name, provenance=table.provenance)
 
 
 def _by_distance(encoding: Alibi | RelativeBias | RelativeTable, length: int) -> EmbeddingTable:

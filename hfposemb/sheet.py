@@ -11,6 +11,7 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from .figures import listed
 from .measures import MEASURES, SECTIONS
 from .palette import PALETTE, SOURCES
 from .vocabulary import display
@@ -168,8 +169,7 @@ def finding(comparison: Comparison, names: Sequence[str] = ()) -> str:
         for name, source in zip(shown, comparison.sources, strict=True)
         if source.metrics[best[1]].value is not None
     ]
-    listed = f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return f"They differ most in {best[1]}: {listed}"
+    return f"They differ most in {best[1]}: {listed(parts)}"
 
 
 # --- pairs ------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from .errors import InputError
 from .nulls import Rows, finite_rows, impostors
 from .position import PositionEncoding, table_in
 from .shift import COMPONENTS, Shift, Split, rotation, scores, shift_of
-from .table import EmbeddingTable, table_of
+from .table import EmbeddingTable
 
 IMPOSTORS = 20
 """Surrogates of a table whose shifts are fitted too; their lowest and highest R² make the band."""
@@ -108,7 +108,7 @@ def _inner(value: EmbeddingTable | PositionEncoding, leave_out: int) -> Embeddin
         raise InputError(
             f"{table.name} has {max(0, last - leave_out)} rows between its ends; a shift needs many more to be fitted"
         )
-    return table_of(table.rows(leave_out, last), name=table.name, provenance=table.provenance)
+    return table.part(leave_out, last)
 
 
 def _curve(scores: Rows, distances: Sequence[int] | None, how: tuple[int, int], name: str) -> ShiftCurve:

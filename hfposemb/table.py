@@ -123,6 +123,10 @@ class EmbeddingTable:
         """All rows [rows, width]; a view of the file where its layout permits."""
         return self.rows(0, self.shape[0])
 
+    def part(self, start: int, stop: int) -> EmbeddingTable:
+        """Return rows ``[start, stop)`` as a table of their own, read now; its rows are named by number."""
+        return table_of(self.rows(start, stop), name=self.name, provenance=self.provenance)
+
     def chunks(self) -> Iterator[tuple[int, Vectors]]:
         """Walk through the table as (first row, vectors), about ``CHUNK_BYTES`` at a time."""
         step = max(1, CHUNK_BYTES // max(1, self.shape[1] * self.dtype.itemsize))
