@@ -27,7 +27,8 @@ Tabs. Each tab is a module beside this one, named in ``TABS`` in the order of th
 - ``session.keep("method", method)`` lets the address of the page tell a control's value, so that links and the way back
   show the same: see ``address``. Every control that decides what is seen is kept.
 - ``session.works(work)`` puts the line of other heavy work here, which ``session.compute`` does in a child.
-- ``session.ask_for(text, source, row)`` for the output ``session.asked`` brings a word to Tokens.
+- ``session.ask_for(text, source, row)`` for the output ``session.asked`` brings a word to Tokens, and
+  ``[text, tab, new id]`` for ``session.tried`` a source before the others, in some tab.
 - Another tab is shown by returning ``session.show("tokens")`` for the outputs ``[session.tabs, session.active]``, other
   sources by returning a list of texts for the output ``session.sources``.
 
@@ -82,7 +83,8 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     header("Dark")
     # Here, for Gradio counts whatever stands between the tabs as one of them.
     chosen, active = gr.State(list(first)), gr.State(next(iter(modules), ""))
-    states = {"fetched": gr.State({}), "restored": gr.State(""), "asked": gr.State([]), "due": gr.State([])}
+    states = {"fetched": gr.State({}), "restored": gr.State("")}
+    states |= {name: gr.State([]) for name in ("due", "asked", "tried")}
     dues = {name: gr.State([]) for name in modules}
     with gr.Tabs() as tabs:
         session = Session(public, first, chosen, active, tabs, **states)
@@ -118,8 +120,13 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
     from . import suggestions
     from .state import MOST_SOURCES, problems
 
-    def chosen(texts: list[str] | None) -> list[str]:
+    def chosen(texts: Sequence[str] | None) -> list[str]:
         return [text.strip() for text in dict.fromkeys(texts or ()) if text.strip()][:MOST_SOURCES]
+
+    def first(tried: list[str], texts: list[str]) -> list[Any]:
+        """Show a source before the others. The fields too: one that comes to the screen says what it holds."""
+        texts = chosen((tried[0], *texts))
+        return [texts, *session.show(tried[1]), *session.told_fields(texts)]
 
     def due(active: str, restored: str, texts: list[str], fetched: dict[str, Any], *drawn: list[Any]) -> list[Any]:
         """Let the tab on the screen draw, and no other, unless it is drawn with all this or some is being fetched."""
@@ -139,6 +146,8 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
         suggestions.in_field(session, dropdown)
     dropdowns, lines = [field for field, _ in session.fields], [line for _, line in session.fields]
     session.sources.change(session.told_fields, session.sources, dropdowns, **_CHEAP)
+    shown = [session.sources, session.tabs, session.active, *dropdowns]
+    session.tried.change(first, [session.tried, session.sources], shown, **_CHEAP)
     changes = [one.change for one in (session.sources, session.active, session.fetched, session.restored)]
     dues = [one.due for one in sessions.values()]
     asked = [session.active, session.restored, session.sources, session.fetched]

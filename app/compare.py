@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hfposemb.moved import Move, Moves
 
 TITLE = "Compare"
+LATE = True
 NEEDS = ("position", "token")
 
 POSITIONS, TOKENS = "Positions", "Tokens"
@@ -338,8 +339,11 @@ SAVE = """() => setTimeout(() => {
 """Saves the report as soon as it is there: one button is enough."""
 
 
+STARTING = "<h2>What can be measured of these sources is being measured</h2>"
+
+
 def tab(session: Session) -> None:
-    """Draw the tab, and bind it."""
+    """Draw the tab, and bind it. Nothing is computed before it comes to the screen."""
 
     def draw_figures(
         opened: Sequence[Opened], chosen: str | None, at: int, done: dict[str, Any] | None = None
@@ -384,19 +388,17 @@ def tab(session: Session) -> None:
         except HfposembError as error:
             return [Panels((Panel("maps", f"No maps of the {title}", message=one_line(str(error))),)), [], back]
 
-    def begin(active: str, texts: list[str], fetched: dict[str, Any]) -> Any:
-        """Want chance and pairs as soon as the tab is on the screen and its sources are here."""
-        if active != session.key:
-            return gr.skip()
-        opened = session.open(texts, fetched)
-        having = [source.text for source in opened if source.embeddings is not None]
-        if not having or len(having) + sum(bool(source.error) for source in opened) < len(opened):
-            return gr.skip()
-        known = session.library.results.get(comparison_key(having, public=session.public))
-        return [] if known is not None else [having]
+    def comparable(due: list[Any]) -> list[str]:
+        return [source.text for source in session.shown(due) if source.embeddings is not None]
 
-    def retry(texts: list[str]) -> Any:
-        having = [source.text for source in session.open(texts) if source.embeddings is not None]
+    def begin(due: list[Any]) -> Any:
+        """Want chance and pairs as soon as the tab is drawn."""
+        having = comparable(due)
+        known = session.library.results.get(comparison_key(having, public=session.public)) if having else None
+        return [having] if having and known is None else []
+
+    def retry(due: list[Any]) -> Any:
+        having = comparable(due)
         return [having, uuid4().hex] if having else []
 
     async def measure(visitor: Visitor, part: str, wanted: Sequence[Any]) -> AsyncGenerator[jobs.Progress, None]:
@@ -422,8 +424,8 @@ def tab(session: Session) -> None:
         if known is None and made is not None:
             session.library.results.put(comparison_key(texts, public=session.public), made[0])
 
-    def ask_report(texts: list[str]) -> Any:
-        having = [source.text for source in session.open(texts) if source.embeddings is not None]
+    def ask_report(due: list[Any]) -> Any:
+        having = comparable(due)
         return [[having, uuid4().hex]] if having else []
 
     def hand_over(wanted: list[Any], done: dict[str, Any]) -> Any:
@@ -433,10 +435,10 @@ def tab(session: Session) -> None:
         made = session.library.results.get(comparison_key(wanted[0][0], public=session.public, what="report"))
         return gr.update(value=None if made is None else kept_file(made[1].encode(), "hfposemb-report.html"))
 
-    def pick(texts: list[str], chosen: str | None, at: int, happened: gr.EventData) -> list[Any]:
+    def pick(due: list[Any], chosen: str | None, at: int, happened: gr.EventData) -> list[Any]:
         """Choose a word that moved, or go to Tokens with it or a neighbour."""
         told, stay = happened._data or {}, [gr.skip()] * 3
-        found = compared(session.open(texts), session)
+        found = compared(session.shown(due), session)
         pair = found.pair(chosen)
         moves = found.moves(pair) if pair is not None else None
         if pair is None or moves is None or not moves.most:
@@ -460,10 +462,8 @@ def tab(session: Session) -> None:
         asked = session.ask_for(label, "" if row is None else source.text, -1 if row is None else row)
         return [asked, *session.show("tokens")]
 
-    opened = session.open(session.first)
-    first = draw_figures(opened, None, 0)
-    found = compared(opened, session)
     at = gr.State(0)
+    choices = pair_choices([short_name(text) for text in session.first])
     with gr.Row(elem_classes="controls"):
         session.source_field()
         with gr.Column(scale=0, min_width=200):
@@ -474,17 +474,17 @@ def tab(session: Session) -> None:
         reports = session.works(write, name="report", label="Report")
         measures = session.works(measure, name="figures", label="Comparison")
         again = gr.Button("Measure beside chance", visible=False, min_width=220, scale=0)
-        figures = gr.HTML(first[0], **CARD)
-        pairs = gr.HTML(first[1], **CARD)
+        figures = gr.HTML(STARTING, **CARD)
+        pairs = gr.HTML("", **CARD)
     with gr.Row(elem_classes="controls"):
         chosen = gr.Radio(
-            found.choices,
-            value="0-1" if found.pairs else None,
+            choices,
+            value="0-1" if choices else None,
             label="Two of them",
             elem_classes="segmented",
             scale=3,
             min_width=420,
-            visible=len(found.pairs) > 1,
+            visible=len(choices) > 1,
         )
         role = gr.Radio(
             [POSITIONS, TOKENS], value=POSITIONS, label="Maps of", elem_classes="segmented", min_width=210, scale=1
@@ -494,9 +494,8 @@ def tab(session: Session) -> None:
         )
     with gr.Column():
         layouts = session.works(lay_out, name="maps", label="AlignedUMAP")
-        drawn_first = draw_maps(opened, None, POSITIONS, "PCA")[0]
-        plan = PanelRow(drawn_first if isinstance(drawn_first, Panels) else None, scope=session.scope)
-    words = PanelRow(first[3], scope=session.scope)
+        plan = PanelRow((), scope=session.scope)
+    words = PanelRow((), scope=session.scope)
 
     cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
     drawn = [figures, pairs, chosen, words, again]
@@ -511,18 +510,12 @@ def tab(session: Session) -> None:
     asked = [chosen, role, method]
     session.redraw(draw_maps, laid, inputs=asked, on=[chosen.input, role.input, method.input])
     session.when([layouts.done.change], draw_maps, laid, inputs=[*asked, layouts.done])
-    gr.on(
-        [session.active.change, session.sources.change, session.fetched.change],
-        begin,
-        [session.active, session.sources, session.fetched],
-        measures.wanted,
-        **cheap,
-    )
-    again.click(guarded(retry), session.sources, measures.wanted, **cheap)
+    session.due.change(begin, session.due, measures.wanted, **cheap)
+    again.click(guarded(retry), session.due, measures.wanted, **cheap)
     chosen.input(lambda: 0, outputs=at, **cheap)
     words.select(
         pick,
-        [session.sources, chosen, at],
+        [session.due, chosen, at],
         [at, session.asked, session.tabs, session.active],
         trigger_mode="always_last",
         **cheap,
@@ -530,6 +523,6 @@ def tab(session: Session) -> None:
     session.keep("pair", chosen, choices=lambda texts: pair_choices([short_name(text) for text in texts]))
     session.keep("maps", role)
     session.keep("laid", method)
-    ask.click(guarded(ask_report), session.sources, reports.wanted, **cheap)
+    ask.click(guarded(ask_report), session.due, reports.wanted, **cheap)
     written = reports.done.change(hand_over, [reports.wanted, reports.done], save, **cheap)
     written.then(js=SAVE.replace("ID", f"report-{session.scope}"), **cheap)

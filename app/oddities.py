@@ -113,8 +113,8 @@ def odd_row(
     def draw(opened: Sequence[Opened], which: str | None) -> Any:
         return odd_panels(session, chosen(opened, which))
 
-    def pick(texts: list[str], which: str | None, happened: gr.EventData) -> list[Any]:
-        source, token = chosen(session.open(texts), which), happened._data.get("id")
+    def pick(due: list[Any], which: str | None, happened: gr.EventData) -> list[Any]:
+        source, token = chosen(session.shown(due), which), happened._data.get("id")
         table = source.table("token") if source else None
         if source is None or table is None or not isinstance(token, int) or not 0 <= token < table.shape[0]:
             return [gr.skip()] * 3
@@ -123,4 +123,4 @@ def odd_row(
 
     session.redraw(draw, [row], inputs=[which], on=[which.input])
     cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
-    row.select(pick, [session.sources, which], list(picked), trigger_mode="always_last", **cheap)
+    row.select(pick, [session.due, which], list(picked), trigger_mode="always_last", **cheap)

@@ -140,8 +140,8 @@ def accordion(session: Session, part: gr.State) -> None:
     def draw(opened: Sequence[Opened], part: str | None) -> Any:
         return table(of_part(opened, part), session)
 
-    def run(texts: list[str], fetched: dict[str, Any], part: str | None) -> list[list[str]]:
-        return missing(of_part(session.open(texts, fetched), part), session)
+    def run(due: list[Any], part: str | None) -> list[list[str]]:
+        return missing(of_part(session.shown(due), part), session)
 
     with gr.Accordion(QUESTION, open=False, elem_classes="question") as box:
         shown = gr.HTML(css_template=CSS, apply_default_css=False, elem_classes="probes")
@@ -152,4 +152,4 @@ def accordion(session: Session, part: gr.State) -> None:
     cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
     # Asking for the same again is a change only if nothing was wanted in between.
     running.done.change(lambda: [], None, running.wanted, **cheap)
-    button.click(run, [session.sources, session.fetched, part], running.wanted, **cheap)
+    button.click(run, [session.due, part], running.wanted, **cheap)

@@ -25,7 +25,7 @@ from .opening import page_of, reading_line
 from .plot import Drawing, Panel, PanelRow, ScaleBar
 from .positions import ALONE, FILES, UNSEEN, Positions, axes_caption, positions_of, tables_of
 from .positions import NEEDS as POSITIONS_NEEDS
-from .state import MOST_SOURCES, WORK_LINE, Opened, Session, one_line
+from .state import WORK_LINE, Opened, Session, one_line
 from .suggestions import in_box
 
 if TYPE_CHECKING:
@@ -352,8 +352,6 @@ def tab(session: Session) -> None:
 
     shown = session.at("positions", POSITIONS_NEEDS)
 
-    tried = gr.State(["", ""])
-
     async def try_own(text: str, request: gr.Request) -> AsyncIterator[Any]:
         hide = gr.update(visible=False)
         name, page = text.strip(), f"{page_of(session, request)}/own"
@@ -374,10 +372,7 @@ def tab(session: Session) -> None:
         if error:
             yield [_problem(one_line(error)), hide, gr.skip()]
             return
-        yield [hide, hide, [name, uuid4().hex]]
-
-    def take(found: list[str], texts: list[str]) -> Any:
-        return [list(dict.fromkeys((found[0], *texts)))[:MOST_SOURCES], *session.show("positions")]
+        yield [hide, hide, [name, "positions", uuid4().hex]]
 
     def stop_own(request: gr.Request) -> None:
         session.library.fetches.stop(f"{page_of(session, request)}/own")
@@ -393,15 +388,7 @@ def tab(session: Session) -> None:
         [show.click, own.submit],
         try_own,
         [own],
-        [line, trying, tried],
-        show_progress="hidden",
-        api_visibility="private",
-        concurrency_limit=None,
-    )
-    tried.change(
-        take,
-        [tried, session.sources],
-        [session.sources, session.tabs, session.active],
+        [line, trying, session.tried],
         show_progress="hidden",
         api_visibility="private",
         concurrency_limit=None,

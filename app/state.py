@@ -445,6 +445,9 @@ class Session:
     asked: gr.State = field(default_factory=lambda: gr.State([]))
     """The word that another tab asked Tokens for: its text, source and row, and an id that is new every time."""
 
+    tried: gr.State = field(default_factory=lambda: gr.State([]))
+    """A source that is to come first, the tab that shows it, and an id that is new every time."""
+
     lines: dict[str, gr.HTML] = field(default_factory=dict)
     """By tab, the line that shows how far a read is."""
 
@@ -524,6 +527,14 @@ class Session:
         opened = self.open(texts, fetched)
         return [] if waiting(opened) else [restored, *([source.text, source.error] for source in opened)]
 
+    def shown(self, due: Sequence[Any]) -> tuple[Opened, ...]:
+        """Open the sources that the tab is drawn with, as ``due`` holds them; none before it is drawn at all.
+
+        Handlers of a tab ask this, not ``sources``, which may have changed since: what is on the screen counts.
+        """
+        held = dict(due[1:])
+        return self.open(list(held), {"problems": {self.key: {text: error for text, error in held.items() if error}}})
+
     def keep(self, name: str, component: Any, **more: Any) -> None:
         """Let the address of the page tell a control's value under a ``name``, as ``address.control`` describes it."""
         self.controls.append(control(name, component, **more))
@@ -531,12 +542,11 @@ class Session:
     def when(self, on: Sequence[Any], draw: Draw, outputs: Sequence[Any], *, inputs: Sequence[Any] = ()) -> None:
         """Call ``draw(opened, *inputs)`` for ``outputs`` when an event of ``on`` comes."""
 
-        def on_event(texts: list[str], fetched: dict[str, Any], *values: Any) -> Any:
-            opened = self.open(texts, fetched)
-            return gr.skip() if waiting(opened) else draw(opened, *values)
+        def on_event(due: list[Any], *values: Any) -> Any:
+            opened = self.shown(due)
+            return gr.skip() if not opened or waiting(opened) else draw(opened, *values)
 
-        asked = [self.sources, self.fetched, *inputs]
-        gr.on(list(on), guarded(on_event), inputs=asked, outputs=list(outputs), **_drawing(outputs))
+        gr.on(list(on), guarded(on_event), inputs=[self.due, *inputs], outputs=list(outputs), **_drawing(outputs))
 
     def projection(self, table: EmbeddingTable, method: str, dims: int) -> Projection | None:
         """Return a projection: PCA at once, UMAP only if it has been computed."""

@@ -615,9 +615,9 @@ def tab(session: Session) -> None:
     def draw_pairs(opened: Sequence[Opened], text: str) -> Panels:
         return pair_panels(session, opened, text)
 
-    def pick(texts: list[str], which: str | None, state: list[Any], happened: gr.EventData) -> list[Any]:
+    def pick(due: list[Any], which: str | None, state: list[Any], happened: gr.EventData) -> list[Any]:
         """Choose the token that was clicked: a dot of the map, or a row of a list."""
-        told, sources = happened._data, with_tokens(session.open(texts))
+        told, sources = happened._data, with_tokens(session.shown(due))
         if told.get("panel") == "neighbours":
             found = [_find(session, source, Word.of(state)) for source in sources]
             sources = [one.source for one in found if one.near is not None]
@@ -677,18 +677,18 @@ def tab(session: Session) -> None:
 
     cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
 
-    def look(texts: list[str], text: str, regex: bool, state: list[Any]) -> Any:
+    def look(due: list[Any], text: str, regex: bool, state: list[Any]) -> Any:
         """Show what contains the text, while it is typed."""
         if regex or text.strip() in ("", Word.of(state).text.strip()):
             return gr.update(visible=False)
-        return gr.update(value=match_panels(session.open(texts), text, False), visible=True)
+        return gr.update(value=match_panels(session.shown(due), text, False), visible=True)
 
-    def choose(texts: list[str], text: str, regex: bool) -> list[Any]:
+    def choose(due: list[Any], text: str, regex: bool) -> list[Any]:
         """Take the text as the word, or search for it where it is a pattern."""
         if not text.strip():
             return [gr.skip(), gr.update(visible=False)]
         if regex:
-            return [gr.skip(), gr.update(value=match_panels(session.open(texts), text, True), visible=True)]
+            return [gr.skip(), gr.update(value=match_panels(session.shown(due), text, True), visible=True)]
         return [Word(text.strip()[:LONGEST_QUERY]).state, gr.update(visible=False)]
 
     def take(asked: list[Any]) -> list[Any]:
@@ -696,7 +696,7 @@ def tab(session: Session) -> None:
         return [Word.of(asked).state, one_line(str(asked[0]).strip(), width=60), gr.update(visible=False)]
 
     session.asked.change(take, session.asked, [word, search, matches], **cheap)
-    typed = [session.sources, search, regex]
+    typed = [session.due, search, regex]
     search.input(guarded(look), [*typed, word], matches, trigger_mode="always_last", **cheap)
     gr.on([search.submit, regex.input], guarded(choose), typed, [word, matches], trigger_mode="always_last", **cheap)
     session.keep("map", which, choices=of_sources)
@@ -705,4 +705,4 @@ def tab(session: Session) -> None:
     session.keep("word", word, read=read_word, write=write_word)
     word.change(lambda state: one_line(Word.of(state).text.strip(), width=60), word, search, **cheap)
     for row in (plan, words, matches):
-        row.select(pick, [session.sources, which, word], [word, search, matches], trigger_mode="always_last", **cheap)
+        row.select(pick, [session.due, which, word], [word, search, matches], trigger_mode="always_last", **cheap)

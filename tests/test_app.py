@@ -485,3 +485,12 @@ def test_strangers_have_no_huge_closed_forms_computed() -> None:
     assert library.open("alibi:2048x12", public=True).position.kind == "alibi"
     assert library.open("random:1000000x500").tables["position"].shape == (1_000_000, 500)
     assert library.open("sinusoidal:1024x768", public=True).tables["position"].shape == (1024, 768)
+
+
+def test_handlers_open_what_the_tab_is_drawn_with() -> None:
+    session = open_session("sample:bert").at("positions", ("position",))
+    texts = ("sinusoidal:8x4", "not a source")
+    due = session.drawn_with("", texts)
+    assert session.shown(due) == session.open(texts)
+    assert [source.error != "" for source in session.shown(due)] == [False, True]
+    assert session.shown([]) == ()

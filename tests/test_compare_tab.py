@@ -12,7 +12,7 @@ from typing import Any
 import gradio as gr
 import numpy as np
 import pytest
-from hfposemb.app import jobs
+from hfposemb.app import compare, jobs
 from hfposemb.app.compare import (
     POSITIONS,
     Compared,
@@ -223,13 +223,14 @@ def test_a_comparison_that_is_cancelled_leaves_no_child() -> None:
     assert session.library.results.get(key) is None
 
 
-def test_the_tab_is_on_the_page_with_its_maps() -> None:
+def test_nothing_is_compared_before_the_tab_comes_to_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("compared while the page is built")
+
+    monkeypatch.setattr(compare, "compared", refuse)
     blocks = app.build(sources=BUILT_IN)
-    rows = [block for block in blocks.blocks.values() if isinstance(block, PanelRow)]
-    keys = {panel["key"] for row in rows for panel in (row.value or {}).get("panels", ())}
-    assert {"map-left", "map-right", "moved"} <= keys
-    values: list[Any] = [block.value for block in blocks.blocks.values() if type(block) is gr.HTML]
-    assert any("They differ most in" in value for value in values if isinstance(value, str))
+    values = [block.value for block in blocks.blocks.values() if type(block) is gr.HTML]
+    assert compare.STARTING in values
     assert POSITIONS in str(blocks.config)
 
 
