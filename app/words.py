@@ -163,7 +163,9 @@ class View:
         return step_of(self.asked.amplitude)
 
     def _result(self, what: tuple[Any, ...], maker: Callable[[], T]) -> T:
-        return self.session.library.result(self.table, ("words", self.source.text, *what), maker)
+        own = self.source.table("position")
+        key = ("words", self.source.text, own.digest if own is not None else "", *what)
+        return self.session.library.result(self.table, key, maker)
 
     def adding(self, whose: str) -> Adding:
         """Return the protocol for one kind of positions."""

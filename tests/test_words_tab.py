@@ -42,7 +42,7 @@ def model(*, positions: Any = None, scale: float = 1.0, name: str = "made") -> h
     return hpe.Embeddings(name, {"token": token}, encodings, recipe=lambda: InputRecipe(token, table, tokenize=cut))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def session() -> Session:
     with gr.Blocks():
         return Session(False, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library())
