@@ -39,6 +39,8 @@ _SHOWN = 5
 
 Command = Callable[[argparse.Namespace], None]
 
+_TABLES = ".safetensors, .npy, .npz, .parquet, .csv or .tsv"
+
 _SOURCES = "owner/name, ./folder, ./file.safetensors, sample:bert, sample:gpt2 or a built-in such as sinusoidal:512x384"
 
 
@@ -108,14 +110,14 @@ def parser() -> argparse.ArgumentParser:
 
     command = _command(commands, "extract", _extract, "write a table to a file")
     _add_table(command)
-    command.add_argument("--out", type=Path, required=True, metavar="FILE", help=".safetensors, .npy or .csv")
+    command.add_argument("--out", type=Path, required=True, metavar="FILE", help=f"{_TABLES}, which says the format")
 
     command = _command(commands, "project", _project, "project a table to two or three dimensions")
     _add_table(command)
     command.add_argument("--method", choices=("pca", "umap"), default="pca", help="(default: pca)")
     command.add_argument("--dims", type=int, choices=(2, 3), default=2, help="dimensions (default: 2)")
     command.add_argument("--seed", type=int, default=0, help="seed of UMAP (default: 0)")
-    command.add_argument("--out", type=Path, metavar="FILE", help=".csv or .npy instead of CSV on the terminal")
+    command.add_argument("--out", type=Path, metavar="FILE", help=f"{_TABLES} instead of CSV on the terminal")
 
     command = _command(commands, "similarity", _similarity, "compare chosen rows of a table, pair by pair")
     _add_table(command)
@@ -153,6 +155,28 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--json", action="store_true", help="print JSON, as --schema describes it")
     command.add_argument("--schema", action=_Schema, help="print the JSON Schema of --json, and exit")
     command.add_argument("--out", type=Path, metavar="FILE", help="write a page, .html, that stands by itself")
+
+    command = _command(commands, "export", _export, "write a table, a projection, a figure or a comparison to a file")
+    command.add_argument("sources", nargs="+", metavar="SOURCE", help=_SOURCES)
+    _add_access(command)
+    _add_role(command)
+    command.add_argument("--projection", choices=("pca", "umap"), help="the table's projection instead of its vectors")
+    command.add_argument("--dims", type=int, choices=(2, 3), default=2, help="dimensions of it (default: 2)")
+    command.add_argument("--seed", type=int, default=0, help="seed of UMAP (default: 0)")
+    command.add_argument(
+        "--figure",
+        metavar="NAME",
+        help="a figure instead: positions, similarity, table or tokens of one source; distance, norms or variance of "
+        "several",
+    )
+    command.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help=f"{_TABLES} for a table or projection; .html, .json, .png, .svg or .pdf for a figure; .zip for the "
+        "comparison of the sources, with its page, its numbers and a manifest",
+    )
 
     command = _command(commands, "verify", _verify, "load the real model and compare every table, frequency and input")
     command.add_argument("source", metavar="SOURCE", help="a folder, or a repository on the Hub, which is downloaded")
@@ -217,6 +241,10 @@ def _add_access(command: argparse.ArgumentParser) -> None:
 
 def _add_table(command: argparse.ArgumentParser) -> None:
     _add_source(command)
+    _add_role(command)
+
+
+def _add_role(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--table",
         metavar="ROLE",
@@ -233,9 +261,12 @@ def _opened(given: argparse.Namespace) -> Embeddings:
 
 
 def _chosen(given: argparse.Namespace) -> EmbeddingTable:
+    return _role(_opened(given), given.table)
+
+
+def _role(embeddings: Embeddings, wanted: str | None) -> EmbeddingTable:
     """Return the table that ``--table`` names; by default the tokens', or the positions' where there are none."""
-    embeddings = _opened(given)
-    role = given.table or ("token" if "token" in embeddings.tables else "position")
+    role = wanted or ("token" if "token" in embeddings.tables else "position")
     if role in embeddings.tables:
         return embeddings.tables[role]
     computed = embeddings.positions.get(role.removesuffix(".position"))
@@ -348,29 +379,69 @@ def _extract(given: argparse.Namespace) -> None:
 
 def _project(given: argparse.Namespace) -> None:
     from .results import cached_projection
-    from .table import Provenance, table_of
 
     table = _chosen(given)
     found = cached_projection(Cache.default(), table, method=given.method, dims=given.dims, seed=given.seed)
     print(found, file=sys.stderr)
     if given.out is None:
-        from .export import safe_cell
+        from .export import AXES, safe_cell
 
         lines = csv.writer(sys.stdout, lineterminator="\n")
-        lines.writerow(["label", *map(str, range(given.dims))])
+        lines.writerow(["label", *AXES[: given.dims]])
         for row, point in zip(found.rows, found.coordinates, strict=True):
             lines.writerow([safe_cell(table.labels[int(row)]), *(f"{value:.6g}" for value in point)])
         return
-    from .export import write_table
+    from .export import write_projection
 
-    points = table_of(
-        found.coordinates,
-        name=f"{table.name} by {given.method}",
-        provenance=Provenance(given.source),
-        named=lambda: table.labels.take(found.rows),
-    )
-    write_table(points, given.out)
+    write_projection(found, table, given.out)
     print(f"wrote {given.out}: {len(found.rows):,} points", file=sys.stderr)
+
+
+def _export(given: argparse.Namespace) -> None:
+    """Write what the options and the file's ending say; both are checked before anything is read."""
+    from .export import ENDINGS, FIGURE_ENDINGS, check_ending
+
+    whole = given.out.suffix == ".zip"
+    check_ending(given.out, (".zip",) if whole else FIGURE_ENDINGS if given.figure else ENDINGS)
+    if not whole and not given.figure and len(given.sources) > 1:
+        raise InputError(
+            f"{given.out.suffix} holds one table; got {len(given.sources)} sources: export them one by one"
+        )
+    opened = [extract(source, allow_full_download=given.allow_full_download) for source in given.sources]
+    if whole:
+        said = _export_comparison(opened, given)
+    elif given.figure:
+        from .export import write_figure
+        from .views import view
+
+        write_figure(view(given.figure, *opened), given.out)
+        said = f"{given.figure} of {', '.join(given.sources)}"
+    else:
+        said = _export_table(_role(opened[0], given.table), given)
+    print(f"wrote {given.out}: {said}, {_size(given.out.stat().st_size)}")
+
+
+def _export_table(table: EmbeddingTable, given: argparse.Namespace) -> str:
+    from .export import write_projection, write_table
+
+    if given.projection is None:
+        write_table(table, given.out)
+        return f"{table.name}, {table.shape[0]:,} × {table.shape[1]:,} {table.dtype.name}"
+    from .results import cached_projection
+
+    found = cached_projection(Cache.default(), table, method=given.projection, dims=given.dims, seed=given.seed)
+    write_projection(found, table, given.out)
+    return f"{table.name} by {found.method}, {len(found.rows):,} points in {found.dims}-D"
+
+
+def _export_comparison(opened: Sequence[Embeddings], given: argparse.Namespace) -> str:
+    from .bundle import write_bundle
+    from .comparison import Run, compare
+
+    with _shown_stages() as told:
+        found = compare(*opened, run=Run(cache=Cache.default(), progress=told))
+        write_bundle(found, opened, given.out)
+    return f"the comparison of {', '.join(given.sources)}"
 
 
 def _similarity(given: argparse.Namespace) -> None:

@@ -30,6 +30,7 @@ COMMANDS = (
     "similarity",
     "neighbours",
     "compare",
+    "export",
     "verify",
     "reproduce",
     "odd",
@@ -79,11 +80,49 @@ def test_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["project", "sinusoidal:64x16", "--dims", "3"]) == 0
     head, *rows = csv.reader(io.StringIO(capsys.readouterr().out))
     expected = hpe.project(hpe.sinusoidal(64, 16).position, dims=3).coordinates
-    assert head == ["label", "0", "1", "2"]
+    assert head == ["label", "x", "y", "z"]
     np.testing.assert_allclose(np.array([row[1:] for row in rows], float), expected, rtol=1e-4, atol=1e-5)
     out = tmp_path / "p.csv"
     assert main(["project", "sinusoidal:64x16", "--out", str(out)]) == 0
     assert len(out.read_text().splitlines()) == 65
+
+
+def test_export_writes_what_the_ending_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, points, page = tmp_path / "p.npz", tmp_path / "w.csv", tmp_path / "f.html"
+    assert main(["export", "sample:bert", "--table", "position", "--out", str(table)]) == 0
+    assert f"wrote {table}: sample:bert positions, 256 × 128 float32" in capsys.readouterr().out
+    np.testing.assert_array_equal(np.load(table)["vectors"], hpe.extract("sample:bert").position.table.vectors)
+    assert main(["export", "sinusoidal:32x8", "--projection", "pca", "--dims", "3", "--out", str(points)]) == 0
+    assert points.read_text().startswith("label,x,y,z\n")
+    assert main(["export", "sinusoidal:32x8", "random:32x8", "--figure", "distance", "--out", str(page)]) == 0
+    assert "sinusoidal:32x8" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--out", "t.xlsx"], "t.xlsx must end in .safetensors"),
+        (["--out", "t.npy", "--figure", "positions"], "t.npy must end in .html"),
+        (["random:8x4", "--out", "t.npy"], "export them one by one"),
+        (["--figure", "no", "--out", "t.html"], "there is no view 'no'; there are positions"),
+        (["random:8x4", "--figure", "table", "--out", "t.html"], "shows one source; distance, norms and variance"),
+        (["--out", "no/t.npy"], "is not a file in a folder that exists"),
+    ],
+)
+def test_export_says_what_it_cannot_write(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", "sinusoidal:8x4", *arguments]) == 1
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_export_of_a_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "c.zip"
+    assert main(["export", "sinusoidal:32x8", "random:32x8", "--out", str(path)]) == 0
+    assert "the comparison of sinusoidal:32x8, random:32x8" in capsys.readouterr().out
+    assert path.exists()
 
 
 def test_similarity(minilm_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import socket
+import subprocess
+import sys
+import urllib.request
+from dataclasses import asdict
 from pathlib import Path
+from time import sleep
 
 import numpy as np
 import pytest
@@ -14,7 +20,17 @@ from safetensors.numpy import load_file
 
 import hfposemb as hpe
 from hfposemb.errors import HfposembError, InputError
-from hfposemb.export import WRITERS, safe_cell, write_table
+from hfposemb.export import (
+    ENDINGS,
+    FIGURE_ENDINGS,
+    PROJECTOR,
+    safe_cell,
+    write_figure,
+    write_projection,
+    write_table,
+)
+from hfposemb.views import view
+from tests.browser.chromium import find
 
 HOSTILE = ("=1+2", "+x", "-x", "@x", "\tx", "\rx", "'x", '"quoted", "text"\n', "<b>", "plain")
 
@@ -54,6 +70,147 @@ def test_csv(table: hpe.EmbeddingTable, tmp_path: Path) -> None:
     np.testing.assert_array_equal(read, table.vectors)
 
 
+def test_npz(table: hpe.EmbeddingTable, tmp_path: Path) -> None:
+    write_table(table, tmp_path / "t.npz")
+    read = np.load(tmp_path / "t.npz")
+    np.testing.assert_array_equal(read["vectors"], table.vectors)
+    assert tuple(read["labels"]) == HOSTILE
+    assert json.loads(str(read["provenance"])) == json.loads(json.dumps(asdict(table.provenance)))
+
+
+def test_labels_that_would_fill_the_memory_are_refused(tmp_path: Path) -> None:
+    labels = ["x" * 10_000, *map(str, range(9_999))]
+    long = hpe.from_arrays(token=np.zeros((10_000, 1), np.float32), labels=labels).token
+    with pytest.raises(InputError, match=r"longest label of arrays tokens has 10,000 characters.*write \.safetensors"):
+        write_table(long, tmp_path / "t.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parquet(table: hpe.EmbeddingTable, tmp_path: Path) -> None:
+    import pandas
+
+    write_table(table, tmp_path / "t.parquet")
+    frame = pandas.read_parquet(tmp_path / "t.parquet")
+    assert list(frame.columns) == ["row", "text", "class", "vector"]
+    assert tuple(frame["text"]) == HOSTILE
+    np.testing.assert_array_equal(np.stack(frame["vector"].to_list()), table.vectors)
+    assert frame["vector"][0].dtype == table.dtype
+
+
+def test_parquet_of_a_projection_has_the_columns_of_an_atlas(tmp_path: Path) -> None:
+    import pandas
+
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((40, 6)).astype(np.float32)
+    vectors[3], vectors[5, 0] = 0, np.nan  # one has no direction, one no place
+    labels = [f"word {row}" for row in range(39)] + ["half \ud800 of a character"]
+    words = hpe.from_arrays(token=vectors, labels=labels).token
+    found = hpe.project(words, dims=3)
+    write_projection(found, words, tmp_path / "t.parquet")
+    frame = pandas.read_parquet(tmp_path / "t.parquet")
+    assert list(frame.columns) == ["row", "text", "class", "x", "y", "z", "neighbors"]
+    np.testing.assert_array_equal(frame["row"], found.rows)
+    np.testing.assert_array_equal(frame[["x", "y", "z"]], found.coordinates)
+    assert frame["text"].to_list()[:-1] == [labels[row] for row in found.rows[:-1]]
+    for place, row in enumerate(found.rows):
+        near = frame["neighbors"][place]
+        if row == 3:
+            assert len(near["ids"]) == len(near["distances"]) == 0
+            continue
+        others = [other for other in found.rows if other not in (3, row)]
+        with np.errstate(invalid="ignore"):
+            unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        nearest = sorted(others, key=lambda other: -float(unit[row] @ unit[other]))[:15]
+        assert [int(found.rows[other]) for other in near["ids"]] == nearest
+        np.testing.assert_allclose(near["distances"], [1 - unit[row] @ unit[other] for other in nearest], atol=1e-6)
+
+
+def test_tensorboard_serves_the_pair(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    labels = ["king", "tab\tand\nbreak", "", "\u202eback", "=1+2", '"quoted"']
+    words = hpe.from_arrays(token=rng.standard_normal((6, 4)).astype(np.float32), labels=labels).token
+    write_table(words, tmp_path / "words.tsv")
+    write_projection(hpe.project(words, dims=2), words, tmp_path / "map.tsv")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [
+        sys.executable,
+        "-m",
+        "tensorboard.main",
+        "--logdir",
+        str(tmp_path),
+        "--port",
+        str(port),
+        "--load_fast=false",
+    ]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    projector = f"http://127.0.0.1:{port}/data/plugin/projector"
+
+    def ask(path: str) -> bytes:
+        for _ in range(600):
+            try:
+                with urllib.request.urlopen(f"{projector}/{path}", timeout=10) as said:
+                    return bytes(said.read())
+            except OSError:
+                assert server.poll() is None
+                sleep(0.1)
+        raise AssertionError("TensorBoard does not answer")
+
+    try:
+        until_runs = next(runs for _ in range(300) if (runs := json.loads(ask("runs"))) or sleep(0.1))
+        run = until_runs[0]
+        listed = {one["tensorName"]: one for one in json.loads(ask(f"info?run={run}"))["embeddings"]}
+        assert set(listed) == {"map", "words"}
+        assert listed["words"]["tensorShape"] == [6, 4]
+        served = np.frombuffer(ask(f"tensor?run={run}&name=words"), np.float32).reshape(6, 4)
+        np.testing.assert_array_equal(served, words.vectors)
+        metadata = ask(f"metadata?run={run}&name=words").decode().splitlines()
+        assert metadata[:2] == ["label\trow\tclass", "king\t0\tword start"]
+        assert len(metadata) == 7
+        assert all(line.count("\t") == 2 for line in metadata)
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def test_somebody_elses_list_for_the_projector_is_not_lost(table: hpe.EmbeddingTable, tmp_path: Path) -> None:
+    (tmp_path / PROJECTOR).write_text("embeddings { tensor_name: 'mine' }")
+    with pytest.raises(InputError, match="was written by something else; choose another folder"):
+        write_table(table, tmp_path / "t.tsv")
+    assert [one.name for one in tmp_path.iterdir()] == [PROJECTOR]
+
+
+@pytest.mark.parametrize("ending", FIGURE_ENDINGS)
+def test_figures(ending: str, tmp_path: Path) -> None:
+    if ending in (".png", ".svg", ".pdf") and find() is None:
+        pytest.skip("no Chromium was found")
+    figure = view("similarity", hpe.extract("sinusoidal:16x8"))
+    write_figure(figure, tmp_path / f"f{ending}", width=400, height=300)
+    content = (tmp_path / f"f{ending}").read_bytes()
+    assert content.startswith(
+        {".html": b"<!doctype html>", ".json": b"{", ".png": b"\x89PNG", ".svg": b"<svg", ".pdf": b"%PDF"}[ending]
+    )
+    if ending == ".png":
+        assert int.from_bytes(content[16:20], "big") == 800
+    if ending == ".html":
+        assert b'<script src="http' not in content
+
+
+def test_figures_without_a_browser_or_ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = view("similarity", hpe.extract("sinusoidal:16x8"))
+    with pytest.raises(InputError, match=r"f\.gif must end in \.html"):
+        write_figure(figure, tmp_path / "f.gif")
+    monkeypatch.setitem(sys.modules, "kaleido", None)
+    with pytest.raises(hpe.HfposembError, match=r"a figure as SVG needs the package kaleido: pip install"):
+        write_figure(figure, tmp_path / "f.svg")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(hpe.HfposembError, match=r"pip install 'hfposemb\[export\]'"):
+        write_table(hpe.extract("sinusoidal:16x8").position.table, tmp_path / "t.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
 @given(st.text())
 def test_safe_cells_can_be_undone(text: str) -> None:
     cell = safe_cell(text)
@@ -61,7 +218,7 @@ def test_safe_cells_can_be_undone(text: str) -> None:
     assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
 
 
-@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_a_failure_leaves_what_was_there(
     table: hpe.EmbeddingTable, tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,7 +236,7 @@ def test_a_failure_leaves_what_was_there(
 
 
 def test_refusals(table: hpe.EmbeddingTable, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"must end in \.safetensors, \.npy, \.csv"):
+    with pytest.raises(InputError, match=r"must end in \.safetensors, \.npy, \.npz, \.parquet, \.csv, \.tsv"):
         write_table(table, tmp_path / "t.xlsx")
     with pytest.raises(HfposembError, match="cannot write into"):
         write_table(table, tmp_path / "no" / "t.npy")

@@ -1,0 +1,56 @@
+"""Figures by name: they show the numbers that the functions give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hfposemb as hpe
+from hfposemb.errors import InputError
+from hfposemb.views import SIDE_BY_SIDE, VIEWS, view
+
+SOURCES = ("sinusoidal:64x16", "random:32x8")
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_of_one_source(name: str) -> None:
+    figure = view(name, hpe.extract("sample:gpt2"))
+    assert figure.data
+
+
+@pytest.mark.parametrize("name", SIDE_BY_SIDE)
+def test_views_of_several(name: str) -> None:
+    figure = view(name, *map(hpe.extract, SOURCES))
+    assert {trace.name for trace in figure.data} >= set(SOURCES)
+
+
+def test_numbers_are_those_of_the_functions() -> None:
+    sines, drawn = hpe.extract(SOURCES[0]), hpe.extract(SOURCES[1])
+    matrix = np.asarray(view("similarity", sines).data[0].z)
+    np.testing.assert_allclose(matrix, hpe.similarity(sines.position.table), atol=1e-6)
+    np.testing.assert_array_equal(np.asarray(view("table", sines).data[0].z), sines.position.table.vectors)
+    cloud = view("positions", sines).data[0]
+    np.testing.assert_allclose(np.asarray(cloud.x), hpe.project(sines.position, dims=3).coordinates[:, 0], rtol=1e-6)
+    lines = {trace.name: np.asarray(trace.y) for trace in view("norms", sines, drawn).data}
+    np.testing.assert_allclose(lines[SOURCES[0]], np.sqrt(8), rtol=1e-6)
+    np.testing.assert_allclose(lines[SOURCES[1]], np.linalg.norm(drawn.position.table.vectors, axis=1), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("source", "unit"), [("rotary:64x16", "kernel"), ("alibi:64x8", "bias")])
+def test_mechanisms_are_drawn_in_their_unit(source: str, unit: str) -> None:
+    assert view("similarity", hpe.extract(source)).data
+    assert unit in view("distance", hpe.extract(source)).layout.yaxis.title.text
+
+
+def test_refusals() -> None:
+    sines, rotary = hpe.extract(SOURCES[0]), hpe.extract("rotary:64x16")
+    with pytest.raises(InputError, match="there is no view 'cloud'; there are positions, similarity"):
+        view("cloud", sines)
+    with pytest.raises(InputError, match="'positions' shows one source"):
+        view("positions", sines, sines)
+    with pytest.raises(InputError, match="needs a source"):
+        view("positions")
+    with pytest.raises(InputError, match="rotary positions, which are no rows that are added"):
+        view("norms", rotary)
+    with pytest.raises(InputError, match=r"one plot has one unit; .*sinusoidal:64x16 in cosine and rotary:64x16 in"):
+        view("distance", sines, rotary)
