@@ -24,7 +24,7 @@ from .position import Absolute
 from .results import keep_nulls
 from .similarity import Progress, neighbours
 from .table import EmbeddingTable
-from .tabulated import as_text, short
+from .tabulated import as_html, as_text, short
 
 MOST_FLAGGED = 8
 
@@ -109,6 +109,9 @@ class Comparison:
         return as_text(self)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .cards import card
 from .errors import InputError, MissingTableError
 from .position import PositionEncoding
 from .table import EmbeddingTable, Labels, Provenance, Vectors, table_of
 
 if TYPE_CHECKING:
+    import pandas
+
     from .attention import Attention, LogitSplit
     from .inputs import Given, InputRecipe, Inputs
     from .wire import Traffic
@@ -61,6 +64,12 @@ class Embeddings:
     def __repr__(self) -> str:
         """Name the source and what it has, without reading any of it."""
         return f"Embeddings({self.name!r}, tables: {', '.join(self.tables) or 'none'})"
+
+    def _repr_html_(self) -> str:
+        tables = [(role, f"{table.size}, {table.origin}") for role, table in self.tables.items()]
+        positions = [(f"{part} is", one.kind) for part, one in self.positions.items()]
+        read = [("read", str(self.traffic))] if self.traffic is not None else []
+        return card(self.name, [*tables, *positions, *read, *(("note", note) for note in self.notes)])
 
     def _table(self, role: str) -> EmbeddingTable:
         if role in self.tables:
@@ -122,12 +131,14 @@ class Embeddings:
 
 def from_arrays(
     *,
-    token: Vectors | Sequence[Sequence[float]] | None = None,
-    position: Vectors | Sequence[Sequence[float]] | None = None,
+    token: Vectors | pandas.DataFrame | Sequence[Sequence[float]] | None = None,
+    position: Vectors | pandas.DataFrame | Sequence[Sequence[float]] | None = None,
     labels: Sequence[str] | None = None,
     name: str = "arrays",
 ) -> Embeddings:
     """Make an Embeddings of the caller's own vectors: ``token`` and ``position`` [rows, width], either or both.
+
+    A DataFrame, such as ``EmbeddingTable.to_frame()`` gives, names the tokens by its index unless ``labels`` do.
 
     Raises ``InputError`` for arrays that are not tables of one width, or labels that do not match the token rows.
     """
@@ -137,6 +148,8 @@ def from_arrays(
     given = {role: vectors for role, vectors in (("token", token), ("position", position)) if vectors is not None}
     if not given:
         raise InputError("from_arrays needs token vectors, position vectors or both")
+    if labels is None and (frame := _frame(token)) is not None:
+        labels = list(map(str, frame.index))
     names = None if labels is None else Labels(tuple(labels), tuple(labels), np.zeros(len(labels), np.uint8))
     tables: dict[str, EmbeddingTable] = {}
     for role, vectors in given.items():
@@ -154,7 +167,14 @@ def from_arrays(
     return Embeddings(name, tables, positions, absent=absent, recipe=recipe)
 
 
-def _array(role: str, vectors: Vectors | Sequence[Sequence[float]]) -> Vectors:
+def _frame(vectors: object) -> Any:
+    """Return a DataFrame as it is, and ``None`` for everything else; pandas is not imported to tell."""
+    return vectors if hasattr(vectors, "to_numpy") and hasattr(vectors, "index") else None
+
+
+def _array(role: str, vectors: Vectors | pandas.DataFrame | Sequence[Sequence[float]]) -> Vectors:
+    if (frame := _frame(vectors)) is not None:
+        vectors = frame.to_numpy()
     try:
         return np.array(vectors, dtype=None if isinstance(vectors, np.ndarray) else np.float64)
     except (TypeError, ValueError) as error:

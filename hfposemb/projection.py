@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .cards import card
 from .errors import InputError
 from .geometry import finite_blocks, scatter
 from .position import PositionEncoding, table_in
@@ -68,6 +69,18 @@ class Projection:
     quality: Quality
     name: str
     trust: PointTrust | None = None
+
+    def _repr_html_(self) -> str:
+        quality, ratio = self.quality, self.explained_variance_ratio
+        facts = {
+            "points": f"{len(self.rows):,} in {self.dims}-D, {self.left_out:,} rows left out",
+            "by": ", ".join([self.method, f"seed {self.seed}", *(f"{k} {v}" for k, v in self.parameters.items())]),
+            "variance": "" if ratio is None else f"{ratio.sum():.1%}",
+            "trustworthiness": f"{quality.trustworthiness:.3f}",
+            "continuity": f"{quality.continuity:.3f}",
+            "neighbours kept": f"{quality.neighbours_kept:.1%} of {quality.k}, by chance {quality.kept_by_chance:.1%}",
+        }
+        return card(f"Projection of {self.name}", [fact for fact in facts.items() if fact[1]])
 
     def __repr__(self) -> str:
         ratio = self.explained_variance_ratio

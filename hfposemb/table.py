@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from .cards import card
 from .errors import InputError
 
 if TYPE_CHECKING:
@@ -111,6 +112,30 @@ class EmbeddingTable:
     provenance: Provenance
     reader: RowReader = field(repr=False)
     named: Callable[[], Labels] | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        """Name the table, its size and where it came from, without reading it."""
+        return f"EmbeddingTable({self.name!r}, {self.size}, {self.origin})"
+
+    def _repr_html_(self) -> str:
+        found = self.provenance
+        facts = {"rows × width": self.size, "from": self.origin, "commit": found.commit or ""}
+        facts["left out"] = f"{found.row_offset} leading rows" if found.row_offset else ""
+        return card(
+            self.name, [(name, value) for name, value in (*facts.items(), ("", "; ".join(found.notes))) if value]
+        )
+
+    @property
+    def size(self) -> str:
+        """How large it is, in words."""
+        return f"{self.shape[0]:,} × {self.shape[1]:,} {self.dtype.name}"
+
+    @property
+    def origin(self) -> str:
+        """Where it came from, in words: tensor and file, and how it is stored."""
+        found = self.provenance
+        stored = f", stored as {found.stored_dtype}" if found.file else ""
+        return f"{' of '.join(part for part in (found.tensor, found.file) if part) or 'computed'}{stored}"
 
     def rows(self, start: int, stop: int) -> Vectors:
         """Return rows ``[start, stop)`` [stop − start, width], reading no others."""

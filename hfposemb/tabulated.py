@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .alignment import Alignment
+from .cards import card, grid
 from .measures import MEASURES, SECTIONS
 from .moved import Moves
 from .nulls import Null
@@ -47,6 +48,22 @@ def as_text(comparison: Comparison) -> str:
     return "\n\n".join(parts)
 
 
+def as_html(comparison: Comparison) -> str:
+    """Return the same as tables of HTML: the figures, and how alike every two tables are."""
+    columns = [_column(source) for source in comparison.sources]
+    rows = [(name, *(cells[name] for cells in columns)) for name in ("positions", "position table", "token table")]
+    for section, heading in SECTIONS.items():
+        names = _named(section, comparison.sources)
+        rows += [(f"of {heading}",)] if names else []
+        rows += [(title, *(cells[name] for cells in columns)) for name, title in names.items()]
+    parts = [grid("Figures", ["", *(source.source for source in comparison.sources)], rows)]
+    for pair in comparison.pairs:
+        measured = [(name, f"{value:.3f}", _beside(pair.measures.get(name))) for name, value in pair.observed.items()]
+        notes = [("note", "; ".join(pair.notes))] if pair.notes else []
+        parts.append(grid(next(_pair(pair)), (), measured) + (card("", notes) if notes else ""))
+    return "".join(parts)
+
+
 def shortened(name: str) -> str:
     """Keep the end of a long name, where names of models differ."""
     return name if len(name) <= WIDEST_NAME else "…" + name[1 - WIDEST_NAME :]
@@ -75,13 +92,19 @@ def _tables(sources: Sequence[SourceFigures]) -> Iterator[list[str]]:
         ]
         text = [_row(line, first, widths) for line in lines]
         for section, heading in SECTIONS.items():
-            names = [measure for measure in MEASURES if measure.section == section and measure.name in taken]
+            names = _named(section, sources)
             text += ["", f"of {heading}"] if names else []
-            for measure in names:
-                name = f"{measure.name}, %" if measure.unit == "%" else measure.name
-                text.append(_row(_Line(name, [cells[measure.name] for cells in shown]), first, widths))
+            for name, title in names.items():
+                text.append(_row(_Line(title, [cells[name] for cells in shown]), first, widths))
         yield text
         start += count
+
+
+def _named(section: str, sources: Sequence[SourceFigures]) -> dict[str, str]:
+    """Return the measures of a section that were taken of any source, and how each is called with its unit."""
+    taken = {name for source in sources for name in source.metrics}
+    found = [measure for measure in MEASURES if measure.section == section and measure.name in taken]
+    return {one.name: f"{one.name}, %" if one.unit == "%" else one.name for one in found}
 
 
 def _row(line: _Line, first: int, widths: Sequence[int]) -> str:
@@ -137,12 +160,12 @@ def _pair(pair: Alignment) -> Iterator[str]:
     yield f"{shortened(pair.left)} and {shortened(pair.right)}: {shared}"
     for name, value in pair.observed.items():
         null = pair.measures.get(name)
-        yield f"  {name:<18}{value:>7.3f}" + ("" if null is None else f"   {_said(null)}")
+        yield f"  {name:<18}{value:>7.3f}   {_beside(null)}".rstrip()
     yield from (f"  {note}" for note in pair.notes)
 
 
-def _said(null: Null) -> str:
-    return f"{null.kind} {null.low:.3f} to {null.high:.3f}, p {null.p:.3f}"
+def _beside(null: Null | None) -> str:
+    return "" if null is None else f"{null.kind} {null.low:.3f} to {null.high:.3f}, p {null.p:.3f}"
 
 
 def _moves(moves: Moves) -> Iterator[str]:
@@ -150,7 +173,7 @@ def _moves(moves: Moves) -> Iterator[str]:
         f"words of {shortened(moves.left)} in {shortened(moves.right)}: {moves.shared:,} shared, "
         f"mean distance {moves.mean:.3f}"
     )
-    yield f"  of {moves.rows:,} words {moves.null.observed:.3f}   {_said(moves.null)}"
+    yield f"  of {moves.rows:,} words {moves.null.observed:.3f}   {_beside(moves.null)}"
     for name, found in (("moved most", moves.most), ("moved least", moves.least)):
         yield f"  {name}: " + ", ".join(f"{move.label.strip()} {move.distance:.2f}" for move in found[:MOST_MOVED])
     yield from (f"  {note}" for note in moves.notes)

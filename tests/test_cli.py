@@ -148,9 +148,9 @@ def test_compare_json(minilm_folder: Path, capsys: pytest.CaptureFixture[str]) -
         "sample:bert",
         "sinusoidal:512x384",
     ]
-    for figure in ("24.51", "34.53", "51.61"):
-        assert main(["compare", str(minilm_folder), "--draws", "0"]) == 0
-        assert figure in capsys.readouterr().out
+    assert main(["compare", str(minilm_folder), "--draws", "0"]) == 0
+    table = capsys.readouterr().out
+    assert [figure for figure in ("24.51", "34.53", "51.61") if figure not in table] == []
 
 
 def test_project_is_kept(cache_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

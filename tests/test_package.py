@@ -59,7 +59,7 @@ def test_unknown_names_say_what_there_is() -> None:
 
 
 LAYERS = (
-    {"errors", "samples", "palette", "architectures", "chance"},
+    {"errors", "samples", "palette", "architectures", "chance", "cards"},
     {"table", "checkpoint", "cache"},
     {"wire"},
     {"position"},

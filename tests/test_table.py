@@ -91,6 +91,14 @@ def test_rows_out_of_range() -> None:
         make(np.zeros((3, 2))).rows(1, 4)
 
 
+def test_frames_and_back() -> None:
+    words = hpe.extract("sample:bert").token
+    again = hpe.from_arrays(token=words.to_frame()).token
+    assert again.dtype == words.dtype
+    assert np.array_equal(again.vectors, words.vectors)
+    assert tuple(again.labels) == tuple(words.labels)
+
+
 def test_to_frame() -> None:
     frame = make([[1.0, 2.0], [3.0, 4.0]]).to_frame()
     assert frame.shape == (2, 2)
