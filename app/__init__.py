@@ -40,9 +40,10 @@ from __future__ import annotations
 import html
 import os
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from hfposemb.errors import HfposembError
+from hfposemb.errors import HfposembError, MissingExtraError
 from hfposemb.vocabulary import display
 
 # Before Gradio is imported, whoever imports it: nothing is reported to anybody.
@@ -64,16 +65,17 @@ TABS: tuple[str, ...] = ("start", "positions", "tokens", "words", "compare")
 __all__ = ["TABS", "build", "launch", "panel"]
 
 
-def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = False) -> None:
+def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = False, endpoints: bool = False) -> None:
     """Draw the app into the ``gr.Blocks`` that is open. It needs neither theme nor css, and looks better with ours.
 
     ``public`` is for strangers: no local path is read. ``sources`` are shown first, in place of the samples. With
-    ``address`` the address of the page tells what is shown, and a link to it shows the same: for one panel a page.
+    ``address`` the address of the page tells what is shown, and a link to it shows the same; with ``endpoints`` the
+    page answers programs, as ``api`` says: both for one panel a page.
     """
     import gradio as gr
 
     from . import address as addresses
-    from . import opening
+    from . import api, opening
     from .state import FIRST, MOST_SOURCES, NEEDS, Session, unseen_heading
     from .theme import header
 
@@ -104,6 +106,8 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     _bind(session, sessions, foot)
     if address:
         addresses.bind(session, list(modules))
+    if endpoints:
+        api.bind(session)
 
 
 _CHEAP: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
@@ -213,7 +217,7 @@ def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Bloc
 
     public = on_a_space() if public is None else public
     with gr.Blocks(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS)) as blocks:
-        panel(public=public, sources=sources, address=True)
+        panel(public=public, sources=sources, address=True, endpoints=True)
         if public:
             points = "".join(f"<li>{html.escape(line)}</li>" for line in told())
             gr.HTML(
@@ -245,17 +249,22 @@ def launch(
     host: str = "127.0.0.1",
     port: int = 7860,
     public: bool | None = None,
+    mcp: bool = False,
     **options: Any,
 ) -> gr.Blocks:
     """Serve the app until it is stopped, or in the background with ``prevent_thread_lock=True``.
 
     ``public`` serves strangers; ``None`` does on a Hugging Face Space alone. Promised then: only Hub models that
     everybody may read, samples and built-ins, without any token; no local file, no upload; and the bounds of
-    ``limits``, ``line`` and ``doors``. ``options`` are those of ``gr.Blocks.launch`` beyond what is fixed here.
+    ``limits``, ``line`` and ``doors``. With ``mcp`` the endpoints of ``api`` are tools of an MCP server too, at
+    ``/gradio_api/mcp/``, which needs the extra of that name. ``options`` are those of ``gr.Blocks.launch`` beyond what
+    is fixed here.
     """
     from .limits import MOST_EVENTS
     from .theme import css, theme
 
+    if mcp and find_spec("mcp") is None:
+        raise MissingExtraError("gradio[mcp]", extra="mcp", purpose="an MCP server")
     public = on_a_space() if public is None else public
     blocks = build(public=public, sources=sources)
     blocks.queue(max_size=MOST_EVENTS, default_concurrency_limit=2, api_open=False)
@@ -279,7 +288,7 @@ def launch(
             enable_monitoring=False,
             pwa=False,
             ssr_mode=False,
-            mcp_server=False,
+            mcp_server=mcp,
             **options,
         )
     except OSError as error:

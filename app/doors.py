@@ -19,12 +19,12 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _READ = re.compile(
     r"/|/config/?|/theme\.css|/robots\.txt|/favicon\.ico|/manifest\.json|/pwa_icon(/[0-9]+)?|/(assets|static|svelte)/.+"
-    r"|/gradio_api/(info/?|openapi\.json|app_id/?|user/?|startup-events|theme\.css|queue/(data|status)|heartbeat/\w+"
+    r"|/gradio_api/(mcp/?|mcp/schema|info/?|openapi\.json|app_id/?|user/?|startup-events|theme\.css|queue/(data|status)|heartbeat/\w+"
     r"|call/(v2/)?\w+/\w+)"
     r"|/gradio_api/file=(?!//|[^/]*:)[^\\]+",
     re.DOTALL,
 )
-_WRITE = re.compile(r"/gradio_api/(queue/join|cancel|reset/?|call/(v2/)?\w+/?)")
+_WRITE = re.compile(r"/gradio_api/(mcp/?|queue/join|cancel|reset/?|call/(v2/)?\w+/?)")
 
 
 class Doors:

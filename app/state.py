@@ -551,8 +551,12 @@ class Session:
     def projection(self, table: EmbeddingTable, method: str, dims: int) -> Projection | None:
         """Return a projection: PCA at once, UMAP only if it has been computed."""
         if method == "umap":
-            return self.library.results.get(self.library.result_key(table, _umap_key(dims)))  # type: ignore[no-any-return]
+            return self.library.results.get(self.umap_key(table, dims))  # type: ignore[no-any-return]
         return self.library.result(table, ("pca", dims), lambda: hpe.project(table, method="pca", dims=dims))
+
+    def umap_key(self, table: EmbeddingTable, dims: int) -> Hashable:
+        """Return the name that a UMAP has in the library's results."""
+        return self.library.result_key(table, ("umap", dims))
 
     def umaps(self) -> Umaps:
         """Put the line that shows UMAP's progress here, and bind what computes it when the visitor's turn comes."""
@@ -617,7 +621,7 @@ class Session:
                     yield progress
                 yield jobs.Progress(0.0, f"reading {short_name(text)}")
                 found = await asyncio.to_thread(self.library.open, text, public=self.public)
-                key = self.library.result_key(found.tables[role], _umap_key(dims))
+                key = self.umap_key(found.tables[role], dims)
                 async with aclosing(self._run(ticket, key, jobs.umap, text, role, dims)) as steps:
                     async for progress in steps:
                         yield progress
@@ -692,10 +696,6 @@ class Umaps:
 
 def _done(wanted: list[list[Any]], *, ok: bool) -> dict[str, Any]:
     return {"id": uuid4().hex, "ok": ok, "wanted": wanted}
-
-
-def _umap_key(dims: int) -> tuple[Hashable, ...]:
-    return ("umap", dims)
 
 
 WORK_LINE: dict[str, Any] = {

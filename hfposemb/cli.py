@@ -103,6 +103,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
     command.add_argument("--port", type=int, default=7860, help="port to listen on (default: 7860)")
     command.add_argument("--public", action="store_true", help="serve strangers: no local paths")
+    command.add_argument("--mcp", action="store_true", help="serve its endpoints as tools of an MCP server too")
 
     command = _command(commands, "info", _info, "say which tables a source has, without reading them")
     _add_source(command)
@@ -291,7 +292,7 @@ def _app(given: argparse.Namespace) -> None:
         from .errors import MissingExtraError
 
         raise MissingExtraError("gradio", extra="app", purpose="the app") from error
-    launch(tuple(given.sources), host=given.host, port=given.port, public=given.public or None)
+    launch(tuple(given.sources), host=given.host, port=given.port, public=given.public or None, mcp=given.mcp)
 
 
 def _info(given: argparse.Namespace) -> None:
