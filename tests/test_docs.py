@@ -24,23 +24,13 @@ def hub_with_gpt2(hub: FakeHub, tmp_path: Path) -> None:
     add_gpt2(hub, tmp_path)
 
 
-def test_python_snippets_run_in_order() -> None:
+def test_snippets_run_in_order_and_say_what_is_so() -> None:
+    """A line that ends in a comment with a value, such as ``x.shape  # (3, 4)``, has that value."""
     names: dict[str, object] = {}
     snippets = re.findall(r"```python\n(.*?)```", README, flags=re.S)
     assert len(snippets) == 4
-    for snippet in snippets:
-        exec(compile(snippet, "README.md", "exec"), names)
-
-
-def test_what_the_snippets_say_is_so() -> None:
-    """A line that ends in a comment with a value, such as ``x.shape  # (3, 4)``, has that value."""
-    import torch
-
-    import hfposemb as hpe
-
-    names: dict[str, object] = {"hpe": hpe, "torch": torch}
     checked = 0
-    for snippet in re.findall(r"```python\n(.*?)```", README, flags=re.S):
+    for snippet in snippets:
         exec(compile(snippet, "README.md", "exec"), names)
         for code, said in re.findall(r"^(\S.*?) {2,}# (\(.*\))(?: cosines)?$", snippet, flags=re.M):
             assert repr(eval(code, names)) == said
@@ -58,12 +48,26 @@ def test_commands_run(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert main(shlex.split(line, comments=True)[1:]) == 0
 
 
-@pytest.mark.parametrize("page", sorted(path.relative_to(ROOT) for path in ROOT.glob("*.md")), ids=str)
+PAGES = sorted(path.relative_to(ROOT) for pattern in ("*.md", "docs/*.md") for path in ROOT.glob(pattern))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
 def test_links_lead_somewhere(page: Path) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    for link in re.findall(r"\]\(([^)#]+)\)", text):
-        if not link.startswith("http"):
-            assert (ROOT / page.parent / link).exists(), link
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, place = link.partition("#")
+        if link.startswith("http"):
+            continue
+        to = ROOT / page.parent / path if path else ROOT / page
+        assert to.exists(), link
+        if place:
+            assert place in places(to.read_text(encoding="utf-8")), link
+
+
+def places(text: str) -> set[str]:
+    """Return the anchors that GitHub gives the headings of a page."""
+    heads = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M), flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
 def test_make_targets_exist() -> None:

@@ -1,0 +1,160 @@
+"""Write `docs/commands.md` and `docs/api.md` out of the parser and the docstrings: `python -m tests.reference`."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import hfposemb as hpe
+from hfposemb.cli import parser
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+CHAPTERS = {
+    "Reading": ("table", "position", "inputs", "verify"),
+    "Seeing": ("projection", "similarity", "views", "figures"),
+    "Positions": ("geometry", "shift", "shifts", "probes", "resolution", "requirements", "nulls"),
+    "Words and positions": (
+        "adding",
+        "sums",
+        "survival",
+        "anchors",
+        "club",
+        "reorder",
+        "decoding",
+        "logits",
+        "oddities",
+    ),
+    "Comparing": ("comparison", "alignment", "moved", "aligned", "trust", "reproduce"),
+    "Keeping": ("export", "bundle", "report", "schema", "cache"),
+    "Errors": ("errors",),
+}
+"""The modules that scripts import, by what they are for."""
+
+
+def commands() -> str:
+    """Return the page of all commands."""
+    top = parser()
+    (chosen,) = [action for action in top._actions if isinstance(action, argparse._SubParsersAction)]
+    abouts = {action.dest: action.help for action in chosen._choices_actions}
+    parts = [
+        "# Commands\n",
+        "Written by `python -m tests.reference` out of the parser; `hfposemb COMMAND --help` says the same.\n",
+        "Exit code 0 on success, 1 for an error, which is one line on stderr, 2 for wrong usage.\n",
+        *(f"- [`{name}`](#hfposemb-{name}): {abouts[name]}" for name in chosen.choices),
+    ]
+    for name, command in chosen.choices.items():
+        parts.append(f"\n## hfposemb {name}\n\n{command.description}\n\n```\n{usage(command)}\n```\n")
+        rows = [
+            f"| {_invocation(action)} | {_cell(action.help or '')} |"
+            for action in command._actions
+            if action.dest != "help"
+        ]
+        parts += ["| argument | meaning |", "|---|---|", *rows]
+    return "\n".join(parts) + "\n"
+
+
+def usage(command: argparse.ArgumentParser) -> str:
+    """Return how a command is called, whatever the width of the terminal."""
+    words = " ".join(command.format_usage().removeprefix("usage: ").split())
+    return "\n".join(textwrap.wrap(words, 100, subsequent_indent="    ", break_on_hyphens=False))
+
+
+def _invocation(action: argparse.Action) -> str:
+    value = action.metavar or ("" if action.nargs == 0 else action.dest)
+    if action.choices and not action.metavar:
+        value = ",".join(map(str, action.choices))
+    names = [f"{name} {value}".strip() for name in action.option_strings] or [str(value)]
+    return ", ".join(f"`{_cell(name)}`" for name in names)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("%%", "%")
+
+
+def api() -> str:
+    """Return the page of what scripts import."""
+    parts = [
+        "# In Python\n",
+        "Written by `python -m tests.reference` out of the docstrings. `import hfposemb as hpe` gives "
+        f"{', '.join(f'`hpe.{name}`' for name in hpe.__all__ if not name.startswith('_'))}; the rest is imported from "
+        "its module, `from hfposemb import geometry`.\n",
+        *(
+            f"- {chapter}: {', '.join(f'[{name}](#hfposemb{name})' for name in names)}"
+            for chapter, names in CHAPTERS.items()
+        ),
+        "\n## hfposemb\n",
+        *(_entry(f"hpe.{name}", getattr(hpe, name)) for name in hpe.__all__ if not name.startswith("_")),
+    ]
+    for names in CHAPTERS.values():
+        for name in names:
+            module = import_module(f"hfposemb.{name}")
+            parts.append(f"\n## hfposemb.{name}\n\n{_text(module)}\n")
+            parts += [_entry(f"{name}.{one}", value) for one, value in public(module)]
+    return "\n".join(parts) + "\n"
+
+
+def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """Yield the functions and classes that a module defines for others, as they stand in it."""
+    for name, value in vars(module).items():
+        ours = getattr(value, "__module__", "") == module.__name__
+        if ours and not name.startswith("_") and (inspect.isfunction(value) or inspect.isclass(value)):
+            yield name, value
+
+
+def _entry(name: str, value: Any) -> str:
+    members = ""
+    if inspect.isclass(value):
+        lines = [f"- `{one}{_signature(member)}`: {_text(member).splitlines()[0]}" for one, member in _members(value)]
+        members = "".join(f"\n{line}" for line in ["", *lines]) if lines else ""
+    return f"### {name}\n\n```python\n{name}{_signature(value)}\n```\n\n{_text(value)}{members}\n"
+
+
+def _members(value: type) -> Iterator[tuple[str, Any]]:
+    for name, member in vars(value).items():
+        inner: Any = getattr(member, "fget", None) or getattr(member, "func", None) or member
+        inner = getattr(inner, "__func__", inner)
+        if not name.startswith("_") and inspect.isfunction(inner) and inner.__doc__:
+            yield name, inner if member is inner or isinstance(member, (classmethod, staticmethod)) else _Value(inner)
+
+
+class _Value:
+    """A property: it has words and no arguments."""
+
+    def __init__(self, inner: Callable[..., Any]) -> None:
+        self.__doc__ = inner.__doc__
+
+
+def _signature(value: Any) -> str:
+    if isinstance(value, _Value) or (inspect.isclass(value) and issubclass(value, Exception)):
+        return ""
+    try:
+        said = str(inspect.signature(value))
+    except ValueError:
+        return ""
+    said = re.sub(r"(: |-> )'([^']*)'", r"\1\2", said)
+    said = re.sub(r"<function (\w+) at 0x\w+>", r"\1", said)
+    said = re.sub(r"= (\w+)\([^()]*\)", r"= \1(…)", said)
+    said = re.sub(r"\b(?:[a-z_]\w*\.)+([A-Z]\w*)", r"\1", said)  # types by their last name
+    return said.replace("(self, ", "(").replace("(self)", "()").replace(" -> None", "")
+
+
+def _text(value: Any) -> str:
+    """Return a docstring as Markdown."""
+    said = inspect.getdoc(value) or ""
+    return re.sub(r":(?:class|func|meth|mod):`~?([^`]+)`", r"`\1`", said).replace("``", "`")
+
+
+PAGES: dict[str, Callable[[], str]] = {"commands.md": commands, "api.md": api}
+
+if __name__ == "__main__":
+    for page, write in PAGES.items():
+        (DOCS / page).write_text(write(), encoding="utf-8")
+        print(DOCS / page)
