@@ -85,6 +85,8 @@ def neighbour_overlap(left: Rows, right: Rows, *, k: int = NEIGHBOURS) -> float:
     return _overlap(_Side(left, k=k), _Side(right, k=k))
 
 
+Given: TypeAlias = NDArray[np.floating]
+
 Measured: TypeAlias = Callable[[int, NDArray[np.int64]], dict[str, float]]
 """Takes measures of the permutation of a number."""
 
@@ -93,13 +95,34 @@ class _Side:
     """The rows of one table and what the measures need of them, each computed once.
 
     Those of a ``surrogate`` are multiplied in float32 and ranked by bins, which is six digits and three times as fast.
+    Rows that come as a function are read when they are needed, anew where they were let go.
     """
 
-    def __init__(self, rows: NDArray[np.floating], *, k: int = NEIGHBOURS, surrogate: bool = False) -> None:
-        self.given, self.k, self.surrogate = rows, k, surrogate
+    def __init__(self, rows: Given | Callable[[], Given], *, k: int = NEIGHBOURS, surrogate: bool = False) -> None:
+        self.rows, self.k, self.surrogate = rows, k, surrogate
 
     def __len__(self) -> int:
+        return self.count
+
+    @cached_property
+    def count(self) -> int:
         return len(self.given)
+
+    @cached_property
+    def given(self) -> Given:
+        return self.rows() if callable(self.rows) else self.rows
+
+    def let_go(self) -> None:
+        """Hold the rows no longer, where they can be read anew."""
+        self.__dict__.pop("given", None)
+
+    def single(self, *, centred: bool) -> NDArray[np.float32]:
+        """Return the rows in float32, ``centred`` about their mean, for one who needs them once: nothing is kept."""
+        found = np.asarray(self.rows() if callable(self.rows) else self.rows, np.float32)
+        if not centred:
+            return found
+        mean = self.mean.astype(np.float32)
+        return np.subtract(found, mean, out=found if callable(self.rows) else None)
 
     @cached_property
     def mean(self) -> Rows:
@@ -318,7 +341,7 @@ def align(
     if role == "token" and shared > sample:
         rows = rows[np.sort(np.random.default_rng(seed).choice(shared, sample, replace=False))]
         notes.append(f"over {sample:,} of {shared:,} shared tokens, drawn with seed {seed}")
-    pair = _Pair(*(_Side(read_rows(table, rows[:, side])) for side, table in enumerate(tables)))
+    pair = _Pair(*(_Side(partial(read_rows, table, rows[:, side])) for side, table in enumerate(tables)))
     for one, side in ((left, pair.left), (right, pair.right)) if role == "position" else ():
         notes += [f"{one.name} {DRIFTS}"] if drifts(np.asarray(side.given, np.float64)) else []
     observed: dict[str, float] = {}
@@ -355,9 +378,10 @@ class _Pair:
 
     def ranked(self, name: str) -> _Ranked:
         """Return the ranks that a measure of ``_RANKED`` takes. They are large: nobody keeps them."""
-        both = (self.left, self.right)
-        rows = (side.given if name == "RSA" else side.block(slice(None), single=True) for side in both)
-        return _Ranked(len(self.left), rows)
+        count, both = len(self.left), (self.left, self.right)
+        for side in both:
+            side.let_go()
+        return _Ranked(count, (side.single(centred=name != "RSA") for side in both))
 
     def observed(self, name: str) -> float:
         if name in _RANKED and len(self.left) > MOST_SORTED:
@@ -441,7 +465,7 @@ def _imitated(fixed: _Side, other: _Side, names: Collection[str], draws: int, se
 
 def _permuted(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Iterator[dict[str, float]]:
     """Yield the measures of rows with permutations of the others; what a permutation only renames is kept."""
-    left, right = pair.left, pair.right
+    left, right, nbytes = pair.left, pair.right, pair.left.given.nbytes
     rng = np.random.default_rng(seed)
     orders = [rng.permutation(len(right)) for _ in range(draws)]
 
@@ -463,8 +487,10 @@ def _permuted(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Ite
         measure = ranked(name) if name else measured
         # What all share is computed before several are at it.
         yield measure(0, orders[0])
-        yield from over_surrogates(measure, orders[1:], nbytes=left.given.nbytes)
+        yield from over_surrogates(measure, orders[1:], nbytes=nbytes)
         del measure
+        for side in (left, right):
+            side.let_go()
         _give_back()
 
 

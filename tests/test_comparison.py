@@ -369,8 +369,11 @@ open("/proc/self/clear_refs", "w").write("5")
 hpe.compare(one, other, words=("w38100",), draws=3)
 print(status("VmHWM") - base, 64_000 * 256 * 4)
 """
-FLOOR = 64 * 2**20
-"""What labels and the ranks of all pairs take, whatever the width."""
+FLOOR = 27 * 2**20
+"""What labels and ranks take beyond half of tables this small: both are the same whatever the width.
+
+Of 50,257 × 768 and 30,522 × 768 half the tables is more than all that is added, and there is no floor.
+"""
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="reads the peak from /proc")
