@@ -1,12 +1,9 @@
 """See and measure what a pretrained model knows about words and positions."""
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
-
-# Two public functions are named as their modules are. Importing a module for the first time binds its name here, so
-# these two are bound now, to the functions, and for good. Neither loads more than numpy.
-from .extract import extract
-from .similarity import similarity
 
 if TYPE_CHECKING:
     from .builtin import sinusoidal as sinusoidal
@@ -15,13 +12,17 @@ if TYPE_CHECKING:
     from .embeddings import Embeddings as Embeddings
     from .embeddings import from_arrays as from_arrays
     from .errors import HfposembError as HfposembError
+    from .extract import extract as extract
     from .projection import Projection as Projection
     from .projection import UMAPParameters as UMAPParameters
     from .projection import project as project
     from .similarity import neighbours as neighbours
+    from .similarity import similarity as similarity
     from .table import EmbeddingTable as EmbeddingTable
 
 _HOME = {
+    "extract": "extract",
+    "similarity": "similarity",
     "Comparison": "comparison",
     "Embeddings": "embeddings",
     "EmbeddingTable": "table",
@@ -34,10 +35,10 @@ _HOME = {
     "project": "projection",
     "sinusoidal": "builtin",
 }
-"""The module of each public name. They load on first use, so that ``import hfposemb`` stays light."""
+"""The module of each public name. They load on first use, so that ``import hfposemb`` costs next to nothing."""
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "extract", "similarity", *_HOME]
+__all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> Any:
@@ -50,3 +51,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+class _Package(ModuleType):
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Importing a module binds it here by its name: where a public function has that name, the function is bound.
+        if isinstance(value, ModuleType) and _HOME.get(name) == name:
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

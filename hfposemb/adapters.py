@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .vocabulary import display
-
 ADAPTER_CONFIG = "adapter_config.json"
 _WRAPPED = "base_model."
 """How PEFT begins the names of all tensors of a model that it wraps."""
@@ -66,6 +64,8 @@ def may_be_adapter(names: Iterable[str]) -> bool:
 
 def adapter_of(names: Iterable[str], config: Mapping[str, Any]) -> Adapter:
     """Return what adapter_config.json and the names of the tensors say of an adapter; both are hostile text."""
+    from .vocabulary import display
+
     kind, base = (config.get(name) for name in ("peft_type", "base_model_name_or_path"))
     listed = tuple(names)
     changes = (how for part, how in _CHANGES.items() if any(part in name for name in listed))

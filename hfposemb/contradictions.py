@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from .families import vocabularies, whole_number
 from .opened import Opened, padded_rows
-from .vocabulary import has_vocabulary
 
 _LENGTHS = ("max_position_embeddings", "n_positions")
 _TEXT = ("", "text", "encoder", "decoder")
@@ -20,6 +19,8 @@ def of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:
     if not padded_rows(rows, tokens):
         return (f"{said}: the file is shown",)
     # On the Hub nothing is fetched to find out whether labels tell the padding.
+    from .vocabulary import has_vocabulary
+
     folder = None if opened.commit is not None else opened.folder()
     if opened.commit is not None or (folder is not None and has_vocabulary(folder)):
         return ()

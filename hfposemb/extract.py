@@ -14,20 +14,31 @@ from .adapters import ADAPTER_CONFIG, Adapter, adapter_of, may_be_adapter, whole
 from .checkpoint import DEFAULT_LIMITS, Checkpoint, Limits, TensorInfo, is_pickled, locate, read_json
 from .embeddings import Embeddings, LazyMapping
 from .errors import SourceError
-from .families import HEADS, ROLES, Candidate, Role, candidates, is_known, row_offset, tower_of, vocabularies
+from .families import (
+    HEADS,
+    ROLES,
+    Candidate,
+    Role,
+    candidates,
+    is_known,
+    outside_layers,
+    row_offset,
+    tower_of,
+    vocabularies,
+)
 from .mechanisms import absolute, keys, mechanisms
 from .opened import Opened, is_table, itself, table_axes, table_in_tensor
 from .position import Absolute, PositionEncoding
 from .quantised import coded, packed
-from .queries import attention
-from .recipes import recipe
 from .source import BuiltinSource, HubSource, LocalSource, SampleSource, Source, parse_source
 from .table import EmbeddingTable
 
 if TYPE_CHECKING:
     import torch
 
+    from .attention import Attention
     from .hub import Access
+    from .inputs import InputRecipe
     from .live import LiveTensors
     from .pickled import PickledCheckpoint
 
@@ -143,7 +154,7 @@ def _from_files(opened: Opened) -> Embeddings:
     elif not is_known(config):
         kind = str(config.get("model_type"))[:40]
         opened.notes.append(f"the model type {kind!r} is not known: tables are told by the names of their tensors")
-    found = {role: _find(opened, role) for role in ROLES}
+    found = _candidates(opened)
     adapter = _adapter(opened)
     if adapter is None:
         return _assemble(opened, found)
@@ -165,7 +176,7 @@ def _adapter(opened: Opened) -> Adapter | None:
 def _from_module(live: LiveTensors) -> Embeddings:
     config = live.config() or {}
     opened = Opened(live, live.name, config=config)
-    found: dict[Role, tuple[Candidate, ...]] = {role: _find(opened, role) for role in ROLES}
+    found = _candidates(opened)
     if not config:
         _add_unnamed(live, found, opened.notes)
     if not any(found.values()):
@@ -191,22 +202,29 @@ def _add_unnamed(live: LiveTensors, found: dict[Role, tuple[Candidate, ...]], no
         found["token"] = tuple(Candidate(name, "") for name in rest)
 
 
-def _find(opened: Opened, role: Role) -> tuple[Candidate, ...]:
-    """Return the tensors that can be the table of a role, aliases of the header and tied heads included.
+def _candidates(opened: Opened) -> dict[Role, tuple[Candidate, ...]]:
+    """Return the tensors that can be the table of each role, aliases of the header and tied heads included."""
+    stored = opened.tensors.names()
+    aliases = {**packed(stored), **opened.tensors.metadata(), **whole_modules(stored)}
+    aliases = {alias: kept for alias, kept in aliases.items() if kept in stored and alias not in stored}
+    names = outside_layers((*stored, *aliases))
+    return {role: _find(opened, role, names, aliases) for role in ROLES}
+
+
+def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[str, str]) -> tuple[Candidate, ...]:
+    """Return those of ``names`` that can be the table of a role, as the file calls them.
 
     Those that hold codes instead of vectors are left out, and why is kept for where no other is found.
     """
     tensors, config = opened.tensors, opened.config
     stored = tensors.names()
-    aliases = {**packed(stored), **tensors.metadata(), **whole_modules(stored)}
-    aliases = {alias: kept for alias, kept in aliases.items() if kept in stored and alias not in stored}
 
     def rows(name: str) -> int:
         shape = tensors.info(aliases.get(name, name)).shape
         return shape[-2] if len(shape) > 1 else 0
 
     found = []
-    for candidate in candidates((*stored, *aliases), role, vocabularies=vocabularies(config), rows=rows):
+    for candidate in candidates(names, role, vocabularies=vocabularies(config), rows=rows):
         info = tensors.info(aliases.get(candidate.tensor, candidate.tensor))
         if reason := coded(info, stored):
             opened.refused.setdefault(role, reason)
@@ -320,11 +338,28 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     if "token" not in makers:
         absent["inputs"] = "it has no token table"
     positions = LazyMapping({key: encodings[key] for key in ordered})
-    made = partial(recipe, opened, tables, positions) if "token" in makers else None
-    attends = partial(attention, opened, tables, positions) if made is not None else None
+    made = partial(_recipe, opened, tables, positions) if "token" in makers else None
+    attends = partial(_attention, opened, tables, positions) if made is not None else None
     return Embeddings(
         opened.name, tables, positions, opened.config, absent, tuple(opened.notes), made, attention=attends
     )
+
+
+# What a model does with its tables is told by modules that whoever wants the tables alone need not load.
+def _recipe(
+    opened: Opened, tables: Mapping[str, EmbeddingTable], positions: Mapping[str, PositionEncoding]
+) -> InputRecipe:
+    from .recipes import recipe
+
+    return recipe(opened, tables, positions)
+
+
+def _attention(
+    opened: Opened, tables: Mapping[str, EmbeddingTable], positions: Mapping[str, PositionEncoding]
+) -> Attention:
+    from .queries import attention
+
+    return attention(opened, tables, positions)
 
 
 _ORDER = {"position": 0, "text": 0, "encoder": 1, "decoder": 2}

@@ -556,9 +556,7 @@ def candidates(
     ``decoder``, the shorter path. A loose ending counts where ``rows`` of the tensor are one of ``vocabularies``.
     """
     found: list[tuple[int, int, int, str, Candidate]] = []
-    for name in names:
-        if _in_layers(name):
-            continue
+    for name in outside_layers(names):
         rank = _RANKS[role](name)
         if rank is None and role == "token" and _loose(name) and rows(name) in vocabularies:
             rank = len(TOKEN_ENDINGS)
@@ -576,9 +574,10 @@ def _ends(name: str, ending: str) -> bool:
     return name == ending or name.endswith(f".{ending}")
 
 
-def _in_layers(name: str) -> bool:
-    """Return whether a name is inside numbered layers; the number in the one ending that has one is none of them."""
-    return _NUMBERED.search(f".{name.removesuffix('word_emb.emb_layers.0.weight')}.") is not None
+def outside_layers(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that are not inside numbered layers; the number in the one ending that has one is none."""
+    ending = "word_emb.emb_layers.0.weight"
+    return tuple(name for name in names if not _NUMBERED.search(f".{name.removesuffix(ending)}."))
 
 
 def _token_rank(name: str) -> int | None:

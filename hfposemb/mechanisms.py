@@ -6,12 +6,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .builtin import Layout, sine_rows
 from .errors import CheckpointError
 from .families import CONVOLUTION, RELATIVE, ROTARY_FIELDS, RelativeRule, real_number, row_offset, tower_of
 from .opened import Opened, itself, stored_grid
@@ -28,8 +27,10 @@ from .position import (
     WindowBias,
     alibi_slopes,
 )
-from .rope import rotary_encodings
 from .table import EmbeddingTable, Provenance
+
+if TYPE_CHECKING:
+    from .builtin import Layout
 
 _LENGTHS = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length")
 _HEADS = ("n_head", "n_heads", "num_attention_heads", "encoder_attention_heads")
@@ -86,6 +87,8 @@ def _rotary(opened: Opened, tower: str) -> list[Placed]:
     if "vocab_size" not in config and "patch_size" in config:
         reason = f"{opened.name} turns by the row and the column of a patch, which is not computed"
         return [Placed(tower, "", partial(Unmeasured, "rotary", reason))]
+    from .rope import rotary_encodings
+
     return [
         Placed(tower, "" if axis == "position" else axis, partial(itself, encoding))
         for axis, encoding in rotary_encodings(config, name=opened.name).items()
@@ -161,13 +164,15 @@ def _waves(opened: Opened, tower: str) -> PositionEncoding:
     length = opened.stated((*_LENGTHS, sides), tower or "text")
     if width is None:
         return Unmeasured("sinusoidal", f"{opened.name} computes sinusoids, but states no width for them")
-    length, form = length or _DRAWN, cast(Layout, family.waves)
+    length, form = length or _DRAWN, cast("Layout", family.waves)
     first = row_offset(family, opened.part(tower or "text"), length + 2) if family.counts_padding else family.first
     name, scale = f"{opened.name} positions", 1 / math.sqrt(width) if family.waves_scaled else 1.0
     notes = (f"computed: sinusoids laid out as {form}, position 0 at the angles of {first}",)
     provenance = Provenance(opened.name, commit=opened.commit, nbytes=4 * length * width, notes=notes)
 
     def read(start: int, stop: int) -> NDArray[np.float32]:
+        from .builtin import sine_rows
+
         return (sine_rows(start, stop, width, layout=form, offset=first) * scale).astype(np.float32)
 
     table = EmbeddingTable(name, (length, width), np.dtype(np.float32), provenance, read)
@@ -264,6 +269,8 @@ def _relative_waves(opened: Opened, tower: str, length: int) -> PositionEncoding
     width = opened.stated(_WIDTHS, tower or "text")
     if width is None:
         return Unmeasured("relative-table", f"{opened.name} has sinusoids of distances, but states no width for them")
+    from .builtin import sine_rows
+
     reach = min(length, _DRAWN)
     distances = np.arange(-reach + 1, reach)
     # A sinusoid of −t is that of t with its sines turned over; queries − keys are the angles.

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
-from urllib.parse import parse_qsl
 
 from .errors import SourceError
 
@@ -95,6 +94,8 @@ def _sample(rest: str) -> SampleSource:
 
 
 def _builtin(scheme: str, rest: str) -> BuiltinSource:
+    from urllib.parse import parse_qsl
+
     from .builtin import BUILTINS
 
     if scheme not in BUILTINS:

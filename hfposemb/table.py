@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -174,6 +173,8 @@ class EmbeddingTable:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of shape, dtype and vectors: two tables with the same digest hold the same numbers."""
+        import hashlib
+
         sha = hashlib.sha256(f"{self.shape}{self.dtype.str}".encode())
         for _, vectors in self.chunks():
             sha.update(np.ascontiguousarray(vectors).data)
