@@ -1,6 +1,6 @@
 """The app: ``panel()`` draws into any open ``gr.Blocks``, ``build()`` is a page of its own, ``launch()`` serves it.
 
-To embed it, call ``panel()`` where it shall stand::
+To embed it, call ``panel()`` where it shall stand; ``docs/plugin.md`` shows how::
 
     with gr.Blocks() as host:
         with gr.Tab("Embeddings"):
@@ -66,7 +66,7 @@ __all__ = ["TABS", "build", "launch", "panel"]
 
 
 def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = False, endpoints: bool = False) -> None:
-    """Draw the app into the ``gr.Blocks`` that is open. It needs neither theme nor css, and looks better with ours.
+    """Draw the app into the ``gr.Blocks`` that is open, in whatever theme that has.
 
     ``public`` is for strangers: no local path is read. ``sources`` are shown first, in place of the samples. With
     ``address`` the address of the page tells what is shown, and a link to it shows the same; with ``endpoints`` the
@@ -76,13 +76,10 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
 
     from . import address as addresses
     from . import api, opening
-    from .state import FIRST, MOST_SOURCES, NEEDS, Session, unseen_heading
-    from .theme import header
+    from .state import FIRST, MOST_SOURCES, NEEDS, Session
 
     modules = {name: import_module(f".{name}", __package__) for name in TABS}
     first = tuple(dict.fromkeys(sources))[:MOST_SOURCES] or FIRST
-    unseen_heading("hfposemb", level=1)
-    header("Dark")
     # Here, for Gradio counts whatever stands between the tabs as one of them.
     chosen, active = gr.State(list(first)), gr.State(next(iter(modules), ""))
     states = {"fetched": gr.State({}), "restored": gr.State("")}
@@ -214,9 +211,13 @@ def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Bloc
     import gradio as gr
 
     from .limits import FILES_SECONDS, told
+    from .state import unseen_heading
+    from .theme import header
 
     public = on_a_space() if public is None else public
     with gr.Blocks(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS)) as blocks:
+        unseen_heading("hfposemb", level=1)
+        header("Dark")
         panel(public=public, sources=sources, address=True, endpoints=True)
         if public:
             points = "".join(f"<li>{html.escape(line)}</li>" for line in told())

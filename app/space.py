@@ -6,11 +6,15 @@ from pathlib import Path
 
 if __name__ == "__main__":
     # A Space runs this file from a clone in which nothing is installed: the packages stand in the repository's root.
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    root = Path(__file__).resolve().parent.parent
+    sys.path.insert(0, str(root))
 
     # Every request says for itself that it wants no token; this holds for whatever a library asks on its own.
     os.environ["HF_HUB_DISABLE_IMPLICIT_TOKEN"] = "1"
 
     from app import launch
+    from hfposemb.space import first_sources
 
-    launch(host="0.0.0.0", public=True)
+    host = os.environ.get("GRADIO_SERVER_NAME", "0.0.0.0")
+    port = int(os.environ.get("GRADIO_SERVER_PORT", "7860"))
+    launch(first_sources(root), host=host, port=port, public=True)

@@ -121,11 +121,13 @@ def in_field(session: Session, dropdown: gr.Dropdown) -> None:
 
 
 def in_box(session: Session, box: gr.Textbox, *, name: str) -> None:
-    """Put a list of suggestions here, which the browser shows under the one-line box of the class ``name``."""
+    """Put a list of suggestions here, which the browser shows under a one-line box; ``name`` is the list's own."""
+    name_here = f"{session.scope}-{name}"  # another panel of the page has a box and a list of that name, too
+    box.elem_classes = [*(box.elem_classes or ()), f"{name_here}-box"]
     offered = gr.HTML(
         _options(HUB_PRESETS),
-        html_template=f'<datalist id="{session.scope}-{name}">${{value}}</datalist>',
-        js_on_load=_JOIN % (name, f"{session.scope}-{name}"),
+        html_template=f'<datalist id="{name_here}">${{value}}</datalist>',
+        js_on_load=_JOIN % (f"{name_here}-box", name_here),
         css_template=".block:has(> .html-container > &) { display: none; }",
         apply_default_css=False,
     )

@@ -105,6 +105,12 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--public", action="store_true", help="serve strangers: no local paths")
     command.add_argument("--mcp", action="store_true", help="serve its endpoints as tools of an MCP server too")
 
+    command = _command(commands, "space", _space, "put the app on the Hugging Face Hub, as a Space of yours")
+    command.add_argument("name", metavar="OWNER/NAME", help="the Space, which is created if need be, else updated")
+    command.add_argument("--private", action="store_true", help="let nobody else see it")
+    command.add_argument("--models", default="", metavar="A,B,…", help="what it opens with (default: the samples)")
+    command.add_argument("--dry-run", action="store_true", help="say what would be uploaded, and upload nothing")
+
     command = _command(commands, "info", _info, "say which tables a source has, without reading them")
     _add_source(command)
     command.add_argument("--json", action="store_true", help="print JSON")
@@ -293,6 +299,22 @@ def _app(given: argparse.Namespace) -> None:
 
         raise MissingExtraError("gradio", extra="app", purpose="the app") from error
     launch(tuple(given.sources), host=given.host, port=given.port, public=given.public or None, mcp=given.mcp)
+
+
+def _space(given: argparse.Namespace) -> None:
+    from .space import check_name, presets_of, publish, space_files
+
+    models = [model.strip() for model in given.models.split(",") if model.strip()]
+    if not given.dry_run:
+        print(publish(given.name, models=models, private=given.private))
+        return
+    check_name(given.name)
+    files = space_files(models, presets=presets_of(models))
+    sizes = {name: len(text.encode()) if isinstance(text, str) else text.stat().st_size for name, text in files.items()}
+    print(f"{given.name} would hold {len(files)} files, {_size(sum(sizes.values()))}; nothing was uploaded")
+    for name, size in sizes.items():
+        print(f"  {name:<44}{_size(size):>12}")
+    print(f"\nREADME.md:\n{files['README.md']}")
 
 
 def _info(given: argparse.Namespace) -> None:

@@ -20,7 +20,9 @@ from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
 from tests.hub.answer import Answer, Blob, Request, blob
 from tests.hub.faults import FAULTS, looks_at
+from tests.hub.replies import failed, in_json, in_text, signature
 from tests.hub.wire import Record, Seen, Server
+from tests.hub.writing import Writing
 
 __all__ = ["FAULTS", "FakeHub", "Fault", "Seen"]
 
@@ -105,6 +107,7 @@ class FakeHub:
         self._repos: dict[str, _Repo] = {}
         self._renamed: dict[str, str] = {}
         self._blobs: dict[str, Blob] = {}
+        self._writing = Writing(self)
         self._faults: list[Fault] = []
         self._records: list[Record] = []
         self._delay = 0.0
@@ -207,6 +210,16 @@ class FakeHub:
         """Make a token valid, and let it read these private or gated repositories."""
         self.tokens.setdefault(token, set()).update(repos)
 
+    def let_write(self, token: str, owner: str) -> None:
+        """Make a token valid, and let it create and write the Spaces of an owner."""
+        self.grant(token)
+        self._writing.owners.setdefault(token, set()).add(owner)
+
+    def content(self, repo: str) -> dict[str, bytes]:
+        """Return the files at the tip of the main branch; a Space's name starts with "spaces/"."""
+        found = self._repos[repo]
+        return {path: b"".join(file.pieces(0, file.size)) for path, file in found.commits[found.refs["main"]].items()}
+
     # Behaviour
 
     @property
@@ -264,27 +277,41 @@ class FakeHub:
         return answer
 
     def _elsewhere(self, request: Request) -> Answer:
-        return _text(200, "Nobody should read this.")
+        return in_text(200, "Nobody should read this.")
 
     def _cdn(self, request: Request) -> Answer:
         path, _, query = request.path.partition("?")
         file = self._blobs.get(path.rsplit("/", 1)[-1])
-        if file is None or parse_qs(query).get("Signature") != [_signature(path)]:
-            return _text(403, "<Error><Code>AccessDenied</Code></Error>")
+        signed = parse_qs(query).get("Signature") == [signature(path)]
+        if request.method == "PUT" and signed:
+            return self._writing.put(request)
+        if file is None or not signed:
+            return in_text(403, "<Error><Code>AccessDenied</Code></Error>")
         return _content(request, file)
 
     def _hub(self, request: Request) -> Answer:
         token = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
         if token and token not in self.tokens:
-            return _error(401, "Invalid credentials in Authorization header")
+            return failed(401, "Invalid credentials in Authorization header")
         url = urlsplit(request.path)
         query = {name.removesuffix("[]"): values for name, values in parse_qs(url.query).items()}
         match url.path.strip("/").split("/"):
             case ["api", "whoami-v2"] if token:
                 orgs: list[str] = []
-                return _json({"type": "user", "id": "0", "name": "tester", "fullname": "Tester", "orgs": orgs})
+                return in_json({"type": "user", "id": "0", "name": "tester", "fullname": "Tester", "orgs": orgs})
             case ["api", "whoami-v2"]:
-                return _error(401, "Invalid username or password.")
+                return failed(401, "Invalid username or password.")
+            case ["api", "repos", "create"]:
+                return self._writing.create(request, token)
+            case ["api", "validate-yaml"]:
+                return self._writing.check_card(request)
+            case ["api", "spaces", owner, name, *rest]:
+                found = self._find(request, f"spaces/{owner}/{name}", token)
+                if isinstance(found, _Repo) and rest[:1] in (["preupload"], ["commit"]):
+                    return self._write(request, found.name, token, rest[0])
+                return self._api(request, found, rest, query) if isinstance(found, _Repo) else found
+            case ["spaces", owner, name, "info", "lfs", "objects", "batch"]:
+                return self._write(request, f"spaces/{owner}/{name.removesuffix('.git')}", token, "batch")
             case ["api", "models"]:
                 return self._paged(request, self._listing(query, token), int(query.get("limit", ["1000"])[0]))
             case ["api", "resolve-cache", "models", *rest]:
@@ -300,27 +327,34 @@ class FakeHub:
                 at = parts.index("resolve", 1)
                 found = self._find(request, "/".join(parts[:at]), token, files=True)
                 return self._file(request, found, parts[at + 1 :]) if isinstance(found, _Repo) else found
-        return _error(404, "Sorry, we can't find the page you are looking for.")
+        return failed(404, "Sorry, we can't find the page you are looking for.")
+
+    def _write(self, request: Request, name: str, token: str, what: str) -> Answer:
+        if not self._writing.may(token, name):
+            return failed(403, "Authorization error.")
+        if what == "batch":
+            return self._writing.batch(request)
+        return (self._writing.commit if what == "commit" else self._writing.modes)(request, name)
 
     def _find(self, request: Request, name: str, token: str, *, files: bool = False) -> _Repo | Answer:
         """Return the repository, or the refusal or redirect that the Hub answers with."""
         if name in self._renamed:
-            answer = _text(307, "Temporary Redirect")
+            answer = in_text(307, "Temporary Redirect")
             place = rf"^(/api/models|/api/resolve-cache/models|)/{re.escape(name)}(?=[/?]|$)"
             answer.headers["Location"] = re.sub(place, rf"\1/{self._renamed[name]}", request.path)
             return answer
         repo, allowed = self._repos.get(name), name in self.tokens.get(token, ())
         if repo is None or (repo.private and not allowed):
             if token:
-                return _error(404, "Repository not found", "RepoNotFound")
-            return _error(401, "Invalid username or password.", "RepoNotFound")
+                return failed(404, "Repository not found", "RepoNotFound")
+            return failed(401, "Invalid username or password.", "RepoNotFound")
         if files and repo.info.get("disabled"):
-            return _error(403, "Access to this resource is disabled.")
+            return failed(403, "Access to this resource is disabled.")
         if files and repo.gated and not allowed:
             start = f"Access to model {name} is restricted"
             if token:
-                return _error(403, f"{start} and you are not in the authorized list.", "GatedRepo")
-            return _error(401, f"{start}. You must have access to it and be authenticated.", "GatedRepo")
+                return failed(403, f"{start} and you are not in the authorized list.", "GatedRepo")
+            return failed(401, f"{start}. You must have access to it and be authenticated.", "GatedRepo")
         return repo
 
     def _revision(self, repo: _Repo, rest: list[str]) -> tuple[str, str] | Answer:
@@ -330,7 +364,7 @@ class FakeHub:
         revision = "/".join(rest[:length])
         commit = repo.resolve(revision)
         if commit is None:
-            return _error(404, f"Invalid rev id: {revision}", "RevisionNotFound")
+            return failed(404, f"Invalid rev id: {revision}", "RevisionNotFound")
         return commit, "/".join(rest[length:])
 
     def _file(self, request: Request, repo: _Repo, rest: list[str], *, cached: bool = False) -> Answer:
@@ -341,19 +375,19 @@ class FakeHub:
         file = repo.commits[commit].get(path)
         headers = {"X-Repo-Commit": commit}
         if file is None:
-            answer = _error(404, "Entry not found", "EntryNotFound")
+            answer = failed(404, "Entry not found", "EntryNotFound")
         elif cached:
             answer = _content(request, file)
         elif file.lfs:
-            answer = _text(302, "Found. Redirecting to the CDN")
+            answer = in_text(302, "Found. Redirecting to the CDN")
             name = path.rsplit("/", 1)[-1]
             place = f"/repos/{file.oid[:2]}/{file.oid[2:4]}/{hashlib.sha1(repo.name.encode()).hexdigest()}/{file.oid}"
             disposition = f'inline; filename="{name}"'
-            query = {"response-content-disposition": disposition, "Expires": 4102444800, "Signature": _signature(place)}
+            query = {"response-content-disposition": disposition, "Expires": 4102444800, "Signature": signature(place)}
             headers |= {"X-Linked-Size": str(file.size), "X-Linked-ETag": f'"{file.oid}"', "Accept-Ranges": "bytes"}
             headers["Location"] = f"{self.cdn}{place}?{urlencode(query)}"
         else:
-            answer = _text(307, "Temporary Redirect. Redirecting to the cache")
+            answer = in_text(307, "Temporary Redirect. Redirecting to the cache")
             headers |= {"ETag": f'"{file.oid}"', "Accept-Ranges": "bytes"}
             headers["Location"] = f"/api/resolve-cache/models/{repo.name}/{commit}/{quote(path)}"
         answer.headers |= headers
@@ -371,17 +405,17 @@ class FakeHub:
                 kinds[place].append({"name": name, "ref": full, "targetCommit": commit})
             if not _flag(query, "include_prs"):
                 del kinds["pullRequests"]
-            return _json(kinds)
+            return in_json(kinds)
         where = self._revision(repo, rest[1:] or ["main"])
         if isinstance(where, Answer):
             return where
         commit, path = where
         if action == "revision":
-            return _json(_model(repo, commit, blobs=_flag(query, "blobs")))
+            return in_json(_model(repo, commit, blobs=_flag(query, "blobs")))
         if action == "tree":
             items = _tree(repo, commit, path, deep=_flag(query, "recursive"), expand=_flag(query, "expand"))
             if path and not items:
-                answer = _error(404, f"{path} does not exist on {commit}", "EntryNotFound")
+                answer = failed(404, f"{path} does not exist on {commit}", "EntryNotFound")
                 answer.headers["X-Repo-Commit"] = commit
                 return answer
             return self._paged(request, items, 1000)
@@ -390,7 +424,7 @@ class FakeHub:
             everything = {
                 item["path"]: item for item in _tree(repo, commit, "", deep=True, expand=_flag(asked, "expand"))
             }
-            return _json([everything[path] for path in asked.get("paths", []) if path in everything])
+            return in_json([everything[path] for path in asked.get("paths", []) if path in everything])
         if action == "commits":
             history: list[dict[str, Any]] = []
             at: str | None = commit
@@ -400,12 +434,16 @@ class FakeHub:
                 history.append({"id": at, "title": title, "message": "", "authors": author, "date": repo.date(at)})
                 at = repo.parents[at]
             return self._paged(request, history, 1000)
-        return _error(404, "Sorry, we can't find the page you are looking for.")
+        return failed(404, "Sorry, we can't find the page you are looking for.")
 
     def _listing(self, query: dict[str, list[str]], token: str) -> list[dict[str, Any]]:
         models = []
         for repo in self._repos.values():
-            if "main" not in repo.refs or (repo.private and repo.name not in self.tokens.get(token, ())):
+            if (
+                repo.name.startswith("spaces/")
+                or "main" not in repo.refs
+                or (repo.private and repo.name not in self.tokens.get(token, ()))
+            ):
                 continue
             model = _model(repo, repo.refs["main"])
             tags = {*model["tags"], model["pipeline_tag"], model["library_name"]}
@@ -428,7 +466,7 @@ class FakeHub:
         url = urlsplit(request.path)
         query = parse_qs(url.query)
         start = int(query.pop("cursor", ["0"])[0])
-        answer = _json(items[start : start + size])
+        answer = in_json(items[start : start + size])
         if start + size < len(items):
             following = urlencode({**query, "cursor": start + size}, doseq=True)
             answer.headers["Link"] = f'<{self.endpoint}{url.path}?{following}>; rel="next"'
@@ -437,26 +475,6 @@ class FakeHub:
 
 def _flag(query: dict[str, list[str]], name: str) -> bool:
     return query.get(name, [""])[0].lower() in ("1", "true")
-
-
-def _text(status: int, text: str) -> Answer:
-    answer = Answer(status)
-    answer.carry(text.encode(), "text/plain; charset=utf-8")
-    return answer
-
-
-def _json(value: object, status: int = 200) -> Answer:
-    answer = Answer(status)
-    answer.carry(json.dumps(value).encode(), "application/json; charset=utf-8")
-    return answer
-
-
-def _error(status: int, message: str, code: str | None = None) -> Answer:
-    answer = _json({"error": message}, status)
-    answer.headers["X-Error-Message"] = message
-    if code is not None:
-        answer.headers["X-Error-Code"] = code
-    return answer
 
 
 def _content(request: Request, file: Blob) -> Answer:
@@ -472,16 +490,12 @@ def _content(request: Request, file: Blob) -> Answer:
     if first and last and int(last) < start:
         return answer
     if start >= file.size:
-        answer = _text(416, "The requested range is not satisfiable")
+        answer = in_text(416, "The requested range is not satisfiable")
         answer.headers["Content-Range"] = f"bytes */{file.size}"
         return answer
     answer.status, answer.start, answer.stop = 206, start, stop
     answer.span(start, stop)
     return answer
-
-
-def _signature(path: str) -> str:
-    return hashlib.sha1(b"signed" + path.encode()).hexdigest()
 
 
 def _model(repo: _Repo, commit: str, *, blobs: bool = False) -> dict[str, Any]:
@@ -495,11 +509,12 @@ def _model(repo: _Repo, commit: str, *, blobs: bool = False) -> dict[str, Any]:
             sibling["lfs"] = {"sha256": file.oid, "size": file.size, "pointerSize": 134}
         siblings.append(sibling)
     times = {"createdAt": "2024-01-01T00:00:00.000Z", "lastModified": repo.date(commit)}
-    identity = {"_id": hashlib.sha1(repo.name.encode()).hexdigest()[:24], "id": repo.name, "modelId": repo.name}
+    name = repo.name.removeprefix("spaces/")
+    identity = {"_id": hashlib.sha1(repo.name.encode()).hexdigest()[:24], "id": name, "modelId": name}
     flags = {"private": repo.private, "gated": repo.gated, "disabled": False}
     defaults: dict[str, Any] = {"tags": [], "library_name": "transformers", "pipeline_tag": None}
     counts = {"downloads": 0, "likes": 0, "trendingScore": 0}
-    author = repo.name.split("/")[0] if "/" in repo.name else None
+    author = name.split("/")[0] if "/" in name else None
     config: dict[str, Any] = {}
     file = repo.commits[commit].get("config.json", Blob())
     with contextlib.suppress(ValueError):

@@ -21,5 +21,6 @@ os.environ |= {
     "HFPOSEMB_HUB_HOSTS": "localhost",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "HF_HUB_DISABLE_XET": "1",  # the fake Hub takes large files as git-lfs does
     "GRADIO_ANALYTICS_ENABLED": "False",
 }

@@ -1,0 +1,97 @@
+"""Two panels on one page of somebody else's app, under a path: both draw, and neither notices the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import gradio as gr
+from fastapi import FastAPI, Response
+
+from tests.test_plugin import serving
+
+from .waiting import drawn, no_sideways_page, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+PATH = "/lab/tools"
+
+
+def marks(page: Page) -> dict[str, list[int]]:
+    """Return the rows that are marked or hovered, by scope, of all groups together."""
+    found: dict[str, list[int]] = page.evaluate(
+        """() => { const found = {};
+        for (const [name, mark] of window.hfposemb.marks) {
+          (found[name.split('/')[0]] ??= []).push(mark.hovered ?? mark.marked);
+        }
+        return found; }"""
+    )
+    return found
+
+
+def open_in(page: Page, part: Locator, name: str) -> None:
+    tab = part.get_by_role("tab", name=name, exact=True)
+    tab.click()
+    until(page, lambda: tab.get_attribute("aria-selected"), "true")
+    drawn(page)
+
+
+def test_two_panels_under_a_path_draw_and_leave_each_other_alone(page: Page) -> None:
+    from hfposemb.app import panel
+
+    with gr.Blocks(title="Language lab") as host:
+        gr.Markdown("# Language lab")
+        with gr.Column(elem_id="left"):
+            panel(sources=["sinusoidal:48x16", "random:48x16"])
+        with gr.Column(elem_id="right"):
+            panel(sources=["sinusoidal:40x12", "random:40x12"])
+    web = FastAPI()
+    web.get("/favicon.ico")(lambda: Response())
+    left, right = page.locator("#left"), page.locator("#right")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    with serving(gr.mount_gradio_app(web, host, path=PATH)) as url:
+        page.goto(f"{url}{PATH}")
+        drawn(page)
+        paths = {urlsplit(one).path for one in asked if one.startswith("http")} - {"/favicon.ico"}
+        assert any(path.endswith("/plotly.min.js") for path in paths)
+        assert not [path for path in paths if not path.startswith(PATH)]
+
+        open_in(page, left, "Positions")
+        open_in(page, right, "Positions")
+        for part, rows in ((left, 48), (right, 40)):
+            until(page, part.locator(".stage:visible").count, lambda count: count >= 4)
+            heatmap = part.locator(".stage:visible").nth(1)
+            assert heatmap.evaluate("(stage) => stage.data[0].z.length") == rows
+
+        # a mark that is dragged, and a click: of one panel alone
+        slider = left.locator("input[type=range]:visible")
+        slider.focus()
+        slider.fill("7")
+        until(page, lambda: sorted(rows[0] for rows in marks(page).values()), lambda rows: 7 in rows)
+        slider.dispatch_event("pointerup")
+        until(page, lambda: left.get_by_text("Position 7").count(), lambda count: count > 0)
+        assert right.get_by_text("Position 7").count() == 0
+        assert right.locator("input[type=range]:visible").input_value() != "7"
+
+        # a model's name: each box has suggestions of its own
+        lists = page.locator(".own-model input").evaluate_all("(boxes) => boxes.map((box) => box.getAttribute('list'))")
+        assert len(set(lists)) == 2
+        assert page.evaluate("(names) => names.every((name) => document.getElementById(name))", lists)
+
+        # work of one panel is told in one panel
+        left.get_by_text("UMAP", exact=True).locator("visible=true").click()
+        cancel = left.get_by_role("button", name="Cancel").locator("visible=true")
+        cancel.first.wait_for()
+        assert right.get_by_role("button", name="Cancel").locator("visible=true").count() == 0
+        cancel.first.click()
+        until(page, cancel.count, 0)
+
+        # other sources, in one
+        before = right.locator(".stage:visible").count()
+        left.get_by_role("button", name="Remove").locator("visible=true").first.click()
+        until(page, lambda: left.locator("section.panel:visible").count(), lambda count: count > 0)
+        drawn(page)
+        assert right.locator(".stage:visible").count() == before
+        no_sideways_page(page)
