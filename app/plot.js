@@ -594,6 +594,7 @@ const root = element.querySelector("hfposemb-row");
 const heading = h("div", "heading");
 const grid = h("div", "grid");
 const views = new Map();
+let shown = null;
 let marked = "";
 let present = true;
 
@@ -605,9 +606,18 @@ function head(value) {
   ].filter(Boolean));
 }
 
+// The row as it is sent: one text, and the files beside it. A report has it as it is.
+function received(sent) {
+  if (typeof sent?.row !== "string") return sent;
+  const { row, ...files } = JSON.parse(JSON.stringify(sent)); // once through Gradio's proxies
+  return { ...JSON.parse(row), ...files };
+}
+
 function update() {
-  const value = props.value;
-  if (!present || !value?.panels) return;
+  if (!present) return;
+  shown = received(props.value);
+  const value = shown;
+  if (!value?.panels) return;
   head(value);
   grid.style.setProperty("--wanted", value.columns);
   grid.classList.toggle("swipe", value.swipe);
@@ -627,8 +637,8 @@ function update() {
 }
 
 function repaint() {
-  if (!present || !props.value?.panels) return;
-  head(props.value);
+  if (!present || !shown?.panels) return;
+  head(shown);
   views.forEach((view) => view.words());
 }
 
