@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 TITLE = "Tokens"
 NEEDS = ("token",)
+LATE = True
 
 FIRST_WORD = "king"
 FIRST_WORDS = "king, queen, father, mother, heaven, earth"
@@ -634,13 +635,10 @@ def tab(session: Session) -> None:
         text = table.labels[row]
         return [Word(text, source.text, row).state, one_line(text.strip(), width=60), gr.update(visible=False)]
 
-    opened = session.open(session.first)
-    first = draw_map(opened, None, "PCA", "2-D", "Class", Word(FIRST_WORD).state)
-    near, spread = draw_word(opened, None, Word(FIRST_WORD).state)
     word = gr.State(Word(FIRST_WORD).state)
     with gr.Row(elem_classes="controls"):
         session.source_field()
-        choices = which_choices(opened)
+        choices = which_choices(session.open(session.first))
         with gr.Column(scale=0, min_width=902), gr.Row():  # as wide as its parts and the gaps between them
             which = _segmented("Map of", choices, choices[0][1] if choices else None, 210, visible=len(choices) > 1)
             method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160)
@@ -650,7 +648,7 @@ def tab(session: Session) -> None:
     with gr.Row(equal_height=False):
         with gr.Column(scale=5, min_width=320):
             umaps = session.umaps()
-            plan = PanelRow(first[2], scope=session.scope)
+            plan = PanelRow((), scope=session.scope)
         with gr.Column(scale=3, min_width=320):
             with gr.Row(elem_classes="controls"):
                 search = gr.Textbox(
@@ -658,14 +656,14 @@ def tab(session: Session) -> None:
                 )
                 regex = gr.Checkbox(False, label=".* regex", container=False, scale=1, min_width=100)
             matches = PanelRow((), scope=session.scope, visible=False)
-            words = PanelRow(near, scope=session.scope)
-            hill = PanelRow(spread, scope=session.scope)
+            words = PanelRow((), scope=session.scope)
+            hill = PanelRow((), scope=session.scope)
     with gr.Row(equal_height=False):
         with gr.Column(scale=1, min_width=240), gr.Row(elem_classes="controls"):
             chosen = gr.Textbox(FIRST_WORDS, label="Words to compare, with commas between", lines=3, max_lines=6)
         with gr.Column(scale=3, min_width=320):
-            matrix = PanelRow(pair_panels(session, opened, FIRST_WORDS), scope=session.scope)
-    odd_row(session, opened, which, _chosen, [word, search, matches])
+            matrix = PanelRow((), scope=session.scope)
+    odd_row(session, which, _chosen, [word, search, matches])
 
     asked = [which, method, dims, color, word]
     drawn = [which, method, plan, umaps.wanted]
