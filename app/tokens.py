@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
@@ -282,6 +282,37 @@ def map_panels(
             actions=("PNG", "SVG"),
         ),
     )
+
+
+def asked_map(
+    session: Session,
+    opened: Sequence[Opened],
+    which: str | None,
+    method: str,
+    dims: str,
+    color: str,
+    state: list[Any],
+    done: dict[str, Any] | None = None,
+) -> list[Any]:
+    """Return the choice of sources, the projection, the map that the controls ask for, and the UMAPs it wants."""
+    source, choices = _chosen(opened, which), which_choices(opened)
+    radio = gr.update(choices=choices, value=source.text if source else None, visible=len(choices) > 1)
+    if source is None:
+        reasons = " ".join(_reason(one) for one in opened) or "Choose a source above, such as sample:bert."
+        return [radio, gr.skip(), _empty("map", "No source here has tokens", reasons), []]
+    table, size, back = source.embeddings.token, int(dims[0]), gr.skip()  # type: ignore[union-attr]
+    wanted = [[source.text, "token", size]]
+    try:
+        projection = session.projection(table, method.lower(), size)
+        if projection is None and not (done and Umaps.failed(done, wanted)):
+            return [radio, gr.skip(), gr.skip(), wanted]
+        if projection is None:  # it was cancelled or has failed: what can be drawn is PCA
+            projection, back = session.projection(table, "pca", size), gr.update(value="PCA")
+        assert projection is not None
+        panels = map_panels(session, source, projection, color, Word.of(state))
+    except HfposembError as error:
+        panels = (Panel("map", f"{source.name} cannot be drawn", message=one_line(str(error)), tone="error"),)
+    return [radio, back, panels, []]
 
 
 def _map_title(source: Opened, projection: Projection) -> str:
@@ -581,34 +612,6 @@ def tab(session: Session) -> None:
     """Draw the tab, and bind it."""
     from .oddities import odd_row  # which shows tokens as this tab does
 
-    def draw_map(
-        opened: Sequence[Opened],
-        which: str | None,
-        method: str,
-        dims: str,
-        color: str,
-        state: list[Any],
-        done: dict[str, Any] | None = None,
-    ) -> list[Any]:
-        source, choices = _chosen(opened, which), which_choices(opened)
-        radio = gr.update(choices=choices, value=source.text if source else None, visible=len(choices) > 1)
-        if source is None:
-            reasons = " ".join(_reason(one) for one in opened) or "Choose a source above, such as sample:bert."
-            return [radio, gr.skip(), _empty("map", "No source here has tokens", reasons), []]
-        table, size, back = source.embeddings.token, int(dims[0]), gr.skip()  # type: ignore[union-attr]
-        wanted = [[source.text, "token", size]]
-        try:
-            projection = session.projection(table, method.lower(), size)
-            if projection is None and not (done and Umaps.failed(done, wanted)):
-                return [radio, gr.skip(), gr.skip(), wanted]
-            if projection is None:  # it was cancelled or has failed: what can be drawn is PCA
-                projection, back = session.projection(table, "pca", size), gr.update(value="PCA")
-            assert projection is not None
-            panels = map_panels(session, source, projection, color, Word.of(state))
-        except HfposembError as error:
-            panels = (Panel("map", f"{source.name} cannot be drawn", message=one_line(str(error)), tone="error"),)
-        return [radio, back, panels, []]
-
     def draw_word(opened: Sequence[Opened], which: str | None, state: list[Any]) -> list[Any]:
         word = Word.of(state)
         return [word_panels(session, opened, word), spread_panels(session, _chosen(opened, which), word)]
@@ -668,6 +671,7 @@ def tab(session: Session) -> None:
     asked = [which, method, dims, color, word]
     drawn = [which, method, plan, umaps.wanted]
     events = [which.input, method.input, dims.input, color.input, word.change]
+    draw_map = partial(asked_map, session)
     session.redraw(draw_map, drawn, inputs=asked, on=events)
     session.when([umaps.done.change], draw_map, drawn, inputs=[*asked, umaps.done])
     session.redraw(draw_word, [words, hill], inputs=[which, word], on=[word.change, which.input])
