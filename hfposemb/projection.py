@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .compiled import umap_class
 from .errors import InputError
 from .geometry import finite_blocks, scatter
 from .position import PositionEncoding, table_in
@@ -176,8 +177,7 @@ def _umap(
             progress(share, doing)
 
     report(0.0, "loading umap-learn")
-    from umap import UMAP
-
+    fitting = umap_class()
     extra: dict[str, Any] = {}
     if len(rows) <= EXACT_NEIGHBOURS:
         found = all_neighbours(
@@ -193,7 +193,7 @@ def _umap(
             np.hstack([np.zeros(own.shape), near]).astype(np.float32),
         )
     report(0.3, "graph")
-    fit = UMAP(
+    fit = fitting(
         n_components=dims,
         n_neighbors=parameters.neighbors,
         min_dist=parameters.min_dist,

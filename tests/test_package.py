@@ -70,7 +70,7 @@ LAYERS = (
     {"mechanisms", "recipes", "queries", "contradictions"},
     {"extract"},
     {"verify"},
-    {"projection", "similarity", "geometry", "trust"},
+    {"projection", "similarity", "geometry", "trust", "compiled"},
     {"nulls"},
     {"shift", "probes", "alignment", "sums", "logits", "shifts", "oddities", "resolution"}
     | {"adding", "decoding", "survival", "anchors", "club", "reorder"},
@@ -89,6 +89,7 @@ KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placi
     "logits",
     "anchors",
     "club",
+    "compiled",
     "decoding",
     "chance",
     "measures",
