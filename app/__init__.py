@@ -246,14 +246,17 @@ def launch(
     host: str = "127.0.0.1",
     port: int = 7860,
     public: bool | None = None,
+    warm: bool = True,
     **options: Any,
 ) -> gr.Blocks:
     """Serve the app until it is stopped, or in the background with ``prevent_thread_lock=True``.
 
     ``public`` serves strangers; ``None`` does on a Hugging Face Space alone. Promised then: only Hub models that
     everybody may read, samples and built-ins, without any token; no local file, no upload; and the bounds of
-    ``limits``, ``line`` and ``doors``. ``options`` are those of ``gr.Blocks.launch`` beyond what is fixed here.
+    ``limits``, ``line`` and ``doors``. With ``warm`` a child compiles UMAP in the background, so that the first UMAP of
+    a machine need not. ``options`` are those of ``gr.Blocks.launch`` beyond what is fixed here.
     """
+    from . import jobs
     from .limits import MOST_EVENTS
     from .theme import css, theme
 
@@ -267,6 +270,7 @@ def launch(
 
         inner = options.pop("app_kwargs", {})
         options["app_kwargs"] = {**inner, "middleware": [Middleware(Doors), *inner.get("middleware", ())]}
+    warming = jobs.warm_later(public=public) if warm else None
     try:
         blocks.launch(
             server_name=host,
@@ -284,5 +288,7 @@ def launch(
             **options,
         )
     except OSError as error:
+        if warming is not None:
+            warming.set()
         raise HfposembError(f"the app cannot listen on {host}:{port} ({error}); choose another port") from error
     return blocks

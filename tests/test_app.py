@@ -283,12 +283,12 @@ def test_launch_sets_what_only_a_launch_may_set() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    blocks = app.launch(TWO, port=port, public=True, prevent_thread_lock=True, quiet=True)
+    blocks = app.launch(TWO, port=port, public=True, warm=False, prevent_thread_lock=True, quiet=True)
     try:
         config = json.loads(urlopen(f"http://127.0.0.1:{port}/config", timeout=60).read())
         page = urlopen(f"http://127.0.0.1:{port}/", timeout=60).read().decode()
         with pytest.raises(HfposembError, match="choose another port"):
-            app.launch(TWO, port=port, prevent_thread_lock=True, quiet=True)
+            app.launch(TWO, port=port, warm=False, prevent_thread_lock=True, quiet=True)
     finally:
         blocks.close(verbose=False)
     assert config["footer_links"] == ["api"]
