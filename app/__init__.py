@@ -17,7 +17,8 @@ Tabs. Each tab is a module beside this one, named in ``TABS`` in the order of th
   built it is called with ``session.open(session.first)`` for the components' first values, so that the first paint
   asks nobody. Afterwards ``session.redraw(draw, outputs, inputs=…, on=…)`` calls it whenever
   the sources change or an event of ``on`` comes. Tabs that are not on the screen wait until they are.
-- A tab with ``LATE = True`` returns no first values: it is drawn when it first comes to the screen.
+- A tab with ``LATE = True`` returns no first values: it is drawn when it first comes to the screen. All but the first
+  are, so that the page is there at once.
 - ``NEEDS`` of the module says what is fetched of Hub sources before ``draw`` sees them, of ``state.NEEDS``; without it
   all is. ``draw`` never asks the network. A tab without the field of sources puts ``session.fetch_line()`` somewhere.
 - ``session.library.result(table, ("what", parameter, …), maker)`` computes once for everybody.
@@ -251,6 +252,7 @@ def launch(
     port: int = 7860,
     public: bool | None = None,
     mcp: bool = False,
+    warm: bool = True,
     **options: Any,
 ) -> gr.Blocks:
     """Serve the app until it is stopped, or in the background with ``prevent_thread_lock=True``.
@@ -258,9 +260,10 @@ def launch(
     ``public`` serves strangers; ``None`` does on a Hugging Face Space alone. Promised then: only Hub models that
     everybody may read, samples and built-ins, without any token; no local file, no upload; and the bounds of
     ``limits``, ``line`` and ``doors``. With ``mcp`` the endpoints of ``api`` are tools of an MCP server too, at
-    ``/gradio_api/mcp/``, which needs the extra of that name. ``options`` are those of ``gr.Blocks.launch`` beyond what
-    is fixed here.
+    ``/gradio_api/mcp/``, which needs the extra of that name. With ``warm`` a child compiles UMAP in the background, so
+    that the first UMAP of a machine need not. ``options`` are those of ``gr.Blocks.launch`` beyond what is fixed here.
     """
+    from . import jobs
     from .limits import MOST_EVENTS
     from .theme import css, theme
 
@@ -276,6 +279,7 @@ def launch(
 
         inner = options.pop("app_kwargs", {})
         options["app_kwargs"] = {**inner, "middleware": [Middleware(Doors), *inner.get("middleware", ())]}
+    warming = jobs.warm_later(public=public) if warm else None
     try:
         blocks.launch(
             server_name=host,
@@ -293,5 +297,7 @@ def launch(
             **options,
         )
     except OSError as error:
+        if warming is not None:
+            warming.set()
         raise HfposembError(f"the app cannot listen on {host}:{port} ({error}); choose another port") from error
     return blocks

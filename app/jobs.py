@@ -27,7 +27,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from hfposemb.errors import CancelledError, HfposembError
 
-from .limits import SEARCH_MEMORY
+from .limits import PUBLIC_MEMORY, PUBLIC_SECONDS, SEARCH_MEMORY
 
 if TYPE_CHECKING:
     from hfposemb.aligned import AlignedMaps
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 Report = Callable[[float, str], None]
 """What the work calls with the share done, 0 to 1, and what it is doing."""
+
+WARM_AFTER = 10.0
+"""Seconds after the start until UMAP is compiled: whoever opens the first page does not feel it."""
 
 POLL = 0.25
 """Seconds between two looks at a job, for progress to be shown."""
@@ -234,6 +237,24 @@ def run(work: Callable[..., Any], *arguments: Any, deadline: float) -> Any:
         _SEARCHES.release()
 
 
+def warm_later(*, public: bool, after: float = WARM_AFTER) -> threading.Event:
+    """Compile what UMAP needs in a child of the lowest priority, a while after the start; nobody waits for it.
+
+    Setting the event that is returned calls it off. The compiled code stays on disk, for the jobs to come. ``public``
+    as for other children: sealed and bounded.
+    """
+    called_off = threading.Event()
+    bounds: dict[str, Any] = {"memory": PUBLIC_MEMORY, "sealed": True} if public else {}
+
+    def run() -> None:
+        if not called_off.wait(after):
+            with suppress(HfposembError), Job(warm, deadline=PUBLIC_SECONDS, **bounds) as job:
+                job.result()  # a machine on which nothing can be compiled beforehand compiles it when it is needed
+
+    threading.Thread(target=run, name="warm", daemon=True).start()
+    return called_off
+
+
 BUSY = "too many searches are running; try again in a minute"
 
 _SEARCH = threading.Lock()
@@ -254,6 +275,15 @@ def umap(source: str, role: str, dims: int, report: Report, *, public: bool = Fa
     cache = Cache.default(limit=(PUBLIC_LIMITS if public else DEFAULT_LIMITS).cache_bytes)
     table = extract(source, public=public).tables[role]
     return cached_projection(cache, table, method="umap", dims=dims, seed=0, progress=report)
+
+
+def warm() -> None:
+    """Compile what UMAP needs, in the child, behind everything else that this machine does."""
+    from hfposemb.compiled import warm_umap
+
+    with suppress(AttributeError, OSError):
+        os.nice(19)
+    warm_umap()
 
 
 def probes(source: str, role: str, report: Report, *, public: bool = False) -> dict[str, tuple[Probe, Probe]]:

@@ -99,7 +99,6 @@ def _foot(found: Oddities) -> str:
 
 def odd_row(
     session: Session,
-    opened: Sequence[Opened],
     which: gr.Radio,
     chosen: Callable[[Sequence[Opened], str | None], Opened | None],
     picked: Sequence[Any],
@@ -108,7 +107,7 @@ def odd_row(
 
     ``picked`` are the word, the search field and the matches, which a click sets.
     """
-    row = PanelRow(odd_panels(session, chosen(opened, which.value)), scope=session.scope)
+    row = PanelRow((), scope=session.scope)
 
     def draw(opened: Sequence[Opened], which: str | None) -> Any:
         return odd_panels(session, chosen(opened, which))

@@ -55,6 +55,37 @@ function openPage() {
     return mark?.hovered ?? mark?.marked ?? null;
   };
 
+  // One plot at a time, the page answers in between; what is on the screen comes first, the rest when nothing else is to do.
+  const queue = new Map(); // plot → those who wait until it is painted
+  let painting = false;
+  page.later = (go) => (window.requestIdleCallback ? requestIdleCallback(go, { timeout: 1000 }) : setTimeout(go)); // Safari has none
+  const pause = (near) => new Promise((go) => (near ? setTimeout(go) : page.later(go)));
+  const below = (plot) => {
+    const { top, bottom, left, width } = plot.box.getBoundingClientRect();
+    return !width ? Infinity : bottom < 0 ? innerHeight - bottom : left > innerWidth ? innerHeight + top : Math.max(top, 0);
+  };
+  const next = () => [...queue.keys()].map((plot) => [below(plot), plot]).reduce((best, one) => (one[0] < best[0] ? one : best));
+  const paint = async (plot) => {
+    const told = queue.get(plot);
+    queue.delete(plot);
+    await plot.paint().then(() => told?.forEach(([done]) => done()), (error) => told?.forEach(([, failed]) => failed(error)));
+  };
+  page.draw = (plot) => new Promise(async (...told) => {
+    queue.set(plot, [...(queue.get(plot) ?? []), told]);
+    if (painting) return;
+    painting = true;
+    for (let near = true; queue.size; near = queue.size && next()[0] < innerHeight) {
+      await pause(near);
+      if (queue.size) await paint(next()[1]);
+    }
+    painting = false;
+  });
+  page.forget = (plot) => {
+    queue.get(plot)?.forEach(([done]) => done());
+    queue.delete(plot);
+  };
+  window.addEventListener("beforeprint", () => [...queue.keys()].forEach(paint));
+
   page.isDark = () => document.body.classList.contains("dark");
   let dark = page.isDark();
   new MutationObserver(() => {
@@ -181,7 +212,6 @@ class Plot {
     this.scope = value.scope;
     this.partner = value.dark;
     this.box.setAttribute("aria-label", label);
-    this.reserve(drawing.figure.layout);
     const known = JSON.stringify([drawing.figure, value.files[drawing.bin]?.url], (key, item) => (key === "$json" ? value.files[item].url : item));
     if (this.drawn && known === this.known) return; // only the words around it have changed
     const numbers = drawing.bin === null ? null : page.read(value.files[drawing.bin].url, "arrayBuffer");
@@ -217,9 +247,8 @@ class Plot {
     return [{ row: tiles[0][row], column: tiles[1][column] }, { row: down % (rows + 1), column: across % (columns + 1) }];
   }
 
-  reserve(layout) {
+  reserve(layout, width = this.box.clientWidth) {
     const margin = { l: 48, r: 16, t: 8, b: 44, ...layout.template?.layout?.margin, ...layout.margin };
-    const width = this.box.clientWidth;
     const square = layout.yaxis?.scaleanchor && !layout.height;
     const aspect = Number(layout.meta?.aspect) || 1; // of an image that is not square
     let height = square ? Math.min((width - margin.l - margin.r) * aspect, 560) + margin.t + margin.b : layout.height ?? 300;
@@ -228,8 +257,13 @@ class Plot {
     return { width, height: Math.max(height, 60) };
   }
 
-  // Draw, if the box is on the screen: a hidden tab has no size, and holds no WebGL context.
-  async draw() {
+  // Draw when it is this plot's turn.
+  draw() {
+    return page.draw(this);
+  }
+
+  // Draw now, if the box is on the screen: a hidden tab has no size, and holds no WebGL context.
+  async paint() {
     if (!this.figure || !this.box.clientWidth) return;
     const { width, height } = this.reserve(this.figure.layout);
     const { data, layout } = page.isDark() ? recoloured(this.figure, this.partner) : this.figure;
@@ -254,6 +288,12 @@ class Plot {
     this.panel.settle();
   }
 
+  rest() {
+    if (!this.figure || this.box.clientWidth || !this.drawn) return;
+    this.release();
+    this.panel.node.dataset.state = "loading";
+  }
+
   // Give the WebGL contexts back: a browser has about sixteen.
   release() {
     if (!this.stage._fullLayout) return;
@@ -267,6 +307,7 @@ class Plot {
 
   dispose() {
     this.turn++;
+    page.forget(this);
     this.observer.disconnect();
     this.heard.abort();
     this.release();
@@ -278,9 +319,7 @@ class Plot {
   fit() {
     if (!this.figure) return;
     if (!this.box.clientWidth) {
-      if (!/gl|3d/.test(this.kinds ?? "")) return;
-      this.release();
-      this.panel.node.dataset.state = "loading";
+      if (/gl|3d/.test(this.kinds ?? "")) page.later(() => this.rest());
     } else if (!this.drawn || Math.abs(this.box.clientWidth - this.drawn.width) > 1) this.draw();
   }
 
@@ -437,7 +476,9 @@ class Plot {
     return [s("line", { class: "leader", x1: x, y1: y, x2: best.end.x, y2: best.end.y }), dot, label];
   }
 
-  download(format, name) {
+  async download(format, name) {
+    if (!this.drawn) await this.paint();
+    if (!this.drawn) return;
     const { width, height } = this.drawn;
     const { data, layout } = this.stage;
     const background = getComputedStyle(this.panel.node).backgroundColor;
@@ -481,7 +522,7 @@ class PanelView {
     this.node.dataset.key = key;
   }
 
-  update(spec, value) {
+  prepare(spec, value) {
     this.spec = spec;
     this.value = value;
     this.node.style.setProperty("--span", spec.span);
@@ -494,10 +535,17 @@ class PanelView {
       this.plots.push(plot);
       this.drawings.append(plot.box, plot.caption);
     }
+    spec.drawings.forEach((drawing, place) => {
+      const { caption } = this.plots[place];
+      caption.replaceChildren(...emphasised(drawing.caption, spec.emphasis));
+      caption.hidden = !drawing.caption;
+    });
+  }
+
+  show() {
+    const { spec, value } = this;
     const drawn = spec.drawings.map((drawing, place) => {
       const plot = this.plots[place];
-      plot.caption.replaceChildren(...emphasised(drawing.caption, spec.emphasis));
-      plot.caption.hidden = !drawing.caption;
       return plot.show(drawing, value, plain([spec.source[0], spec.title, spec.subtitle, drawing.caption].filter(Boolean).join(". "), 400));
     });
     Promise.all(drawn).then(() => this.settle(), (error) => this.fail(error));
@@ -579,7 +627,7 @@ class PanelView {
   act(action) {
     if (action !== "PNG" && action !== "SVG") return trigger("select", { panel: this.key, action });
     const name = plain(this.spec.source[0] ?? this.spec.title, 60).toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "") || this.key;
-    return this.plots.forEach((plot, place) => plot.drawn && plot.download(action.toLowerCase(), place ? `${name}-${place + 1}` : name));
+    return this.plots.forEach((plot, place) => plot.download(action.toLowerCase(), place ? `${name}-${place + 1}` : name));
   }
 
   dispose() {
@@ -594,6 +642,7 @@ const root = element.querySelector("hfposemb-row");
 const heading = h("div", "heading");
 const grid = h("div", "grid");
 const views = new Map();
+let shown = null;
 let marked = "";
 let present = true;
 
@@ -605,9 +654,18 @@ function head(value) {
   ].filter(Boolean));
 }
 
+// The row as it is sent: one text, and the files beside it. A report has it as it is.
+function received(sent) {
+  if (typeof sent?.row !== "string") return sent;
+  const { row, ...files } = JSON.parse(JSON.stringify(sent)); // once through Gradio's proxies
+  return { ...JSON.parse(row), ...files };
+}
+
 function update() {
-  const value = props.value;
-  if (!present || !value?.panels) return;
+  if (!present) return;
+  shown = received(props.value);
+  const value = shown;
+  if (!value?.panels) return;
   head(value);
   grid.style.setProperty("--wanted", value.columns);
   grid.classList.toggle("swipe", value.swipe);
@@ -618,8 +676,13 @@ function update() {
     const view = views.get(spec.key) ?? new PanelView(spec.key);
     views.set(spec.key, view);
     if (grid.children[place] !== view.node) grid.insertBefore(view.node, grid.children[place] ?? null);
-    view.update(spec, value);
+    view.prepare(spec, value);
   });
+  // All widths before any height: whatever is read after it was written is laid out anew.
+  const boxes = value.panels.flatMap((spec) => spec.drawings.map((drawing, place) => [views.get(spec.key).plots[place], drawing]));
+  const widths = boxes.map(([plot]) => plot.box.clientWidth);
+  boxes.forEach(([plot, drawing], place) => plot.reserve(drawing.figure.layout, widths[place]));
+  views.forEach((view) => view.show());
   if (marked !== JSON.stringify(value.marked)) {
     marked = JSON.stringify(value.marked);
     for (const [group, index] of Object.entries(value.marked)) page.mark(value.scope, group, index);
@@ -627,8 +690,8 @@ function update() {
 }
 
 function repaint() {
-  if (!present || !props.value?.panels) return;
-  head(props.value);
+  if (!present || !shown?.panels) return;
+  head(shown);
   views.forEach((view) => view.words());
 }
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import json
 import shutil
 import tempfile
 from abc import ABCMeta
@@ -182,7 +183,10 @@ class PanelRow(gr.HTML, metaclass=_NoStub):
         )
 
     def postprocess(self, value: Sequence[Panel] | Panels | None) -> dict[str, Any]:
-        """Turn panels into the dict that ``plot.js`` reads, with files for everything large."""
+        """Turn panels into what ``plot.js`` reads: files for everything large, and the rest as one text of JSON.
+
+        Gradio's page copies the properties of every component, item by item, at every step of every event.
+        """
         row = value if isinstance(value, Panels) else Panels(tuple(value or ()))
         files = Packer(_store().put)
         panels = [_panel(panel, files) for panel in row.panels]
@@ -192,17 +196,17 @@ class PanelRow(gr.HTML, metaclass=_NoStub):
             "subheading": row.subheading,
             "scale_bars": [_scale_bar(bar) for bar in row.scale_bars],
         }
-        return {
+        shown = {
             "scope": self.scope,
             "swipe": self.swipe,
             "columns": row.columns or self.columns or min(max(spans, 1), 4),
             **sendable(words),
             "marked": {group: int(index) for group, index in row.marked.items()},
             "dark": dark_map(),
-            "plotly": _plotly_file(),
             "panels": panels,
-            "files": files.listed,
         }
+        text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+        return {"row": text, "plotly": _plotly_file(), "files": files.listed}
 
     def preprocess(self, payload: dict[str, Any] | None) -> dict[str, Any] | None:
         """Return the dict as it is: a row is drawn, it is not an input."""
@@ -214,7 +218,7 @@ class PanelRow(gr.HTML, metaclass=_NoStub):
 
     def example_payload(self) -> dict[str, Any]:
         """Return a row without panels."""
-        return {"panels": []}
+        return {"row": '{"panels": []}', "files": []}
 
     def example_value(self) -> tuple[Panel, ...]:
         """Return no panels."""

@@ -34,6 +34,7 @@ Value = TypeVar("Value")
 
 TITLE = "Positions"
 NEEDS = ("position",)
+LATE = True
 GROUP = "position"  # what the figures call their rows, for linked hover
 FILES = ("PNG", "SVG")
 
@@ -497,7 +498,13 @@ def tables_of(
 
 def longest(opened: Sequence[Opened], session: Session) -> int:
     """Return how many positions the longest of the sources shows."""
-    lengths = [positions.length for positions in tables_of(opened, 0, session, turning=True).values()]
+    lengths = []
+    for source in opened:
+        try:
+            positions = rows_of(source, 0, session)
+        except hpe.HfposembError:
+            continue  # its own panel says why
+        lengths += [positions.length] if positions is not None and positions.length else []
     return max(lengths, default=KERNEL)
 
 
@@ -1163,16 +1170,16 @@ def tab(session: Session) -> None:
     chosen = gr.State(view.marked)  # the marked position, once the slider has been let go
     with gr.Column():
         umaps = session.umaps()
-        sources = PanelRow(clouds(first, view, session), scope=session.scope, swipe=True)
-    together = PanelRow(lines(first, view.length, session), scope=session.scope)
-    in_logits = PanelRow((distance_panel(first, session),), scope=session.scope)
-    over = PanelRow(patches(first, {}, session), scope=session.scope)
+        sources = PanelRow((), scope=session.scope, swipe=True)
+    together = PanelRow((), scope=session.scope)
+    in_logits = PanelRow((), scope=session.scope)
+    over = PanelRow((), scope=session.scope)
     shifts.accordion(session, length, part)
     probing.accordion(session, part)
     with gr.Row(elem_classes="controls"):
         waves = gr.Textbox(", ".join(map(str, WAVES)), label="Dimensions drawn as waves", max_lines=1, max_length=80)
-    tables = PanelRow(images(first, view.length, waves.value, session), scope=session.scope, swipe=True)
-    requirement_row(session, first, part, of_part)
+    tables = PanelRow((), scope=session.scope, swipe=True)
+    requirement_row(session, part, of_part)
 
     def draw_sources(
         opened: Sequence[Opened],

@@ -147,7 +147,6 @@ def _caption(waves: Resolution) -> str:
 
 def requirement_row(
     session: Session,
-    first: Sequence[Opened],
     part: gr.State,
     of_part: Callable[[Sequence[Opened], str | None], Sequence[Opened]],
 ) -> None:
@@ -164,5 +163,5 @@ def requirement_row(
             columns=max(len(panels), 1),
         )
 
-    row = PanelRow(draw(first, part.value), scope=session.scope, swipe=True)
+    row = PanelRow((), scope=session.scope, swipe=True)
     session.redraw(draw, [row], inputs=[part], on=[part.change])

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 TITLE = "Tokens"
 NEEDS = ("token",)
+LATE = True
 
 FIRST_WORD = "king"
 FIRST_WORDS = "king, queen, father, mother, heaven, earth"
@@ -281,6 +282,37 @@ def map_panels(
             actions=("PNG", "SVG"),
         ),
     )
+
+
+def asked_map(
+    session: Session,
+    opened: Sequence[Opened],
+    which: str | None,
+    method: str,
+    dims: str,
+    color: str,
+    state: list[Any],
+    done: dict[str, Any] | None = None,
+) -> list[Any]:
+    """Return the choice of sources, the projection, the map that the controls ask for, and the UMAPs it wants."""
+    source, choices = _chosen(opened, which), which_choices(opened)
+    radio = gr.update(choices=choices, value=source.text if source else None, visible=len(choices) > 1)
+    if source is None:
+        reasons = " ".join(_reason(one) for one in opened) or "Choose a source above, such as sample:bert."
+        return [radio, gr.skip(), _empty("map", "No source here has tokens", reasons), []]
+    table, size, back = source.embeddings.token, int(dims[0]), gr.skip()  # type: ignore[union-attr]
+    wanted = [[source.text, "token", size]]
+    try:
+        projection = session.projection(table, method.lower(), size)
+        if projection is None and not (done and Umaps.failed(done, wanted)):
+            return [radio, gr.skip(), gr.skip(), wanted]
+        if projection is None:  # it was cancelled or has failed: what can be drawn is PCA
+            projection, back = session.projection(table, "pca", size), gr.update(value="PCA")
+        assert projection is not None
+        panels = map_panels(session, source, projection, color, Word.of(state))
+    except HfposembError as error:
+        panels = (Panel("map", f"{source.name} cannot be drawn", message=one_line(str(error)), tone="error"),)
+    return [radio, back, panels, []]
 
 
 def _map_title(source: Opened, projection: Projection) -> str:
@@ -580,34 +612,6 @@ def tab(session: Session) -> None:
     """Draw the tab, and bind it."""
     from .oddities import odd_row  # which shows tokens as this tab does
 
-    def draw_map(
-        opened: Sequence[Opened],
-        which: str | None,
-        method: str,
-        dims: str,
-        color: str,
-        state: list[Any],
-        done: dict[str, Any] | None = None,
-    ) -> list[Any]:
-        source, choices = _chosen(opened, which), which_choices(opened)
-        radio = gr.update(choices=choices, value=source.text if source else None, visible=len(choices) > 1)
-        if source is None:
-            reasons = " ".join(_reason(one) for one in opened) or "Choose a source above, such as sample:bert."
-            return [radio, gr.skip(), _empty("map", "No source here has tokens", reasons), []]
-        table, size, back = source.embeddings.token, int(dims[0]), gr.skip()  # type: ignore[union-attr]
-        wanted = [[source.text, "token", size]]
-        try:
-            projection = session.projection(table, method.lower(), size)
-            if projection is None and not (done and Umaps.failed(done, wanted)):
-                return [radio, gr.skip(), gr.skip(), wanted]
-            if projection is None:  # it was cancelled or has failed: what can be drawn is PCA
-                projection, back = session.projection(table, "pca", size), gr.update(value="PCA")
-            assert projection is not None
-            panels = map_panels(session, source, projection, color, Word.of(state))
-        except HfposembError as error:
-            panels = (Panel("map", f"{source.name} cannot be drawn", message=one_line(str(error)), tone="error"),)
-        return [radio, back, panels, []]
-
     def draw_word(opened: Sequence[Opened], which: str | None, state: list[Any]) -> list[Any]:
         word = Word.of(state)
         return [word_panels(session, opened, word), spread_panels(session, _chosen(opened, which), word)]
@@ -634,13 +638,10 @@ def tab(session: Session) -> None:
         text = table.labels[row]
         return [Word(text, source.text, row).state, one_line(text.strip(), width=60), gr.update(visible=False)]
 
-    opened = session.open(session.first)
-    first = draw_map(opened, None, "PCA", "2-D", "Class", Word(FIRST_WORD).state)
-    near, spread = draw_word(opened, None, Word(FIRST_WORD).state)
     word = gr.State(Word(FIRST_WORD).state)
     with gr.Row(elem_classes="controls"):
         session.source_field()
-        choices = which_choices(opened)
+        choices = which_choices(session.open(session.first))
         with gr.Column(scale=0, min_width=902), gr.Row():  # as wide as its parts and the gaps between them
             which = _segmented("Map of", choices, choices[0][1] if choices else None, 210, visible=len(choices) > 1)
             method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160)
@@ -650,7 +651,7 @@ def tab(session: Session) -> None:
     with gr.Row(equal_height=False):
         with gr.Column(scale=5, min_width=320):
             umaps = session.umaps()
-            plan = PanelRow(first[2], scope=session.scope)
+            plan = PanelRow((), scope=session.scope)
         with gr.Column(scale=3, min_width=320):
             with gr.Row(elem_classes="controls"):
                 search = gr.Textbox(
@@ -658,18 +659,19 @@ def tab(session: Session) -> None:
                 )
                 regex = gr.Checkbox(False, label=".* regex", container=False, scale=1, min_width=100)
             matches = PanelRow((), scope=session.scope, visible=False)
-            words = PanelRow(near, scope=session.scope)
-            hill = PanelRow(spread, scope=session.scope)
+            words = PanelRow((), scope=session.scope)
+            hill = PanelRow((), scope=session.scope)
     with gr.Row(equal_height=False):
         with gr.Column(scale=1, min_width=240), gr.Row(elem_classes="controls"):
             chosen = gr.Textbox(FIRST_WORDS, label="Words to compare, with commas between", lines=3, max_lines=6)
         with gr.Column(scale=3, min_width=320):
-            matrix = PanelRow(pair_panels(session, opened, FIRST_WORDS), scope=session.scope)
-    odd_row(session, opened, which, _chosen, [word, search, matches])
+            matrix = PanelRow((), scope=session.scope)
+    odd_row(session, which, _chosen, [word, search, matches])
 
     asked = [which, method, dims, color, word]
     drawn = [which, method, plan, umaps.wanted]
     events = [which.input, method.input, dims.input, color.input, word.change]
+    draw_map = partial(asked_map, session)
     session.redraw(draw_map, drawn, inputs=asked, on=events)
     session.when([umaps.done.change], draw_map, drawn, inputs=[*asked, umaps.done])
     session.redraw(draw_word, [words, hill], inputs=[which, word], on=[word.change, which.input])

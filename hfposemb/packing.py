@@ -30,11 +30,13 @@ Put: TypeAlias = Callable[[bytes, str], dict[str, Any]]
 
 
 def sendable(value: Any) -> Any:
-    """Cut what nobody can read, and replace the lone surrogates that JSON cannot carry."""
+    """Cut what nobody can read, and replace what JSON cannot carry: lone surrogates, NaN and Inf."""
     if isinstance(value, str):
         return value[:LONGEST_TEXT].encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, dict):
         return {name: sendable(item) for name, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return [sendable(item) for item in value] if isinstance(value, list) else value
 
 
@@ -74,11 +76,7 @@ class Packer:
             return self._list(value, key)
         if isinstance(value, np.generic):
             value = value.item()
-        if isinstance(value, str):
-            return sendable(value)
-        if isinstance(value, float) and not math.isfinite(value):
-            return None
-        return value
+        return sendable(value)
 
     def _list(self, value: Sequence[Any], key: str) -> Any:
         if key == "z" and value and isinstance(value[0], (list, tuple, np.ndarray)):

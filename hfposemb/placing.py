@@ -6,7 +6,7 @@ here knows plotly: a caller turns the places and offsets into annotations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import unescape
 from typing import Any, TypeAlias
@@ -199,22 +199,40 @@ def on_lines(
 def _beside_line(
     trail: Array, others: Array, half: float, size: tuple[float, float], taken: Sequence[Box]
 ) -> Place | None:
-    found, cost = None, np.inf
-    crowd = np.concatenate([trail, others])
+    found, cost = None, (np.inf, 0)
+    crowd, near = (points[np.argsort(points[:, 0])] for points in (np.concatenate([trail, others]), others))
+    # The cheapest first: once one is found, what costs more before anything is counted is not looked at.
+    for price, order, place, box in sorted(_beside(trail, half, size), key=lambda one: one[:2]):
+        if price > cost[0]:
+            break
+        if _inside(box, _about(box, crowd)) or any(_overlap(box, other) for other in taken):
+            continue
+        around: Box = (box[0], box[1], half + 14, LINE / 2 + 18)  # another line nearby would confuse
+        price += 3 * _inside(around, _about(around, near))
+        if (price, order) < cost:
+            found, cost = place, (price, order)
+    return found
+
+
+def _beside(trail: Array, half: float, size: tuple[float, float]) -> Iterator[tuple[float, int, Place, Box]]:
+    """Yield the places beside a line that lie within the plot: what each costs, its order, itself and its room."""
+    order = 0
     for index in range(0, len(trail), max(1, len(trail) // 120)):
         x, y = trail[index]
         for dx, dy in ((0, 14), (0, -14), (half + 8, 0), (half + 6, 10), (half + 6, -10), (-half - 8, 0)):
             box: Box = (float(x) + dx, float(y) + dy, half + 3, LINE / 2 + 1)
             if box[0] - half < 0 or box[0] + half > size[0] or not LINE / 2 <= box[1] <= size[1] - LINE / 2:
                 continue
-            if _inside(box, crowd) or any(_overlap(box, other) for other in taken):
-                continue
-            # Right of the middle is where a reader looks for a line's name, and another line nearby would confuse.
+            # Right of the middle is where a reader looks for a line's name.
             price = 0.5 * abs(box[0] - 0.6 * size[0]) + (0 if dx == 0 else 10)
-            price += 3 * _inside((box[0], box[1], half + 14, LINE / 2 + 18), others)
-            if price < cost:
-                found, cost = Place(trail[index], (float(dx), float(dy))), price
-    return found
+            order += 1
+            yield price, order, Place(trail[index], (float(dx), float(dy))), box
+
+
+def _about(box: Box, points: Array) -> Array:
+    """Return the points, in the order of x, that may lie in a box."""
+    first, last = np.searchsorted(points[:, 0], (box[0] - box[2] - 1, box[0] + box[2] + 1))
+    return points[first:last]
 
 
 def apart(heights: Array, *, gap: float = LINE) -> Array:

@@ -199,7 +199,7 @@ def _serve(port: int, log: str) -> None:
         pass
     from hfposemb.app import launch
 
-    launch(port=port, public=True, quiet=True)
+    launch(port=port, public=True, warm=False, quiet=True)
 
 
 if __name__ == "__main__":

@@ -240,6 +240,11 @@ def rows_of(blocks: gr.Blocks) -> list[PanelRow]:
     return [block for block in blocks.blocks.values() if isinstance(block, PanelRow)]
 
 
+def keys_of(row: PanelRow) -> set[str]:
+    """Return the keys of the panels that a row is sent with."""
+    return {panel["key"] for panel in json.loads(row.value["row"])["panels"]} if row.value else set()
+
+
 def test_panel_draws_into_a_tab_of_a_host() -> None:
     with gr.Blocks() as host:
         gr.Textbox(label="host")
@@ -247,25 +252,26 @@ def test_panel_draws_into_a_tab_of_a_host() -> None:
             app.panel(sources=TWO)
         with gr.Tab("Again"):
             app.panel(sources=TWO, public=True)
-    assert len(token_scopes(host)) == 2
+    assert len(first_scopes(host)) == 2
 
 
-def token_scopes(blocks: gr.Blocks) -> set[str]:
-    """Return the scopes of all Tokens tabs: a hover in one does not reach another."""
-    return {row.scope for row in rows_of(blocks) if any(panel["key"] == "map" for panel in row.value["panels"])}
+def first_scopes(blocks: gr.Blocks) -> set[str]:
+    """Return the scopes of all first tabs: a hover in one does not reach another."""
+    return {row.scope for row in rows_of(blocks) if "picture" in keys_of(row)}
 
 
 def test_page_stands_in_a_tabbed_interface() -> None:
     tabbed = gr.TabbedInterface([app.build(sources=TWO), app.build(sources=TWO)], ["one", "two"])
-    assert len(token_scopes(tabbed)) == 2
+    assert len(first_scopes(tabbed)) == 2
 
 
 def test_first_paint_needs_no_event() -> None:
     blocks = app.build(sources=TWO)
     events = [target[1] for dependency in blocks.config["dependencies"] for target in dependency["targets"]]
     assert "load" not in events
-    keys = {panel["key"] for row in rows_of(blocks) for panel in (row.value or {}).get("panels", ())}
-    assert {"map", "neighbours"} <= keys
+    keys = {key for row in rows_of(blocks) for key in keys_of(row)}
+    assert {"input", "picture"} <= keys
+    assert not keys & {"map", "neighbours", *TWO}, "other tabs are drawn when they are opened"
 
 
 def test_interface_handlers_are_private() -> None:
@@ -277,12 +283,12 @@ def test_launch_sets_what_only_a_launch_may_set() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    blocks = app.launch(TWO, port=port, public=True, prevent_thread_lock=True, quiet=True)
+    blocks = app.launch(TWO, port=port, public=True, warm=False, prevent_thread_lock=True, quiet=True)
     try:
         config = json.loads(urlopen(f"http://127.0.0.1:{port}/config", timeout=60).read())
         page = urlopen(f"http://127.0.0.1:{port}/", timeout=60).read().decode()
         with pytest.raises(HfposembError, match="choose another port"):
-            app.launch(TWO, port=port, prevent_thread_lock=True, quiet=True)
+            app.launch(TWO, port=port, warm=False, prevent_thread_lock=True, quiet=True)
     finally:
         blocks.close(verbose=False)
     assert config["footer_links"] == ["api"]
@@ -363,10 +369,16 @@ def test_unknown_word_names_the_nearest_spelling(tmp_path: Path, pair: tuple[str
 
 
 def test_page_without_tokens_says_why() -> None:
-    blocks = app.build(sources=("sinusoidal:32x8",))
-    said = json.dumps([row.value for row in rows_of(blocks)])
-    assert "No source here has tokens" in said
-    assert "it is a formula for positions" in said
+    panel = asked(open_session(), "sinusoidal:32x8")
+    assert panel.title == "No source here has tokens"
+    assert "it is a formula for positions" in panel.message
+
+
+def asked(session: Session, source: str) -> Panel:
+    """Return the panel of the map as the tab first asks for it."""
+    word = tokens.Word("king").state
+    panel: Panel = tokens.asked_map(session, session.open((source,)), None, "PCA", "2-D", "Class", word)[2][0]
+    return panel
 
 
 def draw(session: Session, source: str, *, method: str = "pca", color: str = "Class", word: str = "king") -> Panel:
@@ -404,9 +416,8 @@ def test_rows_with_nan_are_left_out_and_counted(tmp_path: Path) -> None:
 def test_table_of_one_row_is_drawn_or_explained(tmp_path: Path) -> None:
     source, session = checkpoint(tmp_path / "one", ("alone",)), open_session()
     opened = session.open((source,))
-    said = json.dumps([row.value for row in rows_of(app.build(sources=(source,)))])
-    assert "one cannot be drawn" in said
-    assert "at least 2 are needed" in said
+    assert "one cannot be drawn" in asked(session, source).title
+    assert "at least 2 are needed" in asked(session, source).message
     assert "alone" in tokens.word_panels(session, opened, tokens.Word("alone"))[0].title
     tokens.spread_panels(session, opened[0], tokens.Word("alone"))
     assert "too few" in tokens.pair_panels(session, opened, "alone, king").panels[0].title

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import html
+import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -160,7 +161,7 @@ def test_maps_of_positions_share_a_frame(pair: tuple[str, str]) -> None:
     assert left.layout.xaxis.range == right.layout.xaxis.range
     assert f"{100 * maps.disparity:.0f} %" in drawn.heading
     row = PanelRow.postprocess(PanelRow(render=False), drawn)
-    assert [panel["key"] for panel in row["panels"]] == ["map-left", "map-right"]
+    assert [panel["key"] for panel in json.loads(row["row"])["panels"]] == ["map-left", "map-right"]
 
 
 def told(share: float, doing: str) -> None:

@@ -111,6 +111,21 @@ def test_umap_with_fewer_points_than_neighbours_says_so() -> None:
         job.result()
 
 
+def test_umap_is_compiled_behind_everything_else_or_not_at_all() -> None:
+    before = {child.pid for child in psutil.Process().children()}
+
+    def started() -> list[psutil.Process]:
+        return [child for child in psutil.Process().children() if child.pid not in before]
+
+    jobs.warm_later(public=True, after=0.3).set()
+    jobs.warm_later(public=True, after=0.0)
+    assert until(lambda: bool(started()))
+    (child,) = started()
+    assert until(lambda: child.nice() == 19)
+    child.kill()  # what it does is tested where it is done
+    assert until(lambda: gone(child.pid) and not started())
+
+
 def test_secrets_stay_outside_a_sealed_child(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "OPENAI_API_KEY", "PGPASSWORD"):
         monkeypatch.setenv(name, "hf_canary")
