@@ -93,3 +93,4 @@ def test_two_panels_under_a_path_draw_and_leave_each_other_alone(page: Page) -> 
         drawn(page)
         assert right.locator(".stage:visible").count() == drawn_there
         no_sideways_page(page)
+        page.goto("about:blank")  # a page whose app goes away logs an error
