@@ -79,7 +79,7 @@ def test_tabbed_interface_serves_the_panel() -> None:
 def look(url: str) -> None:
     """Open a page, fetch all its pictures, and walk to another tab."""
     page = Visitor(url.rstrip("/"))
-    assert {"input", "picture", "map"} <= set(panels(page))
+    assert {"input", "picture"} <= set(panels(page))
     fetched = files(page)
     assert any(name.endswith("plotly.min.js") for name in fetched)
     for name in fetched:
