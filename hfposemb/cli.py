@@ -9,13 +9,14 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from . import __version__
 from .cache import KINDS, Cache, Key, Listed
 from .embeddings import Embeddings
-from .errors import HfposembError, InputError, MissingTableError
+from .errors import HfposembError, InputError, MissingExtraError, MissingTableError
 from .extract import extract
 from .measures import EXTRAS
 from .nulls import DRAWS
@@ -290,14 +291,13 @@ def _key(text: str) -> int | str:
 
 
 def _app(given: argparse.Namespace) -> None:
-    try:
-        from .app import launch
-    except ImportError as error:
-        if error.name != "gradio":
-            raise
-        from .errors import MissingExtraError
+    if find_spec("gradio") is None:
+        raise MissingExtraError("gradio", extra="app", purpose="the app")
+    from .app import launch
+    from .app.limits import MOST_SOURCES
 
-        raise MissingExtraError("gradio", extra="app", purpose="the app") from error
+    if len(given.sources) > MOST_SOURCES:
+        raise InputError(f"{len(given.sources)} sources are more than the app shows at once; name {MOST_SOURCES}")
     launch(tuple(given.sources), host=given.host, port=given.port, public=given.public or None, mcp=given.mcp)
 
 

@@ -81,15 +81,14 @@ def install(python: Path, wheel: Path) -> None:
 
 def run(python: Path, *arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a Python of its own, which sees nothing of the repository."""
-    there = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    return subprocess.run(
-        [str(python), *arguments], cwd=cwd, env={**there, **variables}, capture_output=True, text=True, timeout=120
-    )
+    there = {**_surroundings(), **variables}
+    command = [str(python), *arguments]
+    return subprocess.run(command, cwd=cwd, env=there, capture_output=True, text=True, timeout=120)
 
 
 @dataclass(frozen=True)
-class Space:
-    """A Space that runs on loopback."""
+class App:
+    """An app that is served on loopback by a process of its own."""
 
     url: str
     output: Path
@@ -101,34 +100,44 @@ class Space:
 
 
 @contextmanager
-def running(python: Path, folder: Path, **variables: str) -> Iterator[Space]:
-    """Run ``app/space.py`` of a folder as the Hub does, and wait until it answers."""
+def serving(python: Path, *arguments: str, cwd: Path, **variables: str) -> Iterator[App]:
+    """Run what serves the app, told "PORT" in its arguments or in GRADIO_SERVER_PORT, and wait until it answers."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    output = folder.parent / f"{folder.name}.log"
-    there = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    there |= {"GRADIO_SERVER_NAME": "127.0.0.1", "GRADIO_SERVER_PORT": str(port), "SPACE_ID": "owner/name"}
-    with output.open("wb") as printed:
-        process = subprocess.Popen(
-            [str(python), "app/space.py"], cwd=folder, env={**there, **variables}, stdout=printed, stderr=printed
-        )
-    space = Space(f"http://127.0.0.1:{port}", output)
+        port = str(free.getsockname()[1])
+    app = App(f"http://127.0.0.1:{port}", cwd.parent / f"{cwd.name}.log")
+    command = [str(python), *(port if argument == "PORT" else argument for argument in arguments)]
+    with app.output.open("wb") as printed:
+        there = {**_surroundings(), "GRADIO_SERVER_PORT": port, **variables}
+        process = subprocess.Popen(command, cwd=cwd, env=there, stdout=printed, stderr=printed)
     try:
-        _wait(space, process)
-        yield space
+        _wait(app, process)
+        yield app
     finally:
         process.kill()
         process.wait()
 
 
-def _wait(space: Space, process: subprocess.Popen[bytes]) -> None:
+@contextmanager
+def space(python: Path, folder: Path, **variables: str) -> Iterator[App]:
+    """Run the Space in a folder as the Hub does, but for strangers of this machine alone."""
+    there = {"GRADIO_SERVER_NAME": "127.0.0.1", "SPACE_ID": "owner/name", **variables}
+    with serving(python, "app/space.py", cwd=folder, **there) as app:
+        yield app
+
+
+def _surroundings() -> dict[str, str]:
+    """Return the environment without what shows a Python where this repository is."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+
+def _wait(app: App, process: subprocess.Popen[bytes]) -> None:
     until = time.monotonic() + 120
     while True:
-        assert process.poll() is None, space.said
-        assert time.monotonic() < until, space.said
+        assert process.poll() is None, app.said
+        assert time.monotonic() < until, app.said
         try:
-            with urlopen(f"{space.url}/config", timeout=60):
+            with urlopen(f"{app.url}/config", timeout=60):
                 return
         except OSError:
             time.sleep(0.1)

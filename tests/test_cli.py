@@ -24,6 +24,7 @@ from tests.hub import FakeHub
 
 COMMANDS = (
     "app",
+    "space",
     "info",
     "extract",
     "project",
@@ -57,6 +58,11 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
 def test_no_command_is_untested() -> None:
     (choices,) = [action.choices for action in parser()._actions if action.dest != "help" and action.choices]
     assert set(choices) == set(COMMANDS)
+
+
+def test_app_takes_no_more_sources_than_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["app", *(f"random:8x{width}" for width in range(1, 6))]) == 1
+    assert capsys.readouterr().err == "hfposemb: 5 sources are more than the app shows at once; name 4\n"
 
 
 def test_info(minilm_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 import hfposemb as hpe
 from tests.hub.session import HUB
-from tests.installing import ROOT, clone, environment, install, run, running, tracked
+from tests.installing import ROOT, clone, environment, install, run, serving, space, tracked
 from tests.serving import Visitor
 
 TOKEN = "hf_tokenThatMayWrite"
@@ -84,6 +84,17 @@ def test_commands_run_where_it_is_installed(installed: Path, tmp_path: Path) -> 
     assert str(installed.parent.parent) in seen
 
 
+def test_without_the_extra_app_there_is_the_rest(built: Path, tmp_path: Path) -> None:
+    python = environment(tmp_path / "plain", [line for line in PINNED if not line.startswith("gradio")])
+    (wheel,) = built.glob("*.whl")
+    install(python, wheel)
+    missing = run(python, "-m", "hfposemb", "app", cwd=tmp_path)
+    assert missing.returncode == 1
+    assert missing.stderr == "hfposemb: the app needs the package gradio: pip install 'hfposemb[app]'\n"
+    assert "sample:bert" in run(python, "-m", "hfposemb", "info", "sample:bert", cwd=tmp_path).stdout
+    assert "app/space.py" in run(python, "-m", "hfposemb", "space", "owner/name", "--dry-run", cwd=tmp_path).stdout
+
+
 @pytest.fixture
 def model(minilm_folder: Path) -> Iterator[str]:
     """A public model of the Hub, whose writer this machine is, too."""
@@ -100,6 +111,15 @@ def first_choice(page: Visitor) -> object:
     return page.values[page.find(lambda one: "sources" in (one.get("elem_classes") or ()))]
 
 
+def test_app_opens_with_the_sources_of_its_command(installed: Path, tmp_path: Path) -> None:
+    sources = ["random:32x8", "sinusoidal:32x8"]
+    (tmp_path / "here").mkdir()
+    with serving(installed, "-m", "hfposemb", "app", *sources, "--port", "PORT", cwd=tmp_path / "here") as app:
+        page = Visitor(app.url)
+        assert first_choice(page) == sources
+        page.close()
+
+
 def test_installed_package_makes_a_space_that_runs(installed: Path, bare: Path, model: str, tmp_path: Path) -> None:
     arguments = ("-m", "hfposemb", "space", "owner/name", "--models", f"{model},sample:gpt2")
     made = run(installed, *arguments, cwd=tmp_path, HF_TOKEN=TOKEN)
@@ -110,17 +130,17 @@ def test_installed_package_makes_a_space_that_runs(installed: Path, bare: Path, 
         (folder / name).write_bytes(content)
     before = len(HUB.requests)
     secret = {"HF_TOKEN": TOKEN, "HFPOSEMB_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "home")}
-    with running(bare, folder, **secret) as space:
-        page = Visitor(space.url)
+    with space(bare, folder, **secret) as app:
+        page = Visitor(app.url)
         assert first_choice(page) == [model, "sample:gpt2"]
         page.show("Positions")
         commit = HUB._repos[model].refs["main"]
         assert f"commit {commit[:8]}" in json.dumps(page.values), "it is read, and the foot says what"
         assert "alert" not in json.dumps(page.values)
         page.close()
-        with urlopen(space.url, timeout=60) as answer:
+        with urlopen(app.url, timeout=60) as answer:
             assert "hfposemb" in answer.read().decode()
-        assert "Traceback" not in space.said
+        assert "Traceback" not in app.said
     asked = HUB.requests[before:]
     assert asked, "the model is read"
     assert all("authorization" not in seen.headers for seen in asked), "what a Space has no need of is not used"
@@ -128,8 +148,8 @@ def test_installed_package_makes_a_space_that_runs(installed: Path, bare: Path, 
 
 def test_clone_runs_as_it_is(bare: Path, tmp_path: Path) -> None:
     folder = clone(tmp_path / "clone")
-    with running(bare, folder, HFPOSEMB_CACHE=str(tmp_path / "cache")) as space:
-        page = Visitor(space.url)
+    with space(bare, folder, HFPOSEMB_CACHE=str(tmp_path / "cache")) as app:
+        page = Visitor(app.url)
         assert first_choice(page) == ["sample:bert", "sample:gpt2", "sinusoidal:256x128"]
         page.show("Tokens")
         # a child process computes this, which must find the packages where nothing is installed
@@ -137,5 +157,5 @@ def test_clone_runs_as_it_is(bare: Path, tmp_path: Path) -> None:
         page.act(page.labelled("A word, an id, or part of a word"), "submit", "^kin.$")
         assert "kind" in json.dumps(page.heard[-4:])
         page.close()
-        assert "Traceback" not in space.said
+        assert "Traceback" not in app.said
     assert not list(folder.rglob("*.pyi"))

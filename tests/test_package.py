@@ -193,3 +193,28 @@ def test_version_stands_in_one_place() -> None:
     newest = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.M)
     assert hpe.__version__ in newest[:2]
     assert newest[0] in ("Unreleased", hpe.__version__)
+
+
+def test_citation_is_complete() -> None:
+    """The keys that CFF 1.2.0 asks for, and what the package says of itself."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= set(cited)
+    assert cited["cff-version"] == "1.2.0"
+    assert all(author["name"] for author in cited["authors"])
+    assert cited["title"] == project["name"]
+    assert cited["license"] == project["license"]
+    assert cited["abstract"] == project["description"]
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_may_read_only_and_pin_their_actions(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert yaml.safe_load(text)["permissions"] == {"contents": "read"}
+    used = re.findall(r"uses: (.+)", text)
+    assert used
+    for line in used:
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
