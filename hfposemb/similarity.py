@@ -37,6 +37,15 @@ DOUBLE_MATRIX = 5_000
 SCORE_BYTES = 16 * 2**20
 """How many bytes of scores are held at once: about what a processor's cache holds."""
 
+MATRIX_BYTES = 2**27
+"""How many bytes of rows a matrix of all pairs is made of at once; fewer rows are taken together."""
+
+WHOLE_BYTES = 2**30
+"""Size of a table up to which all of it is widened at once, where rows are wanted from everywhere: that is quickest."""
+
+READ_BYTES = 2**25
+"""How many bytes of rows are read together, from larger tables."""
+
 PAIR_BYTES = 2**20
 """How many bytes of vectors are widened to float64 at once, on each side of a pair."""
 
@@ -94,28 +103,53 @@ def _query_values(asked: _Query, vectors: Vectors, metric: Metric, lengths: Floa
     return out
 
 
-def _matrix(vectors: Vectors, keep: NDArray[np.bool_], metric: Metric) -> NDArray[np.floating]:
-    found: NDArray[np.floating] = vectors[keep]
+def _matrix(
+    read: Callable[[int, int], Vectors], keep: NDArray[np.bool_], width: int, metric: Metric
+) -> NDArray[np.floating]:
+    """Return the value of every pair of the rows that ``read`` gives [n, n]; ``keep`` [n] marks those that have one.
+
+    Two blocks of rows are held at a time, beside the matrix.
+    """
+    count, dtype = len(keep), np.dtype(np.float64 if len(keep) <= DOUBLE_MATRIX else np.float32)
+    step = max(1, MATRIX_BYTES // (dtype.itemsize * width))
+    starts = range(0, count, step)
+    mean = np.zeros(width)
+    if metric == "euclidean" and keep.any():
+        for start in starts:
+            mean += read(start, min(start + step, count))[keep[start : start + step]].sum(axis=0, dtype=np.float64)
+        mean /= keep.sum()
+
+    def block(start: int) -> NDArray[np.floating]:
+        found = read(start, min(start + step, count)).astype(dtype)
+        found[~keep[start : start + step]] = 0
+        if metric == "euclidean":
+            found -= mean.astype(dtype)
+        elif metric == "cosine":
+            lengths = np.linalg.norm(found, axis=1, keepdims=True)
+            np.divide(found, lengths, out=found, where=lengths > 0)
+        return np.asarray(found)
+
+    out = np.empty((count, count), dtype)
+    for start in starts:
+        left = block(start)
+        rows = slice(start, start + step)
+        out[rows, rows] = left @ left.T
+        for other in range(start + step, count, step):
+            columns = slice(other, other + step)
+            out[rows, columns] = left @ block(other).T
+            out[columns, rows] = out[rows, columns].T
     if metric == "euclidean":
-        found = found - found.mean(axis=0)
-    if metric == "cosine":
-        found = found / np.linalg.norm(found, axis=1, keepdims=True)
-    product = found @ found.T
-    if metric == "euclidean":
-        squares = np.diagonal(product).copy()
-        product *= -2
+        squares = np.diagonal(out).copy()
+        out *= -2
         # Both squares are added up first, so that the matrix stays symmetric to the last bit.
-        for start in range(0, len(product), 256):
-            product[start : start + 256] += squares[start : start + 256, None] + squares
-        np.sqrt(np.maximum(product, 0, out=product), out=product)
-        np.fill_diagonal(product, 0)
+        for start in range(0, count, 256):
+            out[start : start + 256] += squares[start : start + 256, None] + squares
+        np.sqrt(np.maximum(out, 0, out=out), out=out)
+        np.fill_diagonal(out, 0)
     elif metric == "cosine":
-        np.clip(product, -1, 1, out=product)
-        np.fill_diagonal(product, 1)
-    if keep.all():
-        return product
-    out = np.full((len(vectors),) * 2, np.nan, product.dtype)
-    out[np.ix_(keep, keep)] = product
+        np.clip(out, -1, 1, out=out)
+        np.fill_diagonal(out, 1)
+    out[~keep], out[:, ~keep] = np.nan, np.nan
     return out
 
 
@@ -138,9 +172,10 @@ def similarity(
             f"a matrix of {count:,} rows would not fit; choose up to {LARGEST_MATRIX:,} with rows=, "
             "or ask for neighbours()"
         )
-    vectors = table.vectors if chosen is None else read_rows(table, chosen)
-    double = vectors.astype(np.float64) if count <= DOUBLE_MATRIX else vectors.astype(np.float32)
-    return _matrix(double, keep if chosen is None else keep[chosen], metric)
+    if chosen is None:
+        return _matrix(table.rows, keep, table.shape[1], metric)
+    places = chosen
+    return _matrix(lambda start, stop: read_rows(table, places[start:stop]), keep[places], table.shape[1], metric)
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,7 +415,22 @@ def random_pairs(
     random = np.random.default_rng(seed)
     first = random.integers(len(rows), size=sample)
     second = (first + random.integers(1, len(rows), size=sample)) % len(rows)
-    return np.sort(_pair_values(table.vectors, rows[first], rows[second], metric, norms(table)))
+    return np.sort(_values_of(table, rows[first], rows[second], metric))
+
+
+def _values_of(table: EmbeddingTable, left: Rows, right: Rows, metric: Metric) -> Floats:
+    """Return the value of each pair of rows of a table, in any order; of a large one some rows are read at a time."""
+    lengths, row_bytes = norms(table), table.shape[1] * table.dtype.itemsize
+    stored = {"F32": np.float32, "F64": np.float64}.get(table.provenance.stored_dtype)
+    if table.dtype == stored or table.shape[0] * row_bytes <= WHOLE_BYTES:  # nothing is widened, or little
+        return _pair_values(table.vectors, left, right, metric, lengths)
+    order = np.argsort(left, kind="stable")  # one side is then read from the first row to the last
+    out, step = np.empty(len(left)), max(1, READ_BYTES // row_bytes)
+    for start in range(0, len(left), step):
+        here = order[start : start + step]
+        a, b = left[here], right[here]
+        out[here] = _values(read_rows(table, a), read_rows(table, b), metric, lengths[a] * lengths[b])
+    return out
 
 
 def similarity_percentile(
