@@ -177,6 +177,21 @@ def test_rows_that_are_all_the_same_come_in_order() -> None:
     assert (all_neighbours(table, k=4, metric="euclidean").values == 0).all()
 
 
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("alike", [0, 100, 250])
+def test_blocks_of_rows_find_what_the_whole_does(metric: Metric, alike: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are all the same are more than a block keeps, and those are looked for a second time."""
+    vectors = _noise(300, 8).astype(np.float32)
+    vectors[np.random.default_rng(1).permutation(300)[:alike]] = vectors[0]
+    table = _table(vectors)
+    monkeypatch.setattr(sys.modules["hfposemb.similarity"], "SCORE_BYTES", 4 * 70**2)
+    found = all_neighbours(table, k=3, metric=metric)
+    for row in range(300):
+        one = neighbours(table, row, k=3, metric=metric)
+        assert found.indices[row].tolist() == one.rows.tolist()
+        np.testing.assert_array_equal(found.values[row], one.values)
+
+
 def test_rows_without_a_value_are_left_out() -> None:
     vectors = _noise(20, 4)
     vectors[3], vectors[5, 1], vectors[9] = np.nan, np.inf, 0
