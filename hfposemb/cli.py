@@ -57,6 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HfposembError as error:
         print(f"hfposemb: {error}", file=sys.stderr)
         return 1
+    except ModuleNotFoundError as error:
+        if error.name != f"{__package__}.app":
+            raise
+        print("hfposemb: the app is not installed; in a clone: pip install -e '.[app]'", file=sys.stderr)
+        return 1
     except BrokenPipeError:
         # Whoever read our output has seen enough; nothing is left to flush into.
         sys.stdout = None

@@ -98,10 +98,9 @@ def space_files(models: Sequence[str] = (), *, presets: Sequence[Preset] = ()) -
 
     ``models`` are the sources it opens with, the samples where there are none; ``presets`` are those of the Hub.
     """
-    from . import app
+    from .app import __file__ as app
 
-    assert app.__file__ is not None
-    package, page = Path(__file__).parent, Path(app.__file__).parent
+    package, page = Path(__file__).parent, Path(app).parent
     files: dict[str, Path | str] = {
         "README.md": f"---\n{front_matter(presets)}---\n\n{_about(models)}",
         "requirements.txt": requirements(),
@@ -223,9 +222,10 @@ def publish(name: str, *, models: Sequence[str] = (), private: bool = False) -> 
 
     check_name(name)
     files = space_files(models, presets=presets_of(models))
-    if not get_token():
+    token = get_token()
+    if not token:
         raise HubError("you are not logged in: run `hf auth login`, or set HF_TOKEN, with a token that may write")
-    hub = HfApi(library_name="hfposemb")
+    hub = HfApi(token=token, library_name="hfposemb")
     with _told(name), TemporaryDirectory(prefix="hfposemb-") as folder:
         _check_present(hub, name, private=private)
         write_files(files, Path(folder))

@@ -95,6 +95,15 @@ def test_without_the_extra_app_there_is_the_rest(built: Path, tmp_path: Path) ->
     assert "app/space.py" in run(python, "-m", "hfposemb", "space", "owner/name", "--dry-run", cwd=tmp_path).stdout
 
 
+def test_clone_that_is_not_installed_says_so(bare: Path, tmp_path: Path) -> None:
+    folder = clone(tmp_path / "clone")
+    assert "sample:bert" in run(bare, "-m", "hfposemb", "info", "sample:bert", cwd=folder).stdout
+    for arguments in (("app",), ("space", "owner/name", "--dry-run")):
+        said = run(bare, "-m", "hfposemb", *arguments, cwd=folder)
+        assert said.stderr == "hfposemb: the app is not installed; in a clone: pip install -e '.[app]'\n"
+        assert said.returncode == 1
+
+
 @pytest.fixture
 def model(minilm_folder: Path) -> Iterator[str]:
     """A public model of the Hub, whose writer this machine is, too."""
@@ -111,6 +120,14 @@ def first_choice(page: Visitor) -> object:
     return page.values[page.find(lambda one: "sources" in (one.get("elem_classes") or ()))]
 
 
+def download(name: str, folder: Path) -> Path:
+    """Write what a Space holds into a folder, as the Hub does before it runs it."""
+    for path, content in HUB.content(f"spaces/{name}").items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
+    return folder
+
+
 def test_app_opens_with_the_sources_of_its_command(installed: Path, tmp_path: Path) -> None:
     sources = ["random:32x8", "sinusoidal:32x8"]
     (tmp_path / "here").mkdir()
@@ -124,10 +141,7 @@ def test_installed_package_makes_a_space_that_runs(installed: Path, bare: Path, 
     arguments = ("-m", "hfposemb", "space", "owner/name", "--models", f"{model},sample:gpt2")
     made = run(installed, *arguments, cwd=tmp_path, HF_TOKEN=TOKEN)
     assert made.stdout == f"{HUB.endpoint}/spaces/owner/name\n", made.stderr
-    folder = tmp_path / "space"
-    for name, content in HUB.content("spaces/owner/name").items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
+    folder = download("owner/name", tmp_path / "space")
     before = len(HUB.requests)
     secret = {"HF_TOKEN": TOKEN, "HFPOSEMB_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "home")}
     with space(bare, folder, **secret) as app:
@@ -147,7 +161,13 @@ def test_installed_package_makes_a_space_that_runs(installed: Path, bare: Path, 
 
 
 def test_clone_runs_as_it_is(bare: Path, tmp_path: Path) -> None:
-    folder = clone(tmp_path / "clone")
+    HUB.reset()
+    HUB.let_write(TOKEN, "owner")
+    hf = str(Path(sys.executable).parent / "hf")
+    upload = (hf, "upload", "owner/clone", ".", ".", "--repo-type", "space")
+    done = run(Path(sys.executable), *upload, cwd=clone(tmp_path / "clone"), HF_TOKEN=TOKEN)
+    assert done.returncode == 0, done.stderr
+    folder = download("owner/clone", tmp_path / "space")
     with space(bare, folder, HFPOSEMB_CACHE=str(tmp_path / "cache")) as app:
         page = Visitor(app.url)
         assert first_choice(page) == ["sample:bert", "sample:gpt2", "sinusoidal:256x128"]
