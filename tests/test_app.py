@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import re
 import socket
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -183,6 +185,21 @@ def test_size_counts_tables_before_they_are_read() -> None:
 def test_source_is_opened_once_under_all_its_names() -> None:
     library = Library()
     assert library.open("sinusoidal:8x4") is library.open(" sinusoidal:8x4 ")
+
+
+def test_sources_in_turn_stay_within_the_budget() -> None:
+    library, held = Library(source_bytes=60_000, result_bytes=60_000), []
+    for row in range(12):
+        source = library.open(f"random:{100 + row}x32")
+        table = source.position.table
+        assert table is not None
+        library.result(table, ("cosines",), lambda table=table: hpe.similarity(table))
+        held.append(weakref.ref(source))
+        assert library.sources.nbytes <= 60_000
+        assert library.results.nbytes <= max(60_000, 8 * table.shape[0] ** 2), "the last one is kept, however large"
+    del source, table
+    gc.collect()
+    assert sum(one() is not None for one in held) == len(library.sources) < 6
 
 
 def test_strangers_learn_nothing_of_local_files(tmp_path: Path) -> None:
