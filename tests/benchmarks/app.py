@@ -165,9 +165,7 @@ def _drag(page: Page, room: dict[str, float], turn: int) -> None:
     page.mouse.move(room["x"] + 20 + 9 * turn, room["y"] + room["height"] / 2)
 
 
-def _followed(
-    page: Page, event: str, panels: tuple[int, int], times: int, act: Callable[[int], None]
-) -> list[float]:
+def _followed(page: Page, event: str, panels: tuple[int, int], times: int, act: Callable[[int], None]) -> list[float]:
     """Act again and again, and return how long the mark in the second of the panels took to follow each time."""
     found = []
     for turn in range(times):
