@@ -201,7 +201,8 @@ def _read(embeddings: Embeddings) -> list[str]:
 _FOOT_CSS = """
     .block:has(> .html-container > &) { padding: 0; background: none; box-shadow: none; }
     display: flex; flex-wrap: wrap; justify-content: space-between; gap: 4px 32px; margin-top: 24px;
-    font-size: 12.5px; line-height: 20px; color: var(--body-text-color-subdued); font-variant-numeric: tabular-nums;
+    font-size: 12.5px; line-height: 20px; font-variant-numeric: tabular-nums;
+    color: var(--hfposemb-subdued, color-mix(in srgb, var(--body-text-color) 72%, var(--background-fill-primary)));
     p { margin: 0; overflow-wrap: anywhere; }
     strong { font-weight: 650; color: inherit; margin-inline-end: 6px; }
 """

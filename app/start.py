@@ -276,7 +276,8 @@ button { display: grid; grid-template-columns: 1fr auto; align-items: center; ga
   color: var(--body-text-color); background: var(--block-background-fill); box-shadow: var(--block-shadow); }
 button:hover strong { text-decoration: underline; text-underline-offset: 4px; }
 strong { font-size: 15px; line-height: 24px; font-weight: 650; color: inherit; }
-span { grid-column: 1; font-size: 14px; line-height: 21px; color: var(--body-text-color-subdued); }
+span { grid-column: 1; font-size: 14px; line-height: 21px;
+  color: var(--hfposemb-subdued, color-mix(in srgb, var(--body-text-color) 72%, var(--background-fill-primary))); }
 i { grid-area: 1 / 2 / 3 / 3; font-style: normal; font-size: 18px; color: #b8195a; }
 .dark & i { color: #ff8fb8; }
 .block:has(> .html-container > &) { padding: 0; background: none; box-shadow: none; border: 0; overflow: visible; }

@@ -18,16 +18,12 @@ if TYPE_CHECKING:
 PATH = "/lab/tools"
 
 
-def marks(page: Page) -> dict[str, list[int]]:
-    """Return the rows that are marked or hovered, by scope, of all groups together."""
-    found: dict[str, list[int]] = page.evaluate(
-        """() => { const found = {};
-        for (const [name, mark] of window.hfposemb.marks) {
-          (found[name.split('/')[0]] ??= []).push(mark.hovered ?? mark.marked);
-        }
-        return found; }"""
+def marks(page: Page) -> list[int]:
+    """Return the marked row of every panel, which has a scope of its own."""
+    found: list[int] = page.evaluate(
+        "[...window.hfposemb.marks].filter(([name]) => name.endsWith('/position')).map(([, mark]) => mark.marked)"
     )
-    return found
+    return sorted(found)
 
 
 def open_in(page: Page, part: Locator, name: str) -> None:
@@ -65,11 +61,13 @@ def test_two_panels_under_a_path_draw_and_leave_each_other_alone(page: Page) -> 
             heatmap = part.locator(".stage:visible").nth(1)
             assert heatmap.evaluate("(stage) => stage.data[0].z.length") == rows
 
-        # a mark that is dragged, and a click: of one panel alone
+        # a mark that is dragged, of one panel alone
+        before = marks(page)
+        assert len(before) == 2
         slider = left.locator("input[type=range]:visible")
         slider.focus()
         slider.fill("7")
-        until(page, lambda: sorted(rows[0] for rows in marks(page).values()), lambda rows: 7 in rows)
+        until(page, lambda: marks(page), [7, before[1]])
         slider.dispatch_event("pointerup")
         until(page, lambda: left.get_by_text("Position 7").count(), lambda count: count > 0)
         assert right.get_by_text("Position 7").count() == 0
@@ -89,9 +87,9 @@ def test_two_panels_under_a_path_draw_and_leave_each_other_alone(page: Page) -> 
         until(page, cancel.count, 0)
 
         # other sources, in one
-        before = right.locator(".stage:visible").count()
+        drawn_there = right.locator(".stage:visible").count()
         left.get_by_role("button", name="Remove").locator("visible=true").first.click()
         until(page, lambda: left.locator("section.panel:visible").count(), lambda count: count > 0)
         drawn(page)
-        assert right.locator(".stage:visible").count() == before
+        assert right.locator(".stage:visible").count() == drawn_there
         no_sideways_page(page)
