@@ -38,7 +38,11 @@ WATCH = """([event, from, to]) => new Promise((done) => {
   const panels = [...document.querySelectorAll('hfposemb-row .panel')].filter((one) => one.offsetWidth);
   const [source, target] = [from < 0 ? document : panels[from], panels[to]];
   let began = 0;
-  const seen = new MutationObserver(() => { if (began) { seen.disconnect(); window.took = performance.now() - began; } });
+  const seen = new MutationObserver(() => {
+    if (!began) return;
+    seen.disconnect();
+    window.took = performance.now() - began;
+  });
   seen.observe(target.querySelector('.overlay'), { childList: true });
   source.addEventListener(event, (happened) => { began = happened.timeStamp; }, { capture: true });
   window.took = null;
@@ -96,7 +100,7 @@ def _row(name: str, found: Sequence[float], most: float, *, bound: str = "") -> 
 
 
 def start_times(browser: Browser, *, rounds: int) -> list[float]:
-    """Return the milliseconds from the start of a process to the first panel that is drawn, after a start to warm up."""
+    """Return the milliseconds from the start of a process to the first panel drawn, after one that does not count."""
     found = []
     for _ in range(rounds + 1):
         with serving() as (url, began), _page(browser, url) as page:
@@ -165,9 +169,7 @@ def _drag(page: Page, room: dict[str, float], turn: int) -> None:
     page.mouse.move(room["x"] + 20 + 9 * turn, room["y"] + room["height"] / 2)
 
 
-def _followed(
-    page: Page, event: str, panels: tuple[int, int], times: int, act: Callable[[int], None]
-) -> list[float]:
+def _followed(page: Page, event: str, panels: tuple[int, int], times: int, act: Callable[[int], None]) -> list[float]:
     """Act again and again, and return how long the mark in the second of the panels took to follow each time."""
     found = []
     for turn in range(times):
