@@ -653,7 +653,7 @@ def tab(session: Session) -> None:
     with gr.Row(equal_height=False):
         with gr.Column(scale=5, min_width=320):
             umaps = session.umaps()
-            plan = PanelRow((), scope=session.scope)
+            plan = PanelRow(scope=session.scope)
         with gr.Column(scale=3, min_width=320):
             with gr.Row(elem_classes="controls"):
                 search = gr.Textbox(
