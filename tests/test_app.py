@@ -259,7 +259,8 @@ def rows_of(blocks: gr.Blocks) -> list[PanelRow]:
 
 def keys_of(row: PanelRow) -> set[str]:
     """Return the keys of the panels that a row is sent with."""
-    return {panel["key"] for panel in json.loads(row.value["row"])["panels"]} if row.value else set()
+    shown = json.loads(row.value["row"]) if row.value else None
+    return {panel["key"] for panel in shown["panels"]} if shown else set()
 
 
 def test_panel_draws_into_a_tab_of_a_host() -> None:

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from .app import app_rows
 from .computing import (
     alignment_rows,
     fresh_umap_row,
@@ -43,6 +44,8 @@ def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
     yield from counted_rows(folder)
     sizes = ((20_000, 256),) if quick else ((50_257, 768), (128_256, 2_048))
     yield from pca_rows(sizes=sizes, rounds=rounds)
+    if not quick:
+        yield from app_rows(folder.parent, rounds=rounds)
     tokens = minilm_tokens()
     made = tokens[:4_000] if quick else tokens
     yield from umap_rows(made, rounds=1 if quick else 3)
