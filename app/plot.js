@@ -665,6 +665,7 @@ function update() {
   if (!present) return;
   shown = received(props.value);
   const value = shown;
+  root.classList.toggle("late", !value?.panels);
   if (!value?.panels) return;
   head(value);
   grid.style.setProperty("--wanted", value.columns);

@@ -159,6 +159,7 @@ class PanelRow(gr.HTML, metaclass=_NoStub):
     ) -> None:
         """Make a row.
 
+        Without a ``value`` it keeps some room until it has one, so that what stands below does not jump far.
         ``columns`` is the grid's width in panel spans (0: as many as the spans add up to, four at most). On a phone the
         panels stand below each other, or with ``swipe`` beside each other in a row that scrolls.
         """
@@ -187,7 +188,9 @@ class PanelRow(gr.HTML, metaclass=_NoStub):
 
         Gradio's page copies the properties of every component, item by item, at every step of every event.
         """
-        row = value if isinstance(value, Panels) else Panels(tuple(value or ()))
+        if value is None:
+            return {"row": "null", "files": []}
+        row = value if isinstance(value, Panels) else Panels(tuple(value))
         files = Packer(_store().put)
         panels = [_panel(panel, files) for panel in row.panels]
         spans = sum(panel.span for panel in row.panels)

@@ -1170,7 +1170,7 @@ def tab(session: Session) -> None:
     chosen = gr.State(view.marked)  # the marked position, once the slider has been let go
     with gr.Column():
         umaps = session.umaps()
-        sources = PanelRow((), scope=session.scope, swipe=True)
+        sources = PanelRow(scope=session.scope, swipe=True)
     together = PanelRow((), scope=session.scope)
     in_logits = PanelRow((), scope=session.scope)
     over = PanelRow((), scope=session.scope)

@@ -296,7 +296,9 @@ def asked_map(
 ) -> list[Any]:
     """Return the choice of sources, the projection, the map that the controls ask for, and the UMAPs it wants."""
     source, choices = _chosen(opened, which), which_choices(opened)
-    radio = gr.update(choices=choices, value=source.text if source else None, visible=len(choices) > 1)
+    text = source.text if source else None
+    # A choice that holds is not written again: somebody may have made another one meanwhile.
+    radio = gr.update(choices=choices, visible=len(choices) > 1, **({} if text == which else {"value": text}))
     if source is None:
         reasons = " ".join(_reason(one) for one in opened) or "Choose a source above, such as sample:bert."
         return [radio, gr.skip(), _empty("map", "No source here has tokens", reasons), []]
@@ -651,7 +653,7 @@ def tab(session: Session) -> None:
     with gr.Row(equal_height=False):
         with gr.Column(scale=5, min_width=320):
             umaps = session.umaps()
-            plan = PanelRow((), scope=session.scope)
+            plan = PanelRow(scope=session.scope)
         with gr.Column(scale=3, min_width=320):
             with gr.Row(elem_classes="controls"):
                 search = gr.Textbox(

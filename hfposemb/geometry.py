@@ -64,6 +64,40 @@ def directed(value: EmbeddingTable | PositionEncoding) -> NDArray[np.bool_]:
     return np.asarray(norms(value) > 0)
 
 
+@dataclass(frozen=True)
+class Isotropy:
+    """Say how evenly a table of ``rows`` finite rows and ``width`` fills its space.
+
+    ``participation_ratio`` is (Σλ)² / Σλ², how many components carry the variance.
+    """
+
+    participation_ratio: float
+    rows: int
+    width: int
+
+    @property
+    def isoscore(self) -> float:
+        """(participation ratio − 1) / (d − 1): 0 for a line, 1 for equal variance everywhere (Rudman et al. 2022).
+
+        Raises ``InputError`` for a single column, which has only one direction.
+        """
+        return self._isoscore_of(self.participation_ratio)
+
+    @property
+    def isoscore_of_noise(self) -> float:
+        """IsoScore of isotropic noise with as many rows and columns, the null: few rows never look isotropic.
+
+        The ratio of expectations (E Σλ)² / E Σλ² for a Wishart matrix with n − 1 degrees of freedom.
+        """
+        freedom, width = self.rows - 1, self.width
+        return self._isoscore_of((freedom * width + 2) / (freedom + width + 1))
+
+    def _isoscore_of(self, participation: float) -> float:
+        if self.width < 2:
+            raise InputError("IsoScore compares directions; a table of width 1 has only one")
+        return (participation - 1) / (self.width - 1)
+
+
 @dataclass(frozen=True, eq=False)
 class Scatter:
     """Hold the scatter of a table's finite rows about their mean.
@@ -81,6 +115,16 @@ class Scatter:
         """The sum of all eigenvalues; 0 where all rows are the same but for rounding."""
         total = float(np.trace(self.matrix))
         return total if total > self.rows * float(self.mean @ self.mean) * 1e-28 else 0.0
+
+    @property
+    def isotropy(self) -> Isotropy:
+        """How even the eigenvalues are, from their sum and that of their squares: none of them is computed.
+
+        Raises ``InputError`` where all rows are the same.
+        """
+        if not (total := self.total):
+            raise InputError(f"all {self.rows:,} rows are the same: there is no variance to divide")
+        return Isotropy(total**2 / float(np.vdot(self.matrix, self.matrix)), self.rows, len(self.mean))
 
 
 def mean_row(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
@@ -155,26 +199,19 @@ class Spectrum:
         return float(1.0 / (self.ratio**2).sum())
 
     @property
-    def isoscore(self) -> float:
-        """(participation ratio − 1) / (d − 1): 0 for a line, 1 for equal variance everywhere (Rudman et al. 2022).
+    def isotropy(self) -> Isotropy:
+        """How evenly the table fills its space."""
+        return Isotropy(self.participation_ratio, self.rows, self.width)
 
-        Raises ``InputError`` for a single column, which has only one direction.
-        """
-        return self._isoscore_of(self.participation_ratio)
+    @property
+    def isoscore(self) -> float:
+        """See ``Isotropy``."""
+        return self.isotropy.isoscore
 
     @property
     def isoscore_of_noise(self) -> float:
-        """IsoScore of isotropic noise with as many rows and columns, the null: few rows never look isotropic.
-
-        The ratio of expectations (E Σλ)² / E Σλ² for a Wishart matrix with n − 1 degrees of freedom.
-        """
-        freedom, width = self.rows - 1, self.width
-        return self._isoscore_of((freedom * width + 2) / (freedom + width + 1))
-
-    def _isoscore_of(self, participation: float) -> float:
-        if self.width < 2:
-            raise InputError("IsoScore compares directions; a table of width 1 has only one")
-        return (participation - 1) / (self.width - 1)
+        """See ``Isotropy``."""
+        return self.isotropy.isoscore_of_noise
 
 
 def spectrum(value: EmbeddingTable | PositionEncoding) -> Spectrum:
@@ -298,7 +335,7 @@ def anisotropy(value: EmbeddingTable | PositionEncoding) -> float:
     scale = np.where(keep, norms(table), np.inf)
     total = np.zeros(table.shape[1])
     for found, vectors in finite_blocks(table):
-        total += (vectors / scale[found, None]).sum(axis=0)
+        total += (1 / scale[found]) @ vectors
     return float((total @ total - rows) / (rows * (rows - 1)))
 
 

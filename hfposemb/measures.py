@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from .embeddings import Embeddings
 from .errors import HfposembError, InputError, MissingTableError
 from .geometry import (
+    Isotropy,
     Spectrum,
     anisotropy,
     breaks,
@@ -26,6 +27,7 @@ from .geometry import (
     finite_blocks,
     monotonicity,
     norms,
+    scatter,
     similarity_by_distance,
     spectrum,
     translation_invariance,
@@ -88,8 +90,8 @@ class Tables:
         return spectrum(self.position)
 
     @cached_property
-    def token_spectrum(self) -> Spectrum:
-        return spectrum(self.token)
+    def token_isotropy(self) -> Isotropy:
+        return scatter(self.token).isotropy
 
     @cached_property
     def by_distance(self) -> Values:
@@ -335,8 +337,8 @@ MEASURES: tuple[Measure, ...] = (
     Measure(
         "token anisotropy", "cosine", "token", lambda tables: anisotropy(tables.token), chance=_anisotropy_by_chance
     ),
-    Measure("token IsoScore", "", "token", lambda tables: tables.token_spectrum.isoscore, chance=_isoscore_by_chance),
-    Measure("token IsoScore of noise", "", "token", lambda tables: tables.token_spectrum.isoscore_of_noise),
+    Measure("token IsoScore", "", "token", lambda tables: tables.token_isotropy.isoscore, chance=_isoscore_by_chance),
+    Measure("token IsoScore of noise", "", "token", lambda tables: tables.token_isotropy.isoscore_of_noise),
     Measure(
         "token norm / position norm",
         "",

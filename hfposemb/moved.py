@@ -171,7 +171,7 @@ def _turn(cross: NDArray[np.float64]) -> NDArray[np.float64]:
     if cross.shape[0] < cross.shape[1]:
         return _turn(cross.T).T
     square = (cross.T @ cross).T  # the same, in the order of columns that LAPACK works on without a copy
-    values, vectors = scipy.linalg.eigh(square, driver="evr", overwrite_a=True, check_finite=False)
+    values, vectors = scipy.linalg.eigh(square, driver="evr", overwrite_a=True)
     del square
     first = int(np.searchsorted(values, values[-1] * 1e-12, "right"))
     vectors = vectors[:, first:]

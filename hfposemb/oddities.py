@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError
-from .geometry import Scatter, Spectrum, anisotropy, directed, finite_blocks, norms, outliers, scatter
+from .geometry import Isotropy, Scatter, anisotropy, directed, finite_blocks, norms, outliers, scatter
 from .similarity import PAIR_BYTES, read_rows
-from .table import TOKEN_CLASSES, EmbeddingTable
+from .table import CHUNK_BYTES, TOKEN_CLASSES, EmbeddingTable, Vectors
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -190,7 +190,7 @@ def oddities(table: EmbeddingTable, *, count: int = COUNT, unused: Sequence[int]
     if left := int((~usable).sum()):
         zero = int((norms(table) == 0).sum())
         notes.append(f"{left:,} rows have no direction: {zero:,} are zero, {left - zero:,} hold NaN or Inf")
-    spread = walk.spectrum
+    spread = walk.isotropy
     return Oddities(
         table.name,
         table.shape,
@@ -213,7 +213,7 @@ class _Walk:
     ``from_mean`` is the distance from the mean, ``from_unused`` the cosine distance to the mean of the unused rows
     without the first direction, ``along`` the coordinate in that direction, ``columns`` [n, k] some of the row's own,
     ``sides`` [n, hashes] the sides of planes it is on, as bits. ``typical`` is the root mean square of ``from_mean``,
-    ``spectrum`` ``None`` where all rows are the same.
+    ``isotropy`` ``None`` where all rows are the same.
     """
 
     table: EmbeddingTable
@@ -223,41 +223,53 @@ class _Walk:
     columns: NDArray[np.float32]
     sides: NDArray[np.uint32]
     typical: float
-    spectrum: Spectrum | None
+    isotropy: Isotropy | None
 
     @classmethod
     def of(cls, table: EmbeddingTable, reference: NDArray[np.bool_], *, seed: int) -> _Walk:
         """Walk through the table, with the unused rows that ``reference`` marks."""
         found = scatter(table, single=True)
-        first = _first_direction(table, found, seed=seed)
-        planes = np.random.default_rng(seed).standard_normal((table.shape[1], HASHES * BITS))
-        unused = np.zeros(table.shape[1])
-        for rows, vectors in finite_blocks(table):
-            unused += vectors[reference[rows]].sum(axis=0)
-        unused -= first.T @ (first @ unused)
+        first = _first_direction(table, found, seed=seed)[0]
+        rng = np.random.default_rng(seed)
+        planes = rng.standard_normal((table.shape[1], HASHES * BITS)).astype(table.dtype)
+        unused = _sum_of(table, np.flatnonzero(reference))
+        unused -= (first @ unused) * first
         unused /= np.linalg.norm(unused) or 1.0
+        along_both = np.stack([first, unused], axis=1)
         from_mean, from_unused = (np.full(table.shape[0], np.nan) for _ in range(2))
         picked = np.unique(np.linspace(0, table.shape[1] - 1, COLUMNS).astype(np.int64))
         along, columns = np.zeros(table.shape[0], np.float32), np.zeros((table.shape[0], len(picked)), np.float32)
         sides = np.zeros((table.shape[0], HASHES), np.uint32)
         for rows, vectors in finite_blocks(table):
+            shared, own = (vectors @ along_both).T
+            # What is left of a row without the first direction, to which the mean of the unused is orthogonal.
+            squares = np.einsum("ij,ij->i", vectors, vectors)
+            left = squares - shared**2
+            length = np.sqrt(np.where(left > 1e-12 * squares, left, 0))
+            from_unused[rows] = 1 - np.divide(own, length, out=np.zeros_like(length), where=length > 0)
             centred = vectors - found.mean
-            from_mean[rows] = np.linalg.norm(centred, axis=1)
-            along[rows], columns[rows] = (centred @ first.T)[:, 0], centred[:, picked]
-            above = (centred @ planes > 0).reshape(len(rows), HASHES, BITS)
+            from_mean[rows] = np.sqrt(np.einsum("ij,ij->i", centred, centred))
+            along[rows], columns[rows] = centred @ first, centred[:, picked]
+            above = (centred.astype(table.dtype) @ planes > 0).reshape(len(rows), HASHES, BITS)
             sides[rows] = above @ (1 << np.arange(BITS, dtype=np.uint32))
-            own = vectors - (vectors @ first.T) @ first
-            length = np.linalg.norm(own, axis=1)
-            from_unused[rows] = 1 - np.divide(own @ unused, length, out=np.zeros_like(length), where=length > 0)
         typical = float(np.sqrt(np.nanmean(from_mean**2)))
-        return cls(table, from_mean, from_unused, along, columns, sides, typical, _spectrum(table, found))
+        isotropy = found.isotropy if found.total and table.shape[1] > 1 else None
+        return cls(table, from_mean, from_unused, along, columns, sides, typical, isotropy)
 
 
-def _spectrum(table: EmbeddingTable, found: Scatter) -> Spectrum | None:
-    if not found.total or table.shape[1] < 2:
-        return None
-    eigenvalues = np.maximum(np.linalg.eigvalsh(found.matrix)[::-1], 0.0)
-    return Spectrum(np.asarray(eigenvalues), found.rows, table.shape[1], table.shape[0] - found.rows)
+def _some_rows(table: EmbeddingTable, rows: Rows) -> Iterator[tuple[Rows, Vectors]]:
+    """Walk through some rows of a table, in their order, reading no others."""
+    step = max(1, CHUNK_BYTES // (table.shape[1] * table.dtype.itemsize))
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        yield part, read_rows(table, part)
+
+
+def _sum_of(table: EmbeddingTable, rows: Rows) -> Floats:
+    total = np.zeros(table.shape[1])
+    for _, vectors in _some_rows(table, rows):
+        total += vectors.sum(axis=0, dtype=np.float64)
+    return total
 
 
 def _first_direction(table: EmbeddingTable, found: Scatter, *, seed: int) -> Floats:
@@ -334,9 +346,14 @@ def _lengths(rank: Callable[..., OddList], table: EmbeddingTable, usable: NDArra
 
 
 def _groups(table: EmbeddingTable) -> list[list[int]]:
-    """Return the groups of two or more finite rows that are equal, largest first."""
+    """Return the groups of two or more finite rows that are equal, largest first.
+
+    Equal rows have equal norms, to the last bit: few others have, so few rows are read.
+    """
+    length, finite = norms(table), np.flatnonzero(table.finite)
+    _, place, count = np.unique(length[finite], return_inverse=True, return_counts=True)
     seen: defaultdict[bytes, list[int]] = defaultdict(list)
-    for rows, vectors in finite_blocks(table, single=True):
+    for rows, vectors in _some_rows(table, finite[count[place] > 1]):
         for row, vector in zip(rows.tolist(), np.ascontiguousarray(vectors), strict=True):
             seen[hashlib.blake2b(vector.data, digest_size=16).digest()].append(row)
     return sorted((rows for rows in seen.values() if len(rows) > 1), key=lambda rows: (-len(rows), rows[0]))

@@ -117,13 +117,15 @@ def _pca(table: EmbeddingTable, dims: int) -> _Layout:
     coordinates = np.zeros((len(rows), dims))
     side = len(found.matrix)
     count = min(dims, side)
-    eigenvalues, vectors = scipy.linalg.eigh(found.matrix, subset_by_index=(side - count, side - 1))
+    total = found.total
+    # Symmetric, so its transpose is the same matrix in the order that LAPACK overwrites without a copy.
+    eigenvalues, vectors = scipy.linalg.eigh(found.matrix.T, subset_by_index=(side - count, side - 1), overwrite_a=True)
     eigenvalues, vectors = eigenvalues[::-1], vectors[:, ::-1]
     real = eigenvalues > max(found.rows, table.shape[1]) * np.finfo(float).eps * max(eigenvalues[0], 0)
-    count = int(real.sum()) if found.total else 0
+    count = int(real.sum()) if total else 0
     if count == 0:
         return _Layout(rows, coordinates, ratio)
-    ratio[:count] = eigenvalues[:count] / found.total
+    ratio[:count] = eigenvalues[:count] / total
     components = vectors[:, :count]
     if found.dual:
         centred = np.concatenate([block - found.mean for _, block in finite_blocks(table)])

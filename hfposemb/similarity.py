@@ -7,7 +7,9 @@ Sums run in float32 only to find candidates, with their rounding allowed for; wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -36,6 +38,15 @@ DOUBLE_MATRIX = 5_000
 
 SCORE_BYTES = 16 * 2**20
 """How many bytes of scores are held at once: about what a processor's cache holds."""
+
+MATRIX_BYTES = 2**27
+"""How many bytes of rows a matrix of all pairs is made of at once; fewer rows are taken together."""
+
+WHOLE_BYTES = 2**30
+"""Size of a table up to which all of it is widened at once, where rows are wanted from everywhere: that is quickest."""
+
+READ_BYTES = 2**25
+"""How many bytes of rows are read together, from larger tables."""
 
 PAIR_BYTES = 2**20
 """How many bytes of vectors are widened to float64 at once, on each side of a pair."""
@@ -94,28 +105,53 @@ def _query_values(asked: _Query, vectors: Vectors, metric: Metric, lengths: Floa
     return out
 
 
-def _matrix(vectors: Vectors, keep: NDArray[np.bool_], metric: Metric) -> NDArray[np.floating]:
-    found: NDArray[np.floating] = vectors[keep]
+def _matrix(
+    read: Callable[[int, int], Vectors], keep: NDArray[np.bool_], width: int, metric: Metric
+) -> NDArray[np.floating]:
+    """Return the value of every pair of the rows that ``read`` gives [n, n]; ``keep`` [n] marks those that have one.
+
+    Two blocks of rows are held at a time, beside the matrix.
+    """
+    count, dtype = len(keep), np.dtype(np.float64 if len(keep) <= DOUBLE_MATRIX else np.float32)
+    step = max(1, MATRIX_BYTES // (dtype.itemsize * width))
+    starts = range(0, count, step)
+    mean = np.zeros(width)
+    if metric == "euclidean" and keep.any():
+        for start in starts:
+            mean += read(start, min(start + step, count))[keep[start : start + step]].sum(axis=0, dtype=np.float64)
+        mean /= keep.sum()
+
+    def block(start: int) -> NDArray[np.floating]:
+        found = read(start, min(start + step, count)).astype(dtype)
+        found[~keep[start : start + step]] = 0
+        if metric == "euclidean":
+            found -= mean.astype(dtype)
+        elif metric == "cosine":
+            lengths = np.linalg.norm(found, axis=1, keepdims=True)
+            np.divide(found, lengths, out=found, where=lengths > 0)
+        return np.asarray(found)
+
+    out = np.empty((count, count), dtype)
+    for start in starts:
+        left = block(start)
+        rows = slice(start, start + step)
+        out[rows, rows] = left @ left.T
+        for other in range(start + step, count, step):
+            columns = slice(other, other + step)
+            out[rows, columns] = left @ block(other).T
+            out[columns, rows] = out[rows, columns].T
     if metric == "euclidean":
-        found = found - found.mean(axis=0)
-    if metric == "cosine":
-        found = found / np.linalg.norm(found, axis=1, keepdims=True)
-    product = found @ found.T
-    if metric == "euclidean":
-        squares = np.diagonal(product).copy()
-        product *= -2
+        squares = np.diagonal(out).copy()
+        out *= -2
         # Both squares are added up first, so that the matrix stays symmetric to the last bit.
-        for start in range(0, len(product), 256):
-            product[start : start + 256] += squares[start : start + 256, None] + squares
-        np.sqrt(np.maximum(product, 0, out=product), out=product)
-        np.fill_diagonal(product, 0)
+        for start in range(0, count, 256):
+            out[start : start + 256] += squares[start : start + 256, None] + squares
+        np.sqrt(np.maximum(out, 0, out=out), out=out)
+        np.fill_diagonal(out, 0)
     elif metric == "cosine":
-        np.clip(product, -1, 1, out=product)
-        np.fill_diagonal(product, 1)
-    if keep.all():
-        return product
-    out = np.full((len(vectors),) * 2, np.nan, product.dtype)
-    out[np.ix_(keep, keep)] = product
+        np.clip(out, -1, 1, out=out)
+        np.fill_diagonal(out, 1)
+    out[~keep], out[:, ~keep] = np.nan, np.nan
     return out
 
 
@@ -138,9 +174,10 @@ def similarity(
             f"a matrix of {count:,} rows would not fit; choose up to {LARGEST_MATRIX:,} with rows=, "
             "or ask for neighbours()"
         )
-    vectors = table.vectors if chosen is None else read_rows(table, chosen)
-    double = vectors.astype(np.float64) if count <= DOUBLE_MATRIX else vectors.astype(np.float32)
-    return _matrix(double, keep if chosen is None else keep[chosen], metric)
+    if chosen is None:
+        return _matrix(table.rows, keep, table.shape[1], metric)
+    places = chosen
+    return _matrix(lambda start, stop: read_rows(table, places[start:stop]), keep[places], table.shape[1], metric)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,25 +235,48 @@ class _Scores:
         scale = {"cosine": 1.0, "dot": longest * query, "euclidean": longest * query + longest**2}[metric]
         return cls(metric, lengths, dtype, error * scale)
 
-    def queries(self, vectors: Vectors) -> Vectors:
-        """Return query vectors [q, width] ready for ``score``."""
-        wide = np.asarray(vectors, np.float64)
-        if self.metric == "cosine":
-            wide = wide / np.linalg.norm(wide, axis=1, keepdims=True)
-        return wide.astype(self.dtype)
+    def query(self, vector: Vectors) -> Vectors:
+        """Return a query vector [width] ready for ``score``."""
+        wide = np.asarray(vector, np.float64)
+        return (wide / np.linalg.norm(wide) if self.metric == "cosine" else wide).astype(self.dtype)
 
-    def score(self, queries: Vectors, vectors: Vectors, start: int, out: Vectors | None = None) -> Vectors:
-        """Return scores [q, m] for the rows from ``start``; −Inf for those without a value."""
+    def score(self, query: Vectors, vectors: Vectors, start: int) -> Vectors:
+        """Return the scores [m] of the rows from ``start``; −Inf for those without a value."""
         lengths = self.lengths[start : start + len(vectors)]
         with np.errstate(invalid="ignore", over="ignore"):
-            scores: Vectors = np.matmul(queries, vectors.astype(self.dtype, copy=False).T, out=out)
+            scores: Vectors = vectors.astype(self.dtype, copy=False) @ query
             if self.metric == "cosine":
                 scores *= np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0).astype(self.dtype)
             elif self.metric == "euclidean":
                 scores -= (lengths**2 / 2).astype(self.dtype)
         absent = ~(lengths > 0) if self.metric == "cosine" else np.isnan(lengths)
         if absent.any():
-            scores[:, absent] = -np.inf
+            scores[absent] = -np.inf
+        return scores
+
+    def between(self, vectors: Vectors, left: tuple[int, int], right: tuple[int, int]) -> Vectors:
+        """Return the scores of rows with rows [m, n], both [start, stop) of ``vectors``, which all have a value.
+
+        From both sides alike: for distances, of the query too half the square is taken off.
+        """
+        parts = [slice(*left), slice(*right)]
+        ready = [vectors[part].astype(self.dtype, copy=False) for part in parts]
+        if self.metric == "cosine":
+            ready = [
+                rows * (1 / self.lengths[part, None]).astype(self.dtype)
+                for rows, part in zip(ready, parts, strict=True)
+            ]
+        scores: Vectors = ready[0] @ ready[1].T
+        if self.metric == "euclidean":
+            halves = (self.lengths**2 / 2).astype(self.dtype)
+            scores -= halves[parts[0], None]
+            scores -= halves[parts[1]]
+        return scores
+
+    def among(self, vectors: Vectors, start: int, stop: int) -> Vectors:
+        """Return the scores of rows [start, stop) with each other; −Inf for each with itself."""
+        scores = self.between(vectors, (start, stop), (start, stop))
+        np.fill_diagonal(scores, -np.inf)
         return scores
 
 
@@ -262,11 +322,11 @@ def neighbours(
     keep = usable(table, metric)
     lengths = norms(table)
     plan = _Scores.of(metric, lengths, table.dtype, table.shape[1], asked.length)
-    vector = plan.queries(asked.vector[None])
+    vector = plan.query(asked.vector)
     skip = -1 if include_query or asked.row is None else asked.row
     rows, values, near = np.empty(0, np.int64), np.empty(0), np.empty(0, plan.dtype)
     for start, vectors in table.chunks():
-        scores = plan.score(vector, vectors, start)[0]
+        scores = plan.score(vector, vectors, start)
         if start <= skip < start + len(vectors):
             scores[skip - start] = -np.inf
         known = np.concatenate([near, scores])
@@ -292,6 +352,68 @@ class AllNeighbours:
     left_out: int
 
 
+class _Block:
+    """Collect who can be among the ``k`` nearest of the rows from ``start``, while scores of other rows come in.
+
+    ``best`` [m, k] are the highest scores so far; pairs that stay below ``floor`` [m] are out for good.
+    """
+
+    def __init__(self, start: int, own: Vectors, k: int, margin: float) -> None:
+        count = len(own)
+        self.start, self.stop, self.margin = start, start + count, margin
+        self.most = count * (64 + 4 * k)
+        self.crowded = False
+        self.pairs: list[tuple[Rows, Rows, Vectors]] = []
+        self.best = np.full((count, k), -np.inf, own.dtype)
+        if k < count:
+            self.best[:] = np.partition(own, count - k, axis=1)[:, count - k :]
+        left, right = _places(own >= self.floor[:, None])
+        self._keep(left, right + start, own[left, right])
+
+    @property
+    def floor(self) -> Vectors:
+        """What the score of a pair must reach [m]: the k-th highest so far, less what rounding can make of it."""
+        return np.asarray(self.best.min(axis=1) - 2 * self.margin, self.best.dtype)
+
+    def add(self, own: Rows, others: Rows, scores: Vectors) -> None:
+        """Take in new pairs that reach the floor; ``own`` counts from the first row here, ``others`` from row 0."""
+        if not len(own):
+            return
+        k, order = self.best.shape[1], np.lexsort((-scores, own))
+        row, score = own[order], scores[order]
+        place = np.arange(len(row)) - np.searchsorted(row, row)
+        changed, line = np.unique(row, return_inverse=True)
+        fresh = np.full((len(changed), k), -np.inf, self.best.dtype)
+        fresh[line[place < k], place[place < k]] = score[place < k]
+        self.best[changed] = np.partition(np.hstack([self.best[changed], fresh]), k, axis=1)[:, k:]
+        self._keep(own, others, scores)
+
+    def _keep(self, own: Rows, others: Rows, scores: Vectors) -> None:
+        self.pairs.append((own, others, scores))
+        if sum(len(part[0]) for part in self.pairs) > self.most:
+            self.pairs = [self._reaching()]
+            # Where so many rows are alike that the pairs take too much memory, they are looked for once more, later.
+            self.crowded = 2 * len(self.pairs[0][0]) > self.most
+            if self.crowded:
+                self.pairs = []
+
+    def _reaching(self) -> tuple[Rows, Rows, Vectors]:
+        own, others, scores = (np.concatenate(parts) for parts in zip(*self.pairs, strict=True))
+        reach = scores >= self.floor[own]
+        return own[reach], others[reach], scores[reach]
+
+    @property
+    def candidates(self) -> tuple[Rows, Rows]:
+        """The pairs that reach the floor as it is now: rows from the first one here, and the others from row 0."""
+        return self._reaching()[:2]
+
+
+def _places(hits: NDArray[np.bool_]) -> tuple[Rows, Rows]:
+    """Return row and column of what is true, as ``np.nonzero`` does, several times as fast."""
+    left, right = np.divmod(np.flatnonzero(hits), hits.shape[1])
+    return left, right
+
+
 def all_neighbours(
     value: EmbeddingTable | PositionEncoding,
     *,
@@ -301,8 +423,8 @@ def all_neighbours(
 ) -> AllNeighbours:
     """Return the ``k`` rows nearest to every row, exactly, the row itself left out; fewer where there are fewer.
 
-    Scores of all pairs come from blocked float32 products. The k-th largest of the maxima over groups of columns bounds
-    each row's k-th score from below, and all pairs above that bound are computed again in float64.
+    Scores come from products of blocks of rows, in float32, and each product serves the rows of both its blocks. Pairs
+    that reach the k-th highest score of a row, rounding allowed for, are computed again in float64.
     """
     table = table_in(value)
     keep = usable(table, metric)
@@ -313,37 +435,52 @@ def all_neighbours(
             f"{table.name} has {len(rows)} rows with a {metric}; neighbours need 2 rows and k of at least 1"
         )
     vectors = table.vectors if keep.all() else table.vectors[rows]
-    lengths = norms(table)[rows]
-    count, width = vectors.shape
-    plan = _Scores.of(metric, lengths, table.dtype, width, float(lengths.max()))
-    group = max(1, min(64, count // (4 * k)))
-    groups = -(-count // group)
+    lengths, count = norms(table)[rows], len(rows)
+    plan = _Scores.of(metric, lengths, table.dtype, vectors.shape[1], float(lengths.max()))
     indices, values = np.empty((count, k), np.int64), np.empty((count, k))
-    step = max(1, SCORE_BYTES // (plan.dtype.itemsize * count))
-    # Columns beyond the last row fill the last group.
-    padded = np.full((min(step, count), groups * group), -np.inf, plan.dtype)
-    for start in range(0, count, step):
-        stop = min(start + step, count)
-        scores = padded[: stop - start]
-        plan.score(plan.queries(vectors[start:stop]), vectors, 0, out=scores[:, :count])
-        scores[np.arange(stop - start), np.arange(start, stop)] = -np.inf
-        grouped = scores.reshape(stop - start, groups, group)
-        peaks = grouped.max(axis=2)
-        floor = np.partition(peaks, groups - k, axis=1)[:, groups - k] - 2 * plan.margin
-        left, place = np.nonzero(peaks >= floor[:, None])
-        within, column = np.nonzero(grouped[left, place] >= floor[left, None])
-        left, right = left[within], place[within] * group + column
-        # A row without k groups above −Inf has all others as candidates; itself it never is.
-        others = (left + start != right) & (right < count)
-        left, right = left[others], right[others]
-        exact = _pair_values(vectors, left + start, right, metric, lengths)
-        order = np.lexsort((right, exact if metric == "euclidean" else -exact, left))
-        firsts = np.searchsorted(left, np.arange(stop - start))
-        best = order[firsts[:, None] + np.arange(k)]
-        indices[start:stop], values[start:stop] = rows[right[best]], exact[best]
+
+    def settle(start: int, stop: int, own: Rows, others: Rows) -> None:
+        exact = _pair_values(vectors, own + start, others, metric, lengths)
+        order = np.lexsort((others, exact if metric == "euclidean" else -exact, own))
+        best = order[np.searchsorted(own, np.arange(stop - start), sorter=order)[:, None] + np.arange(k)]
+        indices[start:stop], values[start:stop] = rows[others[best]], exact[best]
+
+    blocks = [_Block(start, plan.among(vectors, start, stop), k, plan.margin) for start, stop in _spans(count, plan)]
+    for at, block in enumerate(blocks):
+        for other in blocks[at + 1 :]:
+            if block.crowded and other.crowded:
+                continue
+            scores = plan.between(vectors, (block.start, block.stop), (other.start, other.stop))
+            if not block.crowded:
+                left, right = _places(scores >= block.floor[:, None])
+                block.add(left, right + other.start, scores[left, right])
+            if not other.crowded:
+                left, right = _places(scores >= other.floor)
+                other.add(right, left + block.start, scores[left, right])
+        if not block.crowded:
+            settle(block.start, block.stop, *block.candidates)
+        block.pairs.clear()
         if progress is not None:
-            progress(stop / count, "neighbours")
+            progress(1 - (1 - block.stop / count) ** 2, "neighbours")
+    for block in blocks:
+        few = max(1, SCORE_BYTES // (plan.dtype.itemsize * count))
+        for start in range(block.start, block.stop, few) if block.crowded else ():
+            stop = min(start + few, block.stop)
+            floor = block.floor[start - block.start : stop - block.start, None]
+            found = []
+            for other in blocks:
+                left, right = _places(plan.between(vectors, (start, stop), (other.start, other.stop)) >= floor)
+                found.append((left, right + other.start))
+            own, others = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            apart = own + start != others
+            settle(start, stop, own[apart], others[apart])
     return AllNeighbours(rows, indices, values, metric, int((~keep).sum()))
+
+
+def _spans(count: int, plan: _Scores) -> Iterator[tuple[int, int]]:
+    """Cut rows into blocks of about one size, of which two make as many scores as are held at once."""
+    side = math.isqrt(SCORE_BYTES // plan.dtype.itemsize)
+    return itertools.pairwise(np.linspace(0, count, -(-count // side) + 1).astype(int).tolist())
 
 
 def nearest_unit_rows(asked: Vectors, unit: Vectors, own: Rows, k: int) -> Rows:
@@ -380,7 +517,22 @@ def random_pairs(
     random = np.random.default_rng(seed)
     first = random.integers(len(rows), size=sample)
     second = (first + random.integers(1, len(rows), size=sample)) % len(rows)
-    return np.sort(_pair_values(table.vectors, rows[first], rows[second], metric, norms(table)))
+    return np.sort(_values_of(table, rows[first], rows[second], metric))
+
+
+def _values_of(table: EmbeddingTable, left: Rows, right: Rows, metric: Metric) -> Floats:
+    """Return the value of each pair of rows of a table, in any order; of a large one some rows are read at a time."""
+    lengths, row_bytes = norms(table), table.shape[1] * table.dtype.itemsize
+    stored = {"F32": np.float32, "F64": np.float64}.get(table.provenance.stored_dtype)
+    if table.dtype == stored or table.shape[0] * row_bytes <= WHOLE_BYTES:  # nothing is widened, or little
+        return _pair_values(table.vectors, left, right, metric, lengths)
+    order = np.argsort(left, kind="stable")  # one side is then read from the first row to the last
+    out, step = np.empty(len(left)), max(1, READ_BYTES // row_bytes)
+    for start in range(0, len(left), step):
+        here = order[start : start + step]
+        a, b = left[here], right[here]
+        out[here] = _values(read_rows(table, a), read_rows(table, b), metric, lengths[a] * lengths[b])
+    return out
 
 
 def similarity_percentile(

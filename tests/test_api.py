@@ -29,7 +29,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HFPOSEMB_CACHE", str(tmp_path_factory.mktemp("cache")))
         blocks = app.launch(
-            ("sinusoidal:16x8",), port=None, public=True, mcp=True, prevent_thread_lock=True, quiet=True
+            ("sinusoidal:16x8",), port=None, public=True, mcp=True, warm=False, prevent_thread_lock=True, quiet=True
         )  # type: ignore[arg-type]
         yield blocks.local_url
         blocks.close()

@@ -24,18 +24,19 @@ def hub_with_gpt2(hub: FakeHub, tmp_path: Path) -> None:
     add_gpt2(hub, tmp_path)
 
 
-def test_snippets_run_in_order_and_say_what_is_so() -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_snippets_run_in_order_and_say_what_is_so(page: str) -> None:
     """A line that ends in a comment with a value, such as ``x.shape  # (3, 4)``, has that value."""
     names: dict[str, object] = {}
-    snippets = re.findall(r"```python\n(.*?)```", README, flags=re.S)
-    assert len(snippets) == 4
+    snippets = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.S)
+    assert snippets
     checked = 0
     for snippet in snippets:
-        exec(compile(snippet, "README.md", "exec"), names)
-        for code, said in re.findall(r"^(\S.*?) {2,}# (\(.*\))(?: cosines)?$", snippet, flags=re.M):
+        exec(compile(snippet, page, "exec"), names)
+        for code, said in re.findall(r"^(\S.*?) {2,}# ([(\[].*[)\]])(?: cosines)?$", snippet, flags=re.M):
             assert repr(eval(code, names)) == said
             checked += 1
-    assert checked >= 4
+    assert checked
 
 
 COMMANDS = [line for line in README.splitlines() if line.startswith("hfposemb ")]

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.alone
 
 VISITORS, SECONDS = (50, 60.0) if FULL else (10, 5.0)
 FLOOD = 20
+TURNS = 34 if FULL else 3
 DELAY = 2.0
 """Seconds that a flood may cost somebody else."""
 
@@ -74,6 +75,19 @@ def test_crowd_gets_answers_and_memory_stays_flat(served: Served) -> None:
     second = crowd(served)
     assert second - first < TOLERANCE, (first, second)
     assert "Traceback" not in served.said
+
+
+def test_sources_in_turn_leave_memory_flat(served: Served) -> None:
+    """One visitor looks at one source after another, none of which was there before."""
+    page, sizes = Visitor(served.url), []
+    page.show("Positions")
+    for row in range(3 * TURNS):
+        messages = page.choose([f"random:{64 + row}x16"])
+        assert any(message.get("success") for message in messages)
+        if row % TURNS == TURNS - 1:
+            sizes.append(int(psutil.Process(served.process.pid).memory_info().rss))
+    page.close()
+    assert sizes[2] - sizes[1] < TOLERANCE / 2, sizes
 
 
 def ask_for_umap(page: Visitor, seconds: float) -> str:

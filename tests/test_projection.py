@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from hfposemb.extract import extract
 from hfposemb.position import Absolute
 from hfposemb.projection import UMAPParameters, project
 from hfposemb.table import EmbeddingTable, Provenance, table_of
+from tests.past_memory import within, write_large
 
 Array = NDArray[np.float64]
 FAST = UMAPParameters(neighbors=5, epochs=20)
@@ -104,6 +106,12 @@ def test_streaming_a_large_table_projects_the_same() -> None:
     np.testing.assert_allclose(found.explained_variance_ratio, values[[-1, -2]] / values.sum(), rtol=1e-5)
     assert found.quality.points == 500
     assert max(asked) < len(vectors)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system does not hold a process to RLIMIT_DATA")
+def test_pca_of_a_table_past_memory(tmp_path: Path) -> None:
+    done = within(write_large(tmp_path), "print(len(project(table).coordinates))")
+    assert done.stdout == "100000\n", done.stderr
 
 
 def test_rows_that_are_not_finite_are_left_out() -> None:

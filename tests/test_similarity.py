@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
@@ -26,6 +28,7 @@ from hfposemb.similarity import (
     similarity_percentile,
 )
 from hfposemb.table import EmbeddingTable, Labels, Provenance, table_of
+from tests.past_memory import within, write_large
 
 Metric = Literal["cosine", "dot", "euclidean"]
 METRICS: tuple[Metric, ...] = ("cosine", "dot", "euclidean")
@@ -174,6 +177,21 @@ def test_rows_that_are_all_the_same_come_in_order() -> None:
     assert (all_neighbours(table, k=4, metric="euclidean").values == 0).all()
 
 
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("alike", [0, 100, 250])
+def test_blocks_of_rows_find_what_the_whole_does(metric: Metric, alike: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are all the same are more than a block keeps, and those are looked for a second time."""
+    vectors = _noise(300, 8).astype(np.float32)
+    vectors[np.random.default_rng(1).permutation(300)[:alike]] = vectors[0]
+    table = _table(vectors)
+    monkeypatch.setattr(sys.modules["hfposemb.similarity"], "SCORE_BYTES", 4 * 70**2)
+    found = all_neighbours(table, k=3, metric=metric)
+    for row in range(300):
+        one = neighbours(table, row, k=3, metric=metric)
+        assert found.indices[row].tolist() == one.rows.tolist()
+        np.testing.assert_array_equal(found.values[row], one.values)
+
+
 def test_rows_without_a_value_are_left_out() -> None:
     vectors = _noise(20, 4)
     vectors[3], vectors[5, 1], vectors[9] = np.nan, np.inf, 0
@@ -208,6 +226,36 @@ def test_streaming_a_large_table_finds_the_same() -> None:
         assert metric == "dot" or found.rows[:2].tolist() == [5, 139_999]
     assert query_distribution(table, 70_000).counts.sum() == 139_999
     assert max(asked) < len(vectors)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_rows_taken_some_at_a_time_give_the_same(metric: Metric, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = _noise(60, 8)
+    rows[7] = np.nan
+    table = table_of(rows.astype(np.float32), name="made", provenance=Provenance("test", stored_dtype="BF16"))
+    whole = similarity(table, metric=metric), random_pairs(table, metric=metric, sample=500)
+    module = import_module("hfposemb.similarity")
+    monkeypatch.setattr(module, "MATRIX_BYTES", 8 * 8 * 7)
+    monkeypatch.setattr(module, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(module, "READ_BYTES", 4 * 8 * 9)
+    np.testing.assert_allclose(similarity(table, metric=metric), whole[0], rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(random_pairs(table, metric=metric, sample=500), whole[1])
+    chosen = [3, 50, 7, 20, 3, 0, 59, 11, 12, 13]
+    np.testing.assert_allclose(
+        similarity(table, metric=metric, rows=chosen)[:, 0], whole[0][chosen, 3], rtol=1e-12, atol=1e-14
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system does not hold a process to RLIMIT_DATA")
+def test_neighbours_and_chosen_rows_of_a_table_past_memory(tmp_path: Path) -> None:
+    folder = write_large(tmp_path)
+    done = within(
+        folder,
+        "neighbours(table, 5); similarity(table, rows=range(0, 100_000, 2_000)); pairs(table, [1, 2], sample=2_000)",
+    )
+    assert done.returncode == 0, done.stderr
+    whole = within(folder, "table.vectors")
+    assert "ArrayMemoryError" in whole.stderr
 
 
 @settings(max_examples=40, deadline=None)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .cost import Cost, Row, fresh, here, in_turns, ratio, score
+from .cost import Cost, Row, beside, fresh, here, in_turns, middle, ratio, score
 
 if TYPE_CHECKING:
     from hfposemb.table import EmbeddingTable
@@ -51,8 +51,12 @@ def minilm_tokens() -> Rows:
 
 
 def pca_rows(*, sizes: tuple[tuple[int, int], ...], rounds: int) -> Iterator[Row]:
-    """PCA over one X.T @ X, the subspace it finds, and what memory it takes beside the table."""
+    """PCA over one X.T @ X, the subspace it finds, and what memory it takes beside the table.
+
+    ``project`` measures the picture too, against 500 rows' distances to all others: no part of PCA, and taken off.
+    """
     import hfposemb
+    from hfposemb.trust import measure
 
     for rows, width in sizes:
         vectors = decaying(rows, width)
@@ -61,7 +65,12 @@ def pca_rows(*, sizes: tuple[tuple[int, int], ...], rounds: int) -> Iterator[Row
             # A new table each time: norms and finite rows are kept with a table, and count here.
             ours = here(partial(lambda vectors, dims: hfposemb.project(as_table(vectors), dims=dims), vectors, dims))
             costs = in_turns(ours, product, rounds=rounds)
-            yield ratio(7, f"PCA {rows:,} × {width:,}, {dims} components, over one X.T @ X", costs, 2)
+            picture = hfposemb.project(as_table(vectors), dims=dims).coordinates
+            judged = here(partial(lambda vectors, points: measure(as_table(vectors), points), vectors, picture))
+            quality = middle([judged() for _ in range(rounds)])
+            name = f"PCA {rows:,} × {width:,}, {dims} components"
+            yield ratio(7, f"{name}, over one X.T @ X", (costs[0] - quality, costs[1]), 2)
+            yield beside(7, f"{name}, and how far to trust the picture", costs)
         if rows * width < 10**8:
             yield _subspace(vectors)
         yield _memory(rows, width)
@@ -119,8 +128,8 @@ def umap_rows(vectors: Rows, *, rounds: int) -> Iterator[Row]:
 
     import hfposemb
     from hfposemb.cache import Cache
-    from hfposemb.projection import measure
     from hfposemb.results import cached_projection
+    from hfposemb.trust import measure
 
     table, count = as_table(vectors), f"{len(vectors):,} × {vectors.shape[1]}"
     pictures: dict[str, NDArray[np.floating]] = {}
@@ -216,12 +225,21 @@ def peer_rows(folder: Path, vectors: Rows) -> Iterator[tuple[str, Cost, Cost]]:
         f"PCA(2).fit_transform(AutoModel.from_pretrained({str(folder)!r}).wte.weight.detach().numpy())\n"
     )
     yield "tokens of GPT-2's size to 2-D by PCA, over AutoModel + scikit-learn", fresh(ours)(), fresh(theirs)()
-    try:
-        import openTSNE
-    except ImportError:
+    ours = f"import hfposemb as hpe\nhpe.project(hpe.extract({str(folder)!r}).position, method='umap')\n"
+    theirs = (
+        "from transformers import AutoModel\nfrom umap import UMAP\n"
+        f"table = AutoModel.from_pretrained({str(folder)!r}).wpe.weight.detach().numpy()\n"
+        "UMAP(random_state=0, metric='cosine', n_jobs=1).fit_transform(table)\n"
+    )
+    yield "positions of GPT-2's size to 2-D by UMAP, over AutoModel + umap-learn", fresh(ours)(), fresh(theirs)()
+    if importlib.util.find_spec("openTSNE") is None:
+        print("openTSNE is not installed here, and left out: pip install openTSNE", flush=True)
         return
-    few = vectors[:10_000]
+    import openTSNE
+
     import hfposemb
+
+    few = vectors[:10_000]
 
     mine = here(lambda: hfposemb.project(as_table(few), method="umap"))
     other = here(lambda: openTSNE.TSNE(metric="cosine", n_jobs=2, random_state=0).fit(few))

@@ -1,9 +1,12 @@
-"""How cost grows: an exponent for each main operation, fitted over four sizes, beside the one expected."""
+"""How cost grows: an exponent for each main operation, fitted over four sizes, beside the one expected at most."""
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -11,6 +14,7 @@ import numpy as np
 
 from .computing import as_table, decaying
 from .cost import here
+from .reading import touch
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ def growths() -> Iterator[Growth]:
     """Measure every main operation at four sizes, each the median of three runs after one that does not count."""
     import hfposemb
     from hfposemb import geometry
-    from hfposemb.alignment import cka, procrustes
+    from hfposemb.alignment import cka, procrustes, rsa
     from hfposemb.similarity import all_neighbours
 
     def rows(count: int) -> Any:
@@ -42,6 +46,14 @@ def growths() -> Iterator[Growth]:
     def both(count: int) -> Any:
         return tuple(decaying(count, 128, seed=seed).astype(np.float64) for seed in (0, 1))
 
+    def half(count: int) -> str:
+        return _write_half(Path(made) / str(count), count)
+
+    def read(folder: str) -> float:
+        return touch(hfposemb.extract(folder).token.vectors)
+
+    with tempfile.TemporaryDirectory() as made:
+        yield _growth("extract, BF16", "rows", (32_000, 64_000, 128_000, 256_000), half, read, 1)
     tokens, places = (8_000, 16_000, 32_000, 64_000), (512, 1_024, 2_048, 4_096)
     yield _growth("PCA", "rows", tokens, rows, lambda table: hfposemb.project(as_table(table.vectors)), 1)
     yield _growth("10 nearest of one row", "rows", tokens, rows, lambda table: hfposemb.neighbours(table, 0), 1)
@@ -50,10 +62,23 @@ def growths() -> Iterator[Growth]:
     yield _growth("UMAP", "rows", (1_000, 2_000, 4_000, 8_000), rows, lambda t: hfposemb.project(t, method="umap"), 1)
     yield _growth("CKA", "rows", tokens, both, lambda pair: cka(*pair), 1)
     yield _growth("Procrustes", "rows", tokens, both, lambda pair: procrustes(*pair), 1)
+    yield _growth("RSA", "rows", places, both, lambda pair: rsa(*pair), 2)
     yield _growth("similarity matrix", "positions", places, rows, hfposemb.similarity, 2)
     yield _growth("similarity by distance", "positions", places, rows, geometry.similarity_by_distance, 1)
     widths = (128, 256, 512, 1_024)
     yield _growth("spectrum", "columns", widths, lambda width: as_table(decaying(4_096, width)), geometry.spectrum, 2)
+
+
+def _write_half(folder: Path, rows: int) -> str:
+    """Write a token table [rows, 128] of bfloat16, which has to be widened, and return its folder."""
+    import torch
+    from safetensors.torch import save_file
+
+    folder.mkdir()
+    made = torch.randn((rows, 128), generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
+    save_file({"wte.weight": made}, str(folder / "model.safetensors"))
+    (folder / "config.json").write_text(json.dumps({"model_type": "gpt2", "vocab_size": rows}))
+    return str(folder)
 
 
 def _growth(

@@ -51,13 +51,12 @@ def touch(table: np.ndarray) -> float:
 
 
 def plain(folder: Path, tensor: str) -> bytes:
-    """Read a tensor's bytes, and nothing else, as the operating system gives them."""
-    from hfposemb.checkpoint import Checkpoint
-
-    info = Checkpoint.open(folder).info(tensor)
-    with open(folder / info.file, "rb") as file:
-        file.seek(info.start)
-        return file.read(info.nbytes)
+    """Read a tensor's bytes with nothing checked: the header as JSON, which says where they are, and then they."""
+    with open(folder / "model.safetensors", "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        start, stop = json.loads(file.read(length))[tensor]["data_offsets"]
+        file.seek(8 + length + start)
+        return file.read(stop - start)
 
 
 def local_rows(folder: Path, *, rounds: int) -> Iterator[Row]:

@@ -152,6 +152,35 @@ def test_points_are_the_array_and_travel_in_binary(serve: Callable[..., str], pa
     assert sum(url.endswith("labels.json") for url, _ in replies) == 1
 
 
+def test_what_is_on_the_screen_is_drawn_first(serve: Callable[..., str], page: Page) -> None:
+    keys = [f"p{number}" for number in range(8)]
+    with gr.Blocks() as blocks:
+        rows = [PanelRow() for _ in keys]
+        draw = gr.Button("Draw")
+        draw.click(lambda: [(panel(key, norms(), actions=("SVG",)),) for key in keys], None, rows)
+    page.goto(serve(blocks))
+    rows_shown = page.locator("hfposemb-row.late")
+    until(page, rows_shown.count, len(keys))
+    assert all(node.bounding_box()["height"] > 500 for node in rows_shown.all()), "room is kept for what is to come"  # type: ignore[index]
+    page.evaluate(
+        """() => {
+        window.order = [];
+        new MutationObserver((changes) => changes.forEach(({ target }) => {
+          const { state, key } = target.dataset;
+          if (state === 'drawn' && !window.order.includes(key)) window.order.push(key);
+        })).observe(document.body, { attributes: true, attributeFilter: ['data-state'], subtree: true });
+      }"""
+    )
+    button = page.get_by_role("button", name="Draw")
+    button.scroll_into_view_if_needed()
+    button.press("Enter")
+    drawn(page)
+    order = page.evaluate("window.order")
+    assert sorted(order) == keys
+    assert order[0] != keys[0], f"the window shows the end of the page, but {order} was the order"
+    assert order[-1] == keys[0]
+
+
 def test_value_holds_no_long_list() -> None:
     value = PanelRow(render=False).postprocess((panel("a", helix(), cosines(), cloud()),))
     assert len(json.dumps(value)) < 12_000

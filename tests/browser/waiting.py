@@ -18,12 +18,13 @@ PATIENCE = 600  # polls
 
 _SEEN = """
   const seen = [...document.querySelectorAll('hfposemb-row .panel')].filter((node) => node.offsetWidth);
-  const drawn = seen.length > 0 && seen.every((node) => node.dataset.state === 'drawn');
+  const waiting = [...document.querySelectorAll('.pending hfposemb-row')].some((node) => node.offsetWidth);
+  const drawn = seen.length > 0 && !waiting && seen.every((node) => node.dataset.state === 'drawn');
 """
 
 
 def drawn(page: Page) -> None:
-    """Wait until every panel on the screen is drawn."""
+    """Wait until every panel on the screen is drawn, and no row of panels waits for others."""
     page.wait_for_function(f"() => {{ {_SEEN} return drawn; }}")
 
 
