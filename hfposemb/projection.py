@@ -21,8 +21,12 @@ from .trust import DOUBLE_ROWS, PointTrust, Quality, point_trust
 
 MOST_COMPONENTS = 50
 
-EXACT_NEIGHBOURS = 40_000
-"""Rows up to which UMAP is given exact neighbours; beyond, its own approximate search is faster."""
+EXACT_ROWS, EXACT_PRODUCTS = 64_000, 2.6e12
+"""Rows, and rows² × width, up to which UMAP is given exact neighbours; beyond, it searches approximately itself.
+
+50,257 × 1,024 is just within. Exact neighbours take half a minute of one processor there, which is what numba takes to
+compile the other search, in every process anew.
+"""
 
 
 @dataclass(frozen=True)
@@ -167,6 +171,10 @@ def _bar(progress: Progress | None, start: float) -> dict[str, Any]:
     return {"disable": False, "file": _Epochs(progress, start), "bar_format": "{n_fmt}/{total_fmt}", "mininterval": 0.2}
 
 
+def _exact(rows: int, width: int) -> bool:
+    return rows <= EXACT_ROWS and rows**2 * width <= EXACT_PRODUCTS
+
+
 def _start(table: EmbeddingTable, rows: NDArray[np.int64], dims: int, seed: int) -> NDArray[np.float32]:
     """Return umap-learn's start from PCA, [n, dims] within ±10 and a little noise, of our exact components."""
     layout = _pca(table, min(dims, table.shape[1]))
@@ -194,7 +202,7 @@ def _umap(
     report(0.0, "loading umap-learn")
     fitting = umap_class()
     extra: dict[str, Any] = {}
-    if len(rows) <= EXACT_NEIGHBOURS:
+    if _exact(len(rows), table.shape[1]):
         found = all_neighbours(
             table,
             k=parameters.neighbors - 1,
@@ -260,7 +268,7 @@ def project(
     else:
         chosen = umap or UMAPParameters()
         metric, layout = chosen.metric, _umap(table, dims, seed, chosen, progress)
-        search = "exact" if len(layout.rows) <= EXACT_NEIGHBOURS else "approximate"
+        search = "exact" if _exact(len(layout.rows), table.shape[1]) else "approximate"
         parameters = {**asdict(chosen), "neighbour_search": search}
     trust = point_trust(table, layout.coordinates, rows=layout.rows, metric=metric, seed=seed)
     if progress is not None:

@@ -20,7 +20,7 @@ from .similarity import Progress
 from .table import EmbeddingTable
 from .trust import PointTrust
 
-FORMAT = 2
+FORMAT = 3
 """Raise it when a projection is computed or written otherwise: what was kept before is then not found."""
 
 NULL_FORMAT = 1

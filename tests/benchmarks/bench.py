@@ -19,7 +19,7 @@ from pathlib import Path
 from .app import app_rows
 from .computing import (
     alignment_rows,
-    fresh_umap_row,
+    fresh_umap_rows,
     minilm_tokens,
     neighbour_rows,
     pca_rows,
@@ -49,7 +49,7 @@ def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
     tokens = minilm_tokens()
     made = tokens[:4_000] if quick else tokens
     yield from umap_rows(made, rounds=1 if quick else 3)
-    yield fresh_umap_row(made, rounds=1 if quick else 3)
+    yield from fresh_umap_rows(made, rounds=1 if quick else 3, first=not quick)
     yield from neighbour_rows(tokens[:10_000] if quick else tokens, rounds=rounds)
     yield from alignment_rows(rows=10_000 if quick else 50_000, width=256 if quick else 768, rounds=rounds)
 
