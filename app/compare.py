@@ -44,8 +44,9 @@ PAIRS_HELP = """
 Each measure is 0 for tables that have nothing in common and 1 for such as differ by rotation, place and scale alone.
 CKA compares all inner products (Kornblith et al. 2019, unbiased as in Nguyen et al. 2021), RSA the order of all cosines
 (Kriegeskorte 2008), Procrustes fit is what the best rotation explains (Schönemann 1966), shared neighbours the share of
-each row's ten nearest that both have. The bar is the middle 95 % of what chance gives, and p how often chance gives as
-much; the larger one where there are surrogates of either table.
+each row's ten nearest that both have. Centred cosines are taken about the mean row: what all rows of a table share
+counts for nothing then. The bar is the middle 95 % of what chance gives, and p how often chance gives as much; the
+larger one where there are surrogates of either table.
 """
 MOVED_HELP = """
 One vocabulary is centred, scaled and turned onto the other. A word has moved as far as its two vectors differ then,

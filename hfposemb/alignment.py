@@ -157,7 +157,7 @@ class _Side:
 
     @cached_property
     def cosines(self) -> NDArray[np.floating]:
-        unit = _unit(np.asarray(self.given, np.float32 if self.surrogate else np.float64))
+        unit = directions(np.asarray(self.given, np.float32 if self.surrogate else np.float64))
         return np.asarray(unit @ unit.T)
 
     @cached_property
@@ -179,7 +179,8 @@ class _Side:
         return near
 
 
-def _unit(rows: NDArray[Any]) -> NDArray[Any]:
+def directions(rows: NDArray[Any]) -> NDArray[Any]:
+    """Return rows at length 1, in the precision that they have; those that are zero stay so."""
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(np.divide(rows, length, out=np.zeros_like(rows), where=length > 0))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .alignment import shared_rows
+from .alignment import directions, shared_rows
 from .embeddings import Embeddings
 from .errors import InputError
 from .nulls import Null, beside, over_surrogates
@@ -209,15 +209,14 @@ def _nearest(
     table: EmbeddingTable, rows: NDArray[np.int64], chosen: NDArray[np.int64], k: int
 ) -> list[list[tuple[int, float]]]:
     """Return the ``k`` shared words nearest to each chosen one, as (place among the shared words, cosine)."""
-    asked = _unit(read_rows(table, rows[chosen]))
+    asked = _unit_rows(table, rows[chosen])
     cosines = np.empty((len(chosen), len(rows)), np.float32)
     for start in range(0, len(rows), BLOCK_ROWS):
-        cosines[:, start : start + BLOCK_ROWS] = asked @ _unit(read_rows(table, rows[start : start + BLOCK_ROWS])).T
+        cosines[:, start : start + BLOCK_ROWS] = asked @ _unit_rows(table, rows[start : start + BLOCK_ROWS]).T
     cosines[np.arange(len(chosen)), chosen] = -np.inf
     best = [np.argsort(-found, kind="stable")[:k] for found in cosines]
     return [[(int(row), float(cosines[place, row])) for row in near] for place, near in enumerate(best)]
 
 
-def _unit(rows: NDArray[np.floating]) -> Floats:
-    found = np.asarray(rows, np.float32)
-    return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True), np.float32)
+def _unit_rows(table: EmbeddingTable, rows: NDArray[np.int64]) -> Floats:
+    return directions(np.asarray(read_rows(table, rows), np.float32))

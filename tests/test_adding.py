@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+import transformers
 
 import hfposemb as hpe
 from hfposemb import adding
@@ -46,6 +49,28 @@ def test_the_models_own_scale_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(model.__dict__, "_recipe", replace(model._recipe, scale=5.0))
     assert np.allclose(added(model).tokens, 5 * model.token.vectors)
     assert np.allclose(added(model, Adding(rooted=False)).tokens, model.token.vectors)
+
+
+def test_words_and_positions_add_up_to_what_a_scaling_model_feeds_its_first_layer(tmp_path: Path) -> None:
+    config = transformers.MarianConfig(
+        vocab_size=61, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2, encoder_ffn_dim=24,
+        decoder_attention_heads=2, decoder_ffn_dim=24, max_position_embeddings=20, scale_embedding=True,
+        pad_token_id=60, decoder_start_token_id=60,
+    )  # fmt: skip
+    model = transformers.MarianModel(config).eval()
+    model.save_pretrained(tmp_path)
+    fed: list[torch.Tensor] = []
+
+    def keep(layer: torch.nn.Module, given: tuple[torch.Tensor, ...]) -> None:
+        fed.append(given[0])
+
+    model.encoder.layers[0].register_forward_pre_hook(keep)
+    ids = [5, 9, 33, 12]
+    with torch.no_grad():
+        model.encoder(input_ids=torch.tensor([ids]))
+    found = added(hpe.extract(str(tmp_path)))
+    assert found.factor == 4
+    assert np.allclose(found.words(np.array(ids)) + found.at(np.arange(4)), fed[0][0].numpy(), atol=1e-6)
 
 
 def test_a_large_table_is_sampled_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
