@@ -36,7 +36,7 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "umap-learn", "torch", "transform
 
 def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
     """Yield every comparison, in the order of the goals as far as what they need allows."""
-    rounds = 3 if quick else 5
+    rounds = 3
     yield from import_rows(rounds=rounds)
     yield from local_rows(folder, rounds=rounds)
     yield from process_rows(folder, rounds=1 if quick else rounds)
