@@ -110,6 +110,7 @@ def asking(served: Served, number: int, address: str) -> Visitor:
     """Return a page that is about to ask for a UMAP of a table of its own."""
     page = Visitor(served.url, address)
     page.choose([f"random:2000x{32 + number}", "sinusoidal:16x8"])
+    page.show("Tokens")
     return page
 
 
@@ -137,6 +138,7 @@ def childless(served: Served) -> bool:
 def test_flood_of_heavy_requests_waits_in_line_and_others_hardly_feel_it(served: Served) -> None:
     quiet = Visitor(served.url)
     quiet.choose(["sample:bert", "sinusoidal:256x128"])
+    quiet.show("Tokens")
     for _ in range(8):
         cheap(quiet)
     alone = statistics.median(cheap(quiet) for _ in range(5))
@@ -163,7 +165,9 @@ def test_visitor_has_one_heavy_job_however_many_pages_are_open(served: Served) -
     first, second = (asking(served, FLOOD + number, "8.8.8.8") for number in range(2))
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(ask_for_umap, first, 6)
+        until = time.monotonic() + 30
         while not children(served):
+            assert time.monotonic() < until, "the first page's job does not start"
             time.sleep(0.05)
         assert TWICE in ask_for_umap(second, 6)
         assert len(children(served)) <= 1
