@@ -103,12 +103,27 @@ def hub_of(folder: Path) -> Iterator[str]:
         assert process.stdout is not None
         settings = dict(part.split("=", 1) for part in process.stdout.readline().split())
         os.environ |= settings
-        yield settings["HF_ENDPOINT"]
+        with endpoint(settings["HF_ENDPOINT"]):
+            yield settings["HF_ENDPOINT"]
         process.communicate("")
     for name in settings:
         os.environ.pop(name)
         if name in before:
             os.environ[name] = before[name]
+
+
+@contextmanager
+def endpoint(url: str) -> Iterator[None]:
+    """Let this process take a Hub for the Hub: huggingface_hub keeps the one that it found when it was imported."""
+    from huggingface_hub import constants
+
+    names = ("ENDPOINT", "HUGGINGFACE_CO_URL_TEMPLATE")
+    before = [getattr(constants, name) for name in names]
+    constants.ENDPOINT, constants.HUGGINGFACE_CO_URL_TEMPLATE = url, before[1].replace(before[0], url)
+    try:
+        yield
+    finally:
+        constants.ENDPOINT, constants.HUGGINGFACE_CO_URL_TEMPLATE = before
 
 
 def fetch(url: str, span: tuple[int, int] | None = None) -> int:
@@ -154,7 +169,8 @@ def counted_rows(folder: Path) -> Iterator[Row]:
     from tests.hub.session import HUB
 
     HUB.add("a/gpt2", {path.name: path for path in folder.iterdir()})
-    touch(hfposemb.extract("a/gpt2").position.table.vectors)
+    with endpoint(HUB.endpoint):
+        touch(hfposemb.extract("a/gpt2").position.table.vectors)
     answered = [one for one in HUB.requests if not 300 <= one.status < 400]
     redirects = f"{len(HUB.requests) - len(answered)} redirects beside"
     yield count(4, "remote position table, requests", len(answered), 3, unit="requests", bound=redirects)
@@ -162,7 +178,8 @@ def counted_rows(folder: Path) -> Iterator[Row]:
     HUB.add("b/gpt2", {path.name: path for path in folder.iterdir()})
     HUB.fault("range_ignored", times=None, host="cdn")
     try:
-        touch(hfposemb.extract("b/gpt2").position.table.vectors)
+        with endpoint(HUB.endpoint):
+            touch(hfposemb.extract("b/gpt2").position.table.vectors)
     except HubError:
         sent = sum(one.body_bytes for one in HUB.requests if one.host == "cdn")
     HUB.reset()
