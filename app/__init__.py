@@ -17,8 +17,8 @@ Tabs. Each tab is a module beside this one, named in ``TABS`` in the order of th
   built it is called with ``session.open(session.first)`` for the components' first values, so that the first paint
   asks nobody. Afterwards ``session.redraw(draw, outputs, inputs=…, on=…)`` calls it whenever
   the sources change or an event of ``on`` comes. Tabs that are not on the screen wait until they are.
-- A tab with ``LATE = True`` returns no first values: it is drawn when it first comes to the screen. All but the first
-  are, so that the page is there at once.
+- Only the first tab has first values; the others are drawn when they first come to the screen, so that the page is
+  there at once.
 - ``NEEDS`` of the module says what is fetched of Hub sources before ``draw`` sees them, of ``state.NEEDS``; without it
   all is. ``draw`` never asks the network. A tab without the field of sources puts ``session.fetch_line()`` somewhere.
 - ``session.library.result(table, ("what", parameter, …), maker)`` computes once for everybody.
@@ -91,9 +91,8 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
         sessions = {
             name: session.at(name, getattr(module, "NEEDS", NEEDS), due=dues[name]) for name, module in modules.items()
         }
+        dues[TABS[0]].value = sessions[TABS[0]].drawn_with("", first)
         for name, module in modules.items():
-            if not getattr(module, "LATE", False):
-                dues[name].value = sessions[name].drawn_with("", first)
             with gr.Tab(module.TITLE, id=name) as item:
                 module.tab(sessions[name])
             item.select(_constant(name), outputs=active, **_CHEAP)

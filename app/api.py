@@ -16,9 +16,9 @@ from uuid import uuid4
 
 import gradio as gr
 
-from hfposemb.cli import describe
 from hfposemb.embeddings import Embeddings
 from hfposemb.errors import HfposembError, InputError
+from hfposemb.facts import describe
 from hfposemb.schema import document
 from hfposemb.similarity import neighbours as nearest
 from hfposemb.similarity import pairs

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from hfposemb.moved import Move, Moves
 
 TITLE = "Compare"
-LATE = True
 NEEDS = ("position", "token")
 
 POSITIONS, TOKENS = "Positions", "Tokens"
@@ -70,6 +69,11 @@ def pair_choices(names: Sequence[str]) -> list[tuple[str, str]]:
     """Return every two of some sources as a choice: what it is called, and its value."""
     pairs = combinations(range(len(names)), 2)
     return [(f"{names[left]} – {names[right]}", f"{left}-{right}") for left, right in pairs]
+
+
+def named_pairs(texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the same of sources by their texts."""
+    return pair_choices([short_name(text) for text in texts])
 
 
 @dataclass(frozen=True)
@@ -464,7 +468,7 @@ def tab(session: Session) -> None:
         return [asked, *session.show("tokens")]
 
     at = gr.State(0)
-    choices = pair_choices([short_name(text) for text in session.first])
+    choices = named_pairs(session.first)
     with gr.Row(elem_classes="controls"):
         session.source_field()
         with gr.Column(scale=0, min_width=200):
@@ -521,7 +525,7 @@ def tab(session: Session) -> None:
         trigger_mode="always_last",
         **cheap,
     )
-    session.keep("pair", chosen, choices=lambda texts: pair_choices([short_name(text) for text in texts]))
+    session.keep("pair", chosen, choices=named_pairs)
     session.keep("maps", role)
     session.keep("laid", method)
     ask.click(guarded(ask_report), session.due, reports.wanted, **cheap)

@@ -34,7 +34,6 @@ Value = TypeVar("Value")
 
 TITLE = "Positions"
 NEEDS = ("position",)
-LATE = True
 GROUP = "position"  # what the figures call their rows, for linked hover
 FILES = ("PNG", "SVG")
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 TITLE = "Tokens"
 NEEDS = ("token",)
-LATE = True
 
 FIRST_WORD = "king"
 FIRST_WORDS = "king, queen, father, mother, heaven, earth"

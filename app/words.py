@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 TITLE = "Words + positions"
 NEEDS = logits.NEEDS
-LATE = True
 
 T = TypeVar("T")
 

@@ -9,7 +9,6 @@ import json
 import platform
 import zipfile
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from . import __version__
 from .comparison import Comparison
 from .errors import InputError
 from .export import complete_file, safe_cell
+from .facts import table_facts
 from .report import LIBRARIES, SEED, report
 from .results import library_version
 from .schema import COMPARISON, document
@@ -60,21 +60,14 @@ def write_bundle(comparison: Comparison, sources: Sequence[Embeddings], path: Pa
 
 def manifest(comparison: Comparison, sources: Sequence[Embeddings], members: dict[str, bytes]) -> dict[str, Any]:
     """Return where every number comes from, ready for JSON."""
-    nulls = [null for pair in comparison.pairs for null in pair.measures.values()]
-    nulls += [one.null for source in comparison.sources for one in source.metrics.values() if one.null]
+    nulls = comparison.nulls
     return {
         "format": FORMAT,
         "sources": [
             {
                 "name": source.name,
                 "tables": {
-                    role: {
-                        "shape": list(table.shape),
-                        "dtype": table.dtype.name,
-                        "sha256": table.digest,
-                        **asdict(table.provenance),
-                    }
-                    for role, table in source.tables.items()
+                    role: {"sha256": table.digest, **table_facts(table)} for role, table in source.tables.items()
                 },
                 "positions": {part: one.kind for part, one in source.positions.items()},
                 "notes": list(source.notes),

@@ -20,18 +20,6 @@ from .errors import HfposembError, InputError, MissingExtraError, MissingTableEr
 from .extract import extract
 from .measures import EXTRAS
 from .nulls import DRAWS
-from .position import (
-    Absolute,
-    Alibi,
-    Convolution,
-    Grid,
-    NoPositions,
-    PositionEncoding,
-    RelativeBias,
-    RelativeTable,
-    Rotary,
-    WindowBias,
-)
 from .reproduce import STUDIES
 from .table import EmbeddingTable
 from .wire import Progress, watching
@@ -323,6 +311,8 @@ def _space(given: argparse.Namespace) -> None:
 
 
 def _info(given: argparse.Namespace) -> None:
+    from .facts import describe
+
     facts = describe(_opened(given))
     if given.json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
@@ -341,60 +331,6 @@ def _info(given: argparse.Namespace) -> None:
     if facts["commit"]:
         received, total = facts["received_bytes"], facts["file_bytes"]
         print(f"  commit {facts['commit'][:8]}; read {_size(received)} of {_size(total)}, {facts['requests']} requests")
-
-
-def describe(embeddings: Embeddings) -> dict[str, Any]:
-    """Return which tables and positions a source has, ready for JSON; no table is read."""
-    tables = {
-        role: {"shape": list(table.shape), "dtype": table.dtype.name, **asdict(table.provenance)}
-        for role, table in embeddings.tables.items()
-    }
-    positions = {
-        part: {"kind": one.kind, "unit": one.unit, "offset": one.offset, "facts": _facts(one)}
-        for part, one in embeddings.positions.items()
-    }
-    model_type = embeddings.config.get("model_type")
-    origins = [table.provenance for table in embeddings.tables.values()]
-    files = {origin.file: origin.file_bytes or 0 for origin in origins}
-    traffic = embeddings.traffic
-    return {
-        "name": embeddings.name,
-        "model_type": model_type if isinstance(model_type, str) else None,
-        "tables": tables,
-        "positions": positions,
-        "absent": {role: why for role, why in embeddings.absent.items() if role not in tables},
-        "notes": list(embeddings.notes),
-        "commit": next((origin.commit for origin in origins if origin.commit), None),
-        "file_bytes": sum(files.values()),
-        "received_bytes": 0 if traffic is None else traffic.received,
-        "requests": 0 if traffic is None else traffic.requests,
-    }
-
-
-def _facts(encoding: PositionEncoding) -> dict[str, Any]:
-    """Return what tells one encoding of a kind from another."""
-    match encoding:
-        case Absolute(grid=Grid(rows, columns, first)):
-            return {"grid": f"{rows} × {columns}", "rows before it": first}
-        case Rotary():
-            return {
-                "frequencies": len(encoding.inv_freq),
-                "layout": encoding.layout,
-                "scaling": round(encoding.attention_scaling, 6),
-            }
-        case Alibi():
-            return {"heads": len(encoding.slopes)}
-        case RelativeBias():
-            return {"rows": encoding.bias.shape[0], "heads": encoding.bias.shape[1]}
-        case RelativeTable():
-            return {"rows": len(encoding.rows)}
-        case WindowBias():
-            return {"window": f"{encoding.grid.rows} × {encoding.grid.columns}", "heads": encoding.bias.shape[2]}
-        case Convolution():
-            return {"width": encoding.width, "groups": encoding.groups}
-        case NoPositions():
-            return {"order": encoding.order}
-    return {}
 
 
 def _extract(given: argparse.Namespace) -> None:
@@ -427,10 +363,11 @@ def _project(given: argparse.Namespace) -> None:
 
 def _export(given: argparse.Namespace) -> None:
     """Write what the options and the file's ending say; both are checked before anything is read."""
-    from .export import ENDINGS, FIGURE_ENDINGS, check_ending
+    from .export import ENDINGS, FIGURE_ENDINGS, check_ending, check_place
 
     whole = given.out.suffix == ".zip"
     check_ending(given.out, (".zip",) if whole else FIGURE_ENDINGS if given.figure else ENDINGS)
+    check_place(given.out)
     if not whole and not given.figure and len(given.sources) > 1:
         raise InputError(
             f"{given.out.suffix} holds one table; got {len(given.sources)} sources: export them one by one"

@@ -78,6 +78,13 @@ class Comparison:
     missing: tuple[str, ...] = ()
     moves: tuple[Moves, ...] = ()
 
+    @property
+    def nulls(self) -> tuple[Null, ...]:
+        """What chance gives for each number that stands beside it: of the pairs, then of the sources."""
+        of_pairs = [null for pair in self.pairs for null in pair.measures.values()]
+        of_sources = [one.null for source in self.sources for one in source.metrics.values() if one.null]
+        return (*of_pairs, *of_sources)
+
     def to_dict(self) -> dict[str, object]:
         """Return plain values for JSON; what cannot be had is null, with its note."""
         return {

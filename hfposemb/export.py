@@ -84,8 +84,7 @@ def write_figure(figure: go.Figure, path: Path, *, width: int = 1000, height: in
     Chrome or Chromium. Raises ``InputError`` for another ending, and else as ``write_table`` does.
     """
     ending = path.suffix
-    if ending not in FIGURE_ENDINGS:
-        raise InputError(f"{path.name} must end in {', '.join(FIGURE_ENDINGS)}, which says the format")
+    check_ending(path, FIGURE_ENDINGS)
     if ending == ".html":
         content = figure.to_html(include_plotlyjs=True, full_html=True).encode()
     elif ending == ".json":
@@ -97,9 +96,13 @@ def write_figure(figure: go.Figure, path: Path, *, width: int = 1000, height: in
 
 
 def check_ending(path: Path, endings: Collection[str]) -> None:
-    """Raise ``InputError`` unless a path has one of some endings, before anything is computed for it."""
+    """Raise ``InputError`` unless a path has one of some endings."""
     if path.suffix not in endings:
         raise InputError(f"{path.name} must end in {', '.join(endings)}, which says the format")
+
+
+def check_place(path: Path) -> None:
+    """Raise ``InputError`` unless a file can stand at a path, before anything is computed for it."""
     if path.is_dir() or not path.parent.is_dir():
         raise InputError(f"{path} is not a file in a folder that exists; choose another")
 
@@ -143,10 +146,9 @@ def _write(table: EmbeddingTable, path: Path, columns: tuple[str, ...]) -> None:
     if path.suffix == ".tsv":
         _write_projector(table, path)
         return
-    if (write := WRITERS.get(path.suffix)) is None:
-        raise InputError(f"{path.name} must end in {', '.join(ENDINGS)}, which says the format")
+    check_ending(path, ENDINGS)
     with complete_file(path) as file:
-        write(table, file, columns)
+        WRITERS[path.suffix](table, file, columns)
 
 
 def _metadata(table: EmbeddingTable) -> dict[str, str]:

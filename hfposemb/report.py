@@ -28,17 +28,18 @@ from .aligned import AlignedMaps, aligned
 from .beside import beside
 from .comparison import Comparison, compare
 from .errors import HfposembError, InputError
-from .export import complete_file
+from .export import check_place, complete_file
 from .figures import listed
-from .geometry import norms, similarity_by_distance, spectrum
+from .geometry import spectrum
 from .packing import Packer, sendable
 from .palette import POSITION, SIMILARITY, dark_map
-from .position import PositionEncoding, Rotary
+from .position import PositionEncoding
 from .projection import project
 from .results import library_version
 from .similarity import similarity
 from .source import LOCAL_PREFIXES
 from .table import EmbeddingTable
+from .views import is_mechanism, kernel_length, lengths, likeness
 from .vocabulary import display
 
 if TYPE_CHECKING:
@@ -46,9 +47,6 @@ if TYPE_CHECKING:
 
 POSITIONS = 2_000
 """Positions drawn of a table at most."""
-
-KERNEL = 256
-"""Positions drawn of a mechanism that has no rows."""
 
 CELLS = 512
 """Cells of a drawn matrix in either direction; a larger one is drawn by blocks."""
@@ -113,8 +111,7 @@ def check_path(path: Path) -> None:
     """Raise ``InputError`` unless a path can be that of a report, before anything is computed for it."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"a report is a page of HTML: {path.name} must end in .html")
-    if path.is_dir() or not path.parent.is_dir():
-        raise InputError(f"{path} is not a file in a folder that exists; choose another")
+    check_place(path)
 
 
 def _names(sources: Sequence[Embeddings]) -> list[str]:
@@ -224,9 +221,10 @@ class _Page:
         for place, source in enumerate(self.sources):
             try:
                 encoding = source.position
-                if isinstance(encoding, Rotary) or encoding.table is None:
+                if is_mechanism(encoding):
                     panels.append(self.mechanism(place, encoding))
                     continue
+                assert encoding.table is not None
                 rows = self.rows_of(place, encoding.table)
                 panels.append(self.cloud(rows, dims=min(3 if deep else 2, rows.table.shape[1])))
                 having.append(rows)
@@ -277,7 +275,7 @@ class _Page:
         unit = encoding.unit
         if unit == "none":
             return self.absent(place, getattr(encoding, "reason", f"{encoding.kind} positions have no rows"))
-        count = int(min(getattr(encoding, "length", KERNEL), KERNEL))
+        count = kernel_length(encoding)
         back = encoding.profile(-np.arange(count)).astype(np.float32)
         line = figures.Series(self.names[place], back, *figures.source_style(place))
         matrix = encoding.matrix(count).astype(np.float32)
@@ -292,13 +290,11 @@ class _Page:
 
     def lines(self, having: Sequence[_Rows]) -> list[Panel]:
         """Draw similarity by distance, norms and explained variance of all sources in one plot each."""
-        distances, lengths, shares = [], [], []
+        distances, norms, shares = [], [], []
         for rows in having:
             try:
-                profile = similarity_by_distance(rows.table)
-                distances.append(rows.series(profile[: max(2, len(profile) // 2 + 1)]))
-                norm = norms(rows.table)
-                lengths.append(rows.series(np.where(norm > 0, norm, np.nan)))
+                distances.append(rows.series(likeness(rows.table)))
+                norms.append(rows.series(lengths(rows.table)))
                 held = spectrum(rows.table).cumulative
                 shares.append(rows.series(held, marks=(min(3, len(held)) - 1,)))
             except HfposembError:
@@ -309,9 +305,9 @@ class _Page:
             figure = figures.similarity_by_distance(distances)
             foot = "Mean cosine by distance, up to half of each table"
             panels.append(self.panel("distance", f"Neighbouring positions have cosine {said}", (figure, ""), foot=foot))
-        if lengths:
+        if norms:
             said = self.said("mean norm")
-            figure = figures.norms_by_position(lengths)
+            figure = figures.norms_by_position(norms)
             panels.append(self.panel("norms", f"The mean norm is {said}", (figure, ""), foot="Norm, log scale"))
         if shares:
             said = self.said("variance of 3 components", " %")
@@ -438,8 +434,7 @@ class _Page:
         )
         versions = [f"hfposemb {__version__}", f"Python {platform.python_version()}"]
         versions += [f"{name} {library_version(name)}" for name in LIBRARIES]
-        nulls = [null for pair in self.comparison.pairs for null in pair.measures.values()]
-        nulls += [one.null for source in self.comparison.sources for one in source.metrics.values() if one.null]
+        nulls = self.comparison.nulls
         seeds = sorted({SEED, *(null.seed for null in nulls)})
         draws = sorted({null.draws for null in nulls})
         said = f"Seeds: {', '.join(map(str, seeds))}."

@@ -48,6 +48,18 @@ def is_mechanism(encoding: PositionEncoding) -> bool:
     return encoding.table is None or isinstance(encoding, Rotary)
 
 
+def likeness(table: EmbeddingTable) -> Floats:
+    """Return the mean cosine by distance as far as it is drawn: half of the table, beyond which few pairs are left."""
+    found = similarity_by_distance(table)
+    return found[: max(2, len(found) // 2 + 1)]
+
+
+def lengths(table: EmbeddingTable) -> Floats:
+    """Return the norms of the rows as a log axis takes them: NaN for those that have none."""
+    found = norms(table)
+    return np.where(found > 0, found, np.nan)
+
+
 def _rows(source: Embeddings) -> EmbeddingTable:
     """Return one row for each position. Raises ``InputError`` where positions are not rows."""
     encoding = source.position
@@ -70,10 +82,11 @@ def _similarity(source: Embeddings) -> go.Figure:
         return figures.similarity_matrix(similarity(_rows(source)).astype(np.float32))
     if encoding.unit == "none":
         raise InputError(f"{source.name} has no positions to compare: {encoding.kind}")
-    return figures.similarity_matrix(encoding.matrix(_length(encoding)).astype(np.float32), unit=encoding.unit)
+    return figures.similarity_matrix(encoding.matrix(kernel_length(encoding)).astype(np.float32), unit=encoding.unit)
 
 
-def _length(encoding: PositionEncoding) -> int:
+def kernel_length(encoding: PositionEncoding) -> int:
+    """Return how many positions are drawn of a mechanism."""
     return int(min(getattr(encoding, "length", KERNEL), KERNEL))
 
 
@@ -99,19 +112,14 @@ def _distance(sources: Sequence[Embeddings]) -> go.Figure:
     def profile(source: Embeddings) -> Floats:
         one = source.position
         if is_mechanism(one):
-            return one.profile(-np.arange(_length(one)))
-        found = similarity_by_distance(_rows(source))
-        return found[: max(2, len(found) // 2 + 1)]
+            return one.profile(-np.arange(kernel_length(one)))
+        return likeness(_rows(source))
 
     return figures.similarity_by_distance(_series(sources, profile), unit=units[0], height=500)
 
 
 def _norms(sources: Sequence[Embeddings]) -> go.Figure:
-    def lengths(source: Embeddings) -> Floats:
-        found = norms(_rows(source))
-        return np.where(found > 0, found, np.nan)
-
-    return figures.norms_by_position(_series(sources, lengths), height=500)
+    return figures.norms_by_position(_series(sources, lambda source: lengths(_rows(source))), height=500)
 
 
 def _variance(sources: Sequence[Embeddings]) -> go.Figure:

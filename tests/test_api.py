@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 import hfposemb as hpe
 from hfposemb import app
-from hfposemb.cli import describe
+from hfposemb.facts import describe
 from hfposemb.similarity import pairs
 
 ENDPOINTS = ("info", "neighbours", "similarity", "project", "compare")

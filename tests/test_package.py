@@ -74,7 +74,7 @@ LAYERS = (
     {"hub", "adapters", "quantised"},
     {"opened"},
     {"mechanisms", "recipes", "queries", "contradictions"},
-    {"extract"},
+    {"extract", "facts"},
     {"verify"},
     {"projection", "similarity", "geometry", "trust", "compiled"},
     {"nulls"},

@@ -89,7 +89,7 @@ def one(model_type: str) -> Row:
 def _milliseconds(folder: Path) -> float:
     """Return what it takes to say which tables and positions a checkpoint has, its header in memory or at hand."""
     from hfposemb import extract
-    from hfposemb.cli import describe
+    from hfposemb.facts import describe
 
     started = time.perf_counter()
     describe(extract(folder))

@@ -48,8 +48,8 @@ def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
         yield from app_rows(folder.parent, rounds=rounds)
     tokens = minilm_tokens()
     made = tokens[:4_000] if quick else tokens
-    yield from umap_rows(made, rounds=1 if quick else 3)
-    yield from fresh_umap_rows(made, rounds=1 if quick else 3, first=not quick)
+    yield from umap_rows(made, rounds=1 if quick else rounds)
+    yield from fresh_umap_rows(made, rounds=1 if quick else rounds, first=not quick)
     yield from neighbour_rows(tokens[:10_000] if quick else tokens, rounds=rounds)
     yield from alignment_rows(rows=10_000 if quick else 50_000, width=256 if quick else 768, rounds=rounds)
 
