@@ -17,7 +17,7 @@ from hfposemb.aligned import AlignedMaps, aligned
 from hfposemb.beside import beside
 from hfposemb.errors import HfposembError
 
-from . import jobs
+from . import jobs, snippets
 from .limits import COMPARISON_DRAWS, QUICK_FLOPS
 from .line import Visitor
 from .plot import Drawing, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, kept_file
@@ -113,6 +113,10 @@ class Compared:
         known = {f"{left}-{right}": (left, right) for left, right in self.pairs}
         return known.get(chosen or "", next(iter(known.values()), None))
 
+    def recipe(self, *, pairs: bool) -> snippets.Recipe:
+        """Return what gives the figures, or those of every two sources."""
+        return snippets.compared(self.sources, draws=COMPARISON_DRAWS, words=jobs.WORDS, pairs=pairs)
+
     def moves(self, pair: tuple[int, int]) -> Moves | None:
         """Return the words that moved between two sources, where they were found."""
         names = [self.sources[place].embeddings.name for place in pair]  # type: ignore[union-attr]
@@ -173,7 +177,8 @@ def figures_html(found: Compared) -> str:
     about = sheet.KEY if found.done else f"Each number as it is; what chance gives {drawn}."
     title = html.escape(sheet.finding(found.comparison, found.names))
     table = sheet.metrics_table(found.comparison, found.names)
-    return f"<h2>{title}</h2><p>{html.escape(about)}</p>{table}{_how(FIGURES_HELP)}"
+    recipe = snippets.fold(found.recipe(pairs=False), sheet.finding(found.comparison, found.names))
+    return f"<h2>{title}</h2><p>{html.escape(about)}</p>{table}{_how(FIGURES_HELP)}{recipe}"
 
 
 def pairs_html(found: Compared) -> str:
@@ -185,7 +190,8 @@ def pairs_html(found: Compared) -> str:
         return f"<h2>How alike two sources are</h2><p>This {said} measured, beside what chance gives.</p>"
     title = html.escape(pairs_title(found))
     tables = sheet.pairs_tables(found.comparison, found.named)
-    return f"<h2>{title}</h2><p>{html.escape(sheet.KEY)}</p>{tables}{_how(PAIRS_HELP)}"
+    recipe = snippets.fold(found.recipe(pairs=True), pairs_title(found))
+    return f"<h2>{title}</h2><p>{html.escape(sheet.KEY)}</p>{tables}{_how(PAIRS_HELP)}{recipe}"
 
 
 def pairs_title(found: Compared) -> str:
@@ -237,6 +243,7 @@ def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:
                 help=MOVED_HELP,
                 foot="; ".join([f"{count}, {chance}", *map(one_line, moves.notes)]),
                 actions=("See it under Tokens",),
+                recipe=snippets.moves(left, right, moves.most.index(word)),
             ),
         )
     )
@@ -300,6 +307,7 @@ def maps_panels(found: Compared, pair: tuple[int, int], maps: AlignedMaps) -> Pa
             help=MAPS_HELP,
             foot=f"{maps.method.upper()} · {drawn.drawn}",
             actions=("PNG", "SVG"),
+            recipe=snippets.maps(left, right, maps.role, maps.method, side),
         )
         for side, source, figure, note in (
             ("left", left, drawn.left, f"{maps.role}s"),
@@ -332,8 +340,10 @@ CARD: dict[str, Any] = {
         details {{ margin-top: 16px; font-size: 14px; line-height: 21px; }}
         summary {{ cursor: pointer; min-height: 24px; width: fit-content; color: var(--subdued); }}
         details p {{ max-width: 80ch; margin: 8px 0 0; }}
+        {snippets.FOLD_CSS}
         {sheet.STYLE}
     """,
+    "js_on_load": snippets.COPY_JS,
 }
 
 

@@ -20,6 +20,7 @@ from hfposemb.figures import Axis, Series, listed, number
 from hfposemb.palette import SIMILARITY
 from hfposemb.table import TOKEN_CLASSES
 
+from . import snippets
 from .plot import Drawing, Panel, ScaleBar
 from .state import Opened, Session, allowed, one_line, source_key
 
@@ -88,8 +89,8 @@ def logit_panels(
         said = f"There are no logits to show: {one_line(str(error))}"
         return (replace(panels[0], message=said),)
     drawn = (
-        partial(share_panel, source=source, split=split),
-        partial(map_panel, source=source, split=split, term=term, head=head),
+        partial(share_panel, source=source, split=split, recipe=snippets.logit_shares(source, text)),
+        partial(map_panel, source=source, split=split, term=term, head=head, text=text),
         partial(identical_panel, source=source, split=split, session=session),
     )
     return tuple(_or_reason(draw, empty) for draw, empty in zip(drawn, panels, strict=True))
@@ -115,7 +116,7 @@ def _or_reason(draw: Callable[[Panel], Panel], empty: Panel) -> Panel:
 # --- one sentence ----------------------------------------------------------------------------------------------------
 
 
-def share_panel(empty: Panel, source: Opened, split: LogitSplit) -> Panel:
+def share_panel(empty: Panel, source: Opened, split: LogitSplit, recipe: snippets.Recipe) -> Panel:
     """Draw the shares of the nine terms, parts of the query against parts of the key."""
     found = logits.shares(split)
     nine = found.mean[: len(PARTS) ** 2].reshape(len(PARTS), len(PARTS))
@@ -136,6 +137,7 @@ def share_panel(empty: Panel, source: Opened, split: LogitSplit) -> Panel:
         scale_bars=(ScaleBar(f"−{percent(limit)}", percent(limit), SIMILARITY.light),),
         foot=f"{source.name} · mean over {found.values.shape[1]} heads · {raw}",
         actions=FILES,
+        recipe=recipe,
     )
 
 
@@ -161,7 +163,7 @@ def percent(share: float) -> str:
     return f"{number(100 * share, digits=0)}\u00a0%"
 
 
-def map_panel(empty: Panel, source: Opened, split: LogitSplit, term: str, head: int | None) -> Panel:
+def map_panel(empty: Panel, source: Opened, split: LogitSplit, term: str, head: int | None, text: str) -> Panel:
     """Draw the logits of one term, query by key."""
     heads = split.queries.shape[1]
     if head is not None and not 0 <= head < heads:
@@ -187,6 +189,7 @@ def map_panel(empty: Panel, source: Opened, split: LogitSplit, term: str, head: 
         scale_bars=(ScaleBar(number(low, digits=1), f"+{number(high, digits=1)}", SIMILARITY.light),),
         foot=f"{source.name} · {'all terms' if term == logits.TOTAL else term} · {where}{cut}",
         actions=FILES,
+        recipe=snippets.logit_map(source, text, term, head, pieces=PIECES),
     )
 
 
@@ -216,6 +219,7 @@ def identical_panel(empty: Panel, source: Opened, split: LogitSplit, session: Se
         drawings=(Drawing(figure),),
         foot=f"{source.name} · mean over {len(found.mean)} heads · band: positions in random order, 95\u00a0%",
         actions=FILES,
+        recipe=snippets.identical(source, word, near=NEAR),
     )
 
 
@@ -287,6 +291,7 @@ def distance_panel(opened: Sequence[Opened], session: Session) -> Panel:
         drawings=(Drawing(figure),),
         foot=foot,
         actions=FILES,
+        recipe=snippets.logits_by_distance(list(found), longest=LONGEST),
     )
 
 

@@ -11,6 +11,7 @@ from hfposemb.errors import HfposembError
 from hfposemb.figures import number
 from hfposemb.oddities import Odd, Oddities, oddities
 
+from . import snippets
 from .plot import NeighbourList, NeighbourRow, Panel, PanelRow
 from .state import Opened, Session, one_line
 from .tokens import Word, shown
@@ -67,6 +68,7 @@ def odd_panels(session: Session, source: Opened | None) -> tuple[Panel, ...]:
             subtitle="Tokens like these may hardly have been in the training texts. Suspect, not guilty. Click one.",
             lists=lists,
             foot=_foot(found),
+            recipe=snippets.odd(source, [one.name for one in drawn], count=LISTED) if drawn else None,
         ),
     )
 

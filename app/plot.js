@@ -86,6 +86,18 @@ function openPage() {
   };
   window.addEventListener("beforeprint", () => [...queue.keys()].forEach(paint));
 
+  // Where a page may not write to the clipboard, the text is selected, to be copied by hand.
+  page.copy = async (button, pre) => {
+    try {
+      await navigator.clipboard.writeText(pre.textContent);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(pre);
+      button.textContent = "Selected";
+    }
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  };
+
   page.isDark = () => document.body.classList.contains("dark");
   let dark = page.isDark();
   new MutationObserver(() => {
@@ -582,10 +594,13 @@ class PanelView {
       button.onclick = () => this.act(action);
       return button;
     });
+    const recipe = spec.recipe ? this.recipe(spec.recipe) : null;
+    if (recipe) actions.push(recipe.button);
     this.tail.replaceChildren(...[
       spec.message ? h("p", "message", ...emphasised(spec.message, spec.emphasis)) : "",
       spec.lists.length ? h("div", "lists", ...spec.lists.map((list, place) => this.list(list, place))) : "",
       spec.foot || actions.length ? h("div", "foot", h("span", "", plain(spec.foot, 400)), h("span", "actions", ...actions)) : "",
+      recipe?.body,
     ].filter(Boolean));
     if (focused >= 0) this.node.querySelectorAll("button")[focused]?.focus({ preventScroll: true });
   }
@@ -609,6 +624,38 @@ class PanelView {
     aside.addEventListener("focusout", (event) => { if (!aside.contains(event.relatedTarget)) open(false); });
     body.tabIndex = -1;
     return aside;
+  }
+
+  // What gives the panel's numbers, folded away at first; it stays open while the panel is drawn anew.
+  recipe({ python, command, cite, local }) {
+    const title = plain(this.spec.title || this.spec.source[0] || "this panel");
+    const body = h("div", "recipe"), button = h("button", "action", "Python");
+    button.type = "button";
+    body.id = `${this.id}-python`;
+    button.setAttribute("aria-controls", body.id);
+    button.setAttribute("aria-label", `Python: ${title}`);
+    const part = (name, text) => {
+      const code = h("pre", "", text), copy = h("button", "action", "Copy");
+      copy.type = "button";
+      copy.onclick = () => page.copy(copy, code);
+      copy.setAttribute("aria-label", `Copy ${name}`);
+      code.tabIndex = 0; // it scrolls
+      code.setAttribute("role", "group");
+      code.setAttribute("aria-label", `${name}: ${title}`);
+      return h("div", "", h("p", "", h("strong", "", name), copy), code);
+    };
+    const show = () => {
+      // Nobody else can open an address of this machine.
+      const own = local || !/^https?:$/.test(location.protocol) || /^(localhost|127\..*|\[::1\])$/.test(location.hostname);
+      const cited = own ? cite : cite.replace(/\n}$/, `,\n  url = {${location.href}}\n}`);
+      body.hidden = !this.unfolded;
+      button.setAttribute("aria-expanded", String(Boolean(this.unfolded)));
+      body.replaceChildren(...(this.unfolded ? [part("Python", python), ...(command ? [part("Command line", command)] : []), part("Cite", cited)] : []));
+    };
+    button.onclick = () => { this.unfolded = !this.unfolded; show(); };
+    body.onkeydown = (event) => { if (event.key === "Escape") { this.unfolded = false; show(); button.focus(); } };
+    show();
+    return { button, body };
   }
 
   list(list, place) {

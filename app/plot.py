@@ -34,6 +34,8 @@ from gradio.data_classes import FileData
 from hfposemb.packing import Packer, sendable
 from hfposemb.palette import dark_map
 
+from .snippets import Recipe
+
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
@@ -89,7 +91,10 @@ class NeighbourList:
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel. ``key`` is its identity in the row: a panel that keeps its key keeps its place, camera and zoom."""
+    """One panel. ``key`` is its identity in the row: a panel that keeps its key keeps its place, camera and zoom.
+
+    One that shows numbers has the ``recipe`` that gives them; the reader opens it beside the other actions.
+    """
 
     key: str
     title: str
@@ -108,6 +113,7 @@ class Panel:
     tone: Literal["normal", "error"] = "normal"
     span: int = 1
     emphasis: str = ""  # where it occurs in title, subtitle, captions and message, it is written in the accent
+    recipe: Recipe | None = None
 
 
 @dataclass(frozen=True)
@@ -255,7 +261,15 @@ def _panel(panel: Panel, files: Packer) -> dict[str, Any]:
         ],
     }
     drawings = [{"caption": sendable(drawing.caption), **files.figure(drawing.figure)} for drawing in panel.drawings]
-    return {**sendable(shown), "drawings": drawings}
+    title = panel.title or " ".join(panel.source or ())
+    recipe = {} if panel.recipe is None else {"recipe": _texts(panel.recipe, title)}
+    return {**sendable(shown), **recipe, "drawings": drawings}
+
+
+def _texts(recipe: Recipe, title: str) -> dict[str, Any]:
+    """Return a recipe as it is sent: whole, for a snippet that is cut runs no more."""
+    texts = {"python": recipe.python, "command": recipe.command, "cite": recipe.citation(title)}
+    return {**{name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}, "local": recipe.local}
 
 
 def _scale_bar(bar: ScaleBar) -> dict[str, Any]:

@@ -20,10 +20,12 @@ from hfposemb.position import Absolute, Grid, PositionEncoding, Rotary
 from hfposemb.shift import Helix, helix
 from hfposemb.trust import WRONG
 
+from . import snippets
 from .address import number_up_to, text_up_to
 from .logits import distance_panel
 from .plot import Drawing, Panel, PanelRow, Panels, ScaleBar
 from .requirements import requirement_row
+from .snippets import Recipe
 from .state import Opened, Session, Umaps, one_line
 
 if TYPE_CHECKING:
@@ -217,22 +219,28 @@ def _known(measured: Callable[[EmbeddingTable], Value], table: EmbeddingTable) -
 class Positions:
     """The positions of one table that are shown, and what was measured of them, each once for everybody.
 
-    ``encoding`` is what has the table, where its unit is not the cosine of two rows.
+    They are those of a ``source``; ``encoding`` is what has the table, where its unit is not the cosine of two rows.
     """
 
     whole: EmbeddingTable
     length: int
     session: Session
+    source: Opened
     encoding: PositionEncoding | None = None
 
     def _result(self, what: str, maker: Callable[[], Value]) -> Value:
         return self.session.library.result(self.whole, (what, self.length), maker)
 
     @property
+    def complete(self) -> bool:
+        """Whether all rows are shown."""
+        return self.length == self.whole.shape[0]
+
+    @property
     def table(self) -> EmbeddingTable:
         """The first ``length`` rows; the table itself where it has no more."""
         whole = self.whole
-        if self.length == whole.shape[0]:
+        if self.complete:
             return whole
         return self._result("first rows", lambda: whole.part(0, self.length))
 
@@ -258,7 +266,7 @@ class Positions:
     def pca(self, dims: int) -> hpe.Projection:
         """Project the positions that are shown by PCA."""
         dims = self.drawn(dims)
-        if self.length == self.whole.shape[0]:
+        if self.complete:
             found = self.session.projection(self.whole, "pca", dims)
             assert found is not None
             return found
@@ -267,7 +275,7 @@ class Positions:
     def umap(self, dims: int) -> hpe.Projection | None:
         """Return the positions that are shown where UMAP laid them out among all, ``None`` until it has."""
         found = self.session.projection(self.whole, "umap", dims)
-        if found is None or self.length == self.whole.shape[0]:
+        if found is None or self.complete:
             return found
         count = int(np.searchsorted(found.rows, self.length))
         trust = None if found.trust is None else found.trust.first(count)
@@ -473,11 +481,11 @@ def rows_of(source: Opened, length: int, session: Session) -> Positions | None:
         # Whatever length and width a configuration states, no more is computed than is drawn.
         most = min(encoding.length, KERNEL, max(2, CELLS // (2 * len(encoding.inv_freq))))
         table = replace(encoding, length=most).table
-        return Positions(table, min(most, length or most), session, encoding)
+        return Positions(table, min(most, length or most), session, source, encoding)
     if encoding.table is None:
         return None
     rows = encoding.table.shape[0]
-    return Positions(encoding.table, min(rows, length or MOST, MOST), session)
+    return Positions(encoding.table, min(rows, length or MOST, MOST), session, source)
 
 
 def tables_of(
@@ -563,7 +571,7 @@ def source_panel(source: Opened, view: View, session: Session) -> Panel:
             return replace(empty, message=one_line(said))
         positions, encoding = rows_of(source, view.length, session), source.position
         if positions is None:
-            return kernel_panel(replace(empty, source=(source.name, shown_part(source))), encoding, view)
+            return kernel_panel(replace(empty, source=(source.name, shown_part(source))), source, encoding, view)
         return cloud_panel(replace(empty, source=(source.name, note(source, encoding, positions))), positions, view)
     except hpe.HfposembError as error:
         return replace(empty, message=_sentence(error), tone="error")
@@ -594,11 +602,12 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
     if table.finite.sum() < 2:
         rows = "its only row" if table.shape[0] == 1 else f"none or one of its {table.shape[0]:,} rows that is finite"
         return replace(empty, title=title, message=f"A picture shows how positions differ. There is {rows}.")
-    drawings, foot, message = [], "", ""
+    drawings, foot, message, recipe = [], "", "", None
     try:
         projection = (positions.umap(view.dims) if view.method == "umap" else None) or positions.pca(view.dims)
         drawings.append(Drawing(figures.projection(projection, trust=True), axes_caption(projection)))
         foot = trust(projection, positions)
+        recipe = snippets.cloud(positions, method=projection.method, dims=projection.dims)
         if view.method == "umap" and projection.method != "umap":
             why = "UMAP is of vectors" if positions.turning else f"UMAP needs more than {NEIGHBOURS} positions"
             foot = f"{why}, so this is {foot}"
@@ -613,6 +622,7 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
     return replace(
         empty,
         title=title,
+        recipe=recipe or snippets.cloud(positions, method="pca", dims=1),
         drawings=tuple(drawings),
         help=CLOUD_HELP if encoding is None else KERNEL_HELP,
         foot=foot,
@@ -683,7 +693,7 @@ def drawn_length(encoding: PositionEncoding, length: int, most: int = KERNEL) ->
     return int(min(getattr(encoding, "length", most), length or most, most))
 
 
-def kernel_panel(empty: Panel, encoding: PositionEncoding, view: View) -> Panel:
+def kernel_panel(empty: Panel, source: Opened, encoding: PositionEncoding, view: View) -> Panel:
     """Draw what a mechanism without rows does with distance, in its own unit, and say why there is no cloud."""
     unit = encoding.unit
     if unit == "none":
@@ -709,6 +719,7 @@ def kernel_panel(empty: Panel, encoding: PositionEncoding, view: View) -> Panel:
         help=BIAS_HELP if unit == "additive bias" else "",
         foot=f"First {length:,} positions · {unit}",
         actions=FILES,
+        recipe=snippets.mechanism(source, profile.x, length),
         scale_bars=(ScaleBar(_edge(low), _edge(high), SIMILARITY.light),),
     )
 
@@ -760,6 +771,7 @@ def distance_panels(opened: Sequence[Opened], found: Mapping[Opened, Positions],
     curves: dict[str, list[Series]] = {"cosine": [], "expected rotary kernel": [], "additive bias": []}
     curves["cosine"] += [_series(s, fact.half) for s, fact in facts.items() if fact.next is not None]
     others: dict[str, dict[str, PositionEncoding]] = {unit: {} for unit in curves}
+    mechanisms: dict[str, list[Opened]] = {unit: [] for unit in curves}
     silent = []
     for source in opened:
         try:
@@ -774,6 +786,7 @@ def distance_panels(opened: Sequence[Opened], found: Mapping[Opened, Positions],
             shown = drawn_length(encoding, length, most)
             curves[unit].append(by_distance(_series(source, np.empty(0)), encoding, shown))
             others[unit][source.name] = encoding
+            mechanisms[unit].append(source)
     kernels, biases = others["expected rotary kernel"], others["additive bias"]
     titles = {
         "cosine": distance_title({source.name: fact for source, fact in facts.items()})
@@ -793,9 +806,14 @@ def distance_panels(opened: Sequence[Opened], found: Mapping[Opened, Positions],
     drawn = []
     for unit, series in curves.items():
         if series:
-            figure = figures.similarity_by_distance(mirrored(series), unit=unit)  # type: ignore[arg-type]
+            both = mirrored(series)
+            figure = figures.similarity_by_distance(both, unit=unit)  # type: ignore[arg-type]
             key = {"cosine": "distance", "expected rotary kernel": "kernel"}.get(unit, "bias")
-            drawn.append(_panel(key, titles[unit], figure, helps[unit], feet[unit] + without))
+            rest = mechanisms[unit]
+            tables = [found[s] for s, fact in facts.items() if fact.next is not None] if unit == "cosine" else []
+            at = {source: one.x for source, one in zip(rest, both[len(both) - len(rest) :], strict=True)}
+            recipe = snippets.profiles(tables, at)
+            drawn.append(_panel(key, titles[unit], figure, helps[unit], feet[unit] + without, recipe))
             without = ""
     return drawn
 
@@ -813,28 +831,27 @@ def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions
     """Draw norms and explained variance of all sources that have vectors in one plot each."""
     by_name = {source.name: fact for source, fact in facts.items()}
     drawn: list[Panel] = []
-    if norms := [
-        _series(s, np.where(fact.norms > 0, fact.norms, np.nan), marks=_ends(fact))
-        for s, fact in facts.items()
-        if (fact.norms > 0).sum() > 1
-    ]:
-        figure = figures.norms_by_position(norms)
-        drawn.append(_panel("norms", norm_title(by_name), figure, NORM_HELP, "Euclidean norm, log scale"))
+    if long := {s: fact for s, fact in facts.items() if (fact.norms > 0).sum() > 1}:
+        norms = [
+            _series(s, np.where(fact.norms > 0, fact.norms, np.nan), marks=_ends(fact)) for s, fact in long.items()
+        ]
+        figure, recipe = figures.norms_by_position(norms), snippets.lengths([found[s] for s in long])
+        drawn.append(_panel("norms", norm_title(by_name), figure, NORM_HELP, "Euclidean norm, log scale", recipe))
     if any(fact.waves is not None for fact in facts.values()):
-        drawn.append(wave_panel(facts))
-    if shares := [
-        _series(s, fact.cumulative, marks=(min(3, len(fact.cumulative)) - 1,))
-        for s, fact in facts.items()
-        if fact.cumulative is not None and len(fact.cumulative) > 1
-    ]:
+        drawn.append(wave_panel(facts, found))
+    if parts := {
+        s: fact.cumulative for s, fact in facts.items() if fact.cumulative is not None and len(fact.cumulative) > 1
+    }:
+        shares = [_series(s, held, marks=(min(3, len(held)) - 1,)) for s, held in parts.items()]
         baseline = _untrained(found, session)
         figure = figures.explained_variance([*shares, *baseline])
         foot = "PCA of the centred table" + (", beside an untrained one" if baseline else "")
-        drawn.append(_panel("variance", variance_title(by_name), figure, VARIANCE_HELP, foot))
+        recipe = snippets.variance([found[s] for s in parts])
+        drawn.append(_panel("variance", variance_title(by_name), figure, VARIANCE_HELP, foot, recipe))
     return drawn
 
 
-def wave_panel(facts: Mapping[Opened, Facts]) -> Panel:
+def wave_panel(facts: Mapping[Opened, Facts], tables: Mapping[Opened, Positions]) -> Panel:
     """Draw how strong the waves of each period are in the columns of all tables, beside noise."""
     found = {source: fact.waves for source, fact in facts.items() if fact.waves is not None}
     series = [
@@ -849,7 +866,8 @@ def wave_panel(facts: Mapping[Opened, Facts]) -> Panel:
     widest = max(found.values(), key=lambda waves: waves.high)  # the widest interval is true of all
     figure = figures.waves_by_period(series, noise=(widest.low, widest.high))
     title = wave_title({source.name: fact for source, fact in facts.items()})
-    return _panel("waves", title, figure, WAVE_HELP, "Magnitude of the DFT, mean over columns · band: 95 % of noise")
+    foot = "Magnitude of the DFT, mean over columns · band: 95 % of noise"
+    return _panel("waves", title, figure, WAVE_HELP, foot, snippets.waves([tables[source] for source in found]))
 
 
 def wavelength_panels(opened: Sequence[Opened]) -> list[Panel]:
@@ -863,9 +881,8 @@ def wavelength_panels(opened: Sequence[Opened]) -> list[Panel]:
         if isinstance(encoding, Rotary):
             line = _series(source, np.empty(0))
             figure = figures.wavelengths(encoding.scaled, series=line, scaled=f"after {encoding.scaling or 'scaling'}")
-            panel = _panel(
-                f"wavelengths {source.text}", wavelength_title(encoding), figure, WAVELENGTH_HELP, still(encoding)
-            )
+            key, title, recipe = f"wavelengths {source.text}", wavelength_title(encoding), snippets.wavelengths(source)
+            panel = _panel(key, title, figure, WAVELENGTH_HELP, still(encoding), recipe)
             drawn.append(replace(panel, source=(source.name, shown_part(source)), color=source.color))
     return drawn
 
@@ -892,8 +909,9 @@ def still(encoding: Rotary) -> str:
     return " · ".join(filter(None, ["2π / ω, log scale", *parts]))
 
 
-def _panel(key: str, title: str, figure: Any, help_text: str, foot: str) -> Panel:
-    return Panel(key=key, title=title, drawings=(Drawing(figure),), help=help_text, foot=foot, actions=FILES)
+def _panel(key: str, title: str, figure: Any, help_text: str, foot: str, recipe: Recipe) -> Panel:
+    drawings = (Drawing(figure),)
+    return Panel(key=key, title=title, drawings=drawings, help=help_text, foot=foot, actions=FILES, recipe=recipe)
 
 
 def _ends(facts: Facts) -> tuple[int, ...]:
@@ -907,8 +925,9 @@ def _untrained(found: Mapping[Opened, Positions], session: Session) -> list[Seri
         return []
     rows, width = next(iter(found.values())).table.shape
     try:
-        table = session.library.open(f"random:{rows}x{width}").position.table
-        shares = None if table is None else Positions(table, rows, session).facts.cumulative
+        text = f"random:{rows}x{width}"
+        untrained = positions_of(Opened(text, "", "", "", session.library.open(text)), 0, session)
+        shares = None if untrained is None else untrained.facts.cumulative
     except hpe.HfposembError:
         return []
     return [] if shares is None else [Series("Untrained", shares.astype(np.float32))]
@@ -976,6 +995,7 @@ def image_panel(source: Opened, positions: Positions, wanted: Sequence[int]) -> 
         foot=" · ".join(filter(None, said)),
         actions=FILES,
         scale_bars=(ScaleBar(_edge(low), _edge(high), SIMILARITY.light),),
+        recipe=snippets.image(positions, inside, skip=skip),
     )
 
 
@@ -1037,6 +1057,7 @@ def patch_panels(
             help=PATCH_HELP,
             foot=first_rows(grid),
             actions=FILES,
+            recipe=snippets.patch_tiles(source, part),
         )
         large = replace(
             empty,
@@ -1045,6 +1066,7 @@ def patch_panels(
             drawings=(Drawing(figures.patch_map(geometry.patch_map(encoding, patch), patch), place_of(grid, patch)),),
             actions=FILES,
             emphasis=place_of(grid, patch),
+            recipe=snippets.patch_map(source, part, patch),
         )
     except hpe.HfposembError as error:
         return [replace(empty, message=_sentence(error), tone="error")]

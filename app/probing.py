@@ -13,7 +13,7 @@ from hfposemb.errors import HfposembError
 from hfposemb.figures import listed, number
 from hfposemb.probes import MOST, PROBES
 
-from . import jobs
+from . import jobs, snippets
 from .line import Visitor
 from .positions import of_part, percent, tables_of
 from .state import Opened, Session
@@ -99,12 +99,14 @@ def table(opened: Sequence[Opened], session: Session) -> str:
         for source, one in found.items()
     ]
     explained = "".join(f"<p>{text}</p>" for text in EXPLAINED)
+    done = [source for source, one in found.items() if one is not None]
+    recipe = snippets.fold(snippets.probes(done), finding(found)) if done else ""
     about = f"Off by so many positions, and wrong about so many pairs. The first {MOST:,} positions are probed at most."
     return (
         f"<h3>{html.escape(finding(found))}</h3><p>{about}</p>"
         f'<div class="scroll" tabindex="0" role="region" aria-label="Probes"><table><thead><tr><th scope="col">Source'
         f"</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-        f"<details><summary>How to read this</summary>{explained}</details>"
+        f"<details><summary>How to read this</summary>{explained}</details>{recipe}"
     )
 
 
@@ -144,7 +146,8 @@ def accordion(session: Session, part: gr.State) -> None:
         return missing(of_part(session.shown(due), part), session)
 
     with gr.Accordion(QUESTION, open=False, elem_classes="question") as box:
-        shown = gr.HTML(css_template=CSS, apply_default_css=False, elem_classes="probes")
+        style = CSS + snippets.FOLD_CSS
+        shown = gr.HTML(css_template=style, js_on_load=snippets.COPY_JS, apply_default_css=False, elem_classes="probes")
         running = session.works(work, name="probes", label="Probes")
         with gr.Row():
             button = gr.Button(MEASURE, variant="secondary", size="lg", scale=0, min_width=200)

@@ -15,6 +15,7 @@ from hfposemb.position import Absolute
 from hfposemb.requirements import Requirement, Requirements, requirements
 from hfposemb.resolution import Resolution, resolution
 
+from . import snippets
 from .plot import Drawing, Panel, PanelRow, Panels
 from .state import Opened, Session, one_line
 
@@ -64,10 +65,10 @@ def requirement_panel(source: Opened, session: Session) -> Panel:
         assert source.embeddings is not None  # or it has no position
         embeddings, part = source.embeddings, source.part
         if table is None:
-            return _drawn(empty, requirements(embeddings, part=part), _waves(encoding))
+            return _drawn(empty, source, requirements(embeddings, part=part), _waves(encoding))
         result = session.library.result
         met = result(table, ("requirements", source.text, part), lambda: requirements(embeddings, part=part))
-        return _drawn(empty, met, result(table, ("resolution",), lambda: (_waves(encoding),))[0])
+        return _drawn(empty, source, met, result(table, ("resolution",), lambda: (_waves(encoding),))[0])
     except HfposembError as error:
         said = one_line(str(error))
         return replace(empty, message=said[:1].upper() + said[1:])
@@ -80,7 +81,7 @@ def _waves(encoding: Any) -> Resolution | None:
         return None  # it has no rows: there is nothing to decode
 
 
-def _drawn(empty: Panel, found: Requirements, waves: Resolution | None) -> Panel:
+def _drawn(empty: Panel, source: Opened, found: Requirements, waves: Resolution | None) -> Panel:
     if not found.reads:
         return replace(empty, message=one_line(found.notes[0][:1].upper() + found.notes[0][1:]))
     drawings: tuple[Drawing, ...] = ()
@@ -100,6 +101,7 @@ def _drawn(empty: Panel, found: Requirements, waves: Resolution | None) -> Panel
         help=HELP,
         foot=" · ".join(found.notes),
         actions=("PNG", "SVG") if drawings else (),
+        recipe=snippets.requirements(source, drawn=bool(drawings)),
     )
 
 

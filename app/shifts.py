@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import gradio as gr
@@ -13,8 +13,9 @@ from hfposemb import figures
 from hfposemb.errors import HfposembError
 from hfposemb.figures import Series, listed
 from hfposemb.position import Rotary
-from hfposemb.shifts import IMPOSTORS, ShiftCurve, Turning, closed_form, shift_by_distance, shift_null, turning
+from hfposemb.shifts import IMPOSTORS, SPLITS, ShiftCurve, Turning, closed_form, shift_by_distance, shift_null, turning
 
+from . import snippets
 from .plot import Drawing, Panel, PanelRow, Panels
 from .positions import FILES, Positions, percent, tables_of, winding
 from .state import Opened, Session, one_line
@@ -86,7 +87,8 @@ def turned(positions: Positions, step: int, session: Session) -> Turning:
 def shift_panels(opened: Sequence[Opened], length: int, which: Map, step: int, session: Session) -> Panels:
     """Draw how well a shift is a linear map or a rotation, on both kinds of rows held out, and the planes it turns."""
     found, said = {}, []
-    for source, positions in tables_of(opened, length, session).items():
+    tables = tables_of(opened, length, session)
+    for source, positions in tables.items():
         try:
             found[source] = measured(positions, session)
         except HfposembError as error:
@@ -96,12 +98,12 @@ def shift_panels(opened: Sequence[Opened], length: int, which: Map, step: int, s
     if not found:
         message = " ".join(said) or "No source here has a vector for each position. Try sample:gpt2."
         return Panels((Panel("shifts", "There is no table to shift", message=message),))
-    drawn = [
-        curve_panel("random", found, which, said),
-        curve_panel("contiguous", found, which, said),
-        plane_panel(tables_of(found, length, session), step, session),
-    ]
-    facts = {source.name: positions.facts for source, positions in tables_of(found, length, session).items()}
+    tables = {source: tables[source] for source in found}
+    curves = [curve_panel(split, found, which, said) for split in SPLITS]
+    recipes = [snippets.shifts(list(tables.values()), which, split) for split in SPLITS]
+    drawn = [replace(panel, recipe=recipe) for panel, recipe in zip(curves, recipes, strict=True)]
+    drawn.append(plane_panel(tables, step, session))
+    facts = {source.name: positions.facts for source, positions in tables.items()}
     about = "Fitted on three quarters of the positions, judged on the others. The row at either end is left out."
     return Panels(tuple(drawn), heading=winding(facts), subheading=about, columns=3)
 
@@ -161,6 +163,7 @@ def curve_title(curves: Mapping[str, ShiftCurve], which: Map, split: Split, dist
 def plane_panel(found: Mapping[Opened, Positions], step: int, session: Session) -> Panel:
     """Draw the angle by which each plane turns against the one that its step says."""
     series, shares, problem = [], [], ""
+    measured = []
     for source, positions in found.items():
         try:
             one = turned(positions, step, session)
@@ -169,6 +172,7 @@ def plane_panel(found: Mapping[Opened, Positions], step: int, session: Session) 
             continue
         at, values = (np.rad2deg(part).astype(np.float32) for part in (one.expected, one.turned))
         series.append(Series(source.name, values, source.color, source.dash, at=at))
+        measured.append(positions)
         shares.append(f"{int(one.alike.sum())} of {len(one.alike)} in {source.name}")
     if not series:
         return Panel(
@@ -183,6 +187,7 @@ def plane_panel(found: Mapping[Opened, Positions], step: int, session: Session) 
         help=PLANE_HELP,
         foot="Planes of the 16 leading components · " + (problem or "on the diagonal: a rotation"),
         actions=FILES,
+        recipe=snippets.planes(measured, step),
     )
 
 

@@ -19,7 +19,7 @@ from hfposemb.figures import number
 from hfposemb.palette import POSITION, SIMILARITY
 from hfposemb.table import TOKEN_CLASSES
 
-from . import TABS
+from . import TABS, snippets
 from .limits import LONGEST_SENTENCE
 from .opening import page_of, reading_line
 from .plot import Drawing, Panel, PanelRow, ScaleBar
@@ -120,6 +120,7 @@ def input_panel(opened: Sequence[Opened], text: str) -> Panel:
         scale_bars=(ScaleBar(number(low, digits=2), f"+{number(high, digits=2)}", SIMILARITY.light),),
         foot=" · ".join(foot),
         actions=FILES,
+        recipe=snippets.sentence(source, text, pieces=shown, stripes=STRIPES),
     )
 
 
@@ -217,7 +218,8 @@ def picture_panel(opened: Sequence[Opened], kind: str, session: Session) -> Pane
 
 
 def _built_in(name: str, rows: int, width: int, session: Session) -> Positions:
-    opened = Opened("", "", "", "", session.library.open(f"{name}:{rows}x{width}"))
+    text = f"{name}:{rows}x{width}"
+    opened = Opened(text, "", "", "", session.library.open(text))
     found = positions_of(opened, 0, session)
     assert found is not None
     return found
@@ -243,6 +245,7 @@ def _picture(empty: Panel, learned: Opened, large: tuple[str, Positions], small:
         scale_bars=(ScaleBar("position 0", f"{rows - 1:,}", POSITION.light),),
         foot=f"PCA of {_spoken(name)} · {axes_caption(projection)}",
         actions=FILES,
+        recipe=snippets.projections([shown, beside], dims=3),
     )
 
 

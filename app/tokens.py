@@ -23,7 +23,7 @@ from hfposemb.similarity import Neighbours, pairs, query_distribution
 from hfposemb.table import TOKEN_CLASSES, EmbeddingTable, Labels
 from hfposemb.trust import WRONG, PointTrust, point_trust
 
-from . import jobs
+from . import jobs, snippets
 from .address import of_sources
 from .limits import LONGEST_QUERY, LONGEST_SOURCE, MOST_WORDS
 from .plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
@@ -38,6 +38,7 @@ NEEDS = ("token",)
 FIRST_WORD = "king"
 FIRST_WORDS = "king, queen, father, mother, heaven, earth"
 NEIGHBOURS = 12
+BINS = 160  # of the cosines with a word
 MATCHES = 24
 MAP_HEIGHT = 980
 SEARCH_SECONDS = 3.0
@@ -279,6 +280,7 @@ def map_panels(
             help=MAP_HELP,
             foot=_map_foot(projection, table),
             actions=("PNG", "SVG"),
+            recipe=snippets.token_map(source, method=projection.method, dims=projection.dims, values=color),
         ),
     )
 
@@ -433,6 +435,9 @@ def word_panels(session: Session, opened: Sequence[Opened], word: Word) -> tuple
             help=NEIGHBOUR_HELP,
             message="" if near else "Try another word, such as king, or point at a dot of the map and click it.",
             foot=" ".join([f"{tinted}Number: cosine, exact, over every token. Click a word to walk on.", *notes]),
+            recipe=snippets.neighbours({one.source: one.row for one in near if one.row is not None}, k=NEIGHBOURS)
+            if near
+            else None,
         ),
     )
 
@@ -481,7 +486,7 @@ def spread_panels(session: Session, source: Opened | None, word: Word) -> tuple[
     if found.near is None or found.row is None or not len(found.near.rows):
         return _empty("spread", f"No spread to show in {source.name}", found.problem or "There is no other token.")
     row, table = found.row, found.table
-    spread = session.library.result(table, ("spread", row), lambda: query_distribution(table, row, bins=160))
+    spread = session.library.result(table, ("spread", row), lambda: query_distribution(table, row, bins=BINS))
     best = shown(found.near.labels[0])
     typical, top = number(spread.mean, digits=2), number(float(found.near.values[0]), digits=2)
     title = f"A typical token of {source.name} has cosine {typical} with {word.shown}; {best} has {top}"
@@ -494,6 +499,7 @@ def spread_panels(session: Session, source: Opened | None, word: Word) -> tuple[
             help=SPREAD_HELP,
             foot=f"{int(spread.counts.sum()):,} tokens, log scale",
             actions=("PNG", "SVG"),
+            recipe=snippets.spread(source, row, bins=BINS, k=NEIGHBOURS),
         ),
     )
 
@@ -540,6 +546,7 @@ def _pair_panel(session: Session, source: Opened, words: Sequence[str]) -> Panel
         help=PAIR_HELP,
         foot=f"{absent}Against {found.sample:,} random pairs, seed {found.seed}",
         actions=("PNG", "SVG"),
+        recipe=snippets.pairs(source, known),
     )
 
 
@@ -598,6 +605,7 @@ def match_panels(opened: Sequence[Opened], text: str, regex: bool) -> tuple[Pane
             lists=tuple(lists),
             emphasis=quoted,
             foot=f"{more}Number: norm. Click a token to choose it, or press Enter for the word itself.",
+            recipe=snippets.matches(with_tokens(opened), query, regex=regex, most=MATCHES) if any(counts) else None,
         ),
     )
 

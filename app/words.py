@@ -25,7 +25,7 @@ from hfposemb.sums import Overlap, subspace_overlap
 from hfposemb.survival import AMPLITUDES, Moved, Sweep, kept_at, kept_in_place, moved, step_of, sweep
 from hfposemb.table import TOKEN_CLASSES, EmbeddingTable
 
-from . import logits
+from . import logits, snippets
 from .address import number_up_to, of_sources, text_up_to
 from .limits import LONGEST_SENTENCE, MOST_WORDS
 from .plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
@@ -373,6 +373,7 @@ def finding_panel(view: View) -> Panel:
             empty,
             title=title,
             subtitle=f"{view.source.name}: input = word + amplitude × position. {much}{_directions(view)}",
+            recipe=snippets.finding(view.source, words.adding, view.step),
         )
 
     return _unless("finding", f"What {view.source.name} adds to its words", AMPLITUDE_HELP, made)
@@ -425,6 +426,7 @@ def survival_panel(view: View) -> Panel:
             f"{percent(float(one.low[at]))} to {percent(float(one.high[at]))} · chance {_rare(one.chance)} · "
             f"seed {one.seed}",
             actions=FILES,
+            recipe=snippets.sweeps(view.source, list(map(view.adding, view.sweeps)), ["kept"]),
         )
 
     return _unless("survival", "How many neighbours are left", SURVIVAL_HELP, made, span=5)
@@ -454,6 +456,14 @@ def lists_panel(view: View) -> Panel:
             emphasis=view.word,
             lists=(NeighbourList("The word alone", "", alone), NeighbourList(f"{view.times}, {place}", "", there)),
             foot="Tinted rows are in both lists. Number: cosine, exact. Click a word to make it an anchor.",
+            recipe=snippets.moved(
+                view.source,
+                view.chosen.adding,
+                view.token,
+                view.position,
+                amplitude=view.asked.amplitude,
+                k=NEIGHBOURS,
+            ),
         )
 
     return _unless("lists", "The neighbours of a word", LISTS_HELP, made, span=3)
@@ -482,6 +492,7 @@ def anchor_panel(view: View) -> Panel:
             drawings=(_lines(f"cosine with {shown(view.word)}", series, view, height=320, labels="end"),),
             foot=" ".join([f"Bands: 95 % of {found.places:,} positions; grey: of {found.random} random words.", *told]),
             actions=FILES,
+            recipe=snippets.anchors(view.source, view.chosen.adding, view.token, list(rows.values())),
         )
 
     return _unless("anchors", "A word among words that you name", ANCHOR_HELP, made)
@@ -538,6 +549,7 @@ def recovery_panel(view: View) -> Panel:
             drawings=(_lines("found in the sum", series, view, height=290, share=True, **WHOLE),),
             foot=" · ".join(foot),
             actions=FILES,
+            recipe=snippets.sweeps(view.source, list(map(view.adding, view.sweeps)), ["positions", "words"]),
         )
 
     return _unless("recovery", "Reading both parts back out of the sum", RECOVERY_HELP, made)
@@ -574,6 +586,14 @@ def map_panel(view: View) -> Panel:
             scale_bars=(ScaleBar("kept 0 %", "100 %", SHARE.light),),
             foot=f"Ten nearest neighbours kept at {view.times}{sampled}",
             actions=FILES,
+            recipe=snippets.kept_map(
+                view.source,
+                view.chosen.adding,
+                list(view.sample.values()),
+                most=PLACES_SHOWN,
+                step=view.step,
+                k=NEIGHBOURS,
+            ),
         )
 
     return _unless("map", "What words keep at every position", MAP_HELP, made)
@@ -608,6 +628,13 @@ def cloud_panel(view: View) -> Panel:
             foot=f"{len(called)} words at {len(found.places)} places · {NORMED[found.normed]} · axes hold {first} and "
             f"{second}",
             actions=FILES,
+            recipe=snippets.club(
+                view.source,
+                view.chosen.adding,
+                list(view.sample.values()),
+                places=CLOUD_PLACES,
+                value=f"shown = found.club(amplitude={amplitude:g}).points",
+            ),
         )
 
     return _unless("cloud", "Words at places as one cloud", CLOUD_HELP, made, span=2)
@@ -642,6 +669,13 @@ def variance_panel(view: View) -> Panel:
             foot=f"The parts add up to 100 % · {NORMED[found.normed]} · dealt blindly: "
             f"{listed([percent(share) for share in found.chance])}",
             actions=FILES,
+            recipe=snippets.club(
+                view.source,
+                view.chosen.adding,
+                list(view.sample.values()),
+                places=CLOUD_PLACES,
+                value="found = found.variance()\nshown = [found.words, found.positions, found.rest]",
+            ),
         )
 
     return _unless("variance", "How the variance is shared", VARIANCE_HELP, made)
@@ -651,7 +685,7 @@ def reorder_panel(view: View) -> Panel:
     """List the words of the sentence with their inputs in another order."""
 
     def made(empty: Panel) -> Panel:
-        found, how = other_order(view)
+        found, other = other_order(view)
         words = [i for i, place in enumerate(found.first) if not view.special(int(view.inputs.ids[place]))]
         title, said = reorder_finding(view, found, words)
         rows = tuple(
@@ -666,26 +700,35 @@ def reorder_panel(view: View) -> Panel:
         return replace(
             empty,
             title=title,
-            subtitle=f"{said} {how}",
+            subtitle=f"{said} {order_of(view, other)}",
             lists=(NeighbourList("Cosine of both inputs", "", rows),),
             foot="Tinted words go in as the same vector in both orders. Left: place in this order, and in the other.",
+            recipe=snippets.reordering(view.source, view.asked.text, other, words=words[:PIECES_SHOWN])
+            if rows
+            else None,
         )
 
     return _unless("reorder", "The same words in another order", REORDER_HELP, made)
 
 
-def other_order(view: View) -> tuple[Reordered, str]:
-    """Compare the sentence with the order before it, or else with itself turned round."""
+def other_order(view: View) -> tuple[Reordered, str | list[int]]:
+    """Compare the sentence with the order before it, or else with itself turned round; return that too."""
     here, before = view.inputs, view.asked.before
     if before.strip() and before != view.asked.text:
         try:
-            return reordered(here, view.fed(before)), f"Before: “{one_line(before, width=80)}”"
+            return reordered(here, view.fed(before)), before
         except HfposembError:
             pass  # other words, so it is no other order
     ids = turned_round(here.ids, fixed=[view.special(int(token)) for token in here.ids])
     assert view.source.embeddings is not None
-    other = view.source.embeddings.inputs(ids)
-    return reordered(here, other), f"Turned round: “{one_line(' '.join(map(str.strip, other.pieces)), width=80)}”"
+    return reordered(here, view.source.embeddings.inputs(ids)), ids.tolist()
+
+
+def order_of(view: View, other: str | list[int]) -> str:
+    """Say what the other order is: a text that came before, or ids turned round."""
+    if isinstance(other, str):
+        return f"Before: “{one_line(other, width=80)}”"
+    return f"Turned round: “{one_line(' '.join(view.table.labels[row].strip() for row in other), width=80)}”"
 
 
 def reorder_finding(view: View, found: Reordered, words: Sequence[int]) -> tuple[str, str]:
