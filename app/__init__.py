@@ -70,13 +70,13 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     """Draw the app into the ``gr.Blocks`` that is open, in whatever theme that has.
 
     ``public`` is for strangers: no local path is read. ``sources`` are shown first, in place of the samples. With
-    ``address`` the address of the page tells what is shown, and a link to it shows the same; with ``endpoints`` the
-    page answers programs, as ``api`` says: both for one panel a page.
+    ``address`` the address of the page tells what is shown, and a link to it shows the same, and the browser remembers
+    what ``preferences`` says; with ``endpoints`` the page answers programs, as ``api`` says: both for one panel a page.
     """
     import gradio as gr
 
     from . import address as addresses
-    from . import api, opening
+    from . import api, opening, preferences
     from .state import FIRST, MOST_SOURCES, NEEDS, Session
 
     modules = {name: import_module(f".{name}", __package__) for name in TABS}
@@ -84,7 +84,7 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     # Here, for Gradio counts whatever stands between the tabs as one of them.
     chosen, active = gr.State(list(first)), gr.State(next(iter(modules), ""))
     states = {"fetched": gr.State({}), "restored": gr.State("")}
-    states |= {name: gr.State([]) for name in ("due", "asked", "tried")}
+    states |= {name: gr.State([]) for name in ("due", "asked", "tried", "own")}
     dues = {name: gr.State([]) for name in modules}
     with gr.Tabs() as tabs:
         session = Session(public, first, chosen, active, tabs, **states)
@@ -103,6 +103,7 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     _bind(session, sessions, foot)
     if address:
         addresses.bind(session, list(modules))
+        preferences.bind(session)
     if endpoints:
         api.bind(session)
 
@@ -124,10 +125,10 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
     def chosen(texts: Sequence[str] | None) -> list[str]:
         return [text.strip() for text in dict.fromkeys(texts or ()) if text.strip()][:MOST_SOURCES]
 
-    def first(tried: list[str], texts: list[str]) -> list[Any]:
+    def first(tried: list[str], texts: list[str], own: list[str]) -> list[Any]:
         """Show a source before the others. The fields too: one that comes to the screen says what it holds."""
         texts = chosen((tried[0], *texts))
-        return [texts, *session.show(tried[1]), *session.told_fields(texts)]
+        return [texts, *session.show(tried[1]), *session.told_fields(texts, own)]
 
     def due(active: str, restored: str, texts: list[str], fetched: dict[str, Any], *drawn: list[Any]) -> list[Any]:
         """Let the tab on the screen draw, and no other, unless it is drawn with all this or some is being fetched."""
@@ -146,9 +147,9 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
         dropdown.change(chosen, dropdown, session.sources, trigger_mode="always_last", **_CHEAP)
         suggestions.in_field(session, dropdown)
     dropdowns, lines = [field for field, _ in session.fields], [line for _, line in session.fields]
-    session.sources.change(session.told_fields, session.sources, dropdowns, **_CHEAP)
+    session.sources.change(session.told_fields, [session.sources, session.own], dropdowns, **_CHEAP)
     shown = [session.sources, session.tabs, session.active, *dropdowns]
-    session.tried.change(first, [session.tried, session.sources], shown, **_CHEAP)
+    session.tried.change(first, [session.tried, session.sources, session.own], shown, **_CHEAP)
     changes = [one.change for one in (session.sources, session.active, session.fetched, session.restored)]
     dues = [one.due for one in sessions.values()]
     asked = [session.active, session.restored, session.sources, session.fetched]
@@ -218,7 +219,7 @@ def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Bloc
     public = on_a_space() if public is None else public
     with gr.Blocks(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS)) as blocks:
         unseen_heading("hfposemb", level=1)
-        header("Dark")
+        header("Theme")
         panel(public=public, sources=sources, address=True, endpoints=True)
         if public:
             points = "".join(f"<li>{html.escape(line)}</li>" for line in told())

@@ -87,6 +87,17 @@ def text_up_to(longest: int) -> Read:
     return read
 
 
+def numbers_by_source(text: str) -> dict[str, int]:
+    """Read a whole number for each of some sources, as ``json.dumps`` writes them. Raises ``ValueError``."""
+    try:
+        found = json.loads(text) if len(text) <= MOST_SOURCES * (LONGEST_SOURCE + 20) else None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(text[:40]) from error
+    if not isinstance(found, dict) or not all(type(number) is int and 0 <= number < 10**6 for number in found.values()):
+        raise ValueError(text[:40])
+    return found
+
+
 def control(name: str, component: Component, **more: Any) -> Control:
     """Return the control that a Gradio component is; its kind says what it can have, unless ``read`` does."""
     if "read" not in more:
@@ -165,7 +176,7 @@ def bind(session: Any, keys: Sequence[str]) -> None:
         query = written(differs, models, "" if active == keys[0] else active)
         return json.dumps({"query": query, "restored": restored})
 
-    def show(event: gr.EventData) -> list[Any]:
+    def show(event: gr.EventData, own: list[str]) -> list[Any]:
         found = read(str((event._data or {}).get("query", "")))
         texts = [text for text in dict.fromkeys(found.get(MODELS, ())) if text.strip() and len(text) <= LONGEST_SOURCE]
         texts = texts[:MOST_SOURCES] or list(session.first)
@@ -174,7 +185,7 @@ def bind(session: Any, keys: Sequence[str]) -> None:
             _update(one, found.get(one.name, ("",))[0] if one.name in found else None, texts) for one in controls
         ]
         # The fields too, not only by what follows from the sources: one that comes to the screen says what it holds.
-        return [texts, *session.show(tab), *updates, *session.told_fields(texts), uuid4().hex]
+        return [texts, *session.show(tab), *updates, *session.told_fields(texts, own), uuid4().hex]
 
     components = [one.component for one in controls]
     gr.on(
@@ -186,7 +197,7 @@ def bind(session: Any, keys: Sequence[str]) -> None:
         **cheap,
     )
     shown = [session.sources, session.tabs, session.active, *components, *(field for field, _ in session.fields)]
-    line.select(show, None, [*shown, session.restored], **cheap)
+    line.select(show, session.own, [*shown, session.restored], **cheap)
 
 
 def _update(one: Control, text: str | None, texts: Sequence[str]) -> Any:

@@ -18,6 +18,7 @@ from hfposemb.beside import beside
 from hfposemb.errors import HfposembError
 
 from . import jobs, snippets
+from .address import number_up_to
 from .limits import COMPARISON_DRAWS, QUICK_FLOPS
 from .line import Visitor
 from .plot import Drawing, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, kept_file
@@ -536,6 +537,7 @@ def tab(session: Session) -> None:
         **cheap,
     )
     session.keep("pair", chosen, choices=named_pairs)
+    session.keep("moved", at, read=lambda text: int(number_up_to(10**6)(text)))
     session.keep("maps", role)
     session.keep("laid", method)
     ask.click(guarded(ask_report), session.due, reports.wanted, **cheap)

@@ -14,7 +14,7 @@ from hfposemb.oddities import Odd, Oddities, oddities
 from . import snippets
 from .plot import NeighbourList, NeighbourRow, Panel, PanelRow
 from .state import Opened, Session, one_line
-from .tokens import Word, shown
+from .tokens import NOT_SEARCHED, Word, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,7 +107,7 @@ def odd_row(
 ) -> None:
     """Put the panel here, of the source that ``which`` names and ``chosen`` finds, and bind it.
 
-    ``picked`` are the word, the search field and the matches, which a click sets.
+    ``picked`` are the word, the search field and what is searched, which a click sets.
     """
     row = PanelRow((), scope=session.scope)
 
@@ -120,7 +120,7 @@ def odd_row(
         if source is None or table is None or not isinstance(token, int) or not 0 <= token < table.shape[0]:
             return [gr.skip()] * 3
         text = table.labels[token]
-        return [Word(text, source.text, token).state, one_line(text.strip(), width=60), gr.update(visible=False)]
+        return [Word(text, source.text, token).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
 
     session.redraw(draw, [row], inputs=[which], on=[which.input])
     cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}

@@ -633,7 +633,6 @@ class PanelView {
     button.type = "button";
     body.id = `${this.id}-python`;
     button.setAttribute("aria-controls", body.id);
-    button.setAttribute("aria-label", `Python: ${title}`);
     const part = (name, text) => {
       const code = h("pre", "", text), copy = h("button", "action", "Copy");
       copy.type = "button";

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from hfposemb.shift import Helix, helix
 from hfposemb.trust import WRONG
 
 from . import snippets
-from .address import number_up_to, text_up_to
+from .address import number_up_to, numbers_by_source, text_up_to
 from .logits import distance_panel
 from .plot import Drawing, Panel, PanelRow, Panels, ScaleBar
 from .requirements import requirement_row
@@ -1259,6 +1260,7 @@ def tab(session: Session) -> None:
     chosen.change(_same, chosen, marked, **_CHEAP)
     session.keep("position", chosen, read=number_up_to(MOST))
     session.keep("part", part, read=text_up_to(80))
+    session.keep("patch", picked, read=numbers_by_source, write=json.dumps)
     over.select(pick, picked, picked, trigger_mode="multiple", **_CHEAP)
     marked.input(None, marked, None, js=MARK_JS % (session.scope, GROUP))
     marked.release(_same, marked, chosen, **_CHEAP)

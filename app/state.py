@@ -448,6 +448,9 @@ class Session:
     tried: gr.State = field(default_factory=lambda: gr.State([]))
     """A source that is to come first, the tab that shows it, and an id that is new every time."""
 
+    own: gr.State = field(default_factory=lambda: gr.State([]))
+    """Sources that the visitor's browser remembers, which are offered beside the presets."""
+
     lines: dict[str, gr.HTML] = field(default_factory=dict)
     """By tab, the line that shows how far a read is."""
 
@@ -506,9 +509,9 @@ class Session:
             self.fetch_line()
         self.fields.append((dropdown, line))
 
-    def told_fields(self, texts: Sequence[str]) -> list[Any]:
-        """Return the updates that show these sources in every field of sources."""
-        choices = [choice(text) for text in dict.fromkeys((*texts, *self.first, *self.presets))]
+    def told_fields(self, texts: Sequence[str], own: Sequence[str] = ()) -> list[Any]:
+        """Return the updates that show these sources in every field, which offers the visitor's ``own`` too."""
+        choices = [choice(text) for text in dict.fromkeys((*texts, *own, *self.first, *self.presets))]
         return [gr.update(choices=choices, value=list(texts)) for _ in self.fields]
 
     def fetch_line(self) -> None:

@@ -8,6 +8,8 @@ import gradio as gr
 
 from hfposemb.palette import PALETTE
 
+from .preferences import STORE_JS
+
 FONT = ["-apple-system", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "sans-serif"]
 CSS_PATH = Path(__file__).with_name("theme.css")
 
@@ -16,18 +18,25 @@ LOGO = (
     'stroke-linecap="round">' + "".join(f'<path d="M1 {y} q4.5 -3.6 9 0 t9 0"/>' for y in (4, 9, 14)) + "</svg>"
 )
 
-_HEADER_JS = """
-const buttons = element.querySelectorAll("button");
-const name = () => {
-  const other = document.body.classList.contains("dark") ? "Light" : "Dark";
-  for (const button of buttons) if (button.dataset.action === "Dark") button.textContent = other;
-};
-for (const button of buttons) {
+_HEADER_JS = (
+    STORE_JS
+    + """
+for (const select of element.querySelectorAll("select")) {
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const choices = [...select.options].map((option) => option.value);
+  const show = () => {
+    const dark = select.value === "dark" || (select.value === "system" && system.matches);
+    document.body.classList.toggle("dark", dark);
+  };
+  const asked = new URLSearchParams(location.search).get("__theme");  // which Gradio has followed already
+  select.value = [stored().theme, asked].find((theme) => choices.includes(theme)) ?? "system";
+  show();
+  system.addEventListener("change", show);
+  select.addEventListener("change", () => { store({ theme: select.value }); show(); });
+}
+for (const button of element.querySelectorAll("button")) {
   button.addEventListener("click", async () => {
-    if (button.dataset.action === "Dark") {
-      document.body.classList.toggle("dark");
-      name();
-    } else if (button.dataset.action === "Copy link") {
+    if (button.dataset.action === "Copy link") {
       await navigator.clipboard.writeText(window.location.href);
       button.textContent = "Copied";
       setTimeout(() => { button.textContent = "Copy link"; }, 1500);
@@ -36,9 +45,14 @@ for (const button of buttons) {
     }
   });
 }
-new MutationObserver(name).observe(document.body, { attributes: true, attributeFilter: ["class"] });
-name();
 """
+)
+
+
+_THEMES = (
+    '<select aria-label="Theme"><option value="system">System theme</option><option value="light">Light</option>'
+    '<option value="dark">Dark</option></select>'
+)
 
 
 def theme() -> gr.themes.Base:
@@ -148,9 +162,13 @@ def css() -> str:
 def header(*actions: str) -> gr.HTML:
     """Put the name and a few quiet actions above the tabs.
 
-    "Copy link" and "Dark" work in the browser; any other action is sent to ``.select`` as ``{"action": name}``.
+    "Copy link" and "Theme", which is a choice that the browser remembers, work in the browser; any other action is sent
+    to ``.select`` as ``{"action": name}``.
     """
-    buttons = "".join(f'<button type="button" data-action="{action}">{action}</button>' for action in actions)
+    buttons = "".join(
+        _THEMES if action == "Theme" else f'<button type="button" data-action="{action}">{action}</button>'
+        for action in actions
+    )
     brand = f'<span class="brand">{LOGO}hfposemb</span>'
     return gr.HTML(
         html_template=f'<header>{brand}<nav aria-label="Page">{buttons}</nav></header>',

@@ -122,6 +122,24 @@ def read_word(text: str) -> list[Any]:
     return Word(text).state
 
 
+NOT_SEARCHED = ("", False)
+"""What is searched, and whether it is a pattern, where nothing is."""
+
+
+def write_sought(sought: Sequence[Any]) -> str:
+    """Write a search for an address."""
+    text, pattern = sought
+    return f"{'regex' if pattern else 'text'}:{text}"
+
+
+def read_search(text: str) -> list[Any]:
+    """Read what ``write_sought`` wrote."""
+    kind, _, wanted = text.partition(":")
+    if kind not in ("text", "regex") or not 0 < len(wanted) <= LONGEST_QUERY:
+        raise ValueError(text[:40])
+    return [wanted, kind == "regex"]
+
+
 def shown(label: str) -> str:
     """Return a token's label without the space that marks a word's start, short enough to read."""
     return one_line(label.strip(), width=40) or "(space)"
@@ -645,9 +663,9 @@ def tab(session: Session) -> None:
         if source is None or table is None or not isinstance(row, int) or not 0 <= row < table.shape[0]:
             return [gr.skip()] * 3
         text = table.labels[row]
-        return [Word(text, source.text, row).state, one_line(text.strip(), width=60), gr.update(visible=False)]
+        return [Word(text, source.text, row).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
 
-    word = gr.State(Word(FIRST_WORD).state)
+    word, sought = gr.State(Word(FIRST_WORD).state), gr.State(list(NOT_SEARCHED))
     with gr.Row(elem_classes="controls"):
         session.source_field()
         choices = which_choices(session.open(session.first))
@@ -675,7 +693,7 @@ def tab(session: Session) -> None:
             chosen = gr.Textbox(FIRST_WORDS, label="Words to compare, with commas between", lines=3, max_lines=6)
         with gr.Column(scale=3, min_width=320):
             matrix = PanelRow((), scope=session.scope)
-    odd_row(session, which, _chosen, [word, search, matches])
+    odd_row(session, which, _chosen, [word, search, sought])
 
     asked = [which, method, dims, color, word]
     drawn = [which, method, plan, umaps.wanted]
@@ -688,32 +706,46 @@ def tab(session: Session) -> None:
 
     cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
 
-    def look(due: list[Any], text: str, regex: bool, state: list[Any]) -> Any:
-        """Show what contains the text, while it is typed."""
+    def look(text: str, regex: bool, state: list[Any]) -> Any:
+        """Search for what contains the text, while it is typed."""
         if regex or text.strip() in ("", Word.of(state).text.strip()):
-            return gr.update(visible=False)
-        return gr.update(value=match_panels(session.shown(due), text, False), visible=True)
+            return list(NOT_SEARCHED)
+        return [text.strip()[:LONGEST_QUERY], False]
 
-    def choose(due: list[Any], text: str, regex: bool) -> list[Any]:
+    def choose(text: str, regex: bool) -> list[Any]:
         """Take the text as the word, or search for it where it is a pattern."""
-        if not text.strip():
-            return [gr.skip(), gr.update(visible=False)]
-        if regex:
-            return [gr.skip(), gr.update(value=match_panels(session.shown(due), text, True), visible=True)]
-        return [Word(text.strip()[:LONGEST_QUERY]).state, gr.update(visible=False)]
+        wanted = text.strip()[:LONGEST_QUERY]
+        if not wanted or regex:
+            return [gr.skip(), [wanted, bool(wanted)]]
+        return [Word(wanted).state, list(NOT_SEARCHED)]
+
+    def draw_matches(opened: Sequence[Opened], sought: list[Any]) -> Any:
+        text, pattern = sought
+        return gr.update(value=match_panels(opened, text, pattern), visible=True) if text else gr.update(visible=False)
 
     def take(asked: list[Any]) -> list[Any]:
         """Choose the word that another tab asked for."""
-        return [Word.of(asked).state, one_line(str(asked[0]).strip(), width=60), gr.update(visible=False)]
+        return [Word.of(asked).state, one_line(str(asked[0]).strip(), width=60), list(NOT_SEARCHED)]
 
-    session.asked.change(take, session.asked, [word, search, matches], **cheap)
-    typed = [session.due, search, regex]
-    search.input(guarded(look), [*typed, word], matches, trigger_mode="always_last", **cheap)
-    gr.on([search.submit, regex.input], guarded(choose), typed, [word, matches], trigger_mode="always_last", **cheap)
+    def write_search(state: list[Any], sought: list[Any]) -> str:
+        """Return what stands in the search field: what is searched, else the word."""
+        return str(sought[0]) or one_line(Word.of(state).text.strip(), width=60)
+
+    session.asked.change(take, session.asked, [word, search, sought], **cheap)
+    search.input(guarded(look), [search, regex, word], sought, trigger_mode="always_last", **cheap)
+    sent = [search.submit, regex.input]
+    gr.on(sent, guarded(choose), [search, regex], [word, sought], trigger_mode="always_last", **cheap)
+    session.redraw(draw_matches, [matches], inputs=[sought], on=[sought.change])
     session.keep("map", which, choices=of_sources)
     for name, component in {"layout": method, "space": dims, "colour": color, "words": chosen}.items():
         session.keep(name, component)
     session.keep("word", word, read=read_word, write=write_word)
-    word.change(lambda state: one_line(Word.of(state).text.strip(), width=60), word, search, **cheap)
+    session.keep("search", sought, read=read_search, write=write_sought)
+    word.change(write_search, [word, sought], search, **cheap)
+    # Only what comes from an address is written back: whoever types is further on already.
+    shown_search = [search, regex]
+    session.restored.change(
+        lambda state, sought: [write_search(state, sought), bool(sought[1])], [word, sought], shown_search, **cheap
+    )
     for row in (plan, words, matches):
-        row.select(pick, [session.due, which, word], [word, search, matches], trigger_mode="always_last", **cheap)
+        row.select(pick, [session.due, which, word], [word, search, sought], trigger_mode="always_last", **cheap)

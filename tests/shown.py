@@ -76,13 +76,11 @@ def arrays(given: Any) -> Iterator[Numbers]:
     if isinstance(given, (list, tuple)):
         if given and all(isinstance(one, Mapping) and "value" in one for one in given):  # a list of named numbers
             given = [one["value"] for one in given]
-        try:
-            found = np.array(given, np.float64)
-        except (TypeError, ValueError):
-            for one in given:
-                yield from arrays(one)
+        if all(one is None or (np.isscalar(one) and not isinstance(one, str)) for one in given):
+            yield np.array([np.nan if one is None else one for one in given], np.float64)
             return
-        yield found
+        for one in given:
+            yield from arrays(one)
         return
     if isinstance(given, (int, float, np.number, np.ndarray)) and not isinstance(given, bool):
         yield np.atleast_1d(np.asarray(given, np.float64))
@@ -100,7 +98,7 @@ def not_given(panel: Panel, given: Any, *, kinds: Collection[str] = (), rounded:
         return ["it gives no numbers"]
     wanted = [one for one in shown if one.needed and (not kinds or one.kind in kinds)]
     said = [f"not given: {one.what}" for one in wanted if not any(same(one, other, rounded) for other in found)]
-    scalars = [one for array in found if array.ndim == 1 for one in array.tolist()]
+    scalars = [one for array in found for one in array.ravel().tolist()]
     written = [figure for figure, _ in panel.numbers if re.search(r"\d", figure)]
     said += [f"not given: {figure}" for figure in written if not any(reads(figure, one) for one in scalars)]
     if not shown and not written:  # it says its numbers in words

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlencode
 
+import gradio as gr
 import pytest
+from gradio.components.base import FormComponent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +18,7 @@ from app import address, theme, tokens
 from .waiting import drawn, open_tab, until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 WORD = "A word, an id, or part of a word"
 
@@ -61,6 +63,135 @@ def test_a_link_shows_what_it_was_copied_from(page: Page, serve: Callable[..., s
     until(page, lambda: _query(page), parse_qs(wanted))
 
 
+def _arrays(page: Page) -> dict[str, Any]:
+    """Return every number that is drawn or listed on the screen, by the key of its panel."""
+    found: dict[str, Any] = page.evaluate(
+        """() => Object.fromEntries([...document.querySelectorAll("hfposemb-row .panel")]
+          .filter((panel) => panel.offsetWidth)
+          .map((panel) => [panel.dataset.key, {
+            drawn: [...panel.querySelectorAll(".stage")].map((stage) => (stage.data ?? []).map((trace) =>
+              ["x", "y", "z"].map((axis) => trace[axis] && JSON.stringify(Array.from(trace[axis], (one) =>
+                one?.length === undefined ? one : Array.from(one)))))),
+            listed: [...panel.querySelectorAll(".neighbour")].map((row) => row.innerText),
+            words: panel.querySelector(".names").innerText,
+          }]))"""
+    )
+    return found
+
+
+def _controls(page: Page) -> list[Any]:
+    """Return what every control on the screen holds."""
+    found: list[Any] = page.evaluate(
+        """() => [...document.querySelectorAll("input, textarea")].filter((one) => one.offsetWidth && one.type !== "file")
+          .map((one) => [one.ariaLabel || one.closest("label, fieldset, .block")?.innerText.slice(0, 60) || "",
+            /radio|checkbox/.test(one.type) ? one.checked : one.value])"""
+    )
+    return found
+
+
+LINKS = {
+    "start": {"sentence": "a queen saw the king", "kind": "Untrained"},
+    "positions": {
+        "dims": "2",
+        "length": "32",
+        "position": "7",
+        "waves": "1, 2",
+        "shifts": "True",
+        "map-of-shift": "orthogonal",
+        "shifted-by": "1",
+        "probes": "True",
+    },
+    "tokens": {
+        "space": "3-D",
+        "colour": "Norm",
+        "word": "queen",
+        "words": "king, queen, earth",
+        "search": "regex:^.?kin",
+    },
+    "words": {
+        "text": "a queen saw the king",
+        "before": "the king saw a queen",
+        "whose": "sinusoid",
+        "size": "Their own norm",
+        "amplitude": "2.5",
+        "anchors": "father,earth",
+        "place": "2",
+        "part-of-logits": "word · position",
+        "head": "1",
+    },
+}
+"""What a link to each tab may hold, all of it other than at first."""
+
+
+@pytest.mark.parametrize("tab", LINKS)
+def test_a_link_opened_elsewhere_shows_the_same(
+    browser: Browser, page: Page, serve: Callable[..., str], tab: str
+) -> None:
+    url = serve(app.build(sources=("sample:bert", "random:300x64?seed=8")), theme=theme.theme(), css=theme.css())
+    page.goto(url)
+    drawn(page)
+    if tab != "start":
+        open_tab(page, {"positions": "Positions", "tokens": "Tokens", "words": "Words + positions"}[tab])
+    before = _arrays(page)
+    page.goto(f"{url}?{urlencode({'tab': tab, **LINKS[tab]})}")
+    drawn(page)
+    wanted = {name: [value] for name, value in LINKS[tab].items()} | ({} if tab == "start" else {"tab": [tab]})
+    until(page, lambda: _query(page), wanted)
+    shown = until(page, lambda: _settled(page), lambda found: found not in (None, before))
+    context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    try:
+        other = context.new_page()
+        other.goto(str(page.evaluate("location.href")))
+        drawn(other)
+        assert until(other, lambda: _settled(other), shown) == shown
+        assert _controls(other) == _controls(page)
+    finally:
+        context.close()
+
+
+def _settled(page: Page) -> dict[str, Any] | None:
+    """Return what is drawn, if it is what was drawn a moment ago, too."""
+    before = _arrays(page)
+    page.wait_for_timeout(1500)
+    drawn(page)
+    found = _arrays(page)
+    return found if found == before else None
+
+
+# --- every control -----------------------------------------------------------------------------------------------------
+
+SAID_BY_OTHERS = {
+    "Sources, two to four": "the sources are in the address as models",
+    "Marked position": "a slider tells the position once it is let go",
+    "Part": "a state of that name is kept, which the field follows",
+    "Source": "a state is kept as words-of, which the field follows",
+    WORD: "the word is kept, and what is searched",
+    ".* regex": "kept with what is searched",
+    "Try your own model": "what is tried becomes a source",
+}
+"""Fields that the address does not name themselves, and why."""
+
+
+def test_every_control_is_kept_in_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Any] = []
+    monkeypatch.setattr(address, "bind", lambda session, keys: kept.extend(session.controls))
+    blocks = app.build(sources=("sample:bert", "sinusoidal:42x16"))
+    names = [one.name for one in kept]
+    assert len(set(names)) == len(names)
+    fields = [block for block in blocks.blocks.values() if isinstance(block, FormComponent)]
+    named = {id(one.component) for one in kept}
+    unkept = {str(block.label) for block in fields if id(block) not in named}
+    assert unkept == set(SAID_BY_OTHERS), "keep it with session.keep, or say here why not"
+    assert len(fields) > 25
+
+
+def test_a_control_that_is_not_kept_would_be_noticed() -> None:
+    assert issubclass(gr.Checkbox, FormComponent)
+    assert not {gr.Radio, gr.Slider, gr.Textbox, gr.Dropdown} - {
+        one for one in vars(gr).values() if isinstance(one, type) and issubclass(one, FormComponent)
+    }
+
+
 # --- what is read and written -----------------------------------------------------------------------------------------
 
 
@@ -84,6 +215,27 @@ def test_what_is_written_is_read_again(values: dict[str, str], model: str) -> No
     found = address.read(address.written(values, models, "tokens"))
     expected = {address.TAB: ["tokens"], **{name: [value] for name, value in values.items()}}
     assert found == expected | ({address.MODELS: models} if models else {})
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"a": -1}', '{"a": true}', '{"a": "x"}', "[" * 9000, "{" + "x" * 9000])
+def test_what_is_no_number_for_each_source_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match=r".{0,40}"):
+        address.numbers_by_source(text)
+
+
+def test_numbers_by_source_are_read_again() -> None:
+    assert address.numbers_by_source('{"sample:bert": 3}') == {"sample:bert": 3}
+
+
+@pytest.mark.parametrize("sought", [["king", False], ["^a:b", True]])
+def test_a_search_is_written_and_read(sought: list[Any]) -> None:
+    assert tokens.read_search(tokens.write_sought(sought)) == sought
+
+
+@pytest.mark.parametrize("text", ["", "king", "regex:", "text:", "other:x", "regex:" + "x" * 999])
+def test_what_is_no_search_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match=r".{0,40}"):
+        tokens.read_search(text)
 
 
 @pytest.mark.parametrize("text", ["-1", "1e9", "nan", "inf", "x", "", "9" * 30, "٣"])

@@ -443,7 +443,7 @@ def test_works_under_a_path(page: Page) -> None:
 def test_accessible(serve: Callable[..., str], page: Page, mode: str, themed: bool) -> None:
     with gr.Blocks(title="Panels") as blocks:
         if themed:
-            theme.header("Copy link", "Dark")
+            theme.header("Copy link", "Theme")
         with gr.Tabs(), gr.Tab("Positions"):
             gr.Markdown("# Page")
             if themed:

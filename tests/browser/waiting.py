@@ -90,7 +90,7 @@ def no_sideways_page(page: Page, width: int = 360, height: int = 780) -> None:
 def accessible_everywhere(page: Page) -> None:
     """Check the page in both themes and on a phone, where it must not scroll sideways."""
     accessible(page)
-    page.get_by_role("button", name="Dark").click()
+    page.get_by_label("Theme").select_option("dark")
     accessible(page)
     no_sideways_page(page)
     accessible(page)

@@ -1,0 +1,98 @@
+"""What a browser remembers of a visitor: the theme and sources of their own, and nothing personal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import app
+from app import preferences, theme
+from tests.test_app import WORDS, checkpoint
+
+from .waiting import drawn, open_tab, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+SMALL = ("random:42x16", "sinusoidal:42x16")
+
+
+def _kept(page: Page) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(page.evaluate("localStorage.getItem('hfposemb') ?? '{}'"))
+    return found
+
+
+def _dark(page: Page) -> bool:
+    return bool(page.evaluate("document.body.classList.contains('dark')"))
+
+
+def test_the_theme_is_chosen_remembered_and_follows_the_system(page: Page, serve: Callable[..., str]) -> None:
+    page.emulate_media(color_scheme="light")
+    page.goto(serve(app.build(sources=SMALL), theme=theme.theme(), css=theme.css()))
+    drawn(page)
+    field = page.get_by_label("Theme")
+    assert (field.input_value(), _dark(page), _kept(page)) == ("system", False, {})
+    page.emulate_media(color_scheme="dark")
+    until(page, lambda: _dark(page), True)
+    field.select_option("light")
+    until(page, lambda: _dark(page), False)
+    assert _kept(page) == {"theme": "light"}
+    page.reload()
+    drawn(page)
+    assert (page.get_by_label("Theme").input_value(), _dark(page)) == ("light", False)
+    page.get_by_label("Theme").select_option("system")
+    until(page, lambda: _dark(page), True)
+
+
+def test_own_sources_are_offered_again_and_no_path_is_kept(
+    page: Page, serve: Callable[..., str], tmp_path: Path
+) -> None:
+    local = checkpoint(tmp_path / "private", WORDS)
+    url = serve(app.build(sources=SMALL), theme=theme.theme(), css=theme.css())
+    page.goto(f"{url}?models=random%3A43x16&models={local}&sentence=a+secret&tab=positions")
+    drawn(page)
+    until(page, lambda: _kept(page), {"sources": ["random:43x16"]})
+    page.goto(url)
+    drawn(page)
+    open_tab(page, "Positions")
+    page.locator(".sources input").first.click()
+    page.get_by_role("option", name="43").first.wait_for()
+    assert _kept(page) == {"sources": ["random:43x16"]}
+
+
+def test_what_stands_in_the_storage_is_read_with_care(page: Page, serve: Callable[..., str]) -> None:
+    url = serve(app.build(sources=SMALL), theme=theme.theme(), css=theme.css())
+    for written in ("not JSON", "[1]", "null", '{"theme": "pink", "sources": "x"}', '{"sources": [1, "<b>", "./x"]}'):
+        page.goto(url)
+        page.evaluate("(text) => localStorage.setItem('hfposemb', text)", written)
+        page.reload()
+        drawn(page)
+        assert page.get_by_label("Theme").input_value() == "system"
+
+
+# --- what may be remembered -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["./folder", "/etc/passwd", "~/x", "../x", "hf_" + "a" * 34, "", "a b c", f"x/{'x' * 2000}", "the king"]
+)
+def test_nothing_personal_is_remembered(text: str) -> None:
+    assert preferences.remembered([text]) == []
+
+
+def test_presets_need_not_be_remembered() -> None:
+    texts = ["owner/name@main", "sample:gpt2", "rotary:64x8", "owner/name@main"]
+    assert preferences.remembered(texts, presets=("sample:gpt2",)) == ["owner/name@main", "rotary:64x8"]
+    assert len(preferences.remembered([f"random:{rows}x8" for rows in range(10, 40)])) == preferences.MOST
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(max_size=20), lambda inner: st.lists(inner, max_size=5)))
+@settings(max_examples=60, deadline=None)
+def test_whatever_comes_back_is_read_or_passed_over(kept: Any) -> None:
+    assert all(isinstance(text, str) for text in preferences.remembered(kept))
