@@ -27,6 +27,7 @@ Tabs. Each tab is a module beside this one, named in ``TABS`` in the order of th
   changes, it is there, or its work was cancelled. Every ``PanelRow`` takes ``scope=session.scope``.
 - ``session.keep("method", method)`` lets the address of the page tell a control's value, so that links and the way back
   show the same: see ``address``. Every control that decides what is seen is kept.
+- A panel that shows numbers has the ``recipe`` that gives them, of ``snippets``; a test runs every one.
 - ``session.works(work)`` puts the line of other heavy work here, which ``session.compute`` does in a child.
 - ``session.ask_for(text, source, row)`` for the output ``session.asked`` brings a word to Tokens, and
   ``[text, tab, new id]`` for ``session.tried`` a source before the others, in some tab.

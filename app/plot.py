@@ -261,7 +261,7 @@ def _panel(panel: Panel, files: Packer) -> dict[str, Any]:
         ],
     }
     drawings = [{"caption": sendable(drawing.caption), **files.figure(drawing.figure)} for drawing in panel.drawings]
-    title = panel.title or " ".join(panel.source or ())
+    title = ": ".join(filter(None, [*(panel.source or ())[:1], panel.title]))
     recipe = {} if panel.recipe is None else {"recipe": _texts(panel.recipe, title)}
     return {**sendable(shown), **recipe, "drawings": drawings}
 

@@ -56,10 +56,8 @@ def remembered(texts: object, presets: Sequence[str] = ()) -> list[str]:
         except HfposembError:
             continue
         # A name without an owner may be a token that was pasted into the wrong field.
-        known = (
-            "/" in source.repo if isinstance(source, HubSource) else isinstance(source, BuiltinSource | SampleSource)
-        )
-        if known and text not in presets:
+        owned = isinstance(source, HubSource) and "/" in source.repo
+        if (owned or isinstance(source, BuiltinSource | SampleSource)) and text not in presets:
             found.append(text)
     return list(dict.fromkeys(found))[:MOST]
 

@@ -179,7 +179,7 @@ def fold(recipe: Recipe, title: str) -> str:
     texts = {"Python": recipe.python, "Command line": recipe.command, "Cite": recipe.citation(title)}
     parts = [
         f'<div><p><strong>{name}</strong><button type="button" aria-label="Copy {name}">Copy</button></p>'
-        f'<pre tabindex="0" aria-label="{name}" role="region">{html.escape(text)}</pre></div>'
+        f'<pre tabindex="0" aria-label="{name}" role="group">{html.escape(text)}</pre></div>'
         for name, text in texts.items()
         if text
     ]
@@ -192,6 +192,7 @@ FOLD_CSS = """
       font-size: 13px; line-height: 20px;
       background: var(--background-fill-secondary, #f1f3f5); color: var(--body-text-color);
       font-family: var(--font-mono, ui-monospace, monospace); }
+    .recipe > div:not(:first-of-type) pre { white-space: pre-wrap; overflow-wrap: anywhere; }
     .recipe button { font: inherit; color: inherit; background: none; border: 0; min-height: 24px; min-width: 44px;
       padding: 0; cursor: pointer; text-decoration: underline; text-underline-offset: 4px; }
 """

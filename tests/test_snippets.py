@@ -91,7 +91,7 @@ class Page:
         for text in _texts(results):
             if "<table" in text or 'class="recipe"' in text:
                 folded = dict(
-                    re.findall(r'aria-label="(Python|Command line)" role="region">(.*?)</pre>', text, flags=re.S)
+                    re.findall(r'aria-label="(Python|Command line)" role="group">(.*?)</pre>', text, flags=re.S)
                 )
                 yield View(tab, text, *(html.unescape(folded.get(name, "")) for name in ("Python", "Command line")))
 

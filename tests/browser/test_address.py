@@ -82,7 +82,8 @@ def _arrays(page: Page) -> dict[str, Any]:
 def _controls(page: Page) -> list[Any]:
     """Return what every control on the screen holds."""
     found: list[Any] = page.evaluate(
-        """() => [...document.querySelectorAll("input, textarea")].filter((one) => one.offsetWidth && one.type !== "file")
+        """() => [...document.querySelectorAll("input, textarea")]
+          .filter((one) => one.offsetWidth && one.type !== "file")
           .map((one) => [one.ariaLabel || one.closest("label, fieldset, .block")?.innerText.slice(0, 60) || "",
             /radio|checkbox/.test(one.type) ? one.checked : one.value])"""
     )
@@ -158,7 +159,7 @@ def _settled(page: Page) -> dict[str, Any] | None:
     return found if found == before else None
 
 
-# --- every control -----------------------------------------------------------------------------------------------------
+# --- every control ----------------------------------------------------------------------------------------------------
 
 SAID_BY_OTHERS = {
     "Sources, two to four": "the sources are in the address as models",
