@@ -5,6 +5,7 @@
 const PHONE = "(max-width: 719px)";
 const LONGEST = 160; // characters of a label that are shown
 const SVG = "http://www.w3.org/2000/svg";
+const ROWS = 100, COLUMNS = 12; // of a table that are shown; the file has all
 
 // ---- the page: what all rows share -----------------------------------------------------------------------------------
 
@@ -488,6 +489,32 @@ class Plot {
     return [s("line", { class: "leader", x1: x, y1: y, x2: best.end.x, y2: best.end.y }), dot, label];
   }
 
+  // The numbers behind the picture, as tables: of each matrix its own, of all points one, a row for each.
+  tables() {
+    const { data = [], layout } = this.figure ?? {};
+    const words = (text) => unescaped(String(text).replace(/<[^>]*>/g, ""));
+    const found = data.filter((trace) => trace.type === "heatmap").map(({ x, y, z, name = "" }) => ({
+      name, header: [words(layout.yaxis?.title?.text || "row"), ...Array.from({ length: z[0]?.length ?? 0 }, (_, at) => x?.[at] ?? at)],
+      rows: z.length, row: (at) => [y?.[at] ?? at, ...z[at]],
+    }));
+    const told = data.map((trace, place) => ({ ...this.traces[place], trace })).filter(({ points, trace }) => points && trace.hoverinfo !== "skip");
+    if (!told.length) return found;
+    const has = (test) => told.some(test), deep = has(({ trace }) => trace.z);
+    const title = (axis) => words((deep ? layout.scene?.[`${axis}axis`] : layout[`${axis}axis`])?.title?.text || axis);
+    const columns = [
+      has(({ trace }) => trace.name) && told.length > 1 && ["series", ({ trace }) => words(trace.name ?? "")],
+      has(({ group }) => group) && [told.find(({ group }) => group).group, ({ group, ids, first }, at) => (!group ? "" : ids ? ids[at] : first + at)],
+      has(({ labels }) => labels) && ["label", ({ labels, escaped }, at) => (escaped ? words(labels?.[at] ?? "") : labels[at] ?? "")],
+      ...["x", "y", ...(deep ? ["z"] : [])].map((axis) => [title(axis), ({ trace }, at) => trace[axis]?.[at] ?? at]),
+    ].filter(Boolean);
+    const ends = told.reduce((sums, { points }) => [...sums, (sums.at(-1) ?? 0) + points], []);
+    const row = (at) => {
+      const place = ends.findIndex((end) => at < end);
+      return columns.map(([, cell]) => cell(told[place], at - (ends[place - 1] ?? 0)));
+    };
+    return [...found, { name: "", header: columns.map(([name]) => name), rows: ends.at(-1), row }];
+  }
+
   async download(format, name) {
     if (!this.drawn) await this.paint();
     if (!this.drawn) return;
@@ -497,6 +524,33 @@ class Plot {
     const scene = layout.scene && { ...layout.scene, camera: this.stage._fullLayout.scene.camera };
     return this.plotly.downloadImage({ data, layout: { ...layout, ...(scene && { scene }), paper_bgcolor: background } }, { format, width, height, scale: 2, filename: name });
   }
+}
+
+// A table to be read, its first row and column as headings.
+function tabled({ name, header, rows, row }, title) {
+  const shown = Math.min(rows, ROWS), across = Math.min(header.length, COLUMNS);
+  const cell = (value) => (typeof value === "number" ? number(value) : plain(String(value ?? ""), 60));
+  const heading = (scope, value) => { const node = h("th", "", cell(value)); node.scope = scope; return node; };
+  const cells = (at) => row(at).slice(0, across).map((value, place) => (place ? h("td", "", cell(value)) : heading("row", value)));
+  const left = [shown < rows ? `the first ${shown} of ${rows.toLocaleString("en")} rows` : "", across < header.length ? `${across - 1} of ${header.length - 1} columns` : ""];
+  const said = [plain(name), left.filter(Boolean).join(", ")].filter(Boolean).join(": ");
+  const box = h("div", "sheet", h("table", "", h("caption", "", said || title),
+    h("thead", "", h("tr", "", ...header.slice(0, across).map((value) => heading("col", value)))),
+    h("tbody", "", ...Array.from({ length: shown }, (_, at) => h("tr", "", ...cells(at))))));
+  box.tabIndex = 0; // it scrolls
+  box.setAttribute("role", "group");
+  box.setAttribute("aria-label", `Table: ${title}`);
+  return box;
+}
+
+// A table as CSV. A spreadsheet must not run a text as a formula: those that look like one begin with an apostrophe.
+function separated({ header, rows, row }) {
+  const cell = (value) => {
+    if (typeof value === "number") return Number.isFinite(value) ? String(Number(value.toPrecision(7))) : "";
+    const text = String(value ?? "");
+    return /^[=+\-@\t\r']/.test(text) || /[",\r\n]/.test(text) ? `"${(/^[=+\-@\t\r']/.test(text) ? "'" : "") + text.replace(/"/g, '""')}"` : text;
+  };
+  return [header, ...Array.from({ length: rows }, (_, at) => row(at))].map((cells) => cells.map(cell).join(",") + "\r\n").join("");
 }
 
 function s(tag, attributes) {
@@ -526,6 +580,8 @@ class PanelView {
   constructor(key) {
     this.key = key;
     this.plots = [];
+    this.folds = [];
+    this.unfolded = new Set();
     this.id = `hfposemb-help-${Math.random().toString(36).slice(2)}-${panels++}`;
     this.head = h("div", "head");
     this.drawings = h("div", "drawings");
@@ -567,6 +623,7 @@ class PanelView {
   settle() {
     if (!this.plots.every((plot) => plot.drawn)) return;
     this.node.dataset.points = this.plots.flatMap((plot) => plot.traces).reduce((sum, trace) => sum + trace.points, 0);
+    this.folds.filter(({ name }) => name === "Table").forEach((fold) => fold.show());
     this.node.dataset.state = "drawn";
   }
 
@@ -594,13 +651,16 @@ class PanelView {
       button.onclick = () => this.act(action);
       return button;
     });
-    const recipe = spec.recipe ? this.recipe(spec.recipe) : null;
-    if (recipe) actions.push(recipe.button);
+    this.folds = [
+      spec.drawings.length ? this.fold("Table", "sheets", () => this.sheets()) : null,
+      spec.recipe ? this.fold("Python", "recipe", () => this.recipe(spec.recipe)) : null,
+    ].filter(Boolean);
+    actions.push(...this.folds.map((fold) => fold.button));
     this.tail.replaceChildren(...[
       spec.message ? h("p", "message", ...emphasised(spec.message, spec.emphasis)) : "",
       spec.lists.length ? h("div", "lists", ...spec.lists.map((list, place) => this.list(list, place))) : "",
       spec.foot || actions.length ? h("div", "foot", h("span", "", plain(spec.foot, 400)), h("span", "actions", ...actions)) : "",
-      recipe?.body,
+      ...this.folds.map((fold) => fold.body),
     ].filter(Boolean));
     if (focused >= 0) this.node.querySelectorAll("button")[focused]?.focus({ preventScroll: true });
   }
@@ -626,13 +686,27 @@ class PanelView {
     return aside;
   }
 
-  // What gives the panel's numbers, folded away at first; it stays open while the panel is drawn anew.
+  // Something folded away below the panel until it is asked for; it stays open while the panel is drawn anew.
+  fold(name, className, build) {
+    const body = h("div", className), button = h("button", "action", name);
+    button.type = "button";
+    body.id = `${this.id}-${className}`;
+    button.setAttribute("aria-controls", body.id);
+    const show = () => {
+      const open = this.unfolded.has(name);
+      body.hidden = !open;
+      button.setAttribute("aria-expanded", String(open));
+      body.replaceChildren(...(open ? build() : []));
+    };
+    button.onclick = () => { this.unfolded.delete(name) || this.unfolded.add(name); show(); };
+    body.onkeydown = (event) => { if (event.key === "Escape") { this.unfolded.delete(name); show(); button.focus(); } };
+    show();
+    return { name, button, body, show };
+  }
+
+  // What gives the panel's numbers.
   recipe({ python, command, cite, local }) {
     const title = plain(this.spec.title || this.spec.source[0] || "this panel");
-    const body = h("div", "recipe"), button = h("button", "action", "Python");
-    button.type = "button";
-    body.id = `${this.id}-python`;
-    button.setAttribute("aria-controls", body.id);
     const part = (name, text) => {
       const code = h("pre", "", text), copy = h("button", "action", "Copy");
       copy.type = "button";
@@ -643,18 +717,28 @@ class PanelView {
       code.setAttribute("aria-label", `${name}: ${title}`);
       return h("div", "", h("p", "", h("strong", "", name), copy), code);
     };
-    const show = () => {
-      // Nobody else can open an address of this machine.
-      const own = local || !/^https?:$/.test(location.protocol) || /^(localhost|127\..*|\[::1\])$/.test(location.hostname);
-      const cited = own ? cite : cite.replace(/\n}$/, `,\n  url = {${location.href}}\n}`);
-      body.hidden = !this.unfolded;
-      button.setAttribute("aria-expanded", String(Boolean(this.unfolded)));
-      body.replaceChildren(...(this.unfolded ? [part("Python", python), ...(command ? [part("Command line", command)] : []), part("Cite", cited)] : []));
-    };
-    button.onclick = () => { this.unfolded = !this.unfolded; show(); };
-    body.onkeydown = (event) => { if (event.key === "Escape") { this.unfolded = false; show(); button.focus(); } };
-    show();
-    return { button, body };
+    // Nobody else can open an address of this machine.
+    const own = local || !/^https?:$/.test(location.protocol) || /^(localhost|127\..*|\[::1\])$/.test(location.hostname);
+    const cited = own ? cite : cite.replace(/\n}$/, `,\n  url = {${location.href}}\n}`);
+    return [part("Python", python), ...(command ? [part("Command line", command)] : []), part("Cite", cited)];
+  }
+
+  // The numbers of every plot as they are drawn, for who does not see it, or wants them elsewhere.
+  sheets() {
+    const title = plain(this.spec.title || this.spec.source[0] || "this panel");
+    return this.plots.flatMap((plot, place) => plot.tables().map((table, turn) => {
+      const save = h("button", "action", "CSV"), words = plain(this.spec.drawings[place]?.caption, 120) || title;
+      save.type = "button";
+      save.setAttribute("aria-label", `CSV: ${words}`);
+      save.onclick = () => {
+        const link = document.createElement("a");
+        link.href = URL.createObjectURL(new Blob([separated(table)], { type: "text/csv" }));
+        link.download = `${[this.file(), place ? place + 1 : "", turn ? turn + 1 : ""].filter(Boolean).join("-")}.csv`;
+        link.click();
+        setTimeout(() => URL.revokeObjectURL(link.href));
+      };
+      return h("div", "", h("p", "", h("strong", "", words), save), tabled(table, words));
+    }));
   }
 
   list(list, place) {
@@ -670,9 +754,14 @@ class PanelView {
     return h("div", "list", list.name ? h("p", "source", list.color ? coloured(h("span", "disc"), list.color, this.value) : "", whole(h("strong", "", plain(shortened(list.name))), list.name)) : "", h("ol", "", ...rows));
   }
 
+  // What a file of this panel is called.
+  file() {
+    return plain(this.spec.source[0] ?? this.spec.title, 60).toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "") || this.key;
+  }
+
   act(action) {
     if (action !== "PNG" && action !== "SVG") return trigger("select", { panel: this.key, action });
-    const name = plain(this.spec.source[0] ?? this.spec.title, 60).toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "") || this.key;
+    const name = this.file();
     return this.plots.forEach((plot, place) => plot.download(action.toLowerCase(), place ? `${name}-${place + 1}` : name));
   }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import threading
@@ -464,12 +465,14 @@ def test_accessible(serve: Callable[..., str], page: Page, mode: str, themed: bo
     assert not page.locator(".help").first.is_visible()
     assert box(page, "a").get_attribute("role") == "img"
     assert "Panel a" in (box(page, "a").get_attribute("aria-label") or "")
+    page.get_by_role("button", name="Table").first.click()
     accessible(page, None if themed else "hfposemb-row")
 
 
 def test_phone_has_no_sideways_page(serve: Callable[..., str], page: Page) -> None:
     page.set_viewport_size({"width": 360, "height": 780})
     show(serve, page, full_row(), swipe=True)
+    page.get_by_role("button", name="Table").first.click()
     no_sideways_page(page)
     first, second = (page.locator(".panel").nth(place).bounding_box() for place in (0, 1))
     assert first
@@ -488,6 +491,47 @@ def test_png_is_written_in_the_browser(serve: Callable[..., str], page: Page) ->
             page.get_by_role("button", name=name).click()
         assert download.value.suggested_filename == f"panel-a.{name.lower()}"
         assert download.value.path().read_bytes().startswith(start)
+
+
+def read_csv(page: Page, button: Locator) -> list[list[str]]:
+    with page.expect_download() as download:
+        button.click()
+    assert download.value.suggested_filename.endswith(".csv")
+    return list(csv.reader(download.value.path().read_text(encoding="utf-8").splitlines()))
+
+
+def test_a_table_stands_behind_every_plot(serve: Callable[..., str], page: Page) -> None:
+    labels = ["=1+1", 'a, "b"', "<b>", *(f"token {i}" for i in range(3, len(CLOUD)))]
+    show(serve, page, (panel("a", helix(), cosines()), panel("b", cloud(labels))))
+
+    cloudy = page.locator("[data-key=b]")
+    button = cloudy.get_by_role("button", name="Table")
+    assert not cloudy.locator("table").count()
+    button.press("Enter")
+    assert cloudy.get_by_role("columnheader").all_inner_texts() == ["token", "label", "x", "y"]
+    first = cloudy.get_by_role("row").nth(1)
+    assert first.get_by_role("rowheader").inner_text() == f"{len(CLOUD) - 1:,}"
+    assert first.get_by_role("cell").first.inner_text() == "=1+1"
+    assert cloudy.get_by_role("row").count() == 101
+    assert "the first 100 of 5,000 rows" in cloudy.locator("caption").inner_text()
+
+    _, *rows = read_csv(page, cloudy.get_by_role("button", name="CSV"))
+    assert [int(row[0]) for row in rows] == list(range(len(CLOUD)))[::-1]
+    assert [row[1] for row in rows] == ["'=1+1", *labels[1:]]
+    assert np.allclose([[float(cell) for cell in row[2:]] for row in rows], CLOUD, rtol=1e-6)
+
+    cloudy.locator(".sheet").press("Escape")
+    assert not cloudy.locator("table").count()
+    assert button.evaluate("(node) => node === document.activeElement")
+
+    page.locator("[data-key=a]").get_by_role("button", name="Table").click()
+    files = page.locator("[data-key=a]").get_by_role("button", name="CSV")
+    header, *rows = read_csv(page, files.nth(0))
+    assert header == ["position", "x", "y", "z"]
+    assert np.allclose([[float(cell) for cell in row[1:]] for row in rows], HELIX, rtol=1e-6)
+    header, *rows = read_csv(page, files.nth(1))
+    assert header == ["position", *map(str, range(len(HELIX)))]
+    assert np.abs(np.array([row[1:] for row in rows], float) - COSINES).max() < 2 / 65_534
 
 
 def test_files_are_shared_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
