@@ -56,7 +56,8 @@ def _cells(number: int, lesson: Lesson) -> Iterator[nbformat.NotebookNode]:
     yield _code(inspect.getsource(lesson.measure).strip())
     name = lesson.measure.__name__
     yield _code(
-        f"found = {{name: {name}(hpe.extract(name)) for name in {_listed(lesson.models)}}}\n"
+        f"sources = {_listed(lesson.models)}\n"
+        f"found = {{name: {name}(hpe.extract(name)) for name in sources}}\n"
         "for name, value in found.items():\n"
         f'    print(f"{lesson.reveal}")\n'
         f"assert {_held(lesson)}"
@@ -65,7 +66,8 @@ def _cells(number: int, lesson: Lesson) -> Iterator[nbformat.NotebookNode]:
 
 
 def _listed(models: tuple[str, ...]) -> str:
-    return "(" + ", ".join(f'"{name}"' for name in models) + ")"
+    """Write the sources as ruff lays out a list with a comma at its end."""
+    return "[\n" + "".join(f'    "{name}",\n' for name in models) + "]"
 
 
 def _held(lesson: Lesson) -> str:
@@ -74,8 +76,9 @@ def _held(lesson: Lesson) -> str:
     right = lesson.right(lesson.measure(hpe.extract(first)))
     low, high = (-math.inf, *lesson.bounds)[right], (*lesson.bounds, math.inf)[right]
     value = f'found["{first}"]'
-    left = "" if low == -math.inf else f"{low:g} < "
-    return left + value + ("" if high == math.inf else f" <= {high:g}")
+    if high == math.inf:
+        return f"{value} > {low:g}"
+    return f"{value} <= {high:g}" if low == -math.inf else f"{low:g} < {value} <= {high:g}"
 
 
 def _text(source: str) -> nbformat.NotebookNode:
