@@ -14,6 +14,7 @@ from typing import Any
 
 import hfposemb as hpe
 from hfposemb.cli import parser
+from tests.gallery import gallery
 from tests.lessons import notebook
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -153,7 +154,12 @@ def _text(value: Any) -> str:
     return re.sub(r":(?:class|func|meth|mod):`~?([^`]+)`", r"`\1`", said).replace("``", "`")
 
 
-PAGES: dict[str, Callable[[], str]] = {"commands.md": commands, "api.md": api, "lessons.ipynb": notebook}
+PAGES: dict[str, Callable[[], str]] = {
+    "commands.md": commands,
+    "api.md": api,
+    "lessons.ipynb": notebook,
+    "gallery.md": gallery,
+}
 
 if __name__ == "__main__":
     for page, write in PAGES.items():

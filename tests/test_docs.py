@@ -90,7 +90,7 @@ def test_pictures_are_there_and_small(page: Path) -> None:
     for name in re.findall(r"(?:!\[[^\]]*\]\(|<img[^>]* src=\")([^)\s\"]+)", (ROOT / page).read_text(encoding="utf-8")):
         picture = ROOT / page.parent / name
         assert picture.read_bytes().startswith(b"\x89PNG"), name
-        assert picture.stat().st_size <= 200_000, name
+        assert picture.stat().st_size <= 150_000, name
 
 
 def test_every_picture_stands_on_a_page_and_all_of_them_are_small() -> None:

@@ -14,8 +14,10 @@ from app.lesson_card import CHOOSE, NUMBERS, link, revealed, told
 from app.lessons import LESSONS, Lesson
 from app.state import FIRST, Opened, Session, short_name
 from hfposemb.errors import HfposembError
+from hfposemb.reproduce import STUDIES
 from hfposemb.requirements import requirements
-from hfposemb.source import parse_source
+from hfposemb.source import HubSource, parse_source
+from tests.gallery import FINDINGS, Finding
 
 NUMBERED = list(enumerate(LESSONS, 1))
 
@@ -66,7 +68,9 @@ def test_a_link_holds_the_sources_the_tab_and_the_lesson(number: int, lesson: Le
     assert {name: values[0] for name, values in found.items()} == dict(lesson.controls)
 
 
-def test_every_control_of_a_link_is_kept() -> None:
+@pytest.fixture(scope="module")
+def kept() -> set[str]:
+    """The names that an address of the app may hold."""
     import gradio as gr
 
     import app
@@ -75,8 +79,27 @@ def test_every_control_of_a_link_is_kept() -> None:
         app.panel(address=True)
     written = (str(getattr(one, "js_on_load", "")) for one in blocks.blocks.values())
     line = next(code for code in written if "const names = [" in code)
-    kept = set(re.findall(r"'([\w-]+)'", line.partition("];")[0]))
-    assert {name for lesson in LESSONS for name in lesson.controls} | {"lesson"} <= kept
+    return set(re.findall(r"'([\w-]+)'", line.partition("];")[0]))
+
+
+def test_every_control_of_a_link_is_kept(kept: set[str]) -> None:
+    assert {name for lesson in LESSONS for name in lesson.controls} | {"lesson", "models", "tab"} <= kept
+
+
+@pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.title)
+def test_findings_of_the_gallery_lead_into_the_app(finding: Finding, kept: set[str]) -> None:
+    found = address.read(finding.query)
+    assert set(found) <= kept
+    assert found.get("tab", ["start"])[0] in TABS
+    assert [isinstance(parse_source(text), HubSource) for text in found["models"]] == [
+        finding.study == "vit-fig7" for _ in found["models"]
+    ]
+    assert bool(finding.study) != bool(finding.lesson)
+    assert set(finding.given) <= set(STUDIES[finding.study].models if finding.study else ())
+
+
+def test_every_study_is_in_the_gallery() -> None:
+    assert {finding.study for finding in FINDINGS} - {""} == set(STUDIES)
 
 
 # --- what the card says -----------------------------------------------------------------------------------------------
