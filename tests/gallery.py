@@ -131,7 +131,7 @@ FINDINGS: tuple[Finding, ...] = (
             "requirements, each fails in its own way; the sinusoid does not extrapolate either."
         ),
         lesson=4,
-        panel="sigmoid:256x128 requirements",
+        panel="sinusoidal:256x128 requirements",
         picture="requirements",
     ),
     Finding(
