@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 TORCH := torch==2.13.0
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test test-full test-families check bench bench-quick browser clean
+.PHONY: run test test-full test-families check bench bench-quick pictures browser clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/hfposemb app --port $(PORT)
@@ -41,6 +41,10 @@ bench: $(VENV)/dev.stamp
 
 bench-quick: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.benchmarks.bench --quick
+
+# Every tab in light, dark and at the width of a phone, and what the gallery shows, from the app into docs/: minutes.
+pictures: $(VENV)/dev.stamp browser
+	$(BIN)/python -m tests.pictures
 
 # A Chromium from PATH, else Debian's, else Playwright's. Without one the browser tests are skipped, and `make test` says so.
 browser: $(VENV)/dev.stamp

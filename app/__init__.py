@@ -77,7 +77,7 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     import gradio as gr
 
     from . import address as addresses
-    from . import api, opening, preferences
+    from . import api, lesson_card, opening, preferences
     from .state import FIRST, MOST_SOURCES, NEEDS, Session
 
     modules = {name: import_module(f".{name}", __package__) for name in TABS}
@@ -87,8 +87,9 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     states = {"fetched": gr.State({}), "restored": gr.State("")}
     states |= {name: gr.State([]) for name in ("due", "asked", "tried", "own")}
     dues = {name: gr.State([]) for name in modules}
+    card = lesson_card.Card.drawn() if address else None  # a lesson is a link
     with gr.Tabs() as tabs:
-        session = Session(public, first, chosen, active, tabs, **states)
+        session = Session(public, first, chosen, active, tabs, linked=address, **states)
         sessions = {
             name: session.at(name, getattr(module, "NEEDS", NEEDS), due=dues[name]) for name, module in modules.items()
         }
@@ -102,6 +103,8 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     )
     opening.bind(sessions)
     _bind(session, sessions, foot)
+    if card:
+        card.bind(session, sessions)
     if address:
         addresses.bind(session, list(modules))
         preferences.bind(session)

@@ -20,6 +20,7 @@ from hfposemb.palette import POSITION, SIMILARITY
 from hfposemb.table import TOKEN_CLASSES
 
 from . import TABS, snippets
+from .lesson_card import lesson_list
 from .limits import LONGEST_SENTENCE
 from .opening import page_of, reading_line
 from .plot import Drawing, Panel, PanelRow, ScaleBar
@@ -347,6 +348,8 @@ def tab(session: Session) -> None:
     trying = gr.HTML(visible=False, **WORK_LINE)
     line = gr.HTML(visible=False, elem_classes="source-error")
     ways = _ways()
+    if session.linked:
+        lesson_list()
 
     def draw_sentence(opened: Sequence[Opened], text: str) -> Any:
         return (input_panel(opened, text),)

@@ -457,6 +457,9 @@ class Session:
     controls: list[Control] = field(default_factory=list)
     """What the address of the page tells."""
 
+    linked: bool = False
+    """Whether the address of the page says what is shown, so that a link can."""
+
     restored: gr.State = field(default_factory=lambda: gr.State(""))
     """It changes when the controls were set from an address, and everything is to be drawn with what they say."""
 

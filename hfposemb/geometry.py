@@ -321,6 +321,21 @@ def translation_invariance(
     return min(1.0, (explained - overall) / (squares - overall))
 
 
+def difference_by_place(encoding: PositionEncoding, distance: int, *, length: int = 128) -> float:
+    """Return by how much the value of two positions so far apart differs, at most, from place to place.
+
+    Of the first ``length`` positions, or all there are, query after key, in the encoding's own unit: 0 where distance
+    alone counts, as for ALiBi, relative biases and rotary positions. Raises ``InputError`` where fewer than two pairs
+    are that far apart, and what ``matrix`` raises.
+    """
+    most = length if encoding.table is None else min(length, encoding.table.shape[0])
+    values = np.diagonal(encoding.matrix(most), -distance) if 0 < distance < most else np.empty(0)
+    known = values[np.isfinite(values)]
+    if len(known) < 2:
+        raise InputError(f"of {most} positions {len(known)} pairs are {distance} apart; two places are needed")
+    return float(known.max() - known.min())
+
+
 def anisotropy(value: EmbeddingTable | PositionEncoding) -> float:
     """Return the mean cosine of two different rows: (‖Σ û‖² − n) / (n(n − 1)), û the unit rows.
 

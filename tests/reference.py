@@ -1,4 +1,4 @@
-"""Write `docs/commands.md` and `docs/api.md` out of the parser and the docstrings: `python -m tests.reference`."""
+"""Write what docs/ has out of the code, the parser and the docstrings: `python -m tests.reference`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from typing import Any
 
 import hfposemb as hpe
 from hfposemb.cli import parser
+from tests.gallery import gallery
+from tests.lessons import notebook
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -152,7 +154,12 @@ def _text(value: Any) -> str:
     return re.sub(r":(?:class|func|meth|mod):`~?([^`]+)`", r"`\1`", said).replace("``", "`")
 
 
-PAGES: dict[str, Callable[[], str]] = {"commands.md": commands, "api.md": api}
+PAGES: dict[str, Callable[[], str]] = {
+    "commands.md": commands,
+    "api.md": api,
+    "lessons.ipynb": notebook,
+    "gallery.md": gallery,
+}
 
 if __name__ == "__main__":
     for page, write in PAGES.items():

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from hfposemb.cli import main
@@ -27,16 +30,21 @@ def hub_with_gpt2(hub: FakeHub, tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
 def test_snippets_run_in_order_and_say_what_is_so(page: str) -> None:
     """A line that ends in a comment with a value, such as ``x.shape  # (3, 4)``, has that value."""
-    names: dict[str, object] = {}
-    snippets = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.S)
+    assert run_snippets((ROOT / page).read_text(encoding="utf-8"), {})
+
+
+def run_snippets(text: str, names: dict[str, Any], *, after: Callable[[], None] = lambda: None) -> int:
+    """Run the snippets of a page in order, each followed by ``after``; return how many values were checked."""
+    snippets = re.findall(r"```python\n(.*?)```", text, flags=re.S)
     assert snippets
     checked = 0
     for snippet in snippets:
-        exec(compile(snippet, page, "exec"), names)
+        exec(compile(snippet, "page", "exec"), names)
         for code, said in re.findall(r"^(\S.*?) {2,}# ([(\[].*[)\]])(?: cosines)?$", snippet, flags=re.M):
             assert repr(eval(code, names)) == said
             checked += 1
-    assert checked
+        after()
+    return checked
 
 
 COMMANDS = [line for line in README.splitlines() if line.startswith("hfposemb ")]
@@ -55,7 +63,7 @@ PAGES = sorted(path.relative_to(ROOT) for pattern in ("*.md", "docs/*.md") for p
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_links_lead_somewhere(page: Path) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+    for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)):
         path, _, place = link.partition("#")
         if link.startswith("http"):
             continue
@@ -75,3 +83,34 @@ def test_make_targets_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"^make (\w+)", README, flags=re.M):
         assert re.search(rf"^{target}:", makefile, flags=re.M)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_pictures_are_there_and_small(page: Path) -> None:
+    for name in re.findall(r"(?:!\[[^\]]*\]\(|<img[^>]* src=\")([^)\s\"]+)", (ROOT / page).read_text(encoding="utf-8")):
+        picture = ROOT / page.parent / name
+        assert picture.read_bytes().startswith(b"\x89PNG"), name
+        assert picture.stat().st_size <= 150_000, name
+
+
+def test_every_picture_stands_on_a_page_and_all_of_them_are_small() -> None:
+    shown = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
+    pictures = list((ROOT / "docs" / "pictures").glob("*"))
+    assert [path.name for path in pictures if path.name not in shown] == []
+    assert sum(path.stat().st_size for path in pictures) <= 3_000_000
+
+
+def test_data_frames_there_and_back() -> None:
+    """Tables of the tutorial's kind become frames, and frames tables: rows, names and numbers."""
+    import pandas
+
+    import hfposemb as hpe
+
+    bert = hpe.extract("sample:bert")
+    token, position = bert.token.to_frame(), bert.position.table.to_frame()
+    assert isinstance(token, pandas.DataFrame)
+    assert list(token.index[[10, 99]]) == [bert.token.labels[10], bert.token.labels[99]]
+    back = hpe.from_arrays(token=token, position=position)
+    assert np.array_equal(back.token.vectors, bert.token.vectors)
+    assert np.array_equal(back.position.table.vectors, bert.position.table.vectors)
+    assert back.token.row("king") == bert.token.row("king")

@@ -22,6 +22,7 @@ from hfposemb.geometry import (
     anisotropy,
     breaks,
     deepest_fall,
+    difference_by_place,
     grid_variance,
     monotonicity,
     norms,
@@ -487,3 +488,27 @@ def test_monotonicity_is_the_share_of_triples(rows: int, width: int, longest: in
     else:
         with pytest.raises(InputError, match="no three rows"):
             monotonicity(table, longest=longest)
+
+
+# --- one distance in two places ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", ["rotary:40x8", "alibi:40x4", "sinusoidal:40x8"])
+def test_where_distance_alone_counts_no_place_differs(source: str) -> None:
+    assert difference_by_place(extract(source).position, 8) == pytest.approx(0, abs=1e-6)
+
+
+def test_what_differs_from_place_to_place_is_the_range_of_a_diagonal() -> None:
+    rows = _noise(30, 8)
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    cosines = [float(unit[place] @ unit[place - 5]) for place in range(5, 20)]
+    found = difference_by_place(Absolute(_table(rows)), 5, length=20)
+    assert found == pytest.approx(max(cosines) - min(cosines))
+    assert found > 0.3  # what chance gives: noise knows no distance
+
+
+def test_one_pair_has_no_other_place() -> None:
+    with pytest.raises(InputError, match="of 6 positions 1 pairs are 5 apart"):
+        difference_by_place(Absolute(_table(_noise(6, 4))), 5)
+    with pytest.raises(InputError, match="0 pairs"):
+        difference_by_place(Absolute(_table(_noise(6, 4))), 0)

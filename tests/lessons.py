@@ -1,0 +1,89 @@
+"""Write the eight lessons as one notebook, out of ``app/lessons.py``: see ``tests.reference``."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterator
+
+import nbformat
+
+import hfposemb as hpe
+from app.lessons import LESSONS, REPEATED, SENTENCE, Lesson
+
+OPENING = """# Eight lessons about words and positions
+
+Each has a statement of the textbooks, a question to answer before you run the cell below it, what is measured, and an
+exercise. Everything runs on models that come with the package, without a network; put any other source in their
+place, such as `google-bert/bert-base-uncased` or a folder `./my-model`. The app has the same lessons, at the foot of
+its first tab."""
+
+IMPORTS = f"""import numpy as np
+
+import hfposemb as hpe
+from hfposemb import Embeddings, geometry
+from hfposemb.adding import added
+from hfposemb.errors import InputError
+from hfposemb.reorder import reordered, turned_round
+from hfposemb.requirements import requirements
+from hfposemb.shift import shift
+from hfposemb.similarity import pairs
+from hfposemb.survival import sweep
+from hfposemb.table import TOKEN_CLASSES
+
+REPEATED = "{REPEATED}"
+SENTENCE = "{SENTENCE}\""""
+
+
+def notebook() -> str:
+    """Return the notebook, without outputs."""
+    cells = [_text(OPENING), _code(IMPORTS)]
+    for number, lesson in enumerate(LESSONS, 1):
+        cells += _cells(number, lesson)
+    for place, cell in enumerate(cells):
+        cell["id"] = f"cell-{place:02}"
+    made = nbformat.v4.new_notebook(cells=cells)
+    made.metadata = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    return str(nbformat.writes(made, version=4)) + "\n"
+
+
+def _cells(number: int, lesson: Lesson) -> Iterator[nbformat.NotebookNode]:
+    choices = "\n".join(f"- {choice}" for choice in lesson.choices)
+    yield _text(f"## {number}. {lesson.title}\n\n{lesson.statement}\n\n**{lesson.question}**\n\n{choices}")
+    yield _code(inspect.getsource(lesson.measure).strip())
+    name = lesson.measure.__name__
+    yield _code(
+        f"sources = {_listed(lesson.models)}\n"
+        f"found = {{name: {name}(hpe.extract(name)) for name in sources}}\n"
+        "for name, value in found.items():\n"
+        f'    print(f"{lesson.reveal}")\n'
+        f"assert {_held(lesson)}"
+    )
+    yield _text(f"{lesson.why}\n\n**Now you.** {lesson.exercise}")
+
+
+def _listed(models: tuple[str, ...]) -> str:
+    """Write the sources as ruff lays out a list with a comma at its end."""
+    return "[\n" + "".join(f'    "{name}",\n' for name in models) + "]"
+
+
+def _held(lesson: Lesson) -> str:
+    """Return what is so of the first source: between which bounds its value lies."""
+    first = lesson.models[0]
+    right = lesson.right(lesson.measure(hpe.extract(first)))
+    low, high = (-math.inf, *lesson.bounds)[right], (*lesson.bounds, math.inf)[right]
+    value = f'found["{first}"]'
+    if high == math.inf:
+        return f"{value} > {low:g}"
+    return f"{value} <= {high:g}" if low == -math.inf else f"{low:g} < {value} <= {high:g}"
+
+
+def _text(source: str) -> nbformat.NotebookNode:
+    return nbformat.v4.new_markdown_cell(source)
+
+
+def _code(source: str) -> nbformat.NotebookNode:
+    return nbformat.v4.new_code_cell(source)

@@ -1,0 +1,150 @@
+"""Take the pictures of the documentation from the app: ``make pictures``, or ``python -m tests.pictures NAME …``.
+
+Every tab in light, in dark and at the width of a phone, the panels of the gallery, and the README's picture, in few
+colours so that they stay small.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app import TABS
+from tests.browser.chromium import find
+from tests.browser.conftest import FLAGS, TIMEOUT
+from tests.browser.waiting import still
+from tests.gallery import FINDINGS
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+DOCS = Path(__file__).parent.parent / "docs"
+COLOURS = 256
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture: where it goes, the address it is of, the size of the window, and which panel, if not the window."""
+
+    path: str
+    query: str = ""
+    width: int = 1440
+    height: int = 1000
+    dark: bool = False
+    panel: str = ""
+    shrink: float = 1.0
+
+
+def tabs() -> Iterator[Picture]:
+    """Yield a picture of every tab in light, in dark and at the width of a phone."""
+    for tab in TABS:
+        wide = Picture(f"pictures/{tab}-light.png", f"?tab={tab}", shrink=0.75)
+        yield wide
+        yield replace(wide, path=f"pictures/{tab}-dark.png", dark=True)
+        yield Picture(f"pictures/{tab}-phone.png", f"?tab={tab}", 360, 1200)
+
+
+PICTURES: tuple[Picture, ...] = (
+    Picture("positions.png", "?tab=positions", height=1320, shrink=0.75),
+    *tabs(),
+    Picture("pictures/lesson-light.png", "?lesson=5&" + FINDINGS[0].query[1:], shrink=0.75),
+    *(
+        Picture(f"pictures/{finding.picture}.png", finding.query, panel=finding.panel)
+        for finding in FINDINGS
+        if finding.picture
+    ),
+)
+
+
+def take(browser: Browser, url: str, picture: Picture) -> bytes:
+    """Return a picture as PNG."""
+    page = browser.new_page(viewport={"width": picture.width, "height": picture.height})
+    page.set_default_timeout(TIMEOUT)
+    try:
+        page.goto(url + picture.query)
+        _arrived(page, picture)
+        if picture.dark:
+            page.get_by_role("button", name="Dark").click()
+            still(page)
+        if not picture.panel:
+            return page.screenshot()
+        panel = page.locator(f'section.panel[data-key="{picture.panel}"]').first
+        panel.scroll_into_view_if_needed()
+        still(page)
+        return panel.screenshot()
+    finally:
+        page.close()
+
+
+def _arrived(page: Page, picture: Picture) -> None:
+    """Wait until the tab of the address is drawn, and nothing is being computed for it any more."""
+    wanted = next((tab for tab in TABS if f"tab={tab}" in picture.query), "start")
+    place = TABS.index(wanted)
+    page.wait_for_function(
+        f"() => document.querySelectorAll('[role=tab]')[{place}]?.getAttribute('aria-selected') === 'true'"
+    )
+    if "lesson=" in picture.query:
+        page.locator(".lesson h2").wait_for()
+    still(page)
+    page.wait_for_function("() => ![...document.querySelectorAll('.work')].some((one) => one.offsetWidth)")
+    still(page)
+    page.evaluate("document.activeElement?.blur()")
+
+
+def small(png: bytes, shrink: float) -> bytes:
+    """Return a picture in few colours, and smaller where asked."""
+    from PIL import Image
+
+    image = Image.open(BytesIO(png)).convert("RGB")
+    size = (round(image.width * shrink), round(image.height * shrink))
+    image = image.resize(size, Image.Resampling.LANCZOS) if shrink != 1 else image
+    out = BytesIO()
+    # By coverage: by number alone, the greys of the page would take the colours of lines and links.
+    few = image.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=4, dither=Image.Dither.NONE)
+    few.save(out, "PNG", optimize=True)
+    return out.getvalue()
+
+
+def main(names: list[str]) -> int:
+    """Take all pictures, or those whose path has one of the names in it."""
+    os.environ.setdefault("HFPOSEMB_CACHE", tempfile.mkdtemp())
+    from playwright.sync_api import sync_playwright
+
+    import app
+    from app import theme
+
+    chromium = find()
+    if chromium is None:
+        print("No Chromium was found: put one on PATH, or run: playwright install chromium")
+        return 1
+    wanted = [one for one in PICTURES if not names or any(name in one.path for name in names)]
+    blocks = app.build()
+    url = blocks.launch(
+        prevent_thread_lock=True,
+        quiet=True,
+        server_name="127.0.0.1",
+        ssr_mode=False,
+        theme=theme.theme(),
+        css=theme.css(),
+        footer_links=["api"],
+    )[1]
+    (DOCS / "pictures").mkdir(exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS), timeout=TIMEOUT)
+        for picture in wanted:
+            done = small(take(browser, url, picture), picture.shrink)
+            (DOCS / picture.path).write_bytes(done)
+            print(f"{picture.path} {len(done) / 1000:.0f} kB", flush=True)
+        browser.close()
+    blocks.close(verbose=False)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
