@@ -31,6 +31,7 @@ COMMANDS = (
     "similarity",
     "neighbours",
     "compare",
+    "survey",
     "export",
     "verify",
     "reproduce",
