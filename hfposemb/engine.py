@@ -23,7 +23,7 @@ KINDS: tuple[Kind, ...] = ("local", "dask")
 REQUESTS = 8
 """Requests towards the Hub at a time by default, of all workers together."""
 
-_SECONDS = 5  # that a scheduler may take to answer
+_SECONDS = 5  # that a scheduler may take to answer, and a worker to come
 
 
 class Permits(Protocol):
@@ -196,7 +196,7 @@ def _there(
     import joblib
 
     try:
-        with joblib.parallel_config(_backend()(client=client), n_jobs=-1):
+        with joblib.parallel_config(_backend()(client=client, wait_for_workers_timeout=_SECONDS), n_jobs=-1):
             parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
             yield from parallel(joblib.delayed(function)(item, Shared(requests)) for item in items)
     except TimeoutError as error:
