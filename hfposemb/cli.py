@@ -18,7 +18,7 @@ from . import __version__
 from .cache import KINDS, Cache, Key, Listed
 from .embeddings import Embeddings
 from .engine import KINDS as ENGINES
-from .engine import REQUESTS
+from .engine import REQUESTS, Engine
 from .errors import HfposembError, InputError, MissingExtraError, MissingTableError
 from .extract import extract
 from .measures import EXTRAS
@@ -177,29 +177,19 @@ def parser() -> argparse.ArgumentParser:
         "--limit", type=_count, default=50, metavar="N", help="models of the Hub at most (default: 50)"
     )
     command.add_argument("--revisions", metavar="PATTERN", help='revisions of the one source, such as "step*"')
-    command.add_argument(
-        "--metric",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help='a figure of hfposemb compare, or several, such as "shift*"; may be given twice (default: all)',
-    )
-    command.add_argument(
-        "--draws", type=_count, default=DRAWS, metavar="N", help=f"surrogates for chance, 0 for none (default: {DRAWS})"
-    )
+    _add_metrics(command, draws=DRAWS)
     _add_access(command)
     command.add_argument("--out", metavar="FOLDER", help="a folder, or an fsspec URL; what is there is not done again")
     command.add_argument("--dry-run", action="store_true", help="say what would be read, by the headers alone")
-    command.add_argument("--engine", choices=ENGINES, default="local", help="(default: processes of this machine)")
-    command.add_argument("--scheduler", metavar="ADDRESS", help="of the Dask cluster, such as tcp://host:8786")
-    command.add_argument("--workers", type=_count, metavar="N", help="processes of this machine (default: one a core)")
-    command.add_argument(
-        "--requests",
-        type=_count,
-        default=REQUESTS,
-        metavar="N",
-        help=f"requests to the Hub at a time, of all workers together (default: {REQUESTS})",
-    )
+    _add_engine(command)
+
+    command = _command(commands, "trajectory", _trajectory, "follow a table over the checkpoints of a training run")
+    command.add_argument("source", metavar="SOURCE", help="a repository, a folder of checkpoints, or a sample")
+    command.add_argument("--revisions", required=True, metavar="PATTERN", help='its checkpoints, such as "step*"')
+    command.add_argument("--table", choices=("position", "token"), default="position", help="(default: position)")
+    _add_metrics(command, draws=0)
+    command.add_argument("--out", type=Path, metavar="FILE", help=".html: its map by PCA, with a slider over the steps")
+    _add_engine(command)
 
     command = _command(commands, "export", _export, "write a table, a projection, a figure or a comparison to a file")
     command.add_argument("sources", nargs="+", metavar="SOURCE", help=_SOURCES)
@@ -281,6 +271,32 @@ def _add_access(command: argparse.ArgumentParser) -> None:
         "--allow-full-download",
         action="store_true",
         help="read a whole file of the Hub where no part of it can be had: a pickle, or a server without ranges",
+    )
+
+
+def _add_metrics(command: argparse.ArgumentParser, *, draws: int) -> None:
+    command.add_argument(
+        "--metric",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help='a figure of hfposemb compare, or several, such as "shift*"; may be given twice (default: all)',
+    )
+    command.add_argument(
+        "--draws", type=_count, default=draws, metavar="N", help=f"surrogates for chance, 0 for none (default: {draws})"
+    )
+
+
+def _add_engine(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--engine", choices=ENGINES, default="local", help="(default: processes of this machine)")
+    command.add_argument("--scheduler", metavar="ADDRESS", help="of the Dask cluster, such as tcp://host:8786")
+    command.add_argument("--workers", type=_count, metavar="N", help="processes of this machine (default: one a core)")
+    command.add_argument(
+        "--requests",
+        type=_count,
+        default=REQUESTS,
+        metavar="N",
+        help=f"requests to the Hub at a time, of all workers together (default: {REQUESTS})",
     )
 
 
@@ -543,12 +559,11 @@ def _shown_stages(more: str = "") -> Iterator[Callable[[float, str], None]]:
 
 def _survey(given: argparse.Namespace) -> None:
     from .campaign import check_out
-    from .engine import Engine
     from .survey import conduct, plan
 
     if given.out is None and not given.dry_run:
         raise InputError("a survey is written into a folder; name it by --out, or ask --dry-run")
-    engine = Engine(given.engine, given.scheduler, given.workers, given.requests)
+    engine = _engine(given)
     asked = plan(_named(given), metrics=given.metric, draws=given.draws, allow_full_download=given.allow_full_download)
     with TemporaryDirectory() as nowhere:
         campaign = check_out(given.out or nowhere, asked.settings)
@@ -563,6 +578,31 @@ def _survey(given: argparse.Namespace) -> None:
                 print(f"wrote {given.out}: {done}")
                 for source, reason in done.failed.items():
                     print(f"  {source}: {reason}", file=sys.stderr)
+
+
+def _engine(given: argparse.Namespace) -> Engine:
+    return Engine(given.engine, given.scheduler, given.workers, given.requests)
+
+
+def _trajectory(given: argparse.Namespace) -> None:
+    from .export import check_ending, check_place, write_figure
+    from .figures import trajectory_map
+    from .listing import revisions
+    from .trajectory import trajectory
+
+    if given.out is not None:
+        check_ending(given.out, (".html",))
+        check_place(given.out)
+    engine, sources = _engine(given), revisions(given.source, given.revisions)
+    with _shown_stages("{remaining} left") as told:
+        found = trajectory(
+            sources, role=given.table, metrics=given.metric, draws=given.draws, engine=engine, progress=told
+        )
+    print(found)
+    if given.out is not None:
+        drawn = trajectory_map(found.frames, found.steps, found.labels, joined=given.table == "position")
+        write_figure(drawn, given.out)
+        print(f"wrote {given.out}: {len(found.steps)} checkpoints, {len(found.rows):,} rows")
 
 
 def _named(given: argparse.Namespace) -> list[str]:

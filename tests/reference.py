@@ -33,7 +33,7 @@ CHAPTERS = {
         "oddities",
     ),
     "Comparing": ("comparison", "alignment", "moved", "aligned", "trust", "reproduce"),
-    "Many sources": ("survey", "listing", "engine", "campaign", "forecast"),
+    "Many sources": ("survey", "trajectory", "listing", "engine", "campaign", "forecast"),
     "Keeping": ("export", "bundle", "report", "schema", "cache"),
     "Errors": ("errors",),
 }

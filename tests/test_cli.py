@@ -32,6 +32,7 @@ COMMANDS = (
     "neighbours",
     "compare",
     "survey",
+    "trajectory",
     "export",
     "verify",
     "reproduce",
