@@ -10,7 +10,7 @@ import io
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -159,29 +159,30 @@ def opened(campaign: Campaign, settings: Mapping[str, Any]) -> Iterator[Campaign
     if not campaign.local:
         yield _begun(campaign, settings)
         return
-    handle = os.open(campaign.root, os.O_RDONLY)
-    try:
-        _lock(handle, campaign.root)
+    with _locked(campaign.root):
         # What one that was killed left under way; nobody else writes here now.
         for path in Path(campaign.root).glob(".*"):
             if path.name.startswith((f".{_PART}", f".{SETTINGS}.")):
                 path.unlink()
         yield _begun(campaign, settings)
+
+
+@contextmanager
+def _locked(root: str) -> Iterator[None]:
+    """Lock a folder for this process inside the block; the system unlocks it when the process ends, however it does."""
+    try:
+        import fcntl
+    except ImportError:  # not everywhere
+        yield
+        return
+    handle = os.open(root, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise HfposembError(f"another survey is writing into {root}; wait for it, or choose another folder") from error
     finally:
         os.close(handle)
-
-
-def _lock(handle: int, root: str) -> None:
-    """Lock a folder for this process, as long as the handle is open; the system unlocks it when the process ends."""
-    with suppress(ImportError):  # not everywhere
-        import fcntl
-
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise HfposembError(
-                f"another survey is writing into {root}; wait for it, or choose another folder"
-            ) from error
 
 
 def _begun(campaign: Campaign, settings: Mapping[str, Any]) -> Campaign:

@@ -23,9 +23,6 @@ from .table import EmbeddingTable
 _ROWS = 1_024
 """Rows of the table that is measured for an estimate, at most; a longer one takes longer in proportion."""
 
-_REQUESTS = 2
-"""For each table: the Hub is asked for it, and answers where it is."""
-
 _RATE = 20e6
 """Bytes a second that are taken for the rate of the Hub; of headers alone it cannot be told."""
 
@@ -121,17 +118,17 @@ def needed(job: Job, permits: Permits) -> Need:
         with working(permits):
             source = job.open()
             waited = time.perf_counter() - began
-            found = {view.section: view for view in views(source) if job.measures(view.section)}
-            tables = {table.name: table for view in found.values() for table in _tables(view)}
+            found = [(view.section, _tables(view)) for view in views(source) if job.measures(view.section)]
     except (HfposembError, OSError) as error:
         return Need(job.target.source, error=" ".join(str(error).split()))
-    nbytes = sum(table.provenance.nbytes for table in tables.values())
-    shapes = tuple((section, _tables(view)[0].shape) for section, view in found.items() if _tables(view))
+    tables = {table.name: table.provenance for _, of in found for table in of}
+    nbytes = sum(one.nbytes for one in tables.values())
+    shapes = tuple((section, of[0].shape) for section, of in found if of)
     if (traffic := source.traffic) is None:
         return Need(job.target.source, nbytes, tables=shapes)
-    wait = waited / max(1, traffic.requests)
-    # One more asks which commit the revision names by then.
-    return Need(job.target.source, nbytes, nbytes, 1 + _REQUESTS * len(tables), wait, shapes)
+    # Which commit the revision names by then, where each file is, and each table.
+    requests = 1 + len({one.file for one in tables.values()}) + len(tables)
+    return Need(job.target.source, nbytes, nbytes, requests, waited / max(1, traffic.requests), shapes)
 
 
 def _tables(view: View) -> tuple[EmbeddingTable, ...]:

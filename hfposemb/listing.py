@@ -50,7 +50,8 @@ def on_hub(*, author: str | None = None, filters: Sequence[str] = (), limit: int
     listed = HfApi(endpoint=constants.ENDPOINT).list_models(
         author=author, filter=list(filters) or None, sort="downloads", limit=limit
     )
-    wanted = " and ".join([*([f"by {author}"] if author else []), *(f"with the tag {tag}" for tag in filters)])
+    tagged = f"with {' and '.join(filters)}" if filters else ""
+    wanted = " ".join(part for part in (f"by {author}" if author else "", tagged) if part)
     found = [str(one.id) for one in islice(_asked(listed, f"the search for models {wanted}"), limit)]
     if not found:
         raise InputError(f"the Hub lists no model {wanted}; check the words on huggingface.co/models")
