@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .projection import project as project
     from .similarity import neighbours as neighbours
     from .similarity import similarity as similarity
+    from .survey import survey as survey
     from .table import EmbeddingTable as EmbeddingTable
 
 _HOME = {
@@ -34,6 +35,7 @@ _HOME = {
     "neighbours": "similarity",
     "project": "projection",
     "sinusoidal": "builtin",
+    "survey": "survey",
 }
 """The module of each public name. They load on first use, so that ``import hfposemb`` costs next to nothing."""
 

@@ -74,20 +74,25 @@ def aligned(
         one, other = (found.coordinates[place] for found, place in zip(maps, places, strict=True))
     else:
         one, other = _umap([read_rows(table, rows[:, side]) for side, table in enumerate(tables)], dims, seed)
-    turned = _turned(other, one)
+    turned = turned_onto(other, one)
     names = tuple(tables[0].labels[int(row)] for row in rows[:, 0])
     second = turned.coordinates if method == "pca" else other
     return AlignedMaps(left.name, right.name, role, method, names, rows, one, second, turned.disparity, tuple(notes))
 
 
 @dataclass(frozen=True, eq=False)
-class _Turned:
+class Turned:
+    """Hold points that were turned onto others, and what that leaves unexplained of these, 0 to 1."""
+
     coordinates: Points
     disparity: float
 
 
-def _turned(points: Points, onto: Points) -> _Turned:
-    """Move, scale and turn points onto others, mirrored where that fits better (Schönemann 1966)."""
+def turned_onto(points: Points, onto: Points) -> Turned:
+    """Move, scale and turn points onto others, mirrored where that fits better (Schönemann 1966).
+
+    Raises ``InputError`` where one of both is a single point.
+    """
     x, y = np.asarray(onto, np.float64), np.asarray(points, np.float64)
     centre = x.mean(axis=0)
     x, y = x - centre, y - y.mean(axis=0)
@@ -96,7 +101,7 @@ def _turned(points: Points, onto: Points) -> _Turned:
         raise InputError("one of the maps is a single point: there is nothing to turn onto the other")
     u, s, vt = np.linalg.svd(y.T @ x)
     fit = min(float(s.sum()) / (sizes[0] * sizes[1]), 1.0)
-    return _Turned((y @ u @ vt * (fit * sizes[0] / sizes[1]) + centre).astype(np.float32), 1 - fit**2)
+    return Turned((y @ u @ vt * (fit * sizes[0] / sizes[1]) + centre).astype(np.float32), 1 - fit**2)
 
 
 def _umap(rows: list[NDArray[Any]], dims: int, seed: int) -> tuple[Points, Points]:

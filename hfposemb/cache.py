@@ -51,6 +51,9 @@ _PREFIX, _SUFFIX = ".hfposemb-", ".partial"
 _SETTLED_NS = 100_000_000
 """Clocks of file systems tick in milliseconds: a file this young could change again without showing it."""
 
+_SHARE = 16
+"""A folder is looked through again once a part of one in so many of its entries was written."""
+
 _intact: set[tuple[int, int, int, int]] = set()
 """Device, inode, size and mtime of the files whose digest this process has found right."""
 
@@ -113,6 +116,19 @@ class _Found:
 
     path: Path
     status: os.stat_result
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a folder held when this process last looked through it, and what it has written since."""
+
+    entries: int
+    size: int
+    puts: int = 0
+    added: int = 0
+
+
+_seen: dict[Path, _Seen] = {}
 
 
 @dataclass(frozen=True)
@@ -219,19 +235,30 @@ class Cache:
                         if ours and file.is_file(follow_symlinks=False):
                             yield _Found(Path(file.path), file.stat(follow_symlinks=False))
 
-    def _trim(self, *, keep: Path) -> None:
-        """Remove the least recently used until all is within the limit, and what dead processes left."""
+    def _trim(self, *, keep: Path, added: int) -> None:
+        """Remove the least recently used until all is within the limit, and what dead processes left.
+
+        To look through the folder takes as long as it is full. So it is done once for every ``_SHARE`` of its entries,
+        and each time where what was written since could fill it, were other processes to write as much.
+        """
+        seen = _seen.get(self.folder)
+        if seen is not None:
+            seen = _Seen(seen.entries, seen.size, seen.puts + 1, seen.added + added)
+            if seen.puts < seen.entries // _SHARE and seen.size + _SHARE * seen.added <= self.limit:
+                _seen[self.folder] = seen
+                return
         for found in self._walk(partial=True):
             if found.status.st_mtime < time.time() - STALE_SECONDS:
                 _remove(found)
         files = sorted(self._walk(), key=lambda found: found.status.st_atime_ns)
-        excess = sum(found.status.st_size for found in files) - self.limit
+        size = sum(found.status.st_size for found in files)
         for found in files:
-            if excess <= 0:
-                return
+            if size <= self.limit:
+                break
             if found.path != keep:
                 _remove(found)
-                excess -= found.status.st_size
+                size -= found.status.st_size
+        _seen[self.folder] = _Seen(len(files), size)
 
 
 class Writer:
@@ -344,7 +371,7 @@ class Writer:
             self._forget()
             return Entry(self._size, mapped)
         _sync_folder(self._path.parent)
-        self._cache._trim(keep=self._path)
+        self._cache._trim(keep=self._path, added=len(head) + self._size)
         return Entry(self._size, mapped)
 
     def _to_memory(self) -> None:

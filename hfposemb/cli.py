@@ -11,11 +11,14 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from . import __version__
 from .cache import KINDS, Cache, Key, Listed
 from .embeddings import Embeddings
+from .engine import KINDS as ENGINES
+from .engine import REQUESTS, Engine
 from .errors import HfposembError, InputError, MissingExtraError, MissingTableError
 from .extract import extract
 from .measures import EXTRAS
@@ -157,6 +160,37 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--schema", action=_Schema, help="print the JSON Schema of --json, and exit")
     command.add_argument("--out", type=Path, metavar="FILE", help="write a page, .html, that stands by itself")
 
+    command = _command(commands, "survey", _survey, "measure many sources, into a folder of parquet files")
+    command.add_argument("sources", nargs="*", metavar="SOURCE", help=_SOURCES)
+    command.add_argument("--file", type=Path, metavar="FILE", help="more sources, one a line")
+    command.add_argument(
+        "--author", metavar="NAME", help="more sources: models of the Hub by this user or organisation"
+    )
+    command.add_argument(
+        "--filter",
+        action="append",
+        default=[],
+        metavar="TAG",
+        help="models of the Hub with this tag; may be given twice",
+    )
+    command.add_argument(
+        "--limit", type=_count, default=50, metavar="N", help="models of the Hub at most (default: 50)"
+    )
+    command.add_argument("--revisions", metavar="PATTERN", help='revisions of the one source, such as "step*"')
+    _add_metrics(command, draws=DRAWS)
+    _add_access(command)
+    command.add_argument("--out", metavar="FOLDER", help="a folder, or an fsspec URL; what is there is not done again")
+    command.add_argument("--dry-run", action="store_true", help="say what would be read, by the headers alone")
+    _add_engine(command)
+
+    command = _command(commands, "trajectory", _trajectory, "follow a table over the checkpoints of a training run")
+    command.add_argument("source", metavar="SOURCE", help="a repository, a folder of checkpoints, or a sample")
+    command.add_argument("--revisions", required=True, metavar="PATTERN", help='its checkpoints, such as "step*"')
+    command.add_argument("--table", choices=("position", "token"), default="position", help="(default: position)")
+    _add_metrics(command, draws=0)
+    command.add_argument("--out", type=Path, metavar="FILE", help=".html: its map by PCA, with a slider over the steps")
+    _add_engine(command)
+
     command = _command(commands, "export", _export, "write a table, a projection, a figure or a comparison to a file")
     command.add_argument("sources", nargs="+", metavar="SOURCE", help=_SOURCES)
     _add_access(command)
@@ -237,6 +271,32 @@ def _add_access(command: argparse.ArgumentParser) -> None:
         "--allow-full-download",
         action="store_true",
         help="read a whole file of the Hub where no part of it can be had: a pickle, or a server without ranges",
+    )
+
+
+def _add_metrics(command: argparse.ArgumentParser, *, draws: int) -> None:
+    command.add_argument(
+        "--metric",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help='a figure of hfposemb compare, or several, such as "shift*"; may be given twice (default: all)',
+    )
+    command.add_argument(
+        "--draws", type=_count, default=draws, metavar="N", help=f"surrogates for chance, 0 for none (default: {draws})"
+    )
+
+
+def _add_engine(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--engine", choices=ENGINES, default="local", help="(default: processes of this machine)")
+    command.add_argument("--scheduler", metavar="ADDRESS", help="of the Dask cluster, such as tcp://host:8786")
+    command.add_argument("--workers", type=_count, metavar="N", help="processes of this machine (default: one a core)")
+    command.add_argument(
+        "--requests",
+        type=_count,
+        default=REQUESTS,
+        metavar="N",
+        help=f"requests to the Hub at a time, of all workers together (default: {REQUESTS})",
     )
 
 
@@ -480,17 +540,83 @@ def _compare(given: argparse.Namespace) -> None:
 
 
 @contextmanager
-def _shown_stages() -> Iterator[Callable[[float, str], None]]:
-    """Show how far long work is, where stderr is a terminal."""
+def _shown_stages(more: str = "") -> Iterator[Callable[[float, str], None]]:
+    """Show how far long work is, where stderr is a terminal; what is told first was done before."""
     from tqdm import tqdm
 
-    with tqdm(total=100, leave=False, disable=None, bar_format="{desc} {bar} {percentage:.0f} %") as bar:
+    with tqdm(total=100, leave=False, disable=None, bar_format=f"{{desc}} {{bar}} {{percentage:.0f}} % {more}") as bar:
+        told_before = False
 
         def told(share: float, doing: str) -> None:
+            nonlocal told_before
             bar.set_description_str(doing)
-            bar.update(round(100 * share) - bar.n)
+            if not told_before:
+                bar.initial, told_before = 100 * share, True
+            bar.update(100 * share - bar.n)
 
         yield told
+
+
+def _survey(given: argparse.Namespace) -> None:
+    from .campaign import check_out
+    from .survey import conduct, plan
+
+    if given.out is None and not given.dry_run:
+        raise InputError("a survey is written into a folder; name it by --out, or ask --dry-run")
+    engine = _engine(given)
+    asked = plan(_named(given), metrics=given.metric, draws=given.draws, allow_full_download=given.allow_full_download)
+    with TemporaryDirectory() as nowhere:
+        campaign = check_out(given.out or nowhere, asked.settings)
+        with _shown_stages("{remaining} left") as told:
+            if given.dry_run:
+                from .forecast import forecast
+
+                found = forecast(asked, campaign, engine=engine, progress=told)
+                print(found)
+            else:
+                done = conduct(asked, campaign, engine=engine, progress=told)
+                print(f"wrote {given.out}: {done}")
+                for source, reason in done.failed.items():
+                    print(f"  {source}: {reason}", file=sys.stderr)
+
+
+def _engine(given: argparse.Namespace) -> Engine:
+    return Engine(given.engine, given.scheduler, given.workers, given.requests)
+
+
+def _trajectory(given: argparse.Namespace) -> None:
+    from .export import check_ending, check_place, write_figure
+    from .figures import trajectory_map
+    from .listing import revisions
+    from .trajectory import trajectory
+
+    if given.out is not None:
+        check_ending(given.out, (".html",))
+        check_place(given.out)
+    engine, sources = _engine(given), revisions(given.source, given.revisions)
+    with _shown_stages("{remaining} left") as told:
+        found = trajectory(
+            sources, role=given.table, metrics=given.metric, draws=given.draws, engine=engine, progress=told
+        )
+    print(found)
+    if given.out is not None:
+        drawn = trajectory_map(found.frames, found.steps, found.labels, joined=given.table == "position")
+        write_figure(drawn, given.out)
+        print(f"wrote {given.out}: {len(found.steps)} checkpoints, {len(found.rows):,} rows")
+
+
+def _named(given: argparse.Namespace) -> list[str]:
+    """Return the sources that a command names, one by one or many at once."""
+    from .listing import in_file, on_hub, revisions
+
+    found = [*given.sources, *([] if given.file is None else in_file(given.file))]
+    if given.author or given.filter:
+        found += on_hub(author=given.author, filters=given.filter, limit=given.limit)
+    if given.revisions is None:
+        return found
+    if len(found) != 1:
+        raise InputError(f"--revisions are those of one source; {len(found)} are named")
+    return revisions(found[0], given.revisions)
 
 
 def _verify(given: argparse.Namespace) -> None:

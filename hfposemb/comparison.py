@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
@@ -172,6 +172,14 @@ def _beside_chance(
     return {name: replace(figure, null=nulls.get(name)) for name, figure in figures.items()}
 
 
+def figures_of(
+    tables: Tables, measures: Collection[Measure], *, draws: int, run: Run = Run(), progress: Progress | None = None
+) -> dict[str, Figure]:
+    """Take measures of a source, each beside ``draws`` of what chance gives for it; by name."""
+    figures = {measure.name: _figure(tables, measure) for measure in measures}
+    return _beside_chance(tables, figures, draws=draws, run=run, progress=progress)
+
+
 def _flags(role: str, table: EmbeddingTable) -> list[str]:
     """Say which rows bend the averages: those left out, and positions whose norm stands out."""
     notes = []
@@ -235,13 +243,12 @@ def _source_figures(
                 near[word] = tuple(zip(found.labels, map(float, found.values), strict=True))
         if absent := [word for word in words if word not in near]:
             notes.append(f"no single token is named {', '.join(absent)}: no neighbours of it")
-    figures = {measure.name: _figure(tables, measure) for measure in measures_of(run.extras)}
     return SourceFigures(
         source=source.name,
         kind=kind,
         position_shape=shapes.get("position"),
         token_shape=shapes.get("token"),
-        metrics=_beside_chance(tables, figures, draws=draws, run=run, progress=progress),
+        metrics=figures_of(tables, measures_of(run.extras), draws=draws, run=run, progress=progress),
         neighbours=near,
         notes=tuple(dict.fromkeys(notes)),
     )

@@ -84,17 +84,28 @@ def extract(
     raise SourceError(f"a source is a name, a path or a torch module; got {type(source).__name__}")
 
 
+_MOMENTS, _MOMENT = "positions.safetensors", "step-"
+
+
+def sample_steps(name: str) -> list[int]:
+    """Return the steps of its training that a sample kept."""
+    from .samples import folder
+
+    names = Checkpoint.open(folder(name) / _MOMENTS).names()
+    return sorted(int(tensor.removeprefix(_MOMENT)) for tensor in names)
+
+
 def _from_sample(sample: SampleSource) -> Embeddings:
     from .samples import folder
 
     home = folder(sample.name)
     if sample.step is None:
         return _from_folder(home, name=f"sample:{sample.name}", ours=True)
-    moments = Checkpoint.open(home / "positions.safetensors")
-    tensor = f"step-{sample.step}"
+    moments = Checkpoint.open(home / _MOMENTS)
+    tensor = f"{_MOMENT}{sample.step}"
     if tensor not in moments.names():
-        steps = sorted(int(name.removeprefix("step-")) for name in moments.names())
-        raise SourceError(f"sample:{sample.name} kept no {tensor}; it kept the steps {', '.join(map(str, steps))}")
+        steps = ", ".join(map(str, sample_steps(sample.name)))
+        raise SourceError(f"sample:{sample.name} kept no {tensor}; it kept the steps {steps}")
     name = f"sample:{sample.name}@{tensor}"
     table = table_in_tensor(Opened(moments, name), "position", tensor)
     absent = {"token": "only the position table of this moment of the training was kept"}

@@ -551,6 +551,40 @@ def aligned_map(
     return _figure(traces, height=height, margin=margin, xaxis=xaxis, yaxis=yaxis, annotations=notes)
 
 
+def trajectory_map(
+    frames: Array, steps: Sequence[int], labels: Sequence[str], *, joined: bool, height: int = 520
+) -> go.Figure:
+    """Draw the maps [steps, n, 2] of one table over its training, one at a time, with a slider over the steps.
+
+    ``joined`` points are coloured by their order, as positions are.
+    """
+    whole = MapFrame.of(*frames)
+    shown = [
+        aligned_map(one, labels, frame=whole, link="trajectory", order=_order(one, joined=joined)) for one in frames
+    ]
+    figure = go.Figure(shown[-1])
+    figure.frames = [go.Frame(data=one.data, name=f"{step}") for step, one in zip(steps, shown, strict=True)]
+    at_once = {"mode": "immediate", "frame": {"duration": 0, "redraw": False}, "transition": {"duration": 0}}
+    figure.update_layout(
+        height=height,
+        margin={"l": 8, "r": 8, "t": 8, "b": 70},
+        sliders=[
+            {
+                "active": len(steps) - 1,
+                "currentvalue": {"prefix": "step "},
+                "steps": [
+                    {"label": f"{step:,}", "method": "animate", "args": [[f"{step}"], at_once]} for step in steps
+                ],
+            }
+        ],
+    )
+    return figure
+
+
+def _order(points: Array, *, joined: bool) -> Array | None:
+    return np.arange(len(points)) if joined else None
+
+
 # --- matrices --------------------------------------------------------------------------------------------------------
 
 

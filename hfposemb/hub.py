@@ -520,17 +520,22 @@ def _list_files(wire: Wire) -> bytes:
     return "\n".join(name for name in names if isinstance(name, str) and name.isprintable()).encode()
 
 
-def _with_safetensors(wire: Wire, deadline: Deadline) -> str | None:
-    """Return a revision of a repository that has safetensors: the Hub's converter opens pull requests of them."""
-    try:
-        raw = wire.api(f"/api/models/{wire.repo}/refs?include_prs=1", most=_LISTING_BYTES, deadline=deadline)
-        refs = parse_json(raw, size=len(raw), name="the Hub's answer", limit=_LISTING_BYTES, kind=dict)
-    except (HubError, CheckpointError):
-        return None
+def list_refs(wire: Wire, deadline: Deadline) -> list[str]:
+    """Return what a repository calls its revisions: branches, tags, pull requests. Raises ``SourceError``."""
+    raw = wire.api(f"/api/models/{wire.repo}/refs?include_prs=1", most=_LISTING_BYTES, deadline=deadline)
+    refs = parse_json(raw, size=len(raw), name="the Hub's answer", limit=_LISTING_BYTES, kind=dict)
     listed = [
         one.get("ref") for kind in refs.values() if isinstance(kind, list) for one in kind if isinstance(one, dict)
     ]
-    names = [ref.removeprefix("refs/heads/") for ref in listed if isinstance(ref, str) and re.fullmatch(_REF, ref)]
+    return [ref.removeprefix("refs/heads/") for ref in listed if isinstance(ref, str) and re.fullmatch(_REF, ref)]
+
+
+def _with_safetensors(wire: Wire, deadline: Deadline) -> str | None:
+    """Return a revision of a repository that has safetensors: the Hub's converter opens pull requests of them."""
+    try:
+        names = list_refs(wire, deadline)
+    except (HubError, CheckpointError):
+        return None
     pulls = sorted((int(match[1]) for name in names if (match := re.fullmatch(_PULL, name))), reverse=True)
     wanted = [name for name in names if "safetensors" in name] + [f"refs/pr/{number}" for number in pulls]
     for name in wanted[:_REFS]:

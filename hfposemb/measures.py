@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from typing import Literal, TypeAlias
 
@@ -385,6 +387,24 @@ def measures_of(extras: Collection[Extra] = ()) -> tuple[Measure, ...]:
     if unknown := sorted(set(extras) - set(EXTRAS)):
         raise InputError(f"figures that are taken on request: {', '.join(EXTRAS)}; got {', '.join(unknown)}")
     return tuple(measure for measure in MEASURES if measure.extra is None or measure.extra in extras)
+
+
+def measures_named(patterns: Collection[str]) -> tuple[Measure, ...]:
+    """Return the measures that ``patterns`` name, whole or as in ``shift*``; without any, those that are compared.
+
+    Raises ``InputError`` for a pattern that names none.
+    """
+    if not patterns:
+        return measures_of()
+    if unknown := [one for one in patterns if not any(_is_named(measure, one) for measure in MEASURES)]:
+        near = get_close_matches(unknown[0], [measure.name.strip() for measure in MEASURES], n=3, cutoff=0.4)
+        meant = f"; near to it: {', '.join(near)}" if near else f"; there are {', '.join(m.name for m in MEASURES[:6])}"
+        raise InputError(f"no metric is named {unknown[0]!r:.80}{meant}, and so on, as 'hfposemb compare' lists them")
+    return tuple(measure for measure in MEASURES if any(_is_named(measure, one) for one in patterns))
+
+
+def _is_named(measure: Measure, pattern: str) -> bool:
+    return fnmatchcase(measure.name.strip(), pattern.strip())
 
 
 # --- beside chance ----------------------------------------------------------------------------------------------------

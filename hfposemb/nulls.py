@@ -11,6 +11,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -34,6 +36,22 @@ WORKERS = 2
 ALONE_BYTES = 2**18
 PARALLEL_BYTES = 12 * 2**20
 """Size of a surrogate up to which ``WORKERS`` are measured at a time."""
+
+
+_most: ContextVar[int] = ContextVar("most", default=WORKERS)
+
+
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Compute with one thread inside this block, since other processes have the other cores."""
+    from threadpoolctl import threadpool_limits
+
+    before = _most.set(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        _most.reset(before)
 
 
 Keep: TypeAlias = Callable[[tuple[str, ...], Callable[[], Mapping[str, Null]]], Mapping[str, Null]]
@@ -93,13 +111,13 @@ def over_surrogates(
 
     Two at a time, but for those whose ``nbytes`` are so few that it is not worth it, or too many.
     """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
-    if nbytes < ALONE_BYTES:
+    if nbytes < ALONE_BYTES or _most.get() == 1:
         yield from (measure(number, rows) for number, rows in enumerate(surrogates))
         return
 
-    workers = min(WORKERS, os.cpu_count() or 1) if nbytes <= PARALLEL_BYTES else 1
+    workers = min(_most.get(), os.cpu_count() or 1) if nbytes <= PARALLEL_BYTES else 1
     # One thread a surrogate: matrices this small are slower in several, and much slower where others compute too.
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers) as pool:
         waiting: deque[Future[Value]] = deque()

@@ -10,7 +10,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
@@ -65,6 +65,22 @@ def watching(report: Callable[[Progress], object]) -> Iterator[None]:
         _watcher.reset(before)
 
 
+Gate: TypeAlias = AbstractContextManager[object]
+"""Lets as many in at a time as it has permits, as a semaphore does; may be entered by several threads."""
+
+_gate: ContextVar[Gate] = ContextVar("gate", default=nullcontext())  # noqa: B039 - nothing in it ever changes
+
+
+@contextmanager
+def limited(gate: Gate) -> Iterator[None]:
+    """Let every request of this block, from its start until its answer was read, pass ``gate``."""
+    before = _gate.set(gate)
+    try:
+        yield
+    finally:
+        _gate.reset(before)
+
+
 @dataclass
 class Traffic:
     """Count what went over the wire for one source: requests, redirects among them, and bytes of bodies."""
@@ -86,6 +102,10 @@ class Deadline:
     def left(self) -> float:
         """Return the seconds left, below zero once it is over."""
         return self._end - time.monotonic()
+
+    def paused(self, seconds: float) -> None:
+        """Take note of time that passed before anything could be asked."""
+        self._end, self._last = self._end + seconds, self._last + seconds
 
     def moved(self) -> None:
         """Take note of progress."""
@@ -300,7 +320,15 @@ class Wire:
     def _ask(
         self, url: str, headers: Mapping[str, str], deadline: Deadline, *, method: str = "GET"
     ) -> Iterator[_Answer]:
-        """Send a request and follow its redirects; yield the last answer, its body unread."""
+        """Wait for a turn, send a request and follow its redirects; yield the last answer, its body unread."""
+        asked = time.monotonic()
+        with _gate.get():
+            deadline.paused(time.monotonic() - asked)
+            with self._follow(url, headers, deadline, method) as answer:
+                yield answer
+
+    @contextmanager
+    def _follow(self, url: str, headers: Mapping[str, str], deadline: Deadline, method: str) -> Iterator[_Answer]:
         from huggingface_hub import constants, get_session
 
         hub, linked, commit = _origin(constants.ENDPOINT), "", None

@@ -31,6 +31,8 @@ COMMANDS = (
     "similarity",
     "neighbours",
     "compare",
+    "survey",
+    "trajectory",
     "export",
     "verify",
     "reproduce",

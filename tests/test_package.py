@@ -74,7 +74,8 @@ LAYERS = (
     {"hub", "adapters", "quantised"},
     {"opened"},
     {"mechanisms", "recipes", "queries", "contradictions"},
-    {"extract", "facts"},
+    {"extract", "facts", "engine"},
+    {"listing"},
     {"verify"},
     {"projection", "similarity", "geometry", "trust", "compiled"},
     {"nulls"},
@@ -85,7 +86,9 @@ LAYERS = (
     {"comparison", "reproduce"},
     {"figures", "placing", "export", "packing", "sheet", "schema", "beside"},
     {"report", "views", "space"},
-    {"bundle"},
+    {"bundle", "campaign"},
+    {"survey"},
+    {"forecast", "trajectory"},
     {"cli", "__main__", "__init__"},
 )
 """Modules by layer: each imports from its own layer and those above it in this list, never from below."""

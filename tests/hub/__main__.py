@@ -8,12 +8,14 @@ import sys
 from pathlib import Path
 
 from tests.hub.server import FakeHub
+from tests.hub.training import add_run
 
 
 def main() -> None:
     """Read the command line and serve."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("repositories", nargs="+", metavar="NAME=FOLDER")
+    parser.add_argument("repositories", nargs="*", metavar="NAME=FOLDER")
+    parser.add_argument("--run", type=int, default=0, help="checkpoints of a training run, as revisions of lab/run")
     parser.add_argument("--delay", type=float, help="seconds before each answer")
     parser.add_argument("--rate", type=float, help="bytes a second of each connection")
     given = parser.parse_args()
@@ -21,6 +23,7 @@ def main() -> None:
         for repository in given.repositories:
             name, _, folder = repository.partition("=")
             hub.add(name, {path.name: path for path in Path(folder).iterdir() if path.is_file()})
+        add_run(hub, given.run, positions=256, tokens=2_000, width=64)
         hub.shape(delay=given.delay, rate=given.rate)
         print(f"HF_ENDPOINT={hub.endpoint} HFPOSEMB_HUB_HOSTS=localhost", flush=True)
         sys.stdin.read()

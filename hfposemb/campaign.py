@@ -1,0 +1,236 @@
+"""The folder of a survey: one parquet file for each source, whole or absent, beside what the survey was asked for.
+
+``_survey.json`` says that, and is written first; its name and those of files under way begin as readers of partitioned
+parquet skip them. A part is named by what it holds: the same source and settings give the same name.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .errors import HfposembError, InputError, MissingExtraError
+from .export import complete_file
+
+if TYPE_CHECKING:
+    import pandas
+
+Row: TypeAlias = dict[str, Any]
+"""One line of a survey: what ``COLUMNS`` names; what is left out is null."""
+
+COLUMNS: Mapping[str, str] = {
+    "source": "string",
+    "commit": "string",
+    "kind": "string",
+    "table": "string",
+    "tensor": "string",
+    "file": "string",
+    "rows": "int64",
+    "width": "int64",
+    "digest": "string",
+    "metric": "string",
+    "value": "float64",
+    "unit": "string",
+    "deviation": "float64",
+    "baseline": "string",
+    "baseline_mean": "float64",
+    "baseline_low": "float64",
+    "baseline_high": "float64",
+    "p": "float64",
+    "draws": "int64",
+    "seed": "int64",
+    "versions": "string",
+    "seconds": "float64",
+    "error": "string",
+}
+"""The columns and their types. A row without a metric is that of a source that failed, and ``error`` says why."""
+
+FORMAT = 1
+"""Raise it when a column is computed or written otherwise."""
+
+SETTINGS = "_survey.json"
+_PART, _ENDING = "part-", ".parquet"
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """Read and write the parts of one survey; ``root`` is a path of the fsspec file system ``fs``."""
+
+    fs: Any = field(repr=False)
+    root: str
+    local: bool
+
+    def kept(self) -> set[str]:
+        """Return the keys of the parts that are there."""
+        names = _names(self.fs, self.root) if self.fs.exists(self.root) else []
+        return {
+            name.removeprefix(_PART).removesuffix(_ENDING)
+            for name in names
+            if name.startswith(_PART) and name.endswith(_ENDING)
+        }
+
+    def failed(self, keys: Collection[str]) -> dict[str, str]:
+        """Return the sources among some parts that failed, and why."""
+        import pyarrow.compute as compute
+
+        if not keys:
+            return {}
+        found = self._dataset(keys).to_table(columns=["source", "error"], filter=compute.field("metric").is_null())
+        return dict(zip(*(found.column(name).to_pylist() for name in ("source", "error")), strict=True))
+
+    def write(self, key: str, rows: Sequence[Row]) -> None:
+        """Write a part, in place of an earlier one of the same name."""
+        arrow = _arrow()
+        packed = io.BytesIO()
+        arrow.parquet.write_table(arrow.Table.from_pylist(list(rows), schema=_schema()), packed)
+        self._put(self._part(key), packed.getvalue())
+
+    def frame(self, keys: Collection[str]) -> pandas.DataFrame:
+        """Return the rows of some parts, in their order within each."""
+        import pandas
+
+        found = self._dataset(keys).to_table() if keys else _schema().empty_table()
+        # Whole numbers stay whole where some are missing.
+        return found.to_pandas(types_mapper={_arrow().int64(): pandas.Int64Dtype()}.get)
+
+    def _dataset(self, keys: Collection[str]) -> Any:
+        import pyarrow.dataset as dataset
+
+        paths = [f"{self.root}/{self._part(key)}" for key in sorted(keys)]
+        return dataset.dataset(paths, schema=_schema(), format="parquet", filesystem=None if self.local else self.fs)
+
+    @staticmethod
+    def _part(key: str) -> str:
+        return f"{_PART}{key}{_ENDING}"
+
+    def _put(self, name: str, content: bytes) -> None:
+        """Write a file that has its name once it is whole."""
+        if self.local:
+            with complete_file(Path(self.root) / name) as file:
+                file.write(content)
+            return
+        # Of some stores a name stands for half of what is still being sent; none moves half of a file.
+        under_way = f"{self.root}/.{name}"
+        with _faults(self.root):
+            self.fs.pipe_file(under_way, content)
+            self.fs.mv(under_way, f"{self.root}/{name}")
+
+
+def check_out(out: str, settings: Mapping[str, Any]) -> Campaign:
+    """Return the folder ``out`` of a survey, a path or any URL of fsspec, without writing; see that it can be one.
+
+    Raises ``InputError`` where it holds a survey with other settings, or anything else.
+    """
+    import fsspec
+
+    _arrow()
+    try:
+        fs, root = fsspec.core.url_to_fs(out)
+    except (ImportError, ValueError) as error:
+        raise InputError(f"{out!r:.200} is no folder that can be written to: {error}") from error
+    names = protocols if isinstance(protocols := fs.protocol, tuple) else (protocols,)
+    found = Campaign(fs, root.rstrip("/"), "file" in names)
+    with _faults(out):
+        if not fs.exists(found.root):
+            return found
+        if not fs.isdir(found.root):
+            raise InputError(f"{out} is a file; a survey is written into a folder of its own")
+        listed = _names(fs, found.root)
+        if SETTINGS not in listed:
+            if others := sorted(name for name in listed if not name.startswith(".")):
+                raise InputError(f"{out} holds {others[0]!r:.80} and no survey; choose a new folder")
+            return found
+        text = fs.cat_file(f"{found.root}/{SETTINGS}")
+    _compare(out, text, settings)
+    return found
+
+
+@contextmanager
+def opened(campaign: Campaign, settings: Mapping[str, Any]) -> Iterator[Campaign]:
+    """Make the folder if need be, and keep other surveys of this machine out of it inside the block."""
+    with _faults(campaign.root):
+        campaign.fs.makedirs(campaign.root, exist_ok=True)
+    if not campaign.local:
+        yield _begun(campaign, settings)
+        return
+    with _locked(campaign.root):
+        # What one that was killed left under way; nobody else writes here now.
+        for path in Path(campaign.root).glob(".*"):
+            if path.name.startswith((f".{_PART}", f".{SETTINGS}.")):
+                path.unlink()
+        yield _begun(campaign, settings)
+
+
+@contextmanager
+def _locked(root: str) -> Iterator[None]:
+    """Lock a folder for this process inside the block; the system unlocks it when the process ends, however it does."""
+    try:
+        import fcntl
+    except ImportError:  # not everywhere
+        yield
+        return
+    handle = os.open(root, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise HfposembError(f"another survey is writing into {root}; wait for it, or choose another folder") from error
+    finally:
+        os.close(handle)
+
+
+def _begun(campaign: Campaign, settings: Mapping[str, Any]) -> Campaign:
+    if SETTINGS not in _names(campaign.fs, campaign.root):
+        campaign._put(SETTINGS, json.dumps({"format": FORMAT, **settings}, indent=2, ensure_ascii=False).encode())
+    return campaign
+
+
+def _names(fs: Any, root: str) -> list[str]:
+    fs.invalidate_cache(root)
+    return [path.rstrip("/").rsplit("/", 1)[-1] for path in fs.ls(root, detail=False)]
+
+
+def _compare(out: str, text: bytes, settings: Mapping[str, Any]) -> None:
+    try:
+        there = json.loads(text)
+        differing = [name for name, value in {"format": FORMAT, **settings}.items() if there[name] != value]
+    except (ValueError, LookupError, TypeError) as error:
+        raise InputError(f"{out}/{SETTINGS} is none that a survey wrote; choose a new folder") from error
+    if differing:
+        name = differing[0]
+        was, now = (f"{value[name]!r:.60}" for value in (there, {"format": FORMAT, **settings}))
+        raise InputError(
+            f"{out} holds a survey with other settings, {name} {was} where this has {now}; choose a new folder, or the "
+            "same settings to go on"
+        )
+
+
+@contextmanager
+def _faults(where: str) -> Iterator[None]:
+    """Turn what a file system complains of into one line."""
+    try:
+        yield
+    except OSError as error:
+        said = error.strerror or str(error)
+        raise HfposembError(f"{where} cannot be read or written: {said:.200}; choose another folder") from error
+
+
+def _arrow() -> Any:
+    try:
+        import pandas  # noqa: F401 - for the frame, asked for before any work
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingExtraError(str(error.name), extra="export", purpose="a survey") from error
+    return pyarrow
+
+
+def _schema() -> Any:
+    arrow = _arrow()
+    return arrow.schema([(name, getattr(arrow, kind)()) for name, kind in COLUMNS.items()])
