@@ -176,13 +176,14 @@ def bind(session: Any, keys: Sequence[str]) -> None:
         query = written(differs, models, "" if active == keys[0] else active)
         return json.dumps({"query": query, "restored": restored})
 
-    def show(event: gr.EventData, own: list[str]) -> list[Any]:
+    def show(event: gr.EventData, own: list[str], *values: Any) -> list[Any]:
         found = read(str((event._data or {}).get("query", "")))
         texts = [text for text in dict.fromkeys(found.get(MODELS, ())) if text.strip() and len(text) <= LONGEST_SOURCE]
         texts = texts[:MOST_SOURCES] or list(session.first)
         tab = next((key for key in found.get(TAB, ()) if key in keys), keys[0])
         updates = [
-            _update(one, found.get(one.name, ("",))[0] if one.name in found else None, texts) for one in controls
+            _update(one, found[one.name][0] if one.name in found else None, texts, now)
+            for one, now in zip(controls, values, strict=True)
         ]
         # The fields too, not only by what follows from the sources: one that comes to the screen says what it holds.
         return [texts, *session.show(tab), *updates, *session.told_fields(texts, own), uuid4().hex]
@@ -197,17 +198,20 @@ def bind(session: Any, keys: Sequence[str]) -> None:
         **cheap,
     )
     shown = [session.sources, session.tabs, session.active, *components, *(field for field, _ in session.fields)]
-    line.select(show, session.own, [*shown, session.restored], **cheap)
+    line.select(show, [session.own, *components], [*shown, session.restored], **cheap)
 
 
-def _update(one: Control, text: str | None, texts: Sequence[str]) -> Any:
-    """Return what a control is set to: what the address says, else what it was at first."""
+def _update(one: Control, text: str | None, texts: Sequence[str], now: Any) -> Any:
+    """Return what a control is set to: what the address says, else what it was at first.
+
+    A state that is so ``now`` is left alone: setting it, all that listens to it would draw, and in vain.
+    """
     value, choices = one.first, None if one.choices is None else one.choices(texts)
     if text is not None:
         with suppress(ValueError):
             value = (one.read if choices is None else one_of([other for _, other in choices]))(text)
     if isinstance(one.component, gr.State):
-        return value
+        return gr.skip() if value == now else value
     if choices is None:
         return gr.update(value=value)
     known = value in [other for _, other in choices]

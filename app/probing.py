@@ -14,7 +14,6 @@ from hfposemb.figures import listed, number
 from hfposemb.probes import MOST, PROBES
 
 from . import jobs, snippets
-from .address import one_of
 from .line import Visitor
 from .positions import of_part, percent, tables_of
 from .state import Opened, Session
@@ -146,7 +145,6 @@ def accordion(session: Session, part: gr.State) -> None:
     def run(due: list[Any], part: str | None) -> list[list[str]]:
         return missing(of_part(session.shown(due), part), session)
 
-    opened = gr.State(False)
     with gr.Accordion(QUESTION, open=False, elem_classes="question") as box:
         style = CSS + snippets.FOLD_CSS
         shown = gr.HTML(css_template=style, js_on_load=snippets.COPY_JS, apply_default_css=False, elem_classes="probes")
@@ -155,10 +153,6 @@ def accordion(session: Session, part: gr.State) -> None:
             button = gr.Button(MEASURE, variant="secondary", size="lg", scale=0, min_width=200)
     session.redraw(draw, [shown], inputs=[part], on=[box.expand, running.done.change, part.change])
     cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
-    box.expand(lambda: True, None, opened, **cheap)
-    box.collapse(lambda: False, None, opened, **cheap)
-    opened.change(lambda shown: gr.update(open=shown), opened, box, **cheap)
-    session.keep("probes", opened, read=one_of([True, False]))
     # Asking for the same again is a change only if nothing was wanted in between.
     running.done.change(lambda: [], None, running.wanted, **cheap)
     button.click(run, [session.due, part], running.wanted, **cheap)

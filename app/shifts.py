@@ -16,7 +16,6 @@ from hfposemb.position import Rotary
 from hfposemb.shifts import IMPOSTORS, SPLITS, ShiftCurve, Turning, closed_form, shift_by_distance, shift_null, turning
 
 from . import snippets
-from .address import one_of
 from .plot import Drawing, Panel, PanelRow, Panels
 from .positions import FILES, Positions, percent, tables_of, winding
 from .state import Opened, Session, one_line
@@ -219,8 +218,6 @@ def accordion(session: Session, length: gr.Radio, part: gr.State) -> None:
     )
     box.expand(lambda: True, None, asked, **CHEAP)
     box.collapse(lambda: False, None, asked, **CHEAP)
-    asked.change(lambda opened: gr.update(open=opened), asked, box, **CHEAP)
-    session.keep("shifts", asked, read=one_of([True, False]))
     session.keep("map-of-shift", which)
     session.keep("shifted-by", step)
 

@@ -97,10 +97,8 @@ LINKS = {
         "length": "128",
         "position": "7",
         "waves": "1, 2",
-        "shifts": "True",
         "map-of-shift": "orthogonal",
         "shifted-by": "1",
-        "probes": "True",
     },
     "tokens": {
         "space": "3-D",
