@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app import TABS
+from app.lesson_card import link
 from tests.browser.chromium import find
 from tests.browser.conftest import FLAGS, TIMEOUT
 from tests.browser.waiting import still
@@ -53,7 +54,7 @@ def tabs() -> Iterator[Picture]:
 PICTURES: tuple[Picture, ...] = (
     Picture("positions.png", "?tab=positions", height=1320, shrink=0.75),
     *tabs(),
-    Picture("pictures/lesson-light.png", "?lesson=5&" + FINDINGS[0].query[1:], shrink=0.75),
+    Picture("pictures/lesson-light.png", link(5), shrink=0.75),
     *(
         Picture(f"pictures/{finding.picture}.png", finding.query, panel=finding.panel)
         for finding in FINDINGS
