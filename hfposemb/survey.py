@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -366,6 +367,7 @@ def _provenance(view: View, tables: Sequence[EmbeddingTable]) -> dict[str, Any]:
     }
 
 
+@cache
 def _versions() -> str:
     """Return the versions that decide the figures, as JSON."""
     names = ("hfposemb", *LIBRARIES["pca"])
