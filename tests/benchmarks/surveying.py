@@ -33,7 +33,8 @@ def run(kind, first, count, workers, out, draws):
         for target in asked.targets:
             assert measured(asked.job(target), Share(8))[0]["metric"]
     else:
-        found = conduct(asked, check_out(out, asked.settings), engine=Engine(workers=workers), progress=watch if workers > 1 else None)
+        told = watch if workers > 1 else None
+        found = conduct(asked, check_out(out, asked.settings), engine=Engine(workers=workers), progress=told)
         assert not found.failed, found.failed
     return time.perf_counter() - began
 
