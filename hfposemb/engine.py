@@ -146,7 +146,7 @@ def _here(
         with joblib.parallel_config("loky", n_jobs=workers, inner_max_num_threads=1, **first):
             # Not in batches: what is done is given back at once, and is not lost when this process ends.
             parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
-            yield from parallel(joblib.delayed(_numbered)(function, number, items[number], share) for number in numbers)
+        yield from parallel(joblib.delayed(_numbered)(function, number, items[number], share) for number in numbers)
 
     while left:
         begun: list[int] = []
@@ -198,7 +198,7 @@ def _there(
     try:
         with joblib.parallel_config(_backend()(client=client, wait_for_workers_timeout=_SECONDS), n_jobs=-1):
             parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
-            yield from parallel(joblib.delayed(function)(item, Shared(requests)) for item in items)
+        yield from parallel(joblib.delayed(function)(item, Shared(requests)) for item in items)
     except TimeoutError as error:
         raise HfposembError(
             f"the Dask scheduler at {client.scheduler.address} has no worker; start one with 'dask worker'"

@@ -33,7 +33,8 @@ def run(kind, first, count, workers, out, draws):
         for target in asked.targets:
             assert measured(asked.job(target), Share(8))[0]["metric"]
     else:
-        found = conduct(asked, check_out(out, asked.settings), engine=Engine(workers=workers), progress=watch)
+        told = watch if workers > 1 else None
+        found = conduct(asked, check_out(out, asked.settings), engine=Engine(workers=workers), progress=told)
         assert not found.failed, found.failed
     return time.perf_counter() - began
 
@@ -48,7 +49,7 @@ def watch(*_):
 
 if __name__ == "__main__":
     kind, count, workers, out, draws = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], int(sys.argv[5])
-    run("survey" if workers > 1 else "loop", 400, 4, workers, out + "-warm", draws)
+    run(kind, 400, 4, workers, out + "-warm", draws)
     peaks.clear()
     print(json.dumps({"seconds": run(kind, 0, count, workers, out, draws), **peaks}))
 """
