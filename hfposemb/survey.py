@@ -244,7 +244,7 @@ def working(permits: Permits) -> Iterator[None]:
 def measured(job: Job, permits: Permits) -> list[Row]:
     """Return the rows of one source; where it fails a single one, which says why."""
     try:
-        with on_one_core(), limited(permits.open()), watching(lambda _: None):
+        with working(permits):
             source = extract(job.target.read, allow_full_download=job.allow_full_download)
             return [row for view in views(source) for row in _rows(job, view)]
     except HfposembError as error:
