@@ -78,4 +78,4 @@ def adapter_of(names: Iterable[str], config: Mapping[str, Any]) -> Adapter:
 
 def whole_modules(names: Iterable[str]) -> dict[str, str]:
     """Return the tensors of modules that were trained whole, by the names that they have in the base model."""
-    return {_SAVED.sub("", name): name for name in names if _SAVED.search(name)}
+    return {_SAVED.sub("", name): name for name in names if ".modules_to_save." in name and _SAVED.search(name)}

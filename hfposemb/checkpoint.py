@@ -63,6 +63,7 @@ PLAIN = frozenset(_STORED)
 """Stored types that hold vectors as they are."""
 
 _CHUNK = 2**19  # elements widened at a time: source and result stay in the cache
+_LEAST_ENTRY = len(b'"__metadata__":{}')
 _NAME_BYTES = 256
 _METADATA_BYTES = 10_000_000
 _METADATA_KEYS = 10_000
@@ -208,8 +209,11 @@ def parse_header(header_json: bytes, *, file_bytes: int, name: str, limits: Limi
     length = header_length(first8, file_bytes=file_bytes, name=name, limits=limits)
     if not header_json.startswith(b"{"):
         raise _fault(name, foreign(first8) or f"the header must begin with '{{', found {_cut(header_json[:40])}")
-    # Whatever is listed needs three of these, or the last one: so this bounds the entries before any is made.
-    if max(map(header_json.count, (b'"dtype"', b'"shape"', b'"data_offsets"', b'"__metadata__"'))) > limits.tensors:
+    # Whatever is listed needs three of these, or the last one: so this bounds the entries before any is made. A short
+    # header has no room for too many.
+    if length > _LEAST_ENTRY * limits.tensors and limits.tensors < max(
+        map(header_json.count, (b'"dtype"', b'"shape"', b'"data_offsets"', b'"__metadata__"'))
+    ):
         raise _fault(name, f"a file may list {limits.tensors} tensors, found more")
     entries = _pattern(_ENTRY).findall(header_json, 1)
     rest = entries.pop()[6] if entries[-1][6] else b""
@@ -439,7 +443,7 @@ def _read_tensors(entries: list[tuple[bytes, ...]], *, name: str, limits: Limits
     require(names, "is no tensor's name, which is not empty")
     for column in (kinds, axes, offsets):
         require(column, "must have dtype, shape and data_offsets, each once")
-    numbers = list(map(int, b",".join(offsets).split(b",")))
+    numbers = json.loads(b"[%b]" % b",".join(offsets))  # whole numbers, as the pattern has it
     begins, ends = numbers[::2], numbers[1::2]
     kept = {pair: _layout(*pair, limits=limits) for pair in set(zip(kinds, axes, strict=True))}
     layouts = list(map(kept.__getitem__, zip(kinds, axes, strict=True)))
@@ -481,7 +485,7 @@ def _read_metadata(objects: list[bytes], *, name: str) -> Mapping[str, str]:
 def _check_cover(rows: Mapping[str, _Row], *, data_bytes: int, name: str) -> None:
     """Require that the tensors follow each other without gap or overlap, to the file's last byte."""
     reached = 0
-    for begin, end in sorted([row[:2] for row in rows.values()]):
+    for begin, end, _ in sorted(rows.values()):
         if begin != reached:
             tensor = next(tensor for tensor, row in rows.items() if row[:2] == (begin, end))
             kind = "overlaps another tensor" if begin < reached else "leaves a gap before it"

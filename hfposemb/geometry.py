@@ -30,13 +30,14 @@ _norms: WeakKeyDictionary[EmbeddingTable, NDArray[np.float64]] = WeakKeyDictiona
 
 
 def finite_blocks(
-    table: EmbeddingTable, *, single: bool = False
+    table: EmbeddingTable, *, single: bool = False, rows: int | None = None
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.floating]]]:
-    """Walk through the finite rows as (row numbers, vectors), about ``BLOCK_BYTES`` at a time.
+    """Walk through the finite rows as (row numbers, vectors), about ``BLOCK_BYTES`` at a time, ``rows`` at most.
 
     The vectors are in float64; with ``single`` as the table has them, to be read only.
     """
     step = max(1, BLOCK_BYTES // (8 * table.shape[1]))
+    step = step if rows is None else min(step, rows)
     finite = table.finite
     for first, vectors in table.chunks():
         for start in range(0, len(vectors), step):

@@ -66,9 +66,13 @@ class Opened:
     refused: dict[str, str] = field(default_factory=dict)
     """Why the tensor that would be the table of a role is not read, by role."""
 
+    _parts: dict[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+
     def part(self, tower: str) -> Mapping[str, Any]:
         """Return the configuration of a part of the model; of the text, or of the whole, for ""."""
-        return part_config(self.config, tower)
+        if tower not in self._parts:
+            self._parts[tower] = part_config(self.config, tower)
+        return self._parts[tower]
 
     def family(self, tower: str = "text") -> Family:
         """Return the row of the part's model type, that of the whole where the part has none."""

@@ -118,7 +118,7 @@ def _pca(table: EmbeddingTable, dims: int) -> _Layout:
     single = table.shape[0] > DOUBLE_ROWS
     found = scatter(table, single=single)
     rows, ratio = np.flatnonzero(table.finite), np.zeros(dims)
-    coordinates = np.zeros((len(rows), dims))
+    coordinates = np.zeros((len(rows), dims), np.float32)
     side = len(found.matrix)
     count = min(dims, side)
     total = found.total

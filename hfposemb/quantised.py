@@ -18,7 +18,8 @@ _SCALES = (
 
 def packed(names: Iterable[str]) -> dict[str, str]:
     """Return the tensors that hold packed codes, by the names that their weights would have."""
-    split = ((name, *name.rpartition(".")[::2]) for name in names)
+    likely = [name for name in names if name.endswith(_PACKED)]
+    split = ((name, *name.rpartition(".")[::2]) for name in likely)
     return {f"{module}.weight": name for name, module, last in split if last in _PACKED and module}
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,9 @@ MOST_PAIRED = 1_000
 
 DOUBLE_MATRIX = 5_000
 """Rows up to which a matrix is given in float64."""
+
+GROUPED = 64
+"""Scores of which only the largest is looked at while it is sought what the k nearest reach."""
 
 SCORE_BYTES = 16 * 2**20
 """How many bytes of scores are held at once: about what a processor's cache holds."""
@@ -210,6 +214,17 @@ def _query(table: EmbeddingTable, query: int | str | Vectors | Sequence[float], 
     return _Query("vector", vector, None)
 
 
+_reaches: WeakKeyDictionary[EmbeddingTable, tuple[float, float]] = WeakKeyDictionary()
+
+
+def _reach(table: EmbeddingTable) -> tuple[float, float]:
+    """Return the length of the shortest row that is not zero and of the longest. Kept as long as the table is."""
+    if table not in _reaches:
+        present = norms(table)[directed(table)]
+        _reaches[table] = float(present.min(initial=1.0)), float(present.max(initial=0.0))
+    return _reaches[table]
+
+
 @dataclass(frozen=True, eq=False)
 class _Scores:
     """Rank rows against queries by matrix products: more is nearer, and off by ``margin`` at most.
@@ -223,12 +238,13 @@ class _Scores:
     margin: float
 
     @classmethod
-    def of(cls, metric: Metric, lengths: Floats, dtype: np.dtype[np.floating], width: int, query: float) -> _Scores:
-        """Plan for rows of these ``lengths`` [n], NaN or 0 where there is no value, and queries ``query`` long."""
-        present = lengths[lengths > 0]
-        longest = float(present.max(initial=0.0))
+    def of(cls, metric: Metric, table: EmbeddingTable, query: float | None = None) -> _Scores:
+        """Plan for the rows of a table and queries ``query`` long, by default its longest row."""
+        lengths, dtype, width = norms(table), table.dtype, table.shape[1]
+        shortest, longest = _reach(table)
+        query = longest if query is None else query
         # In float32 only where no product of two rows can leave its range.
-        if max(longest, query) > 1e17 or min(float(present.min(initial=1.0)), query or 1.0) < 1e-15:
+        if max(longest, query) > 1e17 or min(shortest, query or 1.0) < 1e-15:
             dtype = np.dtype(np.float64)
         # Twice the bound of Higham (2002, eq. 3.5) on a rounded inner product, for the query's own rounding.
         error = 2 * (width + 4) * float(np.finfo(dtype).eps) / 2
@@ -243,10 +259,10 @@ class _Scores:
     def score(self, query: Vectors, vectors: Vectors, start: int) -> Vectors:
         """Return the scores [m] of the rows from ``start``; −Inf for those without a value."""
         lengths = self.lengths[start : start + len(vectors)]
-        with np.errstate(invalid="ignore", over="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             scores: Vectors = vectors.astype(self.dtype, copy=False) @ query
             if self.metric == "cosine":
-                scores *= np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0).astype(self.dtype)
+                scores /= lengths.astype(self.dtype)
             elif self.metric == "euclidean":
                 scores -= (lengths**2 / 2).astype(self.dtype)
         absent = ~(lengths > 0) if self.metric == "cosine" else np.isnan(lengths)
@@ -278,6 +294,18 @@ class _Scores:
         scores = self.between(vectors, (start, stop), (start, stop))
         np.fill_diagonal(scores, -np.inf)
         return scores
+
+
+def _reached(scores: Vectors, k: int) -> float:
+    """Return what ``k`` of some scores reach at least, close to the most that they do; −Inf for fewer than ``k``.
+
+    Of groups of scores the k-th largest maximum: k groups have one that reaches it.
+    """
+    if len(scores) < k:
+        return -np.inf
+    size = max(1, min(GROUPED, len(scores) // (4 * k)))
+    tops = scores[: len(scores) // size * size].reshape(-1, size).max(axis=1)
+    return float(np.partition(tops, len(tops) - k)[len(tops) - k])
 
 
 def _order(values: Floats, rows: Rows, metric: Metric) -> Rows:
@@ -321,7 +349,7 @@ def neighbours(
     asked = _query(table, query, metric)
     keep = usable(table, metric)
     lengths = norms(table)
-    plan = _Scores.of(metric, lengths, table.dtype, table.shape[1], asked.length)
+    plan = _Scores.of(metric, table, asked.length)
     vector = plan.query(asked.vector)
     skip = -1 if include_query or asked.row is None else asked.row
     rows, values, near = np.empty(0, np.int64), np.empty(0), np.empty(0, plan.dtype)
@@ -329,8 +357,7 @@ def neighbours(
         scores = plan.score(vector, vectors, start)
         if start <= skip < start + len(vectors):
             scores[skip - start] = -np.inf
-        known = np.concatenate([near, scores])
-        floor = np.partition(known, len(known) - k)[len(known) - k] if len(known) >= k else -np.inf
+        floor = _reached(np.concatenate([near, scores]), k)
         picks = np.flatnonzero((scores >= floor - 2 * plan.margin) & (scores > -np.inf))
         fresh = _query_values(asked, vectors[picks], metric, lengths[start + picks])
         rows, values = np.append(rows, start + picks), np.append(values, fresh)
@@ -436,7 +463,7 @@ def all_neighbours(
         )
     vectors = table.vectors if keep.all() else table.vectors[rows]
     lengths, count = norms(table)[rows], len(rows)
-    plan = _Scores.of(metric, lengths, table.dtype, vectors.shape[1], float(lengths.max()))
+    plan = replace(_Scores.of(metric, table), lengths=lengths)
     indices, values = np.empty((count, k), np.int64), np.empty((count, k))
 
     def settle(start: int, stop: int, own: Rows, others: Rows) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -34,8 +34,11 @@ WRONG = 0.3
 GROUPS = 6
 """Groups of a block's columns for each neighbour that is looked for."""
 
-PICTURE_CELLS = 2**18
-"""Distances in the picture that are held at once: about what a processor's cache holds."""
+CELLS = 2**18
+"""Distances that are held at once: about what a processor's cache holds."""
+
+TREE_DIMS = 3
+"""Dimensions up to which a tree finds the nearest in a picture; in more it looks everywhere, and slowly."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ def point_trust(
     """
     table = table_in(value)
     rows = np.arange(table.shape[0]) if rows is None else np.asarray(rows, np.int64)
-    picture, count = np.asarray(coordinates, np.float64), len(rows)
+    picture, count = np.asarray(coordinates), len(rows)
     if picture.ndim != 2 or len(picture) != count or not np.isfinite(picture).all():
         raise InputError(f"a picture of {count:,} rows has that many finite points; its shape is {list(picture.shape)}")
     if not usable(table, metric)[rows].all():
@@ -191,8 +194,13 @@ def _chosen(points: int | Sequence[int] | Places | None, count: int, seed: int) 
     return found
 
 
-def _near(picture: NDArray[np.float64], points: Places, k: int) -> Places:
+def _near(picture: NDArray[np.floating], points: Places, k: int) -> Places:
     """Return the places of the k nearest of each point in the picture [points, k]."""
+    if picture.shape[1] > TREE_DIMS:
+        best = np.full((len(points), k), np.inf), np.zeros((len(points), k), np.int64)
+        for away, places in _distances(picture, points):
+            best = _merged(best, (away, places))
+        return best[1]
     from scipy.spatial import cKDTree
 
     near = cKDTree(picture).query(picture[points], k + 1)[1]
@@ -200,6 +208,19 @@ def _near(picture: NDArray[np.float64], points: Places, k: int) -> Places:
     itself = near == points[:, None]
     itself[~itself.any(axis=1), -1] = True
     return np.asarray(near[~itself].reshape(len(points), k), np.int64)
+
+
+def _distances(picture: NDArray[np.floating], points: Places) -> Iterator[tuple[NDArray[np.float64], Places]]:
+    """Walk through a picture as (squared distances of points to places [points, m], places [m]), itself at Inf."""
+    from scipy.spatial.distance import cdist
+
+    here, step = np.asarray(picture[points], np.float64), max(1, CELLS // len(points))
+    for start in range(0, len(picture), step):
+        block = np.asarray(picture[start : start + step], np.float64)
+        away = cdist(here, block, "sqeuclidean")
+        own = np.flatnonzero((points >= start) & (points < start + step))
+        away[own, points[own] - start] = np.inf
+        yield away, np.arange(start, start + len(block))
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,12 +238,12 @@ def _in_table(table: EmbeddingTable, rows: Places, points: Places, near: Places,
     """
     single = len(rows) > DOUBLE_ROWS
     dtype: np.dtype[np.floating] = np.dtype(np.float32 if single else np.float64)
-    lengths = norms(table)
-    offset = (np.zeros(table.shape[1]) if metric == "cosine" else mean_row(table)).astype(dtype)
+    lengths = norms(table) if metric == "cosine" else None
+    offset = mean_row(table).astype(dtype) if lengths is None else np.zeros(1, dtype)
 
     def ready(vectors: NDArray[np.floating], numbers: Places) -> NDArray[np.floating]:
         wide = vectors.astype(dtype, copy=False)
-        return wide / lengths[numbers, None].astype(dtype) if metric == "cosine" else wide - offset
+        return wide - offset if lengths is None else wide / lengths[numbers, None].astype(dtype)
 
     def squares(vectors: NDArray[np.floating]) -> NDArray[np.floating]:
         return np.asarray(np.einsum("ij,ij->i", vectors, vectors) / 2)
@@ -240,7 +261,7 @@ def _in_table(table: EmbeddingTable, rows: Places, points: Places, near: Places,
     place[rows] = np.arange(len(rows))
     asker = np.full(len(rows), -1)
     asker[points] = np.arange(len(points))
-    for numbers, vectors in finite_blocks(table, single=single):
+    for numbers, vectors in finite_blocks(table, single=single, rows=max(1, CELLS // len(points))):
         here = place[numbers] >= 0
         if not here.all():
             numbers, vectors = numbers[here], vectors[here]
@@ -280,17 +301,12 @@ def _merged(
     return np.take_along_axis(keys, picks, axis=1), np.take_along_axis(places, picks, axis=1)
 
 
-def _in_picture(picture: NDArray[np.float64], points: Places, near: Places) -> Places:
+def _in_picture(picture: NDArray[np.floating], points: Places, near: Places) -> Places:
     """Return the ranks in the picture of places ``near`` [points, k], from 1; ties do not count against them."""
-    from scipy.spatial.distance import cdist
-
-    ranks = np.empty(near.shape, np.int64)
-    step = max(1, PICTURE_CELLS // len(picture))
-    for start in range(0, len(points), step):
-        part = slice(start, start + step)
-        away = cdist(picture[points[part]], picture, "sqeuclidean")
-        away[np.arange(len(away)), points[part]] = np.inf
-        keys = np.take_along_axis(away, near[part], axis=1) * (1 - 1e-9)
+    here, keys, before = picture[points].astype(np.float64), np.empty(near.shape), np.zeros(near.shape, np.int64)
+    for column in range(near.shape[1]):
+        keys[:, column] = ((here - picture[near[:, column]]) ** 2).sum(axis=1) * (1 - 1e-9)
+    for away, _ in _distances(picture, points):
         for column in range(near.shape[1]):
-            ranks[part, column] = np.count_nonzero(away < keys[:, column, None], axis=1)
-    return ranks + 1
+            before[:, column] += np.count_nonzero(away < keys[:, column, None], axis=1)
+    return before + 1

@@ -6,7 +6,6 @@ A Chromium without a graphics card draws it, on the machine that also serves it;
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from tests.browser.conftest import FLAGS, TIMEOUT
 from tests.browser.waiting import drawn, open_tab, still
 from tests.serving import Visitor
 
-from .cost import ROOT, Row, count, times
+from .cost import ROOT, Row, count, environment, times
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -74,7 +73,7 @@ def serving(*sources: str) -> Iterator[tuple[str, float]]:
     process = subprocess.Popen(
         [sys.executable, "-c", code],
         cwd=ROOT,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+        env=environment(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -103,7 +103,7 @@ def here(action: Callable[[], object], *, repeat: int = 1) -> Callable[[], Cost]
     return run
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return the environment of a fresh interpreter: nothing from the Hub, and bytecode as an installation has it."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return kept | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT), "TRANSFORMERS_VERBOSITY": "error"}
@@ -118,7 +118,7 @@ def fresh(code: str) -> Callable[[], Cost]:
     def run() -> Cost:
         before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         done = subprocess.run(
-            [sys.executable, "-c", f"{code}\n{_PEAK}"], env=_environment(), cwd=ROOT, check=True, capture_output=True
+            [sys.executable, "-c", f"{code}\n{_PEAK}"], env=environment(), cwd=ROOT, check=True, capture_output=True
         )
         wall, after = time.perf_counter() - wall, resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -137,7 +137,7 @@ def importing(module: str) -> Callable[[], Cost]:
 
     def run() -> Cost:
         done = subprocess.run(
-            [sys.executable, "-c", code], env=_environment(), cwd=ROOT, check=True, capture_output=True
+            [sys.executable, "-c", code], env=environment(), cwd=ROOT, check=True, capture_output=True
         )
         return Cost(*map(float, done.stdout.split()))
 
