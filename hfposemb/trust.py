@@ -212,15 +212,19 @@ def _near(picture: NDArray[np.floating], points: Places, k: int) -> Places:
 
 def _distances(picture: NDArray[np.floating], points: Places) -> Iterator[tuple[NDArray[np.float64], Places]]:
     """Walk through a picture as (squared distances of points to places [points, m], places [m]), itself at Inf."""
-    from scipy.spatial.distance import cdist
-
     here, step = np.asarray(picture[points], np.float64), max(1, CELLS // len(points))
+    own = _squares(here)[:, None]
     for start in range(0, len(picture), step):
         block = np.asarray(picture[start : start + step], np.float64)
-        away = cdist(here, block, "sqeuclidean")
-        own = np.flatnonzero((points >= start) & (points < start + step))
-        away[own, points[own] - start] = np.inf
+        away = own + _squares(block) - 2 * (here @ block.T)
+        mine = np.flatnonzero((points >= start) & (points < start + step))
+        away[mine, points[mine] - start] = np.inf
         yield away, np.arange(start, start + len(block))
+
+
+def _squares(vectors: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the squared length of every vector [m]."""
+    return np.asarray(np.einsum("ij,ij->i", vectors, vectors))
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,15 +249,12 @@ def _in_table(table: EmbeddingTable, rows: Places, points: Places, near: Places,
         wide = vectors.astype(dtype, copy=False)
         return wide - offset if lengths is None else wide / lengths[numbers, None].astype(dtype)
 
-    def squares(vectors: NDArray[np.floating]) -> NDArray[np.floating]:
-        return np.asarray(np.einsum("ij,ij->i", vectors, vectors) / 2)
-
     asked = ready(read_rows(table, rows[points]), rows[points])
     keys = np.empty(near.shape, dtype)
     for column in range(near.shape[1]):
         other = ready(read_rows(table, rows[near[:, column]]), rows[near[:, column]])
-        keys[:, column] = squares(other) - np.einsum("ij,ij->i", asked, other)
-    largest = max(float(squares(asked).max()), float(np.abs(keys).max()))
+        keys[:, column] = _squares(other) / 2 - np.einsum("ij,ij->i", asked, other)
+    largest = max(float(_squares(asked).max()) / 2, float(np.abs(keys).max()))
     keys -= 8 * np.sqrt(table.shape[1]) * np.finfo(dtype).eps * largest
     before = np.zeros(near.shape, np.int64)
     best, nearest = np.full(near.shape, np.inf, dtype), np.zeros(near.shape, np.int64)
@@ -268,7 +269,7 @@ def _in_table(table: EmbeddingTable, rows: Places, points: Places, near: Places,
         if not len(numbers):
             continue
         block, places = ready(vectors, numbers), place[numbers]
-        away = squares(block)[None, :] - asked @ block.T
+        away = _squares(block) / 2 - asked @ block.T
         own = np.flatnonzero(asker[places] >= 0)
         away[asker[places[own]], own] = np.inf
         for column in range(near.shape[1]):
@@ -305,7 +306,10 @@ def _in_picture(picture: NDArray[np.floating], points: Places, near: Places) -> 
     """Return the ranks in the picture of places ``near`` [points, k], from 1; ties do not count against them."""
     here, keys, before = picture[points].astype(np.float64), np.empty(near.shape), np.zeros(near.shape, np.int64)
     for column in range(near.shape[1]):
-        keys[:, column] = ((here - picture[near[:, column]]) ** 2).sum(axis=1) * (1 - 1e-9)
+        keys[:, column] = _squares(here - picture[near[:, column]])
+    # Distances by products are off by what rounding makes of the squares.
+    largest = float(_squares(np.array([picture.min(axis=0), picture.max(axis=0)], np.float64)).sum())
+    keys -= 1e-9 * keys + 8 * picture.shape[1] * np.finfo(np.float64).eps * largest
     for away, _ in _distances(picture, points):
         for column in range(near.shape[1]):
             before[:, column] += np.count_nonzero(away < keys[:, column, None], axis=1)
