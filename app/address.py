@@ -158,12 +158,53 @@ window.addEventListener("popstate", () => element.isConnected && show());
 if (names.some((name) => new URLSearchParams(location.search).has(name))) setTimeout(show, 300);
 """
 
+# What is unfolded the page tells by itself: the server hears of a fold as if the visitor had opened it.
+_FOLDS_JS = """
+const folds = %s, UNFOLDED = "unfolded";
+const button = (name) => document.querySelector(`.fold-${name} > button.label-wrap`);
+const isOpen = (node) => node.classList.contains("open");
+const said = () => new URLSearchParams(location.search).get(UNFOLDED) ?? "";
+const told = () => said().split(".").filter((name) => folds.includes(name));
+let awaited = [];
+const unfold = () => {
+  awaited = awaited.filter((name) => {
+    const node = button(name);
+    if (!node?.offsetWidth) return element.isConnected; // its tab is not on the screen yet
+    if (!isOpen(node)) node.click();
+    return false;
+  });
+  if (awaited.length) setTimeout(unfold, 500);
+};
+const read = () => {
+  const waits = awaited.length;
+  awaited = told();
+  for (const name of folds) if (!awaited.includes(name) && button(name) && isOpen(button(name))) button(name).click();
+  if (!waits) unfold();
+};
+const write = () => {
+  const before = told(), all = new URLSearchParams(location.search);
+  const unknown = (name) => awaited.includes(name) || !button(name);
+  const now = folds.filter((name) => (unknown(name) ? before.includes(name) : isOpen(button(name))));
+  if (now.join() === before.join()) return;
+  all.delete(UNFOLDED);
+  if (now.length) all.append(UNFOLDED, now.join("."));
+  const text = all.toString();
+  history.replaceState(history.state, "", location.pathname + (text ? "?" + text : "") + location.hash);
+};
+document.addEventListener("click", ({ target }) => {
+  if (element.isConnected && target.closest?.("[class*=fold-] > button.label-wrap")) setTimeout(write, 50);
+});
+window.addEventListener("popstate", () => element.isConnected && read());
+setTimeout(read, 300);
+"""
+
 
 def bind(session: Any, keys: Sequence[str]) -> None:
     """Bind the address to the sources, the tab and every control that was kept, of a page with these tabs."""
     controls: list[Control] = session.controls
     names = [MODELS, TAB, *(one.name for one in controls)]
-    line = gr.HTML("", html_template="", js_on_load=_JS % names, apply_default_css=False, elem_classes="unseen")
+    script = "".join(f"{{{part}}}" for part in (_JS % names, _FOLDS_JS % session.folds))
+    line = gr.HTML("", html_template="", js_on_load=script, apply_default_css=False, elem_classes="unseen")
     cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
 
     def say(restored: str, texts: list[str], active: str, *values: Any) -> str:

@@ -145,7 +145,7 @@ def accordion(session: Session, part: gr.State) -> None:
     def run(due: list[Any], part: str | None) -> list[list[str]]:
         return missing(of_part(session.shown(due), part), session)
 
-    with gr.Accordion(QUESTION, open=False, elem_classes="question") as box:
+    with gr.Accordion(QUESTION, open=False, elem_classes=["question", session.fold("probes")]) as box:
         style = CSS + snippets.FOLD_CSS
         shown = gr.HTML(css_template=style, js_on_load=snippets.COPY_JS, apply_default_css=False, elem_classes="probes")
         running = session.works(work, name="probes", label="Probes")

@@ -196,7 +196,7 @@ def accordion(session: Session, length: gr.Radio, part: gr.State) -> None:
     from .positions import of_part
 
     asked = gr.State(False)
-    with gr.Accordion(QUESTION, open=False, elem_classes="question") as box:
+    with gr.Accordion(QUESTION, open=False, elem_classes=["question", session.fold("shifts")]) as box:
         with gr.Row(elem_classes="controls"):
             with gr.Column(scale=0, min_width=260):
                 which = gr.Radio(list(MAPS), value="linear", label="Map", elem_classes="segmented")

@@ -457,6 +457,9 @@ class Session:
     controls: list[Control] = field(default_factory=list)
     """What the address of the page tells."""
 
+    folds: list[str] = field(default_factory=list)
+    """What is folded away until a visitor, or the address, unfolds it."""
+
     linked: bool = False
     """Whether the address of the page says what is shown, so that a link can."""
 
@@ -544,6 +547,11 @@ class Session:
     def keep(self, name: str, component: Any, **more: Any) -> None:
         """Let the address of the page tell a control's value under a ``name``, as ``address.control`` describes it."""
         self.controls.append(control(name, component, **more))
+
+    def fold(self, name: str) -> str:
+        """Return a class for an accordion, so that the address of the page tells by a ``name`` whether it is open."""
+        self.folds.append(name)
+        return f"fold-{name}"
 
     def when(self, on: Sequence[Any], draw: Draw, outputs: Sequence[Any], *, inputs: Sequence[Any] = ()) -> None:
         """Call ``draw(opened, *inputs)`` for ``outputs`` when an event of ``on`` comes."""

@@ -145,6 +145,23 @@ def test_a_link_opened_elsewhere_shows_the_same(
     assert found["controls"] == _controls(page) != plain["controls"]
 
 
+def test_what_is_unfolded_is_told_too(browser: Browser, page: Page, serve: Callable[..., str]) -> None:
+    blocks = app.build(sources=SMALL["positions"])
+    page.goto(f"{serve(blocks, theme=theme.theme(), css=theme.css())}?tab=positions")
+    drawn(page)
+    page.locator(".fold-shifts > button").click()
+    until(page, lambda: _query(page), {"tab": ["positions"], "unfolded": ["shifts"]})
+    context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    other = context.new_page()
+    other.goto(str(page.evaluate("location.href")))
+    other.locator(".fold-shifts .panel[data-state=drawn]").first.wait_for()
+    assert other.locator(".fold-probes > button.open").count() == 0
+    drawn(other)
+    other.locator(".fold-shifts > button").click()
+    until(other, lambda: _query(other), {"tab": ["positions"]})
+    context.close()
+
+
 def _elsewhere(browser: Browser, url: str, enough: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     """Return what an address shows in a browser that has never been here."""
     context = browser.new_context(viewport={"width": 1440, "height": 1000})
