@@ -162,6 +162,8 @@ FIGURES: Mapping[str, Callable[[], go.Figure]] = {
     "club, by position": lambda: figures.club(gathering(), HOSTILE, by="position"),
     "aligned_map": lambda: beside_another(named=range(3)),
     "aligned_map, joined": lambda: beside_another(order=np.arange(len(HOSTILE))),
+    "trajectory_map": lambda: trained(joined=False),
+    "trajectory_map, joined": lambda: trained(joined=True),
     "share_rows": lambda: figures.share_rows(RNG.random((len(HOSTILE), 30)), HOSTILE),
 }
 every_figure = pytest.mark.parametrize("make", FIGURES.values(), ids=FIGURES)
@@ -226,6 +228,11 @@ def arrays(value: Any) -> Iterator[np.ndarray]:
 def whole(figure: go.Figure) -> list[dict[str, Any]]:
     """The figure as plotly holds it, before any encoding."""
     return [trace.to_plotly_json() for trace in figure.data] + [figure.layout.to_plotly_json()]
+
+
+def trained(*, joined: bool) -> go.Figure:
+    frames = np.random.default_rng(0).normal(size=(3, len(HOSTILE), 2))
+    return figures.trajectory_map(frames, (0, 500, 1_500), HOSTILE, joined=joined)
 
 
 def colours(figure: go.Figure) -> set[str]:
