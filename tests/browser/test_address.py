@@ -196,6 +196,7 @@ SAID_BY_OTHERS = {
     WORD: "the word is kept, and what is searched",
     ".* regex": "kept with what is searched",
     "Try your own model": "what is tried becomes a source",
+    "What do you expect?": "whoever opens a lesson guesses anew",
 }
 """Fields that the address does not name themselves, and why."""
 
