@@ -71,7 +71,7 @@ def take(browser: Browser, url: str, picture: Picture) -> bytes:
         page.goto(url + picture.query)
         _arrived(page, picture)
         if picture.dark:
-            page.get_by_role("button", name="Dark").click()
+            page.get_by_label("Theme").select_option("dark")
             still(page)
         if not picture.panel:
             return page.screenshot()
