@@ -129,6 +129,10 @@ def read(query: str) -> dict[str, list[str]]:
         return {}
 
 
+_WRITE_JS = """
+const addressOf = (query) => location.pathname + (`${query}` && "?" + query) + location.hash;
+"""
+
 # The page's address may have more in it than ours: only what is named here is replaced. While an address is being read
 # what the page said before does not count; changes that follow each other at once are one step back.
 _JS = """
@@ -149,8 +153,7 @@ watch("value", () => {
   if (wanted.toString() === ours.toString()) return;
   for (const name of names) all.delete(name);
   for (const [name, value] of wanted) all.append(name, value);
-  const text = all.toString(), url = location.pathname + (text ? "?" + text : "") + location.hash;
-  history[Date.now() - moved < 1500 ? "replaceState" : "pushState"](history.state, "", url);
+  history[Date.now() - moved < 1500 ? "replaceState" : "pushState"](history.state, "", addressOf(all));
   moved = Date.now();
 });
 window.addEventListener("popstate", () => element.isConnected && show());
@@ -188,8 +191,7 @@ const write = () => {
   if (now.join() === before.join()) return;
   all.delete(UNFOLDED);
   if (now.length) all.append(UNFOLDED, now.join("."));
-  const text = all.toString();
-  history.replaceState(history.state, "", location.pathname + (text ? "?" + text : "") + location.hash);
+  history.replaceState(history.state, "", addressOf(all));
 };
 document.addEventListener("click", ({ target }) => {
   if (element.isConnected && target.closest?.("[class*=fold-] > button.label-wrap")) setTimeout(write, 50);
@@ -203,7 +205,7 @@ def bind(session: Any, keys: Sequence[str]) -> None:
     """Bind the address to the sources, the tab and every control that was kept, of a page with these tabs."""
     controls: list[Control] = session.controls
     names = [MODELS, TAB, *(one.name for one in controls)]
-    script = "".join(f"{{{part}}}" for part in (_JS % names, _FOLDS_JS % session.folds))
+    script = _WRITE_JS + "".join(f"{{{part}}}" for part in (_JS % names, _FOLDS_JS % session.folds))
     line = gr.HTML("", html_template="", js_on_load=script, apply_default_css=False, elem_classes="unseen")
     cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
 
@@ -217,15 +219,12 @@ def bind(session: Any, keys: Sequence[str]) -> None:
         query = written(differs, models, "" if active == keys[0] else active)
         return json.dumps({"query": query, "restored": restored})
 
-    def show(event: gr.EventData, own: list[str], *values: Any) -> list[Any]:
+    def show(event: gr.EventData, own: list[str]) -> list[Any]:
         found = read(str((event._data or {}).get("query", "")))
         texts = [text for text in dict.fromkeys(found.get(MODELS, ())) if text.strip() and len(text) <= LONGEST_SOURCE]
         texts = texts[:MOST_SOURCES] or list(session.first)
         tab = next((key for key in found.get(TAB, ()) if key in keys), keys[0])
-        updates = [
-            _update(one, found[one.name][0] if one.name in found else None, texts, now)
-            for one, now in zip(controls, values, strict=True)
-        ]
+        updates = [_update(one, found[one.name][0] if one.name in found else None, texts) for one in controls]
         # The fields too, not only by what follows from the sources: one that comes to the screen says what it holds.
         return [texts, *session.show(tab), *updates, *session.told_fields(texts, own), uuid4().hex]
 
@@ -239,20 +238,17 @@ def bind(session: Any, keys: Sequence[str]) -> None:
         **cheap,
     )
     shown = [session.sources, session.tabs, session.active, *components, *(field for field, _ in session.fields)]
-    line.select(show, [session.own, *components], [*shown, session.restored], **cheap)
+    line.select(show, session.own, [*shown, session.restored], **cheap)
 
 
-def _update(one: Control, text: str | None, texts: Sequence[str], now: Any) -> Any:
-    """Return what a control is set to: what the address says, else what it was at first.
-
-    A state that is so ``now`` is left alone: setting it, all that listens to it would draw, and in vain.
-    """
+def _update(one: Control, text: str | None, texts: Sequence[str]) -> Any:
+    """Return what a control is set to: what the address says, else what it was at first."""
     value, choices = one.first, None if one.choices is None else one.choices(texts)
     if text is not None:
         with suppress(ValueError):
             value = (one.read if choices is None else one_of([other for _, other in choices]))(text)
     if isinstance(one.component, gr.State):
-        return gr.skip() if value == now else value
+        return value
     if choices is None:
         return gr.update(value=value)
     known = value in [other for _, other in choices]

@@ -544,6 +544,12 @@ def _adding(adding: Adding) -> str:
 _ADDED = "from hfposemb.adding import Adding, added"
 
 
+def _of_sum(source: Opened, adding: Adding, body: Sequence[str], imported: str) -> Recipe:
+    """Return what gives numbers of ``words``, the sum of a source's words and positions."""
+    words = f"words = added({extracted(source)}, {_adding(adding)})"
+    return _recipe([words, *body], [source], imports=[_ADDED, imported], roles=_SENTENCE_ROLES)
+
+
 def sweeps(source: Opened, addings: Sequence[Adding], values: Sequence[str]) -> Recipe:
     """Return what gives ``values`` of the sweep of the amplitude, for some kinds of positions."""
     called = [f"{_adding(one)}" for one in addings]
@@ -559,44 +565,32 @@ def sweeps(source: Opened, addings: Sequence[Adding], values: Sequence[str]) -> 
 
 def finding(source: Opened, adding: Adding, place: int) -> Recipe:
     """Return what gives the share of neighbours that stays at one amplitude, and how long words are by positions."""
-    body = [
-        f"words = added({extracted(source)}, {_adding(adding)})",
-        *_by({"neighbours kept": f"sweep(words).kept[{place}]", "words by positions": "words.ratio"}),
-    ]
-    imports = [_ADDED, "from hfposemb.survival import sweep"]
-    return _recipe(body, [source], imports=imports, roles=_SENTENCE_ROLES)
+    body = _by({"neighbours kept": f"sweep(words).kept[{place}]", "words by positions": "words.ratio"})
+    return _of_sum(source, adding, body, "from hfposemb.survival import sweep")
 
 
 def moved(source: Opened, adding: Adding, row: int, place: int, *, amplitude: float, k: int) -> Recipe:
     """Return what gives the neighbours of a word alone and of its sum with a position."""
     body = [
-        f"words = added({extracted(source)}, {_adding(adding)})",
         f"found = moved(words, {row}, {place}, amplitude={amplitude:g}, k={k})",
         *_by({"alone": "found.before.values", "in its place": "found.after.values"}),
     ]
-    imports = [_ADDED, "from hfposemb.survival import moved"]
-    return _recipe(body, [source], imports=imports, roles=_SENTENCE_ROLES)
+    return _of_sum(source, adding, body, "from hfposemb.survival import moved")
 
 
 def anchors(source: Opened, adding: Adding, row: int, others: Sequence[int]) -> Recipe:
     """Return what gives the cosines of a word with anchor words at every amplitude."""
-    body = [
-        f"words = added({extracted(source)}, {_adding(adding)})",
-        f"shown = anchored(words, {row}, [{_listed(others)}]).mean",
-    ]
-    imports = [_ADDED, "from hfposemb.anchors import anchored"]
-    return _recipe(body, [source], imports=imports, roles=_SENTENCE_ROLES)
+    body = [f"shown = anchored(words, {row}, [{_listed(others)}]).mean"]
+    return _of_sum(source, adding, body, "from hfposemb.anchors import anchored")
 
 
 def kept_map(source: Opened, adding: Adding, chosen: Sequence[int], *, most: int, step: int, k: int) -> Recipe:
     """Return what gives the share that words keep at the first places."""
     body = [
-        f"words = added({extracted(source)}, {_adding(adding)})",
         f"places = np.flatnonzero(words.usable[:{most}])",
         f"shown = kept_at(words, [{_listed(chosen)}], places, k={k})[{step}]",
     ]
-    imports = [_ADDED, "from hfposemb.survival import kept_at"]
-    return _recipe(body, [source], imports=imports, roles=_SENTENCE_ROLES)
+    return _of_sum(source, adding, body, "from hfposemb.survival import kept_at")
 
 
 def club(source: Opened, adding: Adding, chosen: Sequence[int], *, places: int, value: str) -> Recipe:

@@ -187,8 +187,13 @@ def _locked(root: str) -> Iterator[None]:
 
 def _begun(campaign: Campaign, settings: Mapping[str, Any]) -> Campaign:
     if SETTINGS not in _names(campaign.fs, campaign.root):
-        campaign._put(SETTINGS, json.dumps({"format": FORMAT, **settings}, indent=2, ensure_ascii=False).encode())
+        campaign._put(SETTINGS, json.dumps(_stated(settings), indent=2, ensure_ascii=False).encode())
     return campaign
+
+
+def _stated(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the file of settings holds."""
+    return {"format": FORMAT, **settings}
 
 
 def _names(fs: Any, root: str) -> list[str]:
@@ -197,14 +202,15 @@ def _names(fs: Any, root: str) -> list[str]:
 
 
 def _compare(out: str, text: bytes, settings: Mapping[str, Any]) -> None:
+    here = _stated(settings)
     try:
         there = json.loads(text)
-        differing = [name for name, value in {"format": FORMAT, **settings}.items() if there[name] != value]
+        differing = [name for name, value in here.items() if there[name] != value]
     except (ValueError, LookupError, TypeError) as error:
         raise InputError(f"{out}/{SETTINGS} is none that a survey wrote; choose a new folder") from error
     if differing:
         name = differing[0]
-        was, now = (f"{value[name]!r:.60}" for value in (there, {"format": FORMAT, **settings}))
+        was, now = (f"{value[name]!r:.60}" for value in (there, here))
         raise InputError(
             f"{out} holds a survey with other settings, {name} {was} where this has {now}; choose a new folder, or the "
             "same settings to go on"

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from .errors import HfposembError, InputError, MissingExtraError
-from .wire import Gate
+
+if TYPE_CHECKING:
+    from .wire import Gate
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

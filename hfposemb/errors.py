@@ -46,3 +46,8 @@ class MissingExtraError(HfposembError, ImportError):
 
     def __init__(self, package: str, *, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the package {package}: pip install 'hfposemb[{extra}]'")
+
+
+def one_line(error: object) -> str:
+    """Return what an error says, or a text, on one line."""
+    return " ".join(str(error).split())

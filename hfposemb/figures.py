@@ -559,9 +559,8 @@ def trajectory_map(
     ``joined`` points are coloured by their order, as positions are.
     """
     whole = MapFrame.of(*frames)
-    shown = [
-        aligned_map(one, labels, frame=whole, link="trajectory", order=_order(one, joined=joined)) for one in frames
-    ]
+    order = np.arange(len(labels)) if joined else None
+    shown = [aligned_map(one, labels, frame=whole, link="trajectory", order=order) for one in frames]
     figure = go.Figure(shown[-1])
     figure.frames = [go.Frame(data=one.data, name=f"{step}") for step, one in zip(steps, shown, strict=True)]
     at_once = {"mode": "immediate", "frame": {"duration": 0, "redraw": False}, "transition": {"duration": 0}}
@@ -579,10 +578,6 @@ def trajectory_map(
         ],
     )
     return figure
-
-
-def _order(points: Array, *, joined: bool) -> Array | None:
-    return np.arange(len(points)) if joined else None
 
 
 # --- matrices --------------------------------------------------------------------------------------------------------

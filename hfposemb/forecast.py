@@ -13,7 +13,7 @@ from .campaign import Campaign
 from .comparison import figures_of
 from .embeddings import from_arrays
 from .engine import HERE, Engine, Lost, Permits
-from .errors import HfposembError
+from .errors import HfposembError, one_line
 from .measures import Section, Tables
 from .nulls import on_one_core
 from .similarity import Progress
@@ -120,7 +120,7 @@ def needed(job: Job, permits: Permits) -> Need:
             waited = time.perf_counter() - began
             found = [(view.section, _tables(view)) for view in views(source) if job.measures(view.section)]
     except (HfposembError, OSError) as error:
-        return Need(job.target.source, error=" ".join(str(error).split()))
+        return Need(job.target.source, error=one_line(error))
     tables = {table.name: table.provenance for _, of in found for table in of}
     nbytes = sum(one.nbytes for one in tables.values())
     shapes = tuple((section, of[0].shape) for section, of in found if of)

@@ -282,8 +282,9 @@ def _relative_waves(opened: Opened, tower: str, length: int) -> PositionEncoding
 def _convolutions(opened: Opened) -> Iterator[Placed]:
     """Yield the convolutions that leave positions in the input, for every tower that has one."""
     towers: dict[str, str] = {}
-    for name in [name for name in opened.tensors.names() if CONVOLUTION in name]:
-        if CONVOLUTION in name.split(".") and len(opened.tensors.info(name).shape) == 3:
+    for name in opened.tensors.names():
+        # Most names are told by the first look, which is quick.
+        if CONVOLUTION in name and CONVOLUTION in name.split(".") and len(opened.tensors.info(name).shape) == 3:
             shape, known = opened.tensors.info(name).shape, towers.get(tower_of(name))
             if known is None or math.prod(shape) > math.prod(opened.tensors.info(known).shape):
                 towers[tower_of(name)] = name

@@ -53,7 +53,7 @@ from .checkpoint import (
     read_json,
     weight_map,
 )
-from .errors import CheckpointError, MissingExtraError
+from .errors import CheckpointError, MissingExtraError, one_line
 from .families import ROLES, candidates
 
 if TYPE_CHECKING:
@@ -415,7 +415,7 @@ class _Child:
         size, error = answer.get("bytes"), answer.get("error")
         if isinstance(size, int) and size >= 0:
             return size
-        said = " ".join(str(error).split())[:300]
+        said = one_line(error)[:300]
         return self._fail(said if said.isprintable() else ascii(said))
 
     def _receive(self, size: int, sink: Callable[[bytes], object]) -> None:
@@ -603,7 +603,7 @@ def _too_large(memory: int) -> str:
 
 def _explain(error: Exception, memory: int) -> str:
     """Return in one line what torch says in many."""
-    said = " ".join(str(error).split())
+    said = one_line(error)
     if re.search(r"alloc|not enough memory|Cannot allocate|unable to mmap", said):
         return _too_large(memory)
     if match := re.search(r"(?:GLOBAL|module) (\S{1,100}) (?:was not|is blocked)|Unsupported class (\S{1,100})", said):

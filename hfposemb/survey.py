@@ -19,7 +19,7 @@ from .checkpoint import locate
 from .comparison import Run, figures_of
 from .embeddings import Embeddings
 from .engine import HERE, Engine, Lost, Permits
-from .errors import HfposembError, HubError, InputError, MissingTableError
+from .errors import HfposembError, HubError, InputError, MissingTableError, one_line
 from .extract import extract
 from .measures import MEASURES, SECTIONS, Measure, Section, Tables, measures_named
 from .nulls import DRAWS, on_one_core
@@ -245,8 +245,7 @@ def measured(job: Job, permits: Permits) -> list[Row]:
     """Return the rows of one source; where it fails a single one, which says why."""
     try:
         with working(permits):
-            source = extract(job.target.read, allow_full_download=job.allow_full_download)
-            return [row for view in views(source) for row in _rows(job, view)]
+            return [row for view in views(job.open()) for row in _rows(job, view)]
     except HfposembError as error:
         return [failure(job.target, str(error))]
     except (
@@ -265,7 +264,7 @@ def measured(job: Job, permits: Permits) -> list[Row]:
 
 def failure(target: Target, reason: str) -> Row:
     """Return the row of a source that failed."""
-    return {"source": target.source, "versions": _versions(), "error": " ".join(reason.split())}
+    return {"source": target.source, "versions": _versions(), "error": one_line(reason)}
 
 
 @dataclass(frozen=True)
@@ -333,7 +332,7 @@ def _rows(job: Job, view: View) -> Iterator[Row]:
         raise
     except HfposembError as error:
         seconds = time.perf_counter() - began
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         yield from (
             {**same, "metric": one.name, "unit": one.unit, "seconds": seconds, "error": reason} for one in measures
         )
@@ -342,7 +341,7 @@ def _rows(job: Job, view: View) -> Iterator[Row]:
     same["seconds"] = time.perf_counter() - began
     for figure in figures.values():
         row = {**same, "metric": figure.name, "value": figure.value, "unit": figure.unit, "deviation": figure.deviation}
-        row["error"] = " ".join(figure.note.split()) or None
+        row["error"] = one_line(figure.note) or None
         if (null := figure.null) is not None:
             row |= {"baseline": null.kind, "draws": null.draws, "seed": null.seed, "p": null.p}
             row |= {f"baseline_{name}": getattr(null, name) for name in ("mean", "low", "high")}

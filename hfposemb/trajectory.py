@@ -126,7 +126,7 @@ def _figures(
 
     names = metrics or [one.name.strip() for one in measures_named([]) if one.section == role]
     found = survey(sources, metrics=names, draws=draws, engine=engine, progress=told)
-    return found[found["table"].isin([role]) | found["table"].str.endswith(f".{role}")].reset_index(drop=True)
+    return found[(found["table"] == role) | found["table"].str.endswith(f".{role}")].reset_index(drop=True)
 
 
 def _likeness(vectors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

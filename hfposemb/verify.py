@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .embeddings import Embeddings
-from .errors import HfposembError, MissingExtraError, SourceError
+from .errors import HfposembError, MissingExtraError, SourceError, one_line
 from .extract import extract
 from .families import POSITION_ENDING, RELATIVE, tower_of
 from .position import Alibi, PositionEncoding, RelativeBias, RelativeTable, Rotary, WindowBias
@@ -111,7 +111,7 @@ def verify(source: str, *, revision: str | None = None, token: str | bool | None
             where, options = str(named.path), {}
         model = transformers.AutoModel.from_pretrained(where, dtype=torch.float32, **options)
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, AttributeError) as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = one_line(error)[:200]
         raise SourceError(f"transformers cannot load {source}: {reason}") from error
     return compare(embeddings, model.eval())
 

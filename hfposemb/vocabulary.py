@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import SourceError
+from .errors import SourceError, one_line
 from .inputs import Pieces
 from .table import TOKEN_CLASSES, Labels
 
@@ -572,7 +572,7 @@ def _rust(what: str) -> Iterator[None]:
         # The library raises Exception itself, and a panic is a class that cannot be imported.
         if not (type(error) in (Exception, ValueError) or type(error).__name__ == "PanicException"):
             raise
-        reason = display(" ".join(str(error)[:400].split()), width=120)
+        reason = display(one_line(str(error)[:400]), width=120)
         raise SourceError(f"the tokenizer in {what} fails ({reason}); give token ids instead of a text") from error
 
 
