@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .similarity import similarity as similarity
     from .survey import survey as survey
     from .table import EmbeddingTable as EmbeddingTable
+    from .trajectory import trajectory as trajectory
 
 _HOME = {
     "extract": "extract",
@@ -36,6 +37,7 @@ _HOME = {
     "project": "projection",
     "sinusoidal": "builtin",
     "survey": "survey",
+    "trajectory": "trajectory",
 }
 """The module of each public name. They load on first use, so that ``import hfposemb`` costs next to nothing."""
 

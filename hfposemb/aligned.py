@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .alignment import SAMPLE, shared_rows, tables_of
 from .embeddings import Embeddings
 from .errors import InputError
-from .projection import MOST_COMPONENTS, project
+from .projection import MOST_COMPONENTS, pca
 from .similarity import read_rows
 
 NEIGHBOURS = 15
@@ -69,9 +69,11 @@ def aligned(
         rows = rows[np.sort(np.random.default_rng(seed).choice(shared, SAMPLE, replace=False))]
         notes.append(f"{SAMPLE:,} of {shared:,} shared {role}s, drawn with seed {seed}")
     if method == "pca":
-        maps = [project(table, dims=dims, seed=seed) for table in tables]
+        maps = [pca(table, dims) for table in tables]
         places = [np.searchsorted(found.rows, rows[:, side]) for side, found in enumerate(maps)]
-        one, other = (found.coordinates[place] for found, place in zip(maps, places, strict=True))
+        one, other = (
+            np.asarray(found.coordinates[place], np.float32) for found, place in zip(maps, places, strict=True)
+        )
     else:
         one, other = _umap([read_rows(table, rows[:, side]) for side, table in enumerate(tables)], dims, seed)
     turned = turned_onto(other, one)

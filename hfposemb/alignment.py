@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -56,6 +56,34 @@ def cka(left: Rows, right: Rows) -> float:
     undefined because an HSIC₁(K, K) is not positive.
     """
     return _cka(_Side(left), _Side(right))
+
+
+def every_cka(tables: Sequence[NDArray[np.floating]]) -> Rows:
+    """Return the unbiased CKA of every two of many tables of the same rows [tables, tables], to six digits.
+
+    From the pairs of rows, as Székely & Rizzo (2014) centre them: an inner product of n (n − 1)/2 numbers for each two
+    tables, however wide they are. NaN where ``cka`` is undefined.
+    """
+    count = len(tables[0])
+    if count < 4:
+        raise InputError(f"CKA compares the same rows, at least 4; got {count}")
+    above = np.triu_indices(count, 1)
+    pairs = np.zeros((len(tables), len(above[0])), np.float32)
+    for place, rows in enumerate(tables):
+        centred = _Side(rows).block(slice(None), single=False)
+        kernel = centred @ centred.T
+        np.fill_diagonal(kernel, 0)
+        sums = kernel.sum(axis=1)
+        kernel -= (sums[:, None] + sums) / (count - 2)
+        kernel += sums.sum() / ((count - 1) * (count - 2))
+        found = kernel[above]
+        if (length := float(np.linalg.norm(found))) > 0 and _Side(rows).length > 0:
+            pairs[place] = found / length
+    alike = np.asarray(pairs @ pairs.T, np.float64)
+    undefined = ~pairs.any(axis=1)
+    alike[undefined], alike[:, undefined] = np.nan, np.nan
+    np.fill_diagonal(alike, np.where(undefined, np.nan, 1.0))
+    return alike
 
 
 def procrustes(left: Rows, right: Rows) -> float:
@@ -625,7 +653,7 @@ def _same_positions(left: EmbeddingTable, right: EmbeddingTable) -> NDArray[np.i
 
 def _same_tokens(left: EmbeddingTable, right: EmbeddingTable, *, fold_case: bool) -> NDArray[np.int64]:
     """Return pairs of rows [shared, 2] of tokens that read the same, in the order of the left table."""
-    rows = [_by_text(table, fold_case=fold_case) for table in (left, right)]
+    rows = [by_text(table, fold_case=fold_case) for table in (left, right)]
     usable = [directed(table) for table in (left, right)]
     pairs = [
         (row, rows[1][text])
@@ -635,7 +663,7 @@ def _same_tokens(left: EmbeddingTable, right: EmbeddingTable, *, fold_case: bool
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
-def _by_text(table: EmbeddingTable, *, fold_case: bool) -> dict[str, int]:
+def by_text(table: EmbeddingTable, *, fold_case: bool = False) -> dict[str, int]:
     """Return the row of every text without its marks, continuations of a word apart; of several rows the first."""
     found: dict[str, int] = {}
     continued = table.labels.classes == TOKEN_CLASSES.index("continuation")

@@ -186,6 +186,7 @@ def parser() -> argparse.ArgumentParser:
     command = _command(commands, "trajectory", _trajectory, "follow a table over the checkpoints of a training run")
     command.add_argument("source", metavar="SOURCE", help="a repository, a folder of checkpoints, or a sample")
     command.add_argument("--revisions", required=True, metavar="PATTERN", help='its checkpoints, such as "step*"')
+    command.add_argument("--most", type=_count, metavar="N", help="that many of them, evenly spread (default: all)")
     command.add_argument("--table", choices=("position", "token"), default="position", help="(default: position)")
     _add_metrics(command, draws=0)
     command.add_argument("--out", type=Path, metavar="FILE", help=".html: its map by PCA, with a slider over the steps")
@@ -587,13 +588,15 @@ def _engine(given: argparse.Namespace) -> Engine:
 def _trajectory(given: argparse.Namespace) -> None:
     from .export import check_ending, check_place, write_figure
     from .figures import trajectory_map
-    from .listing import revisions
+    from .listing import revisions, spread
     from .trajectory import trajectory
 
     if given.out is not None:
         check_ending(given.out, (".html",))
         check_place(given.out)
     engine, sources = _engine(given), revisions(given.source, given.revisions)
+    if given.most is not None:
+        sources = spread(sources, given.most)
     with _shown_stages("{remaining} left") as told:
         found = trajectory(
             sources, role=given.table, metrics=given.metric, draws=given.draws, engine=engine, progress=told

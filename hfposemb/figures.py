@@ -613,16 +613,17 @@ def _heat(
     *,
     first: int = 0,
     most: int = LARGEST_MATRIX,
+    every: int = 1,
     **more: Any,
 ) -> go.Heatmap:
     """A heatmap in the coordinates of the rows and columns, reduced where it is larger than a screen."""
     cells, (row_step, column_step) = block_reduce(matrix, limit=most)
     return go.Heatmap(
         z=cells,
-        x0=first + (column_step - 1) / 2,
-        dx=column_step,
-        y0=first + (row_step - 1) / 2,
-        dy=row_step,
+        x0=first + every * (column_step - 1) / 2,
+        dx=every * column_step,
+        y0=first + every * (row_step - 1) / 2,
+        dy=every * row_step,
         zmin=limits[0],
         zmax=limits[1],
         colorscale=scale.stops(),
@@ -641,23 +642,24 @@ def similarity_matrix(
     limit: float | None = None,
     percentiles: Array | None = None,
     most: int = LARGEST_MATRIX,
+    every: int = 1,
 ) -> go.Figure:
     """Draw how alike every pair of rows is, as a square; a few named rows have their numbers written in the cells.
 
     Cosines and rotary kernels are always coloured from −1 to 1, shares from 0 to 1, other units up to the largest
-    absolute value or ``limit``. ``first`` is the position of row 0; ``percentiles`` [n, n], from 0 to 100, say where
-    each pair stands among random pairs; larger than ``most`` it is drawn by blocks. The figure has no height: the page
-    makes it square.
+    absolute value or ``limit``. ``first`` is the position of row 0, and its rows are ``every`` how many positions;
+    ``percentiles`` [n, n], from 0 to 100, say where each pair stands among random pairs; larger than ``most`` it is
+    drawn by blocks. The figure has no height: the page makes it square.
     """
     matrix = _matrix(matrix)
     scale, limits = _unit_scale(unit, matrix, limit)
     rows, columns = matrix.shape
     if labels is None:
-        step = -(-max(rows, columns) // most)
+        step = every * -(-max(rows, columns) // most)
         meta = {"link": "position", "first": first, "step": step}
-        heat = _heat(matrix, scale, limits, first=first, most=most, meta=meta)
-        xaxis = _scale("position", _places(columns, first), grid=False)
-        yaxis = _scale("position", _places(rows, first), grid=False)
+        heat = _heat(matrix, scale, limits, first=first, most=most, every=every, meta=meta)
+        xaxis = _scale("position", _places(every * columns, first), grid=False)
+        yaxis = _scale("position", _places(every * rows, first), grid=False)
         margin, notes = {"l": 58, "r": 22, "t": 8, "b": 44}, []
     else:
         if len(labels) != rows or rows != columns:
@@ -677,8 +679,9 @@ def similarity_matrix(
         most = WRITTEN_CELLS if limits[1] <= 1 else MOST_LEVEL
         notes = _written(matrix, limits) if rows <= most else []
     square = {"constrain": "domain"}
-    xaxis |= {"range": [first - 0.5, first + columns - 0.5], **square}
-    yaxis |= {"range": [first + rows - 0.5, first - 0.5], "scaleanchor": "x", **square}
+    before = first - every / 2
+    xaxis |= {"range": [before, before + every * columns], **square}
+    yaxis |= {"range": [before + every * rows, before], "scaleanchor": "x", **square}
     return _figure([heat], height=None, margin=margin, xaxis=xaxis, yaxis=yaxis, annotations=notes)
 
 

@@ -118,6 +118,15 @@ def step_of(source: str) -> int | None:
     return int(numbers[-1]) if numbers else None
 
 
+def spread(sources: Sequence[str], most: int) -> list[str]:
+    """Return up to ``most`` of some sources, evenly spread, the first and the last among them."""
+    if len(sources) <= most:
+        return list(sources)
+    if most < 2:
+        raise InputError(f"of several checkpoints the first and the last are kept, so 2 or more; got {most}")
+    return [sources[round(place * (len(sources) - 1) / (most - 1))] for place in range(most)]
+
+
 def _by_number(name: str) -> list[tuple[int, str]]:
     """Order names as a person does: step9 before step10."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]

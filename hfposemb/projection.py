@@ -100,7 +100,7 @@ class Projection:
 
 
 @dataclass(frozen=True, eq=False)
-class _Layout:
+class Layout:
     """Coordinates of ``rows``, and the share of the variance along each where there is such a thing."""
 
     rows: NDArray[np.int64]
@@ -108,7 +108,7 @@ class _Layout:
     ratio: NDArray[np.float64] | None = None
 
 
-def _pca(table: EmbeddingTable, dims: int) -> _Layout:
+def pca(table: EmbeddingTable, dims: int) -> Layout:
     """Project onto the leading eigenvectors of the scatter matrix, read by blocks; nothing is sampled.
 
     The sign of a component makes its loading of largest magnitude positive. Directions without variance are 0.
@@ -128,7 +128,7 @@ def _pca(table: EmbeddingTable, dims: int) -> _Layout:
     real = eigenvalues > max(found.rows, table.shape[1]) * np.finfo(float).eps * max(eigenvalues[0], 0)
     count = int(real.sum()) if total else 0
     if count == 0:
-        return _Layout(rows, coordinates, ratio)
+        return Layout(rows, coordinates, ratio)
     ratio[:count] = eigenvalues[:count] / total
     components = vectors[:, :count]
     if found.dual:
@@ -143,7 +143,7 @@ def _pca(table: EmbeddingTable, dims: int) -> _Layout:
     for _, block in finite_blocks(table, single=single):
         coordinates[start : start + len(block), :count] = (block - mean) @ onto
         start += len(block)
-    return _Layout(rows, coordinates, ratio)
+    return Layout(rows, coordinates, ratio)
 
 
 class _Epochs:
@@ -177,16 +177,14 @@ def _exact(rows: int, width: int) -> bool:
 
 def _start(table: EmbeddingTable, rows: NDArray[np.int64], dims: int, seed: int) -> NDArray[np.float32]:
     """Return umap-learn's start from PCA, [n, dims] within ±10 and a little noise, of our exact components."""
-    layout = _pca(table, min(dims, table.shape[1]))
+    layout = pca(table, min(dims, table.shape[1]))
     known = layout.coordinates[np.isin(layout.rows, rows)]
     start = np.zeros((len(rows), dims))
     start[:, : known.shape[1]] = known * (10 / (np.abs(known).max() or 1))
     return (start + np.random.default_rng(seed).normal(scale=1e-4, size=start.shape)).astype(np.float32)
 
 
-def _umap(
-    table: EmbeddingTable, dims: int, seed: int, parameters: UMAPParameters, progress: Progress | None
-) -> _Layout:
+def _umap(table: EmbeddingTable, dims: int, seed: int, parameters: UMAPParameters, progress: Progress | None) -> Layout:
     rows = np.flatnonzero(usable(table, parameters.metric))
     if len(rows) <= parameters.neighbors:
         fewer = f", or umap=UMAPParameters(neighbors={len(rows) - 1})" if len(rows) > 2 else ""
@@ -233,7 +231,7 @@ def _umap(
         # Of the neighbours given to it umap-learn warns that new rows cannot be added; none will be.
         warnings.filterwarnings("ignore", message="precomputed_knn\\[2\\]")
         coordinates = fit.fit_transform(np.asarray(vectors, np.float32))
-    return _Layout(rows, coordinates)
+    return Layout(rows, coordinates)
 
 
 def project(
@@ -264,7 +262,7 @@ def project(
     if method == "pca":
         if progress is not None:
             progress(0.0, "components")
-        metric, parameters, layout = "euclidean", {"solver": "covariance_eigh"}, _pca(table, dims)
+        metric, parameters, layout = "euclidean", {"solver": "covariance_eigh"}, pca(table, dims)
     else:
         chosen = umap or UMAPParameters()
         metric, layout = chosen.metric, _umap(table, dims, seed, chosen, progress)
