@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
     from .state import Opened, Session
 
-TABS: tuple[str, ...] = ("start", "positions", "tokens", "words", "compare")
+TABS: tuple[str, ...] = ("start", "positions", "tokens", "words", "compare", "training")
 """Modules of this package, in the order of the screen."""
 
 __all__ = ["TABS", "build", "launch", "panel"]

@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import IO, TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from hfposemb.embeddings import Embeddings
     from hfposemb.probes import Probe
     from hfposemb.projection import Projection
+    from hfposemb.trajectory import Role, Trajectory
 
 Report = Callable[[float, str], None]
 """What the work calls with the share done, 0 to 1, and what it is doing."""
@@ -341,6 +343,31 @@ def page(
         report(before + (1 - before) * share, doing)
 
     return found, write(*opened, comparison=found, progress=then)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training run that was followed, and how many checkpoints it has in ``total``."""
+
+    run: Trajectory
+    total: int
+
+
+def training(
+    source: str, role: Role, pattern: str, most: int, draws: int, report: Report, *, public: bool = False
+) -> Training:
+    """Follow a table over the revisions of a source, in the child, which reads each of them."""
+    from hfposemb.engine import Engine
+    from hfposemb.listing import revisions, spread
+    from hfposemb.trajectory import trajectory
+
+    from .fetching import extract
+
+    report(0.0, "looking for checkpoints")
+    found = revisions(source, pattern)
+    read = partial(extract, public=public)
+    run = trajectory(spread(found, most), role=role, draws=draws, engine=Engine(workers=1), progress=report, read=read)
+    return Training(run, len(found))
 
 
 def _opened(sources: Sequence[str], report: Report, *, public: bool) -> list[Embeddings]:

@@ -39,6 +39,15 @@ FILES_SECONDS = 3600
 COMPARISON_DRAWS = 100
 """Surrogates behind each number of the Compare tab and its report."""
 
+TRAINING_DRAWS = 20
+"""Surrogates behind each number of the Training tab, at every checkpoint."""
+
+CHECKPOINTS = 40
+"""Checkpoints of a training run that are read at most, evenly spread."""
+
+PUBLIC_CHECKPOINTS = 16
+"""The same for strangers."""
+
 QUICK_FLOPS = 10**10
 """Multiplications up to which tables are measured while the page waits; larger ones are in a job."""
 
@@ -46,6 +55,7 @@ MOST_SOURCES = 4
 LONGEST_SOURCE = 1024
 LONGEST_SENTENCE = 300
 LONGEST_QUERY = 200
+LONGEST_PATTERN = 80
 MOST_WORDS = 12
 LONGEST_TEXT = 1024
 """Characters of any other text that is typed; a longer one is refused before anything looks at it."""
@@ -60,7 +70,7 @@ def told() -> tuple[str, ...]:
         f"A table has at most {most.rows:,} rows, {most.columns:,} columns and {most.table_bytes / 1e9:g} GB, "
         f"a built-in {BUILTIN_BYTES >> 20} MB.",
         f"A sentence has at most {LONGEST_SENTENCE} characters, a search {LONGEST_QUERY}, a comparison {MOST_WORDS} "
-        f"words, a page {MOST_SOURCES} sources.",
+        f"words, a page {MOST_SOURCES} sources, a training run {PUBLIC_CHECKPOINTS} checkpoints.",
         f"One UMAP, comparison or report is computed at a time, for at most {PUBLIC_SECONDS // 60} minutes. Every "
         f"visitor has one, and {MOST_WAITING} can wait in line.",
     )

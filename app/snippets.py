@@ -20,6 +20,8 @@ import hfposemb as hpe
 from hfposemb.errors import HfposembError
 from hfposemb.source import HubSource, LocalSource, parse_source
 
+from .limits import TRAINING_DRAWS
+
 if TYPE_CHECKING:
     from hfposemb.adding import Adding
     from hfposemb.table import EmbeddingTable
@@ -641,3 +643,28 @@ def maps(left: Opened, right: Opened, role: str, method: str, side: str) -> Reci
         f'shown = aligned(left, right, "{role}", method="{method}").coordinates_{side}',
     ]
     return _recipe(body, [left, right], imports=["from hfposemb.aligned import aligned"], roles=(role,))
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+
+def training(
+    source: Opened, pattern: str, role: str, *, value: str, metrics: Sequence[str] | None, most: int, total: int
+) -> Recipe:
+    """Return what gives a ``value`` of a training ``run``, of whose ``total`` checkpoints there ``most`` at most."""
+    sources, imports = f"revisions({quoted(source.text)}, {quoted(pattern)})", "revisions"
+    options = ["--revisions", pattern, "--table", role]
+    if total > most:
+        sources, imports = f"spread({sources}, {most})", "revisions, spread"
+        options += ["--most", str(most)]
+    measured = "metrics=None"
+    if metrics is not None:
+        measured = f"metrics=[{', '.join(map(quoted, metrics))}], draws={TRAINING_DRAWS}"
+        options += [part for name in metrics for part in ("--metric", name)]
+    body = [
+        f"sources = {sources}",
+        f"run = hpe.trajectory(sources, role={quoted(role)}, {measured})",
+        f"shown = {value}",
+    ]
+    command = [_called("trajectory", source.text, *options)]
+    return _recipe(body, [source], imports=[f"from hfposemb.listing import {imports}"], command=command, roles=(role,))
