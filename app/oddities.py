@@ -101,7 +101,7 @@ def _foot(found: Oddities) -> str:
 
 def odd_row(
     session: Session,
-    which: gr.Radio,
+    which: gr.State,
     chosen: Callable[[Sequence[Opened], str | None], Opened | None],
     picked: Sequence[Any],
 ) -> None:
@@ -122,6 +122,6 @@ def odd_row(
         text = table.labels[token]
         return [Word(text, source.text, token).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
 
-    session.redraw(draw, [row], inputs=[which], on=[which.input])
+    session.redraw(draw, [row], inputs=[which], on=[which.change])
     cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
     row.select(pick, [session.due, which], list(picked), trigger_mode="always_last", **cheap)

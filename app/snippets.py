@@ -649,22 +649,32 @@ def maps(left: Opened, right: Opened, role: str, method: str, side: str) -> Reci
 
 
 def training(
-    source: Opened, pattern: str, role: str, *, value: str, metrics: Sequence[str] | None, most: int, total: int
+    source: Opened,
+    pattern: str,
+    role: str,
+    *,
+    value: str,
+    metrics: Sequence[str] | None,
+    printed: bool,
+    most: int | None,
 ) -> Recipe:
-    """Return what gives a ``value`` of a training ``run``, of whose ``total`` checkpoints there ``most`` at most."""
-    sources, imports = f"revisions({quoted(source.text)}, {quoted(pattern)})", "revisions"
+    """Return what gives a ``value`` of a training ``run``, thinned to ``most`` checkpoints.
+
+    The command prints ``metrics`` by step, and of every run how alike its checkpoints are.
+    """
+    sources, imported = f"revisions({quoted(source.text)}, {quoted(pattern)})", "revisions"
     options = ["--revisions", pattern, "--table", role]
-    if total > most:
-        sources, imports = f"spread({sources}, {most})", "revisions, spread"
+    if most is not None:
+        sources, imported = f"spread({sources}, {most})", "revisions, spread"
         options += ["--most", str(most)]
     measured = "metrics=None"
     if metrics is not None:
         measured = f"metrics=[{', '.join(map(quoted, metrics))}], draws={TRAINING_DRAWS}"
-        options += [part for name in metrics for part in ("--metric", name)]
+        options += [part for name in metrics for part in ("--metric", name)] + ["--draws", str(TRAINING_DRAWS)]
     body = [
         f"sources = {sources}",
         f"run = hpe.trajectory(sources, role={quoted(role)}, {measured})",
         f"shown = {value}",
     ]
-    command = [_called("trajectory", source.text, *options)]
-    return _recipe(body, [source], imports=[f"from hfposemb.listing import {imports}"], command=command, roles=(role,))
+    command = [_called("trajectory", source.text, *options, "--json")] if printed or metrics is not None else []
+    return _recipe(body, [source], imports=[f"from hfposemb.listing import {imported}"], command=command, roles=(role,))

@@ -313,27 +313,24 @@ def asked_map(
     state: list[Any],
     done: dict[str, Any] | None = None,
 ) -> list[Any]:
-    """Return the choice of sources, the projection, the map that the controls ask for, and the UMAPs it wants."""
-    source, choices = _chosen(opened, which), which_choices(opened)
-    text = source.text if source else None
-    # A choice that holds is not written again: somebody may have made another one meanwhile.
-    radio = gr.update(choices=choices, visible=len(choices) > 1, **({} if text == which else {"value": text}))
+    """Return the projection, the map that the controls ask for, and the UMAPs it wants."""
+    source = _chosen(opened, which)
     if source is None:
         reasons = " ".join(_reason(one) for one in opened) or "Choose a source above, such as sample:bert."
-        return [radio, gr.skip(), _empty("map", "No source here has tokens", reasons), []]
+        return [gr.skip(), _empty("map", "No source here has tokens", reasons), []]
     table, size, back = source.embeddings.token, int(dims[0]), gr.skip()  # type: ignore[union-attr]
     wanted = [[source.text, "token", size]]
     try:
         projection = session.projection(table, method.lower(), size)
         if projection is None and not (done and Umaps.failed(done, wanted)):
-            return [radio, gr.skip(), gr.skip(), wanted]
+            return [gr.skip(), gr.skip(), wanted]
         if projection is None:  # it was cancelled or has failed: what can be drawn is PCA
             projection, back = session.projection(table, "pca", size), gr.update(value="PCA")
         assert projection is not None
         panels = map_panels(session, source, projection, color, Word.of(state))
     except HfposembError as error:
         panels = (Panel("map", f"{source.name} cannot be drawn", message=one_line(str(error)), tone="error"),)
-    return [radio, back, panels, []]
+    return [back, panels, []]
 
 
 def _map_title(source: Opened, projection: Projection) -> str:
@@ -666,11 +663,13 @@ def tab(session: Session) -> None:
         return [Word(text, source.text, row).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
 
     word, sought = gr.State(Word(FIRST_WORD).state), gr.State(list(NOT_SEARCHED))
+    choices = which_choices(session.open(session.first))
+    # The choice as a state: the field would send one that it offers no longer, which Gradio refuses.
+    which = gr.State(choices[0][1] if choices else None)
     with gr.Row(elem_classes="controls"):
         session.source_field()
-        choices = which_choices(session.open(session.first))
         with gr.Column(scale=0, min_width=902), gr.Row():  # as wide as its parts and the gaps between them
-            which = _segmented("Map of", choices, choices[0][1] if choices else None, 210, visible=len(choices) > 1)
+            which_field = _segmented("Map of", choices, which.value, 210, visible=len(choices) > 1)
             method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160)
             dims = _segmented("Dimensions", ["2-D", "3-D"], "2-D", 150)
             color = _segmented("Colour", ["Class", "Id", "Norm", "Trust"], "Class", 270)
@@ -695,16 +694,23 @@ def tab(session: Session) -> None:
             matrix = PanelRow((), scope=session.scope)
     odd_row(session, which, _chosen, [word, search, sought])
 
+    def draw_field(opened: Sequence[Opened], which: str | None) -> Any:
+        source, choices = _chosen(opened, which), which_choices(opened)
+        return gr.update(choices=choices, value=source.text if source else None, visible=len(choices) > 1)
+
     asked = [which, method, dims, color, word]
-    drawn = [which, method, plan, umaps.wanted]
-    events = [which.input, method.input, dims.input, color.input, word.change]
+    drawn = [method, plan, umaps.wanted]
+    events = [which.change, method.input, dims.input, color.input, word.change]
     draw_map = partial(asked_map, session)
+    session.redraw(draw_field, [which_field], inputs=[which], on=[which.change])
     session.redraw(draw_map, drawn, inputs=asked, on=events)
     session.when([umaps.done.change], draw_map, drawn, inputs=[*asked, umaps.done])
-    session.redraw(draw_word, [words, hill], inputs=[which, word], on=[word.change, which.input])
+    session.redraw(draw_word, [words, hill], inputs=[which, word], on=[word.change, which.change])
     session.redraw(draw_pairs, [matrix], inputs=[chosen], on=[chosen.input])
 
     cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
+
+    which_field.input(lambda chosen: chosen, which_field, which, **cheap)
 
     def look(text: str, regex: bool, state: list[Any]) -> Any:
         """Search for what contains the text, while it is typed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -100,11 +101,12 @@ class Moment:
         """What a panel is headed by."""
         return self.run.source.name, f"{self.run.role}s · step {self.step}"
 
-    def recipe(self, value: str, *, metrics: Sequence[str] | None = None) -> snippets.Recipe:
-        """Return what gives a value of the run."""
+    def recipe(self, value: str, *, metrics: Sequence[str] | None = None, printed: bool = False) -> snippets.Recipe:
+        """Return what gives a value of the run, with the command where that has ``metrics``, or is ``printed`` too."""
         one = self.run
+        most = one.most if self.total > one.most else None
         return snippets.training(
-            one.source, one.pattern, one.role, value=value, metrics=metrics, most=one.most, total=self.total
+            one.source, one.pattern, one.role, value=value, metrics=metrics, printed=printed, most=most
         )
 
 
@@ -220,12 +222,10 @@ def course_panels(moment: Moment, name: str) -> Panels:
     course = chosen_course(found, name)
     source, steps = moment.run.source, np.array(found.steps, np.float64)
     lines = [Series(source.name, course.values, source.color, source.dash, at=steps, marks=tuple(range(len(steps))))]
-    if np.isfinite(course.low).any():
-        middle = (course.low + course.high) / 2
-        lines.insert(0, Series("chance", middle, at=steps, band=(course.low, course.high)))
+    if np.isfinite(course.mean).any():
+        lines.insert(0, Series("chance", course.mean, at=steps, band=(course.low, course.high)))
     x = figures.Axis("training step", span=(float(steps[0]), float(steps[-1])))
     drawn = figures.curves(lines, x=x, y=figures.Axis(course.name.strip()), marked=steps[moment.place], height=520)
-    values = {"values": course.values, "low": course.low, "high": course.high}
     names = [number(step, digits=0) for step in found.steps]
     return Panels(
         (
@@ -238,7 +238,7 @@ def course_panels(moment: Moment, name: str) -> Panels:
                 subtitle=beyond_chance(found, course),
                 help=COURSE_HELP,
                 actions=("PNG", "SVG"),
-                recipe=course_recipe(moment, course, tuple(values)),
+                recipe=course_recipe(moment, course),
             ),
             Panel(
                 "training-alike",
@@ -248,7 +248,7 @@ def course_panels(moment: Moment, name: str) -> Panels:
                 color=source.color,
                 help=ALIKE_HELP,
                 actions=("PNG", "SVG"),
-                recipe=moment.recipe("run.likeness"),
+                recipe=moment.recipe("run.likeness", printed=True),
             ),
         ),
         columns=2,
@@ -297,12 +297,13 @@ def alike_title(found: Trajectory) -> str:
     return f"CKA with the last checkpoint reaches {said[0]} and {said[1]}"
 
 
-def course_recipe(moment: Moment, course: Course, parts: Sequence[str]) -> snippets.Recipe:
+def course_recipe(moment: Moment, course: Course) -> snippets.Recipe:
     """Return what gives a figure by step, and what chance gives."""
     if course.name in moment.found.courses:
-        value = f"vars(run.courses[{snippets.quoted(course.name)}])"
-        return moment.recipe(value, metrics=[course.name.strip()])
-    return moment.recipe("run.likeness[-1]" if "CKA" in course.name else "run.disparity")
+        named = f"run.courses[{snippets.quoted(course.name)}]"
+        chance = f', "chance": {named}.mean' if np.isfinite(course.mean).any() else ""
+        return moment.recipe(f'{{"values": {named}.values{chance}}}', metrics=[course.name.strip()])
+    return moment.recipe("run.likeness[-1]" if "CKA" in course.name else "run.disparity", printed=True)
 
 
 # --- the tab ----------------------------------------------------------------------------------------------------------
@@ -388,9 +389,10 @@ def tab(session: Session) -> None:
 
     def moved(due: list[Any], of: str, role: str, pattern: str, event: gr.EventData) -> Any:
         """Take the step that the slider is at."""
-        place = (event._data or {}).get("at")
-        run = asked(session.shown(due), of, role, pattern)
-        moment = None if run is None else known(run, LAST)
+        place, moment = (event._data or {}).get("at"), None
+        if (run := asked(session.shown(due), of, role, pattern)) is not None:
+            with suppress(HfposembError):  # whoever draws it says why
+                moment = known(run, LAST)
         if moment is None or not isinstance(place, int) or not 0 <= place < len(moment.found.steps):
             return gr.skip()
         return LAST if place == len(moment.found.steps) - 1 else moment.found.steps[place]
@@ -444,7 +446,7 @@ def tab(session: Session) -> None:
     session.when([by.change], draw_course, [courses], inputs=[*what, by, at])
     for chosen, state in ((which, of), (figure, by)):
         chosen.input(lambda value: value, chosen, state, **cheap)
-    slider.select(guarded(moved), [session.due, *what], at, trigger_mode="always_last", **cheap)
+    slider.select(moved, [session.due, *what], at, trigger_mode="always_last", **cheap)
     retry.click(guarded(again), [session.due, *what], work.wanted, **cheap)
     session.keep("run", of, read=text_up_to(400))
     session.keep("trained", role)

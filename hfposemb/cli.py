@@ -189,6 +189,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--most", type=_count, metavar="N", help="that many of them, evenly spread (default: all)")
     command.add_argument("--table", choices=("position", "token"), default="position", help="(default: position)")
     _add_metrics(command, draws=0)
+    command.add_argument("--json", action="store_true", help="print JSON")
     command.add_argument("--out", type=Path, metavar="FILE", help=".html: its map by PCA, with a slider over the steps")
     _add_engine(command)
 
@@ -601,11 +602,11 @@ def _trajectory(given: argparse.Namespace) -> None:
         found = trajectory(
             sources, role=given.table, metrics=given.metric, draws=given.draws, engine=engine, progress=told
         )
-    print(found)
+    print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if given.json else found)
     if given.out is not None:
         drawn = trajectory_map(found.frames, found.steps, found.labels, joined=given.table == "position")
         write_figure(drawn, given.out)
-        print(f"wrote {given.out}: {len(found.steps)} checkpoints, {len(found.rows):,} rows")
+        print(f"wrote {given.out}: {len(found.steps)} checkpoints, {len(found.rows):,} rows", file=sys.stderr)
 
 
 def _named(given: argparse.Namespace) -> list[str]:

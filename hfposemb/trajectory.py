@@ -40,14 +40,15 @@ MATRIX_ROWS = 256
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """Hold one figure over the training [checkpoints]: its values, and what chance gives from 2.5 to 97.5 %.
+    """Hold one figure over the training [checkpoints]: its values, and what chance gives, from 2.5 to 97.5 %.
 
-    NaN where there is none; ``low`` and ``high`` are, where no draws were asked for.
+    NaN where there is none; ``mean``, ``low`` and ``high`` of chance are, where no draws were asked for.
     """
 
     name: str
     unit: str
     values: Values
+    mean: Values
     low: Values
     high: Values
 
@@ -98,12 +99,37 @@ class Trajectory:
         courses = {one.name.strip(): one.values for one in self.all_courses}
         return pandas.DataFrame(courses, index=pandas.Index(self.steps, name="step"))
 
+    def to_dict(self) -> dict[str, object]:
+        """Return what is known by step as plain values for JSON; what cannot be had is null."""
+        return {
+            "role": self.role,
+            "sources": list(self.sources),
+            "steps": list(self.steps),
+            "rows": len(self.rows),
+            "likeness": _plain(self.likeness),
+            "disparity": _plain(self.disparity),
+            "metrics": {
+                one.name.strip(): {
+                    "unit": one.unit,
+                    **{name: _plain(getattr(one, name)) for name in ("values", "mean", "low", "high")},
+                }
+                for one in self.courses.values()
+            },
+            "missing": dict(self.missing),
+        }
+
     @property
     def all_courses(self) -> tuple[Course, ...]:
         """The figures, and before them how alike each checkpoint and the last one are, by CKA and by their maps."""
         none = np.full(len(self.steps), np.nan)
         first = {"CKA with the last": self.likeness[-1], "map's disparity": self.disparity}
-        return (*(Course(name, "", values, none, none) for name, values in first.items()), *self.courses.values())
+        return (*(Course(name, "", values, none, none, none) for name, values in first.items()), *self.courses.values())
+
+
+def _plain(values: Values) -> Any:
+    found = values.astype(object)
+    found[np.isnan(values)] = None
+    return found.tolist()
 
 
 def trajectory(
@@ -301,12 +327,6 @@ def _cosines(vectors: NDArray[Any]) -> NDArray[np.float32]:
 
 def _course(figures: Sequence[Figure]) -> Course:
     nulls = [one.null for one in figures]
-    values, low, high = (
-        np.array([np.nan if value is None else value for value in found])
-        for found in (
-            [one.value for one in figures],
-            [null and null.low for null in nulls],
-            [null and null.high for null in nulls],
-        )
-    )
-    return Course(figures[-1].name, figures[-1].unit, values, low, high)
+    values = np.array([np.nan if one.value is None else one.value for one in figures])
+    chance = np.array([[np.nan] * 3 if null is None else [null.mean, null.low, null.high] for null in nulls])
+    return Course(figures[-1].name, figures[-1].unit, values, *chance.T)

@@ -79,6 +79,10 @@ def arrays(given: Any) -> Iterator[Numbers]:
         if all(one is None or (np.isscalar(one) and not isinstance(one, str)) for one in given):
             yield np.array([np.nan if one is None else one for one in given], np.float64)
             return
+        rows = [np.stack(found) for found in ([*arrays(one)] for one in given) if len(found) == 1]
+        if len(rows) == len(given) > 1 and len({row.shape for row in rows}) == 1 and isinstance(given[0], list):
+            yield np.concatenate(rows)  # a matrix, as JSON has it
+            return
         for one in given:
             yield from arrays(one)
         return

@@ -396,7 +396,7 @@ def test_page_without_tokens_says_why() -> None:
 def asked(session: Session, source: str) -> Panel:
     """Return the panel of the map as the tab first asks for it."""
     word = tokens.Word("king").state
-    panel: Panel = tokens.asked_map(session, session.open((source,)), None, "PCA", "2-D", "Class", word)[2][0]
+    panel: Panel = tokens.asked_map(session, session.open((source,)), None, "PCA", "2-D", "Class", word)[1][0]
     return panel
 
 

@@ -23,7 +23,8 @@ import gradio as gr
 import numpy as np
 import pytest
 from hfposemb.app import compare as compare_tab
-from hfposemb.app import jobs, snippets
+from hfposemb.app import jobs, limits, snippets
+from hfposemb.app import training as training_tab
 from hfposemb.app.plot import Panel, PanelRow, Panels
 from hfposemb.app.state import Opened, Session
 
@@ -125,6 +126,10 @@ def _others(component: Any, sources: tuple[str, ...]) -> list[Any]:
             return [value for _, value in component.choices if value != component.value]
         case gr.Slider() if component.maximum == 4:
             return list(AMPLITUDES)
+        case gr.State() if component.value == training_tab.LAST:
+            return [450]
+        case gr.State() if component.value == training_tab.FIRST_FIGURE["position"]:
+            return ["CKA with the last", "map's disparity", "IsoScore", "helix period"]
         case gr.State() if component.value in sources:
             return [text for text in sources if text != component.value]
     return []
@@ -170,6 +175,8 @@ def few_draws() -> Iterator[None]:
     """What chance gives is no part of what is compared."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compare_tab, "COMPARISON_DRAWS", 3)
+        for module in (limits, snippets):
+            patch.setattr(module, "TRAINING_DRAWS", 3)
         yield
 
 
@@ -258,12 +265,25 @@ def compared(page: Page) -> None:
     library.results.put(compare_tab.comparison_key(texts, public=False), found)
 
 
+def followed(page: Page) -> None:
+    """Follow the runs of a page, as the tab's job would."""
+    for run in training_tab.runs_of(page.session.open(page.session.first)):
+        wanted = (run, "position", training_tab.PATTERN, limits.CHECKPOINTS)
+        found = jobs.training(*wanted, limits.TRAINING_DRAWS, lambda share, doing: None)
+        page.session.library.results.put(training_tab.run_key(wanted, public=False), found)
+
+
+def done(page: Page, tab: str) -> None:
+    """Do what the job of a tab would do."""
+    if tab in (jobs_of := {"compare": compared, "training": followed}):
+        jobs_of[tab](page)
+
+
 @pytest.mark.parametrize(
-    ("tab", "least"), [("start", 4), ("positions", 25), ("tokens", 12), ("words", 25), ("compare", 8)]
+    ("tab", "least"), [("start", 4), ("positions", 25), ("tokens", 12), ("words", 25), ("compare", 8), ("training", 10)]
 )
 def test_every_view_of_the_samples_is_given_by_its_snippet(samples: Page, tab: str, least: int) -> None:
-    if tab == "compare":
-        compared(samples)
+    done(samples, tab)
     checked(samples.views(tab), least=least)
 
 
@@ -426,6 +446,7 @@ GIVES = {
     "similarity": {"matrix"},
     "odd": {"list"},
     "requirements": {"line"},
+    "trajectory": {"line", "matrix"},
 }
 """What a command prints or writes of the views that name it; the others give all that is shown."""
 
@@ -450,13 +471,13 @@ def printed_wrong(view: View, folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ("positions", {"project", "export", "extract", "requirements"}),
         ("tokens", {"project", "neighbours", "similarity", "odd"}),
         ("compare", {"compare"}),
+        ("training", {"trajectory"}),
     ],
 )
 def test_every_command_line_gives_what_is_shown(
     samples: Page, tab: str, commands: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if tab == "compare":
-        compared(samples)
+    done(samples, tab)
     views = {view.command: view for view in samples.views(tab) if view.command}
     assert {shlex.split(command)[1] for command in views} == commands
     said = [

@@ -195,6 +195,9 @@ SAID_BY_OTHERS = {
     "Source": "a state is kept as words-of, which the field follows",
     WORD: "the word is kept, and what is searched",
     ".* regex": "kept with what is searched",
+    "Map of": "a state is kept as map, which the field follows",
+    "Training of": "a state is kept as run, which the field follows",
+    "Figure by step": "a state is kept as by, which the field follows",
     "Try your own model": "what is tried becomes a source",
     "What do you expect?": "whoever opens a lesson guesses anew",
 }
