@@ -35,7 +35,7 @@ CHAPTERS = {
         "oddities",
     ),
     "Comparing": ("comparison", "alignment", "moved", "aligned", "trust", "reproduce"),
-    "Many sources": ("survey", "trajectory", "listing", "engine", "campaign", "forecast"),
+    "Many sources": ("survey", "again", "trajectory", "listing", "engine", "campaign", "forecast"),
     "Keeping": ("export", "bundle", "report", "schema", "cache"),
     "Errors": ("errors",),
 }
