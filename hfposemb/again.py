@@ -23,8 +23,8 @@ Verdict = Literal["same", "differs", "fails now", "failed before"]
 RELATIVE = 1e-6
 """How far a number may be from what it was, as a share of it."""
 
-ABSOLUTE = 1e-9
-"""The same of numbers so small that they are what rounding left, which is another on every processor."""
+ABSOLUTE = 1e-12
+"""The same of what rounding leaves of a zero, which is another on every processor."""
 
 OF_TABLE = ("commit", "kind", "tensor", "file", "rows", "width")
 OF_FIGURE = (

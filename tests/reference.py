@@ -14,6 +14,7 @@ from typing import Any
 
 import hfposemb as hpe
 from hfposemb.cli import parser
+from tests.atlas import atlas
 from tests.gallery import gallery
 from tests.lessons import notebook
 
@@ -160,6 +161,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "api.md": api,
     "lessons.ipynb": notebook,
     "gallery.md": gallery,
+    "atlas.md": atlas,
 }
 
 if __name__ == "__main__":
