@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .errors import HfposembError, InputError, MissingExtraError
+from .errors import HfposembError, InputError, MissingExtraError, one_line
 from .export import complete_file
 
 if TYPE_CHECKING:
@@ -127,15 +127,8 @@ def check_out(out: str, settings: Mapping[str, Any]) -> Campaign:
 
     Raises ``InputError`` where it holds a survey with other settings, or anything else.
     """
-    import fsspec
-
-    _arrow()
-    try:
-        fs, root = fsspec.core.url_to_fs(out)
-    except (ImportError, ValueError) as error:
-        raise InputError(f"{out!r:.200} is no folder that can be written to: {error}") from error
-    names = protocols if isinstance(protocols := fs.protocol, tuple) else (protocols,)
-    found = Campaign(fs, root.rstrip("/"), "file" in names)
+    found = _at(out)
+    fs = found.fs
     with _faults(out):
         if not fs.exists(found.root):
             return found
@@ -149,6 +142,59 @@ def check_out(out: str, settings: Mapping[str, Any]) -> Campaign:
         text = fs.cat_file(f"{found.root}/{SETTINGS}")
     _compare(out, text, settings)
     return found
+
+
+def _at(out: str) -> Campaign:
+    import fsspec
+
+    _arrow()
+    try:
+        fs, root = fsspec.core.url_to_fs(out)
+    except (ImportError, ValueError) as error:
+        raise InputError(f"{out!r:.200} is no folder that can be written to: {error}") from error
+    names = protocols if isinstance(protocols := fs.protocol, tuple) else (protocols,)
+    return Campaign(fs, root.rstrip("/"), "file" in names)
+
+
+def rows_of(where: str) -> pandas.DataFrame:
+    """Return the rows that a survey wrote, of its folder or of a CSV file of them, a path or any URL of fsspec.
+
+    Such a file has the columns of ``COLUMNS``, as ``DataFrame.to_csv`` writes them; the seconds may be left out.
+    Raises ``InputError`` where there is no survey, or one without rows.
+    """
+    found = _at(where)
+    fs = found.fs
+    with _faults(where):
+        if not fs.exists(found.root):
+            raise InputError(f"{where} does not exist; name the folder of a survey, or a CSV file of its rows")
+        if not fs.isdir(found.root):
+            return _of_csv(where, fs.cat_file(found.root))
+        if SETTINGS not in _names(fs, found.root):
+            raise InputError(f"{where} holds no survey; name the folder of one, or a CSV file of its rows")
+        _compare(where, fs.cat_file(f"{found.root}/{SETTINGS}"), {})
+        if not (keys := found.kept()):
+            raise InputError(f"{where} holds a survey that measured nothing yet; let it run first")
+        try:
+            return found.frame(keys)
+        except ValueError as error:  # as pyarrow's are
+            raise InputError(f"{where} holds a part that is no parquet of a survey: {one_line(error):.200}") from error
+
+
+def _of_csv(where: str, text: bytes) -> pandas.DataFrame:
+    import pandas
+
+    kinds = {"string": "str", "int64": "Int64", "float64": "float64"}
+    types: Any = {name: kinds[kind] for name, kind in COLUMNS.items()}
+    try:
+        # "NA" and the like are texts here.
+        found = pandas.read_csv(io.BytesIO(text), dtype=types, keep_default_na=False, na_values=[""])
+    except (ValueError, TypeError) as error:  # as pandas' own are
+        raise InputError(f"{where} is no CSV file of a survey's rows: {one_line(error):.200}") from error
+    if missing := [name for name in COLUMNS if name not in found and name != "seconds"]:
+        raise InputError(f"{where} is no CSV file of a survey's rows: it has no column {missing[0]}")
+    if found.empty:
+        raise InputError(f"{where} has no row; name a CSV file of a survey's rows")
+    return found.reindex(columns=list(COLUMNS))
 
 
 @contextmanager

@@ -183,6 +183,12 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--dry-run", action="store_true", help="say what would be read, by the headers alone")
     _add_engine(command)
 
+    command = _command(commands, "again", _again, "measure again what a survey measured, and compare")
+    command.add_argument("survey", metavar="SURVEY", help="the folder of a survey, or a CSV file of its rows")
+    command.add_argument("sources", nargs="*", metavar="SOURCE", help="which of its sources (default: all)")
+    _add_access(command)
+    _add_engine(command)
+
     command = _command(commands, "trajectory", _trajectory, "follow a table over the checkpoints of a training run")
     command.add_argument("source", metavar="SOURCE", help="a repository, a folder of checkpoints, or a sample")
     command.add_argument("--revisions", required=True, metavar="PATTERN", help='its checkpoints, such as "step*"')
@@ -580,6 +586,26 @@ def _survey(given: argparse.Namespace) -> None:
                 print(f"wrote {given.out}: {done}")
                 for source, reason in done.failed.items():
                     print(f"  {source}: {reason}", file=sys.stderr)
+
+
+def _again(given: argparse.Namespace) -> None:
+    from .again import again
+    from .campaign import rows_of
+
+    with _shown_stages("{remaining} left") as told:
+        found = again(
+            rows_of(given.survey),
+            sources=given.sources,
+            engine=_engine(given),
+            allow_full_download=given.allow_full_download,
+            progress=told,
+        )
+    print(found)
+    if other := [one.source for one in found.sources if one.verdict in ("differs", "fails now")]:
+        raise HfposembError(
+            f"{len(other):,} of {len(found.sources):,} sources are not as {given.survey} has them, {other[0]} first; "
+            "the lines above say what changed"
+        )
 
 
 def _engine(given: argparse.Namespace) -> Engine:

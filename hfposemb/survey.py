@@ -18,7 +18,7 @@ from .campaign import FORMAT, Campaign, Row, check_out, opened
 from .checkpoint import locate
 from .comparison import Run, figures_of
 from .embeddings import Embeddings
-from .engine import HERE, Engine, Lost, Permits
+from .engine import HERE, Engine, Lost, Permits, Pool
 from .errors import HfposembError, HubError, InputError, MissingTableError, one_line
 from .extract import extract
 from .measures import MEASURES, SECTIONS, Measure, Section, Tables, measures_named
@@ -73,13 +73,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Job:
-    """One source of a plan, as it travels to a worker."""
+    """One source of a plan, as it travels to a worker; a ``fresh`` one takes no chance that was computed before."""
 
     target: Target
     metrics: tuple[str, ...]
     draws: int
     seed: int
     allow_full_download: bool
+    fresh: bool = False
 
     def open(self) -> Embeddings:
         """Open the source; nothing of its tables is read."""
@@ -150,7 +151,7 @@ def plan(
         raise InputError('sources and metrics are lists; write ["sample:bert"] for one')
     if draws < 0:
         raise InputError(f"draws are counted from 0; got {draws}")
-    targets = tuple(dict.fromkeys(_target(str(source)) for source in sources))
+    targets = tuple(dict.fromkeys(target_of(str(source)) for source in sources))
     if not targets:
         raise InputError("a survey takes one source or more, such as sample:bert")
     measures = measures_named(metrics)
@@ -159,7 +160,8 @@ def plan(
     return Plan(targets, measures, draws, allow_full_download=allow_full_download)
 
 
-def _target(source: str) -> Target:
+def target_of(source: str) -> Target:
+    """Return a source as a survey takes it; a local one is looked for, and nothing is read."""
     named = parse_source(source)
     if not isinstance(named, LocalSource):
         return Target(source.strip(), source.strip())
@@ -213,8 +215,7 @@ def conduct(asked: Plan, campaign: Campaign, *, engine: Engine = HERE, progress:
                 progress(done / sources, f"{done:,} of {sources:,} sources{said}")
 
         tell(before)
-        for done, found in enumerate(pool.each(_named, jobs), before + 1):
-            target, rows = found if not isinstance(found, Lost) else _lost(found)
+        for done, (target, rows) in enumerate(each(pool, jobs), before + 1):
             campaign.write(asked.key(target), rows)
             if rows[0].get("metric") is None:
                 failed[target.source] = rows[0]["error"]
@@ -222,9 +223,14 @@ def conduct(asked: Plan, campaign: Campaign, *, engine: Engine = HERE, progress:
     return Outcome(sources, before, failed)
 
 
-def _lost(found: Lost) -> tuple[Target, list[Row]]:
-    target: Target = found.item.target
-    return target, [failure(target, found.reason)]
+def each(pool: Pool, jobs: Sequence[Job]) -> Iterator[tuple[Target, list[Row]]]:
+    """Do each of some jobs; yield its target and its rows, whichever is done first."""
+    for found in pool.each(_named, jobs):
+        if isinstance(found, Lost):
+            target: Target = found.item.target
+            yield target, [failure(target, found.reason)]
+        else:
+            yield found
 
 
 def _named(job: Job, permits: Permits) -> tuple[Target, list[Row]]:
@@ -337,7 +343,8 @@ def _rows(job: Job, view: View) -> Iterator[Row]:
             {**same, "metric": one.name, "unit": one.unit, "seconds": seconds, "error": reason} for one in measures
         )
         return
-    figures = figures_of(Tables(view.source), measures, draws=job.draws, run=Run(seed=job.seed, cache=Cache.default()))
+    run = Run(seed=job.seed, cache=None if job.fresh else Cache.default())
+    figures = figures_of(Tables(view.source), measures, draws=job.draws, run=run)
     same["seconds"] = time.perf_counter() - began
     for figure in figures.values():
         row = {**same, "metric": figure.name, "value": figure.value, "unit": figure.unit, "deviation": figure.deviation}

@@ -14,6 +14,7 @@ from typing import Any
 
 import hfposemb as hpe
 from hfposemb.cli import parser
+from tests.atlas import atlas
 from tests.gallery import gallery
 from tests.lessons import notebook
 
@@ -35,7 +36,7 @@ CHAPTERS = {
         "oddities",
     ),
     "Comparing": ("comparison", "alignment", "moved", "aligned", "trust", "reproduce"),
-    "Many sources": ("survey", "trajectory", "listing", "engine", "campaign", "forecast"),
+    "Many sources": ("survey", "again", "trajectory", "listing", "engine", "campaign", "forecast"),
     "Keeping": ("export", "bundle", "report", "schema", "cache"),
     "Errors": ("errors",),
 }
@@ -160,6 +161,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "api.md": api,
     "lessons.ipynb": notebook,
     "gallery.md": gallery,
+    "atlas.md": atlas,
 }
 
 if __name__ == "__main__":

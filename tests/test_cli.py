@@ -32,6 +32,7 @@ COMMANDS = (
     "neighbours",
     "compare",
     "survey",
+    "again",
     "trajectory",
     "export",
     "verify",

@@ -88,7 +88,7 @@ LAYERS = (
     {"report", "views", "space"},
     {"bundle", "campaign"},
     {"survey"},
-    {"forecast", "trajectory"},
+    {"forecast", "trajectory", "again"},
     {"cli", "__main__", "__init__"},
 )
 """Modules by layer: each imports from its own layer and those above it in this list, never from below."""
