@@ -159,9 +159,8 @@ def moment_panels(moment: Moment) -> Panels:
         found.frames[place], found.labels, frame=frame, link="training", order=order, named=named, height=520
     )
     left_out = f"; {len(found.missing)} cannot be read: {_first(found)}" if found.missing else ""
-    shown = (
-        f"{len(found.steps)} of {moment.total:,} checkpoints" if moment.total > len(found.steps) else "all checkpoints"
-    )
+    count = len(found.steps)
+    shown = f"{count} of {moment.total:,} checkpoints" if moment.total > count else f"all {count} checkpoints"
     panels = [
         Panel(
             "training-map",

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import app
 from app import address, theme, tokens
 
+from .conftest import TIMEOUT
 from .waiting import drawn, open_tab, until
 
 if TYPE_CHECKING:
@@ -165,6 +166,7 @@ def test_what_is_unfolded_is_told_too(browser: Browser, page: Page, serve: Calla
 def _elsewhere(browser: Browser, url: str, enough: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     """Return what an address shows in a browser that has never been here."""
     context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    context.set_default_timeout(TIMEOUT)
     try:
         page = context.new_page()
         page.goto(url)
