@@ -54,7 +54,8 @@ function openPage() {
     return mark?.hovered ?? mark?.marked ?? null;
   };
 
-  // One plot at a time, the page answers in between; what is on the screen comes first, the rest when nothing else is to do.
+  // One plot at a time, the page answers in between; what is on the screen comes first, there what needs no WebGL, since it
+  // takes a fraction of the time, the rest when nothing else is to do.
   const queue = new Map(); // plot → those who wait until it is painted
   let painting = false;
   page.later = (go) => (window.requestIdleCallback ? requestIdleCallback(go, { timeout: 1000 }) : setTimeout(go)); // Safari has none
@@ -63,7 +64,8 @@ function openPage() {
     const { top, bottom, left, width } = plot.box.getBoundingClientRect();
     return !width ? Infinity : bottom < 0 ? innerHeight - bottom : left > innerWidth ? innerHeight + top : Math.max(top, 0);
   };
-  const next = () => [...queue.keys()].map((plot) => [below(plot), plot]).reduce((best, one) => (one[0] < best[0] ? one : best));
+  const before = ([far, plot], [least, best]) => (Math.max(far, least) < innerHeight && plot.flat !== best.flat ? plot.flat : far < least);
+  const next = () => [...queue.keys()].map((plot) => [below(plot), plot]).reduce((best, one) => (before(one, best) ? one : best));
   const paint = async (plot) => {
     const told = queue.get(plot);
     queue.delete(plot);
@@ -231,6 +233,7 @@ class Plot {
     this.plotly = plotly;
     this.known = known;
     this.figure = figure;
+    this.flat = !figure.data.some((trace) => /gl|3d/.test(trace.type));
     this.traces = figure.data.map((trace) => this.describe(trace));
     this.links = new Set(this.traces.map((trace) => trace.group).filter(Boolean));
     await this.draw();
