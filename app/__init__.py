@@ -39,8 +39,10 @@ Nothing heavy is imported, Gradio included, until ``panel()`` is called: childre
 
 from __future__ import annotations
 
+import gc
 import html
 import os
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -53,7 +55,7 @@ os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import gradio as gr
 
@@ -245,6 +247,18 @@ _LIMITS_CSS = """
 """
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Hold the garbage collector, which takes a fifth of a start to look again and again through what stays."""
+    held = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if held:
+            gc.enable()
+
+
 def on_a_space() -> bool:
     """Tell whether this is a Hugging Face Space, where strangers come."""
     return bool(os.environ.get("SPACE_ID"))
@@ -270,12 +284,14 @@ def launch(
     """
     from . import jobs
     from .limits import MOST_EVENTS
-    from .theme import css, theme
 
     if mcp and find_spec("mcp") is None:
         raise MissingExtraError("gradio[mcp]", extra="mcp", purpose="an MCP server")
     public = on_a_space() if public is None else public
-    blocks = build(public=public, sources=sources)
+    with _uncollected():
+        from .theme import css, theme
+
+        blocks = build(public=public, sources=sources)
     blocks.queue(max_size=MOST_EVENTS, default_concurrency_limit=2, api_open=False)
     if public:
         from starlette.middleware import Middleware

@@ -1,6 +1,5 @@
-// Draws one row of panels. Gradio runs this file as the body of function (element, trigger, props, server, upload, watch)
-// for each row. Whatever comes from Python reaches the page as text, never as markup.
-"use strict";
+// Draws rows of panels: a module that a page loads once, whose drawRow each row calls. Whatever comes from Python reaches
+// the page as text, never as markup.
 
 const PHONE = "(max-width: 719px)";
 const LONGEST = 160; // characters of a label that are shown
@@ -26,19 +25,18 @@ function openPage() {
   };
 
   // The plotly.js of the installed wheel. Gradio has another one for gr.Plot under the same global name, which is put back.
-  page.load = (url) => (page.plotly ??= page.read(url, "text").then((source) => new Promise((resolve, reject) => {
+  page.load = (url) => (page.plotly ??= new Promise((resolve, reject) => {
     const before = window.Plotly;
     const script = document.createElement("script");
-    script.src = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+    script.src = url;
     script.onload = () => {
       const ours = window.Plotly;
       if (before) window.Plotly = before;
-      URL.revokeObjectURL(script.src);
       resolve(ours);
     };
     script.onerror = () => reject(new Error("The plot library could not be loaded. Reload the page."));
     document.head.append(script);
-  })).catch((error) => { page.plotly = null; throw error; }));
+  }).catch((error) => { page.plotly = null; throw error; }));
 
   // A group has one marked row, which stays, and perhaps one under the pointer, which is shown in its place.
   const set = (role) => (scope, group, index) => {
@@ -56,7 +54,8 @@ function openPage() {
     return mark?.hovered ?? mark?.marked ?? null;
   };
 
-  // One plot at a time, the page answers in between; what is on the screen comes first, the rest when nothing else is to do.
+  // One plot at a time, the page answers in between; what is on the screen comes first, there what needs no WebGL, since it
+  // takes a fraction of the time, the rest when nothing else is to do.
   const queue = new Map(); // plot → those who wait until it is painted
   let painting = false;
   page.later = (go) => (window.requestIdleCallback ? requestIdleCallback(go, { timeout: 1000 }) : setTimeout(go)); // Safari has none
@@ -65,7 +64,8 @@ function openPage() {
     const { top, bottom, left, width } = plot.box.getBoundingClientRect();
     return !width ? Infinity : bottom < 0 ? innerHeight - bottom : left > innerWidth ? innerHeight + top : Math.max(top, 0);
   };
-  const next = () => [...queue.keys()].map((plot) => [below(plot), plot]).reduce((best, one) => (one[0] < best[0] ? one : best));
+  const before = ([far, plot], [least, best]) => (Math.max(far, least) < innerHeight && plot.flat !== best.flat ? plot.flat : far < least);
+  const next = () => [...queue.keys()].map((plot) => [below(plot), plot]).reduce((best, one) => (before(one, best) ? one : best));
   const paint = async (plot) => {
     const told = queue.get(plot);
     queue.delete(plot);
@@ -233,6 +233,7 @@ class Plot {
     this.plotly = plotly;
     this.known = known;
     this.figure = figure;
+    this.flat = !figure.data.some((trace) => /gl|3d/.test(trace.type));
     this.traces = figure.data.map((trace) => this.describe(trace));
     this.links = new Set(this.traces.map((trace) => trace.group).filter(Boolean));
     await this.draw();
@@ -407,7 +408,7 @@ class Plot {
     const trace = this.traces[point.curveNumber], patch = this.patchesOf(point)?.[0];
     const index = patch ? patch.row * trace.grid[1] + patch.column : this.rowOf(point);
     if (trace.group) page.mark(this.scope, trace.group, index);
-    trigger("select", { panel: this.panel.key, group: patch ? "patch" : trace.group, index: index ?? point.pointNumber, text: this.labelOf(point),
+    this.panel.trigger("select", { panel: this.panel.key, group: patch ? "patch" : trace.group, index: index ?? point.pointNumber, text: this.labelOf(point),
       x: point.x ?? null, y: point.y ?? null });
   }
 
@@ -577,8 +578,9 @@ function coloured(node, colour, value) {
 let panels = 0;
 
 class PanelView {
-  constructor(key) {
+  constructor(key, trigger) {
     this.key = key;
+    this.trigger = trigger;
     this.plots = [];
     this.folds = [];
     this.unfolded = new Set();
@@ -748,7 +750,7 @@ class PanelView {
       bar.firstChild.style.width = `${100 * Math.max(row.value, 0) / Math.max(largest, 1)}%`;
       const button = h("button", row.shared ? "neighbour shared" : "neighbour", h("bdi", "", plain(row.label, 40)), bar, h("span", "value", number(row.value)));
       button.type = "button";
-      button.onclick = () => trigger("select", { panel: this.key, list: place, id: row.id, label: row.label });
+      button.onclick = () => this.trigger("select", { panel: this.key, list: place, id: row.id, label: row.label });
       return h("li", "", button);
     });
     return h("div", "list", list.name ? h("p", "source", list.color ? coloured(h("span", "disc"), list.color, this.value) : "", whole(h("strong", "", plain(shortened(list.name))), list.name)) : "", h("ol", "", ...rows));
@@ -760,7 +762,7 @@ class PanelView {
   }
 
   act(action) {
-    if (action !== "PNG" && action !== "SVG") return trigger("select", { panel: this.key, action });
+    if (action !== "PNG" && action !== "SVG") return this.trigger("select", { panel: this.key, action });
     const name = this.file();
     return this.plots.forEach((plot, place) => plot.download(action.toLowerCase(), place ? `${name}-${place + 1}` : name));
   }
@@ -773,22 +775,6 @@ class PanelView {
 
 // ---- the row ---------------------------------------------------------------------------------------------------------
 
-const root = element.querySelector("hfposemb-row");
-const heading = h("div", "heading");
-const grid = h("div", "grid");
-const views = new Map();
-let shown = null;
-let marked = "";
-let present = true;
-
-function head(value) {
-  heading.hidden = !value.heading && !value.subheading && !value.scale_bars.length;
-  heading.replaceChildren(...[
-    value.heading ? whole(h("h2", "", plain(shortened(value.heading), 600)), value.heading) : "",
-    value.subheading || value.scale_bars.length ? h("div", "under", h("p", "subtitle", plain(value.subheading, 600)), h("p", "scale-bars", ...value.scale_bars.map((bar) => scaleBar(bar, value)))) : "",
-  ].filter(Boolean));
-}
-
 // The row as it is sent: one text, and the files beside it. A report has it as it is.
 function received(sent) {
   if (typeof sent?.row !== "string") return sent;
@@ -796,54 +782,73 @@ function received(sent) {
   return { ...JSON.parse(row), ...files };
 }
 
-function update() {
-  if (!present) return;
-  shown = received(props.value);
-  const value = shown;
-  root.classList.toggle("late", !value?.panels);
-  if (!value?.panels) return;
-  head(value);
-  grid.style.setProperty("--wanted", value.columns);
-  grid.classList.toggle("swipe", value.swipe);
-  grid.classList.toggle("many", value.columns > 2);
-  const keys = new Set(value.panels.map((panel) => panel.key));
-  for (const [key, view] of views) if (!keys.has(key)) { view.dispose(); views.delete(key); }
-  value.panels.forEach((spec, place) => {
-    const view = views.get(spec.key) ?? new PanelView(spec.key);
-    views.set(spec.key, view);
-    if (grid.children[place] !== view.node) grid.insertBefore(view.node, grid.children[place] ?? null);
-    view.prepare(spec, value);
-  });
-  // All widths before any height: whatever is read after it was written is laid out anew.
-  const boxes = value.panels.flatMap((spec) => spec.drawings.map((drawing, place) => [views.get(spec.key).plots[place], drawing]));
-  const widths = boxes.map(([plot]) => plot.box.clientWidth);
-  boxes.forEach(([plot, drawing], place) => plot.reserve(drawing.figure.layout, widths[place]));
-  views.forEach((view) => view.show());
-  if (marked !== JSON.stringify(value.marked)) {
-    marked = JSON.stringify(value.marked);
-    for (const [group, index] of Object.entries(value.marked)) page.mark(value.scope, group, index);
+// Draw in an element of a page, as Gradio hands it to the script of a component.
+export function drawRow(element, trigger, props, watch) {
+  const root = element.querySelector("hfposemb-row");
+  const heading = h("div", "heading");
+  const grid = h("div", "grid");
+  const views = new Map();
+  let shown = null;
+  let marked = "";
+  let present = false;
+
+  function head(value) {
+    heading.hidden = !value.heading && !value.subheading && !value.scale_bars.length;
+    heading.replaceChildren(...[
+      value.heading ? whole(h("h2", "", plain(shortened(value.heading), 600)), value.heading) : "",
+      value.subheading || value.scale_bars.length ? h("div", "under", h("p", "subtitle", plain(value.subheading, 600)), h("p", "scale-bars", ...value.scale_bars.map((bar) => scaleBar(bar, value)))) : "",
+    ].filter(Boolean));
   }
-}
 
-function repaint() {
-  if (!present || !shown?.panels) return;
-  head(shown);
-  views.forEach((view) => view.words());
-}
+  function update() {
+    if (!present) return;
+    shown = received(props.value);
+    const value = shown;
+    root.classList.toggle("late", !value?.panels);
+    if (!value?.panels) return;
+    head(value);
+    grid.style.setProperty("--wanted", value.columns);
+    grid.classList.toggle("swipe", value.swipe);
+    grid.classList.toggle("many", value.columns > 2);
+    const keys = new Set(value.panels.map((panel) => panel.key));
+    for (const [key, view] of views) if (!keys.has(key)) { view.dispose(); views.delete(key); }
+    value.panels.forEach((spec, place) => {
+      const view = views.get(spec.key) ?? new PanelView(spec.key, trigger);
+      views.set(spec.key, view);
+      if (grid.children[place] !== view.node) grid.insertBefore(view.node, grid.children[place] ?? null);
+      view.prepare(spec, value);
+    });
+    // All widths before any height: whatever is read after it was written is laid out anew.
+    const boxes = value.panels.flatMap((spec) => spec.drawings.map((drawing, place) => [views.get(spec.key).plots[place], drawing]));
+    const widths = boxes.map(([plot]) => plot.box.clientWidth);
+    boxes.forEach(([plot, drawing], place) => plot.reserve(drawing.figure.layout, widths[place]));
+    views.forEach((view) => view.show());
+    if (marked !== JSON.stringify(value.marked)) {
+      marked = JSON.stringify(value.marked);
+      for (const [group, index] of Object.entries(value.marked)) page.mark(value.scope, group, index);
+    }
+  }
 
-root.append(heading, grid);
-root.addEventListener("left", () => {
-  present = false;
-  page.links.removeEventListener("theme", repaint);
-  views.forEach((view) => view.dispose());
-  views.clear();
-});
-root.addEventListener("entered", () => {
-  if (present) return;
-  present = true;
-  page.links.addEventListener("theme", repaint);
-  update();
-});
-page.links.addEventListener("theme", repaint);
-watch("value", update);
-update();
+  function repaint() {
+    if (!present || !shown?.panels) return;
+    head(shown);
+    views.forEach((view) => view.words());
+  }
+
+  root.append(heading, grid);
+  root.addEventListener("left", () => {
+    present = false;
+    page.links.removeEventListener("theme", repaint);
+    views.forEach((view) => view.dispose());
+    views.clear();
+  });
+  const enter = () => {
+    if (present) return;
+    present = true;
+    page.links.addEventListener("theme", repaint);
+    update();
+  };
+  root.addEventListener("entered", enter);
+  watch("value", update);
+  if (root.isConnected) enter(); // it may have left before this was loaded
+}

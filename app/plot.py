@@ -42,6 +42,13 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 STORE_BYTES = 256 * 2**20
 
+LOAD_JS = """
+import(props.value.script.url).then(
+  ({ drawRow }) => drawRow(element, trigger, props, watch),
+  () => { element.textContent = "The panels could not be loaded. Reload the page."; },
+);
+"""
+
 
 @dataclass(frozen=True)
 class ScaleBar:
@@ -177,7 +184,7 @@ class PanelRow(gr.HTML, metaclass=_NoStub):
             inputs=inputs,
             html_template="<hfposemb-row></hfposemb-row>",
             css_template=_asset("plot.css"),
-            js_on_load=_asset("plot.js"),
+            js_on_load=LOAD_JS,
             apply_default_css=False,
             visible=visible,
             elem_id=elem_id,
@@ -195,7 +202,7 @@ class PanelRow(gr.HTML, metaclass=_NoStub):
         Gradio's page copies the properties of every component, item by item, at every step of every event.
         """
         if value is None:
-            return {"row": "null", "files": []}
+            return {"row": "null", **_scripts(), "files": []}
         row = value if isinstance(value, Panels) else Panels(tuple(value))
         files = Packer(_store().put)
         panels = [_panel(panel, files) for panel in row.panels]
@@ -215,7 +222,7 @@ class PanelRow(gr.HTML, metaclass=_NoStub):
             "panels": panels,
         }
         text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
-        return {"row": text, "plotly": _plotly_file(), "files": files.listed}
+        return {"row": text, **_scripts(), "files": files.listed}
 
     def preprocess(self, payload: dict[str, Any] | None) -> dict[str, Any] | None:
         """Return the dict as it is: a row is drawn, it is not an input."""
@@ -283,7 +290,7 @@ class _Store:
     """
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="hfposemb-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="hfposemb-")).resolve()  # as Gradio compares it
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._lock = Lock()
@@ -306,11 +313,12 @@ class _Store:
         return FileData(path=str(path), orig_name=name).model_dump()
 
     def keep(self, source: Path) -> dict[str, Any]:
-        """Copy a file once, never to be dropped."""
+        """Copy a script once, never to be dropped, and have it served from there: copies of Gradio are only to save."""
         path = self._folder / source.name
         with self._lock:
             if not path.exists():
                 shutil.copyfile(source, path)
+                gr.set_static_paths(path)
         return FileData(path=str(path), orig_name=source.name).model_dump()
 
 
@@ -324,8 +332,9 @@ def kept_file(content: bytes, name: str) -> str:
     return str(_store().put(content, name)["path"])
 
 
-def _plotly_file() -> dict[str, Any]:
+def _scripts() -> dict[str, Any]:
+    """Return what a page loads once, for all its rows."""
     from importlib.resources import files
 
-    with_plotly = files("plotly") / "package_data" / "plotly.min.js"
-    return _store().keep(Path(str(with_plotly)))
+    plotly = files("plotly") / "package_data" / "plotly.min.js"
+    return {"script": _store().keep(HERE / "plot.js"), "plotly": _store().keep(Path(str(plotly)))}

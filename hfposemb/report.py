@@ -494,7 +494,8 @@ class _Page:
             '<noscript><p class="about">The plots need JavaScript; the tables do not.</p></noscript>\n'
             + "\n".join(self.sections)
             + f'\n</main>\n<script type="application/json" id="views">{_data(views)}</script>\n'
-            f'<script type="text/plain" id="plotly">{_plotly()}</script>\n<script>{script}</script>\n</body>\n</html>\n'
+            f'<script type="text/plain" id="plotly">{_plotly()}</script>\n<script type="module">{script}</script>\n'
+            "</body>\n</html>\n"
         )
 
 
@@ -531,11 +532,10 @@ def _plotly() -> str:
 
 def _script() -> str:
     """Return the page's one script: the app's panels, and what hands them their numbers."""
-    return f"function drawRow(element, trigger, props, server, upload, watch) {{\n{_asset('plot.js')}\n}}\n{START}"
+    return f"{_asset('plot.js')}{START}"
 
 
 START = """
-"use strict";
 (() => {
   const wanted = matchMedia("(prefers-color-scheme: dark)");
   const paint = (dark) => document.body.classList.toggle("dark", dark);
@@ -550,7 +550,7 @@ START = """
   const files = views.files.map(({ data }) => kept(Uint8Array.from(atob(data), (byte) => byte.charCodeAt(0))));
   const shared = { scope: "report", dark: views.dark, plotly, files };
   for (const element of document.querySelectorAll("[data-view]")) {
-    drawRow(element, () => {}, { value: { ...shared, ...views.rows[element.dataset.view] } }, null, null, () => {});
+    drawRow(element, () => {}, { value: { ...shared, ...views.rows[element.dataset.view] } }, () => {});
   }
 })();
 """

@@ -253,9 +253,14 @@ def _in_table(table: EmbeddingTable, rows: Places, points: Places, near: Places,
 
     asked = ready(read_rows(table, rows[points]), rows[points])
     keys = np.empty(near.shape, dtype)
-    for column in range(near.shape[1]):
-        other = ready(read_rows(table, rows[near[:, column]]), rows[near[:, column]])
-        keys[:, column] = _squares(other) / 2 - np.einsum("ij,ij->i", asked, other)
+    step = max(1, WHOLE // near.shape[1])
+    for start in range(0, len(near), step):  # every row of some points is read once: neighbours have much in common
+        some = slice(start, start + step)
+        known = np.unique(near[some])
+        others, at = ready(read_rows(table, rows[known]), rows[known]), np.searchsorted(known, near[some])
+        for column in range(near.shape[1]):
+            other = others[at[:, column]]
+            keys[some, column] = _squares(other) / 2 - np.einsum("ij,ij->i", asked[some], other)
     largest = max(float(_squares(asked).max()) / 2, float(np.abs(keys).max()))
     keys -= 8 * np.sqrt(table.shape[1]) * np.finfo(dtype).eps * largest
     before = np.zeros(near.shape, np.int64)
