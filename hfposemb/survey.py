@@ -7,7 +7,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -213,12 +213,13 @@ def conduct(asked: Plan, campaign: Campaign, *, engine: Engine = HERE, progress:
                 progress(done / sources, f"{done:,} of {sources:,} sources{said}")
 
         tell(before)
-        for done, found in enumerate(pool.each(_named, jobs), before + 1):
-            target, rows = found if not isinstance(found, Lost) else _lost(found)
-            campaign.write(asked.key(target), rows)
-            if rows[0].get("metric") is None:
-                failed[target.source] = rows[0]["error"]
-            tell(done)
+        with closing(pool.each(_named, jobs)) as results:
+            for done, found in enumerate(results, before + 1):
+                target, rows = found if not isinstance(found, Lost) else _lost(found)
+                campaign.write(asked.key(target), rows)
+                if rows[0].get("metric") is None:
+                    failed[target.source] = rows[0]["error"]
+                tell(done)
     return Outcome(sources, before, failed)
 
 

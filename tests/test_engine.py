@@ -152,12 +152,22 @@ def test_a_worker_killed_half_way_loses_nothing(cluster: Cluster, hub: FakeHub, 
     assert not found.duplicated(["source", "table", "metric"]).any()
 
 
-def test_a_scheduler_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("scheduler", "said"),
+    [
+        ("tcp://127.0.0.1:1", "no Dask scheduler answers at 'tcp://127.0.0.1:1'"),
+        ("127.0.0.1", "'127.0.0.1' is no address of a Dask scheduler, such as tcp://host:8786"),
+        ("none://127.0.0.1:1", "'none://127.0.0.1:1' is no address of a Dask scheduler"),
+    ],
+)
+def test_a_scheduler_that_is_not_there(
+    scheduler: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "out"
-    given = ["survey", "random:8x4", "--engine", "dask", "--scheduler", "tcp://127.0.0.1:1", "--out", str(out)]
+    given = ["survey", "random:8x4", "--engine", "dask", "--scheduler", scheduler, "--out", str(out)]
     assert main(given) == 1
     error = capsys.readouterr().err
-    assert "no Dask scheduler answers at 'tcp://127.0.0.1:1'" in error
+    assert said in error
     assert error.count("\n") == 1
     assert not out.exists()
 
