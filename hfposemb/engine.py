@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
+from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from .errors import HfposembError, InputError, MissingExtraError
@@ -186,12 +187,10 @@ def _here(
 @contextmanager
 def _keyboard_elsewhere() -> Iterator[None]:
     """Start processes that Ctrl-C does not reach, though the terminal sends it to all: this one ends them."""
-    from joblib.externals.loky.backend.resource_tracker import ensure_running
-
     if not hasattr(signal, "pthread_sigmask"):  # not everywhere
         yield
         return
-    ensure_running()  # its start would let the signal through again
+    resource_tracker.ensure_running()  # whose start would let the signal through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

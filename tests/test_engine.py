@@ -106,6 +106,29 @@ def test_each_process_computes_with_one_thread() -> None:
         assert set().union(*pool.each(threads, ["a", "b"])) <= {1}
 
 
+HEARING = """
+from hfposemb.engine import Engine
+from tests.errands import hears_the_keyboard
+if __name__ == "__main__":
+    with Engine(workers=2).running() as pool:
+        print(*pool.each(hears_the_keyboard, ["a", "b"]), hears_the_keyboard("here", None))
+"""
+
+
+def test_processes_do_not_hear_the_keyboard(tmp_path: Path) -> None:
+    script = tmp_path / "driver.py"
+    script.write_text(HEARING)
+    found = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout == "False False True\n"
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
