@@ -80,15 +80,16 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
 
     from . import address as addresses
     from . import api, lesson_card, opening, preferences
+    from .hidden import State
     from .state import FIRST, MOST_SOURCES, NEEDS, Session
 
     modules = {name: import_module(f".{name}", __package__) for name in TABS}
     first = tuple(dict.fromkeys(sources))[:MOST_SOURCES] or FIRST
     # Here, for Gradio counts whatever stands between the tabs as one of them.
-    chosen, active = gr.State(list(first)), gr.State(next(iter(modules), ""))
-    states = {"fetched": gr.State({}), "restored": gr.State("")}
-    states |= {name: gr.State([]) for name in ("due", "asked", "tried", "own")}
-    dues = {name: gr.State([]) for name in modules}
+    chosen, active = State(list(first)), State(next(iter(modules), ""))
+    states = {"fetched": State({}), "restored": State("")}
+    states |= {name: State([]) for name in ("due", "asked", "tried", "own")}
+    dues = {name: State([]) for name in modules}
     card = lesson_card.Card.drawn() if address else None  # a lesson is a link
     with gr.Tabs() as tabs:
         session = Session(public, first, chosen, active, tabs, linked=address, **states)

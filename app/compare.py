@@ -19,6 +19,7 @@ from hfposemb.errors import HfposembError
 
 from . import jobs, snippets
 from .address import number_up_to
+from .hidden import State
 from .limits import COMPARISON_DRAWS, QUICK_FLOPS
 from .line import Visitor
 from .plot import Drawing, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, kept_file
@@ -478,7 +479,7 @@ def tab(session: Session) -> None:
         asked = session.ask_for(label, "" if row is None else source.text, -1 if row is None else row)
         return [asked, *session.show("tokens")]
 
-    at = gr.State(0)
+    at = State(0)
     choices = named_pairs(session.first)
     with gr.Row(elem_classes="controls"):
         session.source_field()

@@ -16,6 +16,7 @@ import gradio as gr
 from hfposemb.errors import HfposembError, InputError
 
 from .address import one_of, written
+from .hidden import State
 from .lessons import LESSONS, Lesson
 from .requirements import MOST
 from .state import WAITING, Opened, Session, one_line
@@ -190,7 +191,7 @@ class Card:
     @classmethod
     def drawn(cls) -> Card:
         """Draw the card here, unseen until a lesson is open."""
-        number = gr.State("")
+        number = State("")
         with gr.Column(visible=False, elem_classes="lesson") as box:
             head = gr.HTML("", css_template=CARD_CSS, js_on_load=CARD_JS, apply_default_css=False)
             guess = gr.Radio([], label="What do you expect?", min_width=200)

@@ -17,7 +17,6 @@ import hashlib
 import json
 import shutil
 import tempfile
-from abc import ABCMeta
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -28,12 +27,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
 import gradio as gr
-from gradio.component_meta import updateable
 from gradio.data_classes import FileData
 
 from hfposemb.packing import Packer, sendable
 from hfposemb.palette import dark_map
 
+from .hidden import NoStub
 from .snippets import Recipe
 
 if TYPE_CHECKING:
@@ -135,15 +134,7 @@ class Panels:
     columns: int = 0
 
 
-class _NoStub(type(gr.HTML)):  # type: ignore[misc]
-    """Gradio's metaclass without its habit of writing a ``.pyi`` beside the source of every component."""
-
-    def __new__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> type:
-        attrs["__init__"] = updateable(attrs["__init__"])
-        return ABCMeta.__new__(cls, name, bases, attrs)
-
-
-class PanelRow(gr.HTML, metaclass=_NoStub):
+class PanelRow(gr.HTML, metaclass=NoStub):
     """A row of panels.
 
     ``.select(fn, trigger_mode="multiple")`` hears a click (by default Gradio drops one that comes while another is

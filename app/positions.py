@@ -23,6 +23,7 @@ from hfposemb.trust import WRONG
 
 from . import snippets
 from .address import number_up_to, numbers_by_source, text_up_to
+from .hidden import State
 from .logits import distance_panel
 from .plot import Drawing, Panel, PanelRow, Panels, ScaleBar
 from .requirements import requirement_row
@@ -1187,9 +1188,9 @@ def tab(session: Session) -> None:
             min_width=200,
         )
     # The choice as a state: with all handlers on the Dropdown's own event, Gradio left every row pending for good.
-    part = gr.State(next(iter(parts), None))
-    picked = gr.State({})  # the patch of each source that was clicked
-    chosen = gr.State(view.marked)  # the marked position, once the slider has been let go
+    part = State(next(iter(parts), None))
+    picked = State({})  # the patch of each source that was clicked
+    chosen = State(view.marked)  # the marked position, once the slider has been let go
     with gr.Column():
         umaps = session.umaps()
         sources = PanelRow(scope=session.scope, swipe=True)

@@ -16,6 +16,7 @@ from hfposemb.position import Rotary
 from hfposemb.shifts import IMPOSTORS, SPLITS, ShiftCurve, Turning, closed_form, shift_by_distance, shift_null, turning
 
 from . import snippets
+from .hidden import State
 from .plot import Drawing, Panel, PanelRow, Panels
 from .positions import FILES, Positions, percent, tables_of, winding
 from .state import Opened, Session, one_line
@@ -195,7 +196,7 @@ def accordion(session: Session, length: gr.Radio, part: gr.State) -> None:
     """Put the part here, closed; it is computed when it is opened, and again when the sources change."""
     from .positions import of_part
 
-    asked = gr.State(False)
+    asked = State(False)
     with gr.Accordion(QUESTION, open=False, elem_classes=["question", session.fold("shifts")]) as box:
         with gr.Row(elem_classes="controls"):
             with gr.Column(scale=0, min_width=260):

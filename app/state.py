@@ -41,6 +41,7 @@ from hfposemb.vocabulary import display
 from . import jobs
 from .address import Control, control
 from .fetching import POLL, Fetch, Fetches, Reading, Work, extract
+from .hidden import State
 from .limits import (
     BUILTIN_BYTES,
     LONGEST_JOB,
@@ -436,19 +437,19 @@ class Session:
     presets: tuple[str, ...] = (*PRESETS, *HUB_PRESETS)
     fields: list[tuple[gr.Dropdown, gr.HTML]] = field(default_factory=list)
     needs: tuple[str, ...] = ()
-    fetched: gr.State = field(default_factory=lambda: gr.State({}))
+    fetched: gr.State = field(default_factory=lambda: State({}))
     """What became of the reads of this page: see ``opening``. It changes whenever some are over."""
 
-    due: gr.State = field(default_factory=lambda: gr.State([]))
+    due: gr.State = field(default_factory=lambda: State([]))
     """It changes when the tab is to be drawn anew: see ``drawn_with``. Each tab has one of its own."""
 
-    asked: gr.State = field(default_factory=lambda: gr.State([]))
+    asked: gr.State = field(default_factory=lambda: State([]))
     """The word that another tab asked Tokens for: its text, source and row, and an id that is new every time."""
 
-    tried: gr.State = field(default_factory=lambda: gr.State([]))
+    tried: gr.State = field(default_factory=lambda: State([]))
     """A source that is to come first, the tab that shows it, and an id that is new every time."""
 
-    own: gr.State = field(default_factory=lambda: gr.State([]))
+    own: gr.State = field(default_factory=lambda: State([]))
     """Sources that the visitor's browser remembers, which are offered beside the presets."""
 
     lines: dict[str, gr.HTML] = field(default_factory=dict)
@@ -463,7 +464,7 @@ class Session:
     linked: bool = False
     """Whether the address of the page says what is shown, so that a link can."""
 
-    restored: gr.State = field(default_factory=lambda: gr.State(""))
+    restored: gr.State = field(default_factory=lambda: State(""))
     """It changes when the controls were set from an address, and everything is to be drawn with what they say."""
 
     def at(self, key: str, needs: Sequence[str] = (), *, due: gr.State | None = None) -> Session:
@@ -581,7 +582,7 @@ class Session:
 
         A tab that has several gives each a ``name``.
         """
-        line, wanted, done = gr.HTML(visible=False, **WORK_LINE), gr.State([]), gr.State({})
+        line, wanted, done = gr.HTML(visible=False, **WORK_LINE), State([]), State({})
         part = "/".join(filter(None, (self.scope, self.key, name)))
 
         async def compute(wanted: list[Any], request: gr.Request) -> AsyncIterator[Any]:

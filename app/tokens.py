@@ -25,6 +25,7 @@ from hfposemb.trust import WRONG, PointTrust, point_trust
 
 from . import jobs, snippets
 from .address import of_sources
+from .hidden import State
 from .limits import LONGEST_QUERY, LONGEST_SOURCE, MOST_WORDS
 from .plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
 from .state import Opened, Session, Umaps, guarded, one_line, unseen_heading
@@ -662,10 +663,10 @@ def tab(session: Session) -> None:
         text = table.labels[row]
         return [Word(text, source.text, row).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
 
-    word, sought = gr.State(Word(FIRST_WORD).state), gr.State(list(NOT_SEARCHED))
+    word, sought = State(Word(FIRST_WORD).state), State(list(NOT_SEARCHED))
     choices = which_choices(session.open(session.first))
     # The choice as a state: the field would send one that it offers no longer, which Gradio refuses.
-    which = gr.State(choices[0][1] if choices else None)
+    which = State(choices[0][1] if choices else None)
     with gr.Row(elem_classes="controls"):
         session.source_field()
         with gr.Column(scale=0, min_width=902), gr.Row():  # as wide as its parts and the gaps between them

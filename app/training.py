@@ -20,6 +20,7 @@ from hfposemb.source import HubSource, LocalSource, SampleSource, parse_source
 
 from . import jobs, snippets
 from .address import number_up_to, text_up_to
+from .hidden import State
 from .limits import CHECKPOINTS, LONGEST_PATTERN, PUBLIC_CHECKPOINTS, TRAINING_DRAWS
 from .line import Visitor
 from .plot import Drawing, Panel, PanelRow, Panels, ScaleBar
@@ -403,7 +404,7 @@ def tab(session: Session) -> None:
     runs = runs_of(session.open(session.first))
     choices = [(source.name, text) for text, source in runs.items()]
     # The choices of fields that have others by and by: a field would send its old one, which Gradio then refuses.
-    of, by, at = gr.State(next(iter(runs), "")), gr.State(FIRST_FIGURE["position"]), gr.State(LAST)
+    of, by, at = State(next(iter(runs), "")), State(FIRST_FIGURE["position"]), State(LAST)
     with gr.Row(elem_classes="controls"):
         session.source_field()
         which = gr.Radio(

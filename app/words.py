@@ -27,6 +27,7 @@ from hfposemb.table import TOKEN_CLASSES, EmbeddingTable
 
 from . import logits, snippets
 from .address import number_up_to, of_sources, text_up_to
+from .hidden import State
 from .limits import LONGEST_SENTENCE, MOST_WORDS
 from .plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
 from .positions import FILES, percent
@@ -952,8 +953,8 @@ def tab(session: Session) -> None:
         unseen_heading("The first layer's logits", level=3)
     drawn_to = PanelRow((), scope=scope)
 
-    before, word, kept = gr.State(""), gr.State(-1), gr.State(list(FIRST_ANCHORS))
-    source = gr.State(choices[0][1] if choices else None)
+    before, word, kept = State(""), State(-1), State(list(FIRST_ANCHORS))
+    source = State(choices[0][1] if choices else None)
     asked = [source, text, before, whose, size, amplitude, word, kept]
     moving = [finding, words, near, followed, both, clubs]
 

@@ -117,6 +117,11 @@ class _Found:
     path: Path
     status: os.stat_result
 
+    @property
+    def partial(self) -> bool:
+        """Whether it is no entry, but one that was being written."""
+        return self.path.name.endswith(_SUFFIX)
+
 
 @dataclass(frozen=True)
 class _Seen:
@@ -199,6 +204,8 @@ class Cache:
         """Return what is kept, the last used first; no digest is checked."""
         listed = []
         for found in self._walk():
+            if found.partial:
+                continue
             with suppress(OSError), _opened(found.path) as file:
                 if (head := _Head.read(file)) is not None:
                     listed.append(Listed(head.key, head.size, found.status.st_atime_ns / 1e9))
@@ -207,7 +214,7 @@ class Cache:
     def clear(self) -> int:
         """Remove the cache's files, and none that it did not write; return the bytes freed."""
         freed, emptied = 0, set()
-        for found in [*self._walk(), *self._walk(partial=True)]:
+        for found in self._walk():
             if _remove(found):
                 freed += found.status.st_size
                 emptied.add(found.path.parent)
@@ -222,15 +229,15 @@ class Cache:
         name = hashlib.sha256(json.dumps(key).encode()).hexdigest()
         return self.folder / key[0] / name[:2] / f"{name[2:]}.entry"
 
-    def _walk(self, *, partial: bool = False) -> Iterator[_Found]:
-        """Find the cache's own files: entries, or else temporary files; links are not followed."""
+    def _walk(self) -> Iterator[_Found]:
+        """Find the cache's own files, entries and temporary files; links are not followed."""
         for kind in KINDS:
             for shard in _listed(self.folder / kind):
                 if not _SHARD.fullmatch(shard.name):
                     continue
                 for file in _listed(Path(shard.path)):
                     name = file.name
-                    ours = name.startswith(_PREFIX) and name.endswith(_SUFFIX) if partial else _ENTRY.fullmatch(name)
+                    ours = _ENTRY.fullmatch(name) or (name.startswith(_PREFIX) and name.endswith(_SUFFIX))
                     with suppress(OSError):
                         if ours and file.is_file(follow_symlinks=False):
                             yield _Found(Path(file.path), file.stat(follow_symlinks=False))
@@ -247,10 +254,13 @@ class Cache:
             if seen.puts < seen.entries // _SHARE and seen.size + _SHARE * seen.added <= self.limit:
                 _seen[self.folder] = seen
                 return
-        for found in self._walk(partial=True):
-            if found.status.st_mtime < time.time() - STALE_SECONDS:
+        files = []
+        for found in self._walk():
+            if not found.partial:
+                files.append(found)
+            elif found.status.st_mtime < time.time() - STALE_SECONDS:
                 _remove(found)
-        files = sorted(self._walk(), key=lambda found: found.status.st_atime_ns)
+        files.sort(key=lambda found: found.status.st_atime_ns)
         size = sum(found.status.st_size for found in files)
         for found in files:
             if size <= self.limit:

@@ -148,10 +148,12 @@ def _at(out: str) -> Campaign:
     import fsspec
 
     _arrow()
+    if not out.strip():
+        raise InputError("a survey is written into a folder; its name is empty")
     try:
         fs, root = fsspec.core.url_to_fs(out)
-    except (ImportError, ValueError) as error:
-        raise InputError(f"{out!r:.200} is no folder that can be written to: {error}") from error
+    except Exception as error:  # each file system of fsspec complains in a way of its own
+        raise InputError(f"{out!r:.200} is no folder that can be written to: {one_line(error):.200}") from error
     names = protocols if isinstance(protocols := fs.protocol, tuple) else (protocols,)
     return Campaign(fs, root.rstrip("/"), "file" in names)
 
@@ -205,6 +207,8 @@ def opened(campaign: Campaign, settings: Mapping[str, Any]) -> Iterator[Campaign
     if not campaign.local:
         yield _begun(campaign, settings)
         return
+    if not os.access(campaign.root, os.W_OK):
+        raise HfposembError(f"{campaign.root} cannot be written to; choose another folder")
     with _locked(campaign.root):
         # What one that was killed left under way; nobody else writes here now.
         for path in Path(campaign.root).glob(".*"):
@@ -256,11 +260,18 @@ def _compare(out: str, text: bytes, settings: Mapping[str, Any]) -> None:
         raise InputError(f"{out}/{SETTINGS} is none that a survey wrote; choose a new folder") from error
     if differing:
         name = differing[0]
-        was, now = (f"{value[name]!r:.60}" for value in (there, here))
+        was, now = (_shortly(value[name]) for value in (there, here))
         raise InputError(
             f"{out} holds a survey with other settings, {name} {was} where this has {now}; choose a new folder, or the "
             "same settings to go on"
         )
+
+
+def _shortly(value: Any) -> str:
+    """Return a setting in a few words."""
+    if not isinstance(value, list) or not value:
+        return f"{value!r:.60}"
+    return f"{value[0]!r:.60}" + (f" and {len(value) - 1} more" if value[1:] else "")
 
 
 @contextmanager
@@ -268,8 +279,10 @@ def _faults(where: str) -> Iterator[None]:
     """Turn what a file system complains of into one line."""
     try:
         yield
-    except OSError as error:
-        said = error.strerror or str(error)
+    except HfposembError:
+        raise
+    except Exception as error:  # each file system of fsspec complains in a way of its own
+        said = getattr(error, "strerror", None) or one_line(error) or type(error).__name__
         raise HfposembError(f"{where} cannot be read or written: {said:.200}; choose another folder") from error
 
 

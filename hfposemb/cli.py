@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .cache import KINDS, Cache, Key, Listed
@@ -26,6 +27,10 @@ from .nulls import DRAWS
 from .reproduce import STUDIES
 from .table import EmbeddingTable
 from .wire import Progress, watching
+
+if TYPE_CHECKING:
+    from .campaign import Campaign
+    from .survey import Plan
 
 _SHOWN = 5
 
@@ -42,9 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with _shown_progress():
             given.run(given)
-    except KeyboardInterrupt:
-        print("hfposemb: stopped", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as stop:
+        print(f"hfposemb: stopped{stop}", file=sys.stderr)
+        return 128 + (signal.SIGTERM if isinstance(stop, _Terminated) else signal.SIGINT)
     except HfposembError as error:
         print(f"hfposemb: {error}", file=sys.stderr)
         return 1
@@ -574,8 +579,8 @@ def _survey(given: argparse.Namespace) -> None:
     engine = _engine(given)
     asked = plan(_named(given), metrics=given.metric, draws=given.draws, allow_full_download=given.allow_full_download)
     with TemporaryDirectory() as nowhere:
-        campaign = check_out(given.out or nowhere, asked.settings)
-        with _shown_stages("{remaining} left") as told:
+        campaign = check_out(nowhere if given.out is None else given.out, asked.settings)
+        with _said_if_stopped(asked, campaign), _shown_stages("{remaining} left") as told:
             if given.dry_run:
                 from .forecast import forecast
 
@@ -606,6 +611,29 @@ def _again(given: argparse.Namespace) -> None:
             f"{len(other):,} of {len(found.sources):,} sources are not as {given.survey} has them, {other[0]} first; "
             "the lines above say what changed"
         )
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM came, as a batch system sends it before its time is over."""
+
+
+@contextmanager
+def _said_if_stopped(asked: Plan, campaign: Campaign) -> Iterator[None]:
+    """Where a survey is stopped, by Ctrl-C or SIGTERM, let it end its processes, and say what is kept."""
+    from .survey import left
+
+    def end(*_: object) -> None:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        if kept := len(asked.targets) - len(left(asked, campaign)):
+            stop.args = (f"; {kept:,} of {len(asked.targets):,} sources are kept; the same command goes on from there",)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _engine(given: argparse.Namespace) -> Engine:

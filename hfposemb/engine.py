@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
+from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from .errors import HfposembError, InputError, MissingExtraError
@@ -79,10 +82,15 @@ class Pool:
     """An engine that runs: ``workers`` calls at a time."""
 
     workers: int
-    _run: Callable[..., Iterator[Any]] = field(repr=False)
+    _run: Callable[..., Generator[Any, None, None]] = field(repr=False)
 
-    def each(self, function: Callable[[Item, Permits], Result], items: Sequence[Item]) -> Iterator[Result | Lost]:
-        """Call a function on each of some items; yield what it returns, whichever is done first."""
+    def each(
+        self, function: Callable[[Item, Permits], Result], items: Sequence[Item]
+    ) -> Generator[Result | Lost, None, None]:
+        """Call a function on each of some items; yield what it returns, whichever is done first.
+
+        To close it ends what is under way.
+        """
         return self._run(function, items)
 
 
@@ -135,7 +143,7 @@ HERE = Engine()
 
 def _here(
     most: int, requests: int, function: Callable[[Item, Permits], Result], items: Sequence[Item]
-) -> Iterator[Result | Lost]:
+) -> Generator[Result | Lost, None, None]:
     """Work in processes of this machine; in this one where there is one worker."""
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -148,7 +156,9 @@ def _here(
         with joblib.parallel_config("loky", n_jobs=workers, inner_max_num_threads=1, **first):
             # Not in batches: what is done is given back at once, and is not lost when this process ends.
             parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
-        yield from parallel(joblib.delayed(_numbered)(function, number, items[number], share) for number in numbers)
+        with _keyboard_elsewhere():
+            outputs = parallel(joblib.delayed(_numbered)(function, number, items[number], share) for number in numbers)
+        yield from _quietly(outputs)
 
     while left:
         begun: list[int] = []
@@ -174,6 +184,32 @@ def _here(
                     yield result
 
 
+@contextmanager
+def _keyboard_elsewhere() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach, though the terminal sends it to all: this one ends them."""
+    if not hasattr(signal, "pthread_sigmask"):  # not everywhere
+        yield
+        return
+    resource_tracker.ensure_running()  # whose start would let the signal through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _quietly(outputs: Generator[Result, None, None]) -> Iterator[Result]:
+    """Yield all, and where that is ended early, end it without joblib's warning of what was under way."""
+    try:
+        # Not "yield from", which would close it first.
+        for result in outputs:  # noqa: UP028
+            yield result
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            outputs.close()
+
+
 def _end_with(process: int) -> None:
     """End this process soon after the one that started it; left alone, joblib's wait for minutes."""
 
@@ -193,14 +229,14 @@ def _numbered(
 
 def _there(
     client: Any, requests: int, function: Callable[[Item, Permits], Result], items: Sequence[Item]
-) -> Iterator[Result | Lost]:
+) -> Generator[Result | Lost, None, None]:
     """Work on a Dask cluster, which gives what a lost worker had to another one, and gives up after several."""
     import joblib
 
     try:
         with joblib.parallel_config(_backend()(client=client, wait_for_workers_timeout=_SECONDS), n_jobs=-1):
             parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
-        yield from parallel(joblib.delayed(function)(item, Shared(requests)) for item in items)
+        yield from _quietly(parallel(joblib.delayed(function)(item, Shared(requests)) for item in items))
     except TimeoutError as error:
         raise HfposembError(
             f"the Dask scheduler at {client.scheduler.address} has no worker; start one with 'dask worker'"
@@ -239,11 +275,17 @@ def _client(scheduler: str) -> Iterator[Any]:
     """Connect to a Dask scheduler, and see that its workers know this package."""
     try:
         from distributed import Client
+        from distributed.comm.addressing import get_address_host_port
     except ImportError as error:
         raise MissingExtraError("distributed", extra="cluster", purpose="the engine dask") from error
     try:
+        get_address_host_port(scheduler)
+    except ValueError as error:
+        # A client would be left half open, and wait for itself at the end of this process.
+        raise InputError(f"{scheduler!r:.100} is no address of a Dask scheduler, such as tcp://host:8786") from error
+    try:
         client = Client(scheduler, timeout=_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise HfposembError(
             f"no Dask scheduler answers at {scheduler!r:.100}; check the address, or start one with 'dask scheduler'"
         ) from error

@@ -67,7 +67,7 @@ class Forecast:
         """Say it in a few lines, nothing was read or written but headers."""
         done = f", {self.before:,} of them done already" if self.before else ""
         lines = [
-            f"{self.sources:,} sources{done}",
+            f"{self.sources:,} {'source' if self.sources == 1 else 'sources'}{done}",
             f"{self.nbytes / 1e6:,.1f} MB to read, {self.fetched / 1e6:,.1f} MB of them from the Hub in "
             f"{self.requests:,} requests",
             f"about {_duration(self.seconds)}",

@@ -6,8 +6,8 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -215,22 +215,24 @@ def conduct(asked: Plan, campaign: Campaign, *, engine: Engine = HERE, progress:
                 progress(done / sources, f"{done:,} of {sources:,} sources{said}")
 
         tell(before)
-        for done, (target, rows) in enumerate(each(pool, jobs), before + 1):
-            campaign.write(asked.key(target), rows)
-            if rows[0].get("metric") is None:
-                failed[target.source] = rows[0]["error"]
-            tell(done)
+        with closing(each(pool, jobs)) as results:
+            for done, (target, rows) in enumerate(results, before + 1):
+                campaign.write(asked.key(target), rows)
+                if rows[0].get("metric") is None:
+                    failed[target.source] = rows[0]["error"]
+                tell(done)
     return Outcome(sources, before, failed)
 
 
-def each(pool: Pool, jobs: Sequence[Job]) -> Iterator[tuple[Target, list[Row]]]:
+def each(pool: Pool, jobs: Sequence[Job]) -> Generator[tuple[Target, list[Row]], None, None]:
     """Do each of some jobs; yield its target and its rows, whichever is done first."""
-    for found in pool.each(_named, jobs):
-        if isinstance(found, Lost):
-            target: Target = found.item.target
-            yield target, [failure(target, found.reason)]
-        else:
-            yield found
+    with closing(pool.each(_named, jobs)) as results:
+        for found in results:
+            if isinstance(found, Lost):
+                target: Target = found.item.target
+                yield target, [failure(target, found.reason)]
+            else:
+                yield found
 
 
 def _named(job: Job, permits: Permits) -> tuple[Target, list[Row]]:

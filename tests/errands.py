@@ -34,3 +34,8 @@ def end_at(item: str, _: object) -> str:
 def own_process(_item: int, _: object) -> int:
     """Return the process this runs in."""
     return os.getpid()
+
+
+def hears_the_keyboard(_item: str, _: object) -> bool:
+    """Tell whether Ctrl-C of the terminal reaches this process."""
+    return signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

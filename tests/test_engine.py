@@ -106,6 +106,29 @@ def test_each_process_computes_with_one_thread() -> None:
         assert set().union(*pool.each(threads, ["a", "b"])) <= {1}
 
 
+HEARING = """
+from hfposemb.engine import Engine
+from tests.errands import hears_the_keyboard
+if __name__ == "__main__":
+    with Engine(workers=2).running() as pool:
+        print(*pool.each(hears_the_keyboard, ["a", "b"]), hears_the_keyboard("here", None))
+"""
+
+
+def test_processes_do_not_hear_the_keyboard(tmp_path: Path) -> None:
+    script = tmp_path / "driver.py"
+    script.write_text(HEARING)
+    found = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout == "False False True\n"
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -152,12 +175,22 @@ def test_a_worker_killed_half_way_loses_nothing(cluster: Cluster, hub: FakeHub, 
     assert not found.duplicated(["source", "table", "metric"]).any()
 
 
-def test_a_scheduler_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("scheduler", "said"),
+    [
+        ("tcp://127.0.0.1:1", "no Dask scheduler answers at 'tcp://127.0.0.1:1'"),
+        ("127.0.0.1", "'127.0.0.1' is no address of a Dask scheduler, such as tcp://host:8786"),
+        ("none://127.0.0.1:1", "'none://127.0.0.1:1' is no address of a Dask scheduler"),
+    ],
+)
+def test_a_scheduler_that_is_not_there(
+    scheduler: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "out"
-    given = ["survey", "random:8x4", "--engine", "dask", "--scheduler", "tcp://127.0.0.1:1", "--out", str(out)]
+    given = ["survey", "random:8x4", "--engine", "dask", "--scheduler", scheduler, "--out", str(out)]
     assert main(given) == 1
     error = capsys.readouterr().err
-    assert "no Dask scheduler answers at 'tcp://127.0.0.1:1'" in error
+    assert said in error
     assert error.count("\n") == 1
     assert not out.exists()
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -15,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas
+import psutil
 import pytest
 
 import hfposemb as hpe
@@ -221,6 +224,15 @@ def test_any_file_system_of_fsspec(tmp_path: Path) -> None:
         hpe.survey(["random:32x8"], out=out, draws=1, engine=ONE)
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is closed to this user")
+def test_a_folder_that_cannot_be_written_is_known_before_any_work(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    hpe.survey(["random:8x4"], out=out, **QUICK)
+    out.chmod(0o500)
+    with pytest.raises(HfposembError, match="cannot be written to; choose another folder"):
+        hpe.survey(["random:9x4"], out=out, **QUICK, progress=lambda *_: pytest.fail("work was begun"))
+
+
 def test_two_surveys_do_not_write_into_one_folder(tmp_path: Path) -> None:
     asked = plan(["random:8x4"], draws=0)
     one = check_out(str(tmp_path / "out"), asked.settings)
@@ -240,11 +252,14 @@ def bad(tmp_path: Path) -> dict[str, tuple[dict[str, Any], str]]:
         "metric": ({"metrics": ["token anisotropi"]}, "no metric is named 'token anisotropi'; near to it: token ani"),
         "useless": ({"sources": ["sinusoidal:8x4"], "metrics": ["token*"]}, "token mean norm is a figure of tokens: "),
         "rotary": ({"sources": ["rotary:8x4"], "metrics": ["IsoScore"]}, "IsoScore is a figure of positions: rotary"),
-        "settings": ({"out": tmp_path / "other"}, "holds a survey with other settings, metrics "),
+        "settings": ({"out": tmp_path / "other"}, "holds a survey with other settings, metrics 'IsoScore' where this "),
         "file": ({"out": tmp_path / "file"}, "is a file; a survey is written into a folder of its own"),
         "foreign": ({"out": tmp_path / "foreign"}, "holds 'notes.txt' and no survey; choose a new folder"),
         "broken": ({"out": tmp_path / "broken"}, "is none that a survey wrote"),
-        "protocol": ({"out": "nothing://x"}, "is no folder that can be written to"),
+        "protocol": ({"out": "nothing://x"}, "is no folder that can be written to: Protocol not known"),
+        "archive": ({"out": f"zip://{tmp_path}/none.zip"}, "is no folder that can be written to: [Errno 21] Is a dir"),
+        "no one there": ({"out": "ftp://127.0.0.1:1/x"}, "is no folder that can be written to: [Errno 111] Connection"),
+        "no name": ({"out": " "}, "a survey is written into a folder; its name is empty"),
         "nothing": ({"sources": []}, "takes one source or more"),
         "no source": ({"sources": ["a b c"]}, "'a b c' is not a source"),
         "text": ({"sources": "random:8x4"}, "sources and metrics are lists"),
@@ -346,6 +361,33 @@ def test_the_command_surveys_the_revisions_of_a_repository(
     )
     assert main([*given, "--out", str(out)]) == 0
     assert capsys.readouterr().out == f"wrote {out}: 3 sources, 3 of them before\n"
+
+
+@pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_that_is_stopped_says_how_to_go_on(way: signal.Signals, tmp_path: Path) -> None:
+    """Ctrl-C of a terminal reaches the processes of the work too, as does a batch system's end."""
+    out, listed = tmp_path / "out", tmp_path / "sources.txt"
+    sources = [f"random:256x64?seed={seed}" for seed in range(60)]
+    listed.write_text("\n".join(sources))
+    given = ["survey", "--file", str(listed), "--metric", "IsoScore", "--draws", "20", "--workers", "2"]
+    command = [sys.executable, "-m", "hfposemb.cli", *given, "--out", str(out)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as driver:
+        while not list(out.glob("part-*")):
+            assert driver.poll() is None
+            time.sleep(0.01)
+        started = psutil.Process(driver.pid).children(recursive=True)
+        os.killpg(driver.pid, way)
+        said, error = driver.communicate()
+    kept = len(pandas.read_parquet(out).source)
+    assert 0 < kept < len(sources), "it was stopped too late"
+    assert said == ""
+    assert error == f"hfposemb: stopped; {kept} of 60 sources are kept; the same command goes on from there\n"
+    assert driver.returncode == 128 + way
+    assert len(started) >= 2
+    assert psutil.wait_procs(started, timeout=20)[1] == [], "processes were left alone"
+    assert sorted(name.partition("-")[0] for name in parts(out)) == ["_survey.json", *["part"] * kept]
 
 
 @pytest.mark.parametrize(

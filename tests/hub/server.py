@@ -81,6 +81,8 @@ class _Repo:
         for ref in (revision, f"refs/tags/{revision}", revision.removeprefix("refs/heads/")):
             if ref in self.refs:
                 return self.refs[ref]
+        if revision in self.commits:
+            return revision
         found = [commit for commit in self.commits if len(revision) >= 7 and commit.startswith(revision)]
         return found[0] if len(found) == 1 else None
 
