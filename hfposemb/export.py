@@ -86,7 +86,7 @@ def write_figure(figure: go.Figure, path: Path, *, width: int = 1000, height: in
     ending = path.suffix
     check_ending(path, FIGURE_ENDINGS)
     if ending == ".html":
-        content = figure.to_html(include_plotlyjs=True, full_html=True).encode()
+        content = figure.to_html(include_plotlyjs=True, full_html=True, auto_play=False).encode()
     elif ending == ".json":
         content = figure.to_json().encode()
     else:
