@@ -102,12 +102,13 @@ def _foot(found: Oddities) -> str:
 def odd_row(
     session: Session,
     which: gr.State,
+    field: gr.Radio,
     chosen: Callable[[Sequence[Opened], str | None], Opened | None],
     picked: Sequence[Any],
 ) -> None:
     """Put the panel here, of the source that ``which`` names and ``chosen`` finds, and bind it.
 
-    ``picked`` are the word, the search field and what is searched, which a click sets.
+    ``field`` is where ``which`` is chosen; ``picked`` are the word, the search field and what is searched, which a click sets.
     """
     row = PanelRow((), scope=session.scope)
 
@@ -122,6 +123,7 @@ def odd_row(
         text = table.labels[token]
         return [Word(text, source.text, token).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
 
-    session.redraw(draw, [row], inputs=[which], on=[which.change])
+    session.redraw(draw, [row], inputs=[which])
+    session.when([field.input], draw, [row], inputs=[field])
     cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
     row.select(pick, [session.due, which], list(picked), trigger_mode="always_last", **cheap)

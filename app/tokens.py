@@ -693,7 +693,7 @@ def tab(session: Session) -> None:
             chosen = gr.Textbox(FIRST_WORDS, label="Words to compare, with commas between", lines=3, max_lines=6)
         with gr.Column(scale=3, min_width=320):
             matrix = PanelRow((), scope=session.scope)
-    odd_row(session, which, _chosen, [word, search, sought])
+    odd_row(session, which, which_field, _chosen, [word, search, sought])
 
     def draw_field(opened: Sequence[Opened], which: str | None) -> Any:
         source, choices = _chosen(opened, which), which_choices(opened)
@@ -701,12 +701,15 @@ def tab(session: Session) -> None:
 
     asked = [which, method, dims, color, word]
     drawn = [method, plan, umaps.wanted]
-    events = [which.change, method.input, dims.input, color.input, word.change]
+    events = [method.input, dims.input, color.input, word.change]
     draw_map = partial(asked_map, session)
-    session.redraw(draw_field, [which_field], inputs=[which], on=[which.change])
+    session.redraw(draw_field, [which_field], inputs=[which])
+    # At once with what the field says, and not once more when the state has it.
+    session.when([which_field.input], draw_map, drawn, inputs=[which_field, *asked[1:]])
+    session.when([which_field.input], draw_word, [words, hill], inputs=[which_field, word])
     session.redraw(draw_map, drawn, inputs=asked, on=events)
     session.when([umaps.done.change], draw_map, drawn, inputs=[*asked, umaps.done])
-    session.redraw(draw_word, [words, hill], inputs=[which, word], on=[word.change, which.change])
+    session.redraw(draw_word, [words, hill], inputs=[which, word], on=[word.change])
     session.redraw(draw_pairs, [matrix], inputs=[chosen], on=[chosen.input])
 
     cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}

@@ -114,6 +114,7 @@ def pca(table: EmbeddingTable, dims: int) -> Layout:
     The sign of a component makes its loading of largest magnitude positive. Directions without variance are 0.
     """
     import scipy.linalg
+    from threadpoolctl import threadpool_limits
 
     single = table.shape[0] > DOUBLE_ROWS
     found = scatter(table, single=single)
@@ -122,8 +123,12 @@ def pca(table: EmbeddingTable, dims: int) -> Layout:
     side = len(found.matrix)
     count = min(dims, side)
     total = found.total
-    # Symmetric, so its transpose is the same matrix in the order that LAPACK overwrites without a copy.
-    eigenvalues, vectors = scipy.linalg.eigh(found.matrix.T, subset_by_index=(side - count, side - 1), overwrite_a=True)
+    # In one thread: scipy has threads of its own, which would wait for work at the cost of numpy's, before and after.
+    with threadpool_limits(1):
+        # Symmetric, so its transpose is the same matrix in the order that LAPACK overwrites without a copy.
+        eigenvalues, vectors = scipy.linalg.eigh(
+            found.matrix.T, subset_by_index=(side - count, side - 1), overwrite_a=True
+        )
     eigenvalues, vectors = eigenvalues[::-1], vectors[:, ::-1]
     real = eigenvalues > max(found.rows, table.shape[1]) * np.finfo(float).eps * max(eigenvalues[0], 0)
     count = int(real.sum()) if total else 0
@@ -140,8 +145,10 @@ def pca(table: EmbeddingTable, dims: int) -> Layout:
     components = components * np.sign(components[decisive, np.arange(count)])
     start, dtype = 0, table.dtype if single else np.dtype(np.float64)
     mean, onto = found.mean.astype(dtype), components.astype(dtype)
+    room = np.empty((0, table.shape[1]), dtype)  # which blocks that are centred in it share
     for _, block in finite_blocks(table, single=single):
-        coordinates[start : start + len(block), :count] = (block - mean) @ onto
+        room = room if len(room) >= len(block) else np.empty(block.shape, dtype)
+        coordinates[start : start + len(block), :count] = np.subtract(block, mean, out=room[: len(block)]) @ onto
         start += len(block)
     return Layout(rows, coordinates, ratio)
 
