@@ -108,7 +108,8 @@ def odd_row(
 ) -> None:
     """Put the panel here, of the source that ``which`` names and ``chosen`` finds, and bind it.
 
-    ``field`` is where ``which`` is chosen; ``picked`` are the word, the search field and what is searched, which a click sets.
+    ``field`` is where ``which`` is chosen; ``picked`` are the word, the search field and what is searched, which a
+    click sets.
     """
     row = PanelRow((), scope=session.scope)
 
