@@ -34,6 +34,9 @@ WRONG = 0.3
 GROUPS = 6
 """Groups of a block's columns for each neighbour that is looked for."""
 
+HELD = 512
+"""Rows of neighbours that are held at once."""
+
 CELLS = 2**18
 """Distances that are held at once: about what a processor's cache holds."""
 
@@ -253,7 +256,7 @@ def _in_table(table: EmbeddingTable, rows: Places, points: Places, near: Places,
 
     asked = ready(read_rows(table, rows[points]), rows[points])
     keys = np.empty(near.shape, dtype)
-    step = max(1, WHOLE // near.shape[1])
+    step = max(1, HELD // near.shape[1])
     for start in range(0, len(near), step):  # every row of some points is read once: neighbours have much in common
         some = slice(start, start + step)
         known = np.unique(near[some])
