@@ -178,7 +178,7 @@ def _scatter_in_one_pass(table: EmbeddingTable, rows: int) -> Scatter:
         matrix += block.T @ block
         total += np.ones(len(block), block.dtype) @ block
     offset = total / rows
-    matrix -= rows * np.outer(offset, offset)
+    matrix -= np.outer(rows * offset, offset)
     return Scatter(np.asarray(centre + offset, np.float64), matrix, rows, dual=False)
 
 
