@@ -49,9 +49,9 @@ def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
         yield from app_rows(folder.parent, rounds=rounds)
     yield from survey_rows(rounds=1 if quick else rounds, counts=(10, 20) if quick else COUNTS)
     tokens = minilm_tokens()
-    made = tokens[:4_000] if quick else tokens
-    yield from umap_rows(made, rounds=1 if quick else rounds)
-    yield from fresh_umap_rows(made, rounds=1 if quick else rounds, first=not quick)
+    yield from umap_rows(tokens[:4_000] if quick else tokens, rounds=1 if quick else rounds)
+    if not quick:
+        yield from fresh_umap_rows(tokens, rounds=rounds)
     yield from neighbour_rows(tokens[:10_000] if quick else tokens, rounds=rounds)
     yield from alignment_rows(rows=10_000 if quick else 50_000, width=256 if quick else 768, rounds=rounds)
 

@@ -176,8 +176,8 @@ def umap_rows(vectors: Rows, *, rounds: int) -> Iterator[Row]:
 _NOTHING_COMPILED = "import os, tempfile\nos.environ['NUMBA_CACHE_DIR'] = tempfile.mkdtemp(dir={folder!r})\n"
 
 
-def fresh_umap_rows(vectors: Rows, *, rounds: int, first: bool) -> Iterator[Row]:
-    """Goal 9: UMAP in a process of its own, as this machine runs it every time, and with ``first`` the first time."""
+def fresh_umap_rows(vectors: Rows, *, rounds: int) -> Iterator[Row]:
+    """Goal 9: UMAP in a process of its own, as this machine runs it every time, and the first time."""
     name = f"UMAP {len(vectors):,} × {vectors.shape[1]} in a fresh process"
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "vectors.npy")
@@ -185,10 +185,9 @@ def fresh_umap_rows(vectors: Rows, *, rounds: int, first: bool) -> Iterator[Row]
         ours, theirs = _OURS.format(path=path), _THEIRS.format(path=path)
         fresh("from hfposemb.compiled import warm_umap\nwarm_umap()")()
         yield ratio(9, name, in_turns(fresh(ours), fresh(theirs), rounds=rounds, warm=False), 0.5)
-        if first:
-            empty = _NOTHING_COMPILED.format(folder=folder)
-            costs = in_turns(fresh(empty + ours), fresh(empty + theirs), rounds=1, warm=False)
-            yield ratio(9, f"{name}, nothing compiled before", costs, 0.5)
+        empty = _NOTHING_COMPILED.format(folder=folder)
+        costs = in_turns(fresh(empty + ours), fresh(empty + theirs), rounds=1, warm=False)
+        yield ratio(9, f"{name}, nothing compiled before", costs, 0.5)
 
 
 # --- 10: neighbours ---------------------------------------------------------------------------------------------------
