@@ -30,7 +30,7 @@ _TEMPLATE = """
 <output></output>
 """
 
-# Each step is asked for when the one before is drawn, or after a while where nothing had to be drawn.
+# Playing asks for the next step after a while; whoever moves the slider stops it.
 _JS = """
 const [button, range, said] = ["button", "input", "output"].map((name) => element.querySelector(name));
 let steps = [], timer = 0;

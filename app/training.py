@@ -275,11 +275,15 @@ def beyond_chance(found: Trajectory, course: Course) -> str:
     if not known.any():
         return ""
     outside = known & ((course.values < course.low) | (course.values > course.high))
-    within = np.flatnonzero(~outside)
-    first = 0 if not len(within) else int(within[-1]) + 1
-    if first == len(outside):
+    if (first := _since(outside)) == len(outside):
         return "At the last step it is within what chance gives."
     return f"It is outside of what chance gives from step {number(found.steps[first], digits=0)} on."
+
+
+def _since(holds: np.ndarray) -> int:
+    """Return the first place from which something holds to the end; their number where it does not."""
+    broken = np.flatnonzero(~holds)
+    return int(broken[-1]) + 1 if len(broken) else 0
 
 
 def alike_title(found: Trajectory) -> str:
@@ -287,13 +291,9 @@ def alike_title(found: Trajectory) -> str:
     alike = found.likeness[-1]
     said = []
     for part in (0.5, 0.9):
-        below = np.flatnonzero(~(alike >= part))
-        first = 0 if not len(below) else int(below[-1]) + 1
-        said.append(
-            f"{number(part, digits=1)} at step {number(found.steps[first], digits=0)}" if first < len(alike) else ""
-        )
-    if not all(said):
-        return "How alike any two checkpoints are"
+        if (first := _since(alike >= part)) == len(alike):
+            return "How alike any two checkpoints are"
+        said.append(f"{number(part, digits=1)} at step {number(found.steps[first], digits=0)}")
     return f"CKA with the last checkpoint reaches {said[0]} and {said[1]}"
 
 
