@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from . import __version__
 from .comparison import Comparison
 from .errors import InputError
-from .export import complete_file, safe_cell
+from .export import safe_cell
 from .facts import table_facts
+from .files import complete_file
 from .report import LIBRARIES, SEED, report
 from .results import library_version
 from .schema import COMPARISON, document

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .errors import HfposembError, InputError, MissingExtraError, one_line
-from .export import complete_file
+from .files import complete_file
 
 if TYPE_CHECKING:
     import pandas

@@ -436,7 +436,8 @@ def _project(given: argparse.Namespace) -> None:
 
 def _export(given: argparse.Namespace) -> None:
     """Write what the options and the file's ending say; both are checked before anything is read."""
-    from .export import ENDINGS, FIGURE_ENDINGS, check_ending, check_place
+    from .export import ENDINGS, FIGURE_ENDINGS, check_ending
+    from .files import check_place
 
     whole = given.out.suffix == ".zip"
     check_ending(given.out, (".zip",) if whole else FIGURE_ENDINGS if given.figure else ENDINGS)
@@ -641,8 +642,9 @@ def _engine(given: argparse.Namespace) -> Engine:
 
 
 def _trajectory(given: argparse.Namespace) -> None:
-    from .export import check_ending, check_place, write_figure
+    from .export import check_ending, write_figure
     from .figures import trajectory_map
+    from .files import check_place
     from .listing import revisions, spread
     from .trajectory import trajectory
 

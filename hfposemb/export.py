@@ -5,11 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import tempfile
 import zipfile
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -18,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import HfposembError, InputError, MissingExtraError
+from .files import complete_file
 from .projection import Projection
 from .similarity import all_neighbours, usable
 from .table import TOKEN_CLASSES, EmbeddingTable, table_of
@@ -101,12 +99,6 @@ def check_ending(path: Path, endings: Collection[str]) -> None:
         raise InputError(f"{path.name} must end in {', '.join(endings)}, which says the format")
 
 
-def check_place(path: Path) -> None:
-    """Raise ``InputError`` unless a file can stand at a path, before anything is computed for it."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise InputError(f"{path} is not a file in a folder that exists; choose another")
-
-
 def safe_cell(text: str) -> str:
     """Return a text that a spreadsheet will not run as a formula.
 
@@ -114,32 +106,6 @@ def safe_cell(text: str) -> str:
     taking off one leading ``'`` gives back every text.
     """
     return f"'{text}" if text.startswith(_RISKY) else text
-
-
-@contextmanager
-def complete_file(path: Path) -> Iterator[IO[bytes]]:
-    """Write beside ``path`` and put the file in its place once it is whole and on disk."""
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
-    except OSError as error:
-        raise HfposembError(f"cannot write into {path.parent}: {error.strerror}; choose another folder") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except OSError as error:
-        raise HfposembError(f"cannot write {path}: {error.strerror}; free some space or choose another file") from error
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _write(table: EmbeddingTable, path: Path, columns: tuple[str, ...]) -> None:

@@ -21,6 +21,7 @@ from .families import (
     Role,
     candidates,
     is_known,
+    likely_tables,
     outside_layers,
     row_offset,
     tower_of,
@@ -75,7 +76,7 @@ def extract(
         case HubSource():
             from .hub import Access
 
-            return _from_hub(_at(named, revision), Access(token, limits, allow_full_download))
+            return _from_hub(_at(named, revision), Access(token, limits, allow_full_download, likely=likely_tables))
     # torch need not be imported to know a module: whoever made one has imported it.
     if hasattr(named, "state_dict") and hasattr(named, "named_modules"):
         from .live import open_module
@@ -132,7 +133,7 @@ def _open_folder(path: Path, limits: Limits) -> Checkpoint | PickledCheckpoint:
         return Checkpoint.open(path, limits=limits)
     from .pickled import open_pickled
 
-    return open_pickled(file, limits=limits)
+    return open_pickled(file, limits=limits, likely=likely_tables)
 
 
 def _at(source: HubSource, revision: str | None) -> HubSource:

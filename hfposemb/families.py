@@ -7,7 +7,7 @@ model type of it by ``make test-families``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -572,6 +572,11 @@ def candidates(
 
 def _ends(name: str, ending: str) -> bool:
     return name == ending or name.endswith(f".{ending}")
+
+
+def likely_tables(names: Sequence[str]) -> frozenset[str]:
+    """Return those of some tensor names that can be a table of any role."""
+    return frozenset(candidate.tensor for role in ROLES for candidate in candidates(names, role))
 
 
 def outside_layers(names: Iterable[str]) -> tuple[str, ...]:

@@ -44,7 +44,16 @@ from .checkpoint import (
     weight_map,
 )
 from .errors import ChangedFileError, CheckpointError, HubError, MissingFileError, OfflineError
-from .pickled import PickledCheckpoint, PickledFile, check_start, copied, one_file, shards
+from .pickled import (
+    LikelyTables,
+    PickledCheckpoint,
+    PickledFile,
+    check_start,
+    copied,
+    no_tables,
+    one_file,
+    shards,
+)
 from .source import HubSource
 from .wire import Deadline, Traffic, Version, Wire
 
@@ -77,13 +86,15 @@ class Access:
 
     ``token`` is a token, ``None`` for the user's own (HF_TOKEN, or saved by a login) or ``False`` for none: then
     nothing that only the user's token could read is taken from the caches of this machine either.
-    ``allow_full_download`` lets a whole file be read where a server ignores ranges, or the file is a pickle.
+    ``allow_full_download`` lets a whole file be read where a server ignores ranges, or the file is a pickle;
+    ``likely`` names the tensors that are then read ahead, because they are probably tables.
     """
 
     token: str | bool | None = None
     limits: Limits = DEFAULT_LIMITS
     allow_full_download: bool = False
     cache: Cache | None = None
+    likely: LikelyTables = no_tables
 
     @property
     def anonymous(self) -> bool:
@@ -395,10 +406,12 @@ class HubCheckpoint:
     def _open_pickled(self, path: str) -> PickledFile:
         """Return a pickled file; it is fetched when a child must read it, not for what one made of it before."""
         identity, limits = (self.wire.repo, self.commit), self.access.limits
+        likely = self.access.likely
         if (here := _in_hub_cache(self.wire.repo, path, self.commit)) is not None:
-            return PickledFile(path, identity, here.stat().st_size, lambda: nullcontext(here), self.cache, limits)
+            size = here.stat().st_size
+            return PickledFile(path, identity, size, lambda: nullcontext(here), self.cache, limits, likely=likely)
         size = int(self._keep("file", f"{path}?size", partial(self._size_of_pickle, path)))
-        return PickledFile(path, identity, size, partial(self._fetched, path, size), self.cache, limits)
+        return PickledFile(path, identity, size, partial(self._fetched, path, size), self.cache, limits, likely=likely)
 
     def _size_of_pickle(self, path: str) -> bytes:
         start = bytearray()

@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -34,7 +34,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
 from types import MappingProxyType
-from typing import IO, TYPE_CHECKING, Any, NoReturn, Self
+from typing import IO, TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,6 @@ from .checkpoint import (
     weight_map,
 )
 from .errors import CheckpointError, MissingExtraError, one_line
-from .families import ROLES, candidates
 
 if TYPE_CHECKING:
     import torch
@@ -77,10 +76,19 @@ def require_torch() -> None:
         raise MissingExtraError("torch", extra="torch", purpose="reading a checkpoint that torch.save wrote")
 
 
-def _wanted(header: Header, limits: Limits) -> tuple[str, ...]:
+LikelyTables: TypeAlias = Callable[[Sequence[str]], Collection[str]]
+"""Returns those of some tensor names that are probably embedding tables."""
+
+
+def no_tables(names: Sequence[str]) -> Collection[str]:
+    """Return nothing: no name is known to be that of a table."""
+    return ()
+
+
+def _wanted(header: Header, limits: Limits, likely: LikelyTables) -> tuple[str, ...]:
     """Return what the first child is asked for: possible tables, and what is small and outside the layers."""
     names = [name for name, info in header.tensors.items() if _is_readable(info, limits)]
-    tables = {candidate.tensor for role in ROLES for candidate in candidates(names, role)}
+    tables = frozenset(likely(names))
     wanted, total = [], 0
     for name in names:
         size = header.tensors[name].nbytes
@@ -104,7 +112,8 @@ class PickledFile:
     """Read one file that torch.save wrote as if it were safetensors; all errors are ``SourceError`` and its children.
 
     ``identity`` tells its content in the cache: where it is from, and its digest or commit. ``on_disk`` gives the path
-    that a child may read; ``check`` raises where that is no longer the file it was.
+    that a child may read; ``check`` raises where that is no longer the file it was. ``likely`` names the tensors that
+    are read ahead, because they are probably tables.
     """
 
     name: str
@@ -114,6 +123,7 @@ class PickledFile:
     cache: Cache
     limits: Limits = DEFAULT_LIMITS
     check: Callable[[], None] = lambda: None
+    likely: LikelyTables = no_tables
     _entries: dict[Key, Entry] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -190,7 +200,7 @@ class PickledFile:
                 if known is not None and known.bytes() != text:
                     raise CheckpointError(f"{self.name}: the file changed since it was opened; open it again")
                 self._entries[key] = known or self.cache.put(key, text)
-                for name in _wanted(header, self.limits) if names is None else names:
+                for name in _wanted(header, self.limits, self.likely) if names is None else names:
                     self._keep(child, header.tensors[name])
 
     def _keep(self, child: _Child, info: TensorInfo) -> None:
@@ -274,17 +284,20 @@ def shards(
     return PickledCheckpoint(name, MappingProxyType(weight_map(index, name=file, suffix=".bin")), open_file, folder)
 
 
-def open_pickled(path: Path, *, limits: Limits = DEFAULT_LIMITS) -> PickledCheckpoint:
-    """Open a local file that torch.save wrote, or the index of several, ``pytorch_model.bin.index.json``."""
+def open_pickled(path: Path, *, limits: Limits = DEFAULT_LIMITS, likely: LikelyTables = no_tables) -> PickledCheckpoint:
+    """Open a local file that torch.save wrote, or the index of several, ``pytorch_model.bin.index.json``.
+
+    ``likely`` returns those of some tensor names that are read ahead, because they are probably tables.
+    """
     name, folder = path.name, path.parent
-    open_file = partial(_open_local, folder, Cache.default(limit=limits.cache_bytes), limits)
+    open_file = partial(_open_local, folder, Cache.default(limit=limits.cache_bytes), limits, likely)
     if path.suffix == ".json":
         index: dict[str, Any] = read_json(path, limit=limits.header_bytes, kind=dict, unique=True)
         return shards(index, name=name, file=name, open_file=open_file, folder=folder)
     return one_file(name, name=name, open_file=open_file, folder=folder)
 
 
-def _open_local(folder: Path, cache: Cache, limits: Limits, file: str) -> PickledFile:
+def _open_local(folder: Path, cache: Cache, limits: Limits, likely: LikelyTables, file: str) -> PickledFile:
     path = Path(os.path.abspath(folder / file))
     digest = _digest(path)
 
@@ -292,7 +305,8 @@ def _open_local(folder: Path, cache: Cache, limits: Limits, file: str) -> Pickle
         if _digest(path) != digest:
             raise CheckpointError(f"{file}: the file changed since it was opened; open it again")
 
-    return PickledFile(file, (str(path), digest), path.stat().st_size, lambda: nullcontext(path), cache, limits, check)
+    identity, size = (str(path), digest), path.stat().st_size
+    return PickledFile(file, identity, size, lambda: nullcontext(path), cache, limits, check, likely)
 
 
 def _digest(path: Path) -> str:

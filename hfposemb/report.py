@@ -28,8 +28,8 @@ from .aligned import AlignedMaps, aligned
 from .beside import beside
 from .comparison import Comparison, compare
 from .errors import HfposembError, InputError
-from .export import check_place, complete_file
 from .figures import listed
+from .files import check_place, complete_file
 from .geometry import spectrum
 from .packing import Packer, sendable
 from .palette import POSITION, SIMILARITY, dark_map

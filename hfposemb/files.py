@@ -1,0 +1,44 @@
+"""Write files completely or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from .errors import HfposembError, InputError
+
+
+def check_place(path: Path) -> None:
+    """Raise ``InputError`` unless a file can stand at a path, before anything is computed for it."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise InputError(f"{path} is not a file in a folder that exists; choose another")
+
+
+@contextmanager
+def complete_file(path: Path) -> Iterator[IO[bytes]]:
+    """Write beside ``path`` and put the file in its place once it is whole and on disk."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+    except OSError as error:
+        raise HfposembError(f"cannot write into {path.parent}: {error.strerror}; choose another folder") from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    except OSError as error:
+        raise HfposembError(f"cannot write {path}: {error.strerror}; free some space or choose another file") from error
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
