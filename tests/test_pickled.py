@@ -26,6 +26,7 @@ import hfposemb as hpe
 from hfposemb.cache import Cache
 from hfposemb.checkpoint import PICKLE, PICKLE_INDEX, Limits
 from hfposemb.errors import CheckpointError, HfposembError, HubError, MissingExtraError, MissingTableError
+from hfposemb.families import likely_tables
 from hfposemb.pickled import PickledCheckpoint, environment, open_pickled
 from tests.conftest import Build
 from tests.hub import FakeHub
@@ -57,7 +58,7 @@ def save(model: torch.nn.Module, folder: Path, **options: Any) -> Path:
 def opened(content: object, folder: Path, *, limits: Limits | None = None) -> PickledCheckpoint:
     """Write any object with torch.save, and open it."""
     torch.save(content, folder / "weights.pt")
-    return open_pickled(folder / "weights.pt", limits=limits or Limits())
+    return open_pickled(folder / "weights.pt", limits=limits or Limits(), likely=likely_tables)
 
 
 def assert_same(here: hpe.Embeddings, there: hpe.Embeddings) -> None:
