@@ -359,7 +359,9 @@ class Wire:
         try:
             target = urljoin(url, location)
             scheme, host, _ = _origin(target)
-            if not _HOST.fullmatch(host) or "@" in urlsplit(target).netloc or len(target) > _LONGEST_URL:
+            if not _HOST.fullmatch(host) or "@" in urlsplit(target).netloc:
+                raise ValueError
+            if not target.isprintable() or len(target) > _LONGEST_URL:
                 raise ValueError
         except ValueError:
             raise HubError(

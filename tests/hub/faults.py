@@ -138,7 +138,7 @@ def tiny_chunks(answer: Answer, *, size: int = 1) -> None:
 def informational(
     answer: Answer, *, code: int = 103, pause: float = 0.0, padding: int = 0, count: int | None = None
 ) -> None:
-    """Answers of status 1xx, `pause` seconds apart, come before the right one; for ever unless `count` says how many."""
+    """Answers of status 1xx, `pause` seconds apart, come before the right one: `count` of them, or without end."""
 
     def flood() -> Iterator[bytes]:
         for _ in itertools.repeat(None) if count is None else range(count):

@@ -162,7 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif answer.framing == "length" and not bare:
             answer.headers.setdefault("Content-Length", str(answer.stop - answer.start))
         for name, value in answer.headers.items():
-            self.send_header(name, value)
+            self.send_header(name, value.encode().decode("latin-1"))  # as UTF-8, which real servers send
         if answer.head_rate is not None:
             head, self._headers_buffer = b"".join(self._headers_buffer) + b"\r\n", []
             self._trickle((head[at : at + 1] for at in range(len(head))), answer.head_rate, halt)
