@@ -15,7 +15,8 @@ from urllib.parse import urlencode
 import gradio as gr
 
 from hfposemb.checkpoint import parse_json
-from hfposemb.wire import Deadline, Wire
+from hfposemb.deadline import Deadline
+from hfposemb.wire import Wire
 
 from .state import HUB_PRESETS, Session, choice
 

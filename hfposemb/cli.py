@@ -781,7 +781,7 @@ def _entry(entry: Listed) -> str:
 
 def _about(key: Key) -> str:
     match key:
-        case ("table", repo, commit, _, tensor):
+        case ("table", repo, commit, _, tensor, *_):
             return f"{repo}@{commit[:8]} {tensor}"
         case ("header" | "file", repo, commit, file):
             return f"{repo}@{commit[:8]} {file}"

@@ -148,13 +148,15 @@ def _at(source: HubSource, revision: str | None) -> HubSource:
 
 
 def _from_hub(source: HubSource, access: Access) -> Embeddings:
+    from .deadline import one_read
     from .hub import open_hub
 
-    found = open_hub(source, access)
-    config = found.config() or {}
-    adapter = partial(found.json, ADAPTER_CONFIG)
-    opened = Opened(found, found.name, found.tokenizer_folder, config, found.notes, found.commit, adapter=adapter)
-    return replace(_from_files(opened), traffic=found.traffic)
+    with one_read(access.limits.seconds):
+        found = open_hub(source, access)
+        config = found.config() or {}
+        adapter = partial(found.json, ADAPTER_CONFIG)
+        opened = Opened(found, found.name, found.tokenizer_folder, config, found.notes, found.commit, adapter=adapter)
+        return replace(_from_files(opened), traffic=found.traffic)
 
 
 def _from_files(opened: Opened) -> Embeddings:

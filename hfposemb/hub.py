@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,7 @@ from .checkpoint import (
     parse_json,
     weight_map,
 )
+from .deadline import Deadline, one_read
 from .errors import ChangedFileError, CheckpointError, HubError, MissingFileError, OfflineError
 from .pickled import (
     LikelyTables,
@@ -55,7 +57,9 @@ from .pickled import (
     shards,
 )
 from .source import HubSource
-from .wire import Deadline, Traffic, Version, Wire
+from .wire import Traffic, Version, Wire
+
+_T = TypeVar("_T")
 
 FIRST_BYTES = 100_000
 """What the first request for a file asks: the whole header, nearly always."""
@@ -128,6 +132,9 @@ class HubCheckpoint:
     _local: dict[str, Checkpoint] = field(default_factory=dict, repr=False)
     _absent: set[str] = field(default_factory=set, repr=False)
     _fetching: Lock = field(default_factory=Lock, repr=False)
+    _versions: Lock = field(default_factory=Lock, repr=False)
+    _shown: set[str] = field(default_factory=set, repr=False)
+    """Files of which rows were given out: their version is settled."""
     _pickled: PickledCheckpoint | None = field(default=None, repr=False)
     _folder: str = ""
     """Where in the repository the checkpoint stands, with a slash at the end."""
@@ -190,25 +197,32 @@ class HubCheckpoint:
         """
         if self._pickled is not None:
             return self._pickled.read(name, start, stop)
-        info = self.info(name)
-        if (local := self._local.get(info.file)) is not None:
-            return local.read(name, start, stop)
-        span = check_read(info, start, stop, limits=self.access.limits)
-        key = ("table", self.wire.repo, self.commit, info.file, name)
-        entry = self._kept(key)
-        if entry is None and len(span) < ROWS_BYTES and 2 * len(span) < info.nbytes:
-            part = bytearray()
-            self._fetch(info.file, span, part.extend)
-            raw = np.frombuffer(bytes(part), np.uint8)
+        with one_read(self.access.limits.seconds):
+            info = self.info(name)
+            if (local := self._local.get(info.file)) is not None:
+                return local.read(name, start, stop)
+            span = check_read(info, start, stop, limits=self.access.limits)
+            return as_rows(self._bytes(info, span), info, start, stop)
+
+    def _bytes(self, info: TensorInfo, span: range) -> NDArray[np.uint8]:
+        """Return bytes of a tensor, of the version of its file that all others are of."""
+        known = self._headers[info.file]
+        entry = self._kept(self._table_key(info, known))
+        if entry is not None:
+            self._settle(info.file, known)
+        elif len(span) < ROWS_BYTES and 2 * len(span) < info.nbytes:
+            return np.frombuffer(self._of_one_version(info.file, partial(self._fetch_rows, info.file, span)), np.uint8)
         else:
-            if entry is None:
-                entry = self._fetch_table(key, info)
-            raw = entry.view()[span.start - info.start : span.stop - info.start]
-        return as_rows(raw, info, start, stop)
+            entry = self._fetch_table(info)
+        return entry.view()[span.start - info.start : span.stop - info.start]
+
+    def _table_key(self, info: TensorInfo, file: _File) -> Key:
+        return ("table", self.wire.repo, self.commit, info.file, info.name, file.version.etag)
 
     def tokenizer_folder(self) -> Path | None:
         """Return a folder of this machine with the tokenizer's files, fetched at the first call; ``None`` for none."""
-        return self._tokenizer
+        with one_read(self.access.limits.seconds):
+            return self._tokenizer
 
     # --- files --------------------------------------------------------------------------------------------------------
 
@@ -228,7 +242,8 @@ class HubCheckpoint:
         folder = tempfile.TemporaryDirectory(prefix="hfposemb-")
         weakref.finalize(self, folder.cleanup)
         for file in there:
-            raw = self._small(file, limit=self.access.limits.tokenizer_bytes)
+            most = self.access.limits.tokenizer_bytes
+            raw = self._small(file, limit=most, deadline=self.wire.deadline(most))
             if raw is not None:
                 (Path(folder.name) / file).write_bytes(raw)
         return Path(folder.name)
@@ -304,27 +319,62 @@ class HubCheckpoint:
         self._entries[key] = self.cache.put(key, f"{version.size} {version.etag}\n".encode() + text)
         return _File(header, version)
 
-    def _fetch(self, file: str, span: range, sink: Callable[[bytes], object]) -> None:
-        deadline = self.wire.deadline(len(span))
+    def _of_one_version(self, file: str, fetch: Callable[[_File], _T]) -> _T:
+        """Return what ``fetch`` makes of a file, given its header: of that header's version or of none."""
         known = self._headers[file]
         try:
-            self.wire.read(file, span, sink, deadline=deadline, same=known.version)
+            made = fetch(known)
         except ChangedFileError:
-            # A proxy may have answered for the header: what it says must still hold, or nothing is read.
-            fresh = self._headers[file] = self._fetch_header(file, deadline)
-            if dict(fresh.header.tensors.rows) != dict(known.header.tensors.rows):
-                raise
-            self.wire.read(file, span, sink, deadline=deadline, same=fresh.version)
+            known = self._renewed(file, known)
+            made = fetch(known)
+        self._settle(file, known)
+        return made
 
-    def _fetch_table(self, key: Key, info: TensorInfo) -> Entry:
+    def _fetch_rows(self, file: str, span: range, of: _File) -> bytes:
+        part = bytearray()
+        self.wire.read(file, span, part.extend, deadline=self.wire.deadline(len(span)), same=of.version)
+        return bytes(part)
+
+    def _fetch_entry(self, info: TensorInfo, span: range, of: _File) -> Entry:
+        key = self._table_key(info, of)
+        if (entry := self._kept(key)) is not None:
+            return entry  # another thread has fetched it meanwhile
+        with self.cache.write(key, size=len(span)) as writer:
+            self.wire.read(info.file, span, writer.write, deadline=self.wire.deadline(len(span)), same=of.version)
+        self._entries[key] = writer.entry
+        return writer.entry
+
+    def _fetch_table(self, info: TensorInfo) -> Entry:
+        """Return a whole tensor, fetched and kept; a second thread waits for the first."""
         span = check_read(info, limits=self.access.limits)
+        asked = time.monotonic()
         with self._fetching:
-            if (entry := self._kept(key)) is not None:
-                return entry  # another thread has fetched it meanwhile
-            with self.cache.write(key, size=len(span)) as writer:
-                self._fetch(info.file, span, writer.write)
-            self._entries[key] = writer.entry
-            return writer.entry
+            self.wire.deadline().paused(time.monotonic() - asked)
+            return self._of_one_version(info.file, partial(self._fetch_entry, info, span))
+
+    def _renewed(self, file: str, known: _File) -> _File:
+        """Return a file's header fetched anew, for a proxy may have answered for the first; raise where that is unsafe.
+
+        It must say what was believed until now, and no row of the other version may have been given out.
+        """
+        with self._versions:
+            if self._headers[file] is not known:
+                return self._headers[file]  # another thread was here first
+            if file in self._shown:
+                raise ChangedFileError(f"{self.name} {file} changed between two reads; open it again")
+            fresh = self._fetch_header(file, self.wire.deadline())
+            same_tensors = dict(fresh.header.tensors.rows) == dict(known.header.tensors.rows)
+            if not same_tensors or fresh.header.metadata != known.header.metadata:
+                raise ChangedFileError(f"{self.name} {file} changed between two reads; open it again")
+            self._headers[file] = fresh
+            return fresh
+
+    def _settle(self, file: str, of: _File) -> None:
+        """Note that rows of a version of a file are given out; raise where another version was settled on meanwhile."""
+        with self._versions:
+            if self._headers[file].version != of.version:
+                raise ChangedFileError(f"{self.name} {file} changed between two reads; open it again")
+            self._shown.add(file)
 
     # --- opening ------------------------------------------------------------------------------------------------------
 
@@ -439,7 +489,8 @@ class HubCheckpoint:
 
     def _instead(self) -> str:
         """Return the end of a sentence: which revision has this as safetensors, nothing where none is found soon."""
-        found = _with_safetensors(self.wire, Deadline(min(_LOOK_SECONDS, self.access.limits.seconds)))
+        left = self.wire.deadline().left
+        found = _with_safetensors(self.wire, Deadline(min(_LOOK_SECONDS, left)))
         return "" if found is None else f"; use {self.wire.repo}@{found}, which has safetensors"
 
     # --- opening, otherwise -------------------------------------------------------------------------------------------
@@ -528,6 +579,8 @@ def _list_files(wire: Wire) -> bytes:
     path = f"/api/models/{wire.repo}/revision/{wire.commit}"
     raw = wire.api(path, most=_LISTING_BYTES, deadline=wire.deadline())
     found = parse_json(raw, size=len(raw), name="the Hub's answer", limit=_LISTING_BYTES, kind=dict)
+    if found.get("sha", wire.commit) != wire.commit:
+        raise HubError(f"{wire.repo}: the Hub lists the files of another commit than was asked for; try again")
     siblings = found.get("siblings")
     names = [one.get("rfilename") for one in siblings if isinstance(one, dict)] if isinstance(siblings, list) else []
     return "\n".join(name for name in names if isinstance(name, str) and name.isprintable()).encode()

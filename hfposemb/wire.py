@@ -16,11 +16,14 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import urljoin, urlsplit
 
+from . import deadline as deadlines
 from .checkpoint import DEFAULT_LIMITS, Limits
+from .deadline import Deadline
 from .errors import ChangedFileError, HubError, InputError, MissingFileError, OfflineError
 
 if TYPE_CHECKING:
@@ -37,8 +40,9 @@ HOSTS = "HFPOSEMB_HUB_HOSTS"
 _TRIES = 6  # of what passes by itself: a busy server, a broken connection
 _WRONG = 3  # of answers that break the protocol
 _REDIRECTS = 5
-_SLOWEST = 100_000  # bytes a second: whatever is slower than this is given up in the end
-_TIMEOUT = 10.0
+_LONGEST_TAG = 300
+_LONGEST_URL = 16_384
+_HOST = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}|[0-9a-f:.]+")  # a name, an IPv4 or IPv6 address
 _HUB_HOSTS = ("huggingface.co", "hf.co")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _BUSY = {408, 425, 429, 500, 502, 503, 504}
@@ -90,29 +94,6 @@ class Traffic:
     received: int = 0
 
 
-class Deadline:
-    """End a read that makes no progress for ``seconds``, or that is slower than ``_SLOWEST`` on the whole."""
-
-    def __init__(self, seconds: float, *, nbytes: int = 0) -> None:
-        self.seconds = seconds
-        now = time.monotonic()
-        self._last = now + max(seconds, nbytes / _SLOWEST)
-        self._end = now + seconds
-
-    @property
-    def left(self) -> float:
-        """Return the seconds left, below zero once it is over."""
-        return self._end - time.monotonic()
-
-    def paused(self, seconds: float) -> None:
-        """Take note of time that passed before anything could be asked."""
-        self._end, self._last = self._end + seconds, self._last + seconds
-
-    def moved(self) -> None:
-        """Take note of progress."""
-        self._end = min(time.monotonic() + self.seconds, self._last)
-
-
 @dataclass(frozen=True)
 class Version:
     """Tell one content of a file from another: its size and its tag."""
@@ -158,6 +139,7 @@ class Wire:
     commit: str | None = None
     traffic: Traffic = field(default_factory=Traffic)
     _final: dict[str, str] = field(default_factory=dict, repr=False)
+    _pinning: Lock = field(default_factory=Lock, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse a token that is no token before anything is sent."""
@@ -165,8 +147,10 @@ class Wire:
             raise InputError("the token is no Hugging Face token, which is one word such as hf_…; copy it again")
 
     def deadline(self, nbytes: int = 0) -> Deadline:
-        """Return a deadline for reading ``nbytes``."""
-        return Deadline(self.limits.seconds, nbytes=nbytes)
+        """Return the deadline of the read that is going on, or of a new one; ``nbytes`` of a large file extend it."""
+        deadline = deadlines.current(self.limits.seconds)
+        deadline.allow(nbytes)
+        return deadline
 
     def pin(self, file: str, deadline: Deadline) -> str:
         """Return the commit that the revision names now; ``file`` need not exist."""
@@ -197,8 +181,7 @@ class Wire:
             with self._ask(constants.ENDPOINT + path, {}, deadline) as answer:
                 if answer.response.status_code != 200:
                     raise self._refusal(answer.response, path)
-                for chunk in answer.response.iter_raw():
-                    self.traffic.received += len(chunk)
+                for chunk in self._chunks(answer.response, deadline):
                     kept += chunk
                     if len(kept) > most:
                         raise HubError(
@@ -232,20 +215,17 @@ class Wire:
         headers, pinned = state.range_header(), self.commit
         with self._ask(self._final.get(state.file) or self._url(state.file), headers, deadline) as answer:
             response = answer.response
+            if pinned is None and answer.commit is None and response.status_code in (200, 206, 404):
+                # That a file is missing is true of one commit too.
+                raise self._unnamed(response, state.file)
             if response.status_code not in (200, 206):
                 if self._final.pop(state.file, None) and 400 <= response.status_code < 500:
                     raise _NotYetError("the address of the file ran out", wait=0.0)
                 raise self._refusal(response, state.file)
-            if pinned is None and answer.commit is None:
-                raise _WrongAnswerError("the answer names no commit, as the Hub's do")
             expected = self._check(answer, state)
-            if answer.elsewhere is not None and answer.etag:
+            if answer.elsewhere is not None and _strong(answer.etag):
                 self._final[state.file] = answer.elsewhere
-            for chunk in response.iter_raw():
-                self.traffic.received += len(chunk)
-                deadline.moved()
-                if deadline.left <= 0:
-                    raise _NotYetError("the answer comes too slowly")
+            for chunk in self._chunks(response, deadline):
                 state.take(chunk)
                 if (report := _watcher.get()) is not None:
                     report(Progress(f"{self.repo} {state.file}", state.done, state.wanted))
@@ -256,6 +236,15 @@ class Wire:
             if not state.complete:
                 raise _NotYetError(f"the answer ended after {state.done:,} of {state.wanted:,} bytes")
         return expected
+
+    def _chunks(self, response: httpx2.Response, deadline: Deadline) -> Iterator[bytes]:
+        """Yield the body of an answer as it comes, while the deadline is not over."""
+        for chunk in response.iter_raw():
+            self.traffic.received += len(chunk)
+            deadline.received(len(chunk))
+            if deadline.left <= 0:
+                raise _NotYetError("the answer comes too slowly")
+            yield chunk
 
     def _check(self, answer: _Answer, state: _Reading) -> Version:
         """Return which version an answer is of, and set what ``state`` waits for; raise for what was not asked."""
@@ -279,9 +268,15 @@ class Wire:
             size = length
         else:
             size = state.check_range(headers, length)
-        tag = answer.etag or answer.linked
+        tag = _strong(answer.etag) or _strong(answer.linked)
+        if not tag and state.span is None and not state.done:
+            tag = answer.etag  # a whole file in one answer needs no other to go with it
         if not tag:
-            raise _WrongAnswerError("the answer has no ETag, so its parts could not be told apart")
+            self._final.pop(state.file, None)
+            found_tag = f"only the weak ETag {answer.etag[:40]}" if answer.etag else "no ETag"
+            raise _WrongAnswerError(f"the answer has {found_tag}, so its parts could be of two versions of the file")
+        if len(tag) > _LONGEST_TAG:
+            raise _WrongAnswerError(f"the answer has an ETag of {len(tag):,} characters")
         found = Version(-1 if size is None else size, tag)
         if state.same is not None and state.same != found:
             self._final.pop(state.file, None)
@@ -332,7 +327,11 @@ class Wire:
     def _follow(self, url: str, headers: Mapping[str, str], deadline: Deadline, method: str) -> Iterator[_Answer]:
         from huggingface_hub import constants, get_session
 
-        hub, linked, commit = _origin(constants.ENDPOINT), "", None
+        try:
+            hub = _origin(constants.ENDPOINT)
+        except ValueError:
+            raise InputError(f"HF_ENDPOINT is {constants.ENDPOINT[:80]!r}, which is no address; correct it") from None
+        linked, commit = "", None
         for _ in range(_REDIRECTS):
             at_hub = _origin(url) == hub
             own = self._headers()
@@ -340,10 +339,10 @@ class Wire:
                 own.pop("authorization", None)
             if deadline.left <= 0:
                 raise _NotYetError("there was no time left to ask")
-            timeout = min(_TIMEOUT, max(deadline.left, 0.1))
+            extensions = {"timeout": deadline.timeouts()}
             self.traffic.requests += 1
             with get_session().stream(
-                method, url, headers={**own, **headers}, follow_redirects=False, timeout=timeout
+                method, url, headers={**own, **headers}, follow_redirects=False, extensions=extensions
             ) as response:
                 if at_hub:
                     commit = self._note_commit(response) or commit
@@ -357,8 +356,18 @@ class Wire:
 
     def _target(self, url: str, location: str, hub: tuple[str, str, int | None]) -> str:
         """Return where a redirect leads, if that is the Hub or one of its hosts for large files; raise otherwise."""
-        target = urljoin(url, location)
-        scheme, host, _ = _origin(target)
+        try:
+            target = urljoin(url, location)
+            scheme, host, _ = _origin(target)
+            if not _HOST.fullmatch(host) or "@" in urlsplit(target).netloc:
+                raise ValueError
+            if not target.isprintable() or len(target) > _LONGEST_URL:
+                raise ValueError
+        except ValueError:
+            raise HubError(
+                f"{self.repo}: the Hub redirects to {location[:80]!a}, which is no address of a file; "
+                "try again, or check HF_ENDPOINT and the proxy"
+            ) from None
         further = [name.strip().lower() for name in os.environ.get(HOSTS, "").split(",")]
         known = host == hub[1] or host in further or any(f".{host}".endswith(f".{name}") for name in _HUB_HOSTS)
         if scheme not in {"https", hub[0]} or not known:
@@ -374,9 +383,10 @@ class Wire:
             return None
         if not _COMMIT.fullmatch(found):
             raise _WrongAnswerError("the answer names a commit that is none")
-        if self.commit not in (None, found):
-            raise _WrongAnswerError("the answer is of another commit than was asked for")
-        self.commit = found
+        with self._pinning:  # the first answers come to two threads at once, and the branch may move between them
+            if self.commit not in (None, found):
+                raise _WrongAnswerError("the answer is of another commit than was asked for")
+            self.commit = found
         return found
 
     def _until(self, attempt: Callable[[], _T], deadline: Deadline, *, what: str) -> _T:
@@ -405,7 +415,9 @@ class Wire:
             except httpx2.TimeoutException:
                 reason = "the Hub did not answer in time"
             except (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, httpx2.InvalidURL):
-                raise HubError(f"{subject}: the address is none that can be asked; check HF_ENDPOINT") from None
+                raise HubError(
+                    f"{subject}: the address is none that can be asked; check HF_ENDPOINT and the proxy"
+                ) from None
             except (httpx2.RequestError, httpx2.StreamError):
                 reason = "the connection broke"
             except HFValidationError:
@@ -417,6 +429,13 @@ class Wire:
                 raise HubError(f"{subject}: {reason}{asked}; {given}") from None
             time.sleep(pause)
         raise HubError(f"{subject}: {reason}, {_TRIES} times; try again later")
+
+    def _unnamed(self, response: httpx2.Response, file: str) -> Exception:
+        """Return the error for a first answer without a commit, which would leave open what the others belong to."""
+        code = response.headers.get("x-error-code", "")
+        if response.status_code == 404 and code != "EntryNotFound":
+            return self._refusal(response, file)
+        return _WrongAnswerError("the answer names no commit, as the Hub's do")
 
     def _refusal(self, response: httpx2.Response, file: str) -> Exception:
         """Return what an answer that is not the file means, and what to do; its body is not read."""
@@ -505,6 +524,11 @@ class _Reading:
             self.done += len(chunk)
 
 
+def _strong(tag: str) -> str:
+    """Return an ETag that tells every change of a file, "" for a weak one, which does not (RFC 9110, 8.8.1)."""
+    return "" if tag.startswith("W/") else tag
+
+
 def _length(headers: Mapping[str, str]) -> int | None:
     stated = headers.get("content-length")
     if stated is None:
@@ -530,10 +554,7 @@ _PORTS: Mapping[str, int] = MappingProxyType({"http": 80, "https": 443})
 
 def _origin(url: str) -> tuple[str, str, int | None]:
     parts = urlsplit(url)
-    try:
-        port = parts.port
-    except ValueError:
-        port = None
+    port = parts.port
     return parts.scheme, (parts.hostname or "").lower(), port or _PORTS.get(parts.scheme)
 
 

@@ -65,7 +65,7 @@ def test_unknown_names_say_what_there_is() -> None:
 
 
 LAYERS = (
-    {"errors", "samples", "palette", "architectures", "chance", "cards", "files"},
+    {"errors", "samples", "palette", "architectures", "chance", "cards", "files", "deadline"},
     {"table", "checkpoint", "cache"},
     {"wire"},
     {"position"},
@@ -130,6 +130,7 @@ READERS = {
     "recipes",
     "hub",
     "wire",
+    "deadline",
     "checkpoint",
     "families",
     "source",

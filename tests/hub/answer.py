@@ -81,6 +81,14 @@ class Answer:
     stall: float = 0.0
     stall_at: int = 0
     rate: float | None = None
+    head_rate: float | None = None
+    """Bytes a second at which the status line and the headers come."""
+    piece: int | None = None
+    """The body comes in pieces of at most this many bytes, each a chunk of its own if it is chunked."""
+    before: Callable[[], Iterator[bytes]] | None = None
+    """Sent before the status line."""
+    after: Callable[[], Iterator[bytes]] | None = None
+    """Sent after the last chunk of a chunked body."""
     cut: int | None = None
     """The connection ends after this many bytes of the body; -1: before the status line."""
     rst: bool = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import email.utils
 import gzip as gzip_format
+import itertools
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -113,9 +114,53 @@ def stall(answer: Answer, *, seconds: float, at: int = 0) -> None:
 
 
 @_kind("body")
-def drip(answer: Answer, *, rate: float) -> None:
-    """The body comes at `rate` bytes a second."""
-    answer.rate = rate
+def drip(answer: Answer, *, rate: float, framing: str = "length") -> None:
+    """The body comes at `rate` bytes a second, with its length, "chunked" or ended by FIN ("close")."""
+    answer.rate, answer.framing = rate, framing
+    if framing != "length":
+        answer.headers.pop("Content-Length", None)
+
+
+@_kind("any")
+def drip_headers(answer: Answer, *, rate: float) -> None:
+    """The status line and the headers come byte by byte, `rate` of them a second."""
+    answer.head_rate = rate
+
+
+@_kind("body")
+def tiny_chunks(answer: Answer, *, size: int = 1) -> None:
+    """A body that never ends, as fast as it can, in chunks of `size` bytes."""
+    endless(answer)
+    answer.piece = size
+
+
+@_kind("any")
+def informational(
+    answer: Answer, *, code: int = 103, pause: float = 0.0, padding: int = 0, count: int | None = None
+) -> None:
+    """Answers of status 1xx, `pause` seconds apart, come before the right one: `count` of them, or without end."""
+
+    def flood() -> Iterator[bytes]:
+        for _ in itertools.repeat(None) if count is None else range(count):
+            yield b"HTTP/1.1 %d Early Hints\r\nLink: <%s>\r\n\r\n" % (code, b"x" * padding)
+            time.sleep(pause)
+
+    answer.before = flood
+
+
+@_kind("body")
+def drip_trailer(answer: Answer, *, pause: float, count: int | None = None) -> None:
+    """The right body, chunked, and then a trailer, a byte every `pause` seconds: `count` of them, or without end."""
+
+    def trailer() -> Iterator[bytes]:
+        yield b"X-Trailer: "
+        for _ in itertools.repeat(None) if count is None else range(count):
+            yield b"x"
+            time.sleep(pause)
+        yield b"\r\n"
+
+    answer.framing, answer.after = "chunked", trailer
+    answer.headers.pop("Content-Length", None)
 
 
 # The length of the body
@@ -256,14 +301,21 @@ def oversized_header(answer: Answer, *, size: int = 200_000, count: int = 1) -> 
 
 
 @_kind("any")
-def moves(answer: Answer, *, repo: str, to: str, branch: str = "main") -> None:
-    """The branch moves to the commit `to` just before this answer, and stays there."""
-    assert answer.move is not None
+def happens(answer: Answer, *, what: Callable[[], object]) -> None:
+    """`what` is called just before this answer, which is then made of what there is now."""
     assert answer.again is not None
-    answer.move(repo, branch, to)
+    what()
     fresh = answer.again()
     for name, value in vars(fresh).items():
         setattr(answer, name, value)
+
+
+@_kind("any")
+def moves(answer: Answer, *, repo: str, to: str, branch: str = "main") -> None:
+    """The branch moves to the commit `to` just before this answer, and stays there."""
+    move = answer.move
+    assert move is not None
+    happens(answer, what=lambda: move(repo, branch, to))
 
 
 # Other bodies

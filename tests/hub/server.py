@@ -98,6 +98,8 @@ class FakeHub:
         """Valid tokens and the private or gated repositories each may read."""
         self.page_size = 1000
         """Items on one page of a listing; more are reached through the Link header."""
+        self.direct = False
+        """Whether files are answered at once, without a redirect."""
         self.endpoint = self.cdn = self.elsewhere = ""
         self._servers: list[Server] = []
         self._lock = threading.RLock()
@@ -105,7 +107,7 @@ class FakeHub:
 
     def _forget(self) -> None:
         self.tokens.clear()
-        self.page_size = 1000
+        self.page_size, self.direct = 1000, False
         self._repos: dict[str, _Repo] = {}
         self._renamed: dict[str, str] = {}
         self._blobs: dict[str, Blob] = {}
@@ -202,6 +204,18 @@ class FakeHub:
         with self._lock:
             assert commit in self._repos[repo].commits, f"{repo} has no commit {commit}"
             self._repos[repo].refs[branch] = commit
+
+    def replace(self, repo: str, path: str, data: bytes, *, at_cdn: bool = False) -> None:
+        """Replace a file in every commit that has it; `at_cdn`: under its old address alone. The real Hub never does."""
+        with self._lock:
+            made = self._repos[repo]
+            for commit, tree in made.commits.items():
+                if (old := tree.get(path)) is None:
+                    continue
+                fresh = blob(path, data, commit, lfs=old.lfs)
+                self._blobs[old.oid if at_cdn else fresh.oid] = fresh
+                if not at_cdn:
+                    tree[path] = fresh
 
     def remove(self, repo: str) -> None:
         """Delete a repository."""
@@ -378,7 +392,7 @@ class FakeHub:
         headers = {"X-Repo-Commit": commit}
         if file is None:
             answer = failed(404, "Entry not found", "EntryNotFound")
-        elif cached:
+        elif cached or self.direct:
             answer = _content(request, file)
         elif file.lfs:
             answer = in_text(302, "Found. Redirecting to the CDN")

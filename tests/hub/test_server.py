@@ -320,6 +320,10 @@ SEEN_AS: list[tuple[str, dict[str, Any], Callable[[Got], bool]]] = [
     ("etag", {}, lambda g: g.body == PART and g.headers["etag"] == '"0000000000000000"'),
     ("etag", {"value": None}, lambda g: g.body == PART and "etag" not in g.headers),
     ("oversized_header", {}, lambda g: g.status == 206),
+    ("drip_headers", {"rate": 10_000}, lambda g: g.body == PART),
+    ("informational", {"code": 100, "count": 3}, lambda g: g.body == PART),
+    ("drip_trailer", {"pause": 0.001, "count": 9}, lambda g: g.body == PART),
+    ("drip", {"rate": 1000, "framing": "chunked"}, lambda g: g.body == PART and "content-length" not in g.headers),
     ("html", {}, lambda g: g.status == 200 and g.body.startswith(b"<!DOCTYPE") and "etag" not in g.headers),
     ("html", {"code": 206, "size": 10**6}, lambda g: "content-range" in g.headers and len(g.body) == 10**6),
     ("wrong_bytes", {"data": b"no"}, lambda g: g.status == 206 and g.body == b"no".ljust(10, b"\0")),
@@ -410,10 +414,12 @@ def test_time(hub: FakeHub) -> None:
     assert took() < 0.5
 
 
-@pytest.mark.parametrize("chunked", [True, False])
-def test_an_endless_body(hub: FakeHub, chunked: bool) -> None:
+@pytest.mark.parametrize(
+    ("name", "parameters"), [("endless", {}), ("endless", {"chunked": False}), ("tiny_chunks", {})]
+)
+def test_an_endless_body(hub: FakeHub, name: str, parameters: dict[str, Any]) -> None:
     url = weights(hub)
-    hub.fault("endless", chunked=chunked)
+    hub.fault(name, **parameters)
     with contextlib.closing(connect(url)) as connection:
         connection.request("GET", url.split("/", 3)[3].join(["/", ""]), headers={"Range": "bytes=0-9"})
         answer = connection.getresponse()
@@ -455,6 +461,17 @@ def test_main_moves_between_two_reads(hub: FakeHub) -> None:
     assert [ask(small(hub)).headers["x-repo-commit"] for _ in range(3)] == [first, second, second]
 
 
+def test_a_file_can_be_replaced_at_its_commit_or_its_address(hub: FakeHub) -> None:
+    url, other = weights(hub), WEIGHTS[::-1]
+    hub.fault("happens", what=lambda: hub.replace(REPO, "model.safetensors", other, at_cdn=True))
+    with_new_tag = ask(url)
+    assert (with_new_tag.body, ask(url).body) == (other, other)
+    assert with_new_tag.headers["etag"] not in url
+    hub.direct = True
+    hub.replace(REPO, "model.safetensors", WEIGHTS)
+    assert ask(f"{hub.endpoint}/{REPO}/resolve/main/model.safetensors").body == WEIGHTS
+
+
 def test_elsewhere_is_recorded(hub: FakeHub) -> None:
     hub.fault("redirect_elsewhere", host="hub", path="safetensors")
     got = ask(f"{hub.endpoint}/{REPO}/resolve/main/model.safetensors", follow=True)
@@ -476,7 +493,18 @@ def test_faults_are_matched_in_order_and_used_up(hub: FakeHub) -> None:
 
 def test_every_fault_is_tested_and_says_what_it_does() -> None:
     tested = {name for name, *_ in [*SEEN_AS, *BROKEN]}
-    tested |= {"delay", "stall", "drip", "endless", "gzip_bomb", "linked_etag", "linked_size", "commit", "moves"}
+    tested |= {
+        "delay",
+        "stall",
+        "endless",
+        "tiny_chunks",
+        "happens",
+        "gzip_bomb",
+        "linked_etag",
+        "linked_size",
+        "commit",
+        "moves",
+    }
     assert tested == set(FAULTS)
     assert all(function.__doc__ for function in FAULTS.values())
 

@@ -153,6 +153,8 @@ class _Handler(BaseHTTPRequestHandler):
         if answer.raw is not None:
             self.connection.sendall(answer.raw)
             raise _Cut
+        if answer.before is not None:
+            self._trickle(answer.before(), None, halt)
         self.send_response(answer.status)
         bare = answer.status in (204, 304)
         if answer.framing == "chunked":
@@ -160,8 +162,12 @@ class _Handler(BaseHTTPRequestHandler):
         elif answer.framing == "length" and not bare:
             answer.headers.setdefault("Content-Length", str(answer.stop - answer.start))
         for name, value in answer.headers.items():
-            self.send_header(name, value)
-        self.end_headers()
+            self.send_header(name, value.encode().decode("latin-1"))  # as UTF-8, which real servers send
+        if answer.head_rate is not None:
+            head, self._headers_buffer = b"".join(self._headers_buffer) + b"\r\n", []
+            self._trickle((head[at : at + 1] for at in range(len(head))), answer.head_rate, halt)
+        else:
+            self.end_headers()
         if self.command == "HEAD" or bare:
             return
         for piece in self._paced(answer, rate, halt):
@@ -174,14 +180,17 @@ class _Handler(BaseHTTPRequestHandler):
                 raise _Cut
         if answer.cut is not None or answer.headers.get("Content-Length", "") != str(record.body_bytes):
             if answer.framing == "chunked" and answer.cut is None:
-                self.connection.sendall(b"0\r\n\r\n")
+                self.connection.sendall(b"0\r\n")
+                if answer.after is not None:
+                    self._trickle(answer.after(), None, halt)
+                self.connection.sendall(b"\r\n")
                 return
             raise _Cut
 
     def _paced(self, answer: Answer, rate: float | None, halt: threading.Event) -> Iterator[memoryview]:
         """Yield the body in pieces, no faster than `rate`, stalling and ending where the answer says."""
         source = answer.stream() if answer.stream else answer.blob.pieces(answer.start, answer.stop)
-        size = PIECE if rate is None else max(1, min(PIECE, int(rate / 50)))
+        size = answer.piece or (PIECE if rate is None else max(1, min(PIECE, int(rate / 50))))
         began, sent = time.monotonic(), 0
         stall, at = answer.stall, answer.stall_at
         for whole in source:
@@ -203,6 +212,15 @@ class _Handler(BaseHTTPRequestHandler):
                 ahead = began + sent / rate - time.monotonic() if rate else 0
                 if ahead > 0.002:
                     self._pause(ahead, halt)
+
+    def _trickle(self, parts: Iterator[bytes], rate: float | None, halt: threading.Event) -> None:
+        """Send what is no body part by part, each a packet of its own, at `rate` bytes a second."""
+        for part in parts:
+            self.connection.sendall(part)
+            if rate is not None:
+                self._pause(len(part) / rate, halt)
+            elif halt.is_set():
+                raise _Cut
 
     def _write(self, piece: memoryview, record: Record) -> None:
         record.body_bytes += len(piece)  # before the client can have it, so that a test may look at once
