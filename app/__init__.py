@@ -284,8 +284,10 @@ def launch(
     that the first UMAP of a machine need not. ``options`` are those of ``gr.Blocks.launch`` beyond what is fixed here.
     """
     from . import jobs
+    from .folder import own_folder
     from .limits import MOST_EVENTS
 
+    own_folder()
     if mcp and find_spec("mcp") is None:
         raise MissingExtraError("gradio[mcp]", extra="mcp", purpose="an MCP server")
     public = on_a_space() if public is None else public

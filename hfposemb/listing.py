@@ -12,6 +12,7 @@ from typing import Any
 from .errors import HubError, InputError, OfflineError, SourceError
 from .extract import sample_steps
 from .source import HubSource, LocalSource, SampleSource, parse_source
+from .transport import http_errors
 
 _MOST_SHOWN = 6
 
@@ -60,7 +61,6 @@ def on_hub(*, author: str | None = None, filters: Sequence[str] = (), limit: int
 
 def _asked(listed: Iterable[Any], what: str) -> Iterator[Any]:
     """Yield what huggingface_hub lists, its errors as ours."""
-    import httpx2
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
     try:
@@ -69,7 +69,7 @@ def _asked(listed: Iterable[Any], what: str) -> Iterator[Any]:
         raise OfflineError(f"{what}: offline mode is on; unset HF_HUB_OFFLINE") from error
     except HfHubHTTPError as error:
         raise HubError(f"{what}: the Hub answers {error.response.status_code}; try again later") from error
-    except (httpx2.HTTPError, ValueError) as error:
+    except (http_errors().any, ValueError) as error:
         raise OfflineError(f"{what}: the Hub cannot be reached; check the network and HF_ENDPOINT") from error
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import HfposembError, HubError, InputError, MissingFileError, OfflineError
 from .hub import TOKENIZER_FILES
 from .source import HubSource, LocalSource, parse_source
+from .transport import http_errors
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -29,12 +30,19 @@ PYTHON = "3.11"
 
 PINS = {
     "numpy": "2.4.6",
-    "huggingface_hub": "2.4.0",
-    "tokenizers": "0.23.3",
+    "scipy": "1.17.1",
     "scikit-learn": "1.9.1",
     "umap-learn": "0.5.12",
+    "numba": "0.68.1",
+    "huggingface_hub": "2.4.0",
+    "tokenizers": "0.23.3",
     "plotly": "7.1.0",
+    "joblib": "1.6.0",
+    "threadpoolctl": "3.8.0",
+    "tqdm": "4.70.1",
+    "fsspec": "2026.9.0",
     "gradio": "6.31.0",
+    "starlette": "1.10.0",
 }
 """The versions that are tested together. ``requirements.txt`` of the repository says the same."""
 
@@ -266,7 +274,6 @@ def _check_present(hub: HfApi, name: str, *, private: bool) -> None:
 @contextmanager
 def _told(name: str) -> Iterator[None]:
     """Say what the Hub refuses, and that it cannot be reached, in one line each."""
-    import httpx2
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
     try:
@@ -277,7 +284,7 @@ def _told(name: str) -> Iterator[None]:
         raise _refusal(error, name) from error
     except OfflineModeIsEnabled as error:
         raise OfflineError("the Hub is not asked, for HF_HUB_OFFLINE is set; unset it and try again") from error
-    except httpx2.RequestError as error:
+    except http_errors().request as error:
         raise OfflineError("the Hub cannot be reached; check the network and try again") from error
     except (OSError, RuntimeError, ValueError) as error:  # of the upload, which has several ways
         raise HubError(f"the upload to {name} broke off ({_line(error)}); run it again: it goes on") from error

@@ -25,6 +25,7 @@ from . import deadline as deadlines
 from .checkpoint import DEFAULT_LIMITS, Limits
 from .deadline import Deadline
 from .errors import ChangedFileError, HubError, InputError, MissingFileError, OfflineError
+from .transport import http_errors
 
 if TYPE_CHECKING:
     import httpx2
@@ -391,10 +392,9 @@ class Wire:
 
     def _until(self, attempt: Callable[[], _T], deadline: Deadline, *, what: str) -> _T:
         """Try until it succeeds, cannot, or the deadline is over: the one policy for everything that is read."""
-        import httpx2
         from huggingface_hub.errors import HFValidationError, OfflineModeIsEnabled
 
-        wrong = 0
+        http, wrong = http_errors(), 0
         subject = f"{self.repo} {what}"
         for tried in range(1, _TRIES + 1):
             wait: float | None = None
@@ -408,17 +408,23 @@ class Wire:
                     raise HubError(f"{subject}: {reason}; try again, or check HF_ENDPOINT and the proxy") from None
             except OfflineModeIsEnabled:
                 raise OfflineError(f"{subject}: offline mode is on; unset HF_HUB_OFFLINE") from None
-            except httpx2.ConnectError:
+            except http.unreachable:
                 reason = "the Hub cannot be reached"
                 if tried == _WRONG:
                     raise OfflineError(f"{subject}: {reason}; check the network and HF_ENDPOINT") from None
-            except httpx2.TimeoutException:
+            except http.timeout:
                 reason = "the Hub did not answer in time"
+<<<<<<< HEAD
             except (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, httpx2.InvalidURL):
                 raise HubError(
                     f"{subject}: the address is none that can be asked; check HF_ENDPOINT and the proxy"
                 ) from None
             except (httpx2.RequestError, httpx2.StreamError):
+=======
+            except http.bad_address:
+                raise HubError(f"{subject}: the address is none that can be asked; check HF_ENDPOINT") from None
+            except (http.request, http.stream):
+>>>>>>> deps
                 reason = "the connection broke"
             except HFValidationError:
                 raise InputError(f"{self.repo!r:.100} is no name of a repository; write owner/name") from None

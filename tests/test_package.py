@@ -67,6 +67,7 @@ def test_unknown_names_say_what_there_is() -> None:
 LAYERS = (
     {"errors", "samples", "palette", "architectures", "chance", "cards", "files", "deadline"},
     {"table", "checkpoint", "cache"},
+    {"transport"},
     {"wire"},
     {"position"},
     {"families"},
@@ -89,7 +90,8 @@ LAYERS = (
     {"bundle", "campaign"},
     {"survey"},
     {"forecast", "trajectory", "again"},
-    {"cli", "__main__", "__init__"},
+    {"cli"},
+    {"entry", "__main__", "__init__"},
 )
 """Modules by layer: each imports from its own layer and those above it in this list, never from below."""
 
