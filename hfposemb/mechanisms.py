@@ -170,13 +170,15 @@ def _waves(opened: Opened, tower: str) -> PositionEncoding:
     notes = (f"computed: sinusoids laid out as {form}, position 0 at the angles of {first}",)
     provenance = Provenance(opened.name, commit=opened.commit, nbytes=4 * length * width, notes=notes)
 
-    def read(start: int, stop: int) -> NDArray[np.float32]:
-        from .builtin import sine_rows
-
-        return (sine_rows(start, stop, width, layout=form, offset=first) * scale).astype(np.float32)
-
+    read = partial(_sines, width, form, first, scale)
     table = EmbeddingTable(name, (length, width), np.dtype(np.float32), provenance, read)
     return Absolute(table, "sinusoidal", first)
+
+
+def _sines(width: int, layout: Layout, offset: int, scale: float, start: int, stop: int) -> NDArray[np.float32]:
+    from .builtin import sine_rows
+
+    return (sine_rows(start, stop, width, layout=layout, offset=offset) * scale).astype(np.float32)
 
 
 def _relative(opened: Opened, main: str) -> Iterator[Placed]:

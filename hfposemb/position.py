@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError, MissingTableError
-from .table import EmbeddingTable, Provenance, Vectors
+from .table import EmbeddingTable, Provenance, Vectors, all_rows
 
 Kind: TypeAlias = Literal[
     "learned", "sinusoidal", "fixed", "rotary", "alibi", "relative-bias", "relative-table", "convolution", "none"
@@ -91,7 +91,7 @@ class Absolute:
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the mean cosine of all pairs of positions at each distance, in either direction."""
-        unit = unit_rows(self.table.vectors)
+        unit = unit_rows(all_rows(self.table))
         unit = np.where(np.isfinite(unit).all(axis=1, keepdims=True), unit, np.nan)
         out = np.full(len(distances), np.nan)
         for place, distance in enumerate(np.abs(np.asarray(distances, np.int64))):

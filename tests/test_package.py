@@ -65,13 +65,13 @@ def test_unknown_names_say_what_there_is() -> None:
 
 
 LAYERS = (
-    {"errors", "samples", "palette", "architectures", "chance", "cards"},
+    {"errors", "samples", "palette", "architectures", "chance", "cards", "memory"},
     {"table", "checkpoint", "cache"},
     {"wire"},
     {"position"},
     {"families"},
     {"source", "vocabulary", "cutting", "inputs", "attention", "embeddings", "builtin", "live", "rope", "pickled"},
-    {"hub", "adapters", "quantised"},
+    {"hub", "reopened", "adapters", "quantised"},
     {"opened"},
     {"mechanisms", "recipes", "queries", "contradictions"},
     {"extract", "facts", "engine"},
