@@ -331,8 +331,11 @@ def _embeddings(name: str, rows: object, width: object, given: Mapping[str, obje
         encoding: PositionEncoding = Absolute(tables["position"], kind=builtin.kind, offset=offset)
     else:
         encoding = builtin.encoding(Form(n, d, "position", options))
-    rowless = encoding.table is None
-    told = "have no row for each position" if rowless else "are not stored; .position.table has their cos and sin"
+    told = (
+        "are not stored; .position.table has their cos and sin"
+        if encoding.has_table
+        else "have no row for each position"
+    )
     absent = _ABSENT | {"position": f"{encoding.kind} positions {told}"}
     return Embeddings(
         name=source,

@@ -350,7 +350,7 @@ def difference_by_place(encoding: PositionEncoding, distance: int, *, length: in
     alone counts, as for ALiBi, relative biases and rotary positions. Raises ``InputError`` where fewer than two pairs
     are that far apart, and what ``matrix`` raises.
     """
-    most = length if encoding.table is None else min(length, encoding.table.shape[0])
+    most = length if not encoding.has_table else min(length, encoding.table.shape[0])
     values = np.diagonal(encoding.matrix(most), -distance) if 0 < distance < most else np.empty(0)
     known = values[np.isfinite(values)]
     if len(known) < 2:
@@ -515,7 +515,7 @@ def _patches(encoding: PositionEncoding) -> Grid:
     grid = encoding.grid if isinstance(encoding, Absolute) else None
     if grid is None:
         raise InputError(f"these {encoding.kind} positions do not lie over an image: they have no grid of patches")
-    rows = encoding.table.shape[0] if encoding.table is not None else 0
+    rows = encoding.table.shape[0] if encoding.has_table else 0
     if grid.rows < 1 or grid.columns < 1 or rows < grid.first + grid.rows * grid.columns:
         raise InputError(
             f"a grid of {grid.rows} × {grid.columns} patches after {grid.first} other rows does not fit a table of "

@@ -83,6 +83,9 @@ class Opened:
     adapter: Callable[[], Mapping[str, Any] | None] = _none
     """Returns adapter_config.json, if there is one."""
 
+    labels: Callable[[int], Labels] | None = None
+    """Names so many rows of tokens, where the caller gave their labels."""
+
     refused: dict[str, str] = field(default_factory=dict)
     """Why the tensor that would be the table of a role is not read, by role."""
 
@@ -244,6 +247,8 @@ def padded_rows(rows: int, tokens: int) -> bool:
 def _labels(opened: Opened, rows: int) -> Labels:
     from .vocabulary import read_labels
 
+    if opened.labels is not None:
+        return opened.labels(rows)
     found = opened.folder()
     named = read_labels(found, rows=rows) if found else None
     return _numbered(rows, whole_number(opened.part("text"), "vocab_size")) if named is None else named

@@ -73,7 +73,7 @@ LAYERS = (
     {"source", "vocabulary", "cutting", "inputs", "attention", "embeddings", "builtin", "live", "rope", "pickled"},
     {"hub", "reopened", "adapters", "quantised"},
     {"opened"},
-    {"mechanisms", "recipes", "queries", "contradictions"},
+    {"mechanisms", "recipes", "queries", "contradictions", "modules"},
     {"extract", "facts", "engine"},
     {"listing"},
     {"verify"},
