@@ -484,7 +484,7 @@ def rows_of(source: Opened, length: int, session: Session) -> Positions | None:
         most = min(encoding.length, KERNEL, max(2, CELLS // (2 * len(encoding.inv_freq))))
         table = replace(encoding, length=most).table
         return Positions(table, min(most, length or most), session, source, encoding)
-    if encoding.table is None:
+    if not encoding.has_table:
         return None
     rows = encoding.table.shape[0]
     return Positions(encoding.table, min(rows, length or MOST, MOST), session, source)
@@ -783,7 +783,7 @@ def distance_panels(opened: Sequence[Opened], found: Mapping[Opened, Positions],
             continue  # its own panel says why
         if unit == "none":
             silent.append(source.name)
-        elif source not in found and (unit != "cosine" or encoding.table is None):
+        elif source not in found and (unit != "cosine" or not encoding.has_table):
             most = BIASED if unit == "additive bias" else KERNEL
             shown = drawn_length(encoding, length, most)
             curves[unit].append(by_distance(_series(source, np.empty(0)), encoding, shown))

@@ -129,7 +129,6 @@ def curve_panel(split: Split, found: Mapping[Opened, Measured], which: Map, said
         longest = max(found, key=lambda source: len(found[source].curve.distances))
         at = found[longest].curve.distances
         table = longest.position.table
-        assert table is not None
         ones = closed_form(*table.shape, distances=at)
         series.append(Series("closed form", ones.astype(np.float32), at=at.astype(np.float32)))
     random = split == "random"

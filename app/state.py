@@ -35,7 +35,7 @@ from hfposemb.errors import (
 )
 from hfposemb.figures import source_style
 from hfposemb.source import BuiltinSource, HubSource, LocalSource, SampleSource, Source, parse_source
-from hfposemb.table import EmbeddingTable
+from hfposemb.table import EmbeddingTable, all_rows
 from hfposemb.vocabulary import display
 
 from . import jobs
@@ -280,7 +280,7 @@ def _tables(embeddings: Embeddings, needs: Sequence[str]) -> list[EmbeddingTable
 def _read(embeddings: Embeddings, need: str) -> None:
     """Read one of ``NEEDS``; a source that does not have it has nothing to read."""
     for table in _tables(embeddings, [need]):
-        _ = table.vectors
+        all_rows(table)
     if need == "position":
         return
     try:

@@ -19,7 +19,7 @@ from .errors import InputError, MissingTableError
 from .geometry import directed, norms
 from .position import Absolute
 from .similarity import Rows, read_rows
-from .table import EmbeddingTable
+from .table import EmbeddingTable, all_rows
 
 Whose: TypeAlias = Literal["own", "sinusoid", "random"]
 WHOSE: tuple[Whose, ...] = ("own", "sinusoid", "random")
@@ -80,7 +80,7 @@ class Added:
     def tokens(self) -> Single:
         """The tokens that are searched [n, d], as the model scales them."""
         every = len(self.rows) == self.table.shape[0]
-        found = np.asarray(self.table.vectors if every else read_rows(self.table, self.rows), np.float32)
+        found = np.asarray(all_rows(self.table) if every else read_rows(self.table, self.rows), np.float32)
         return found if self.factor == 1.0 else found * np.float32(self.factor)
 
     @cached_property

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, TypeAlias, cast
 from urllib.parse import urlencode
 
@@ -19,7 +20,7 @@ from .embeddings import Embeddings
 from .errors import InputError, SourceError
 from .position import Absolute, Alibi, PositionEncoding, Rotary, alibi_slopes
 from .source import BuiltinSource
-from .table import CHUNK_BYTES, EmbeddingTable, Provenance, RowReader, Vectors
+from .table import CHUNK_BYTES, EmbeddingTable, Provenance, Vectors
 
 MOST_ROWS = 1_000_000
 MOST_COLUMNS = 65_536
@@ -258,19 +259,18 @@ BUILTINS: Mapping[str, Builtin] = {
 """Every built-in by the name its source starts with."""
 
 
-def _reader(rows: Rows, form: Form) -> RowReader:
+def _read(name: str, form: Form, start: int, stop: int) -> Vectors:
+    """Compute rows ``[start, stop)`` of a built-in."""
+    compute = BUILTINS[name].rows
+    assert compute is not None
     # Filled a part at a time, so that the float64 in between stays small beside a large table.
     step = max(1, CHUNK_BYTES // (8 * form.width))
-
-    def read(start: int, stop: int) -> Vectors:
-        out = np.empty((stop - start, form.width), np.float32)
-        for first in range(start, stop, step):
-            last = min(first + step, stop)
-            out[first - start : last - start] = rows(form, first, last)
-        out.flags.writeable = False
-        return out
-
-    return read
+    out = np.empty((stop - start, form.width), np.float32)
+    for first in range(start, stop, step):
+        last = min(first + step, stop)
+        out[first - start : last - start] = compute(form, first, last)
+    out.flags.writeable = False
+    return out
 
 
 def _checked_size(rows: object, width: object) -> tuple[int, int]:
@@ -325,14 +325,17 @@ def _embeddings(name: str, rows: object, width: object, given: Mapping[str, obje
     if builtin.rows is not None:
         for role in builtin.roles:
             provenance = Provenance(source, nbytes=4 * n * d, row_offset=offset, notes=(builtin.formula,))
-            reader = _reader(builtin.rows, Form(n, d, role, options))
+            reader = partial(_read, name, Form(n, d, role, options))
             tables[role] = EmbeddingTable(f"{source} {role}s", (n, d), np.dtype(np.float32), provenance, reader)
     if builtin.encoding is None:
         encoding: PositionEncoding = Absolute(tables["position"], kind=builtin.kind, offset=offset)
     else:
         encoding = builtin.encoding(Form(n, d, "position", options))
-    rowless = encoding.table is None
-    told = "have no row for each position" if rowless else "are not stored; .position.table has their cos and sin"
+    told = (
+        "are not stored; .position.table has their cos and sin"
+        if encoding.has_table
+        else "have no row for each position"
+    )
     absent = _ABSENT | {"position": f"{encoding.kind} positions {told}"}
     return Embeddings(
         name=source,

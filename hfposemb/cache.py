@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import HfposembError, InputError
+from .memory import mapped
 
 Key: TypeAlias = tuple[str, ...]
 """What an entry is of; its first element is one of ``KINDS``."""
@@ -66,7 +67,10 @@ class Entry:
     _payload: NDArray[np.uint8] = field(repr=False)
 
     def view(self) -> NDArray[np.uint8]:
-        """Return the payload [size], read-only; mapped from the file, or in memory where it could not be written."""
+        """Return the payload [size], read-only: a copy-on-write map of the file, or in memory where none was written.
+
+        All callers share it; ``memory.lent`` gives one a copy of its own.
+        """
         return self._payload
 
     def bytes(self) -> builtins.bytes:
@@ -179,7 +183,7 @@ class Cache:
                 if head is None or head.key != key or not _is_intact(file, head, status):
                     _remove(_Found(path, status))
                     return None
-                payload = _mapped(file, start=len(head.text), size=head.size)
+                payload = mapped(file.fileno(), len(head.text), head.size)
                 _mark(file.fileno(), status)
                 return Entry(head.size, payload)
         except _NotAFileError:
@@ -359,13 +363,13 @@ class Writer:
     def _finish(self) -> Entry:
         """Put the temporary file in its place; return its payload."""
         head = _Head(self._key, self._size, self._sha.hexdigest()).text
-        mapped = None
+        payload = None
         if self._file is not None:
             try:
                 self._file.seek(0)
                 _write_all(self._file, memoryview(head))
                 os.fsync(self._file.fileno())
-                mapped = _mapped(self._file, start=len(head), size=self._size)
+                payload = mapped(self._file.fileno(), len(head), self._size)
                 _mark(self._file.fileno(), os.fstat(self._file.fileno()))
             except OSError:
                 self._to_memory()
@@ -373,16 +377,16 @@ class Writer:
             self._memory.flags.writeable = False
             self._forget()
             return Entry(self._size, self._memory)
-        assert mapped is not None
+        assert payload is not None
         try:
             os.replace(self._temporary, self._path)
         except OSError:
             # The file has no name that can be found, but its payload is there and mapped.
             self._forget()
-            return Entry(self._size, mapped)
+            return Entry(self._size, payload)
         _sync_folder(self._path.parent)
         self._cache._trim(keep=self._path, added=len(head) + self._size)
-        return Entry(self._size, mapped)
+        return Entry(self._size, payload)
 
     def _to_memory(self) -> None:
         """Go on in memory with what was written so far."""
@@ -456,14 +460,6 @@ def _is_intact(file: BufferedReader, head: _Head, status: os.stat_result) -> boo
     if time.time_ns() - status.st_mtime_ns > _SETTLED_NS:
         _intact.add(mark)
     return True
-
-
-def _mapped(file: BufferedReader | FileIO, *, start: int, size: int) -> NDArray[np.uint8]:
-    """Return ``size`` bytes of a file from ``start``, mapped; they stay when the file is closed or removed."""
-    # An empty range cannot be mapped.
-    payload = np.asarray(np.memmap(file, np.uint8, "r", start, (size,))) if size else np.empty(0, np.uint8)
-    payload.flags.writeable = False
-    return payload
 
 
 def _mark(handle: int, status: os.stat_result) -> None:

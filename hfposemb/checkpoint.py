@@ -25,7 +25,8 @@ from typing import Any, NamedTuple, TypeAlias, TypeGuard, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hfposemb.errors import CheckpointError, InputError
+from .errors import CheckpointError, InputError
+from .memory import lent, mapped
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,9 @@ class Header:
     data_start: int
     file_bytes: int
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "metadata": dict(self.metadata)}
+
 
 def header_length(first8: bytes, *, file_bytes: int, name: str, limits: Limits = DEFAULT_LIMITS) -> int:
     """Return the header's length in bytes from the first eight bytes of a file; raise CheckpointError."""
@@ -271,11 +275,18 @@ def widen(raw: NDArray[Any], dtype: str) -> NDArray[Any]:
     return bits.view(np.float32).reshape(raw.shape)
 
 
-def as_rows(raw: NDArray[np.uint8], info: TensorInfo, start: int, stop: int | None) -> NDArray[Any]:
-    """Return the stored bytes of rows [start, stop) of a tensor as its rows, widened as ``widen`` does, read-only."""
+def as_rows(
+    raw: NDArray[np.uint8], info: TensorInfo, start: int, stop: int | None, *, shared: bool = True
+) -> NDArray[Any]:
+    """Return the stored bytes of rows [start, stop) of a tensor as its rows, widened as ``widen`` does, read-only.
+
+    Where others use ``raw`` as well (``shared``), the rows are in memory of their own all the same (``memory.lent``).
+    """
     stored: np.dtype[Any] = _STORED[info.dtype]
     shape = ((info.shape[0] if stop is None else stop) - start, *info.shape[1:])
     rows = widen(raw.view(stored).reshape(shape), info.dtype)
+    if shared and np.may_share_memory(rows, raw):
+        rows = lent(rows)
     rows.flags.writeable = False
     return rows
 
@@ -305,8 +316,9 @@ class Checkpoint:
     def open(cls, path: Path, *, limits: Limits = DEFAULT_LIMITS) -> Checkpoint:
         """Open a folder (one file, an index with its shards, a sentence-transformers folder) or a .safetensors file."""
         name = os.path.basename(os.path.abspath(path))
+        path = Path(path).absolute()  # it is read later too, perhaps from another working directory
         if os.path.isdir(path):
-            path = _locate(Path(path))
+            path = _locate(path)
         if is_index(path.name):
             index: dict[str, Any] = read_json(path, limit=limits.header_bytes, kind=dict, unique=True)
             return cls(name, path.parent, MappingProxyType(weight_map(index, name=path.name)), limits)
@@ -315,6 +327,10 @@ class Checkpoint:
         shard = _read_shard(path, limits)
         files = dict.fromkeys(shard.header.tensors, path.name)
         return cls(name, path.parent, MappingProxyType(files), limits, {path.name: shard})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle where the files are and when they were last modified, which ``read`` compares; no tensor."""
+        return {**self.__dict__, "files": dict(self.files)}
 
     @property
     def tensors(self) -> Mapping[str, TensorInfo]:
@@ -343,7 +359,8 @@ class Checkpoint:
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows [start, stop) of a tensor, read-only: F64 as float64, F32, F16 and BF16 as float32, all exact.
 
-        F32 and F64 are views of the mapped file where their alignment permits: the file must not be cut meanwhile.
+        F32 and F64 are copy-on-write maps of the file where their alignment permits, so a change to the array reaches
+        neither the file nor what is read later. The file must not be truncated while the array is in use.
         """
         info = self.info(name)
         span = check_read(info, start, stop, limits=self.limits)
@@ -351,9 +368,8 @@ class Checkpoint:
             status, shard = os.fstat(file.fileno()), self._shards[info.file]
             if status.st_size != shard.header.file_bytes or status.st_mtime_ns != shard.modified:
                 raise _fault(info.file, "the file changed since it was opened; open it again")
-            # An empty range cannot be mapped.
-            raw = np.memmap(file, np.uint8, "r", span.start, len(span)) if span else np.empty(0, np.uint8)
-        return as_rows(np.asarray(raw), info, start, stop)
+            raw = mapped(file.fileno(), span.start, len(span))
+        return as_rows(raw, info, start, stop, shared=False)
 
     def header(self, file: str) -> Header:
         """Return the header of one of the files."""

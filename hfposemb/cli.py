@@ -344,7 +344,7 @@ def _role(embeddings: Embeddings, wanted: str | None) -> EmbeddingTable:
     if role in embeddings.tables:
         return embeddings.tables[role]
     computed = embeddings.positions.get(role.removesuffix(".position"))
-    if computed is not None and computed.table is not None:
+    if computed is not None and computed.has_table:
         return computed.table
     reason = embeddings.absent.get(role, "it was not found")
     raise MissingTableError(

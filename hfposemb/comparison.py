@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from .measures import MEASURES as MEASURES
 from .measures import Extra, Measure, Tables, beside_impostors, beside_noise, measures_of
 from .moved import Moves, moved
 from .nulls import DRAWS, Keep, Null, compute_always
-from .position import Absolute
+from .position import Absolute, PositionEncoding
 from .results import keep_nulls
 from .similarity import Progress, neighbours
 from .table import EmbeddingTable
@@ -254,8 +255,21 @@ def _source_figures(
     )
 
 
+def _open(source: str | Path | Embeddings) -> Embeddings:
+    """Return an open source as it is, and open one that is named."""
+    if isinstance(source, Embeddings):
+        return source
+    if isinstance(source, (list, tuple)):
+        raise InputError("compare() takes its sources one by one: write compare(*sources)")
+    if isinstance(source, (EmbeddingTable, PositionEncoding)):
+        raise InputError("compare() takes whole sources: give the Embeddings that this table is from, or its name")
+    from .extract import extract
+
+    return extract(source)
+
+
 def compare(
-    *sources: Embeddings,
+    *sources: str | Path | Embeddings,
     words: Sequence[str] = ("king", "queen", "paris"),
     k: int = 10,
     pairs: bool = True,
@@ -266,19 +280,24 @@ def compare(
 ) -> Comparison:
     """Measure sources side by side: their position tables, their token tables, and the ``k`` neighbours of ``words``.
 
+    ``sources`` are Embeddings, or names and paths as ``hpe.extract`` takes them, in any mixture.
     Every figure stands beside ``draws`` of what chance gives for it (``measures``); ``draws=0`` is quick and without.
     With ``pairs`` the tables of every two sources are compared too, tokens beside half as many draws
     (``alignment.align``), and the words named that moved most (``moved``). ``leave_out`` leaves out of every figure the
     rows whose norm stands out (``geometry.outliers``); rows before position 0 never count. A source without a part has
-    no figures of it and says why. Raises ``InputError`` without sources.
+    no figures of it and says why. Raises ``InputError`` without sources, ``SourceError`` for one that cannot be opened.
+
+    >>> compare("sample:gpt2", hpe.sinusoidal(256, 128), words=["king"], draws=0).sources[0].source
+    'sample:gpt2'
     """
     if not sources:
-        raise InputError('compare() takes one source or more, such as extract("gpt2") and sinusoidal(1024, 768)')
+        raise InputError('compare() takes one source or more, such as "gpt2" and sinusoidal(1024, 768)')
     if isinstance(words, str):
         raise InputError(f"words is a sequence of words; got the text {words!r}: write words=[{words!r}]")
     if k < 1 or draws < 0:
         raise InputError(f"neighbours are counted from 1 and draws from 0; got k = {k} and draws = {draws}")
-    measured = [_without_outliers(source) for source in sources] if leave_out else list(sources)
+    given = [_open(source) for source in sources]
+    measured = [_without_outliers(source) for source in given] if leave_out else given
     couples = list(combinations(measured, 2)) if pairs else []
     stages = len(measured) + 2 * len(couples)
     figures = tuple(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, fields
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .cards import card
-from .errors import InputError, MissingTableError
+from .errors import HfposembError, InputError, MissingTableError
 from .position import PositionEncoding
 from .table import EmbeddingTable, Labels, Provenance, Vectors, table_of
 
@@ -29,6 +29,16 @@ class LazyMapping(Mapping[str, Any]):
     makers: Mapping[str, Callable[[], Any]] = field(repr=False)
     made: dict[str, Any] = field(default_factory=dict, repr=False)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the values, which are made for it; a maker that fails is pickled in the place of its value."""
+        makers: dict[str, Callable[[], Any]] = {}
+        for key, maker in self.makers.items():
+            try:
+                makers[key] = partial(_itself, self[key])
+            except HfposembError:
+                makers[key] = maker
+        return LazyMapping, (makers,)
+
     def __getitem__(self, key: str) -> Any:
         if key not in self.made:
             self.made[key] = self.makers[key]()
@@ -39,6 +49,10 @@ class LazyMapping(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.makers)
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +74,10 @@ class Embeddings:
     recipe: Callable[[], InputRecipe] | None = field(default=None, repr=False)
     traffic: Traffic | None = field(default=None, repr=False)
     attention: Callable[[], Attention] | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle how its parts are read or made, and nothing that was; see ``EmbeddingTable`` for its tables."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def __repr__(self) -> str:
         """Name the source and what it has, without reading any of it."""
@@ -153,7 +171,7 @@ def from_arrays(
     names = None if labels is None else Labels(tuple(labels), tuple(labels), np.zeros(len(labels), np.uint8))
     tables: dict[str, EmbeddingTable] = {}
     for role, vectors in given.items():
-        named = (lambda: names) if role == "token" and names is not None else None
+        named = partial(_itself, names) if role == "token" and names is not None else None
         tables[role] = table_of(_array(role, vectors), name=f"{name} {role}s", provenance=Provenance(name), named=named)
     widths = {role: table.shape[1] for role, table in tables.items()}
     if len(set(widths.values())) > 1:
@@ -163,7 +181,7 @@ def from_arrays(
         raise InputError(f"{len(names)} labels were given for {rows} token vectors; give one for each")
     absent = dict.fromkeys(("token", "token_type", "position"), "it was not given to from_arrays")
     positions = {"position": Absolute(tables["position"])} if "position" in tables else {}
-    recipe = (lambda: InputRecipe(tables["token"], tables.get("position"))) if "token" in tables else None
+    recipe = partial(InputRecipe, tables["token"], tables.get("position")) if "token" in tables else None
     return Embeddings(name, tables, positions, absent=absent, recipe=recipe)
 
 

@@ -18,7 +18,7 @@ from .errors import HfposembError, InputError, MissingExtraError
 from .files import complete_file
 from .projection import Projection
 from .similarity import all_neighbours, usable
-from .table import TOKEN_CLASSES, EmbeddingTable, table_of
+from .table import TOKEN_CLASSES, EmbeddingTable, all_rows, table_of
 from .vocabulary import display
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def _nearest(table: EmbeddingTable, rows: NDArray[np.int64]) -> tuple[Any, Any]:
     A row without a direction has none.
     """
     arrow = _arrow()
-    kept = table_of(table.vectors[rows], name=table.name, provenance=table.provenance)
+    kept = table_of(all_rows(table)[rows], name=table.name, provenance=table.provenance)
     counts = np.zeros(len(rows), np.int32)
     ids, distances = np.empty(0, np.int64), np.empty(0, np.float32)
     if usable(kept, "cosine").sum() > 1:

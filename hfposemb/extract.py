@@ -13,7 +13,7 @@ from . import contradictions
 from .adapters import ADAPTER_CONFIG, Adapter, adapter_of, may_be_adapter, whole_modules
 from .checkpoint import DEFAULT_LIMITS, Checkpoint, Limits, TensorInfo, is_pickled, locate, read_json
 from .embeddings import Embeddings, LazyMapping
-from .errors import SourceError
+from .errors import InputError, SourceError
 from .families import (
     HEADS,
     ROLES,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .hub import Access
     from .inputs import InputRecipe
     from .live import LiveTensors
+    from .modules import Tokenizer
     from .pickled import PickledCheckpoint
 
 
@@ -51,6 +52,9 @@ def extract(
     token: str | bool | None = None,
     allow_full_download: bool = False,
     limits: Limits = DEFAULT_LIMITS,
+    tokenizer: Tokenizer | None = None,
+    tables: Mapping[str, str] | None = None,
+    name: str | None = None,
 ) -> Embeddings:
     """Return the embeddings of a source; tables are read when first used.
 
@@ -59,8 +63,22 @@ def extract(
     tag or commit; ``token`` ``None`` for the user's own, ``False`` for none; ``allow_full_download`` reads a whole
     file where a server does not send parts of it, or where it is a pickle, which has none; ``limits`` bound what is
     read, from this machine too. Files that torch.save wrote are read where there is no safetensors file, with torch.
-    Raises ``SourceError`` for a source that cannot be found or read.
+
+    For a torch module of your own, ``tables`` says which tensors are its tables: ``{"position": "encoder.pe"}`` maps
+    ``token``, ``token_type``, ``position``, ``encoder.position`` or ``decoder.position`` to the name of a parameter, a
+    buffer or a module. Their shape is [rows, width], [1, rows, width] or [rows, 1, width]. ``tokenizer`` names the
+    tokens: one of transformers or tokenizers, a list of labels, or a dictionary between labels and row numbers.
+    ``name`` is what the module is called in figures.
+
+    Raises ``SourceError`` for a source that cannot be found or read, ``InputError`` for a table or label that does not
+    fit the module.
+
+    >>> layer = torch.nn.Embedding(2, 8)
+    >>> hpe.extract(layer, tokenizer=["yes", "no"], name="mine").token["no"].shape
+    (8,)
     """
+    if not hasattr(source, "state_dict") and not tokenizer is tables is name is None:
+        raise InputError(f"tokenizer, tables and name are for torch modules; the source is {str(source)[:80]!r}")
     named = LocalSource(source) if isinstance(source, Path) else source
     if isinstance(named, str):
         named = parse_source(named)
@@ -81,7 +99,7 @@ def extract(
     if hasattr(named, "state_dict") and hasattr(named, "named_modules"):
         from .live import open_module
 
-        return _from_module(open_module(named))
+        return _from_module(open_module(named, name=name), tokenizer, tables or {})
     raise SourceError(f"a source is a name, a path or a torch module; got {type(source).__name__}")
 
 
@@ -187,17 +205,29 @@ def _adapter(opened: Opened) -> Adapter | None:
     return None if config is None else adapter_of(names, config)
 
 
-def _from_module(live: LiveTensors) -> Embeddings:
+def _from_module(live: LiveTensors, tokenizer: Tokenizer | None, tables: Mapping[str, str]) -> Embeddings:
+    from .modules import SavedTokenizer, named_tables, names_of
+
     config = live.config() or {}
     opened = Opened(live, live.name, config=config)
-    found = _candidates(opened)
+    if tokenizer is not None:
+        names = names_of(tokenizer)
+        # The tokenizer is the caller's, and may run in this process.
+        told: dict[str, Any] = {"folder": names} if isinstance(names, SavedTokenizer) else {"labels": names}
+        opened = replace(opened, ours=True, **told)
+    found = _candidates(opened) | named_tables(live, tables)
     if not config:
         _add_unnamed(live, found, opened.notes)
     if not any(found.values()):
         if opened.refused:
             raise SourceError(f"{live.name}: {next(iter(opened.refused.values()))}")
-        raise SourceError(f"{live.name} holds no nn.Embedding; give a model that has one, or use hpe.from_arrays")
-    return _assemble(opened, found)
+        raise SourceError(
+            f'{live.name} holds no nn.Embedding; name its tables: extract(model, tables={{"position": "NAME"}})'
+        )
+    made = _assemble(opened, found)
+    if tokenizer is not None:
+        _ = made.token.labels  # whether they fit
+    return made
 
 
 def _add_unnamed(live: LiveTensors, found: dict[Role, tuple[Candidate, ...]], notes: list[str]) -> None:

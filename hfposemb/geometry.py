@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 from weakref import WeakKeyDictionary
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from .chance import Null, beside
 from .errors import InputError
 from .position import Absolute, Grid, PositionEncoding, table_in, unit_rows
-from .table import EmbeddingTable, Vectors
+from .table import EmbeddingTable, Vectors, all_rows
 
 BLOCK_BYTES = 12 * 2**20
 """How much of a table is widened to float64 at once."""
@@ -350,7 +350,7 @@ def difference_by_place(encoding: PositionEncoding, distance: int, *, length: in
     alone counts, as for ALiBi, relative biases and rotary positions. Raises ``InputError`` where fewer than two pairs
     are that far apart, and what ``matrix`` raises.
     """
-    most = length if encoding.table is None else min(length, encoding.table.shape[0])
+    most = length if not encoding.has_table else min(length, encoding.table.shape[0])
     values = np.diagonal(encoding.matrix(most), -distance) if 0 < distance < most else np.empty(0)
     known = values[np.isfinite(values)]
     if len(known) < 2:
@@ -393,16 +393,17 @@ def outliers(value: EmbeddingTable | PositionEncoding) -> NDArray[np.int64]:
 
 def without(table: EmbeddingTable, rows: NDArray[np.int64]) -> EmbeddingTable:
     """Return a table in which some rows hold NaN, so that every figure leaves them out and distances stay."""
+    read, named = partial(_read_without, table, rows), partial(getattr, table, "labels")
+    return EmbeddingTable(table.name, table.shape, table.dtype, table.provenance, read, named)
 
-    def read(start: int, stop: int) -> Vectors:
-        inside = rows[(rows >= start) & (rows < stop)] - start
-        vectors = table.rows(start, stop)
-        if len(inside):
-            vectors = vectors.copy()
-            vectors[inside] = np.nan
-        return vectors
 
-    return EmbeddingTable(table.name, table.shape, table.dtype, table.provenance, read, lambda: table.labels)
+def _read_without(table: EmbeddingTable, rows: NDArray[np.int64], start: int, stop: int) -> Vectors:
+    inside = rows[(rows >= start) & (rows < stop)] - start
+    vectors = table.rows(start, stop)
+    if len(inside):
+        vectors = vectors.copy()
+        vectors[inside] = np.nan
+    return vectors
 
 
 def adjacent(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
@@ -514,7 +515,7 @@ def _patches(encoding: PositionEncoding) -> Grid:
     grid = encoding.grid if isinstance(encoding, Absolute) else None
     if grid is None:
         raise InputError(f"these {encoding.kind} positions do not lie over an image: they have no grid of patches")
-    rows = encoding.table.shape[0] if encoding.table is not None else 0
+    rows = encoding.table.shape[0] if encoding.has_table else 0
     if grid.rows < 1 or grid.columns < 1 or rows < grid.first + grid.rows * grid.columns:
         raise InputError(
             f"a grid of {grid.rows} × {grid.columns} patches after {grid.first} other rows does not fit a table of "
@@ -627,14 +628,14 @@ def monotonicity(value: EmbeddingTable | PositionEncoding, *, longest: int = 128
     reach = min(longest, last)
     if longest < 2:
         raise InputError(f"monotonicity compares two distances, so it looks 2 rows ahead or more; got {longest}")
-    whole = unit_rows(table.vectors)
+    unit = unit_rows(all_rows(table))
     falling = triples = 0
     step = max(1, min(reach, BLOCK_BYTES // (16 * max(1, reach))))
     for start in range(0, last, step):
         stop = min(start + step, last)
-        ahead = whole[start + 1 : stop + reach]
+        ahead = unit[start + 1 : stop + reach]
         cosines = np.full((stop - start, stop - start + reach - 1), np.nan)
-        cosines[:, : len(ahead)] = whole[start:stop] @ ahead.T
+        cosines[:, : len(ahead)] = unit[start:stop] @ ahead.T
         # Entry [t, m − 1] is the cosine with the row m later; NaN beyond the table or without a direction.
         band = np.lib.stride_tricks.sliding_window_view(cosines, reach, axis=1)[
             range(stop - start), range(stop - start)

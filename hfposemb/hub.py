@@ -150,6 +150,13 @@ class HubCheckpoint:
         """What went over the wire so far."""
         return self.wire.traffic
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle which repository and commit it is; another process opens it when it needs it."""
+        from .reopened import Reopened
+
+        found = Reopened.of(self)
+        return Reopened, (found.repo, found.commit, found.access)
+
     # --- as any other checkpoint --------------------------------------------------------------------------------------
 
     def names(self) -> tuple[str, ...]:

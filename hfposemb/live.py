@@ -30,9 +30,31 @@ class LiveTensors:
         """Return the names of all tensors, as ``state_dict()`` has them."""
         return tuple(self.state)
 
+    def tensors(self) -> tuple[str, ...]:
+        """Return the names of all parameters and buffers, those that ``state_dict()`` leaves out among them."""
+        buffers = (name for name, _ in self.module.named_buffers(remove_duplicate=False))
+        return tuple(dict.fromkeys((*self.state, *buffers)))
+
+    def has(self, name: str) -> bool:
+        """Tell whether a name is that of a tensor: in the state, or an attribute of a module."""
+        return name in self.state or hasattr(self._attribute(name), "is_meta")
+
+    def trained(self, name: str) -> bool:
+        """Tell whether a tensor is a parameter, which training changes, and not a buffer."""
+        return any(name == one for one, _ in self.module.named_parameters(remove_duplicate=False))
+
+    def _attribute(self, name: str) -> Any:
+        found: Any = self.module
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return found
+
+    def _tensor(self, name: str) -> Any:
+        return self.state[name] if name in self.state else self._attribute(name)
+
     def info(self, name: str) -> TensorInfo:
         """Return dtype and shape of one tensor."""
-        tensor = self.state[name]
+        tensor = self._tensor(name)
         dtype = _STORED.get(str(tensor.dtype), str(tensor.dtype).removeprefix("torch."))
         return TensorInfo(name, dtype, tuple(tensor.shape), 0, tensor.numel() * tensor.element_size(), "")
 
@@ -54,7 +76,7 @@ class LiveTensors:
 
         Raises ``InputError`` for tensors without data (on the meta device) or that hold no floating numbers.
         """
-        tensor = self.state[name].detach()
+        tensor = self._tensor(name).detach()
         if tensor.is_meta or not tensor.is_floating_point():
             raise InputError(
                 f"{name} of the live model holds {tensor.dtype} on {tensor.device}; load it with real weights"
@@ -71,6 +93,6 @@ class LiveTensors:
         )
 
 
-def open_module(module: torch.nn.Module) -> LiveTensors:
-    """Return the tensors of a live module."""
-    return LiveTensors(type(module).__name__, module, module.state_dict())
+def open_module(module: torch.nn.Module, *, name: str | None = None) -> LiveTensors:
+    """Return the tensors of a live module, which is named for its class by default."""
+    return LiveTensors(name or type(module).__name__, module, module.state_dict())

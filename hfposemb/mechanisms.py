@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from .errors import CheckpointError
 from .families import CONVOLUTION, RELATIVE, ROTARY_FIELDS, RelativeRule, real_number, row_offset, tower_of
+from .live import LiveTensors
 from .opened import Opened, itself, stored_grid
 from .position import (
     Absolute,
@@ -116,8 +117,9 @@ def absolute(opened: Opened, tower: str, table: EmbeddingTable) -> Absolute:
         "sinusoidal" if filled or family.waves or tower in family.filled else "learned"
     )
     assert table.provenance.tensor is not None
+    fixed = isinstance(opened.tensors, LiveTensors) and not opened.tensors.trained(table.provenance.tensor)
     grid = stored_grid(opened.tensors.info(table.provenance.tensor)) or _patch_grid(opened, tower, table.shape[0])
-    return Absolute(table, kind, table.provenance.row_offset, grid)
+    return Absolute(table, "fixed" if fixed and kind == "learned" else kind, table.provenance.row_offset, grid)
 
 
 def _patch_grid(opened: Opened, tower: str, rows: int) -> Grid | None:
@@ -170,13 +172,15 @@ def _waves(opened: Opened, tower: str) -> PositionEncoding:
     notes = (f"computed: sinusoids laid out as {form}, position 0 at the angles of {first}",)
     provenance = Provenance(opened.name, commit=opened.commit, nbytes=4 * length * width, notes=notes)
 
-    def read(start: int, stop: int) -> NDArray[np.float32]:
-        from .builtin import sine_rows
-
-        return (sine_rows(start, stop, width, layout=form, offset=first) * scale).astype(np.float32)
-
+    read = partial(_sines, width, form, first, scale)
     table = EmbeddingTable(name, (length, width), np.dtype(np.float32), provenance, read)
     return Absolute(table, "sinusoidal", first)
+
+
+def _sines(width: int, layout: Layout, offset: int, scale: float, start: int, stop: int) -> NDArray[np.float32]:
+    from .builtin import sine_rows
+
+    return (sine_rows(start, stop, width, layout=layout, offset=offset) * scale).astype(np.float32)
 
 
 def _relative(opened: Opened, main: str) -> Iterator[Placed]:

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .checkpoint import TensorInfo
-from .errors import CheckpointError
+from .errors import CheckpointError, InputError
 from .families import CONTINUED, DEFAULT, Family, family_of, part_config, whole_number
 from .position import Grid
-from .table import TOKEN_CLASSES, EmbeddingTable, Labels, Provenance, row_labels
+from .table import TOKEN_CLASSES, EmbeddingTable, Labels, Provenance, row_labels, rows_in_memory
 
 T = TypeVar("T")
 
@@ -37,6 +37,11 @@ class Tensors(Protocol):
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]: ...
 
 
+def can_reopen(tensors: Tensors) -> bool:
+    """Tell whether another process can read tensors from their file or repository: their class then pickles them so."""
+    return not {"__getstate__", "__reduce__"}.isdisjoint(vars(type(tensors)))
+
+
 def itself(value: T) -> T:
     """Return what it is given: what is known already, where a maker is asked for."""
     return value
@@ -44,6 +49,21 @@ def itself(value: T) -> T:
 
 def _none() -> None:
     return None
+
+
+@dataclass(frozen=True)
+class Absent:
+    """Stand for tensors that were not pickled. Whatever is asked of them raises ``InputError``."""
+
+    name: str
+
+    def __getattr__(self, asked: str) -> Any:
+        if asked.startswith("__"):
+            raise AttributeError(asked)
+        raise InputError(
+            f"{self.name} was pickled with its tables and positions, without its other tensors; "
+            "call inputs() and logits() where it was opened, or open it again"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +83,18 @@ class Opened:
     adapter: Callable[[], Mapping[str, Any] | None] = _none
     """Returns adapter_config.json, if there is one."""
 
+    labels: Callable[[int], Labels] | None = None
+    """Names so many rows of tokens, where the caller gave their labels."""
+
     refused: dict[str, str] = field(default_factory=dict)
     """Why the tensor that would be the table of a role is not read, by role."""
 
     _parts: dict[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle tensors that can be read again, and what stands for others."""
+        tensors = self.tensors if can_reopen(self.tensors) else Absent(self.name)
+        return {**self.__dict__, "tensors": tensors}
 
     def part(self, tower: str) -> Mapping[str, Any]:
         """Return the configuration of a part of the model; of the text, or of the whole, for ""."""
@@ -137,15 +165,6 @@ def table_in_tensor(
             f"{tensor} in {opened.name} has {stored} rows of {width}, of which {offset} are not positions"
         )
 
-    def read(start: int, stop: int) -> NDArray[Any]:
-        if len(info.shape) == 2:
-            return tensors.read(tensor, start + offset, stop + offset)
-        whole = tensors.read(tensor).reshape(axes)
-        if plane is not None:
-            whole = whole[plane]
-        whole = np.moveaxis(whole, 0, -1) if turned else whole
-        return whole.reshape(stored, width)[start + offset : stop + offset]
-
     provenance = Provenance(
         source=opened.name,
         commit=opened.commit,
@@ -158,7 +177,39 @@ def table_in_tensor(
     )
     dtype = np.dtype(np.float64 if info.dtype == "F64" else np.float32)
     named = partial(_labels, opened, rows) if role == "token" else None
+    read = _Rows(tensors, info, rows, offset=offset, plane=plane, turned=turned)
     return EmbeddingTable(f"{opened.name} {role.replace('_', ' ')}s", (rows, width), dtype, provenance, read, named)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Read the rows of a table that is a tensor, or one plane of it, from row ``offset`` on.
+
+    ``turned`` says that the tensor is a grid [width, rows, columns].
+    """
+
+    tensors: Tensors
+    info: TensorInfo
+    rows: int
+    offset: int
+    plane: int | None
+    turned: bool
+
+    def __call__(self, start: int, stop: int) -> NDArray[Any]:
+        start, stop = start + self.offset, stop + self.offset
+        if len(self.info.shape) == 2:
+            return self.tensors.read(self.info.name, start, stop)
+        whole = self.tensors.read(self.info.name).reshape(table_axes(self.info))
+        if self.plane is not None:
+            whole = whole[self.plane]
+        whole = np.moveaxis(whole, 0, -1) if self.turned else whole
+        return whole.reshape(-1, whole.shape[-1])[start:stop]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle where the rows are, if another process can read them there, and else the rows."""
+        if not can_reopen(self.tensors):
+            return rows_in_memory, (self(0, self.rows),)
+        return _Rows, (self.tensors, self.info, self.rows, self.offset, self.plane, self.turned)
 
 
 def _continuation(opened: Opened, tensor: str) -> str | None:
@@ -174,15 +225,18 @@ def _joined(first: EmbeddingTable, second: EmbeddingTable, opened: Opened) -> Em
     """Return the token table whose rows are those of two tensors, one after the other."""
     split, rows = first.shape[0], first.shape[0] + second.shape[0]
 
-    def read(start: int, stop: int) -> NDArray[Any]:
-        parts = [first.rows(min(start, split), min(stop, split))]
-        parts.append(second.rows(max(start - split, 0), max(stop - split, 0)))
-        return np.concatenate(parts)
-
     note = f"rows from {split:,} on are those of {second.provenance.tensor}"
     provenance = replace(first.provenance, notes=(*first.provenance.notes, note))
     named = partial(_labels, opened, rows)
+    read = partial(_read_both, first, second)
     return EmbeddingTable(f"{opened.name} tokens", (rows, first.shape[1]), first.dtype, provenance, read, named)
+
+
+def _read_both(first: EmbeddingTable, second: EmbeddingTable, start: int, stop: int) -> NDArray[Any]:
+    split = first.shape[0]
+    parts = [first.rows(min(start, split), min(stop, split))]
+    parts.append(second.rows(max(start - split, 0), max(stop - split, 0)))
+    return np.concatenate(parts)
 
 
 def padded_rows(rows: int, tokens: int) -> bool:
@@ -193,6 +247,8 @@ def padded_rows(rows: int, tokens: int) -> bool:
 def _labels(opened: Opened, rows: int) -> Labels:
     from .vocabulary import read_labels
 
+    if opened.labels is not None:
+        return opened.labels(rows)
     found = opened.folder()
     named = read_labels(found, rows=rows) if found else None
     return _numbered(rows, whole_number(opened.part("text"), "vocab_size")) if named is None else named

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError, MissingTableError
-from .table import EmbeddingTable, Provenance, Vectors
+from .table import EmbeddingTable, Provenance, Vectors, all_rows
 
 Kind: TypeAlias = Literal[
     "learned", "sinusoidal", "fixed", "rotary", "alibi", "relative-bias", "relative-table", "convolution", "none"
@@ -18,32 +20,58 @@ Kind: TypeAlias = Literal[
 Unit: TypeAlias = Literal["cosine", "expected rotary kernel", "additive bias", "none"]
 
 
-@runtime_checkable
-class PositionEncoding(Protocol):
-    """Tell how alike two positions are to a model, whatever the mechanism.
+class _Rows:
+    """Give an encoding the behaviour of its table: NumPy, torch, pandas and scikit-learn take it as an array."""
 
-    ``matrix`` and ``profile`` are in ``unit``; units are never mixed on one axis.
-    """
+    has_table: ClassVar[bool] = True
+
+    if TYPE_CHECKING:
+
+        @property
+        def table(self) -> EmbeddingTable: ...
+
+    def __len__(self) -> int:
+        """Return the number of rows of the table."""
+        return len(self.table)
+
+    def __iter__(self) -> Iterator[Vectors]:
+        """Yield every row of the table [width]."""
+        return iter(self.table)
+
+    def __getitem__(self, key: int | str | slice | Sequence[int | str] | NDArray[Any]) -> Vectors:
+        """Return rows of the table, as ``EmbeddingTable`` does."""
+        return self.table[key]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Vectors:
+        """Return all rows of the table for NumPy."""
+        return self.table.__array__(dtype, copy)
+
+    def __dlpack__(self, **wanted: Any) -> Any:
+        """Return all rows of the table for ``torch.as_tensor`` and ``from_dlpack``."""
+        return self.table.__dlpack__(**wanted)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return DLPack's name of the CPU."""
+        return self.table.__dlpack_device__()
+
+
+class _NoRows:
+    """Say of an encoding without a table what to use instead."""
+
+    has_table: ClassVar[bool] = False
 
     @property
-    def kind(self) -> Kind: ...
+    def table(self) -> EmbeddingTable:
+        """Raise ``MissingTableError``: there is no row for each position."""
+        whose = getattr(self, "kind", "none")
+        reason = getattr(self, "reason", "")
+        said = f": {reason}" if reason else "; use .matrix(length) or .profile(distances)"
+        name = "the model's" if whose == "none" else whose
+        raise MissingTableError(f"{name} positions have no row for each position{said}")
 
-    @property
-    def unit(self) -> Unit: ...
-
-    @property
-    def table(self) -> EmbeddingTable | None:
-        """One row for each position, from position 0; ``None`` where the mechanism has no such table."""
-
-    @property
-    def offset(self) -> int:
-        """How many leading rows of the stored tensor are not positions."""
-
-    def matrix(self, length: int | None = None) -> NDArray[np.float64]:
-        """Return the pairwise values [length, length] of the first ``length`` positions, query by key."""
-
-    def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the value at each signed distance, key − query; NaN where no pair has that distance."""
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Vectors:
+        """Raise ``MissingTableError``, where NumPy would else make an array of one object."""
+        return self.table.__array__(dtype, copy)
 
 
 def unit_rows(vectors: NDArray[Any]) -> NDArray[np.float64]:
@@ -65,7 +93,7 @@ class Grid:
 
 
 @dataclass(frozen=True, eq=False)
-class Absolute:
+class Absolute(_Rows):
     """Hold positions that are rows of a table, learned or computed; their unit is the cosine of two rows.
 
     ``grid`` says how they lie over an image, where they are those of its patches.
@@ -91,7 +119,7 @@ class Absolute:
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the mean cosine of all pairs of positions at each distance, in either direction."""
-        unit = unit_rows(self.table.vectors)
+        unit = unit_rows(all_rows(self.table))
         unit = np.where(np.isfinite(unit).all(axis=1, keepdims=True), unit, np.nan)
         out = np.full(len(distances), np.nan)
         for place, distance in enumerate(np.abs(np.asarray(distances, np.int64))):
@@ -144,7 +172,7 @@ class Wavelengths:
 
 
 @dataclass(frozen=True, eq=False)
-class Rotary:
+class Rotary(_Rows):
     """Hold rotary positions (Su et al. 2021): pair i of a query or key turns by ``inv_freq[i]`` a position.
 
     ``inv_freq`` [rotated dimensions / 2] in radians a position; cos and sin are both scaled by ``attention_scaling``.
@@ -236,7 +264,7 @@ def alibi_slopes(heads: int, *, longest: float = 8.0, kept: bool = True) -> NDAr
 
 
 @dataclass(frozen=True, eq=False)
-class Alibi:
+class Alibi(_NoRows):
     """Hold the linear biases of Press et al. 2022; ``slopes`` [heads], ``length`` positions are drawn by default.
 
     ``scale`` is what a model multiplies them by before they are added to scaled scores: 1/√(head width) in Falcon,
@@ -247,7 +275,6 @@ class Alibi:
     length: int
     scale: float = 1.0
     rounded: bool = False
-    table: ClassVar[None] = None
     kind: ClassVar[Kind] = "alibi"
     offset: ClassVar[int] = 0
     unit: ClassVar[Unit] = "additive bias"
@@ -268,7 +295,7 @@ class Alibi:
 
 
 @dataclass(frozen=True, eq=False)
-class RelativeBias:
+class RelativeBias(_NoRows):
     """Hold a learned bias for buckets of distances (Raffel et al. 2020); ``bias`` [buckets, heads].
 
     ``zero`` is the row of distance 0 where every row stands for one distance, in order, and those beyond the last for
@@ -280,7 +307,6 @@ class RelativeBias:
     bidirectional: bool = True
     max_distance: int = 128
     zero: int | None = None
-    table: ClassVar[None] = None
     kind: ClassVar[Kind] = "relative-bias"
     offset: ClassVar[int] = 0
     unit: ClassVar[Unit] = "additive bias"
@@ -314,7 +340,7 @@ class RelativeBias:
 
 
 @dataclass(frozen=True, eq=False)
-class WindowBias:
+class WindowBias(_NoRows):
     """Hold a learned bias for every displacement within a window of patches (Liu et al. 2021, Swin).
 
     ``bias`` [2h − 1, 2w − 1, heads] is that of a patch displaced by so many rows and columns, query − key, from
@@ -322,7 +348,6 @@ class WindowBias:
     """
 
     bias: NDArray[np.float64]
-    table: ClassVar[None] = None
     kind: ClassVar[Kind] = "relative-bias"
     offset: ClassVar[int] = 0
     unit: ClassVar[Unit] = "additive bias"
@@ -362,7 +387,7 @@ class WindowBias:
 
 
 @dataclass(frozen=True, eq=False)
-class RelativeTable:
+class RelativeTable(_NoRows):
     """Hold relative positions that are rows of a table, one for each distance (Shaw et al. 2018; He et al. 2021).
 
     ``distances`` [rows] is the signed distance, key − query, that each row of ``rows`` [distances, width] stands for,
@@ -376,7 +401,6 @@ class RelativeTable:
     distances: NDArray[np.int64]
     length: int
     clipped: bool = True
-    table: ClassVar[None] = None
     kind: ClassVar[Kind] = "relative-table"
     offset: ClassVar[int] = 0
     unit: ClassVar[Unit] = "cosine"
@@ -420,7 +444,7 @@ class RelativeTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Convolution:
+class Convolution(_NoRows):
     """Hold positions that a convolution over the input leaves in it (Baevski et al. 2020, wav2vec 2.0).
 
     Its ``width`` taps in ``groups`` of channels look at neighbours, and mix contents with places: there is neither a
@@ -429,7 +453,6 @@ class Convolution:
 
     width: int
     groups: int = 1
-    table: ClassVar[None] = None
     kind: ClassVar[Kind] = "convolution"
     offset: ClassVar[int] = 0
     unit: ClassVar[Unit] = "none"
@@ -472,11 +495,10 @@ class Convolution:
 
 
 @dataclass(frozen=True, eq=False)
-class NoPositions:
+class NoPositions(_NoRows):
     """Hold nothing: the model is told no positions, and ``order`` says what carries the order of its input instead."""
 
     order: str = "the causal mask alone"
-    table: ClassVar[None] = None
     kind: ClassVar[Kind] = "none"
     offset: ClassVar[int] = 0
     unit: ClassVar[Unit] = "none"
@@ -496,12 +518,11 @@ class NoPositions:
 
 
 @dataclass(frozen=True, eq=False)
-class Unmeasured:
+class Unmeasured(_NoRows):
     """Name a mechanism that is not computed yet: what it is, and why nothing is drawn."""
 
     kind: Kind
     reason: str
-    table: ClassVar[None] = None
     offset: ClassVar[int] = 0
     unit: ClassVar[Unit] = "none"
 
@@ -514,6 +535,19 @@ class Unmeasured:
         raise MissingTableError(self.reason)
 
 
+PositionEncoding: TypeAlias = (
+    Absolute | Rotary | Alibi | RelativeBias | WindowBias | RelativeTable | Convolution | NoPositions | Unmeasured
+)
+"""How alike two positions are to a model, whatever the mechanism: one of the classes of this module.
+
+Each has ``kind``, ``unit``, ``matrix(length)`` [length, length], query by key, of the first positions, and
+``profile(distances)``, the value at each signed distance, key − query, NaN where no pair has that distance; both are in
+``unit``, and units are never mixed on one axis. ``offset`` is how many leading rows of the stored tensor are not
+positions. Where ``has_table`` is true, ``table`` has one row for each position, from position 0, and the encoding can
+be used as an array of these rows; elsewhere ``table`` raises ``MissingTableError`` and names what to use instead.
+"""
+
+
 def table_in(value: EmbeddingTable | PositionEncoding) -> EmbeddingTable:
     """Return the table itself, or the one with a row for each position that an encoding has.
 
@@ -522,9 +556,24 @@ def table_in(value: EmbeddingTable | PositionEncoding) -> EmbeddingTable:
     if isinstance(value, EmbeddingTable):
         return value
     if not isinstance(value, PositionEncoding):
-        raise InputError(
-            f"expected a table or a position encoding such as .token or .position; got {type(value).__name__}"
-        )
-    if value.table is None:
-        raise MissingTableError(f"{value.kind} positions have no row for each position; use .matrix() or .profile()")
+        raise InputError(_not_a_table(value))
     return value.table
+
+
+def _not_a_table(value: object) -> str:
+    """Say what to give instead of something that is neither a table nor an encoding."""
+    if isinstance(value, (str, Path)):
+        return (
+            f"expected a table or a position encoding, got the text {str(value)[:80]!r}; "
+            f"open it first: hpe.extract({str(value)[:80]!r}).token or .position"
+        )
+    if hasattr(value, "tables") and hasattr(value, "positions"):
+        roles = [role for role in ("token", "position") if role in (*value.tables, *value.positions)]
+        use = " or ".join(f"embeddings.{role}" for role in roles or ("token", "position"))
+        return f"expected a table or a position encoding, got an Embeddings, which holds several; give {use}"
+    if hasattr(value, "shape") or isinstance(value, (list, tuple)):
+        return (
+            f"expected a table or a position encoding, got {type(value).__name__}; "
+            "make a table of your own vectors first: hpe.from_arrays(token=vectors).token"
+        )
+    return f"expected a table or a position encoding such as .token or .position; got {type(value).__name__}"

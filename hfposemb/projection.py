@@ -16,7 +16,7 @@ from .errors import InputError
 from .geometry import finite_blocks, scatter
 from .position import PositionEncoding, table_in
 from .similarity import Progress, all_neighbours, usable
-from .table import EmbeddingTable
+from .table import EmbeddingTable, all_rows
 from .trust import DOUBLE_ROWS, PointTrust, Quality, point_trust
 
 MOST_COMPONENTS = 50
@@ -233,7 +233,7 @@ def _umap(table: EmbeddingTable, dims: int, seed: int, parameters: UMAPParameter
         tqdm_kwds=_bar(progress, 0.4),
         **extra,
     )
-    vectors = table.vectors if len(rows) == table.shape[0] else table.vectors[rows]
+    vectors = all_rows(table) if len(rows) == table.shape[0] else all_rows(table)[rows]
     with warnings.catch_warnings():
         # Of the neighbours given to it umap-learn warns that new rows cannot be added; none will be.
         warnings.filterwarnings("ignore", message="precomputed_knn\\[2\\]")

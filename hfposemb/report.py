@@ -224,7 +224,6 @@ class _Page:
                 if is_mechanism(encoding):
                     panels.append(self.mechanism(place, encoding))
                     continue
-                assert encoding.table is not None
                 rows = self.rows_of(place, encoding.table)
                 panels.append(self.cloud(rows, dims=min(3 if deep else 2, rows.table.shape[1])))
                 having.append(rows)

@@ -162,7 +162,7 @@ class _Scheme:
                 heads = " from every head" if isinstance(encoding, Alibi | RelativeBias) else ""
                 note = f"a row holds what a key so many positions back gets{heads}: there is none for a position"
                 return cls(tables[0], tuple(tables[1:]), "distance", "", (note, *_cut(count, encoding.length)))
-        if encoding.table is not None:
+        if encoding.has_table:
             return cls._of_rows(encoding.table, embeddings)
         raise MissingTableError(getattr(encoding, "reason", f"{encoding.kind} positions have no row for a position"))
 

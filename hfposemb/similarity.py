@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .errors import InputError
 from .geometry import directed, norms
 from .position import PositionEncoding, table_in
-from .table import TOKEN_CLASSES, EmbeddingTable, Vectors
+from .table import TOKEN_CLASSES, EmbeddingTable, Vectors, all_rows
 
 Metric: TypeAlias = Literal["cosine", "dot", "euclidean"]
 Floats: TypeAlias = NDArray[np.float64]
@@ -68,13 +68,7 @@ def usable(table: EmbeddingTable, metric: Metric) -> NDArray[np.bool_]:
 
 def read_rows(table: EmbeddingTable, rows: Rows) -> Vectors:
     """Return the given rows [m, width] in their order, reading no others."""
-    out = np.empty((len(rows), table.shape[1]), table.dtype)
-    order = np.argsort(rows, kind="stable")
-    for run in np.split(order, np.flatnonzero(np.diff(rows[order]) > 1) + 1):
-        if len(run):
-            first = int(rows[run[0]])
-            out[run] = table.rows(first, int(rows[run[-1]]) + 1)[rows[run] - first]
-    return out
+    return table.take(rows)
 
 
 def _values(left: Vectors, right: Vectors, metric: Metric, lengths: Floats) -> Floats:
@@ -461,7 +455,7 @@ def all_neighbours(
         raise InputError(
             f"{table.name} has {len(rows)} rows with a {metric}; neighbours need 2 rows and k of at least 1"
         )
-    vectors = table.vectors if keep.all() else table.vectors[rows]
+    vectors = all_rows(table) if keep.all() else all_rows(table)[rows]
     lengths, count = norms(table)[rows], len(rows)
     plan = replace(_Scores.of(metric, table), lengths=lengths)
     indices, values = np.empty((count, k), np.int64), np.empty((count, k))
@@ -552,7 +546,7 @@ def _values_of(table: EmbeddingTable, left: Rows, right: Rows, metric: Metric) -
     lengths, row_bytes = norms(table), table.shape[1] * table.dtype.itemsize
     stored = {"F32": np.float32, "F64": np.float64}.get(table.provenance.stored_dtype)
     if table.dtype == stored or table.shape[0] * row_bytes <= WHOLE_BYTES:  # nothing is widened, or little
-        return _pair_values(table.vectors, left, right, metric, lengths)
+        return _pair_values(all_rows(table), left, right, metric, lengths)
     order = np.argsort(left, kind="stable")  # one side is then read from the first row to the last
     out, step = np.empty(len(left)), max(1, READ_BYTES // row_bytes)
     for start in range(0, len(left), step):

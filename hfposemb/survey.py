@@ -151,6 +151,12 @@ def plan(
         raise InputError('sources and metrics are lists; write ["sample:bert"] for one')
     if draws < 0:
         raise InputError(f"draws are counted from 0; got {draws}")
+    for source in sources:
+        if not isinstance(source, (str, Path)):
+            raise InputError(
+                f"survey() opens its sources itself, so it takes names and paths; got {type(source).__name__}; "
+                "hpe.compare takes what is open"
+            )
     targets = tuple(dict.fromkeys(target_of(str(source)) for source in sources))
     if not targets:
         raise InputError("a survey takes one source or more, such as sample:bert")

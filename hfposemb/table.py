@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .cards import card
 from .errors import InputError
+from .memory import lendable, lent, made_lendable
 
 if TYPE_CHECKING:
     import pandas
+    import torch
 
 Vectors: TypeAlias = NDArray[Any]
 """Floating vectors, one a row: float32, or float64 where the file stores float64."""
 
 RowReader: TypeAlias = Callable[[int, int], Vectors]
-"""Reads rows ``[start, stop)`` of a table, widened to float32 or float64."""
+"""Reads rows ``[start, stop)`` of a table, widened to float32 or float64, into memory that nothing else uses."""
 
 TOKEN_CLASSES = ("word start", "continuation", "has a digit", "other script", "unused", "special", "padding")
 """What a row of a vocabulary can be; ``Labels.classes`` holds indices into this tuple."""
@@ -97,12 +99,31 @@ def row_labels(rows: int) -> Labels:
     return Labels(texts, texts, np.zeros(rows, np.uint8))
 
 
+@dataclass(eq=False)
+class _Held:
+    """Keep the rows of a table in memory, and lend them; ``was_read`` is whether all of them were read before."""
+
+    rows: Vectors | None = None
+    was_read: bool = False
+
+    def __call__(self, start: int, stop: int) -> Vectors:
+        """Return rows ``[start, stop)`` in memory of their own."""
+        assert self.rows is not None
+        return lent(self.rows[start:stop])
+
+
 @dataclass(frozen=True, eq=False)
 class EmbeddingTable:
     """Hold a table of vectors that is read when first used.
 
     ``shape`` is (rows, width); ``dtype`` that of the vectors as given out: F16 and BF16 are widened exactly to
     float32, float64 stays. ``named`` gives the labels when they are first asked for.
+
+    NumPy, torch, pandas, scikit-learn and matplotlib take a table as they take an array [rows, width], and
+    ``table["king"]`` or ``table[3:7]`` are rows of it. Two tables are equal only if they are the same object.
+
+    A pickled table of a checkpoint holds where its rows are, not the rows: it reads them again where it is loaded, and
+    raises ``CheckpointError`` if the file has changed since. One of arrays or of a live module holds its rows.
     """
 
     name: str
@@ -111,6 +132,11 @@ class EmbeddingTable:
     provenance: Provenance
     reader: RowReader = field(repr=False)
     named: Callable[[], Labels] | None = field(default=None, repr=False)
+    _held: _Held = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Share the rows of a reader that has all of them in memory."""
+        object.__setattr__(self, "_held", self.reader if isinstance(self.reader, _Held) else _Held())
 
     def __repr__(self) -> str:
         """Name the table, its size and where it came from, without reading it."""
@@ -140,12 +166,129 @@ class EmbeddingTable:
         """Return rows ``[start, stop)`` [stop − start, width], reading no others."""
         if not 0 <= start <= stop <= self.shape[0]:
             raise InputError(f"rows {start}:{stop} are not within {self.name}, which has {self.shape[0]:,} rows")
-        return self.reader(start, stop)
+        return self.reader(start, stop) if self._held.rows is None else self._held(start, stop)
 
-    @cached_property
+    def take(self, rows: NDArray[np.integer[Any]]) -> Vectors:
+        """Return the given rows [m, width] in their order, reading no others; ``rows`` [m] count from 0."""
+        if self._held.rows is not None:
+            found: Vectors = self._held.rows[rows]
+            return found
+        out = np.empty((len(rows), self.shape[1]), self.dtype)
+        order = np.argsort(rows, kind="stable")
+        for run in np.split(order, np.flatnonzero(np.diff(rows[order]) > 1) + 1):
+            if len(run):
+                first = int(rows[run[0]])
+                out[run] = self.rows(first, int(rows[run[-1]]) + 1)[rows[run] - first]
+        return out
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Vectors]:
+        """Yield every row [width]."""
+        for _, vectors in self.chunks():
+            yield from vectors
+
+    def __contains__(self, key: object) -> bool:
+        """Return whether a row has this label."""
+        return isinstance(key, str) and self.labels.find(key) is not None
+
+    def __getitem__(self, key: int | str | slice | Sequence[int | str] | NDArray[Any]) -> Vectors:
+        """Return the row [width] of a number or label, or the rows [m, width] of a slice, list, array or mask of them.
+
+        Numbers below 0 count from the end. Rows that are not part of a slice of step 1 are copied. Raises
+        ``InputError`` where there is no such row.
+
+        >>> hpe.extract("sample:gpt2").token[["king", "queen"]].shape
+        (2, 64)
+        """
+        if isinstance(key, slice):
+            start, stop, step = key.indices(len(self))
+            return self.rows(start, max(start, stop)) if step == 1 else self.take(np.arange(start, stop, step))
+        if isinstance(key, str) or (isinstance(key, SupportsIndex) and np.ndim(key) == 0):
+            found: Vectors = self.take(np.array([self._place(key)]))[0]
+            return found
+        if isinstance(key, tuple) or np.ndim(key) != 1:
+            raise InputError(
+                f"{self.name} gives rows: write table[3], table['king'], table[3:7] or table[['king', 'queen']]; "
+                "for columns write np.asarray(table)[:, 0]"
+            )
+        wanted = np.asarray(key)
+        if wanted.dtype == bool:
+            if len(wanted) != len(self):
+                raise InputError(f"{self.name} has {len(self):,} rows; the mask has {len(wanted):,}")
+            return self.take(np.flatnonzero(wanted))
+        return self.take(np.array([self._place(one) for one in (key if isinstance(key, list) else wanted)], np.int64))
+
+    def _place(self, key: object) -> int:
+        """Return the row that a number, counted from the end below 0, or a label means."""
+        if isinstance(key, str):
+            return self.row(str(key))
+        if isinstance(key, (bool, np.bool_)) or not isinstance(key, SupportsIndex):
+            raise InputError(f"a row of {self.name} is a number or a label; got {key!r:.80}")
+        number = key.__index__()
+        return self.row(number + len(self) if -len(self) <= number < 0 else number)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Vectors:
+        """Return all rows for NumPy; a copy that may be changed where NumPy asks for one, as ``np.array`` does."""
+        if copy is False and dtype is not None and np.dtype(dtype) != self.dtype:
+            raise ValueError(f"{self.name} is {self.dtype.name}: as {np.dtype(dtype).name} it has to be copied")
+        vectors = self.vectors
+        found: Vectors = np.array(vectors, dtype) if copy else vectors.astype(dtype or self.dtype, copy=False)
+        return found
+
+    def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **wanted: Any) -> Any:
+        """Return all rows for ``torch.as_tensor`` and ``from_dlpack``, in memory of their own."""
+        # Consumers of the first version of DLPack cannot be told that an array is read-only.
+        if max_version is None or max_version < (1, 0):
+            return np.array(self.vectors).__dlpack__(**wanted)
+        return self.vectors.__dlpack__(max_version=max_version, **wanted)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return DLPack's name of the CPU."""
+        return (1, 0)
+
+    def to_torch(self) -> torch.Tensor:
+        """Return a copy of all rows as a tensor [rows, width] on the CPU. Raises ``MissingExtraError`` without torch.
+
+        >>> layer = torch.nn.Embedding.from_pretrained(hpe.extract("sample:gpt2").token.to_torch(), freeze=False)
+        """
+        try:
+            import torch
+        except ImportError as error:
+            from .errors import MissingExtraError
+
+            raise MissingExtraError("torch", extra="torch", purpose="to_torch()") from error
+        return torch.from_numpy(np.array(self.vectors))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what is needed to read the table again, and nothing that was read, unless that is all there is."""
+        return EmbeddingTable, (self.name, self.shape, self.dtype, self.provenance, self.reader, self.named)
+
+    @property
     def vectors(self) -> Vectors:
-        """All rows [rows, width]; a view of the file where its layout permits."""
-        return self.rows(0, self.shape[0])
+        """All rows [rows, width], read-only and without a copy where the file stores F32 or F64.
+
+        Each access gives an array of its own: torch, which ignores that it is read-only, can change one in place, and
+        neither the table nor what is computed from it changes. Tables that are stored as F16 or BF16 are widened when
+        first read; from the second access on, the widened rows stay in memory.
+        """
+        held = self._held
+        if held.rows is None or not lendable(held.rows):
+            if not held.was_read:
+                held.was_read = True
+                return self._first()
+            held.rows = made_lendable(all_rows(self))
+        return lent(held.rows)
+
+    def _first(self) -> Vectors:
+        """Read all rows for somebody who may never come again, so that what is widened need not be kept as well."""
+        read = self.reader(0, self.shape[0])
+        if self._held.rows is not None or (not lendable(read) and self.provenance.file):
+            return read
+        self._held.rows = read
+        return lent(read)
 
     def part(self, start: int, stop: int) -> EmbeddingTable:
         """Return rows ``[start, stop)`` as a table of their own, read now; its rows are named by number."""
@@ -218,6 +361,21 @@ def table_of(
         raise InputError(f"{name} must hold real numbers; its dtype is {array.dtype}")
     if array.dtype != np.float64:
         array = array.astype(np.float32, copy=False)
-    array = array.view()
-    array.flags.writeable = False
-    return EmbeddingTable(name, (len(array), array.shape[1]), array.dtype, provenance, lambda a, b: array[a:b], named)
+    shape = (len(array), array.shape[1])
+    return EmbeddingTable(name, shape, array.dtype, provenance, rows_in_memory(array), named)
+
+
+def rows_in_memory(vectors: Vectors) -> RowReader:
+    """Return what reads rows of vectors [rows, width] that are in memory; with it they can be pickled."""
+    return _Held(vectors)
+
+
+def all_rows(table: EmbeddingTable) -> Vectors:
+    """Return all rows of a table [rows, width], read once and shared by all who ask for them here.
+
+    For computing with them, never for giving them away: that is what ``EmbeddingTable.vectors`` is for.
+    """
+    held = table._held
+    if held.rows is None:
+        held.rows = table.reader(0, table.shape[0])
+    return held.rows

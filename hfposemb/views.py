@@ -45,7 +45,7 @@ def view(name: str, *sources: Embeddings) -> go.Figure:
 
 def is_mechanism(encoding: PositionEncoding) -> bool:
     """Tell whether positions act on attention, and are no rows that are added to words."""
-    return encoding.table is None or isinstance(encoding, Rotary)
+    return not encoding.has_table or isinstance(encoding, Rotary)
 
 
 def likeness(table: EmbeddingTable) -> Floats:
@@ -63,7 +63,7 @@ def lengths(table: EmbeddingTable) -> Floats:
 def _rows(source: Embeddings) -> EmbeddingTable:
     """Return one row for each position. Raises ``InputError`` where positions are not rows."""
     encoding = source.position
-    if encoding.table is None or is_mechanism(encoding):
+    if is_mechanism(encoding):
         raise InputError(
             f"{source.name} has {encoding.kind} positions, which are no rows that are added; the views similarity and "
             "distance show what they do"

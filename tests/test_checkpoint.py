@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from hfposemb import memory
 from hfposemb.checkpoint import DEFAULT_LIMITS, Checkpoint, Header, Limits, header_length, parse_header, widen
 from hfposemb.errors import CheckpointError, InputError
 
@@ -357,18 +358,18 @@ def test_data_at_any_alignment(dtype: str, spaces: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["F32", "F64"])
-def test_full_precision_is_a_read_only_view_of_the_file(dtype: str, tmp_path: Path) -> None:
-    path = saved(tmp_path, t=torch.arange(12.0).reshape(4, 3).to(TORCH[dtype]))
+@pytest.mark.parametrize("rows", [4, memory.SMALL], ids=["read", "mapped"])
+def test_full_precision_is_read_only_and_mapped_where_it_is_large(dtype: str, rows: int, tmp_path: Path) -> None:
+    path = saved(tmp_path, t=torch.arange(3.0 * rows).reshape(rows, 3).to(TORCH[dtype]))
     found = Checkpoint.open(path).read("t", 1)
-    owner: Any = found
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    assert isinstance(owner, np.memmap)
-    assert np.shares_memory(found, owner)
+    assert not found.flags.owndata
+    assert memory.lendable(found)
     with pytest.raises(ValueError, match="read-only"):
         found[0, 0] = 1
     with pytest.raises(ValueError, match="WRITEABLE"):
         found.flags.writeable = True
+    torch.from_numpy(found).zero_()
+    np.testing.assert_array_equal(Checkpoint.open(path).read("t", 1)[0], [3, 4, 5])
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -65,16 +65,16 @@ def test_unknown_names_say_what_there_is() -> None:
 
 
 LAYERS = (
-    {"errors", "samples", "palette", "architectures", "chance", "cards", "files", "deadline"},
+    {"errors", "samples", "palette", "architectures", "chance", "cards", "files", "deadline", "memory"},
     {"table", "checkpoint", "cache"},
     {"transport"},
     {"wire"},
     {"position"},
     {"families"},
     {"source", "vocabulary", "cutting", "inputs", "attention", "embeddings", "builtin", "live", "rope", "pickled"},
-    {"hub", "adapters", "quantised"},
+    {"hub", "reopened", "adapters", "quantised"},
     {"opened"},
-    {"mechanisms", "recipes", "queries", "contradictions"},
+    {"mechanisms", "recipes", "queries", "contradictions", "modules"},
     {"extract", "facts", "engine"},
     {"listing"},
     {"verify"},

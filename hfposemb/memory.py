@@ -1,0 +1,148 @@
+"""Lend arrays that the borrower may change without anybody else seeing the change.
+
+The flag ``writeable`` keeps NumPy from writing, but not torch, whose tensors share an array's memory and ignore the
+flag. Large arrays are therefore lent as private copy-on-write maps, of the checkpoint's file or of an anonymous file in
+memory. All maps of a file share its pages until one is written to, and a write changes that map's copy of the page.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import sys
+import tempfile
+import weakref
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SMALL = 2**18
+"""Arrays of fewer bytes are copied, which costs no more than a map of them."""
+
+_PART = 2**24
+
+
+class _File:
+    """Keep a file open for as long as anything is mapped from it, even after it was renamed or removed."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+        weakref.finalize(self, os.close, handle).atexit = False
+
+    def map(self, start: int, size: int) -> NDArray[np.uint8]:
+        """Return ``size`` > 0 bytes from ``start`` on as a new map. Raises ``OSError``."""
+        before = start % mmap.ALLOCATIONGRANULARITY
+        return np.asarray(_Map(self, start - before, size + before))[before:]
+
+
+class _Map:
+    """One private map of a file, which NumPy takes as a read-only array.
+
+    Made by the C library: a ``mmap.mmap`` holds a file descriptor of its own before Python 3.13, and a list of a
+    thousand rows, each a view of a map, would use up the descriptors of a process.
+    """
+
+    def __init__(self, file: _File, start: int, size: int) -> None:
+        self.file, self.start = file, start
+        self.address = _map(self, file.handle, start, size)
+        self.__array_interface__ = {"data": (self.address, True), "shape": (size,), "typestr": "|u1", "version": 3}
+
+
+if sys.platform == "win32":
+
+    def _map(owner: Any, handle: int, start: int, size: int) -> int:
+        owner.pages = mmap.mmap(handle, size, access=mmap.ACCESS_COPY, offset=start)
+        return ctypes.addressof(ctypes.c_char.from_buffer(owner.pages))
+
+else:
+    _LIBC = ctypes.CDLL(None, use_errno=True)
+    _LIBC.mmap.restype = ctypes.c_void_p
+    _LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    _LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+
+    def _map(owner: Any, handle: int, start: int, size: int) -> int:
+        address = _LIBC.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE, handle, start)
+        if address == ctypes.c_void_p(-1).value:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        # Not at exit, when threads may still read.
+        weakref.finalize(owner, _LIBC.munmap, address, size).atexit = False
+        return int(address)
+
+
+def mapped(handle: int, start: int, size: int) -> NDArray[np.uint8]:
+    """Return ``size`` bytes of an open file from ``start`` on, read-only; small ones are read, others mapped.
+
+    ``handle`` is a file descriptor, which may be closed afterwards. Raises ``OSError``.
+    """
+    if size >= SMALL:
+        return _File(os.dup(handle)).map(start, size)
+    found = np.empty(size, np.uint8)
+    read = 0
+    os.lseek(handle, start, os.SEEK_SET)
+    while read < size:
+        part = os.read(handle, size - read)
+        if not part:
+            raise OSError(f"the file ends before byte {start + size}")
+        found[read : read + len(part)] = np.frombuffer(part, np.uint8)
+        read += len(part)
+    found.flags.writeable = False
+    return found
+
+
+def _map_of(array: NDArray[Any]) -> _Map | None:
+    """Return the map that all of an array lies in, in its own order; ``None`` where there is none."""
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    return owner if isinstance(owner, _Map) and array.flags.c_contiguous else None
+
+
+def lendable(array: NDArray[Any]) -> bool:
+    """Tell whether ``lent`` makes no copy of an array, or one that costs nothing."""
+    return array.nbytes < SMALL or _map_of(array) is not None
+
+
+def made_lendable(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an equal array that can be lent without a copy, itself if it can be; else it is copied this once.
+
+    The copy is an anonymous file in memory; where there are none, the array is returned as it is.
+    """
+    if lendable(array):
+        return array
+    try:
+        file = _File(_anonymous())
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        while data:
+            data = data[os.write(file.handle, data[:_PART]) :]
+        return _shaped(file.map(0, array.nbytes), array)
+    except OSError:
+        return array
+
+
+def _anonymous() -> int:
+    """Return the descriptor of a file without a name: in memory on Linux, else in the folder for temporary files."""
+    if sys.platform == "linux":
+        return os.memfd_create("hfposemb")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def lent(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an equal array, read-only, in memory that nothing else uses: a new map of the same pages, or a copy."""
+    owner = _map_of(array)
+    if owner is not None and array.nbytes >= SMALL:
+        try:
+            start = owner.start + array.ctypes.data - owner.address
+            return _shaped(owner.file.map(start, array.nbytes), array)
+        except OSError:  # more maps than a process may have
+            pass
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+def _shaped(raw: NDArray[np.uint8], like: NDArray[Any]) -> NDArray[Any]:
+    return raw.view(like.dtype).reshape(like.shape)

@@ -1,0 +1,83 @@
+"""A checkpoint of the Hub that was pickled: opened again, at the same commit, by the process that first asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from .checkpoint import TensorInfo
+from .source import HubSource
+
+if TYPE_CHECKING:
+    from .hub import Access, HubCheckpoint
+
+
+@dataclass(frozen=True)
+class Reopened:
+    """Read a repository at a commit as ``HubCheckpoint`` does.
+
+    A token that was given for it is a secret and not pickled; the other process reads with its user's own.
+    """
+
+    repo: str
+    commit: str
+    access: Access
+
+    @classmethod
+    def of(cls, opened: HubCheckpoint) -> Reopened:
+        """Return what opens a repository again."""
+        token = None if isinstance(opened.access.token, str) else opened.access.token
+        return cls(opened.wire.repo, opened.commit, replace(opened.access, token=token, cache=None))
+
+    @property
+    def name(self) -> str:
+        """The repository at its commit."""
+        return f"{self.repo}@{self.commit}"
+
+    @cached_property
+    def opened(self) -> HubCheckpoint:
+        """The repository. Raises ``SourceError`` and its children."""
+        from .hub import open_hub
+
+        return open_hub(HubSource(self.repo, self.commit), self.access)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle where it is, and nothing that was opened."""
+        return {"repo": self.repo, "commit": self.commit, "access": self.access}
+
+    def names(self) -> tuple[str, ...]:
+        """Return the tensors' names."""
+        return self.opened.names()
+
+    def info(self, name: str) -> TensorInfo:
+        """Return where a tensor lies."""
+        return self.opened.info(name)
+
+    def metadata(self) -> Mapping[str, str]:
+        """Return what the headers say of the whole file."""
+        return self.opened.metadata()
+
+    def config(self) -> dict[str, Any] | None:
+        """Return config.json."""
+        return self.opened.config()
+
+    def file_bytes(self, name: str) -> int | None:
+        """Return the size of the file that holds a tensor."""
+        return self.opened.file_bytes(name)
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor."""
+        return self.opened.read(name, start, stop)
+
+    def tokenizer_folder(self) -> Path | None:
+        """Return a folder with the tokenizer's files."""
+        return self.opened.tokenizer_folder()
+
+    def json(self, file: str) -> dict[str, Any] | None:
+        """Return a small JSON file beside the checkpoint."""
+        return self.opened.json(file)
