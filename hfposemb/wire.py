@@ -414,17 +414,9 @@ class Wire:
                     raise OfflineError(f"{subject}: {reason}; check the network and HF_ENDPOINT") from None
             except http.timeout:
                 reason = "the Hub did not answer in time"
-<<<<<<< HEAD
-            except (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, httpx2.InvalidURL):
-                raise HubError(
-                    f"{subject}: the address is none that can be asked; check HF_ENDPOINT and the proxy"
-                ) from None
-            except (httpx2.RequestError, httpx2.StreamError):
-=======
             except http.bad_address:
-                raise HubError(f"{subject}: the address is none that can be asked; check HF_ENDPOINT") from None
+                raise HubError(f"{subject}: the address is invalid; check HF_ENDPOINT and the proxy") from None
             except (http.request, http.stream):
->>>>>>> deps
                 reason = "the connection broke"
             except HFValidationError:
                 raise InputError(f"{self.repo!r:.100} is no name of a repository; write owner/name") from None
