@@ -85,12 +85,18 @@ class Labels(Sequence[str]):
         # A piece as stored always names its own row, so that both spellings of a token can be asked for.
         return ids | {piece: row for row, piece in enumerate(self.pieces) if piece not in ids}
 
+    def exact(self, label: str) -> int | None:
+        """Return the row whose label is exactly this, as shown or as stored; ``None`` if there is none."""
+        return self._ids.get(label)
+
     def find(self, label: str) -> int | None:
-        """Return the row of ``label``: as shown, as stored, or with a leading space; ``None`` if there is none."""
-        for spelling in (label, f" {label}"):
-            if (row := self._ids.get(spelling)) is not None:
-                return row
-        return None
+        """Return the row that a person means by ``label``; ``None`` if there is none.
+
+        That is the one shown or stored so, or with a leading space. Of two, ``king`` and `` king``, a label that begins
+        with a letter means the one that starts a word, since words are typed without their space.
+        """
+        spaced, exact = self.exact(f" {label}"), self.exact(label)
+        return spaced if spaced is not None and (exact is None or label[:1].isalpha()) else exact
 
 
 def row_labels(rows: int) -> Labels:

@@ -25,7 +25,7 @@ from hfposemb.extract import extract
 from hfposemb.projection import project
 from hfposemb.similarity import neighbours, pairs, similarity
 np.linalg.eigvalsh(np.eye(400) @ np.eye(400))
-import_module("hfposemb.similarity").WHOLE_BYTES = 2**26
+import_module("hfposemb.pairing").WHOLE_BYTES = 2**26
 data = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmData"))
 resource.setrlimit(resource.RLIMIT_DATA, (data + int(sys.argv[2]),) * 2)
 table = extract(sys.argv[1]).token

@@ -66,7 +66,7 @@ def test_unknown_names_say_what_there_is() -> None:
 
 LAYERS = (
     {"errors", "samples", "palette", "architectures", "chance", "cards", "files", "deadline", "memory"},
-    {"table", "checkpoint", "cache"},
+    {"table", "lookup", "checkpoint", "cache"},
     {"transport"},
     {"wire"},
     {"position"},
@@ -78,7 +78,8 @@ LAYERS = (
     {"extract", "facts", "engine"},
     {"listing"},
     {"verify"},
-    {"projection", "similarity", "geometry", "trust", "compiled"},
+    {"projection", "similarity", "geometry", "trust", "compiled"}
+    | {"values", "centring", "scores", "nearest", "pairing"},
     {"nulls"},
     {"shift", "probes", "alignment", "sums", "logits", "shifts", "oddities", "resolution"}
     | {"adding", "decoding", "survival", "anchors", "club", "reorder"},
@@ -102,6 +103,11 @@ _FROM_ABOVE = {"cli": {*_OWN, "app"}, "report": _OWN, "bundle": _OWN, "space": {
 KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placing", "figures"} | {
     "aligned",
     "alignment",
+    "centring",
+    "nearest",
+    "pairing",
+    "scores",
+    "values",
     "logits",
     "anchors",
     "club",

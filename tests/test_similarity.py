@@ -184,7 +184,7 @@ def test_blocks_of_rows_find_what_the_whole_does(metric: Metric, alike: int, mon
     vectors = _noise(300, 8).astype(np.float32)
     vectors[np.random.default_rng(1).permutation(300)[:alike]] = vectors[0]
     table = _table(vectors)
-    monkeypatch.setattr(sys.modules["hfposemb.similarity"], "SCORE_BYTES", 4 * 70**2)
+    monkeypatch.setattr(sys.modules["hfposemb.nearest"], "SCORE_BYTES", 4 * 70**2)
     found = all_neighbours(table, k=3, metric=metric)
     for row in range(300):
         one = neighbours(table, row, k=3, metric=metric)
@@ -234,10 +234,10 @@ def test_rows_taken_some_at_a_time_give_the_same(metric: Metric, monkeypatch: py
     rows[7] = np.nan
     table = table_of(rows.astype(np.float32), name="made", provenance=Provenance("test", stored_dtype="BF16"))
     whole = similarity(table, metric=metric), random_pairs(table, metric=metric, sample=500)
-    module = import_module("hfposemb.similarity")
-    monkeypatch.setattr(module, "MATRIX_BYTES", 8 * 8 * 7)
-    monkeypatch.setattr(module, "WHOLE_BYTES", 0)
-    monkeypatch.setattr(module, "READ_BYTES", 4 * 8 * 9)
+    monkeypatch.setattr(import_module("hfposemb.similarity"), "MATRIX_BYTES", 8 * 8 * 7)
+    pairing = import_module("hfposemb.pairing")
+    monkeypatch.setattr(pairing, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(pairing, "READ_BYTES", 4 * 8 * 9)
     np.testing.assert_allclose(similarity(table, metric=metric), whole[0], rtol=1e-12, atol=1e-14)
     np.testing.assert_array_equal(random_pairs(table, metric=metric, sample=500), whole[1])
     chosen = [3, 50, 7, 20, 3, 0, 59, 11, 12, 13]

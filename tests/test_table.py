@@ -56,7 +56,8 @@ def test_finite_rows() -> None:
 def test_labels_by_text_and_by_piece() -> None:
     labels = Labels((" king", "##ing", "king"), ("Ġking", "##ing", "king"), np.zeros(3, np.uint8))
     table = make(np.zeros((3, 2)), named=lambda: labels)
-    assert [table.row(key) for key in (" king", "Ġking", "king", "##ing", 1)] == [0, 0, 2, 1, 1]
+    assert [table.row(key) for key in (" king", "Ġking", "king", "##ing", 1)] == [0, 0, 0, 1, 1]
+    assert [labels.exact(key) for key in (" king", "king", "queen")] == [0, 2, None]
     assert labels.find("nothing") is None
     assert list(labels.take(np.array([2, 0]))) == ["king", " king"]
     with pytest.raises(InputError, match="no row named 'queen'"):
