@@ -15,7 +15,7 @@ import json
 import platform
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -351,7 +351,7 @@ class _Page:
         about = f"all {count:,} tokens"
         if count > TOKENS:
             chosen = np.sort(np.random.default_rng(SEED).choice(count, TOKENS, replace=False))
-            found = replace(found, rows=found.rows[chosen], coordinates=found.coordinates[chosen])
+            found = found.take(chosen)
             about = f"{TOKENS:,} of {count:,} tokens, drawn with seed {SEED}"
         legend = [
             {"name": name, "color": figures.CLASS_COLOURS[name], "note": f"{many:,}"}
