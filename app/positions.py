@@ -279,9 +279,7 @@ class Positions:
         found = self.session.projection(self.whole, "umap", dims)
         if found is None or self.complete:
             return found
-        count = int(np.searchsorted(found.rows, self.length))
-        trust = None if found.trust is None else found.trust.first(count)
-        return replace(found, rows=found.rows[:count], coordinates=found.coordinates[:count], trust=trust)
+        return found.take(np.flatnonzero(found.rows < self.length))
 
 
 # --- sentences -------------------------------------------------------------------------------------------------------

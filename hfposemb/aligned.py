@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .alignment import SAMPLE, shared_rows, tables_of
+from .alignment import SAMPLE, shared_rows, stacks, tables_of
 from .embeddings import Embeddings
 from .errors import InputError
 from .projection import MOST_COMPONENTS, pca
@@ -24,7 +24,8 @@ class AlignedMaps:
     """Hold the shared rows of two tables in one frame: ``coordinates_left`` and ``coordinates_right`` [n, dims].
 
     ``rows`` [n, 2] are the rows of both tables, ``labels`` their names in the left one. ``disparity`` is what
-    the best rotation and scaling leaves unexplained of one map by the other, from 0 to 1.
+    the best rotation and scaling leaves unexplained of one map by the other, from 0 to 1; ``parts`` those that
+    positions are of, "" where a model has one.
     """
 
     left: str
@@ -37,6 +38,7 @@ class AlignedMaps:
     coordinates_right: Points
     disparity: float
     notes: tuple[str, ...] = ()
+    parts: tuple[str, str] = ("", "")
 
 
 def aligned(
@@ -79,7 +81,10 @@ def aligned(
     turned = turned_onto(other, one)
     names = tuple(tables[0].labels[int(row)] for row in rows[:, 0])
     second = turned.coordinates if method == "pca" else other
-    return AlignedMaps(left.name, right.name, role, method, names, rows, one, second, turned.disparity, tuple(notes))
+    parts = stacks(left, right, role)
+    return AlignedMaps(
+        left.name, right.name, role, method, names, rows, one, second, turned.disparity, tuple(notes), parts
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .embeddings import Embeddings
+from .embeddings import Embeddings, stack
 from .errors import InputError
 from .geometry import directed
 from .nulls import DRAWS, Keep, Kind, Null, Rows, beside, compute_always, drifts, impostors, over_surrogates
@@ -323,7 +323,8 @@ class Alignment:
     """How alike two tables are: each measure beside its null, over ``rows`` shared rows.
 
     ``shared`` of ``of`` rows are in both, of the smaller table; ``notes`` say what was left out, and why a measure is
-    missing. ``observed`` has the measures alone, also where no surrogates were asked for.
+    missing. ``observed`` has the measures alone, also where no surrogates were asked for. ``parts`` are those that the
+    positions are of, "" where a model has one.
     """
 
     role: str
@@ -335,6 +336,12 @@ class Alignment:
     of: int
     notes: tuple[str, ...] = ()
     observed: Mapping[str, float] = field(default_factory=dict)
+    parts: tuple[str, str] = ("", "")
+
+    @property
+    def of_what(self) -> str:
+        """What is compared, in words: of models of several parts also whose positions."""
+        return rows_of(self.role, self.parts)
 
     @property
     def coverage(self) -> float:
@@ -393,7 +400,29 @@ def align(
     key = ("pair", *digests, ",".join(observed), kind, str(draws), str(seed))
     measures = keep(key, compute) if draws > 0 and observed else {}
     notes += [f"{name}: no surrogate has it" for name in observed if draws > 0 and name not in measures]
-    return Alignment(role, left.name, right.name, measures, len(rows), shared, smaller, tuple(notes), observed)
+    return Alignment(
+        role,
+        left.name,
+        right.name,
+        measures,
+        len(rows),
+        shared,
+        smaller,
+        tuple(notes),
+        observed,
+        stacks(left, right, role),
+    )
+
+
+def stacks(left: Embeddings, right: Embeddings, role: str) -> tuple[str, str]:
+    """Return the parts of two sources that their positions are of; "" for words, and where a source has one only."""
+    return (stack(left), stack(right)) if role == "position" else ("", "")
+
+
+def rows_of(role: str, parts: tuple[str, str]) -> str:
+    """Return what the rows of two tables are, such as "decoder positions", or "encoder and decoder positions"."""
+    named = dict.fromkeys(part for part in parts if part)
+    return f"{' and '.join(named)} {role}s".strip()
 
 
 def _digest(rows: NDArray[np.floating]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import figures
+from .alignment import rows_of
 
 if TYPE_CHECKING:
     from .aligned import AlignedMaps
@@ -41,7 +42,7 @@ def beside(found: AlignedMaps, moves: Sequence[Moves] = (), *, link: str = "alig
     """
     count = len(found.labels)
     chosen, moved = np.arange(count), _places(found, moves)
-    drawn = f"{count:,} shared {found.role}s"
+    drawn = f"{count:,} shared {rows_of(found.role, found.parts)}"
     if count > most:
         sample = np.random.default_rng(SEED).choice(count, most, replace=False)
         chosen = np.union1d(sample, moved)

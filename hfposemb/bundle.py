@@ -18,7 +18,7 @@ from .errors import InputError
 from .export import safe_cell
 from .facts import table_facts
 from .files import complete_file
-from .report import LIBRARIES, SEED, report
+from .report import LIBRARIES, SEED, Report, report
 from .results import library_version
 from .schema import COMPARISON, document
 
@@ -32,8 +32,10 @@ FORMAT = 1
 _DATE = (1980, 1, 1, 0, 0, 0)  # the same inputs give the same bytes
 
 
-def write_bundle(comparison: Comparison, sources: Sequence[Embeddings], path: Path) -> None:
-    """Write a comparison of these sources to a ``.zip``, complete or not at all.
+def write_bundle(
+    comparison: Comparison, sources: Sequence[Embeddings], path: Path, *, progress: Report | None = None
+) -> None:
+    """Write a comparison of these sources, each with the part compared, to a ``.zip``, complete or not at all.
 
     It holds ``report.html``, which opens without a network; ``comparison.json`` with its ``schema.json``;
     ``metrics.csv`` and ``pairs.csv``, one number a line beside what chance gives; and ``manifest.json``: sources,
@@ -45,7 +47,7 @@ def write_bundle(comparison: Comparison, sources: Sequence[Embeddings], path: Pa
     if path.suffix != ".zip":
         raise InputError(f"a comparison is written as one archive: {path.name} must end in .zip")
     members = {
-        "report.html": report(*sources, comparison=comparison).encode(),
+        "report.html": report(*sources, comparison=comparison, progress=progress).encode(),
         "comparison.json": _json(document(comparison)),
         "schema.json": _json(COMPARISON),
         "metrics.csv": _metrics(comparison),

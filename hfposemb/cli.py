@@ -158,6 +158,7 @@ def parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--fold-case", action="store_true", help="match King and king when vocabularies are compared")
     command.add_argument("--leave-out", action="store_true", help="leave out positions whose norm stands out")
+    _add_part(command)
     command.add_argument(
         "--also", action="append", choices=EXTRAS, default=[], help="figures that take minutes; may be given twice"
     )
@@ -211,6 +212,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--projection", choices=("pca", "umap"), help="the table's projection instead of its vectors")
     command.add_argument("--dims", type=int, choices=(2, 3), default=2, help="dimensions of it (default: 2)")
     command.add_argument("--seed", type=int, default=0, help="seed of UMAP (default: 0)")
+    _add_part(command)
     command.add_argument(
         "--figure",
         metavar="NAME",
@@ -324,6 +326,24 @@ def _add_role(command: argparse.ArgumentParser) -> None:
         metavar="ROLE",
         help="token, position, token_type, or encoder.position and the like (default: token, else position)",
     )
+
+
+def _add_part(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--part",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="part of models that have several, such as encoder or decoder (default: the one that the words enter); "
+        "given several times, one for each source, - for its default",
+    )
+
+
+def _parts(given: argparse.Namespace) -> str | list[str | None] | None:
+    """Return what ``--part`` names, as ``compare`` takes it."""
+    if len(given.part) > 1:
+        return [None if name == "-" else name for name in given.part]
+    return given.part[0] if given.part and given.part[0] != "-" else None
 
 
 def _add_metric(command: argparse.ArgumentParser) -> None:
@@ -446,7 +466,10 @@ def _export(given: argparse.Namespace) -> None:
         raise InputError(
             f"{given.out.suffix} holds one table; got {len(given.sources)} sources: export them one by one"
         )
+    from .comparison import of_parts
+
     opened = [extract(source, allow_full_download=given.allow_full_download) for source in given.sources]
+    opened = of_parts(opened, _parts(given))
     if whole:
         said = _export_comparison(opened, given)
     elif given.figure:
@@ -479,7 +502,7 @@ def _export_comparison(opened: Sequence[Embeddings], given: argparse.Namespace) 
 
     with _shown_stages() as told:
         found = compare(*opened, run=Run(cache=Cache.default(), progress=told))
-        write_bundle(found, opened, given.out)
+        write_bundle(found, opened, given.out, progress=told)
     return f"the comparison of {', '.join(given.sources)}"
 
 
@@ -539,10 +562,11 @@ def _compare(given: argparse.Namespace) -> None:
             draws=given.draws,
             fold_case=given.fold_case,
             leave_out=given.leave_out,
+            part=_parts(given),
             run=Run(extras=tuple(given.also), cache=Cache.default(), progress=told),
         )
         if given.out is not None:
-            write_report(report(*opened, comparison=comparison, progress=told), given.out)
+            write_report(report(*opened, comparison=comparison, part=_parts(given), progress=told), given.out)
     if given.out is not None:
         size = f"{given.out.stat().st_size / 1e6:.1f} MB"
         said = f"wrote {given.out}: {size}, opens in any browser, without a network"

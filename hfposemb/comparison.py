@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .alignment import Alignment, align
 from .cache import Cache
-from .embeddings import Embeddings
+from .embeddings import Embeddings, stack
 from .errors import HfposembError, InputError
 from .geometry import breaks, directed, outliers, without
 from .measures import MEASURES as MEASURES
@@ -53,7 +53,8 @@ class Figure:
 class SourceFigures:
     """Hold the figures of one source by name, the neighbours (label, cosine) of each word, and what to know of them.
 
-    A shape is ``None`` where the source has no such table.
+    A shape is ``None`` where the source has no such table. ``part`` is the part of the model that the positions are of,
+    "" where it has one only.
     """
 
     source: str
@@ -63,6 +64,12 @@ class SourceFigures:
     metrics: Mapping[str, Figure]
     neighbours: Mapping[str, tuple[tuple[str, float], ...]]
     notes: tuple[str, ...]
+    part: str = ""
+
+    @property
+    def positions(self) -> str:
+        """The kind of its positions and, where the model has several, whose they are."""
+        return f"{self.kind}, {self.part}" if self.part else self.kind
 
 
 @dataclass(frozen=True)
@@ -94,6 +101,7 @@ class Comparison:
                 {
                     "source": source.source,
                     "kind": source.kind,
+                    "part": source.part,
                     "position_shape": None if source.position_shape is None else list(source.position_shape),
                     "token_shape": None if source.token_shape is None else list(source.token_shape),
                     "metrics": {
@@ -226,7 +234,7 @@ def _source_figures(
     if source.positions:
         kind = source.position.kind
         if len(parts := list(source.positions)) > 1:
-            notes.append(f"the figures are of {parts[0]}; it also has positions of {', '.join(parts[1:])}")
+            notes.append(f"the positions are those of its part {parts[0]}; it also has those of {', '.join(parts[1:])}")
     for role in ("position", "token"):
         try:
             table: EmbeddingTable = getattr(tables, role)
@@ -252,6 +260,7 @@ def _source_figures(
         metrics=figures_of(tables, measures_of(run.extras), draws=draws, run=run, progress=progress),
         neighbours=near,
         notes=tuple(dict.fromkeys(notes)),
+        part=stack(source),
     )
 
 
@@ -268,6 +277,24 @@ def _open(source: str | Path | Embeddings) -> Embeddings:
     return extract(source)
 
 
+def of_parts(sources: Sequence[Embeddings], part: str | Sequence[str | None] | None) -> list[Embeddings]:
+    """Return sources with the part chosen of each (``Embeddings.part``).
+
+    A single name is that of all sources that have several parts, and one of them at least must have it; a sequence has
+    a name for each, ``None`` for the part that the words enter.
+    """
+    if part is None:
+        return list(sources)
+    if isinstance(part, str):
+        if not any(part in source.positions for source in sources):
+            known = "; ".join(f"{source.name} has {', '.join(source.positions) or 'none'}" for source in sources)
+            raise InputError(f"no source has a part {part!r}; {known}")
+        return [source.part(part) if part in source.positions else source for source in sources]
+    if len(part) != len(sources):
+        raise InputError(f"part names one part for each source; got {len(part)} for {len(sources)} sources")
+    return [source if name is None else source.part(name) for source, name in zip(sources, part, strict=True)]
+
+
 def compare(
     *sources: str | Path | Embeddings,
     words: Sequence[str] = ("king", "queen", "paris"),
@@ -276,6 +303,7 @@ def compare(
     draws: int = DRAWS,
     fold_case: bool = False,
     leave_out: bool = False,
+    part: str | Sequence[str | None] | None = None,
     run: Run = Run(),
 ) -> Comparison:
     """Measure sources side by side: their position tables, their token tables, and the ``k`` neighbours of ``words``.
@@ -284,8 +312,13 @@ def compare(
     Every figure stands beside ``draws`` of what chance gives for it (``measures``); ``draws=0`` is quick and without.
     With ``pairs`` the tables of every two sources are compared too, tokens beside half as many draws
     (``alignment.align``), and the words named that moved most (``moved``). ``leave_out`` leaves out of every figure the
-    rows whose norm stands out (``geometry.outliers``); rows before position 0 never count. A source without a part has
-    no figures of it and says why. Raises ``InputError`` without sources, ``SourceError`` for one that cannot be opened.
+    rows whose norm stands out (``geometry.outliers``); rows before position 0 never count. A source without a table has
+    no figures of it and says why.
+
+    Of a model of several parts, such as an encoder and a decoder, the positions are those of the part that its words
+    enter. ``part`` chooses another: a name for all sources of several parts, or one for each, ``None`` for the default
+    (``of_parts``). Raises ``InputError`` without sources, or for a part that a source does not have, and
+    ``SourceError`` for a source that cannot be opened.
 
     >>> compare("sample:gpt2", hpe.sinusoidal(256, 128), words=["king"], draws=0).sources[0].source
     'sample:gpt2'
@@ -296,8 +329,8 @@ def compare(
         raise InputError(f"words is a sequence of words; got the text {words!r}: write words=[{words!r}]")
     if k < 1 or draws < 0:
         raise InputError(f"neighbours are counted from 1 and draws from 0; got k = {k} and draws = {draws}")
-    given = [_open(source) for source in sources]
-    measured = [_without_outliers(source) for source in given] if leave_out else given
+    chosen = of_parts([_open(source) for source in sources], part)
+    measured = [_without_outliers(source) for source in chosen] if leave_out else chosen
     couples = list(combinations(measured, 2)) if pairs else []
     stages = len(measured) + 2 * len(couples)
     figures = tuple(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -61,8 +61,9 @@ class Embeddings:
 
     ``tables`` are all tables found, by role and part: ``token``, ``token_type``, ``position``, and for a model of
     several parts ``encoder.position``, ``decoder.position``; ``positions`` the position encodings by part. ``absent``
-    says why a role is missing, for the error that asking for it raises. ``traffic`` counts what was fetched for it, so
-    far, where it comes from the Hub.
+    says why a role is missing, for the error that asking for it raises. ``fed`` are the parts that the rows of
+    ``token`` enter, the first one first: encoder and decoder for BART, the decoder alone for Whisper. ``traffic``
+    counts what was fetched for it, so far, where it comes from the Hub.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Embeddings:
     recipe: Callable[[], InputRecipe] | None = field(default=None, repr=False)
     traffic: Traffic | None = field(default=None, repr=False)
     attention: Callable[[], Attention] | None = field(default=None, repr=False)
+    fed: tuple[str, ...] = field(default=(), repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle how its parts are read or made, and nothing that was; see ``EmbeddingTable`` for its tables."""
@@ -107,11 +109,41 @@ class Embeddings:
 
     @property
     def position(self) -> PositionEncoding:
-        """The position encoding of the first part: the encoder's where there are two."""
+        """The position encoding that goes with ``token``: that of the part whose first layer the words enter.
+
+        The encoder's where they enter an encoder and a decoder; the first part's where there are no words.
+        """
         if not self.positions:
             reason = self.absent.get("position", "nothing in it names its positions")
             raise MissingTableError(f"{self.name} has no position encoding: {reason}")
         return self.positions[next(iter(self.positions))]
+
+    def part(self, name: str) -> Embeddings:
+        """Return one part of a model, such as its decoder: ``position`` is that part's, and so is ``token``.
+
+        Where no words enter the part there is no token table. Raises ``InputError`` for a part without positions.
+        """
+        if name not in self.positions:
+            known = ", ".join(self.positions) or "none"
+            raise InputError(f"{self.name} has no part {name!r} with positions; its parts: {known}")
+        if name == next(iter(self.positions)):
+            return self
+        own = f"{name}.token"
+        tables: Mapping[str, EmbeddingTable] = self.tables
+        absent = {**self.absent, "inputs": f"it is computed for the part {next(iter(self.positions))!r} only"}
+        if own in self.tables or name not in self.fed:
+            makers = {
+                role: partial(self.tables.__getitem__, role) for role in self.tables if role not in ("token", own)
+            }
+            if own in self.tables:
+                makers = {"token": partial(self.tables.__getitem__, own), **makers}
+            else:
+                absent["token"] = f"no words enter its {name}, only its {' and its '.join(self.fed) or 'other parts'}"
+            tables = LazyMapping(makers)
+        others = [one for one in self.positions if one != name]
+        positions = LazyMapping({one: partial(self.positions.__getitem__, one) for one in (name, *others)})
+        fed = (name,) if "token" in tables else ()
+        return replace(self, tables=tables, positions=positions, absent=absent, recipe=None, attention=None, fed=fed)
 
     @cached_property
     def _recipe(self) -> InputRecipe:
@@ -145,6 +177,11 @@ class Embeddings:
         from .attention import split
 
         return split(self._recipe, self._attention, text_or_ids)
+
+
+def stack(source: Embeddings) -> str:
+    """Return the name of the part that a source's positions are of, "" where it has one only."""
+    return next(iter(source.positions)) if len(source.positions) > 1 else ""
 
 
 def from_arrays(

@@ -23,6 +23,7 @@ from .families import (
     is_known,
     likely_tables,
     outside_layers,
+    parts_fed,
     row_offset,
     tower_of,
     vocabularies,
@@ -375,27 +376,33 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     opened.notes.extend(f"{role.replace('_', ' ')}: {reason}" for role, reason in opened.refused.items())
     for one, key in zip(placed, names[len(split) :], strict=True):
         encodings[key] = one.make
-    ordered = sorted(encodings, key=lambda key: [_ORDER.get(word, 3) for word in re.split(r"[. ]", key)])
+    fed = parts_fed(encodings, found["token"][0].part) if found["token"] else ()
+    ordered = sorted(
+        encodings, key=lambda key: (key not in fed, [_ORDER.get(word, 3) for word in re.split(r"[. ]", key)])
+    )
     listed = ", ".join(opened.tensors.names()[:4])
     reason = f"no tensor has the name of one; its tensors are {listed[:120]}"
     absent = {"token": reason, "token_type": "the model has no token types", "position": reason, **opened.refused}
     if "token" not in makers:
         absent["inputs"] = "it has no token table"
     positions = LazyMapping({key: encodings[key] for key in ordered})
-    made = partial(_recipe, opened, tables, positions) if "token" in makers else None
+    made = partial(_recipe, opened, tables, positions, fed) if "token" in makers else None
     attends = partial(_attention, opened, tables, positions) if made is not None else None
     return Embeddings(
-        opened.name, tables, positions, opened.config, absent, tuple(opened.notes), made, attention=attends
+        opened.name, tables, positions, opened.config, absent, tuple(opened.notes), made, attention=attends, fed=fed
     )
 
 
 # What a model does with its tables is told by modules that whoever wants the tables alone need not load.
 def _recipe(
-    opened: Opened, tables: Mapping[str, EmbeddingTable], positions: Mapping[str, PositionEncoding]
+    opened: Opened,
+    tables: Mapping[str, EmbeddingTable],
+    positions: Mapping[str, PositionEncoding],
+    fed: tuple[str, ...],
 ) -> InputRecipe:
     from .recipes import recipe
 
-    return recipe(opened, tables, positions)
+    return recipe(opened, tables, positions, fed)
 
 
 def _attention(
@@ -407,7 +414,7 @@ def _attention(
 
 
 _ORDER = {"position": 0, "text": 0, "encoder": 1, "decoder": 2}
-"""Which positions are shown first: those of the text."""
+"""Which positions come first: those of the text, after those that the words enter (``families.parts_fed``)."""
 
 
 def _split(part: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ model type of it by ``make test-families``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -501,6 +501,17 @@ def tower_of(name: str) -> str:
     found = [tower for component in words for tower, told in TOWERS.items() if component & told]
     apart = [tower for tower in found if tower not in ("encoder", "decoder")]
     return next(iter(apart or found), "")
+
+
+def parts_fed(parts: Collection[str], tower: str) -> tuple[str, ...]:
+    """Return those parts of a model with positions that its words enter, the one whose first layer they enter first.
+
+    ``tower`` is the part that holds the token table: "" for one that an encoder and a decoder share. An encoder's own
+    table feeds the encoder; a decoder's feeds the decoder alone, as in Whisper, whose encoder hears sound.
+    """
+    towers = ("position", "text", "encoder", "decoder") if tower == "" else (tower, "position")
+    keys = (key for tower in towers for key in (tower, f"{tower}.encoder", f"{tower}.decoder"))
+    return tuple(key for key in keys if key in parts)
 
 
 def part_config(config: Mapping[str, Any], tower: str) -> Mapping[str, Any]:

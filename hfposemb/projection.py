@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -74,6 +74,23 @@ class Projection:
     quality: Quality
     name: str
     trust: PointTrust | None = None
+
+    def take(self, places: NDArray[np.int64]) -> Projection:
+        """Return the points at ``places`` [m] of the picture, in that order, with their rows and their trust.
+
+        ``quality`` stays that of the whole picture. Raises ``InputError`` for places that it does not have, or has
+        twice.
+        """
+        count, chosen = len(self.rows), np.asarray(places, np.int64)
+        if chosen.ndim != 1 or len(np.unique(chosen)) < len(chosen) or not np.isin(chosen, np.arange(count)).all():
+            raise InputError(f"take() needs distinct places in the picture, 0 to {count - 1:,}; got {places!r:.80}")
+        trust = None if self.trust is None else self.trust.take(chosen)
+        return replace(
+            self,
+            rows=self.rows[chosen],
+            coordinates=self.coordinates[chosen],
+            trust=trust if trust is not None and len(trust.points) else None,
+        )
 
     def _repr_html_(self) -> str:
         quality, ratio = self.quality, self.explained_variance_ratio

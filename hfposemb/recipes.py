@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .errors import MissingTableError
@@ -27,9 +27,12 @@ _NUMBERED = re.compile(r"\.\d+\.")
 
 
 def recipe(
-    opened: Opened, tables: Mapping[str, EmbeddingTable], positions: Mapping[str, PositionEncoding]
+    opened: Opened,
+    tables: Mapping[str, EmbeddingTable],
+    positions: Mapping[str, PositionEncoding],
+    fed: Sequence[str],
 ) -> InputRecipe:
-    """Return how a model turns ids into its first layer's input.
+    """Return how a model turns ids into its first layer's input; ``fed`` are the parts that its words enter.
 
     Raises ``MissingTableError`` for model types that do it in a way that is not known, with the reason.
     """
@@ -41,7 +44,7 @@ def recipe(
         raise MissingTableError(f"how {opened.name} feeds its first layer is not known; its tables can still be used")
     if reason := no_inputs(opened.config):
         raise MissingTableError(f"what {opened.name} feeds its first layer is not computed: {reason}")
-    position = _added(positions, opened, tower_of(token.provenance.tensor or ""))
+    position = _added(positions, opened, fed)
     if not opened.config:
         kinds = tuple(table for key, table in tables.items() if key == "token_type")
         return InputRecipe(token, position, kinds, norm=_lone_norm(opened))
@@ -62,18 +65,11 @@ def recipe(
     )
 
 
-def _added(positions: Mapping[str, PositionEncoding], opened: Opened, main: str) -> EmbeddingTable | None:
-    """Return the position table whose rows are added to tokens: that of their own tower, the encoder's before others.
-
-    ``main`` is the tower that the token table is in.
-    """
+def _added(positions: Mapping[str, PositionEncoding], opened: Opened, fed: Sequence[str]) -> EmbeddingTable | None:
+    """Return the position table whose rows are added to tokens: that of the first part they enter that has one."""
     if opened.part("text").get("position_biased_input", True) is False:
         return None
-    for tower in ("position", "text", "encoder", "decoder") if main == "" else (main, "position"):
-        for key in (tower, f"{tower}.encoder", f"{tower}.decoder"):
-            if isinstance(found := positions.get(key), Absolute):
-                return found.table
-    return None
+    return next((found.table for key in fed if isinstance(found := positions[key], Absolute)), None)
 
 
 def _constants(tables: Mapping[str, EmbeddingTable], rule: InputRule, near: str) -> Iterable[EmbeddingTable]:

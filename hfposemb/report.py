@@ -15,7 +15,7 @@ import json
 import platform
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,8 +25,10 @@ from numpy.typing import NDArray
 
 from . import __version__, figures, sheet
 from .aligned import AlignedMaps, aligned
+from .alignment import rows_of
 from .beside import beside
-from .comparison import Comparison, compare
+from .comparison import Comparison, compare, of_parts
+from .embeddings import stack
 from .errors import HfposembError, InputError
 from .figures import listed
 from .files import check_place, complete_file
@@ -76,17 +78,20 @@ Panel = dict[str, Any]
 def report(
     *sources: Embeddings,
     comparison: Comparison | None = None,
+    part: str | Sequence[str | None] | None = None,
     title: str = "",
     written: str = "",
     progress: Report | None = None,
 ) -> str:
     """Return a page of HTML that compares sources: tables, linked plots, and where every number comes from.
 
-    ``comparison`` is that of the same sources, ``compare(*sources)`` by default. ``written`` is when the page was made,
+    ``comparison`` is that of the same sources, ``compare(*sources)`` by default, and ``part``
+    what ``compare`` was given, where that is not the default. ``written`` is when the page was made,
     if that shall stand in it; without it the page is the same every time. Raises ``InputError`` without sources, or
     where the comparison is of others.
     """
     told = progress or (lambda share, doing: None)
+    sources = tuple(of_parts(sources, part))
     if comparison is None:
         told(0.0, "measuring the sources")
         comparison = compare(*sources)
@@ -230,9 +235,11 @@ class _Page:
             except HfposembError as error:
                 panels.append(self.absent(place, str(error)))
         about = "Hover or touch a position: it is marked in every plot."
+        parts = {stack(source) for source in self.sources if source.positions}
         bars = [_bar("position 0", "last", POSITION.light), _bar("cosine −1", "+1", SIMILARITY.light)]
         body = self.row(panels, columns={4: 2}.get(len(panels), min(len(panels), 3)), scale_bars=bars)
-        self.add("Positions", about, body + self.row(self.lines(having), columns=min(3, len(having) * 3)))
+        heading = rows_of("position", (parts.pop(), "")).capitalize() if len(parts) == 1 else "Positions"
+        self.add(heading, about, body + self.row(self.lines(having), columns=min(3, len(having) * 3)))
 
     def rows_of(self, place: int, table: EmbeddingTable) -> _Rows:
         """Return the rows that are drawn of a table."""
@@ -266,7 +273,8 @@ class _Page:
         drawings.append((figures.similarity_matrix(matrix, most=CELLS), "cosine of every two positions"))
         if count > CELLS:
             foot += f" · the matrix by blocks of {-(-count // CELLS)}"
-        about = f"{count:,} of {rows.whole:,} positions" if count < rows.whole else f"{count:,} positions"
+        kind = rows_of("position", (stack(self.sources[rows.place]), ""))
+        about = f"{count:,} of {rows.whole:,} {kind}" if count < rows.whole else f"{count:,} {kind}"
         return self.panel(f"positions-{rows.place}", "", *drawings, foot=foot, **self.owner(rows.place, about))
 
     def mechanism(self, place: int, encoding: PositionEncoding) -> Panel:
@@ -284,7 +292,7 @@ class _Page:
             (figures.similarity_by_distance([line], unit=unit, height=340), f"{unit}, so many positions back"),
             (figures.similarity_matrix(matrix, unit=unit, most=CELLS), f"{unit} of every two positions"),
             foot=f"first {count:,} positions",
-            **self.owner(place, f"{encoding.kind} positions"),
+            **self.owner(place, f"{encoding.kind} {rows_of('position', (stack(self.sources[place]), ''))}"),
         )
 
     def lines(self, having: Sequence[_Rows]) -> list[Panel]:
@@ -350,7 +358,7 @@ class _Page:
         about = f"all {count:,} tokens"
         if count > TOKENS:
             chosen = np.sort(np.random.default_rng(SEED).choice(count, TOKENS, replace=False))
-            found = replace(found, rows=found.rows[chosen], coordinates=found.coordinates[chosen])
+            found = found.take(chosen)
             about = f"{TOKENS:,} of {count:,} tokens, drawn with seed {SEED}"
         legend = [
             {"name": name, "color": figures.CLASS_COLOURS[name], "note": f"{many:,}"}
@@ -388,13 +396,14 @@ class _Page:
                 "",
                 (figure, ""),
                 foot=f"{found.method.upper()} · {drawn.drawn}",
-                **self.owner(place, f"{found.role}s"),
+                **self.owner(place, rows_of(found.role, (part, ""))),
             )
-            for place, figure in ((left, drawn.left), (right, drawn.right))
+            for place, figure, part in ((left, drawn.left, found.parts[0]), (right, drawn.right, found.parts[1]))
         ]
+        what = rows_of(found.role, found.parts).capitalize()
         fit = (
-            f"{found.role.capitalize()}s: the best rotation leaves {100 * found.disparity:.0f} % of the map of "
-            f"{self.names[right]} unexplained by that of {self.names[left]}"
+            f"{what}: the best rotation leaves {100 * found.disparity:.0f} % of the map of {self.names[right]} "
+            f"unexplained by that of {self.names[left]}"
         )
         return self.row(panels, columns=2, heading=fit, subheading="; ".join(found.notes))
 
@@ -439,7 +448,12 @@ class _Page:
         said = f"Seeds: {', '.join(map(str, seeds))}."
         if draws:
             said += f" Surrogates drawn: {listed([f'{count:,}' for count in draws])} for each number."
-        command = f"hfposemb compare {shlex.join(source.name for source in self.sources)} --out report.html"
+        parts = [one.part or "-" for one in self.comparison.sources]
+        named = [] if set(parts) == {"-"} else parts if len(set(parts) - {"-"}) > 1 else sorted(set(parts) - {"-"})
+        options = [word for part in named for word in ("--part", part)]
+        command = (
+            f"hfposemb compare {shlex.join([*(source.name for source in self.sources), *options])} --out report.html"
+        )
         table = (
             f'<div class="sheet" role="region" aria-label="Tables" tabindex="0"><table class="moves">'
             f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"

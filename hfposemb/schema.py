@@ -79,6 +79,7 @@ COMPARISON: dict[str, Any] = {
             "One source. A shape is null where it has no such table.",
             source=_TEXT,
             kind=_TEXT,
+            part={**_TEXT, "description": "the part that its positions are of; empty where it has one"},
             position_shape=_SHAPE,
             token_shape=_SHAPE,
             metrics=_map("figures by name", {"$ref": "#/$defs/figure"}),
@@ -98,6 +99,7 @@ COMPARISON: dict[str, Any] = {
             shared=_COUNT,
             of=_COUNT,
             notes=_list(_TEXT),
+            parts={**_list(_TEXT), "description": "the parts that the positions are of; empty where a model has one"},
         ),
         "move": _object(
             "How far a word lies from itself, 0 where it stayed, and its nearest (label, cosine) in either table.",

@@ -90,7 +90,7 @@ def metrics_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
     shown = list(names) or [source.source for source in comparison.sources]
     heads = "".join(f'<th scope="col">{disc(place)}{text(name)}</th>' for place, name in enumerate(shown))
     facts = (
-        ("positions", [source.kind for source in comparison.sources]),
+        ("positions", [source.positions for source in comparison.sources]),
         ("position table", [_shape(source.position_shape) for source in comparison.sources]),
         ("token table", [_shape(source.token_shape) for source in comparison.sources]),
     )
@@ -188,7 +188,7 @@ def pairs_tables(comparison: Comparison, names: Mapping[str, str] | None = None)
 
 def _pair(pair: Alignment, names: Mapping[str, str]) -> str:
     left, right = (text(names.get(name, name)) for name in (pair.left, pair.right))
-    shared = f"{pair.rows:,} {pair.role}s"
+    shared = f"{pair.rows:,} {pair.of_what}"
     if pair.role == "token":
         shared += f", {pair.shared:,} shared, {100 * pair.coverage:.0f} % of the smaller vocabulary"
     first = min((0.0, *pair.observed.values(), *(null.low for null in pair.measures.values())))
@@ -196,7 +196,7 @@ def _pair(pair: Alignment, names: Mapping[str, str]) -> str:
     notes = f'<p class="about">{text("; ".join(pair.notes), width=600)}</p>' if pair.notes else ""
     head = "".join(f'<th scope="col">{name}</th>' for name in ("Measure", "On its scale", "Value", "Chance"))
     return (
-        f'<section class="pair"><h3>{left} and {right}</h3><p class="about">{shared}</p><table>'
+        f'<section class="pair"><h3>{left} and {right}</h3><p class="about">{text(shared, width=200)}</p><table>'
         f'<thead class="unseen"><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}</section>'
     )
 

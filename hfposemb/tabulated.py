@@ -115,7 +115,7 @@ def _column(source: SourceFigures) -> dict[str, str]:
     """Return the cells of one source by name, values and intervals one below the other."""
     cells = {
         "": shortened(source.source),
-        "positions": source.kind,
+        "positions": source.positions,
         "position table": _shape(source.position_shape),
         "token table": _shape(source.token_shape),
     }
@@ -154,7 +154,7 @@ def _shape(shape: tuple[int, int] | None) -> str:
 
 
 def _pair(pair: Alignment) -> Iterator[str]:
-    shared = f"{pair.rows:,} {pair.role}s" + (
+    shared = f"{pair.rows:,} {pair.of_what}" + (
         f", {pair.coverage:.0%} of the smaller vocabulary shared" if pair.role == "token" else ""
     )
     yield f"{shortened(pair.left)} and {shortened(pair.right)}: {shared}"

@@ -122,15 +122,20 @@ class PointTrust:
         """Which points [m] lie wrongly: they keep less than ``WRONG`` of their neighbours."""
         return np.asarray(self.neighbours_kept < WRONG - 1e-9)
 
-    def first(self, count: int) -> PointTrust:
-        """Return what was measured of the first ``count`` points of the picture, among all as before."""
-        keep = self.points < count
+    def take(self, places: Places) -> PointTrust:
+        """Return what was measured of the points at ``places`` [m] of the picture, in that order, among all as before.
+
+        ``points`` are then places in the cut picture.
+        """
+        _, cut, kept = np.intersect1d(places, self.points, return_indices=True)
+        order = np.argsort(cut)
+        kept = kept[order]
         return replace(
             self,
-            points=self.points[keep],
-            neighbours_kept=self.neighbours_kept[keep],
-            trustworthiness=self.trustworthiness[keep],
-            continuity=self.continuity[keep],
+            points=cut[order],
+            neighbours_kept=self.neighbours_kept[kept],
+            trustworthiness=self.trustworthiness[kept],
+            continuity=self.continuity[kept],
         )
 
 

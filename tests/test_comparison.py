@@ -183,7 +183,8 @@ def test_the_same_source_twice_has_the_same_figures() -> None:
 def test_several_parts_are_named() -> None:
     table = _table(np.random.default_rng(0).normal(size=(20, 4)))
     source = Embeddings("pair", {}, {"encoder": Absolute(table), "decoder": Absolute(table)})
-    assert "the figures are of encoder; it also has positions of decoder" in compare(source, draws=0).sources[0].notes
+    said = "the positions are those of its part encoder; it also has those of decoder"
+    assert said in compare(source, draws=0).sources[0].notes
 
 
 def test_wrong_calls_say_what_is_right() -> None:

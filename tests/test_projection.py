@@ -231,3 +231,23 @@ def test_umap_keeps_neighbourhoods_as_umap_learn_does(positions: EmbeddingTable)
     theirs = [kept(UMAP(random_state=seed, n_jobs=1).fit_transform(positions.vectors)) for seed in seeds]
     assert [found.quality.trustworthiness for found in ours] == pytest.approx([kept(f.coordinates) for f in ours])
     assert np.mean([found.quality.trustworthiness for found in ours]) >= np.mean(theirs) - 0.005
+
+
+def test_a_cut_projection_is_cut_in_every_part() -> None:
+    """Of 3,000 points 500 have trust: what stays of them must point at the same rows as before."""
+    whole = project(_table(np.random.default_rng(0).normal(size=(3_000, 6))), method="pca", dims=2)
+    places = np.random.default_rng(1).permutation(3_000)[:1_000]
+    cut = whole.take(places)
+    assert cut.rows.tolist() == whole.rows[places].tolist()
+    assert cut.coordinates.tolist() == whole.coordinates[places].tolist()
+    assert (cut.quality, cut.left_out) == (whole.quality, whole.left_out)
+    assert whole.trust is not None
+    assert cut.trust is not None
+    before = dict(zip(whole.rows[whole.trust.points].tolist(), whole.trust.neighbours_kept.tolist(), strict=True))
+    after = dict(zip(cut.rows[cut.trust.points].tolist(), cut.trust.neighbours_kept.tolist(), strict=True))
+    assert after == {row: before[row] for row in cut.rows.tolist() if row in before}
+    unmeasured = np.setdiff1d(np.arange(3_000), whole.trust.points)[:5]
+    assert whole.take(unmeasured).trust is None
+    for wrong in ([3_000], [-1], [1, 1], [[0]]):
+        with pytest.raises(InputError, match="distinct places"):
+            whole.take(np.array(wrong))

@@ -142,6 +142,17 @@ def test_every_plot_has_its_numbers_in_the_file(page: str) -> None:
     assert links == ["position"] * 6, "hovering a position marks it in every cloud and matrix"
 
 
+def test_a_vocabulary_larger_than_a_page_holds_is_sampled(minilm_folder: Path) -> None:
+    """Every part of the map is cut alike: points, labels, and the trust of those that have it."""
+    model = hpe.extract(str(minilm_folder))
+    page = report(model, comparison=hpe.compare(model, draws=0))
+    drawn = next(panel for row in views(page)["rows"] for panel in row["panels"] if panel["key"] == "tokens-0")
+    assert "20,000 of 30,522 tokens, drawn with seed 0" in drawn["foot"]
+    dots = drawn["drawings"][0]["figure"]["data"]
+    assert sum(dot["x"]["shape"][0] if isinstance(dot["x"], dict) else len(dot["x"]) for dot in dots) == 20_000
+    assert len(page.encode()) < 10e6
+
+
 def test_what_is_missing_is_said(compared: tuple[list[Embeddings], Comparison]) -> None:
     rotary = hpe.extract("rotary:32x8")
     found = Elements(report(rotary)).words

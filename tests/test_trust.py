@@ -103,9 +103,12 @@ def test_a_point_that_lies_wrongly_is_found() -> None:
     assert alone.points.tolist() == [20, 3]
     assert alone.trustworthiness.tolist() == found.trustworthiness[[20, 3]].tolist()
     assert alone.continuity.tolist() == found.continuity[[20, 3]].tolist()
-    first = found.first(30)
+    first = found.take(np.arange(30))
     assert (first.points.tolist(), first.rows) == (list(range(30)), 100)
     assert first.neighbours_kept.tolist() == found.neighbours_kept[:30].tolist()
+    some = alone.take(np.array([50, 20, 3]))
+    assert some.points.tolist() == [1, 2], "the places of rows 20 and 3 in the cut picture"
+    assert some.continuity.tolist() == found.continuity[[20, 3]].tolist()
 
 
 def test_points_of_large_tables_are_a_stated_sample() -> None:
