@@ -127,7 +127,7 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
     import gradio as gr
 
     from . import suggestions
-    from .state import MOST_SOURCES, problems
+    from .state import MOST_SOURCES, guarded, problems
 
     def chosen(texts: Sequence[str] | None) -> list[str]:
         return [text.strip() for text in dict.fromkeys(texts or ()) if text.strip()][:MOST_SOURCES]
@@ -160,10 +160,11 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
     changes = [one.change for one in (session.sources, session.active, session.fetched, session.restored)]
     dues = [one.due for one in sessions.values()]
     asked = [session.active, session.restored, session.sources, session.fetched]
-    gr.on(changes, due, [*asked, *dues], dues, trigger_mode="always_last", **_CHEAP)
+    public = session.public
+    gr.on(changes, guarded(due, public=public), [*asked, *dues], dues, trigger_mode="always_last", **_CHEAP)
     gr.on(
         changes[:3],
-        told,
+        guarded(told, public=public),
         [session.active, session.sources, session.fetched],
         [*lines, foot],
         **_CHEAP,

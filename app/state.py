@@ -40,6 +40,7 @@ from hfposemb.vocabulary import display
 
 from . import jobs
 from .address import Control, control
+from .failures import is_bug, said_of
 from .fetching import POLL, Fetch, Fetches, Reading, Work, extract
 from .hidden import State
 from .limits import (
@@ -52,7 +53,7 @@ from .limits import (
     PUBLIC_SECONDS,
 )
 from .line import LINE, WAIT, Ticket, Visitor, in_line
-from .plot import PanelRow
+from .plot import Panel, PanelRow
 
 if TYPE_CHECKING:
     from hfposemb.position import PositionEncoding
@@ -487,8 +488,8 @@ class Session:
         named = Opened(text, short_name(text), color, dash)
         try:
             found = self.library.opened(text, self.needs, public=self.public)
-        except HfposembError as error:
-            return replace(named, error=one_line(str(error)))
+        except Exception as error:  # noqa: BLE001 - a source that cannot be opened leaves the others
+            return replace(named, error=one_line(said_of(error, public=self.public)))
         return replace(named, embeddings=found, error="" if found is not None else told)
 
     def wanted(self, opened: Sequence[Opened]) -> dict[Hashable, tuple[str, Work]]:
@@ -559,9 +560,10 @@ class Session:
 
         def on_event(due: list[Any], *values: Any) -> Any:
             opened = self.shown(due)
-            return gr.skip() if not opened or waiting(opened) else draw(opened, *values)
+            return gr.skip() if not due or waiting(opened) else draw(opened, *values)
 
-        gr.on(list(on), guarded(on_event), inputs=[self.due, *inputs], outputs=list(outputs), **_drawing(outputs))
+        handler = guarded(on_event, public=self.public, outputs=outputs)
+        gr.on(list(on), handler, inputs=[self.due, *inputs], outputs=list(outputs), **_drawing(outputs))
 
     def projection(self, table: EmbeddingTable, method: str, dims: int) -> Projection | None:
         """Return a projection: PCA at once, UMAP only if it has been computed."""
@@ -594,9 +596,9 @@ class Session:
                 async with aclosing(work(self._visitor(request), part, wanted)) as steps:
                     async for progress in steps:
                         yield gr.update(value=work_line(progress, label=label), visible=True), gr.skip()
-            except HfposembError as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, the line says so, and the page goes on
                 ok = False
-                if said := str(error):  # who stops a job needs no words about it
+                if said := said_of(error, public=self.public):  # who stops a job needs no words about it
                     line = gr.update(value=failed_line(said), visible=True)
             yield line, _done(wanted, ok=ok)
 
@@ -642,16 +644,24 @@ class Session:
                         yield progress
 
     async def compute(
-        self, visitor: Visitor, part: str, key: Hashable, doing: Any, work: Callable[..., Any], *arguments: Any
+        self,
+        visitor: Visitor,
+        part: str,
+        key: Hashable,
+        doing: Any,
+        work: Callable[..., Any],
+        *arguments: Any,
+        late: Callable[[], Sequence[Any]] = tuple,
     ) -> AsyncGenerator[jobs.Progress, None]:
         """Put what a job of ``jobs`` returns under ``key`` into the library's results, as ``lay_out`` does UMAPs.
 
-        ``doing`` is one of what the tab set ``wanted`` to.
+        ``doing`` is one of what the tab set ``wanted`` to. ``late`` returns further arguments when the turn has come:
+        what another job has found meanwhile, say.
         """
         async with LINE.join(visitor, part, doing) as ticket:
             async for progress in self._turn(ticket):
                 yield progress
-            async with aclosing(self._run(ticket, key, work, *arguments)) as steps:
+            async with aclosing(self._run(ticket, key, work, *arguments, *late())) as steps:
                 async for progress in steps:
                     yield progress
 
@@ -765,20 +775,39 @@ def _drawing(outputs: Sequence[Any]) -> dict[str, Any]:
     }
 
 
-def guarded(handler: Callable[..., T]) -> Callable[..., T]:
-    """Show an error of ours as its one line, where a handler has no better place for it."""
+def guarded(handler: Callable[..., Any], *, public: bool, outputs: Sequence[Any] = ()) -> Callable[..., Any]:
+    """Show an error of ours as its one line, where a handler has no better place for it.
 
-    def safe(*values: Any) -> T:
+    A bug is reported in those of the ``outputs`` that are panels: their old pictures would be of something else.
+    """
+
+    def safe(*values: Any) -> Any:
         try:
             if any(isinstance(value, str) and len(value) > LONGEST_TEXT for value in values):
                 raise InputError(f"a text here has at most {LONGEST_TEXT:,} characters; write less")
             return handler(*values)
-        except HfposembError as error:
-            raise gr.Error(
-                html.escape(one_line(str(error))), title="This did not work", print_exception=False
-            ) from error
+        except gr.Error:
+            raise
+        except Exception as error:
+            said = one_line(said_of(error, public=public))
+            if is_bug(error) and (shown := _failed(outputs, said)) is not None:
+                return shown
+            raise gr.Error(html.escape(said), title="This did not work", print_exception=False) from error
 
     return safe
+
+
+def _failed(outputs: Sequence[Any], said: str) -> Any:
+    """Return the values of a handler's outputs that say of its panels what went wrong, ``None`` where it has none."""
+    panels = (Panel("failed", "This could not be drawn", message=said, tone="error"),)
+    places = [place for place, output in enumerate(outputs) if type(output) is gr.HTML][:1]
+    shown = [
+        panels if isinstance(output, PanelRow) else failed_line(said) if place in places else gr.skip()
+        for place, output in enumerate(outputs)
+    ]
+    if not places and not any(isinstance(output, PanelRow) for output in outputs):
+        return None
+    return shown if len(shown) > 1 else shown[0]
 
 
 def one_line(text: str, *, width: int = 400) -> str:
