@@ -23,7 +23,7 @@ from .hidden import State
 from .limits import COMPARISON_DRAWS, QUICK_FLOPS
 from .line import Visitor
 from .plot import Drawing, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, kept_file
-from .state import Opened, Session, Umaps, allowed, guarded, one_line, short_name, source_key, unseen_heading
+from .state import Opened, Session, Umaps, allowed, guarded, one_line, short_names, source_key, unseen_heading
 from .tokens import shown
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def pair_choices(names: Sequence[str]) -> list[tuple[str, str]]:
 
 def named_pairs(texts: Sequence[str]) -> list[tuple[str, str]]:
     """Return the same of sources by their texts."""
-    return pair_choices([short_name(text) for text in texts])
+    return pair_choices(short_names(texts))
 
 
 @dataclass(frozen=True)

@@ -232,10 +232,13 @@ class Job:
         """End the child, and with it whatever it started. Returns when it is gone."""
         self._stopped = self._stopped or self._outcome is None
         process = self._process
+        if self._outcome is not None and self._outcome[0] == "gone":
+            with suppress(subprocess.TimeoutExpired):  # by itself, for how it ends says why
+                process.wait(GRACE)
         if process.stdin is not None:
             with suppress(OSError):
                 process.stdin.close()
-        if self._outcome is not None and self._outcome[0] != "late":
+        if self._outcome is not None and self._outcome[0] in ("done", "failed", "fault"):
             with suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE)
         if process.poll() is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import html
 import sys
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -34,6 +34,7 @@ from hfposemb.errors import (
     SourceError,
 )
 from hfposemb.figures import source_style
+from hfposemb.naming import distinct, path_names
 from hfposemb.source import BuiltinSource, HubSource, LocalSource, SampleSource, Source, parse_source
 from hfposemb.table import EmbeddingTable
 from hfposemb.vocabulary import display
@@ -90,9 +91,6 @@ SOURCE_BYTES = 4 * 2**30
 """Of tables that open sources hold. Those of local files are views of the file, which the system may drop again."""
 
 RESULT_BYTES = 512 * 2**20
-
-GENERIC = {"model", "checkpoint", "snapshot", "main", "latest"}
-"""Names of folders that tell nobody anything."""
 
 ENTRIES = 512
 """Of either kind, however small."""
@@ -337,27 +335,41 @@ def _extracted(text: str, *, public: bool) -> Embeddings:
 
 def short_name(text: str) -> str:
     """Return what a source is called where there is little room, safe to show."""
+    return short_names([text])[0]
+
+
+def short_names(texts: Sequence[str]) -> list[str]:
+    """Return what sources that are seen together are called, safe to show, no two of them alike."""
+    return distinct(texts, [[display(name, width=28) for name in _called(text)] for text in texts])
+
+
+def _called(text: str) -> tuple[str, ...]:
+    """Return what a source could be called, the shortest first."""
     try:
         # A name needs no home, and looking one up would tell strangers whose there are.
         source = LocalSource(Path(text.strip())) if text.strip().startswith("~") else parse_source(text)
     except HfposembError:
-        return display(text, width=28)
-    return display(_short(source) or text, width=28)
-
-
-def _short(source: Source) -> str:
+        return (text,)
     match source:
         case SampleSource(name, step):
             called = {"bert": "BERT", "gpt2": "GPT-2"}.get(name, name)
-            return called if step is None else f"{called} step {step:,}"
-        case BuiltinSource(name):
+            return (called if step is None else f"{called} step {step:,}", text)
+        case BuiltinSource(name, rows, width):
             called = {"sinusoidal": "Sinusoid", "random": "Untrained", "alibi": "ALiBi"}.get(name, name.capitalize())
-            return called if not source.options else f"{called} {' '.join(source.options.values())}"
-        case HubSource(repo, _):
-            return repo.rpartition("/")[2]
+            called = called if not source.options else f"{called} {' '.join(source.options.values())}"
+            return (called, f"{called} {rows:,} × {width:,}", text)
+        case HubSource(repo, revision):
+            short = repo.rpartition("/")[2]
+            return (short, repo) if revision is None else (short, f"{short}@{revision[:12]}", repo, text)
         case LocalSource(path):
-            named = (path.parent if path.suffix == ".safetensors" else path).absolute()
-            return f"{named.parent.name}/{named.name}" if named.name in GENERIC else named.name or str(path)
+            return path_names(path)
+
+
+def choices(texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return sources as the choices of the source field; what would read alike is written in full."""
+    made = [choice(text) for text in dict.fromkeys(texts)]
+    often = Counter(label for label, _ in made)
+    return [(label if often[label] == 1 else display(text, width=200), text) for label, text in made]
 
 
 def choice(text: str) -> tuple[str, str]:
@@ -479,15 +491,15 @@ class Session:
         that ``fetched`` has for it, or ``WAITING``.
         """
         told = (fetched or {}).get("problems", {}).get(self.key, {})
+        shown = texts[:MOST_SOURCES]
         return tuple(
-            self._open(text, *source_style(place), told.get(text, WAITING))
-            for place, text in enumerate(texts[:MOST_SOURCES])
+            self._open(Opened(text, name, *source_style(place)), told.get(text, WAITING))
+            for place, (text, name) in enumerate(zip(shown, short_names(shown), strict=True))
         )
 
-    def _open(self, text: str, color: str, dash: str, told: str) -> Opened:
-        named = Opened(text, short_name(text), color, dash)
+    def _open(self, named: Opened, told: str) -> Opened:
         try:
-            found = self.library.opened(text, self.needs, public=self.public)
+            found = self.library.opened(named.text, self.needs, public=self.public)
         except Exception as error:  # noqa: BLE001 - a source that cannot be opened leaves the others
             return replace(named, error=one_line(said_of(error, public=self.public)))
         return replace(named, embeddings=found, error="" if found is not None else told)
@@ -504,7 +516,7 @@ class Session:
         """Put the field of sources, which all tabs share, into the bar that is open."""
         with gr.Column(scale=1, min_width=320, elem_classes="source-field"):
             dropdown = gr.Dropdown(
-                [choice(text) for text in dict.fromkeys((*self.first, *self.presets))],
+                choices((*self.first, *self.presets)),
                 value=list(self.first),
                 multiselect=True,
                 allow_custom_value=True,
@@ -519,8 +531,8 @@ class Session:
 
     def told_fields(self, texts: Sequence[str], own: Sequence[str] = ()) -> list[Any]:
         """Return the updates that show these sources in every field, which offers the visitor's ``own`` too."""
-        choices = [choice(text) for text in dict.fromkeys((*texts, *own, *self.first, *self.presets))]
-        return [gr.update(choices=choices, value=list(texts)) for _ in self.fields]
+        offered = choices((*texts, *own, *self.first, *self.presets))
+        return [gr.update(choices=offered, value=list(texts)) for _ in self.fields]
 
     def fetch_line(self) -> None:
         """Put the line here that shows how far the tab's reads are."""
