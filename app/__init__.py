@@ -42,13 +42,17 @@ from __future__ import annotations
 import gc
 import html
 import os
+import sys
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from hfposemb.errors import HfposembError, MissingExtraError
+from hfposemb.errors import HfposembError, InputError, MissingExtraError
 from hfposemb.vocabulary import display
+
+from .reach import on_a_space
 
 # Before Gradio is imported, whoever imports it: nothing is reported to anybody.
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
@@ -61,6 +65,7 @@ if TYPE_CHECKING:
 
     from hfposemb.embeddings import Embeddings
 
+    from .reach import Reach
     from .state import Opened, Session
 
 TABS: tuple[str, ...] = ("start", "positions", "tokens", "words", "compare", "training")
@@ -77,6 +82,12 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     what ``preferences`` says; with ``endpoints`` the page answers programs, as ``api`` says: both for one panel a page.
     """
     import gradio as gr
+    from gradio.context import Context
+
+    if Context.root_block is None:
+        raise HfposembError(
+            "panel() draws into an open gr.Blocks, and none is open; write: with gr.Blocks() as host: panel()"
+        )
 
     from . import address as addresses
     from . import api, lesson_card, opening, preferences
@@ -127,7 +138,7 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
     import gradio as gr
 
     from . import suggestions
-    from .state import MOST_SOURCES, problems
+    from .state import MOST_SOURCES, guarded, problems
 
     def chosen(texts: Sequence[str] | None) -> list[str]:
         return [text.strip() for text in dict.fromkeys(texts or ()) if text.strip()][:MOST_SOURCES]
@@ -160,10 +171,11 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
     changes = [one.change for one in (session.sources, session.active, session.fetched, session.restored)]
     dues = [one.due for one in sessions.values()]
     asked = [session.active, session.restored, session.sources, session.fetched]
-    gr.on(changes, due, [*asked, *dues], dues, trigger_mode="always_last", **_CHEAP)
+    public = session.public
+    gr.on(changes, guarded(due, public=public), [*asked, *dues], dues, trigger_mode="always_last", **_CHEAP)
     gr.on(
         changes[:3],
-        told,
+        guarded(told, public=public),
         [session.active, session.sources, session.fetched],
         [*lines, foot],
         **_CHEAP,
@@ -260,68 +272,136 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def on_a_space() -> bool:
-    """Tell whether this is a Hugging Face Space, where strangers come."""
-    return bool(os.environ.get("SPACE_ID"))
-
-
 def launch(
     sources: Sequence[str] = (),
     *,
-    host: str = "127.0.0.1",
-    port: int = 7860,
+    host: str | None = None,
+    port: int | None = None,
+    share: bool | None = None,
     public: bool | None = None,
+    auth: Any = None,
+    inbrowser: bool = False,
     mcp: bool = False,
     warm: bool = True,
+    debug: bool = False,
     **options: Any,
 ) -> gr.Blocks:
     """Serve the app until it is stopped, or in the background with ``prevent_thread_lock=True``.
 
-    ``public`` serves strangers; ``None`` does on a Hugging Face Space alone. Promised then: only Hub models that
-    everybody may read, samples and built-ins, without any token; no local file, no upload; and the bounds of
-    ``limits``, ``line`` and ``doors``. With ``mcp`` the endpoints of ``api`` are tools of an MCP server too, at
-    ``/gradio_api/mcp/``, which needs the extra of that name. With ``warm`` a child compiles UMAP in the background, so
-    that the first UMAP of a machine need not. ``options`` are those of ``gr.Blocks.launch`` beyond what is fixed here.
-    """
-    from . import jobs
-    from .folder import own_folder
-    from .limits import MOST_EVENTS
+    ``public`` serves strangers; ``None`` does where they could come: with ``share``, on a ``host`` that is not
+    loopback, and on a Hugging Face Space. ``public=False`` lets whoever can reach the app read this machine's files.
+    Promised in public mode: only Hub models that everybody may read, samples and built-ins, without any token; no local
+    file, no upload; and the bounds of ``limits``, ``line`` and ``doors``. A line at the start says which mode it is.
 
+    Without a ``port`` the first free one from 7860 on is taken. ``auth`` is "USER:PASSWORD", "@FILE" with one on each
+    line, or what Gradio takes; without it $HFPOSEMB_AUTH. With ``inbrowser`` the page is opened once it is there. With
+    ``mcp`` the endpoints of ``api`` are tools of an MCP server too, at ``/gradio_api/mcp/``, which needs the extra of
+    that name. With ``warm`` a child compiles UMAP in the background, so that the first UMAP of a machine need not.
+    ``debug`` prints the traceback of every bug. ``options`` are those of ``gr.Blocks.launch`` beyond what is set here.
+    """
+    from . import failures, jobs
+    from .folder import own_folder
+    from .reach import free_port, open_browser, reach
+
+    if fixed := _FIXED & options.keys():
+        raise InputError(f"launch sets {', '.join(sorted(fixed))} itself; the address is given by host= and port=")
     own_folder()
     if mcp and find_spec("mcp") is None:
         raise MissingExtraError("gradio[mcp]", extra="mcp", purpose="an MCP server")
-    public = on_a_space() if public is None else public
+    options["auth"] = _login(auth, mcp=mcp)
+    at = reach(host, share, public)
+    free = free_port(at.host, port)
+    failures.show_tracebacks(debug)
+    quiet, blocking = options.pop("quiet", False), not options.pop("prevent_thread_lock", False)
+    say = partial(print, flush=True) if not quiet else lambda _: None
     with _uncollected():
-        from .theme import css, theme
-
-        blocks = build(public=public, sources=sources)
-    blocks.queue(max_size=MOST_EVENTS, default_concurrency_limit=2, api_open=False)
-    if public:
-        from starlette.middleware import Middleware
-
-        from .doors import Doors
-
-        inner = options.pop("app_kwargs", {})
-        options["app_kwargs"] = {**inner, "middleware": [Middleware(Doors), *inner.get("middleware", ())]}
-    warming = jobs.warm_later(public=public) if warm else None
+        blocks = build(public=at.public, sources=sources)
+    say(at.sentence)
+    warming = jobs.warm_later(public=at.public) if warm else None
     try:
-        blocks.launch(
-            server_name=host,
-            server_port=port,
-            theme=theme(),
-            css=css(),
-            max_file_size="1mb",
-            show_error=False,
-            run_history=False,
-            footer_links=["api"],
-            enable_monitoring=False,
-            pwa=False,
-            ssr_mode=False,
-            mcp_server=mcp,
-            **options,
-        )
+        _serve(blocks, at, free, mcp_server=mcp, **options)
     except OSError as error:
         if warming is not None:
             warming.set()
-        raise HfposembError(f"the app cannot listen on {host}:{port} ({error}); choose another port") from error
+        raise HfposembError(f"the app cannot listen on {at.host}:{free} ({error}); choose another port") from error
+    say(_running(blocks, asked=port, blocking=blocking))
+    if inbrowser:
+        open_browser(blocks.share_url or blocks.local_url)
+    if blocking and not hasattr(sys, "ps1") and not sys.flags.interactive:
+        blocks.block_thread()
     return blocks
+
+
+def _serve(blocks: gr.Blocks, at: Reach, port: int, **options: Any) -> None:
+    """Start the server in a thread of its own."""
+    from .limits import MOST_EVENTS
+    from .theme import css, theme
+
+    blocks.queue(max_size=MOST_EVENTS, default_concurrency_limit=2, api_open=False)
+    if at.public:
+        options["app_kwargs"] = _behind_doors(options.pop("app_kwargs", {}), login=bool(options["auth"]))
+    blocks.launch(
+        server_name=f"[{at.host}]" if ":" in at.host and not at.host.startswith("[") else at.host,
+        server_port=port,
+        share=at.share,
+        theme=theme(),
+        css=css(),
+        max_file_size="1mb",
+        show_error=False,
+        run_history=False,
+        footer_links=["api"],
+        enable_monitoring=False,
+        pwa=False,
+        ssr_mode=False,
+        quiet=True,
+        prevent_thread_lock=True,
+        **options,
+    )
+
+
+def _running(blocks: gr.Blocks, *, asked: int | None, blocking: bool) -> str:
+    """Say where the app is, and why there, where it was to be at another port."""
+    from .reach import first_port
+
+    first = first_port() if asked is None else blocks.server_port
+    taken = "" if first == blocks.server_port else f", for port {first} is in use"
+    return f"Running on {blocks.local_url}{taken}{'; Ctrl-C ends it' if blocking else ''}."
+
+
+_FIXED = {
+    "server_name",
+    "server_port",
+    "theme",
+    "css",
+    "max_file_size",
+    "show_error",
+    "run_history",
+    "footer_links",
+    "enable_monitoring",
+    "pwa",
+    "ssr_mode",
+    "mcp_server",
+}
+"""Options of ``gr.Blocks.launch`` that ``launch`` sets."""
+
+
+def _login(auth: Any, *, mcp: bool) -> Any:
+    """Return who may log in, as Gradio takes it; ``None`` where everybody may."""
+    from .reach import AUTH, credentials
+
+    auth = os.environ.get(AUTH) if auth is None else auth
+    login = credentials(auth) if isinstance(auth, str) and auth else auth or None
+    if login and mcp:
+        raise InputError("an MCP server does not ask for a password; serve the app with either --auth or --mcp")
+    return login
+
+
+def _behind_doors(app_kwargs: Mapping[str, Any], *, login: bool) -> dict[str, Any]:
+    """Return the options of Gradio's server with the doors of public mode before everything else."""
+    from starlette.middleware import Middleware
+
+    from .doors import Doors
+
+    if os.environ.get("GRADIO_ALLOWED_PATHS"):
+        raise InputError("GRADIO_ALLOWED_PATHS has files of this machine served, which public mode does not; unset it")
+    return {**app_kwargs, "middleware": [Middleware(Doors, login=login), *app_kwargs.get("middleware", ())]}

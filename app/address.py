@@ -45,9 +45,9 @@ class Control:
 
 def of_sources(texts: Sequence[str]) -> Choices:
     """Return the choices of a control that names one of the sources on the page."""
-    from .state import short_name
+    from .state import short_names
 
-    return [(short_name(text), text) for text in texts]
+    return list(zip(short_names(texts), texts, strict=True))
 
 
 def one_of(values: Sequence[Any]) -> Read:

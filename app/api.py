@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from contextlib import aclosing
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -26,6 +26,7 @@ from hfposemb.table import EmbeddingTable
 
 from . import jobs
 from .compare import comparison_key
+from .failures import said_of
 from .limits import COMPARISON_DRAWS, LONGEST_TEXT, MOST_SOURCES, MOST_WORDS
 from .line import Visitor
 from .state import Session, one_line, short_name
@@ -67,8 +68,8 @@ def bind(session: Session) -> None:
     async def in_child(request: gr.Request, key: Hashable, work: Callable[..., Any], *arguments: Any) -> Any:
         """Do heavy work when the caller's turn comes, as the page does, unless its result is known."""
         if session.library.results.get(key) is None:
-            visitor = Visitor.of(request, public=session.public)
-            async with aclosing(session.compute(visitor, "api", key, arguments, work, *arguments)) as steps:
+            visitor, call = Visitor.of(request, public=session.public), f"api/{uuid4().hex}"
+            async with aclosing(session.compute(visitor, call, key, arguments, work, *arguments)) as steps:
                 async for _ in steps:
                     pass
         if (found := session.library.results.get(key)) is None:
@@ -181,21 +182,22 @@ def bind(session: Session) -> None:
         key = comparison_key(texts, public=session.public)
         return document(await in_child(request, key, jobs.comparison, texts, COMPARISON_DRAWS))
 
+    answering = partial(_answering, public=session.public)
     for endpoint in (info, neighbours, similarity):
-        gr.api(_answering(endpoint), api_name=endpoint.__name__, concurrency_limit=AT_ONCE)
+        gr.api(answering(endpoint), api_name=endpoint.__name__, concurrency_limit=AT_ONCE)
     for heavy in (project, compare):
-        gr.api(_answering(heavy), api_name=heavy.__name__, concurrency_limit=None)  # the line bounds these
+        gr.api(answering(heavy), api_name=heavy.__name__, concurrency_limit=None)  # the line bounds these
 
 
-def _answering(endpoint: Endpoint) -> Endpoint:
-    """Answer an error of ours with its one line."""
+def _answering(endpoint: Endpoint, *, public: bool) -> Endpoint:
+    """Answer an error with one line."""
 
     @wraps(endpoint)
     async def answer(*values: Any) -> Any:
         try:
             return await endpoint(*values)
-        except HfposembError as error:
-            raise gr.Error(one_line(str(error)), print_exception=False) from error
+        except Exception as error:
+            raise gr.Error(one_line(said_of(error, public=public)), print_exception=False) from error
 
     return answer
 

@@ -23,7 +23,7 @@ from .hidden import State
 from .limits import COMPARISON_DRAWS, QUICK_FLOPS
 from .line import Visitor
 from .plot import Drawing, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, kept_file
-from .state import Opened, Session, Umaps, allowed, guarded, one_line, short_name, source_key, unseen_heading
+from .state import Opened, Session, Umaps, allowed, guarded, one_line, short_names, source_key, unseen_heading
 from .tokens import shown
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def pair_choices(names: Sequence[str]) -> list[tuple[str, str]]:
 
 def named_pairs(texts: Sequence[str]) -> list[tuple[str, str]]:
     """Return the same of sources by their texts."""
-    return pair_choices([short_name(text) for text in texts])
+    return pair_choices(short_names(texts))
 
 
 @dataclass(frozen=True)
@@ -432,14 +432,18 @@ def tab(session: Session) -> None:
 
     async def write(visitor: Visitor, part: str, wanted: Sequence[Any]) -> AsyncGenerator[jobs.Progress, None]:
         texts, _ = wanted[0]
-        known = session.library.results.get(comparison_key(texts, public=session.public))
+        measured = comparison_key(texts, public=session.public)
         key = comparison_key(texts, public=session.public, what="report")
-        arguments = (texts, known, COMPARISON_DRAWS)
-        async for step in session.compute(visitor, part, key, wanted[0], jobs.page, *arguments):
+
+        def late() -> tuple[Any, ...]:
+            """Take the comparison from the results, where the panel above has it by now."""
+            return texts, session.library.results.get(measured), COMPARISON_DRAWS
+
+        async for step in session.compute(visitor, part, key, wanted[0], jobs.page, late=late):
             yield step
         made = session.library.results.get(key)
-        if known is None and made is not None:
-            session.library.results.put(comparison_key(texts, public=session.public), made[0])
+        if made is not None and session.library.results.get(measured) is None:
+            session.library.results.put(measured, made[0])
 
     def ask_report(due: list[Any]) -> Any:
         having = comparable(due)
@@ -528,7 +532,7 @@ def tab(session: Session) -> None:
     session.redraw(draw_maps, laid, inputs=asked, on=[chosen.input, role.input, method.input])
     session.when([layouts.done.change], draw_maps, laid, inputs=[*asked, layouts.done])
     session.due.change(begin, session.due, measures.wanted, **cheap)
-    again.click(guarded(retry), session.due, measures.wanted, **cheap)
+    again.click(guarded(retry, public=session.public), session.due, measures.wanted, **cheap)
     chosen.input(lambda: 0, outputs=at, **cheap)
     words.select(
         pick,
@@ -541,6 +545,6 @@ def tab(session: Session) -> None:
     session.keep("moved", at, read=lambda text: int(number_up_to(10**6)(text)))
     session.keep("maps", role)
     session.keep("laid", method)
-    ask.click(guarded(ask_report), session.due, reports.wanted, **cheap)
+    ask.click(guarded(ask_report, public=session.public), session.due, reports.wanted, **cheap)
     written = reports.done.change(hand_over, [reports.wanted, reports.done], save, **cheap)
     written.then(js=SAVE.replace("ID", f"report-{session.scope}"), **cheap)

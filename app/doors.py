@@ -25,17 +25,20 @@ _READ = re.compile(
     re.DOTALL,
 )
 _WRITE = re.compile(r"/gradio_api/(mcp/?|queue/join|cancel|reset/?|call/(v2/)?\w+/?)")
+_LOGIN = {"GET": re.compile(r"/logout|/gradio_api/login_check/?"), "POST": re.compile(r"/login/?")}
+"""What a page with a password needs besides, by method."""
 
 
 class Doors:
-    """ASGI middleware that lets in what the page needs."""
+    """ASGI middleware that lets in what the page needs; with ``login`` one that asks for a password."""
 
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], *, login: bool = False) -> None:
         self.app = app
+        self.login = login
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 403, 411 or 413, or pass the request on."""
-        refused = _refused(scope)
+        refused = _refused(scope, login=self.login)
         if refused is None:
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -47,19 +50,20 @@ class Doors:
             await send({"type": "http.response.body", "body": said.encode()})
 
 
-def _refused(scope: Scope) -> tuple[int, str] | None:
+def _refused(scope: Scope, *, login: bool = False) -> tuple[int, str] | None:
     """Return why a request does not get in: a status and a line."""
     if scope["type"] == "lifespan":
         return None
     closed = 403, "this app does not serve that\n"
     if scope["type"] != "http":
         return closed
-    method = scope["method"]
+    method, path = scope["method"], scope["path"]
+    named = login and method in _LOGIN and _LOGIN[method].fullmatch(path)
     if method in ("GET", "HEAD"):
-        return None if _READ.fullmatch(scope["path"]) else closed
+        return None if named or _READ.fullmatch(path) else closed
     if method == "OPTIONS":
         return None
-    if method != "POST" or not _WRITE.fullmatch(scope["path"]):
+    if method != "POST" or not (named or _WRITE.fullmatch(path)):
         return closed
     length = dict(scope["headers"]).get(b"content-length", b"")
     if not length.isdigit():

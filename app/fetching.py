@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import traceback
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -13,6 +14,8 @@ import hfposemb as hpe
 from hfposemb.checkpoint import PUBLIC_LIMITS
 from hfposemb.errors import CancelledError, HfposembError, SourceError
 from hfposemb.wire import Progress, watching
+
+from .failures import BugError
 
 if TYPE_CHECKING:
     from hfposemb.embeddings import Embeddings
@@ -162,6 +165,8 @@ class Fetches:
             outcome = SourceError(f"{fetch.name} cannot be read: {error.strerror or error}")
         except MemoryError:
             outcome = SourceError(f"{fetch.name} does not fit into this machine's memory")
+        except Exception:  # noqa: BLE001 - whatever it is, the page that waits is told
+            outcome = BugError(traceback.format_exc())
         finally:
             with self._lock:
                 if self._running.get(key) is fetch:

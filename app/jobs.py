@@ -5,12 +5,16 @@ pickled by its name, runs in a process of its own, which ends for certain: when 
 when the deadline is over, and when this process is gone, however that came about.
 
 Promised: a child for strangers has neither the tokens nor the secrets of this process's environment, and no more memory
-than it was given, where the system can hold it to that; whatever it runs into is one line for the user. ``line`` says
-which job's turn it is; searches, which take seconds, have a lane of their own here.
+than it was given, where the system can hold it to that; whatever it runs into is one line for the user: an error of
+ours in its own words, a bug as a ``BugError`` with the child's traceback and the end of its stderr, and a lack of
+memory as such where there is a sign of one. ``line`` says which job's turn it is; searches, which take seconds, have a
+lane of their own here.
 """
 
 from __future__ import annotations
 
+import errno
+import faulthandler
 import os
 import pickle
 import re
@@ -19,6 +23,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,7 +32,9 @@ from queue import Empty, SimpleQueue
 from typing import IO, TYPE_CHECKING, Any
 
 from hfposemb.errors import CancelledError, HfposembError
+from hfposemb.faults import SECRET
 
+from .failures import BugError
 from .limits import PUBLIC_MEMORY, PUBLIC_SECONDS, SEARCH_MEMORY
 
 if TYPE_CHECKING:
@@ -56,7 +63,16 @@ MOST_SEARCHES = 4
 WORDS = ("king", "queen", "paris")
 """Words whose neighbours stand in a report."""
 
-_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|CREDENTIAL|API_?KEY|ACCESS_KEY", re.IGNORECASE)
+STDERR_BYTES = 64 * 2**10
+"""What is kept of the end of a child's stderr."""
+
+NO_MEMORY = "this does not fit into the memory of this machine; ask for less"
+KILLED = "the system ended the process that computed this, perhaps for lack of memory; ask for less"
+
+_SHORT_OF_MEMORY = re.compile(
+    rb"MemoryError|bad_alloc|[Cc]annot allocate memory|[Oo]ut of memory|pthread_create failed|[Uu]nable to allocate"
+)
+"""What allocators and libraries print before they end the process for lack of memory."""
 
 
 class JobError(HfposembError):
@@ -84,7 +100,8 @@ class Job:
     """One piece of work in a child process. Close it, or use it in ``with``: afterwards there is no child.
 
     ``work(*arguments)`` is called in the child, ``work(*arguments, report)`` with ``reports``. Both ways everything
-    must be possible to pickle. Raises ``JobError`` where there is no result, with the words of the work's own error.
+    must be possible to pickle. Raises ``JobError`` where there is no result, with the words of the work's own error,
+    and ``BugError`` where the work ran into a bug.
     ``deadline`` is in seconds; ``memory`` in bytes of address space, where the system knows such a limit; ``sealed``
     keeps tokens and secrets of the environment from the child.
     """
@@ -105,15 +122,18 @@ class Job:
         self._messages: SimpleQueue[tuple[str, Any]] = SimpleQueue()
         self._outcome: tuple[str, Any] | None = None
         self._stage: tuple[str, float, float] = ("", self.started, 0.0)
-        self._stopped = False
+        self._stopped = self._killed = False
         self._process = subprocess.Popen(
             [sys.executable, "-c", start],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             start_new_session=True,
             env=_without_secrets(os.environ) if sealed else None,
         )
+        self._stderr = b""
+        self._reader = threading.Thread(target=self._overhear, daemon=True)
+        self._reader.start()
         request = pickle.dumps((memory, work, arguments, reports))
         for task in (lambda: self._ask(request), self._listen):
             threading.Thread(target=task, daemon=True).start()
@@ -137,6 +157,13 @@ class Job:
                     self._messages.put(pickle.loads(_receive(self._process.stdout)))
         finally:
             self._messages.put(("gone", None))
+
+    def _overhear(self) -> None:
+        """Keep the end of what the child and its libraries print."""
+        assert self._process.stderr is not None
+        with suppress(OSError, ValueError):
+            while piece := os.read(self._process.stderr.fileno(), STDERR_BYTES):
+                self._stderr = (self._stderr + piece)[-STDERR_BYTES:]
 
     def poll(self, wait: float = POLL) -> Progress | None:
         """Wait for news for at most ``wait`` seconds; return the latest progress, or ``None`` when the job is over."""
@@ -186,19 +213,36 @@ class Job:
             raise JobError("this took too long and was stopped; ask for less")
         if self._stopped:
             raise CancelledError("this was cancelled")
-        raise JobError("the process that computed this ended before it was done, perhaps for lack of memory")
+        raise self._death(value if kind == "fault" else "")
+
+    def _death(self, said: str) -> HfposembError:
+        """Return why there is no result: ``said`` is the child's traceback, empty where it ended without a word."""
+        self._reader.join(GRACE)
+        code = self._process.returncode
+        if not said and not self._killed and code == -getattr(signal, "SIGKILL", 9):
+            return JobError(KILLED)
+        if not said and code != 0 and _SHORT_OF_MEMORY.search(self._stderr):
+            return JobError(NO_MEMORY)
+        ended = "" if said else f"the process ended with {_ending(code)} and without an answer"
+        printed = self._stderr.decode("utf-8", "replace").strip()
+        parts = (said.strip(), ended, printed and f"--- the end of what it printed ---\n{printed}")
+        return BugError("\n\n".join(filter(None, parts)))
 
     def close(self) -> None:
         """End the child, and with it whatever it started. Returns when it is gone."""
         self._stopped = self._stopped or self._outcome is None
         process = self._process
+        if self._outcome is not None and self._outcome[0] == "gone":
+            with suppress(subprocess.TimeoutExpired):  # by itself, for how it ends says why
+                process.wait(GRACE)
         if process.stdin is not None:
             with suppress(OSError):
                 process.stdin.close()
-        if self._outcome is not None and self._outcome[0] in ("done", "failed"):
+        if self._outcome is not None and self._outcome[0] in ("done", "failed", "fault"):
             with suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE)
         if process.poll() is None:
+            self._killed = True
             # The whole group: a library may have started processes of its own.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
@@ -213,9 +257,16 @@ class Job:
         self.close()
 
 
+def _ending(code: int) -> str:
+    """Say how a process ended."""
+    with suppress(ValueError):
+        return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    return f"signal {-code}"
+
+
 def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
     """Return an environment in which the Hub's libraries find no token either where a login left it."""
-    kept = {name: value for name, value in environment.items() if not _SECRET.search(name)}
+    kept = {name: value for name, value in environment.items() if not SECRET.search(name)}
     return kept | {"HF_HUB_DISABLE_IMPLICIT_TOKEN": "1"}
 
 
@@ -405,6 +456,7 @@ def _child() -> None:
     """Run in the child: do what stands on standard input, answer on standard output."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
+    faulthandler.enable()  # where a library crashes, its place stands on stderr
     memory, work, arguments, reports = pickle.loads(_receive(sys.stdin.buffer))
     _bound(memory)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -422,13 +474,25 @@ def _child() -> None:
             answer("progress", (float(share), str(doing)))
 
     try:
-        value = work(*arguments, report) if reports else work(*arguments)
+        answer("done", work(*arguments, report) if reports else work(*arguments))
     except HfposembError as error:
         answer("failed", str(error))
-    except MemoryError:
-        answer("failed", "this does not fit into the memory of this machine; ask for less")
-    else:
-        answer("done", value)
+    except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits is told
+        if _short_of_memory(error):
+            answer("failed", NO_MEMORY)
+        else:
+            answer("fault", traceback.format_exc())
+
+
+def _short_of_memory(error: BaseException | None) -> bool:
+    """Tell whether an error, or one that it came of, is a lack of memory."""
+    while error is not None:
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+            return True
+        if isinstance(error, ImportError) and _SHORT_OF_MEMORY.search(str(error).encode("utf-8", "replace")):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _bound(memory: int | None) -> None:

@@ -1,8 +1,8 @@
 """What a visitor may ask for, in one place: the app obeys these numbers and shows them. Nothing heavy is imported here.
 
-Promised in public mode: no request is larger than ``REQUEST_BYTES``, no text longer than its bound, a visitor has one
-heavy job at a time, and a job has ``PUBLIC_SECONDS`` and ``PUBLIC_MEMORY``. What a table may be, ``PUBLIC_LIMITS`` of
-``hfposemb.checkpoint`` says. The texts and the line are the same in local mode.
+Promised in public mode: no request is larger than ``REQUEST_BYTES``, no text longer than its bound, a visitor has at
+most ``MOST_OF_ONE`` heavy jobs, of which one runs, and a job has ``PUBLIC_SECONDS`` and ``PUBLIC_MEMORY``. What a table
+may be, ``PUBLIC_LIMITS`` of ``hfposemb.checkpoint`` says. The texts and the line are the same in local mode.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ MOST_EVENTS = 40
 
 MOST_WAITING = 8
 """Heavy jobs that wait in line behind the one that runs."""
+
+MOST_OF_ONE = 3
+"""Heavy jobs of one page that run or wait: figures, maps and the report of a comparison, say."""
 
 LONGEST_JOB = 1800
 """Seconds after which a job is killed."""
@@ -71,6 +74,6 @@ def told() -> tuple[str, ...]:
         f"a built-in {BUILTIN_BYTES >> 20} MB.",
         f"A sentence has at most {LONGEST_SENTENCE} characters, a search {LONGEST_QUERY}, a comparison {MOST_WORDS} "
         f"words, a page {MOST_SOURCES} sources, a training run {PUBLIC_CHECKPOINTS} checkpoints.",
-        f"One UMAP, comparison or report is computed at a time, for at most {PUBLIC_SECONDS // 60} minutes. Every "
-        f"visitor has one, and {MOST_WAITING} can wait in line.",
+        f"One UMAP, comparison or report is computed at a time, for at most {PUBLIC_SECONDS // 60} minutes. "
+        f"{MOST_WAITING} can wait in line, at most {MOST_OF_ONE} of them from one page.",
     )

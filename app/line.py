@@ -1,8 +1,9 @@
-"""Whose turn it is: heavy jobs run one at a time in this process, in the order of asking, and one for each visitor.
+"""Whose turn it is: heavy jobs run one at a time in this process, in the order of asking.
 
-Promised: at most one child of the line is alive, whatever visitors do; a visitor has at most one place, and asking
-again from the same page gives up the place that was held; the line is bounded, and who comes too late is told so in one
-line; who leaves, or is replaced, loses the child at once. Nobody holds a thread while waiting: ``place`` is looked at.
+Promised: at most one child of the line is alive, whatever visitors do. A page has one place for each of its parts, and
+at most ``MOST_OF_ONE`` places: what a second part asks for waits behind the first, while a part that asks anew gives up
+what it had. The line is bounded, and whoever comes too late is told so in one line; whoever leaves or cancels loses the
+child at once. Nobody holds a thread while waiting: ``place`` is looked at.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from hfposemb.errors import HfposembError
 
 from .jobs import CancelledError, Job
-from .limits import MOST_WAITING
+from .limits import MOST_OF_ONE, MOST_WAITING
 
 if TYPE_CHECKING:
     import gradio as gr
@@ -27,7 +28,7 @@ WAIT = 1.0
 
 BUSY = "much is being computed for others now; try again in a minute, or use PCA for a map"
 TWICE = "something is being computed for another page of yours; try again when it is done, or close that page"
-REPLACED = "this was stopped for what you asked for next"
+ENOUGH = f"{MOST_OF_ONE} computations of yours are running or waiting; try again when one is done, or cancel one"
 
 
 class BusyError(HfposembError):
@@ -77,6 +78,11 @@ class Ticket:
         self._line, self._lock = line, threading.Lock()
         self._job: Job | None = None
         self._reason: str | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the place was taken away."""
+        return self._reason is not None
 
     def place(self) -> int:
         """Return how many are before this one. Raises ``CancelledError`` where the place was lost."""
@@ -148,20 +154,24 @@ class Line:
     def join(self, visitor: Visitor, part: str = "", doing: Any = None) -> Ticket:
         """Return a place for what a ``part`` of the visitor's page asks for. Raises ``BusyError`` where there is none.
 
-        Who asks again waits at the place that was held, or at the end where the job was already running.
+        A part that asks again waits at the place that it held, or at the end where its job was already running.
         """
         with self._lock:
             mine = [ticket for ticket in self._tickets if ticket.visitor.session == visitor.session]
-            if not mine:
-                if visitor.address and any(ticket.visitor.address == visitor.address for ticket in self._tickets):
+            before = [ticket for ticket in mine if ticket.part == part]
+            if not before:
+                others = [ticket for ticket in self._tickets if ticket not in mine]
+                if visitor.address and any(ticket.visitor.address == visitor.address for ticket in others):
                     raise BusyError(TWICE)
+                if sum(not ticket.stopped for ticket in mine) >= MOST_OF_ONE:
+                    raise BusyError(ENOUGH)
                 if len(self._tickets) > self.waiting:
                     raise BusyError(BUSY)
             ticket = Ticket(self, visitor, part, doing)
-            at = [place for place, old in enumerate(self._tickets) if old in mine and place > 0]
+            at = [place for place, old in enumerate(self._tickets) if old in before and place > 0]
             self._tickets.insert(at[0], ticket) if at else self._tickets.append(ticket)
-        for old in mine:
-            old.stop("" if old.part == part else REPLACED)
+        for old in before:
+            old.stop()
         return ticket
 
     def cancel(self, visitor: Visitor, part: str, *, but: Sequence[Any] = ()) -> None:

@@ -17,6 +17,7 @@ from gradio.context import Context
 
 from hfposemb.errors import CancelledError, HfposembError, OfflineError
 
+from .failures import said_of
 from .fetching import GRACE, Fetch, Reading
 from .state import HUB_PRESETS, STOPPED, Session, one_line, short_name, waiting, work_line
 
@@ -90,7 +91,8 @@ def bind(tabs: Mapping[str, Session]) -> None:
             if isinstance(one.error, OfflineError) and source.text in HUB_PRESETS:
                 told = without_network(told, source.text, one.error)
             elif one.error is not None:
-                told = with_problem(told, active, source.text, one_line(str(one.error)))
+                said = one_line(said_of(one.error, public=session.public))
+                told = with_problem(told, active, source.text, said)
         told = {**told, "id": uuid4().hex}
         yield [*hidden, told, told["texts"] if told["texts"] != texts else gr.skip()]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import html
 import sys
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -34,12 +34,14 @@ from hfposemb.errors import (
     SourceError,
 )
 from hfposemb.figures import source_style
+from hfposemb.naming import distinct, path_names
 from hfposemb.source import BuiltinSource, HubSource, LocalSource, SampleSource, Source, parse_source
 from hfposemb.table import EmbeddingTable, all_rows
 from hfposemb.vocabulary import display
 
 from . import jobs
 from .address import Control, control
+from .failures import is_bug, said_of
 from .fetching import POLL, Fetch, Fetches, Reading, Work, extract
 from .hidden import State
 from .limits import (
@@ -52,7 +54,7 @@ from .limits import (
     PUBLIC_SECONDS,
 )
 from .line import LINE, WAIT, Ticket, Visitor, in_line
-from .plot import PanelRow
+from .plot import Panel, PanelRow
 
 if TYPE_CHECKING:
     from hfposemb.position import PositionEncoding
@@ -89,9 +91,6 @@ SOURCE_BYTES = 4 * 2**30
 """Of tables that open sources hold. Those of local files are views of the file, which the system may drop again."""
 
 RESULT_BYTES = 512 * 2**20
-
-GENERIC = {"model", "checkpoint", "snapshot", "main", "latest"}
-"""Names of folders that tell nobody anything."""
 
 ENTRIES = 512
 """Of either kind, however small."""
@@ -336,27 +335,41 @@ def _extracted(text: str, *, public: bool) -> Embeddings:
 
 def short_name(text: str) -> str:
     """Return what a source is called where there is little room, safe to show."""
+    return short_names([text])[0]
+
+
+def short_names(texts: Sequence[str]) -> list[str]:
+    """Return what sources that are seen together are called, safe to show, no two of them alike."""
+    return distinct(texts, [[display(name, width=28) for name in _called(text)] for text in texts])
+
+
+def _called(text: str) -> tuple[str, ...]:
+    """Return what a source could be called, the shortest first."""
     try:
         # A name needs no home, and looking one up would tell strangers whose there are.
         source = LocalSource(Path(text.strip())) if text.strip().startswith("~") else parse_source(text)
     except HfposembError:
-        return display(text, width=28)
-    return display(_short(source) or text, width=28)
-
-
-def _short(source: Source) -> str:
+        return (text,)
     match source:
         case SampleSource(name, step):
             called = {"bert": "BERT", "gpt2": "GPT-2"}.get(name, name)
-            return called if step is None else f"{called} step {step:,}"
-        case BuiltinSource(name):
+            return (called if step is None else f"{called} step {step:,}", text)
+        case BuiltinSource(name, rows, width):
             called = {"sinusoidal": "Sinusoid", "random": "Untrained", "alibi": "ALiBi"}.get(name, name.capitalize())
-            return called if not source.options else f"{called} {' '.join(source.options.values())}"
-        case HubSource(repo, _):
-            return repo.rpartition("/")[2]
+            called = called if not source.options else f"{called} {' '.join(source.options.values())}"
+            return (called, f"{called} {rows:,} × {width:,}", text)
+        case HubSource(repo, revision):
+            short = repo.rpartition("/")[2]
+            return (short, repo) if revision is None else (short, f"{short}@{revision[:12]}", repo, text)
         case LocalSource(path):
-            named = (path.parent if path.suffix == ".safetensors" else path).absolute()
-            return f"{named.parent.name}/{named.name}" if named.name in GENERIC else named.name or str(path)
+            return path_names(path)
+
+
+def choices(texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return sources as the choices of the source field; what would read alike is written in full."""
+    made = [choice(text) for text in dict.fromkeys(texts)]
+    often = Counter(label for label, _ in made)
+    return [(label if often[label] == 1 else display(text, width=200), text) for label, text in made]
 
 
 def choice(text: str) -> tuple[str, str]:
@@ -478,17 +491,17 @@ class Session:
         that ``fetched`` has for it, or ``WAITING``.
         """
         told = (fetched or {}).get("problems", {}).get(self.key, {})
+        shown = texts[:MOST_SOURCES]
         return tuple(
-            self._open(text, *source_style(place), told.get(text, WAITING))
-            for place, text in enumerate(texts[:MOST_SOURCES])
+            self._open(Opened(text, name, *source_style(place)), told.get(text, WAITING))
+            for place, (text, name) in enumerate(zip(shown, short_names(shown), strict=True))
         )
 
-    def _open(self, text: str, color: str, dash: str, told: str) -> Opened:
-        named = Opened(text, short_name(text), color, dash)
+    def _open(self, named: Opened, told: str) -> Opened:
         try:
-            found = self.library.opened(text, self.needs, public=self.public)
-        except HfposembError as error:
-            return replace(named, error=one_line(str(error)))
+            found = self.library.opened(named.text, self.needs, public=self.public)
+        except Exception as error:  # noqa: BLE001 - a source that cannot be opened leaves the others
+            return replace(named, error=one_line(said_of(error, public=self.public)))
         return replace(named, embeddings=found, error="" if found is not None else told)
 
     def wanted(self, opened: Sequence[Opened]) -> dict[Hashable, tuple[str, Work]]:
@@ -503,7 +516,7 @@ class Session:
         """Put the field of sources, which all tabs share, into the bar that is open."""
         with gr.Column(scale=1, min_width=320, elem_classes="source-field"):
             dropdown = gr.Dropdown(
-                [choice(text) for text in dict.fromkeys((*self.first, *self.presets))],
+                choices((*self.first, *self.presets)),
                 value=list(self.first),
                 multiselect=True,
                 allow_custom_value=True,
@@ -518,8 +531,8 @@ class Session:
 
     def told_fields(self, texts: Sequence[str], own: Sequence[str] = ()) -> list[Any]:
         """Return the updates that show these sources in every field, which offers the visitor's ``own`` too."""
-        choices = [choice(text) for text in dict.fromkeys((*texts, *own, *self.first, *self.presets))]
-        return [gr.update(choices=choices, value=list(texts)) for _ in self.fields]
+        offered = choices((*texts, *own, *self.first, *self.presets))
+        return [gr.update(choices=offered, value=list(texts)) for _ in self.fields]
 
     def fetch_line(self) -> None:
         """Put the line here that shows how far the tab's reads are."""
@@ -559,9 +572,10 @@ class Session:
 
         def on_event(due: list[Any], *values: Any) -> Any:
             opened = self.shown(due)
-            return gr.skip() if not opened or waiting(opened) else draw(opened, *values)
+            return gr.skip() if not due or waiting(opened) else draw(opened, *values)
 
-        gr.on(list(on), guarded(on_event), inputs=[self.due, *inputs], outputs=list(outputs), **_drawing(outputs))
+        handler = guarded(on_event, public=self.public, outputs=outputs)
+        gr.on(list(on), handler, inputs=[self.due, *inputs], outputs=list(outputs), **_drawing(outputs))
 
     def projection(self, table: EmbeddingTable, method: str, dims: int) -> Projection | None:
         """Return a projection: PCA at once, UMAP only if it has been computed."""
@@ -594,9 +608,9 @@ class Session:
                 async with aclosing(work(self._visitor(request), part, wanted)) as steps:
                     async for progress in steps:
                         yield gr.update(value=work_line(progress, label=label), visible=True), gr.skip()
-            except HfposembError as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, the line says so, and the page goes on
                 ok = False
-                if said := str(error):  # who stops a job needs no words about it
+                if said := said_of(error, public=self.public):  # who stops a job needs no words about it
                     line = gr.update(value=failed_line(said), visible=True)
             yield line, _done(wanted, ok=ok)
 
@@ -642,16 +656,24 @@ class Session:
                         yield progress
 
     async def compute(
-        self, visitor: Visitor, part: str, key: Hashable, doing: Any, work: Callable[..., Any], *arguments: Any
+        self,
+        visitor: Visitor,
+        part: str,
+        key: Hashable,
+        doing: Any,
+        work: Callable[..., Any],
+        *arguments: Any,
+        late: Callable[[], Sequence[Any]] = tuple,
     ) -> AsyncGenerator[jobs.Progress, None]:
         """Put what a job of ``jobs`` returns under ``key`` into the library's results, as ``lay_out`` does UMAPs.
 
-        ``doing`` is one of what the tab set ``wanted`` to.
+        ``doing`` is one of what the tab set ``wanted`` to. ``late`` returns further arguments when the turn has come:
+        what another job has found meanwhile, say.
         """
         async with LINE.join(visitor, part, doing) as ticket:
             async for progress in self._turn(ticket):
                 yield progress
-            async with aclosing(self._run(ticket, key, work, *arguments)) as steps:
+            async with aclosing(self._run(ticket, key, work, *arguments, *late())) as steps:
                 async for progress in steps:
                     yield progress
 
@@ -765,20 +787,39 @@ def _drawing(outputs: Sequence[Any]) -> dict[str, Any]:
     }
 
 
-def guarded(handler: Callable[..., T]) -> Callable[..., T]:
-    """Show an error of ours as its one line, where a handler has no better place for it."""
+def guarded(handler: Callable[..., Any], *, public: bool, outputs: Sequence[Any] = ()) -> Callable[..., Any]:
+    """Show an error of ours as its one line, where a handler has no better place for it.
 
-    def safe(*values: Any) -> T:
+    A bug is reported in those of the ``outputs`` that are panels: their old pictures would be of something else.
+    """
+
+    def safe(*values: Any) -> Any:
         try:
             if any(isinstance(value, str) and len(value) > LONGEST_TEXT for value in values):
                 raise InputError(f"a text here has at most {LONGEST_TEXT:,} characters; write less")
             return handler(*values)
-        except HfposembError as error:
-            raise gr.Error(
-                html.escape(one_line(str(error))), title="This did not work", print_exception=False
-            ) from error
+        except gr.Error:
+            raise
+        except Exception as error:
+            said = one_line(said_of(error, public=public))
+            if is_bug(error) and (shown := _failed(outputs, said)) is not None:
+                return shown
+            raise gr.Error(html.escape(said), title="This did not work", print_exception=False) from error
 
     return safe
+
+
+def _failed(outputs: Sequence[Any], said: str) -> Any:
+    """Return the values of a handler's outputs that say of its panels what went wrong, ``None`` where it has none."""
+    panels = (Panel("failed", "This could not be drawn", message=said, tone="error"),)
+    places = [place for place, output in enumerate(outputs) if type(output) is gr.HTML][:1]
+    shown = [
+        panels if isinstance(output, PanelRow) else failed_line(said) if place in places else gr.skip()
+        for place, output in enumerate(outputs)
+    ]
+    if not places and not any(isinstance(output, PanelRow) for output in outputs):
+        return None
+    return shown if len(shown) > 1 else shown[0]
 
 
 def one_line(text: str, *, width: int = 400) -> str:

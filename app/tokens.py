@@ -742,9 +742,10 @@ def tab(session: Session) -> None:
         return str(sought[0]) or one_line(Word.of(state).text.strip(), width=60)
 
     session.asked.change(take, session.asked, [word, search, sought], **cheap)
-    search.input(guarded(look), [search, regex, word], sought, trigger_mode="always_last", **cheap)
+    safe = partial(guarded, public=session.public)
+    search.input(safe(look), [search, regex, word], sought, trigger_mode="always_last", **cheap)
     sent = [search.submit, regex.input]
-    gr.on(sent, guarded(choose), [search, regex], [word, sought], trigger_mode="always_last", **cheap)
+    gr.on(sent, safe(choose), [search, regex], [word, sought], trigger_mode="always_last", **cheap)
     session.redraw(draw_matches, [matches], inputs=[sought], on=[sought.change])
     session.keep("map", which, choices=of_sources)
     for name, component in {"layout": method, "space": dims, "colour": color, "words": chosen}.items():

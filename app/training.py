@@ -447,7 +447,7 @@ def tab(session: Session) -> None:
     for chosen, state in ((which, of), (figure, by)):
         chosen.input(lambda value: value, chosen, state, **cheap)
     slider.select(moved, [session.due, *what], at, trigger_mode="always_last", **cheap)
-    retry.click(guarded(again), [session.due, *what], work.wanted, **cheap)
+    retry.click(guarded(again, public=session.public), [session.due, *what], work.wanted, **cheap)
     session.keep("run", of, read=text_up_to(400))
     session.keep("trained", role)
     session.keep("revisions", pattern)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import csv
+import errno
 import json
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -20,7 +22,7 @@ from .cache import KINDS, Cache, Key, Listed
 from .embeddings import Embeddings
 from .engine import KINDS as ENGINES
 from .engine import REQUESTS, Engine
-from .errors import HfposembError, InputError, MissingExtraError, MissingTableError
+from .errors import HfposembError, InputError, MissingExtraError, MissingTableError, one_line
 from .extract import extract
 from .measures import EXTRAS
 from .nulls import DRAWS
@@ -38,12 +40,21 @@ Command = Callable[[argparse.Namespace], None]
 
 _TABLES = ".safetensors, .npy, .npz, .parquet, .csv or .tsv"
 
+_DEBUG = "print the traceback of an error"
+
 _SOURCES = "owner/name, ./folder, ./file.safetensors, sample:bert, sample:gpt2 or a built-in such as sinusoidal:512x384"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return 0 on success and 1 for an error of ours, which is one line on stderr."""
-    given = parser().parse_args(arguments)
+BUG = 70
+"""The exit code of a bug, EX_SOFTWARE of sysexits.h."""
+
+
+def main(arguments: Sequence[str] | None = None, *, known: argparse.ArgumentParser | None = None) -> int:
+    """Run one command of those that are ``known``, by default ``parser()``; return its exit code.
+
+    0 is success and 1 an error, which is one line on stderr; 70 is a bug, whose traceback is kept in a file.
+    """
+    given = (known or parser()).parse_args(arguments)
     try:
         with _shown_progress():
             given.run(given)
@@ -51,18 +62,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"hfposemb: stopped{stop}", file=sys.stderr)
         return 128 + (signal.SIGTERM if isinstance(stop, _Terminated) else signal.SIGINT)
     except HfposembError as error:
-        print(f"hfposemb: {error}", file=sys.stderr)
-        return 1
+        return _failed(given, str(error))
     except ModuleNotFoundError as error:
         if error.name != f"{__package__}.app":
-            raise
-        print("hfposemb: the app is not installed; in a clone: pip install -e '.[app]'", file=sys.stderr)
-        return 1
+            return _reported(given, error, arguments)
+        return _failed(given, "the app is not installed; in a clone: pip install -e '.[app]'")
     except BrokenPipeError:
         # Whoever read our output has seen enough; nothing is left to flush into.
         sys.stdout = None
         return 0
+    except MemoryError:
+        return _failed(given, "this does not fit into the memory of this machine; ask for less")
+    except OSError as error:
+        if error.errno not in _OF_THE_SYSTEM:
+            return _reported(given, error, arguments)
+        return _failed(given, f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror))
+    except Exception as error:  # noqa: BLE001 - the last frame: whatever it is, it is reported
+        return _reported(given, error, arguments)
     return 0
+
+
+_OF_THE_SYSTEM = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, errno.EIO}
+"""Errors of the system that no program can help: a full disk, a folder that may not be written."""
+
+
+def _failed(given: argparse.Namespace, said: str, *, code: int = 1) -> int:
+    """Say on one line why a command failed, after the traceback with ``--debug``; return the exit code."""
+    if given.debug:
+        traceback.print_exc()
+    print(f"hfposemb: {said}", file=sys.stderr)
+    return code
+
+
+def _reported(given: argparse.Namespace, bug: Exception, arguments: Sequence[str] | None) -> int:
+    """Say on one line that there is a bug, and where its details are kept; return the exit code."""
+    from .faults import keep
+
+    fault = keep(bug, command=["hfposemb", *(sys.argv[1:] if arguments is None else arguments)])
+    what = one_line(f"{type(bug).__name__}: {bug}").rstrip(": ")[:200]
+    where = f"with the file {fault.path}" if fault.path else "with what --debug prints"
+    return _failed(given, f"this is a bug in hfposemb ({what}); please report it {where}", code=BUG)
 
 
 @contextmanager
@@ -98,14 +137,12 @@ def parser() -> argparse.ArgumentParser:
         prog="hfposemb", description="See and measure what a pretrained model knows about words and positions."
     )
     top.add_argument("--version", action="version", version=f"hfposemb {__version__}")
+    top.add_argument("--debug", action="store_true", help=_DEBUG)
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     command = _command(commands, "app", _app, "open the app in a browser on this machine")
     command.add_argument("sources", nargs="*", metavar="SOURCE", help=f"what to show first: {_SOURCES}")
-    command.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
-    command.add_argument("--port", type=int, default=7860, help="port to listen on (default: 7860)")
-    command.add_argument("--public", action="store_true", help="serve strangers: no local paths")
-    command.add_argument("--mcp", action="store_true", help="serve its endpoints as tools of an MCP server too")
+    _add_serving(command)
 
     command = _command(commands, "space", _space, "put the app on the Hugging Face Hub, as a Space of yours")
     command.add_argument("name", metavar="OWNER/NAME", help="the Space, which is created if need be, else updated")
@@ -264,7 +301,34 @@ def parser() -> argparse.ArgumentParser:
     command = _command(commands, "cache", _cache, "say what is kept on disk, or remove it")
     command.add_argument("--clear", action="store_true", help="remove all of it")
     command.add_argument("--json", action="store_true", help="print JSON")
+    for command in commands.choices.values():  # after a command, too; what stands before it holds
+        command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=_DEBUG)
     return top
+
+
+def _add_serving(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--host", metavar="ADDRESS", help="address to listen on, such as 0.0.0.0 for all (default: this machine only)"
+    )
+    command.add_argument(
+        "--port", type=_port, metavar="N", help="port to listen on (default: the first free one from 7860 on)"
+    )
+    command.add_argument("--share", action="store_true", help="make a link for others, by Gradio's tunnel")
+    command.add_argument(
+        "--auth",
+        metavar="USER:PASSWORD",
+        help="ask for a password; @FILE reads one or more from a file, $HFPOSEMB_AUTH is read without this option: the "
+        "list of processes shows neither",
+    )
+    command.add_argument("--no-open", action="store_true", help="do not open a browser")
+    mode = command.add_mutually_exclusive_group()
+    mode.add_argument(
+        "--public",
+        action="store_true",
+        help="open no files of this machine; set by --share and by a --host that is not this machine alone",
+    )
+    mode.add_argument("--trusted", action="store_true", help="open files of this machine for everybody who reaches it")
+    command.add_argument("--mcp", action="store_true", help="serve its endpoints as tools of an MCP server too")
 
 
 def _command(
@@ -381,10 +445,24 @@ def _app(given: argparse.Namespace) -> None:
         raise MissingExtraError("gradio", extra="app", purpose="the app")
     from .app import launch
     from .app.limits import MOST_SOURCES
+    from .app.reach import check_sources, has_a_browser, reach
 
     if len(given.sources) > MOST_SOURCES:
         raise InputError(f"{len(given.sources)} sources are more than the app shows at once; name {MOST_SOURCES}")
-    launch(tuple(given.sources), host=given.host, port=given.port, public=given.public or None, mcp=given.mcp)
+    public = True if given.public else False if given.trusted else None
+    at = reach(given.host, given.share or None, public)
+    check_sources(given.sources, public=at.public)
+    launch(
+        tuple(given.sources),
+        host=at.host,
+        port=given.port,
+        share=at.share,
+        public=public,
+        auth=given.auth,
+        mcp=given.mcp,
+        inbrowser=not given.no_open and has_a_browser(),
+        debug=given.debug,
+    )
 
 
 def _space(given: argparse.Namespace) -> None:
@@ -524,6 +602,12 @@ def _neighbours(given: argparse.Namespace) -> None:
     from .similarity import neighbours
 
     print(neighbours(_chosen(given), _key(given.query), k=given.k, metric=given.metric))
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 6 and 1 <= int(text) <= 65535):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port; give a number from 1 to 65535")
+    return int(text)
 
 
 def _count(text: str) -> int:

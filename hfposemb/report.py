@@ -33,13 +33,13 @@ from .errors import HfposembError, InputError
 from .figures import listed
 from .files import check_place, complete_file
 from .geometry import spectrum
+from .naming import names
 from .packing import Packer, sendable
 from .palette import POSITION, SIMILARITY, dark_map
 from .position import PositionEncoding
 from .projection import project
 from .results import library_version
 from .similarity import similarity
-from .source import LOCAL_PREFIXES
 from .table import EmbeddingTable
 from .views import is_mechanism, kernel_length, lengths, likeness
 from .vocabulary import display
@@ -120,11 +120,8 @@ def check_path(path: Path) -> None:
 
 
 def _names(sources: Sequence[Embeddings]) -> list[str]:
-    """Return what sources are called: of a path its last two parts, where that tells it from the others."""
-    whole = [source.name for source in sources]
-    short = [str(Path(*Path(name).parts[-2:])) if name.startswith(LOCAL_PREFIXES) else name for name in whole]
-    told = short if len(set(short)) == len(set(whole)) else whole
-    return [display(name, width=sheet.LONGEST_NAME) for name in told]
+    """Return what sources are called: of a path the end that tells it from the others."""
+    return [display(name, width=sheet.LONGEST_NAME) for name in names([source.name for source in sources])]
 
 
 # --- what is drawn ----------------------------------------------------------------------------------------------------

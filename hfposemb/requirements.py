@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .builtin import from_source
 from .embeddings import Embeddings
 from .errors import HfposembError, InputError, MissingTableError
+from .naming import names
 from .position import (
     Absolute,
     Alibi,
@@ -236,9 +237,9 @@ def _by_distance(encoding: Alibi | RelativeBias | RelativeTable, length: int) ->
 
 def side_by_side(found: Sequence[Requirements]) -> str:
     """Write the requirements of several sources as one table: met or not, and the number."""
-    names = [one.source if len(one.source) <= WIDEST_NAME else f"…{one.source[-WIDEST_NAME + 1 :]}" for one in found]
-    width = max(16, *(len(name) + 2 for name in names))
-    lines = [f"{'':<21}" + "".join(f"{name:>{width}}" for name in names)]
+    shown = names([one.source for one in found], widest=WIDEST_NAME)
+    width = max(16, *(len(name) + 2 for name in shown))
+    lines = [f"{'':<21}" + "".join(f"{name:>{width}}" for name in shown)]
     for place, name in enumerate(CHECKS):
         cells = [
             f"{'–' if item.value is None else _said(item.value)}  {MARKS[item.verdict]}"

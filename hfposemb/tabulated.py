@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
 
 from .alignment import Alignment
 from .cards import card, grid
 from .measures import MEASURES, SECTIONS
 from .moved import Moves
+from .naming import names
 from .nulls import Null
 
 if TYPE_CHECKING:
     from .comparison import Comparison, Figure, SourceFigures
+
+T = TypeVar("T", "Alignment", "Moves")
 
 WIDEST = 120
 """Columns of a terminal that a table takes at most; further sources follow in a table of their own."""
@@ -24,6 +27,7 @@ MOST_MOVED = 8
 
 def as_text(comparison: Comparison) -> str:
     """Return a comparison as lines of up to 120 columns."""
+    comparison = _named_shortly(comparison)
     parts = ["\n".join(lines) for lines in _tables(comparison.sources)]
     if any(figure.null for source in comparison.sources for figure in source.metrics.values()):
         parts.append(
@@ -32,7 +36,7 @@ def as_text(comparison: Comparison) -> str:
         )
     for word in comparison.words:
         near = [
-            f"  {shortened(source.source)}: "
+            f"  {source.source}: "
             + ", ".join(f"{label.strip()} {value:.3f}" for label, value in source.neighbours[word])
             for source in comparison.sources
             if word in source.neighbours
@@ -41,9 +45,7 @@ def as_text(comparison: Comparison) -> str:
             parts.append("\n".join([f"nearest to {word!r}", *near]))
     parts += ["\n".join(_pair(pair)) for pair in comparison.pairs]
     parts += ["\n".join(_moves(moves)) for moves in comparison.moves]
-    notes = dict.fromkeys(
-        f"{shortened(source.source)}: {note}" for source in comparison.sources for note in source.notes
-    )
+    notes = dict.fromkeys(f"{source.source}: {note}" for source in comparison.sources for note in source.notes)
     parts += ["\n".join(lines) for lines in (comparison.missing, notes) if lines]
     return "\n\n".join(parts)
 
@@ -64,9 +66,20 @@ def as_html(comparison: Comparison) -> str:
     return "".join(parts)
 
 
-def shortened(name: str) -> str:
-    """Keep the end of a long name, where names of models differ."""
-    return name if len(name) <= WIDEST_NAME else "…" + name[1 - WIDEST_NAME :]
+def _named_shortly(comparison: Comparison) -> Comparison:
+    """Return the same comparison with names that fit into a column."""
+    texts = [source.source for source in comparison.sources]
+    named = dict(zip(texts, names(texts, widest=WIDEST_NAME), strict=True))
+
+    def renamed(between: T) -> T:
+        return replace(between, left=named[between.left], right=named[between.right])
+
+    return replace(
+        comparison,
+        sources=tuple(replace(source, source=named[source.source]) for source in comparison.sources),
+        pairs=tuple(map(renamed, comparison.pairs)),
+        moves=tuple(map(renamed, comparison.moves)),
+    )
 
 
 @dataclass(frozen=True)
@@ -114,7 +127,7 @@ def _row(line: _Line, first: int, widths: Sequence[int]) -> str:
 def _column(source: SourceFigures) -> dict[str, str]:
     """Return the cells of one source by name, values and intervals one below the other."""
     cells = {
-        "": shortened(source.source),
+        "": source.source,
         "positions": source.positions,
         "position table": _shape(source.position_shape),
         "token table": _shape(source.token_shape),
@@ -157,7 +170,7 @@ def _pair(pair: Alignment) -> Iterator[str]:
     shared = f"{pair.rows:,} {pair.of_what}" + (
         f", {pair.coverage:.0%} of the smaller vocabulary shared" if pair.role == "token" else ""
     )
-    yield f"{shortened(pair.left)} and {shortened(pair.right)}: {shared}"
+    yield f"{pair.left} and {pair.right}: {shared}"
     for name, value in pair.observed.items():
         null = pair.measures.get(name)
         yield f"  {name:<18}{value:>7.3f}   {_beside(null)}".rstrip()
@@ -169,10 +182,7 @@ def _beside(null: Null | None) -> str:
 
 
 def _moves(moves: Moves) -> Iterator[str]:
-    yield (
-        f"words of {shortened(moves.left)} in {shortened(moves.right)}: {moves.shared:,} shared, "
-        f"mean distance {moves.mean:.3f}"
-    )
+    yield (f"words of {moves.left} in {moves.right}: {moves.shared:,} shared, mean distance {moves.mean:.3f}")
     yield f"  of {moves.rows:,} words {moves.null.observed:.3f}   {_beside(moves.null)}"
     for name, found in (("moved most", moves.most), ("moved least", moves.least)):
         yield f"  {name}: " + ", ".join(f"{move.label.strip()} {move.distance:.2f}" for move in found[:MOST_MOVED])

@@ -24,6 +24,38 @@ def asleep(report: Report) -> None:
     time.sleep(600)
 
 
+def printing(_report: Report) -> None:
+    """Print as libraries do, then run into a bug."""
+    print("a library says this")
+    raise KeyError("planted")
+
+
+def short_of_memory(_report: Report) -> None:
+    """Fail as a library does that was loaded without the memory for it."""
+    raise ImportError("libx.so: failed to map segment: Cannot allocate memory")
+
+
+def crash() -> None:
+    """End as a library's crash ends a process."""
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def killed() -> None:
+    """End as the system ends a process for lack of memory."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def aborted() -> None:
+    """End as the allocator of C++ ends a process that may take no more memory."""
+    os.write(2, b"terminate called after throwing an instance of 'std::bad_alloc'\n")
+    os.kill(os.getpid(), signal.SIGABRT)
+
+
+def not_sendable() -> object:
+    """Return what no pipe can carry."""
+    return lambda: None
+
+
 def end_at(item: str, _: object) -> str:
     """Return the item, or end this process as the system ends one that takes too much memory."""
     if item == "end":

@@ -66,12 +66,24 @@ def test_unknown_names_say_what_there_is() -> None:
 
 LAYERS = (
     {"errors", "samples", "palette", "architectures", "chance", "cards", "files", "deadline", "memory"},
-    {"table", "lookup", "checkpoint", "cache"},
+    {"table", "lookup", "checkpoint", "cache", "faults"},
     {"transport"},
     {"wire"},
     {"position"},
     {"families"},
-    {"source", "vocabulary", "cutting", "inputs", "attention", "embeddings", "builtin", "live", "rope", "pickled"},
+    {
+        "source",
+        "naming",
+        "vocabulary",
+        "cutting",
+        "inputs",
+        "attention",
+        "embeddings",
+        "builtin",
+        "live",
+        "rope",
+        "pickled",
+    },
     {"hub", "reopened", "adapters", "quantised"},
     {"opened"},
     {"mechanisms", "recipes", "queries", "contradictions", "modules"},
@@ -97,7 +109,7 @@ LAYERS = (
 """Modules by layer: each imports from its own layer and those above it in this list, never from below."""
 
 _OWN = {"__version__"}
-_FROM_ABOVE = {"cli": {*_OWN, "app"}, "report": _OWN, "bundle": _OWN, "space": {*_OWN, "app"}}
+_FROM_ABOVE = {"cli": {*_OWN, "app"}, "report": _OWN, "bundle": _OWN, "faults": _OWN, "space": {*_OWN, "app"}}
 """What a module imports from below it in this list all the same, inside a function: the version, and the app."""
 
 KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placing", "figures"} | {

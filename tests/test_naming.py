@@ -1,0 +1,74 @@
+"""Sources that are seen together never have the same name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hfposemb.app.state import choices, short_names
+
+import hfposemb as hpe
+from hfposemb.naming import names
+from hfposemb.requirements import requirements, side_by_side
+
+
+@pytest.mark.parametrize(
+    ("sources", "found"),
+    [
+        (["/data/bert"], ["bert"]),
+        (["/data/bert/model.safetensors"], ["bert"]),
+        (["/runs/a/model"], ["a/model"]),
+        (["/runs/a/model", "/runs/b/model"], ["a/model", "b/model"]),
+        (["/runs/a/final/model", "/runs/b/final/model"], ["a/…/model", "b/…/model"]),
+        (["/data/bert", "/other/bert", "owner/bert"], ["data/bert", "other/bert", "owner/bert"]),
+        (["/m/x.safetensors", "/m/y.safetensors"], ["m/x.safetensors", "m/y.safetensors"]),
+        (["/bert", "/x/bert"], ["/bert", "x/bert"]),
+        (["/a/b", "/a/b"], ["b", "b"]),
+        (["/", "sample:bert"], ["/", "sample:bert"]),
+    ],
+)
+def test_folders_are_named_by_the_last_part_that_tells_them_apart(sources: list[str], found: list[str]) -> None:
+    assert names(sources) == found
+
+
+def test_long_names_keep_what_differs() -> None:
+    pair = [f"{owner}/a-model-with-a-long-name" for owner in ("one-organisation", "another-organisation")]
+    assert names(pair[:1], widest=24) == ["…model-with-a-long-name"]
+    assert len(set(names(pair, widest=24))) == 2
+
+
+@pytest.mark.parametrize(
+    ("sources", "found"),
+    [
+        (["sample:bert", "google/bert"], ["BERT", "bert"]),
+        (["one/gpt2", "two/gpt2", "gpt2"], ["one/gpt2", "two/gpt2", "gpt2"]),
+        (["o/run@step1", "o/run@step2"], ["run@step1", "run@step2"]),
+        (["random:8x4", "random:16x4"], ["Untrained 8 × 4", "Untrained 16 × 4"]),
+        (["/runs/a/model", "/runs/b/model"], ["a/model", "b/model"]),
+        (["~x/gpt2", "~y/gpt2"], ["~x/gpt2", "~y/gpt2"]),
+    ],
+)
+def test_sources_of_a_page_have_names_of_their_own(sources: list[str], found: list[str]) -> None:
+    assert short_names(sources) == found
+
+
+def test_names_that_are_cut_alike_are_numbered() -> None:
+    texts = ["not a source " + "x" * 60 + end for end in "ab"]
+    first, second = short_names(texts)
+    assert second == f"{first} (2)"
+
+
+def test_choices_that_would_read_alike_are_whole() -> None:
+    same = "x" * 40
+    offered = choices([f"/{part}/{same}" for part in "ab"])
+    assert [label for label, _ in offered] == [f"/a/{same}", f"/b/{same}"]
+
+
+def test_columns_of_the_terminal_tell_folders_apart(tmp_path: Path) -> None:
+    deep = "a-folder-whose-name-fills-a-column/model"
+    made = [hpe.from_arrays(position=np.eye(6), name=str(tmp_path / part / deep)) for part in "ab"]
+    comparison = str(hpe.compare(*made, draws=0))
+    assert comparison.splitlines()[0].split() == ["a/…/model", "b/…/model"]
+    assert "a/…/model and b/…/model" in comparison
+    assert side_by_side([requirements(one) for one in made]).split()[:2] == ["a/…/model", "b/…/model"]
