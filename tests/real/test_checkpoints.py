@@ -1,4 +1,4 @@
-"""The checkpoints that are made here are what they are made for: real shapes, real layouts, and values with structure."""
+"""The checkpoints made here are what they are made for: real shapes, real layouts, and values with structure."""
 
 from __future__ import annotations
 
