@@ -15,7 +15,7 @@ window.walk = (() => {
       const answer = await ask(...given);
       if (url.includes("/queue/join") && answer.ok) answer.clone().json().then(({ event_id }) => events.add(event_id)).finally(() => events.delete(given));
       if (url.includes("/queue/join") && !answer.ok) events.delete(given);
-      if (url.includes("/queue/data")) hear(answer.clone().body.getReader());
+      if (url.includes("/queue/data")) hear(answer.clone().body.getReader()).catch(() => {}); // a stream that the page ends
       return answer;
     } catch (error) {
       events.delete(given);
