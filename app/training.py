@@ -14,6 +14,7 @@ import numpy as np
 from hfposemb import figures, sheet
 from hfposemb.errors import HfposembError
 from hfposemb.figures import MapFrame, Series, number
+from hfposemb.listing import revisions
 from hfposemb.measures import measures_of
 from hfposemb.palette import POSITION, SIMILARITY
 from hfposemb.source import HubSource, LocalSource, SampleSource, parse_source
@@ -130,11 +131,21 @@ def runs_of(opened: Sequence[Opened]) -> dict[str, Opened]:
     """Return the runs among the sources, each once, named and coloured as the first source of it."""
     found: dict[str, Opened] = {}
     for source in opened:
-        if (run := run_of(source.text)) is not None:
+        if (run := run_of(source.text)) is not None and not _alone(source):
             whole = source.text.strip() == run
             named = replace(source, text=run, name=short_name(run), embeddings=source.embeddings if whole else None)
             found.setdefault(run, named)
     return found
+
+
+def _alone(source: Opened) -> bool:
+    """Return whether a source is a local checkpoint whose folder holds no others: a model, not a run of training."""
+    if source.embeddings is None or not isinstance(parse_source(source.text), LocalSource):
+        return False
+    try:
+        return len(revisions(source.text.strip(), "*")) < 2
+    except HfposembError:
+        return True
 
 
 def chosen_run(opened: Sequence[Opened], of: str, role: str, pattern: str, *, public: bool) -> Run | None:

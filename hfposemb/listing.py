@@ -76,7 +76,8 @@ def _asked(listed: Iterable[Any], what: str) -> Iterator[Any]:
 def revisions(source: str, pattern: str) -> list[str]:
     """Return a source at each of its revisions whose name matches a ``pattern`` such as ``step*``, by number.
 
-    They are the branches and tags of a repository, the moments of a sample's training, the folders in a local one.
+    They are the branches and tags of a repository, the moments of a sample's training, and in a local folder the
+    folders with a checkpoint.
     Raises ``InputError`` where none matches.
     """
     named = parse_source(source)
@@ -107,9 +108,20 @@ def _of_hub(repo: str) -> list[str]:
 
 def _of_folder(path: Path, source: str) -> list[str]:
     try:
-        return [child.name for child in path.iterdir() if child.is_dir()]
+        return [child.name for child in path.iterdir() if child.is_dir() and _has_checkpoint(child)]
     except OSError as error:
         raise SourceError(f"{source} is no folder of checkpoints: {error.strerror}") from error
+
+
+_WEIGHTS = frozenset((".safetensors", ".bin", ".pt", ".pth", ".ckpt"))
+
+
+def _has_checkpoint(folder: Path) -> bool:
+    """Return whether a folder holds weights: other folders, such as ``1_Pooling``, are no moment of a training run."""
+    try:
+        return any(child.suffix in _WEIGHTS or child.name.endswith(".index.json") for child in folder.iterdir())
+    except OSError:
+        return False
 
 
 def step_of(source: str) -> int | None:

@@ -58,6 +58,9 @@ def test_revisions_of_what_is_not_on_the_hub(tmp_path: Path) -> None:
     assert revisions("sample:gpt2", "step-?00")[:2] == ["sample:gpt2@step-100", "sample:gpt2@step-200"]
     for step in (1000, 500):
         (tmp_path / f"checkpoint-{step}").mkdir()
+        (tmp_path / f"checkpoint-{step}" / "model.safetensors").touch()
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling" / "config.json").touch()
     (tmp_path / "runs.txt").write_text("")
     assert revisions(f"{tmp_path}/", "*") == [f"{tmp_path}/checkpoint-500", f"{tmp_path}/checkpoint-1000"]
     with pytest.raises(InputError, match="it has none"):

@@ -64,21 +64,21 @@ class Page:
     rows: int
     """Rows of panels that are drawn by none of these."""
 
-    def views(self, tab: str) -> list[View]:
-        """Return every view of a tab with its first values, and with every other choice of one control."""
+    def views(self, tab: str, *, every: bool = True) -> list[View]:
+        """Return every view of a tab with its first values, and with ``every`` other choice of one control."""
         found: dict[Any, View] = {}
         opened = self.session.at(tab).open(self.session.first)
         for key, draw, inputs in self.draws:
             if key == tab:
-                for values in self._values(inputs):
+                for values in self._values(inputs, every=every):
                     for view in self._drawn(tab, draw, opened, values):
                         found.setdefault((draw.__name__ if not view.python else "", *_told(view)), view)
         return list(found.values())
 
-    def _values(self, inputs: list[Any]) -> Iterator[list[Any]]:
+    def _values(self, inputs: list[Any], *, every: bool) -> Iterator[list[Any]]:
         first = [True if one.value is False and isinstance(one, gr.State) else one.value for one in inputs]
         yield first
-        for place, one in enumerate(inputs):
+        for place, one in enumerate(inputs if every else ()):
             for other in _others(one, self.session.first):
                 yield [*first[:place], other, *first[place + 1 :]]
 

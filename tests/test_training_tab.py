@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from hfposemb.app.training import LAST, PATTERN, Moment, Run, beyond_chance, cho
 from hfposemb.engine import Engine
 from hfposemb.errors import HfposembError, SourceError
 from hfposemb.listing import revisions
+from hfposemb.samples import folder
 from hfposemb.trajectory import Course, Trajectory, trajectory
 
 STEPS = "step-[0-4]*"
@@ -191,6 +193,16 @@ def test_the_job_follows_a_run_in_a_child(tmp_path: Path, monkeypatch: pytest.Mo
     assert found.run.steps == (100, 400, 800)
     assert found.total == 7
     assert any("checkpoints" in one for one in said)
+
+
+def test_a_model_in_a_folder_is_no_run(minilm_folder: Path, tmp_path: Path) -> None:
+    """Sentence Transformers keeps its pooling in ``1_Pooling`` beside the weights, which is no moment of training."""
+    session = session_of("sample:bert")
+    assert not runs_of(session.open((str(minilm_folder),)))
+    shutil.copytree(folder("bert"), tmp_path / "run")
+    for step in (10, 20):
+        shutil.copytree(folder("bert"), tmp_path / "run" / f"checkpoint-{step}")
+    assert list(runs_of(session.open((str(tmp_path / "run"),)))) == [str(tmp_path / "run")]
 
 
 def test_strangers_name_no_folder_and_a_pattern_must_match() -> None:

@@ -1,0 +1,207 @@
+"""Every command on real models: it ends well, says something plausible, and what it writes its own reader opens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors.numpy import load_file
+
+import hfposemb as hpe
+from hfposemb.cli import main, parser
+from tests.conftest import FULL
+
+from .conftest import MODELS
+
+DRAWS = "20" if FULL else "0"
+QUICK = () if FULL else ("--no-pairs",)
+SINUSOID = "sinusoidal:1024x768"
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command that must end well; return what it printed."""
+
+    def go(*words: str | Path) -> str:
+        capsys.readouterr()
+        code = main([str(word) for word in words])
+        said = capsys.readouterr()
+        assert code == 0, f"{words}: {said.err}"
+        assert "Traceback" not in said.err
+        return said.out
+
+    return go
+
+
+def role_of(source: str) -> str:
+    """Return the role of a table of positions, or else of tokens."""
+    roles = [role for role in hpe.extract(source).tables if role.endswith("position")]
+    return roles[0] if roles else "token"
+
+
+# --- one model --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_commands_that_look_at_one_model(model: str, real: dict[str, str], run: Run) -> None:
+    source = real[model]
+    rows, width = hpe.extract(source).token.shape
+    assert f"{rows:,} × {width:,}" in run("info", source)
+    assert json.loads(run("info", source, "--json"))["tables"]["token"]["shape"] == [rows, width]
+    nearest = run("neighbours", source, "king", "-k", "3", "--metric", "euclidean").splitlines()
+    assert len(nearest) == 4
+    assert "king" in run("neighbours", source, "king").lower().partition("\n")[2]
+    assert len(run("similarity", source, "--rows", "king,queen,7").partition("\n\n")[0].splitlines()) == 4
+    odd = json.loads(run("odd", source, "--json", "--count", "3"))
+    assert any(isinstance(one, list) and one for one in odd.values())
+    assert "unique" in run("requirements", source)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_projection_of_a_vocabulary(model: str, real: dict[str, str], run: Run, tmp_path: Path) -> None:
+    run("project", real[model], "--out", tmp_path / "map.parquet")
+    frame = pd.read_parquet(tmp_path / "map.parquet")
+    assert len(frame) == hpe.extract(real[model]).token.shape[0]
+    numbers = frame.select_dtypes("number")
+    assert np.isfinite(numbers.to_numpy()).all()
+    assert numbers.iloc[:, -1].nunique() > 1_000
+
+
+def _csv(path: Path, separator: str) -> np.ndarray:
+    frame = pd.read_csv(path, sep=separator, keep_default_na=False, quotechar='"')
+    return frame.select_dtypes("number").to_numpy()
+
+
+READERS: dict[str, Callable[[Path], np.ndarray]] = {
+    "safetensors": lambda path: next(iter(load_file(path).values())),
+    "npy": np.load,
+    "npz": lambda path: np.load(path)["vectors"],
+    "parquet": lambda path: pd.read_parquet(path).select_dtypes("float").to_numpy(),
+    "csv": lambda path: _csv(path, ","),
+    "tsv": lambda path: np.loadtxt(path, delimiter="\t", ndmin=2),
+}
+"""What opens a file by its ending."""
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("ending", READERS)
+def test_every_format_is_opened_by_its_reader(
+    ending: str, model: str, real: dict[str, str], run: Run, tmp_path: Path
+) -> None:
+    text = ending in ("csv", "tsv")
+    role = role_of(real[model]) if text and not FULL else "token"
+    if text and role == "token" and not FULL:
+        pytest.skip("a vocabulary as text takes a minute")
+    path = tmp_path / f"table.{ending}"
+    run("extract", real[model], "--table", role, "--out", path)
+    table = hpe.extract(real[model]).tables[role]
+    read = READERS[ending](path)[:, -table.shape[1] :]
+    assert read.shape == table.shape
+    rows = [0, 1, table.shape[0] // 2, table.shape[0] - 1]
+    expected = np.stack([table.rows(row, row + 1)[0] for row in rows])
+    np.testing.assert_allclose(read[rows].astype(np.float32), expected, rtol=1e-5, atol=1e-7)
+
+
+def test_the_embedding_projector_reads_a_vocabulary(real: dict[str, str], run: Run, tmp_path: Path) -> None:
+    """A tab-separated file of vectors has one row a line, and the labels stand beside it, as many."""
+    model = "gpt2"
+    run("export", real[model], "--projection", "pca", "--dims", "3", "--out", tmp_path / "map.tsv")
+    vectors = np.loadtxt(tmp_path / "map.tsv", delimiter="\t")
+    (labels,) = [path for path in tmp_path.glob("*.tsv") if path.name != "map.tsv"]
+    lines = labels.read_text("utf-8").split("\n")
+    lines = lines[:-1] if not lines[-1] else lines
+    assert vectors.shape == (50_257, 3)
+    assert len(lines) - ("\t" in lines[0]) == 50_257, lines[:3]
+
+
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+FIGURES = ("positions", "similarity", "table", "tokens", "distance", "norms", "variance")
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+@pytest.mark.parametrize("model", MODELS)
+def test_figures_are_json_with_something_to_see(
+    model: str, figure: str, real: dict[str, str], run: Run, tmp_path: Path
+) -> None:
+    if figure not in ("tokens", "table") and role_of(real[model]) == "token":
+        pytest.skip("its positions are no table")
+    out = tmp_path / "figure.json"
+    run("export", real[model], "--figure", figure, "--out", out)
+    import plotly.io
+
+    found = plotly.io.from_json(out.read_text("utf-8"))
+    sizes = [np.size(getattr(trace, "z", None) if trace.type == "heatmap" else trace.y) for trace in found.data]
+    assert max(sizes) > 500
+
+
+@pytest.mark.browser
+def test_a_figure_is_a_picture(real: dict[str, str], run: Run, tmp_path: Path) -> None:
+    from PIL import Image
+
+    for model in MODELS:
+        if role_of(real[model]) == "token":
+            continue
+        out = tmp_path / f"{model}.png"
+        run("export", real[model], "--figure", "similarity", "--out", out)
+        with Image.open(out) as image:
+            assert image.width > 400
+            assert len(image.convert("RGB").getcolors(1 << 24)) > 50
+
+
+# --- several ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_comparison_as_json(real: dict[str, str], run: Run) -> None:
+    document = json.loads(run("compare", real["minilm"], real["gpt2"], SINUSOID, "--json", "--draws", DRAWS, *QUICK))
+    assert len(document["sources"]) == 3
+    values = [one["value"] for source in document["sources"] for one in source["metrics"].values()]
+    assert sum(value is not None for value in values) > 60
+
+
+def test_the_comparison_as_a_page(real: dict[str, str], run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    run("compare", real["minilm"], real["gpt2"], "--no-pairs", "--draws", "0", "--out", out)
+    assert out.read_bytes().startswith(b"<!doctype html>")
+    assert out.stat().st_size < 30e6
+
+
+def test_a_survey_and_the_same_again(real: dict[str, str], run: Run, tmp_path: Path) -> None:
+    few = ("--metric", "mean norm", "--draws", "0", "--workers", "1")
+    run("survey", real["minilm"], real["gpt2"], *few, "--out", tmp_path / "survey")
+    frame = pd.concat(pd.read_parquet(path) for path in (tmp_path / "survey").rglob("*.parquet"))
+    assert frame["source"].nunique() == 2
+    again = run("again", tmp_path / "survey", "--workers", "1")
+    assert "minilm" in again.lower() or real["minilm"] in again
+
+
+@pytest.mark.skipif(not FULL, reason="loads the models, and lays out their vocabularies by UMAP")
+@pytest.mark.parametrize("model", MODELS)
+def test_what_takes_minutes(model: str, real: dict[str, str], run: Run, tmp_path: Path) -> None:
+    assert "differ" not in run("verify", real[model]).replace("0 differ", "")
+    if hpe.extract(real[model]).token.shape[0] < 60_000:
+        run("export", real[model], "--projection", "umap", "--out", tmp_path / "umap.npz")
+        assert np.isfinite(np.load(tmp_path / "umap.npz")["coordinates"]).all()
+    run("compare", real[model], "--also", "sums", "--also", "probes", "--draws", "2")
+
+
+def test_findings_are_measured_on_a_model_of_ones_own(real: dict[str, str], run: Run) -> None:
+    found: Any = json.loads(run("reproduce", "--model", f"gpt2={real['gpt2']}", "--json", "gpt2-helix"))
+    assert "helix" in json.dumps(found)
+
+
+def test_no_command_is_left_out() -> None:
+    """A new command stands here, or is of those that have no model."""
+    (choices,) = [action.choices for action in parser()._actions if action.dest != "help" and action.choices]
+    written = Path(__file__).read_text("utf-8")
+    elsewhere = {"app", "space", "cache", "trajectory"}  # the walk; what needs the Hub; no model; needs checkpoints
+    assert {
+        name for name in choices if f'run("{name}"' not in written and f'"{name}", real' not in written
+    } <= elsewhere

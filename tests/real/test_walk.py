@@ -1,0 +1,78 @@
+"""Every tab and every control of the app with real models: no error, no failed line, nothing empty, nothing pending."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.benchmarks.app import serving
+from tests.browser.conftest import TIMEOUT, browser  # noqa: F401 - a fixture
+from tests.conftest import FULL
+
+from .walking import TABS, Walk
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.browser
+
+WINDOWS = {"light": (1440, 1000), "dark": (1440, 1000), "phone": (360, 780), "wide": (3840, 2160)}
+Sources = tuple[str, ...]
+GROUPS: dict[str, Sources] = {"two": ("minilm", "gpt2", "sinusoidal:512x384")}
+if FULL:
+    GROUPS |= {"large": ("gemma", "llama"), "two stacks": ("whisper", "gpt2")}
+
+Start = Callable[..., Walk]
+
+
+@pytest.fixture(scope="module", params=GROUPS)
+def url(request: pytest.FixtureRequest, real: dict[str, str]) -> Iterator[str]:
+    """The app with some sources."""
+    with serving(*(real.get(name, name) for name in GROUPS[request.param])) as (found, _):
+        yield found
+
+
+@pytest.fixture
+def start(browser: Browser, url: str) -> Iterator[Start]:  # noqa: F811
+    """Open the app in a window of some size."""
+    contexts = []
+
+    def go(window: str, **options: object) -> Walk:
+        width, height = WINDOWS[window]
+        context = browser.new_context(viewport={"width": width, "height": height})
+        contexts.append(context)
+        context.set_default_timeout(TIMEOUT)
+        walk = Walk(context.new_page(), **options)  # type: ignore[arg-type]
+        walk.page.goto(url)
+        if window == "dark":
+            walk.page.get_by_label("Theme").select_option("dark")
+        return walk
+
+    yield go
+    for context in contexts:
+        context.close()
+
+
+def slowest(walk: Walk) -> str:
+    """Return what took longest, for whoever reads a failure."""
+    return json.dumps(sorted(walk.took.items(), key=lambda item: -item[1])[:10])
+
+
+def test_every_control_of_every_tab(start: Start) -> None:
+    walk = start("light", every=FULL, cancelled=0.0 if FULL else 1.0, patience=900.0 if FULL else 90.0)
+    walk.rest("load")
+    used = {tab: walk.tab(tab) for tab in TABS}
+    assert not walk.faults, "\n".join([*walk.faults, slowest(walk)])
+    assert all(used[tab] >= 4 for tab in TABS[:5]), used
+
+
+@pytest.mark.parametrize("window", ["dark", "phone", "wide"] if FULL else ["phone"])
+def test_every_tab_at_every_size(window: str, start: Start) -> None:
+    walk = start(window, cancelled=1.0)
+    walk.rest("load")
+    for tab in TABS:
+        walk.open(tab)
+    assert not walk.faults, "\n".join([*walk.faults, slowest(walk)])
