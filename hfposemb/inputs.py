@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InputError
+from .errors import CheckpointError, InputError
 from .table import EmbeddingTable
 
 Given: TypeAlias = str | Sequence[int] | Sequence[str] | Sequence[Sequence[int]] | NDArray[np.integer]
@@ -201,8 +201,9 @@ def feed(recipe: InputRecipe, given: Given) -> Inputs:
     """Return what the first layer is fed for one text or the ids of one, or for a batch of texts or of ids.
 
     Raises ``InputError`` for an empty text, ids without a row, texts longer than the positions reach, and a batch of
-    unequal lengths where nothing says what to pad with.
+    unequal lengths where nothing says what to pad with; ``CheckpointError`` where tables and modules do not fit.
     """
+    _check(recipe)
     batch = _batch(given)
     texts = [_text(recipe, given)] if batch is None else _texts(recipe, batch)
     lengths = np.array([len(text.pieces.ids) for text in texts])
@@ -228,6 +229,37 @@ def feed(recipe: InputRecipe, given: Given) -> Inputs:
     places = np.full(mask.shape, -1)
     places[mask] = positions
     return Inputs(pieces, ids, places, mask, *(_spread(part, mask) for part in parts))
+
+
+def _check(recipe: InputRecipe) -> None:
+    """Raise ``CheckpointError`` where parts do not fit together: numpy would stretch some, and refuse others."""
+
+    def require(what: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+        if shape != wanted:
+            raise CheckpointError(
+                f"what the first layer is fed cannot be computed: {what} of {recipe.token.name} must have the shape "
+                f"{list(wanted)}, it is {list(shape)}"
+            )
+
+    def through(affine: Affine | None, width: int, what: str) -> int:
+        if affine is None:
+            return width
+        rows = affine.weight.shape[0] if affine.weight.ndim else 0
+        require(f"the {what}", affine.weight.shape, (rows, width))
+        if affine.bias is not None:
+            require(f"the bias of the {what}", affine.bias.shape, (rows,))
+        return rows
+
+    width = recipe.token.shape[1] * (3 if recipe.neighbours else 1)
+    width = through(recipe.before, width, "projection of the tokens")
+    for table in (*recipe.types, *([] if recipe.position is None else [recipe.position])):
+        require("each added table", table.shape, (table.shape[0], width))
+    weight = None if recipe.norm is None else recipe.norm.weight
+    bias = recipe.norm.bias if isinstance(recipe.norm, LayerNorm) else None
+    for what, values in (("weight", weight), ("bias", bias)):
+        if values is not None:
+            require(f"the {what} of the norm", values.shape, (width,))
+    through(recipe.after, width, "projection after the norm")
 
 
 def _spread(rows: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:

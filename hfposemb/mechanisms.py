@@ -216,12 +216,11 @@ def _relative_of(opened: Opened, rule: RelativeRule, tower: str, tensor: str) ->
     if rule.rows == "waves":
         return _relative_waves(opened, tower, length)
     shape = [size for size in opened.tensors.info(tensor).shape if size != 1]
-    if len(shape) != 2:
-        raise CheckpointError(f"{tensor} in {opened.name} must have two axes; its shape is {shape}")
+    if len(shape) != 2 or 0 in shape:
+        raise CheckpointError(f"{tensor} in {opened.name} must have two axes, neither empty; its shape is {shape}")
     rows = np.asarray(opened.tensors.read(tensor), np.float64).reshape(shape)
     if rule.rows == "buckets":
-        far = opened.stated(rule.far, tower or "text") or 128
-        return RelativeBias(rows, length, bidirectional=tower != "decoder", max_distance=far)
+        return _bucketed(opened, rule, tower, rows, length)
     if rule.rows == "window":
         return _window(opened, rows)
     zero = len(rows) // 2
@@ -236,10 +235,22 @@ def _relative_of(opened: Opened, rule: RelativeRule, tower: str, tensor: str) ->
     return RelativeTable(rows, sign * (np.arange(len(rows)) - zero), length, rule.clipped)
 
 
+def _bucketed(
+    opened: Opened, rule: RelativeRule, tower: str, rows: NDArray[np.float64], length: int
+) -> PositionEncoding:
+    """Return T5's biases, where the distances that have a bucket each end before the farthest that is told apart."""
+    far, both = opened.stated(rule.far, tower or "text") or 128, tower != "decoder"
+    exact = len(rows) // 4 if both else len(rows) // 2
+    if not 1 <= exact < far:
+        found = f"{len(rows)} buckets for distances up to {far}"
+        return Unmeasured("relative-bias", f"{opened.name} has {found}, which T5's formula does not define")
+    return RelativeBias(rows, length, bidirectional=both, max_distance=far)
+
+
 def _window(opened: Opened, rows: NDArray[np.float64]) -> PositionEncoding:
     """Return the biases of a square window; up to three rows after them are those of a class token (BEiT)."""
     for extra in (0, 3):
-        side = math.isqrt(len(rows) - extra)
+        side = math.isqrt(max(0, len(rows) - extra))
         if side * side == len(rows) - extra and side % 2:
             return WindowBias(rows[: side * side].reshape(side, side, -1))
     return Unmeasured("relative-bias", f"{opened.name} has biases for a window that is not square")

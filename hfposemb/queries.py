@@ -143,7 +143,7 @@ class _Layer:
             raise self.unfit(f"it has no tensor {self.rule.layer}.{self.rule.query}.weight")
         query, key = (self._columns(self.read(name), kind) for name in names if name is not None)
         width = len(query) // self.heads
-        if not width or len(query) != width * self.heads or len(key) % width:
+        if 0 in (width, key.size) or len(query) != width * self.heads or len(key) % width:
             raise self.unfit(f"{len(query)} and {len(key)} rows are not those of {self.heads} heads")
         return query.reshape(self.heads, width, query.shape[1]), key.reshape(-1, width, key.shape[1])
 

@@ -78,7 +78,18 @@ def _constants(tables: Mapping[str, EmbeddingTable], rule: InputRule, near: str)
     own = [key for key in keys if key.split(".")[0] == tower_of(near) or key.rsplit(".", 1)[-1].isdecimal()]
     own = own or [key for key in keys if key in ("", "encoder", "text")][:1]
     yield from (tables[f"{key}.token_type".strip(".")] for key in own)
-    yield from (tables[f"{axis}.position"] for axis in rule.boxes)
+    yield from (_of_axis(tables, axis, near) for axis in rule.boxes)
+
+
+def _of_axis(tables: Mapping[str, EmbeddingTable], axis: str, near: str) -> EmbeddingTable:
+    """Return the position table of an axis, that of the tower of the words where there are several."""
+    found = [key for key in tables if f".{key}".endswith(f".{axis}.position")]
+    if not found:
+        raise MissingTableError(
+            f"the first layer is fed the {axis} of a box too, and no table of it was found; the tables are "
+            f"{', '.join(tables)}"
+        )
+    return tables[min(found, key=lambda key: (key.split(".")[0] != tower_of(near), len(key)))]
 
 
 def _scale(config: Mapping[str, Any], rule: InputRule, width: int) -> float:

@@ -21,7 +21,8 @@ from .errors import HfposembError, MissingExtraError, SourceError, one_line
 from .extract import extract
 from .families import POSITION_ENDING, RELATIVE, tower_of
 from .position import Alibi, PositionEncoding, RelativeBias, RelativeTable, Rotary, WindowBias
-from .source import HubSource, LocalSource, parse_source
+from .samples import folder
+from .source import BuiltinSource, HubSource, SampleSource, parse_source
 
 if TYPE_CHECKING:
     import torch
@@ -91,7 +92,7 @@ class Observed:
 
 
 def verify(source: str, *, revision: str | None = None, token: str | bool | None = None) -> Verification:
-    """Load the model of a folder or a repository with transformers and compare all that was extracted from it.
+    """Load the model of a folder, a repository or a sample with transformers and compare all that was extracted from it.
 
     Raises ``SourceError`` where transformers cannot load it, ``MissingExtraError`` without torch and transformers.
     """
@@ -101,17 +102,20 @@ def verify(source: str, *, revision: str | None = None, token: str | bool | None
     except ImportError as error:
         raise MissingExtraError("transformers", extra="torch", purpose="verify") from error
     named = parse_source(source)
-    if not isinstance(named, HubSource | LocalSource):
-        raise SourceError(f"{source} is no checkpoint that transformers loads; give a folder or a repository")
+    if isinstance(named, BuiltinSource) or (isinstance(named, SampleSource) and named.step is not None):
+        raise SourceError(
+            f"{source} is no checkpoint that transformers loads; give a folder, a repository or a whole sample, "
+            "such as sample:bert"
+        )
     embeddings = extract(source, revision=revision, token=token)
     try:
         if isinstance(named, HubSource):
             where, options = named.repo, {"revision": revision or named.revision, "token": token}
         else:
-            where, options = str(named.path), {}
+            where, options = str(folder(named.name) if isinstance(named, SampleSource) else named.path), {}
         model = transformers.AutoModel.from_pretrained(where, dtype=torch.float32, **options)
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError, AttributeError) as error:
-        reason = one_line(error)[:200]
+    except Exception as error:
+        reason = one_line(error)[:200] or type(error).__name__
         raise SourceError(f"transformers cannot load {source}: {reason}") from error
     return compare(embeddings, model.eval())
 
@@ -157,10 +161,13 @@ def observe(model: torch.nn.Module) -> Observed:
 
 
 def _ids(model: torch.nn.Module) -> NDArray[np.int64]:
-    """Return ids in no order, none of the first few: those are often special."""
+    """Return ids in no order, none of the first few: those are often special; a tiny vocabulary repeats its own."""
     table = _input_embeddings(model)
     most = min(int(table.weight.shape[0]), 60) if table is not None else 36
     rng = np.random.default_rng(1)
+    if most < 2 * PIECES:
+        padding = getattr(getattr(model, "config", None), "pad_token_id", None)
+        return np.resize([one for one in rng.permutation(most) if one != padding], PIECES).astype(np.int64)
     return np.asarray(rng.permutation(max(most - 8, PIECES))[:PIECES] + min(5, max(most - PIECES, 0)), np.int64)
 
 

@@ -15,6 +15,7 @@ import transformers
 import hfposemb as hpe
 from hfposemb.architectures import KNOWN
 from hfposemb.cli import main
+from hfposemb.errors import SourceError
 from hfposemb.families import FAMILIES, NO_INPUTS
 from hfposemb.position import Absolute, Alibi, Rotary, WindowBias
 from hfposemb.verify import compare, verify
@@ -148,7 +149,9 @@ def test_verify_says_what_transformers_cannot_load(tmp_path: Path, capsys: pytes
 
 def test_samples_are_as_transformers_loads_them() -> None:
     for name in ("bert", "gpt2"):
-        assert verify(str(ROOT / "hfposemb" / "samples" / name)).passed
+        assert verify(f"sample:{name}").passed
+    with pytest.raises(SourceError, match="a whole sample, such as sample:bert"):
+        verify("sample:gpt2@step-1500")
 
 
 def test_nothing_counts_as_equal_that_was_not_compared() -> None:

@@ -206,7 +206,7 @@ class FakeHub:
             self._repos[repo].refs[branch] = commit
 
     def replace(self, repo: str, path: str, data: bytes, *, at_cdn: bool = False) -> None:
-        """Replace a file in every commit that has it; `at_cdn`: under its old address alone. The real Hub never does."""
+        """Replace a file in every commit that has it, as no real Hub does; `at_cdn`: at its old address alone."""
         with self._lock:
             made = self._repos[repo]
             for commit, tree in made.commits.items():
