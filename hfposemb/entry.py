@@ -31,7 +31,7 @@ def main() -> int:
         signal.signal(signal.SIGINT, _leave)
 
 
-def _run(handler: signal._HANDLER = None) -> int:
+def _run(handler: signal._HANDLER | None = None) -> int:
     """Run the command line, with ``handler`` for Ctrl-C once it is imported."""
     from .cli import main as run
 
