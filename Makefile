@@ -1,10 +1,14 @@
 # Two commands do all the set-up: `make run` opens the app, `make test` passes the tests. Neither needs the Hub.
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+FOUND := $(shell for p in python3.11 python3.12 python3.13 python3.14; do $$p -c "" 2>/dev/null && echo $$p && break; done)
+PYTHON ?= $(or $(FOUND),python3)
 PORT ?= 7860
 VENV := .venv
 BIN := $(VENV)/bin
 # The CPU build is taken where it is offered; installed first, so that nothing else chooses another one.
 TORCH := torch==2.13.0
+# Ends with one line where it is run by a Python that is too old, which the pip of that Python would tell in ten.
+RECENT := -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hfposemb needs Python 3.11 or later, and %s is \
+	Python %d.%d; install one, then: make clean run PYTHON=/path/to/python" % ((sys.executable,) + sys.version_info[:2]))'
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: run test test-full test-families check bench bench-quick pictures browser clean
@@ -58,14 +62,17 @@ clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
+	@$(PYTHON) $(RECENT)
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/run.stamp: $(BIN)/python pyproject.toml requirements.txt
+	@$(BIN)/python $(RECENT)
 	@echo "Setting up, once; this takes a minute or two."
 	$(PIP) -c requirements.txt -e '.[app]'
 	@touch $@
 
 $(VENV)/dev.stamp: $(BIN)/python pyproject.toml requirements.txt
+	@$(BIN)/python $(RECENT)
 	@echo "Setting up, once; this takes a few minutes."
 	$(PIP) -c requirements.txt '$(TORCH)' -e '.[dev]'
 	@touch $@

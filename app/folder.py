@@ -1,4 +1,4 @@
-"""The folder in which Gradio keeps the files that it serves and takes: one of this process, which no other user owns."""
+"""The folder in which Gradio keeps the files that it serves and takes: one for each process."""
 
 from __future__ import annotations
 

@@ -73,17 +73,19 @@ def _of_source(source: str) -> Iterator[Step]:
     yield _command(source, "project", "--table", "position", "--method", "pca")
     yield _command(source, "project", "--table", "position", "--method", "umap")
     yield _command(source, "compare", "sample:gpt2", "--draws", "0", writes="report.html")
-    yield _command(source, "export", "sample:gpt2", writes="all.zip")
 
 
 def steps(minilm: str, *, torch: bool, extras: bool) -> Iterator[Step]:
     """Yield the whole set but for the app."""
+    yield Step("--version", ("-m", "hfposemb", "--version"))
+    yield Step("space --dry-run", ("-m", "hfposemb", "space", "owner/name", "--dry-run"))
     for source in (SAMPLE, minilm, ON_HUB):
         yield from _of_source(source)
     for ending in ("npy", "npz", "csv", "tsv", *(("parquet",) if extras else ())):
         yield _command(SAMPLE, "export", writes=f"table.{ending}")
     for ending in ("html", "json"):
         yield _command(SAMPLE, "export", "--figure", "positions", writes=f"figure.{ending}")
+    yield _command("sinusoidal:128x64", "export", "random:128x64", writes="all.zip")
     yield _command(SAMPLE, "odd")
     yield _command(SAMPLE, "requirements")
     yield Step("a figure draws", ("-c", FIGURE))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 WATCHED = """
 import numpy as np
@@ -44,3 +48,55 @@ def test_nothing_is_compiled_again_in_the_next_process() -> None:
 
 def test_the_test_of_compiling_can_fail() -> None:
     assert "umap.umap_.smooth_knn_dist" in run(WATCHED)
+
+
+UMAP_IN_PLACE = """
+import numba
+from numba import njit
+
+@njit(cache=True)
+def added(x):
+    return x + 1
+
+class UMAP: ...
+from umap import layouts, umap_
+"""
+"""What matters of umap-learn here: its import fails where no compiled code can be kept. Its own takes half a minute."""
+
+NOWHERE = {"NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator", "NUMBA_CACHE_DIR": os.devnull + "/none"}
+"""Leaves numba no folder, whatever this user may write."""
+
+CHOSEN = "from hfposemb.compiled import umap_class as f; f(); import numba; print(numba.config.CACHE_DIR)"
+
+
+@pytest.fixture
+def in_place(tmp_path: Path) -> dict[str, str]:
+    """Return an environment with a package in the place of umap-learn, and no folder for compiled code."""
+    package = tmp_path / "umap"
+    package.mkdir()
+    (package / "__init__.py").write_text(UMAP_IN_PLACE)
+    for name in ("layouts", "umap_"):
+        (package / f"{name}.py").write_text("")
+    return {**os.environ, **NOWHERE, "PYTHONPATH": str(tmp_path), "HFPOSEMB_CACHE": str(tmp_path / "cache")}
+
+
+def chosen(environment: dict[str, str]) -> Path:
+    """Return the folder that numba was given."""
+    done = subprocess.run([sys.executable, "-c", CHOSEN], env=environment, capture_output=True, text=True, check=True)
+    return Path(done.stdout.strip())
+
+
+def test_without_a_folder_of_numbas_there_is_one_in_our_cache(in_place: dict[str, str], tmp_path: Path) -> None:
+    assert chosen(in_place) == tmp_path / "cache" / "numba"
+    assert list((tmp_path / "cache" / "numba").iterdir())
+
+
+def test_without_a_cache_compiled_code_is_kept_until_the_process_ends(in_place: dict[str, str], tmp_path: Path) -> None:
+    folder = chosen({**in_place, "HFPOSEMB_CACHE": os.devnull + "/none", "TMPDIR": str(tmp_path)})
+    assert folder.parent == tmp_path
+    assert not folder.exists()
+
+
+def test_the_tests_without_a_folder_can_fail(in_place: dict[str, str]) -> None:
+    done = subprocess.run([sys.executable, "-c", "import umap"], env=in_place, capture_output=True, text=True)
+    assert "no locator available" in done.stderr
