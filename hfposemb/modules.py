@@ -73,9 +73,8 @@ def _tensor_named(live: LiveTensors, name: str) -> str:
         return name
     inside = [one for one in live.tensors() if one.startswith(f"{name}.")]
     fitting = [one for one in inside if _one_table(live.info(one))]
-    if len(fitting) > 1:
-        own = [one for one in fitting if one.count(".") == name.count(".") + 1]
-        fitting = own if len(own) == 1 else [one for one in own if one == f"{name}.weight"] or fitting
+    if f"{name}.weight" in fitting:
+        return f"{name}.weight"
     if len(fitting) == 1:
         return fitting[0]
     if inside:
