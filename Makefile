@@ -37,6 +37,7 @@ check: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --strict tests/typed.py
 	$(MAKE) test
 
 # Our cost beside its bounds, in one run: a table on the terminal and in docs/benchmarks.md, half an hour. Quick: two

@@ -78,7 +78,7 @@ def extract(
     >>> hpe.extract(layer, tokenizer=["yes", "no"], name="mine").token["no"].shape
     (8,)
     """
-    if not hasattr(source, "state_dict") and not tokenizer is tables is name is None:
+    if not hasattr(source, "state_dict") and any(one is not None for one in (tokenizer, tables, name)):
         raise InputError(f"tokenizer, tables and name are for torch modules; the source is {str(source)[:80]!r}")
     named = LocalSource(source) if isinstance(source, Path) else source
     if isinstance(named, str):

@@ -73,14 +73,13 @@ def _tensor_named(live: LiveTensors, name: str) -> str:
         return name
     inside = [one for one in live.tensors() if one.startswith(f"{name}.")]
     fitting = [one for one in inside if _one_table(live.info(one))]
-    if len(fitting) > 1:
-        own = [one for one in fitting if one.count(".") == name.count(".") + 1]
-        fitting = own if len(own) == 1 else [one for one in own if one == f"{name}.weight"] or fitting
+    if f"{name}.weight" in fitting:
+        return f"{name}.weight"
     if len(fitting) == 1:
         return fitting[0]
     if inside:
-        held = _listed(fitting) if fitting else "none"
-        raise InputError(f"{name} of {live.name} is a module with one table or none can be chosen; its tables: {held}")
+        held = f"several tables: {_listed(fitting)}; name one of them" if fitting else f"no tensor of shape {_SHAPES}"
+        raise InputError(f"{name} of {live.name} is a module that holds {held}")
     raise InputError(f"{live.name} has no parameter, buffer or module {name!r}; {_nearest(live, name)}")
 
 
@@ -163,7 +162,7 @@ def _ordered(numbers: Mapping[Any, Any]) -> tuple[str, ...]:
     pairs = [(one, other) if isinstance(one, str) else (other, one) for one, other in numbers.items()]
     if wrong := [pair for pair in pairs if not isinstance(pair[0], str) or not isinstance(pair[1], int)]:
         raise InputError(
-            f"a dictionary of labels maps strings to whole numbers, or the reverse; it holds {wrong[0]!r:.60}"
+            f"a dictionary of labels maps strings to row numbers, or the reverse; it holds {wrong[0]!r:.60}"
         )
     tokens = {number: token for token, number in pairs}
     if len(tokens) != len(pairs) or sorted(tokens) != list(range(len(tokens))):

@@ -1,4 +1,14 @@
-"""How a model tells positions apart: one value object for every kind of position encoding."""
+"""How a model tells positions apart: one value object for every kind of position encoding.
+
+``PositionEncoding`` is any of the classes below. Each has ``kind``, ``unit``, ``matrix(length)`` [length, length],
+query by key, of the first positions, and ``profile(distances)``, the value at each signed distance, key − query, NaN
+where no pair has that distance; both are in ``unit``, and units are never mixed on one axis. ``offset`` is how many
+leading rows of the stored tensor are not positions.
+
+Where ``has_table`` is true, ``table`` has one row for each position, from position 0, and NumPy, torch and scikit-learn
+take the encoding as an array of these rows. Elsewhere ``table`` raises ``MissingTableError``, which names what to use
+instead.
+"""
 
 from __future__ import annotations
 
@@ -538,14 +548,7 @@ class Unmeasured(_NoRows):
 PositionEncoding: TypeAlias = (
     Absolute | Rotary | Alibi | RelativeBias | WindowBias | RelativeTable | Convolution | NoPositions | Unmeasured
 )
-"""How alike two positions are to a model, whatever the mechanism: one of the classes of this module.
-
-Each has ``kind``, ``unit``, ``matrix(length)`` [length, length], query by key, of the first positions, and
-``profile(distances)``, the value at each signed distance, key − query, NaN where no pair has that distance; both are in
-``unit``, and units are never mixed on one axis. ``offset`` is how many leading rows of the stored tensor are not
-positions. Where ``has_table`` is true, ``table`` has one row for each position, from position 0, and the encoding can
-be used as an array of these rows; elsewhere ``table`` raises ``MissingTableError`` and names what to use instead.
-"""
+"""Any position encoding; the module says what all of them have."""
 
 
 def table_in(value: EmbeddingTable | PositionEncoding) -> EmbeddingTable:

@@ -176,6 +176,7 @@ class EmbeddingTable:
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Vectors:
         """Return the given rows [m, width] in their order, reading no others; ``rows`` [m] count from 0."""
+        rows = np.asarray(rows)
         if self._held.rows is not None:
             found: Vectors = self._held.rows[rows]
             return found
@@ -207,7 +208,7 @@ class EmbeddingTable:
         ``InputError`` where there is no such row.
 
         >>> hpe.extract("sample:gpt2").token[["king", "queen"]].shape
-        (2, 64)
+        (2, 128)
         """
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))

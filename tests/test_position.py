@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from dataclasses import replace
 from typing import Any
@@ -218,7 +219,7 @@ def test_a_table_that_does_not_fit_its_distances_is_refused(
 @pytest.mark.parametrize("encoding", UNDRAWN, ids=lambda e: type(e).__name__)
 def test_what_cannot_be_drawn_says_why(encoding: Any) -> None:
     assert isinstance(encoding, PositionEncoding)
-    assert (encoding.table, encoding.unit) == (None, "none")
+    assert (encoding.has_table, encoding.unit) == (False, "none")
     for draw in (encoding.matrix, lambda: encoding.profile(DISTANCES)):
         with pytest.raises(MissingTableError, match=re.escape(encoding.reason)):
             draw()
@@ -254,3 +255,59 @@ def test_table_in() -> None:
         table_in(ALL[3])
     with pytest.raises(InputError, match="got list"):
         table_in([1])
+
+
+def rows_of(encoding: PositionEncoding) -> np.ndarray:
+    """Take the table without a check for None: mypy reads this too."""
+    return encoding.table.vectors
+
+
+@pytest.mark.parametrize("encoding", ALL[:3], ids=lambda e: e.kind)
+def test_an_encoding_with_rows_is_an_array_of_them(encoding: Any) -> None:
+    rows = rows_of(encoding)
+    assert encoding.has_table
+    for taken in (np.asarray(encoding), np.array(list(encoding)), encoding[:], torch.as_tensor(encoding).numpy()):
+        np.testing.assert_array_equal(taken, rows)
+    assert len(encoding) == 50
+    np.testing.assert_array_equal(encoding[-1], rows[-1])
+
+
+@pytest.mark.parametrize("encoding", [*ALL[3:], *UNDRAWN], ids=lambda e: type(e).__name__)
+def test_an_encoding_without_rows_says_what_to_use_instead(encoding: Any) -> None:
+    assert not encoding.has_table
+    expected = re.escape(getattr(encoding, "reason", "use .matrix(length) or .profile(distances)"))
+    for take in (lambda: encoding.table, lambda: np.asarray(encoding), lambda: rows_of(encoding)):
+        with pytest.raises(MissingTableError, match=f"positions have no row for each position.*{expected}"):
+            take()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("gpt2", r"got the text 'gpt2'; open it first: hpe\.extract\('gpt2'\)\.token or \.position"),
+        (hpe.sinusoidal(4, 2), r"got an Embeddings, which holds several; give embeddings\.position"),
+        (hpe.extract("sample:bert"), r"give embeddings\.token or embeddings\.position"),
+        (
+            np.ones((3, 2)),
+            r"got ndarray; make a table of your own vectors first: hpe\.from_arrays\(token=vectors\)\.token",
+        ),
+    ],
+)
+def test_what_is_no_table_is_answered_with_the_right_call(given: Any, message: str) -> None:
+    calls = (hpe.similarity, hpe.project, lambda value: hpe.neighbours(value, 0, k=1))
+    for call in calls:
+        with pytest.raises(InputError, match=message):
+            call(given)
+
+
+@pytest.mark.parametrize("encoding", [*ALL, *UNDRAWN], ids=lambda e: type(e).__name__)
+def test_every_encoding_can_be_pickled(encoding: Any) -> None:
+    again = pickle.loads(pickle.dumps(encoding))
+    assert (type(again), again.kind, again.unit, again.has_table) == (
+        type(encoding),
+        encoding.kind,
+        encoding.unit,
+        encoding.has_table,
+    )
+    if encoding not in UNDRAWN:
+        np.testing.assert_array_equal(again.profile(DISTANCES), encoding.profile(DISTANCES))
