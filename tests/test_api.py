@@ -48,7 +48,7 @@ def test_these_endpoints_and_no_others_are_public(client: Client) -> None:
     told = client.view_api(return_format="dict", print_info=False)
     assert set(told["named_endpoints"]) == {f"/{name}" for name in ENDPOINTS}
     parameters = told["named_endpoints"]["/neighbours"]["parameters"]
-    assert [one["parameter_name"] for one in parameters] == ["source", "query", "k", "metric", "table"]
+    assert [one["parameter_name"] for one in parameters] == ["source", "query", "k", "metric", "table", "centred"]
 
 
 def test_info(client: Client) -> None:

@@ -20,7 +20,7 @@ from urllib.request import urlopen
 import gradio as gr
 import numpy as np
 import pytest
-from hfposemb.app import tokens
+from hfposemb.app import paired, tokens
 from hfposemb.app.line import LINE, Visitor
 from hfposemb.app.plot import Panel, PanelRow
 from hfposemb.app.state import Kept, Library, Opened, Session, Umaps, choice, problems, short_name, size_of
@@ -439,7 +439,7 @@ def test_table_of_one_row_is_drawn_or_explained(tmp_path: Path) -> None:
     assert "at least 2 are needed" in asked(session, source).message
     assert "alone" in tokens.word_panels(session, opened, tokens.Word("alone"))[0].title
     tokens.spread_panels(session, opened[0], tokens.Word("alone"))
-    assert "too few" in tokens.pair_panels(session, opened, "alone, king").panels[0].title
+    assert "too few" in paired.pair_panels(session, opened, "alone, king").panels[0].title
 
 
 def test_umap_is_only_drawn_once_computed() -> None:
@@ -472,7 +472,7 @@ def test_search_by_text_id_and_pattern(pair: tuple[str, str]) -> None:
 
 def test_pairs_say_how_rare_they_are(pair: tuple[str, str]) -> None:
     session = open_session()
-    panels = tokens.pair_panels(session, session.open(pair), "king, queen, nowhere").panels
+    panels = paired.pair_panels(session, session.open(pair), "king, queen, nowhere").panels
     assert len(panels) == 2
     for panel in panels:
         assert re.search(r"king and queen are more alike than [\d.]+ % of random pairs", panel.title)
@@ -499,7 +499,7 @@ def test_hostile_tokens_are_short_text_everywhere(tmp_path: Path) -> None:
     for row, text in enumerate(HOSTILE):
         word = tokens.Word(text, source, row)
         shown += [*tokens.word_panels(session, opened, word), *tokens.spread_panels(session, opened[0], word)]
-    shown += tokens.pair_panels(session, opened, ",".join(str(row) for row in range(len(HOSTILE)))).panels
+    shown += paired.pair_panels(session, opened, ",".join(str(row) for row in range(len(HOSTILE)))).panels
     row = PanelRow((), scope="x", render=False)
     sent = json.dumps(row.postprocess(tuple(shown)))
     assert "x" * 1000 not in sent
