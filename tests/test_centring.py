@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ from hfposemb.errors import InputError
 from hfposemb.geometry import anisotropy
 from hfposemb.similarity import neighbours, pairs, query_distribution, random_pairs, similarity
 from hfposemb.table import EmbeddingTable
-from tests.past_memory import within, write_large
 
 Array = NDArray[np.float64]
 
@@ -24,7 +22,7 @@ COMMON = 0.83
 """Mean cosine of two random rows of the made table, as Whisper's tokens have it."""
 
 
-def made(width: int = 64, seed: int = 0) -> EmbeddingTable:
+def made(width: int = 256, seed: int = 0) -> EmbeddingTable:
     """Make rows of which 83 % is one vector; the first ``PLANTED`` are alike in the rest, and ``HUBS`` have little.
 
     The last rows are hubs: nearly the common vector itself, and so near to everything by plain cosines.
@@ -33,7 +31,7 @@ def made(width: int = 64, seed: int = 0) -> EmbeddingTable:
     common, theme = (vector / np.linalg.norm(vector) for vector in rng.normal(size=(2, width)))
     own = rng.normal(size=(WORDS, width))
     own /= np.linalg.norm(own, axis=1, keepdims=True)
-    own[:PLANTED] = 0.75 * theme + 0.66 * own[:PLANTED]
+    own[:PLANTED] = 0.6 * theme + 0.8 * own[:PLANTED]
     rows = np.sqrt(COMMON) * common + np.sqrt(1 - COMMON) * own
     rows[-HUBS:] = common + 0.05 * own[-HUBS:]
     return hpe.from_arrays(token=(3 * rows).astype(np.float32)).token
@@ -117,7 +115,7 @@ def test_matrices_pairs_and_histograms_are_centred(table: EmbeddingTable) -> Non
     assert random_pairs(table).mean() == pytest.approx(COMMON, abs=0.005)
     plain, moved = query_distribution(table, 50), query_distribution(table, 50, centred=True)
     assert (plain.centred, moved.centred) == (False, True)
-    assert plain.mean == pytest.approx(COMMON, abs=0.01)
+    assert plain.mean == pytest.approx(COMMON, abs=0.03)
     assert moved.mean == pytest.approx(np.delete(unit @ unit[50], 50).mean())
 
 
@@ -166,20 +164,11 @@ def test_the_threshold_is_where_half_of_a_row_is_common() -> None:
 
 
 def test_rows_that_are_not_finite_or_at_the_mean_have_no_centred_cosine() -> None:
-    rows = np.array([[1.0, 1], [3, 1], [2, 4], [2, 2], [np.nan, 0], [0, 0]])
-    rows[5] = 4 * 2 - rows[:4].sum(axis=0) + [2, 2]  # the mean of the finite rows stays where row 3 is
+    rows = np.array([[1.0, 1], [3, 1], [2, 4], [2, 2], [np.nan, 0], [0, 0], [4, 4]])  # row 3 is the mean
     table = hpe.from_arrays(token=rows).token
     found = neighbours(table, 0, k=9, centred=True)
-    assert set(found.rows.tolist()) == {1, 2, 5}
+    assert set(found.rows.tolist()) == {1, 2, 5, 6}
     assert found.left_out == 2
     with pytest.raises(InputError, match="row 3 of arrays tokens is the mean row: no cosine"):
         neighbours(table, 3, centred=True)
     assert mean_cosine(hpe.from_arrays(token=[[1.0, 2.0]]).token) is None
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the system does not hold a process to RLIMIT_DATA")
-def test_tables_past_memory_are_centred(tmp_path: Path) -> None:
-    folder = write_large(tmp_path)
-    code = "neighbours(table, [5, 6], centred=True); pairs(table, [1, 2], sample=2_000, centred=True)"
-    done = within(folder, code)
-    assert done.returncode == 0, done.stderr

@@ -75,8 +75,10 @@ def test_queen_is_the_sixth_of_the_sample() -> None:
 
 @pytest.mark.parametrize(
     ("rank", "said"),
-    [(1, "nearest"), (2, "2nd nearest"), (3, "3rd nearest"), (4, "4th nearest"), (11, "11th nearest")]
-    + [(12, "12th nearest"), (13, "13th nearest"), (21, "21st nearest"), (1_112, "1,112th nearest")],
+    [
+        *((1, "nearest"), (2, "2nd nearest"), (3, "3rd nearest"), (4, "4th nearest"), (11, "11th nearest")),
+        *((12, "12th nearest"), (13, "13th nearest"), (21, "21st nearest"), (1_112, "1,112th nearest")),
+    ],
 )
 def test_ranks_in_words(rank: int, said: str) -> None:
     assert nearest(rank) == said

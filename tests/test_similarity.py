@@ -251,7 +251,8 @@ def test_neighbours_and_chosen_rows_of_a_table_past_memory(tmp_path: Path) -> No
     folder = write_large(tmp_path)
     done = within(
         folder,
-        "neighbours(table, 5); similarity(table, rows=range(0, 100_000, 2_000)); pairs(table, [1, 2], sample=2_000)",
+        "neighbours(table, 5); similarity(table, rows=range(0, 100_000, 2_000)); pairs(table, [1, 2], sample=2_000)\n"
+        "neighbours(table, [5, 6], centred=True); pairs(table, [1, 2], sample=2_000, centred=True)",
     )
     assert done.returncode == 0, done.stderr
     whole = within(folder, "table.vectors")
