@@ -19,9 +19,10 @@ import gradio as gr
 from hfposemb.embeddings import Embeddings
 from hfposemb.errors import HfposembError, InputError
 from hfposemb.facts import describe
+from hfposemb.lookup import typed
+from hfposemb.nearest import neighbours as nearest
+from hfposemb.pairing import pairs
 from hfposemb.schema import document
-from hfposemb.similarity import neighbours as nearest
-from hfposemb.similarity import pairs
 from hfposemb.table import EmbeddingTable
 
 from . import jobs
@@ -85,7 +86,12 @@ def bind(session: Session) -> None:
         return describe(await opened(source))
 
     async def neighbours(
-        source: str, query: str, k: int = 10, metric: Literal["cosine", "dot", "euclidean"] = "cosine", table: str = ""
+        source: str,
+        query: str,
+        k: int = 10,
+        metric: Literal["cosine", "dot", "euclidean"] = "cosine",
+        table: str = "",
+        centred: bool = False,
     ) -> dict[str, Any]:
         """List the rows of a model's embedding table that are nearest to one of them, exactly, nearest first.
 
@@ -95,40 +101,37 @@ def bind(session: Session) -> None:
             k: How many, 1,000 at most.
             metric: "cosine", "dot" or "euclidean".
             table: "token", "position" or another table that info names; the tokens by default.
+            centred: Whether to subtract the mean row first, for tables whose rows all point one way: see the notes.
         """
         most = _count(k, MOST_NEIGHBOURS, "k")
         _, rows = await chosen(source, table)
-        found = await asyncio.to_thread(nearest, rows, _row(query), k=most, metric=_one_of(metric, METRICS))
-        near = zip(found.rows.tolist(), found.labels, found.values.tolist(), strict=True)
-        return {
-            "table": rows.name,
-            "query": found.query,
-            "metric": found.metric,
-            "neighbours": [{"row": row, "label": label, "value": value} for row, label, value in near],
-        }
+        how: Any = {"metric": _one_of(metric, METRICS), "centred": _flag(centred, "centred")}
+        found = await asyncio.to_thread(nearest, rows, _row(query), k=most, **how)
+        return {"table": rows.name, **found.to_dict()}
 
     async def similarity(
-        source: str, rows: list[str], metric: Literal["cosine", "dot", "euclidean"] = "cosine", table: str = ""
+        source: str,
+        rows: list[str],
+        metric: Literal["cosine", "dot", "euclidean"] = "cosine",
+        table: str = "",
+        centred: bool = False,
     ) -> dict[str, Any]:
-        """Compare chosen rows of an embedding table with each other, and say how rare each value is among random pairs.
+        """Compare chosen rows of an embedding table with each other, and say how rare each value is.
+
+        That is among random pairs, and as the rank of each row among all neighbours of the other, 1 for the nearest.
 
         Args:
             source: A model of the Hugging Face Hub, a sample such as "sample:bert", or a closed form.
             rows: Tokens such as ["king", "queen", "bread"], or numbers of rows; 12 at most.
             metric: "cosine", "dot" or "euclidean".
             table: "token", "position" or another table that info names; the tokens by default.
+            centred: Whether to subtract the mean row first, for tables whose rows all point one way: see the notes.
         """
         asked = [_row(row) for row in _list(rows, MOST_WORDS, "rows")]
         _, whole = await chosen(source, table)
-        found = await asyncio.to_thread(pairs, whole, asked, metric=_one_of(metric, METRICS))
-        return {
-            "table": whole.name,
-            "metric": found.metric,
-            "labels": list(found.labels),
-            "values": found.values.tolist(),
-            "percentiles": found.percentiles.tolist(),
-            "random_pairs": found.sample,
-        }
+        how: Any = {"metric": _one_of(metric, METRICS), "centred": _flag(centred, "centred")}
+        found = await asyncio.to_thread(pairs, whole, asked, **how)
+        return {"table": whole.name, **found.to_dict()}
 
     async def project(
         request: gr.Request,
@@ -229,10 +232,15 @@ def _one_of(value: Any, choices: tuple[Any, ...]) -> Any:
     return value
 
 
+def _flag(value: object, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise InputError(f"{name} is true or false; got {_shown(value)}")
+    return value
+
+
 def _row(value: object) -> int | str:
     """Return a row by its number, or the label that was written."""
-    text = _text(str(value) if isinstance(value, int) else value, "a row")
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else text
+    return typed(_text(str(value) if isinstance(value, int) else value, "a row"))
 
 
 def _shown(value: object) -> str:

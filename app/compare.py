@@ -479,7 +479,7 @@ def tab(session: Session) -> None:
 
     def to_tokens(source: Opened, label: str) -> list[Any]:
         table = source.table("token")
-        row = None if table is None else table.labels.find(label)
+        row = None if table is None else table.labels.exact(label)
         asked = session.ask_for(label, "" if row is None else source.text, -1 if row is None else row)
         return [asked, *session.show("tokens")]
 

@@ -468,34 +468,46 @@ def token_map(source: Opened, *, method: str, dims: int, values: str = "") -> Re
     return _recipe([*body, *_by(shown)], [source], imports=imports, command=[command], roles=_TOKEN)
 
 
-def neighbours(words: Mapping[Opened, int], *, k: int) -> Recipe:
+def _centring(centred: bool) -> tuple[str, tuple[str, ...]]:
+    """Return how centred rows are asked for, in Python and on the command line."""
+    return (", centred=True", ("--centred",)) if centred else ("", ())
+
+
+def neighbours(words: Mapping[Opened, int], *, k: int, centred: bool) -> Recipe:
     """Return what gives the nearest tokens of a row in every source."""
+    more, options = _centring(centred)
     values = {
-        pinned(source): f"hpe.neighbours({extracted(source)}.token, {row}, k={k}).values"
+        pinned(source): f"hpe.neighbours({extracted(source)}.token, {row}, k={k}{more}).values"
         for source, row in words.items()
     }
-    command = [_called("neighbours", pinned(source), row, "--table", "token", "-k", k) for source, row in words.items()]
+    command = [
+        _called("neighbours", pinned(source), row, "--table", "token", "-k", k, *options)
+        for source, row in words.items()
+    ]
     return _recipe(_by(values), list(words), command=command, roles=_TOKEN)
 
 
-def spread(source: Opened, row: int, *, bins: int, k: int) -> Recipe:
+def spread(source: Opened, row: int, *, bins: int, k: int, centred: bool) -> Recipe:
     """Return what gives how many tokens have which cosine with a row, and its nearest."""
+    more, _ = _centring(centred)
     body = [
         f"table = {extracted(source)}.token",
         *_by(
             {
-                "counts": f"query_distribution(table, {row}, bins={bins}).counts",
-                "nearest": f"hpe.neighbours(table, {row}, k={k}).values",
+                "counts": f"query_distribution(table, {row}, bins={bins}{more}).counts",
+                "nearest": f"hpe.neighbours(table, {row}, k={k}{more}).values",
             }
         ),
     ]
     return _recipe(body, [source], imports=["from hfposemb.similarity import query_distribution"], roles=_TOKEN)
 
 
-def pairs(source: Opened, chosen: Sequence[int]) -> Recipe:
+def pairs(source: Opened, chosen: Sequence[int], *, centred: bool) -> Recipe:
     """Return what gives the cosines of chosen tokens."""
-    body = [f"found = pairs({extracted(source)}.token, [{_listed(chosen)}])", "shown = found.values"]
-    command = _called("similarity", pinned(source), "--table", "token", "--rows", _listed(chosen).replace(" ", ""))
+    more, options = _centring(centred)
+    body = [f"found = pairs({extracted(source)}.token, [{_listed(chosen)}]{more})", "shown = found.values"]
+    rows = _listed(chosen).replace(" ", "")
+    command = _called("similarity", pinned(source), "--table", "token", "--rows", rows, *options)
     imports = ["from hfposemb.similarity import pairs"]
     return _recipe(body, [source], imports=imports, command=[command], roles=_TOKEN)
 

@@ -15,18 +15,20 @@ import numpy as np
 
 import hfposemb as hpe
 from hfposemb import figures
+from hfposemb.centring import is_strong, mean_cosine
 from hfposemb.errors import HfposembError
-from hfposemb.figures import number, standing
+from hfposemb.figures import number
 from hfposemb.geometry import norms
-from hfposemb.palette import POSITION, SHARE, SIMILARITY
-from hfposemb.similarity import Neighbours, pairs, query_distribution
+from hfposemb.lookup import reading, spelt
+from hfposemb.palette import POSITION, SHARE
+from hfposemb.similarity import Neighbours, query_distribution
 from hfposemb.table import TOKEN_CLASSES, EmbeddingTable, Labels
 from hfposemb.trust import WRONG, PointTrust, point_trust
 
 from . import jobs, snippets
 from .address import of_sources
 from .hidden import State
-from .limits import LONGEST_QUERY, LONGEST_SOURCE, MOST_WORDS
+from .limits import LONGEST_QUERY, LONGEST_SOURCE
 from .plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
 from .state import Opened, Session, Umaps, guarded, one_line, unseen_heading
 
@@ -66,7 +68,14 @@ The cosine of two rows a and b is a·b / (‖a‖ ‖b‖): 1 for the same direc
 every row of the table in float64. Nothing is approximated, and nothing is read from the map.
 
 A word is looked up in the other sources by its spelling: “ king” of a byte-level vocabulary is “king” of a WordPiece
-one.
+one. Where a vocabulary has both “ king”, which starts a word, and “king”, a piece inside words, king means the first.
+
+In some tables all tokens point one way, so that every cosine is high and neighbours are hard to tell apart. Centred
+subtracts the mean of all rows before cosines are taken, here, in the histogram and in the matrix below. The page says
+where the mean cosine of two random tokens is .5 or more: then more than half of each row, by its squared length, is
+what all rows share.
+
+Mu & Viswanath 2018, All-but-the-top, arXiv:1702.01417.
 """
 SPREAD_HELP = """
 How many tokens have which cosine with the chosen word, on a log axis, so that single tokens can be seen. The dots at
@@ -74,12 +83,6 @@ the foot are its nearest. Where all tokens point one way, the whole hill stands 
 little.
 
 Ethayarajh 2019, arXiv:1909.00512, on directions that all vectors share.
-"""
-PAIR_HELP = """
-The cosine of every two of the words. Point at a cell to read how it stands among 100,000 random pairs of tokens of the
-same classes (seed 0): above 99 % means that only one random pair in a hundred is more alike.
-
-A large cosine alone says little, since in some tables every pair has one. The percentile says how rare it is.
 """
 
 
@@ -149,24 +152,12 @@ def shown(label: str) -> str:
 # --- looking words up -------------------------------------------------------------------------------------------------
 
 
-def spellings(text: str) -> tuple[str, ...]:
-    """Return how a token may be spelt in other vocabularies, the likeliest first."""
-    if text.startswith("##"):
-        return text, text[2:]
-    bare = text.removeprefix(" ")
-    written = [f" {bare}", bare]
-    for other in (bare.lower(), bare.capitalize()):
-        written += [f" {other}", other]
-    return tuple(dict.fromkeys((*written, f"##{bare}")))
-
-
 def row_of(table: EmbeddingTable, word: Word, source: str) -> int | None:
     """Return the row of a word in a source: the one it was picked by, else by its spelling, else by its id."""
     if word.source == source and 0 <= word.row < table.shape[0]:
         return word.row
-    for spelling in spellings(word.text):
-        if (row := table.labels.find(spelling)) is not None:
-            return row
+    if (row := spelt(table.labels, word.text)) is not None:
+        return row
     bare = word.text.strip()
     if not word.source and bare.isascii() and bare.isdecimal() and len(bare) < 9 and int(bare) < table.shape[0]:
         return int(bare)
@@ -243,9 +234,11 @@ def _reason(source: Opened) -> str:
     return f"{source.name} has no tokens: {reason}."
 
 
-def _neighbours(session: Session, table: EmbeddingTable, row: int) -> Neighbours:
+def _neighbours(session: Session, table: EmbeddingTable, row: int, *, centred: bool) -> Neighbours:
     return session.library.result(
-        table, ("neighbours", row, NEIGHBOURS), lambda: hpe.neighbours(table, row, k=NEIGHBOURS)
+        table,
+        ("neighbours", row, NEIGHBOURS, centred),
+        lambda: hpe.neighbours(table, row, k=NEIGHBOURS, centred=centred),
     )
 
 
@@ -254,7 +247,13 @@ def _empty(key: str, title: str, message: str) -> tuple[Panel, ...]:
 
 
 def map_panels(
-    session: Session, source: Opened | None, projection: Projection, color: str, word: Word
+    session: Session,
+    source: Opened | None,
+    projection: Projection,
+    color: str,
+    word: Word,
+    *,
+    centred: bool = False,
 ) -> tuple[Panel, ...]:
     """Return the panel with the whole vocabulary of one source."""
     assert source is not None
@@ -264,14 +263,16 @@ def map_panels(
     near: list[int] = []
     if row is not None and np.isin(row, rows):
         try:
-            near = [int(other) for other in _neighbours(session, table, row).rows if np.isin(other, rows)]
+            near = [
+                int(other) for other in _neighbours(session, table, row, centred=centred).rows if np.isin(other, rows)
+            ]
         except HfposembError:
             near = []  # the list of neighbours says why
     else:
         row = None
     if color == "Trust":
-        found = measured(session, table, projection)
-        projection = replace(projection, trust=found, quality=found.quality)
+        trust = measured(session, table, projection)
+        projection = replace(projection, trust=trust, quality=trust.quality)
     values: Any = {"Class": "class", "Id": "id", "Trust": "trust"}.get(color)
     paint = norms(table) if values is None else values
     figure = figures.token_map(projection, labels, color=paint, selected=row, neighbours=near, height=MAP_HEIGHT)
@@ -312,6 +313,7 @@ def asked_map(
     dims: str,
     color: str,
     state: list[Any],
+    centred: bool = False,
     done: dict[str, Any] | None = None,
 ) -> list[Any]:
     """Return the projection, the map that the controls ask for, and the UMAPs it wants."""
@@ -328,7 +330,7 @@ def asked_map(
         if projection is None:  # it was cancelled or has failed: what can be drawn is PCA
             projection, back = session.projection(table, "pca", size), gr.update(value="PCA")
         assert projection is not None
-        panels = map_panels(session, source, projection, color, Word.of(state))
+        panels = map_panels(session, source, projection, color, Word.of(state), centred=centred)
     except HfposembError as error:
         panels = (Panel("map", f"{source.name} cannot be drawn", message=one_line(str(error)), tone="error"),)
     return [back, panels, []]
@@ -406,7 +408,7 @@ def _map_foot(projection: Projection, table: EmbeddingTable) -> str:
 
 
 @dataclass(frozen=True)
-class _Found:
+class Found:
     """A word in one source: its row and its nearest, or why there is neither."""
 
     source: Opened
@@ -416,22 +418,22 @@ class _Found:
     problem: str = ""
 
 
-def _find(session: Session, source: Opened, word: Word) -> _Found:
+def _find(session: Session, source: Opened, word: Word, *, centred: bool = False) -> Found:
     table = source.embeddings.token  # type: ignore[union-attr]
     row = row_of(table, word, source.text)
     if row is None:
         spelt = nearest_spelling(table.labels, word.text)
         hint = f"; spelt most like it: “{one_line(spelt.strip(), width=30)}”" if spelt else ""
-        return _Found(source, table, None, problem=f"{source.name} has no token “{word.shown}”{hint}.")
+        return Found(source, table, None, problem=f"{source.name} has no token “{word.shown}”{hint}.")
     try:
-        return _Found(source, table, row, _neighbours(session, table, row))
+        return Found(source, table, row, _neighbours(session, table, row, centred=centred))
     except HfposembError as error:
-        return _Found(source, table, row, problem=one_line(str(error)))
+        return Found(source, table, row, problem=one_line(str(error)))
 
 
-def word_panels(session: Session, opened: Sequence[Opened], word: Word) -> tuple[Panel, ...]:
+def word_panels(session: Session, opened: Sequence[Opened], word: Word, *, centred: bool = False) -> tuple[Panel, ...]:
     """Return the panel of a word's exact neighbours in every source."""
-    found = [_find(session, source, word) for source in with_tokens(opened)]
+    found = [_find(session, source, word, centred=centred) for source in with_tokens(opened)]
     near = [one for one in found if one.near is not None]
     sets = [{common_key(label) for label in one.near.labels} for one in near if one.near is not None]
     shared = set.intersection(*sets) if len(sets) > 1 else set()
@@ -439,19 +441,24 @@ def word_panels(session: Session, opened: Sequence[Opened], word: Word) -> tuple
         NeighbourList(one.source.name, one.source.color, tuple(_rows(one.near, shared))) for one in near if one.near
     )
     notes = [one.problem for one in found if one.problem]
+    notes += [said for one in near if (said := _read_as(one, word))]
     notes += [_reason(source) for source in opened if source.table("token") is None and not source.error]
     tinted = "Tinted rows are in every list. " if shared else ""
     return (
         Panel(
             "neighbours",
-            _word_title(word, near, len(shared)),
-            subtitle=_facts(found, word),
+            _word_title(word, near, len(shared), centred=centred),
+            subtitle=". ".join(filter(None, [_facts(found, word), anisotropy_line(near, centred=centred)])),
             emphasis=word.shown,
             lists=lists,
             help=NEIGHBOUR_HELP,
             message="" if near else "Try another word, such as king, or point at a dot of the map and click it.",
-            foot=" ".join([f"{tinted}Number: cosine, exact, over every token. Click a word to walk on.", *notes]),
-            recipe=snippets.neighbours({one.source: one.row for one in near if one.row is not None}, k=NEIGHBOURS)
+            foot=" ".join(
+                [f"{tinted}Number: {cosine(centred)}, exact, over every token. Click a word to walk on.", *notes]
+            ),
+            recipe=snippets.neighbours(
+                {one.source: one.row for one in near if one.row is not None}, k=NEIGHBOURS, centred=centred
+            )
             if near
             else None,
         ),
@@ -463,7 +470,29 @@ def _rows(near: Neighbours, shared: set[str]) -> Iterator[NeighbourRow]:
         yield NeighbourRow(shown(label), float(value), common_key(label) in shared, int(row))
 
 
-def _word_title(word: Word, near: Sequence[_Found], shared: int) -> str:
+def _read_as(one: Found, word: Word) -> str:
+    """Say which token the word was read as in a source, where it could mean two."""
+    if word.source == one.source.text and word.row >= 0:
+        return ""
+    said = reading(one.table.labels, word.text)
+    return f"In {one.source.name} {one_line(said)}." if said else ""
+
+
+def cosine(centred: bool) -> str:
+    """Return what the numbers are called."""
+    return "centred cosine" if centred else "cosine"
+
+
+def anisotropy_line(found: Sequence[Found], *, centred: bool) -> str:
+    """Say in which of some sources random tokens are so alike that a high cosine means little."""
+    strong = [one for one in found if not centred and is_strong(one.table)]
+    if not strong:
+        return ""
+    said = " and ".join(f"{number(mean_cosine(one.table) or 0.0, digits=2)} in {one.source.name}" for one in strong)
+    return f"Two random tokens have a mean cosine of {said}, so a high cosine means little: switch on Centred"
+
+
+def _word_title(word: Word, near: Sequence[Found], shared: int, *, centred: bool) -> str:
     if not near:
         return f"No source here has a token “{word.shown}”"
     if len(near) == 1:
@@ -472,14 +501,14 @@ def _word_title(word: Word, near: Sequence[_Found], shared: int) -> str:
         if not len(best.rows):
             return f"{word.shown} is alone in {near[0].source.name}"
         name, value = shown(best.labels[0]), number(float(best.values[0]))
-        return f"Nearest to {word.shown} in {near[0].source.name} is {name}, at cosine {value}"
+        return f"Nearest to {word.shown} in {near[0].source.name} is {name}, at {cosine(centred)} {value}"
     where = {2: "in both", 3: "in all three", 4: "in all four"}[len(near)]
     if not shared:
         return f"For {word.shown}, none of the {NEIGHBOURS} nearest is the same {where}"
     return f"For {word.shown}, {shared} of the {NEIGHBOURS} nearest {'is' if shared == 1 else 'are'} the same {where}"
 
 
-def _facts(found: Sequence[_Found], word: Word) -> str:
+def _facts(found: Sequence[Found], word: Word) -> str:
     """Say what the word is in each source that has it."""
     lines = []
     for one in found:
@@ -494,18 +523,20 @@ def _facts(found: Sequence[_Found], word: Word) -> str:
     return " · ".join(lines)
 
 
-def spread_panels(session: Session, source: Opened | None, word: Word) -> tuple[Panel, ...]:
+def spread_panels(session: Session, source: Opened | None, word: Word, *, centred: bool = False) -> tuple[Panel, ...]:
     """Return the panel that shows how far out the nearest are."""
     if source is None:
         return ()
-    found = _find(session, source, word)
+    found = _find(session, source, word, centred=centred)
     if found.near is None or found.row is None or not len(found.near.rows):
         return _empty("spread", f"No spread to show in {source.name}", found.problem or "There is no other token.")
     row, table = found.row, found.table
-    spread = session.library.result(table, ("spread", row), lambda: query_distribution(table, row, bins=BINS))
+    spread = session.library.result(
+        table, ("spread", row, centred), lambda: query_distribution(table, row, bins=BINS, centred=centred)
+    )
     best = shown(found.near.labels[0])
     typical, top = number(spread.mean, digits=2), number(float(found.near.values[0]), digits=2)
-    title = f"A typical token of {source.name} has cosine {typical} with {word.shown}; {best} has {top}"
+    title = f"A typical token of {source.name} has {cosine(centred)} {typical} with {word.shown}; {best} has {top}"
     return (
         Panel(
             "spread",
@@ -515,73 +546,9 @@ def spread_panels(session: Session, source: Opened | None, word: Word) -> tuple[
             help=SPREAD_HELP,
             foot=f"{int(spread.counts.sum()):,} tokens, log scale",
             actions=("PNG", "SVG"),
-            recipe=snippets.spread(source, row, bins=BINS, k=NEIGHBOURS),
+            recipe=snippets.spread(source, row, bins=BINS, k=NEIGHBOURS, centred=centred),
         ),
     )
-
-
-# --- pairs ------------------------------------------------------------------------------------------------------------
-
-
-def pair_panels(session: Session, opened: Sequence[Opened], text: str) -> Panels:
-    """Return one labelled matrix of the chosen words for every source that has at least two of them."""
-    words = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))[:MOST_WORDS]
-    panels = [_pair_panel(session, source, words) for source in with_tokens(opened)]
-    drawn = [panel for panel in panels if panel.drawings]
-    # A source that has none of the words takes no room beside others that have them.
-    return Panels(tuple(drawn or panels[:1]), columns=2)
-
-
-def _pair_panel(session: Session, source: Opened, words: Sequence[str]) -> Panel:
-    table = source.embeddings.token  # type: ignore[union-attr]
-    key = f"pairs-{source.text}"
-    rows = {word: row_of(table, Word(word), source.text) for word in words}
-    missing = [one_line(word, width=30) for word, row in rows.items() if row is None]
-    known = tuple(dict.fromkeys(row for row in rows.values() if row is not None))
-    absent = f"{source.name} has no token {', '.join(f'“{word}”' for word in missing)}. " if missing else ""
-    if len(known) < 2:
-        return Panel(
-            key,
-            f"{source.name} has too few of these words",
-            message=f"{absent}Write at least two words that it has, separated by commas, such as king, queen.",
-        )
-    try:
-        found = session.library.result(table, ("pairs", known), lambda: pairs(table, known))
-    except HfposembError as error:
-        return Panel(key, f"{source.name} cannot compare these words", message=one_line(str(error)), tone="error")
-    names = [shown(label) for label in found.labels]
-    figure = figures.similarity_matrix(found.values, labels=names, percentiles=found.percentiles)
-    title, caption = _pair_words(found, names)
-    return Panel(
-        key,
-        title,
-        (Drawing(figure, caption),),
-        source=(source.name, f"{len(names)} of its {table.shape[0]:,} tokens"),
-        color=source.color,
-        scale_bars=(ScaleBar("cosine −1", "+1", SIMILARITY.light),),
-        help=PAIR_HELP,
-        foot=f"{absent}Against {found.sample:,} random pairs, seed {found.seed}",
-        actions=("PNG", "SVG"),
-        recipe=snippets.pairs(source, known),
-    )
-
-
-def _pair_words(found: Any, names: Sequence[str]) -> tuple[str, str]:
-    """Say which two words are most alike, and which least, with how rare that is."""
-    upper = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names)) if np.isfinite(found.values[i, j])]
-    if not upper:
-        return "No pair has a cosine", ""
-    order = sorted(upper, key=lambda pair: -found.values[pair])
-    (i, j), (k, m) = order[0], order[-1]
-
-    def rank(pair: tuple[int, int]) -> str:
-        return standing(float(found.percentiles[pair]))
-
-    most = rank((i, j)).replace("above", "more alike than").replace("below", "less alike than")
-    title = f"{names[i]} and {names[j]} are {most} of random pairs"
-    least = number(float(found.values[k, m]), digits=2)
-    caption = f"Least alike: {names[k]} and {names[m]}, cosine {least}, {rank((k, m))} of random pairs"
-    return title, caption
 
 
 # --- search -----------------------------------------------------------------------------------------------------------
@@ -636,19 +603,21 @@ def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, **mor
 def tab(session: Session) -> None:
     """Draw the tab, and bind it."""
     from .oddities import odd_row  # which shows tokens as this tab does
+    from .paired import pair_panels
 
-    def draw_word(opened: Sequence[Opened], which: str | None, state: list[Any]) -> list[Any]:
-        word = Word.of(state)
-        return [word_panels(session, opened, word), spread_panels(session, _chosen(opened, which), word)]
+    def draw_word(opened: Sequence[Opened], which: str | None, state: list[Any], centred: bool) -> list[Any]:
+        word, source = Word.of(state), _chosen(opened, which)
+        near = word_panels(session, opened, word, centred=centred)
+        return [near, spread_panels(session, source, word, centred=centred)]
 
-    def draw_pairs(opened: Sequence[Opened], text: str) -> Panels:
-        return pair_panels(session, opened, text)
+    def draw_pairs(opened: Sequence[Opened], text: str, centred: bool) -> Panels:
+        return pair_panels(session, opened, text, centred=centred)
 
-    def pick(due: list[Any], which: str | None, state: list[Any], happened: gr.EventData) -> list[Any]:
+    def pick(due: list[Any], which: str | None, state: list[Any], centred: bool, happened: gr.EventData) -> list[Any]:
         """Choose the token that was clicked: a dot of the map, or a row of a list."""
         told, sources = happened._data, with_tokens(session.shown(due))
         if told.get("panel") == "neighbours":
-            found = [_find(session, source, Word.of(state)) for source in sources]
+            found = [_find(session, source, Word.of(state), centred=centred) for source in sources]
             sources = [one.source for one in found if one.near is not None]
         if told.get("panel") == "map":
             source, row = _chosen(sources, which), told.get("index")
@@ -685,6 +654,7 @@ def tab(session: Session) -> None:
                     FIRST_WORD, label="A word, an id, or part of a word", max_lines=1, scale=3, min_width=160
                 )
                 regex = gr.Checkbox(False, label=".* regex", container=False, scale=1, min_width=100)
+                centring = gr.Checkbox(False, label="Centred", container=False, scale=1, min_width=100)
             matches = PanelRow((), scope=session.scope, visible=False)
             words = PanelRow((), scope=session.scope)
             hill = PanelRow((), scope=session.scope)
@@ -699,18 +669,18 @@ def tab(session: Session) -> None:
         source, choices = _chosen(opened, which), which_choices(opened)
         return gr.update(choices=choices, value=source.text if source else None, visible=len(choices) > 1)
 
-    asked = [which, method, dims, color, word]
+    asked = [which, method, dims, color, word, centring]
     drawn = [method, plan, umaps.wanted]
-    events = [method.input, dims.input, color.input, word.change]
+    events = [method.input, dims.input, color.input, word.change, centring.input]
     draw_map = partial(asked_map, session)
     session.redraw(draw_field, [which_field], inputs=[which])
     # At once with what the field says, and not once more when the state has it.
     session.when([which_field.input], draw_map, drawn, inputs=[which_field, *asked[1:]])
-    session.when([which_field.input], draw_word, [words, hill], inputs=[which_field, word])
+    session.when([which_field.input], draw_word, [words, hill], inputs=[which_field, word, centring])
     session.redraw(draw_map, drawn, inputs=asked, on=events)
     session.when([umaps.done.change], draw_map, drawn, inputs=[*asked, umaps.done])
-    session.redraw(draw_word, [words, hill], inputs=[which, word], on=[word.change])
-    session.redraw(draw_pairs, [matrix], inputs=[chosen], on=[chosen.input])
+    session.redraw(draw_word, [words, hill], inputs=[which, word, centring], on=[word.change, centring.input])
+    session.redraw(draw_pairs, [matrix], inputs=[chosen, centring], on=[chosen.input, centring.input])
 
     cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
 
@@ -748,7 +718,13 @@ def tab(session: Session) -> None:
     gr.on(sent, safe(choose), [search, regex], [word, sought], trigger_mode="always_last", **cheap)
     session.redraw(draw_matches, [matches], inputs=[sought], on=[sought.change])
     session.keep("map", which, choices=of_sources)
-    for name, component in {"layout": method, "space": dims, "colour": color, "words": chosen}.items():
+    for name, component in {
+        "layout": method,
+        "space": dims,
+        "colour": color,
+        "words": chosen,
+        "centred": centring,
+    }.items():
         session.keep(name, component)
     session.keep("word", word, read=read_word, write=write_word)
     session.keep("search", sought, read=read_search, write=write_sought)
@@ -759,4 +735,6 @@ def tab(session: Session) -> None:
         lambda state, sought: [write_search(state, sought), bool(sought[1])], [word, sought], shown_search, **cheap
     )
     for row in (plan, words, matches):
-        row.select(pick, [session.due, which, word], [word, search, sought], trigger_mode="always_last", **cheap)
+        row.select(
+            pick, [session.due, which, word, centring], [word, search, sought], trigger_mode="always_last", **cheap
+        )

@@ -6,11 +6,9 @@ components. Here rows are compared as they are unless ``centred=True`` asks for 
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
 from .errors import InputError
 from .geometry import anisotropy
-from .position import PositionEncoding, table_in
+from .position import PositionEncoding
 from .table import EmbeddingTable
 from .values import Metric
 
@@ -21,21 +19,13 @@ The mean cosine is the squared length of the mean of the unit rows, so it is the
 all. From one half on, what all rows share outweighs what tells them apart.
 """
 
-_known: WeakKeyDictionary[EmbeddingTable, float | None] = WeakKeyDictionary()
-
 
 def mean_cosine(value: EmbeddingTable | PositionEncoding) -> float | None:
-    """Return the exact mean cosine of two different rows; ``None`` for fewer than two rows that have one.
-
-    Computed once, and kept as long as the table is.
-    """
-    table = table_in(value)
-    if table not in _known:
-        try:
-            _known[table] = anisotropy(table)
-        except InputError:
-            _known[table] = None
-    return _known[table]
+    """Return the exact mean cosine of two different rows; ``None`` for fewer than two rows that have one."""
+    try:
+        return anisotropy(value)
+    except InputError:
+        return None
 
 
 def is_strong(value: EmbeddingTable | PositionEncoding) -> bool:

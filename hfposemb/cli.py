@@ -171,12 +171,14 @@ def parser() -> argparse.ArgumentParser:
         "--rows", required=True, metavar="A,B,…", help="labels or row numbers, such as king,queen,paris"
     )
     _add_metric(command)
+    command.add_argument("--json", action="store_true", help="print JSON")
 
-    command = _command(commands, "neighbours", _neighbours, "list the rows nearest to one, exactly")
+    command = _command(commands, "neighbours", _neighbours, "list the rows nearest to one or several, exactly")
     _add_table(command)
-    command.add_argument("query", metavar="QUERY", help="a label, or a row number")
+    command.add_argument("queries", nargs="+", metavar="QUERY", help="a label, or a row number")
     command.add_argument("-k", type=int, default=10, help="how many (default: 10)")
     _add_metric(command)
+    command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(commands, "compare", _compare, "print the figures of several sources side by side")
     command.add_argument("sources", nargs="+", metavar="SOURCE", help=_SOURCES)
@@ -412,6 +414,11 @@ def _parts(given: argparse.Namespace) -> str | list[str | None] | None:
 
 def _add_metric(command: argparse.ArgumentParser) -> None:
     command.add_argument("--metric", choices=("cosine", "dot", "euclidean"), default="cosine", help="(default: cosine)")
+    command.add_argument(
+        "--centred",
+        action="store_true",
+        help="subtract the mean row first (Mu & Viswanath 2018), for tables whose rows all point one way",
+    )
 
 
 def _opened(given: argparse.Namespace) -> Embeddings:
@@ -434,10 +441,6 @@ def _role(embeddings: Embeddings, wanted: str | None) -> EmbeddingTable:
     raise MissingTableError(
         f"{embeddings.name} has no {role} table: {reason}; its tables: {', '.join(embeddings.tables) or 'none'}"
     )
-
-
-def _key(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdecimal() else text
 
 
 def _app(given: argparse.Namespace) -> None:
@@ -585,23 +588,28 @@ def _export_comparison(opened: Sequence[Embeddings], given: argparse.Namespace) 
 
 
 def _similarity(given: argparse.Namespace) -> None:
-    from .similarity import pairs
+    from .lookup import typed
+    from .pairing import pairs
 
-    found = pairs(_chosen(given), [_key(key) for key in given.rows.split(",")], metric=given.metric)
-    width = max(9, *(len(label) + 2 for label in found.labels))
-    print(" " * width + "".join(f"{label:>{width}}" for label in found.labels))
-    for label, values in zip(found.labels, found.values, strict=True):
-        print(f"{label:<{width}}" + "".join(f"{value:>{width}.3f}" for value in values))
-    print(f"\npercentile of each pair among {found.sample:,} random pairs (seed {found.seed})")
-    for i, label in enumerate(found.labels):
-        for j in range(i + 1, len(found.labels)):
-            print(f"  {label} – {found.labels[j]}: {found.percentiles[i, j]:.2f}")
+    table = _chosen(given)
+    found = pairs(table, [typed(key) for key in given.rows.split(",")], metric=given.metric, centred=given.centred)
+    _print(found, {"table": table.name, **found.to_dict()}, given)
 
 
 def _neighbours(given: argparse.Namespace) -> None:
-    from .similarity import neighbours
+    from .lookup import typed
+    from .nearest import neighbours
 
-    print(neighbours(_chosen(given), _key(given.query), k=given.k, metric=given.metric))
+    table, several = _chosen(given), len(given.queries) > 1
+    queries = [typed(query) for query in given.queries]
+    found = neighbours(table, queries, k=given.k, metric=given.metric, centred=given.centred)
+    results = [{"table": table.name, **one.to_dict()} for one in found]
+    _print(found if several else found[0], {"results": results} if several else results[0], given)
+
+
+def _print(found: object, facts: dict[str, Any], given: argparse.Namespace) -> None:
+    """Print a result, or with ``--json`` its facts."""
+    print(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) if given.json else found)
 
 
 def _port(text: str) -> int:

@@ -30,6 +30,7 @@ MOST_SQUARE = 2_048
 """Rows up to which sums over diagonals are taken from the matrix of all pairs."""
 
 _norms: WeakKeyDictionary[EmbeddingTable, NDArray[np.float64]] = WeakKeyDictionary()
+_unit_sums: WeakKeyDictionary[EmbeddingTable, NDArray[np.float64]] = WeakKeyDictionary()
 
 
 def finite_blocks(
@@ -55,11 +56,14 @@ def norms(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
     """Return the Euclidean norm of every row [n]; NaN for rows that are not finite. Kept as long as the table is."""
     table = table_in(value)
     if table not in _norms:
-        found = np.full(table.shape[0], np.nan)
+        found, total = np.full(table.shape[0], np.nan), np.zeros(table.shape[1])
         for rows, vectors in finite_blocks(table):
-            found[rows] = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+            found[rows] = lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+            with np.errstate(over="ignore", invalid="ignore"):
+                # While the rows are at hand: to read and widen a large table once more takes seconds.
+                total += (1 / np.where(lengths > 0, lengths, np.inf)) @ vectors
         found.flags.writeable = False
-        _norms[table] = found
+        _norms[table], _unit_sums[table] = found, total
     return _norms[table]
 
 
@@ -369,10 +373,7 @@ def anisotropy(value: EmbeddingTable | PositionEncoding) -> float:
     rows = int(keep.sum())
     if rows < 2:
         raise InputError(f"{table.name} has {rows} rows that are finite and not zero; a cosine needs 2")
-    scale = np.where(keep, norms(table), np.inf)
-    total = np.zeros(table.shape[1])
-    for found, vectors in finite_blocks(table):
-        total += (1 / scale[found]) @ vectors
+    total = _unit_sums[table]
     return float((total @ total - rows) / (rows * (rows - 1)))
 
 

@@ -196,7 +196,7 @@ def neighbours(
 ) -> Neighbours: ...
 def neighbours(
     value: EmbeddingTable | PositionEncoding,
-    query: Any,
+    query: int | str | Vectors | Sequence[float] | Sequence[int | str | Vectors],
     *,
     k: int = 10,
     metric: Metric = "cosine",
@@ -216,7 +216,8 @@ def neighbours(
     if k < 1:
         raise InputError(f"k counts neighbours and is at least 1; got {k}")
     several = _is_several(query)
-    asked = [query_of(table, one, metric, centred=centred) for one in (query if several else [query])]
+    queries: Any = query if several else [query]
+    asked = [query_of(table, one, metric, centred=centred) for one in queries]
     if not asked:
         raise InputError("the list of queries is empty; name at least one row, label or vector")
     frame = frame_of(table, metric, centred=centred)

@@ -6,6 +6,7 @@ all rows, ordered by how near they are to one of the two, few do. So both are gi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -124,21 +125,25 @@ class Pairs:
         lines = [" " * width + "".join(f"{label:>{width}}" for label in self.labels)]
         for label, values in zip(self.labels, self.values, strict=True):
             lines.append(f"{label:<{width}}" + "".join(f"{value:>{width}.3f}" for value in values))
-        lines.append(f"\n{self.metric}{', centred' if self.centred else ''}; for each pair:")
-        lines.append(
-            f"its percentile among {self.sample:,} random pairs (seed {self.seed}), then the rank of each among"
-        )
-        lines.append(f"the {self.others:,} rows other than the first, with the percentage of these that are farther")
+        how = f"{self.metric}, centred" if self.centred else self.metric
+        lines.append(f"\n{how}. Each pair: its percentile among {self.sample:,} random pairs (seed {self.seed}),")
+        lines.append(f"and how near each is to the other among all {self.others:,} neighbours, with its percentile")
         for i in range(len(self.rows)):
             lines += [f"  {self._pair(i, j)}" for j in range(i + 1, len(self.rows))]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The labels without the space that marks a word's start, unless two of them would then be the same."""
+        bare = tuple(label.strip() for label in self.labels)
+        return bare if len(set(bare)) == len(set(self.labels)) and all(bare) else self.labels
+
     def _pair(self, i: int, j: int) -> str:
-        left, right = _quoted(self.labels[i]), _quoted(self.labels[j])
-        said = f"{left} – {right}: {self.percentiles[i, j]:.2f}"
+        left, right = self.names[i], self.names[j]
+        said = f"{left} – {right}: {_percentile(self.percentiles[i, j])}"
         if self.ranks[i, j]:
             there, back = (
-                f"{nearest(int(self.ranks[at]))} ({self.row_percentiles[at]:.2f} %)" for at in ((i, j), (j, i))
+                f"{nearest(int(self.ranks[at]))} ({_percentile(self.row_percentiles[at])})" for at in ((i, j), (j, i))
             )
             said += f"; {right} is {left}’s {there}, {left} is {right}’s {back}"
         return said
@@ -165,8 +170,9 @@ def _known(values: Floats) -> list[list[float | None]]:
     return [[None if np.isnan(value) else value for value in line] for line in values.tolist()]
 
 
-def _quoted(label: str) -> str:
-    return label if label == label.strip() else f"“{label}”"
+def _percentile(value: float) -> str:
+    """Return a percentile to two places, cut off: 100 is only what nothing reaches."""
+    return "–" if np.isnan(value) else f"{math.floor(100 * value) / 100:.2f}"
 
 
 def nearest(rank: int) -> str:

@@ -22,7 +22,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 CHAPTERS = {
     "Reading": ("table", "position", "inputs", "verify"),
-    "Seeing": ("projection", "similarity", "views", "figures"),
+    "Seeing": ("projection", "similarity", "nearest", "pairing", "centring", "views", "figures"),
     "Positions": ("geometry", "shift", "shifts", "probes", "resolution", "requirements", "nulls"),
     "Words and positions": (
         "adding",

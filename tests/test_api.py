@@ -48,7 +48,7 @@ def test_these_endpoints_and_no_others_are_public(client: Client) -> None:
     told = client.view_api(return_format="dict", print_info=False)
     assert set(told["named_endpoints"]) == {f"/{name}" for name in ENDPOINTS}
     parameters = told["named_endpoints"]["/neighbours"]["parameters"]
-    assert [one["parameter_name"] for one in parameters] == ["source", "query", "k", "metric", "table"]
+    assert [one["parameter_name"] for one in parameters] == ["source", "query", "k", "metric", "table", "centred"]
 
 
 def test_info(client: Client) -> None:
@@ -65,6 +65,11 @@ def test_neighbours(client: Client) -> None:
     by_row = ask(client, "neighbours", source="sample:bert", query="7", k=1, table="position", metric="euclidean")
     nearest = hpe.neighbours(hpe.extract("sample:bert").position, 7, k=1, metric="euclidean")
     assert by_row["neighbours"][0]["row"] == nearest.rows[0]
+    moved = ask(client, "neighbours", source="sample:bert", query="king", k=4, centred=True)
+    centred = hpe.neighbours(hpe.extract("sample:bert").token, "king", k=4, centred=True)
+    assert (found["centred"], moved["centred"]) == (False, True)
+    assert [one["row"] for one in moved["neighbours"]] == centred.rows.tolist()
+    assert moved["anisotropy"] == pytest.approx(centred.anisotropy)
 
 
 def test_similarity(client: Client) -> None:
@@ -72,6 +77,11 @@ def test_similarity(client: Client) -> None:
     expected = pairs(hpe.extract("sample:bert").token, ["king", "queen", 5])
     np.testing.assert_allclose(found["values"], expected.values)
     assert found["percentiles"][0][1] == pytest.approx(expected.percentiles[0, 1])
+    assert found["ranks"][0][1] == expected.ranks[0, 1] == 6
+    assert found["row_percentiles"][0][1] == pytest.approx(expected.row_percentiles[0, 1])
+    moved = ask(client, "similarity", source="sample:bert", rows=["king", "queen"], centred=True)
+    centred = pairs(hpe.extract("sample:bert").token, ["king", "queen"], centred=True)
+    np.testing.assert_allclose(moved["values"], centred.values)
 
 
 def test_project(client: Client) -> None:
@@ -101,6 +111,7 @@ def test_compare(client: Client) -> None:
         ("neighbours", {"source": "sample:bert", "query": "kinq"}, "has no row named 'kinq'"),
         ("neighbours", {"source": "sample:bert", "query": "king", "k": 10**9}, "k is a whole number from 1 to 1,000"),
         ("neighbours", {"source": "sample:bert", "query": "king", "table": "no"}, "has no no table"),
+        ("neighbours", {"source": "sample:bert", "query": "king", "centred": "x"}, "centred is true or false; got 'x'"),
         ("similarity", {"source": "sample:bert", "rows": ["a"] * 13}, "rows is a list of 1 to 12 texts"),
         ("similarity", {"source": "sample:bert", "rows": [{}]}, "each of rows is a text"),
         ("project", {"source": "sample:bert", "dims": 4}, "expected one of 2, 3; got 4"),

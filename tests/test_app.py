@@ -20,7 +20,7 @@ from urllib.request import urlopen
 import gradio as gr
 import numpy as np
 import pytest
-from hfposemb.app import tokens
+from hfposemb.app import paired, tokens
 from hfposemb.app.line import LINE, Visitor
 from hfposemb.app.plot import Panel, PanelRow
 from hfposemb.app.state import Kept, Library, Opened, Session, Umaps, choice, problems, short_name, size_of
@@ -29,6 +29,7 @@ from safetensors.numpy import save_file
 import hfposemb as hpe
 from hfposemb import app
 from hfposemb.errors import HfposembError, SourceError
+from hfposemb.figures import number
 
 ROOT = Path(app.__file__).parent.parent
 WORDS = (
@@ -131,8 +132,8 @@ def test_kept_is_bounded_by_bytes_and_drops_the_longest_unused() -> None:
 
 def test_kept_is_bounded_by_entries() -> None:
     kept = Kept(10**9, entries=3)
-    for number in range(10):
-        kept.make(number, lambda: 1)
+    for key in range(10):
+        kept.make(key, lambda: 1)
     assert len(kept) == 3
 
 
@@ -360,6 +361,39 @@ def test_neighbours_are_exact_in_every_source(pair: tuple[str, str]) -> None:
         assert all(row.shared == (row.label.casefold().removeprefix("##") in shared) for row in shown.rows)
 
 
+def anisotropic(folder: Path) -> str:
+    """Write a GPT-2 whose words have a large vector in common, with both `` king`` and ``king``."""
+    words = [*(f"Ġ{word}" for word in WORDS if word.isalpha()), "king"]
+    random = np.random.default_rng(4)
+    vectors = random.normal(size=(len(words), 16)) + 9 * random.normal(size=16) / 4
+    return checkpoint(folder, words, vectors.astype(np.float32), spaced=True)
+
+
+def test_a_table_that_is_anisotropic_says_so_and_is_centred(tmp_path: Path) -> None:
+    source = anisotropic(tmp_path / "gpt")
+    session = open_session(source)
+    opened = session.open((source,))
+    table = opened[0].embeddings.token  # type: ignore[union-attr]
+    (plain,) = tokens.word_panels(session, opened, tokens.Word("king"))
+    common = number(hpe.neighbours(table, "king").anisotropy or 0, digits=2)
+    assert f"Two random tokens have a mean cosine of {common} in gpt, so a high cosine means little" in plain.subtitle
+    assert "“king” was read as the token “ king” (word start); the piece “king” is row" in plain.foot
+    (moved,) = tokens.word_panels(session, opened, tokens.Word("king"), centred=True)
+    wanted = hpe.neighbours(table, "king", k=12, centred=True)
+    assert [row.id for row in moved.lists[0].rows] == wanted.rows.tolist()
+    assert [row.value for row in moved.lists[0].rows] == wanted.values.tolist()
+    assert "mean cosine" not in moved.subtitle
+    assert "at centred cosine" in moved.title
+    assert moved.recipe is not None
+    assert "centred=True" in moved.recipe.python
+    assert moved.recipe.command.endswith("--centred")
+    (matrix,) = paired.pair_panels(session, opened, "king, queen", centred=True).panels
+    assert matrix.recipe is not None
+    assert "centred=True" in matrix.recipe.python
+    assert f"mean cosine of {common}" in paired.pair_panels(session, opened, "king, queen").panels[0].foot
+    assert tokens.spread_panels(session, opened[0], tokens.Word("king"), centred=True)[0].title.count("centred") == 1
+
+
 @pytest.mark.parametrize(
     ("text", "bert", "gpt"),
     [("king", "king", " king"), (" king", "king", " king"), ("King", "king", " king"), ("##ing", "##ing", None)],
@@ -439,7 +473,7 @@ def test_table_of_one_row_is_drawn_or_explained(tmp_path: Path) -> None:
     assert "at least 2 are needed" in asked(session, source).message
     assert "alone" in tokens.word_panels(session, opened, tokens.Word("alone"))[0].title
     tokens.spread_panels(session, opened[0], tokens.Word("alone"))
-    assert "too few" in tokens.pair_panels(session, opened, "alone, king").panels[0].title
+    assert "too few" in paired.pair_panels(session, opened, "alone, king").panels[0].title
 
 
 def test_umap_is_only_drawn_once_computed() -> None:
@@ -472,11 +506,12 @@ def test_search_by_text_id_and_pattern(pair: tuple[str, str]) -> None:
 
 def test_pairs_say_how_rare_they_are(pair: tuple[str, str]) -> None:
     session = open_session()
-    panels = tokens.pair_panels(session, session.open(pair), "king, queen, nowhere").panels
+    panels = paired.pair_panels(session, session.open(pair), "king, queen, nowhere").panels
     assert len(panels) == 2
     for panel in panels:
         assert re.search(r"king and queen are more alike than [\d.]+ % of random pairs", panel.title)
         assert "no token “nowhere”" in panel.foot
+        assert re.search(r"queen is king’s (\S+ )?nearest of [\d,]+, king is queen’s", panel.drawings[0].caption)
 
 
 HOSTILE = (
@@ -499,7 +534,7 @@ def test_hostile_tokens_are_short_text_everywhere(tmp_path: Path) -> None:
     for row, text in enumerate(HOSTILE):
         word = tokens.Word(text, source, row)
         shown += [*tokens.word_panels(session, opened, word), *tokens.spread_panels(session, opened[0], word)]
-    shown += tokens.pair_panels(session, opened, ",".join(str(row) for row in range(len(HOSTILE)))).panels
+    shown += paired.pair_panels(session, opened, ",".join(str(row) for row in range(len(HOSTILE)))).panels
     row = PanelRow((), scope="x", render=False)
     sent = json.dumps(row.postprocess(tuple(shown)))
     assert "x" * 1000 not in sent

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 import hfposemb as hpe
 from hfposemb.cache import Cache
@@ -138,13 +139,38 @@ def test_similarity(minilm_folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["similarity", str(minilm_folder), "--rows", "king,queen,paris"]) == 0
     printed = capsys.readouterr().out
     assert ".627" in printed
-    assert "king – queen: 99.99" in printed or "king – queen: 100.00" in printed
+    assert "king – queen: 99.99; queen is king’s 2nd nearest (99.99), king is queen’s 2nd nearest (99.99)" in printed
+    assert main(["similarity", str(minilm_folder), "--rows", "king,queen", "--centred", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["centred"]
+    assert facts["ranks"] == [[None, 2], [1, None]]
+    assert facts["others"] == 30_521
 
 
 def test_neighbours(minilm_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["neighbours", str(minilm_folder), "king", "-k", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()[1:]
     assert [line.split() for line in lines] == [["kings", "0.690"], ["queen", "0.627"], ["monarch", "0.494"]]
+    assert main(["neighbours", str(minilm_folder), "king", "queen", "-k", "1"]) == 0
+    several = capsys.readouterr().out
+    assert several == "nearest to 'king' by cosine\n  kings  0.690\n\nnearest to 'queen' by cosine\n  queens  0.628\n"
+    assert main(["neighbours", str(minilm_folder), "king", "queen", "-k", "1", "--centred", "--json"]) == 0
+    found = [one["neighbours"][0]["label"] for one in json.loads(capsys.readouterr().out)["results"]]
+    assert found == ["kings", "king"]
+
+
+def test_neighbours_of_a_table_whose_rows_point_one_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = np.random.default_rng(0).normal(size=(500, 16)) + 9 * np.eye(16)[0]
+    folder = tmp_path / "model"
+    folder.mkdir()
+    save_file({"wte.weight": rows.astype(np.float32)}, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_embd": 16, "vocab_size": 500}))
+    assert main(["neighbours", str(folder), "7", "-k", "2"]) == 0
+    assert "two random rows have a mean cosine of 0.8" in capsys.readouterr().out
+    assert main(["neighbours", str(folder), "7", "-k", "2", "--centred"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("nearest to '7' by cosine, centred\n")
+    assert "note:" not in printed
 
 
 def test_compare_json(minilm_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

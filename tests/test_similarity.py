@@ -251,7 +251,8 @@ def test_neighbours_and_chosen_rows_of_a_table_past_memory(tmp_path: Path) -> No
     folder = write_large(tmp_path)
     done = within(
         folder,
-        "neighbours(table, 5); similarity(table, rows=range(0, 100_000, 2_000)); pairs(table, [1, 2], sample=2_000)",
+        "neighbours(table, 5); similarity(table, rows=range(0, 100_000, 2_000)); pairs(table, [1, 2], sample=2_000)\n"
+        "neighbours(table, [5, 6], centred=True); pairs(table, [1, 2], sample=2_000, centred=True)",
     )
     assert done.returncode == 0, done.stderr
     whole = within(folder, "table.vectors")
@@ -348,3 +349,40 @@ def test_the_distribution_of_a_query(minilm: Embeddings) -> None:
     assert distances.edges[0] > 0
     with pytest.raises(InputError, match="0 other rows"):
         query_distribution(_table(np.ones((1, 3))), 0)
+
+
+def test_several_queries_give_one_result_each(minilm: Embeddings) -> None:
+    table = minilm.token
+    found = neighbours(table, ["king", "queen", 7, table.vectors[9]], k=4)  # type: ignore[list-item]
+    for one, query in zip(found, ("king", "queen", 7, table.vectors[9]), strict=True):
+        alone = neighbours(table, query, k=4)
+        assert one.rows.tolist() == alone.rows.tolist()
+        np.testing.assert_array_equal(one.values, alone.values)
+    assert len(found) == 4
+    assert found["queen"] is found[1]
+    assert found[:2] == (found[0], found[1])
+    assert [line for line in str(found).splitlines() if "nearest to" in line][1] == "nearest to 'queen' by cosine"
+    frame = found.to_frame()
+    assert list(frame.columns) == ["query", "rank", "row", "label", "cosine"]
+    assert frame.query("query == 'king'")["label"].tolist() == list(found[0].labels)
+    assert found[0].to_frame()["rank"].tolist() == [1, 2, 3, 4]
+    assert neighbours(table, [5, 6]).each[1].rows.tolist() == neighbours(table, 6).rows.tolist()
+    with pytest.raises(InputError, match="'kings' is none of the queries, which are 'king', 'queen'"):
+        found["kings"]
+
+
+def test_a_vector_is_a_query(minilm: Embeddings) -> None:
+    table = minilm.token
+    king, man, woman = (np.asarray(table.vectors[table.row(word)], np.float64) for word in ("king", "man", "woman"))
+    found = neighbours(table, king - man + woman, k=3)
+    assert found.labels[:2] == ("king", "queen")
+    assert neighbours(table, (king - man + woman).tolist(), k=3).rows.tolist() == found.rows.tolist()
+
+
+@pytest.mark.parametrize(
+    ("queries", "says"),
+    [([], "the list of queries is empty"), (["a", "z"], "no row named 'z'"), (np.ones((2, 3)), "several of these go")],
+)
+def test_several_queries_that_cannot_be_answered_say_so(queries: list[str], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        neighbours(_table(_noise(3, 3), labels=("a", "b", "c")), queries)

@@ -124,6 +124,8 @@ def _others(component: Any, sources: tuple[str, ...]) -> list[Any]:
     match component:
         case gr.Radio() | gr.Dropdown() if not getattr(component, "multiselect", False):
             return [value for _, value in component.choices if value != component.value]
+        case gr.Checkbox():
+            return [not component.value]
         case gr.Slider() if component.maximum == 4:
             return list(AMPLITUDES)
         case gr.State() if component.value == training_tab.LAST:

@@ -107,6 +107,7 @@ LINKS = {
         "word": "queen",
         "words": "king, queen, earth",
         "search": "regex:^.?kin",
+        "centred": "True",
     },
     "words": {
         "text": "a queen saw the king",

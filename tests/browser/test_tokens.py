@@ -15,7 +15,7 @@ import pytest
 
 import hfposemb as hpe
 from app.tokens import Word, row_of
-from tests.test_app import HOSTILE, WORDS, checkpoint
+from tests.test_app import HOSTILE, WORDS, anisotropic, checkpoint
 
 from .waiting import accessible_everywhere, open_tab, point, still, until
 
@@ -64,9 +64,9 @@ def listed(page: Page) -> list[list[tuple[str, str]]]:
     ]
 
 
-def exact(source: str, word: str) -> list[tuple[str, str]]:
+def exact(source: str, word: str, *, centred: bool = False) -> list[tuple[str, str]]:
     """Return what a list must say."""
-    near = hpe.neighbours(hpe.extract(source).token, word, k=12)
+    near = hpe.neighbours(hpe.extract(source).token, word, k=12, centred=centred)
     numbers = [f"{abs(value):.3f}".lstrip("0") for value in near.values]
     return list(zip([label.strip() for label in near.labels], numbers, strict=True))
 
@@ -144,6 +144,22 @@ def test_search_finds_and_chooses(tokens: Callable[..., Page], pair: tuple[str, 
     field.fill("nosuchword")
     field.press("Enter")
     panel(page, "neighbours").get_by_role("heading", name="No source here has a token “nosuchword”").wait_for()
+
+
+def test_a_table_whose_tokens_point_one_way_says_so_and_is_centred(tokens: Callable[..., Page], tmp_path: Path) -> None:
+    source = anisotropic(tmp_path / "gpt")
+    page = tokens(source)
+    panel(page, "neighbours").get_by_text("so a high cosine means little: switch on Centred").wait_for()
+    assert listed(page) == [exact(source, "king")]
+    page.get_by_label("Centred").check()
+    panel(page, "neighbours").get_by_role("heading", name=re.compile("at centred cosine")).wait_for()
+    assert listed(page) == [exact(source, "king", centred=True)]
+    panel(page, "spread").get_by_role("heading", name=re.compile("has centred cosine")).wait_for()
+    assert "mean cosine" not in panel(page, "neighbours").inner_text()
+    until(page, lambda: "centred=True" in page.url, expected=True)
+    page.reload()
+    panel(page, "neighbours").get_by_role("heading", name=re.compile("at centred cosine")).wait_for()
+    assert page.get_by_label("Centred").is_checked()
 
 
 def workers() -> list[psutil.Process]:
