@@ -17,7 +17,8 @@ from .comparison import Comparison
 from .errors import InputError
 from .export import complete_file, safe_cell
 from .facts import table_facts
-from .report import LIBRARIES, SEED, Report, report
+from .progress import Report
+from .report import LIBRARIES, SEED, report
 from .results import library_version
 from .schema import COMPARISON, document
 

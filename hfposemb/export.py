@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from .errors import HfposembError, InputError, MissingExtraError
 from .projection import Projection
 from .similarity import all_neighbours, usable
+from .stopping import unfinished
 from .table import TOKEN_CLASSES, EmbeddingTable, table_of
 from .vocabulary import display
 
@@ -123,6 +124,7 @@ def complete_file(path: Path) -> Iterator[IO[bytes]]:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     except OSError as error:
         raise HfposembError(f"cannot write into {path.parent}: {error.strerror}; choose another folder") from error
+    unfinished.add(Path(name))
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -134,6 +136,7 @@ def complete_file(path: Path) -> Iterator[IO[bytes]]:
         raise HfposembError(f"cannot write {path}: {error.strerror}; free some space or choose another file") from error
     finally:
         Path(name).unlink(missing_ok=True)
+        unfinished.discard(Path(name))
 
 
 def _umask() -> int:

@@ -65,7 +65,7 @@ def test_unknown_names_say_what_there_is() -> None:
 
 
 LAYERS = (
-    {"errors", "samples", "palette", "architectures", "chance", "cards"},
+    {"errors", "samples", "palette", "architectures", "chance", "cards", "progress", "stopping"},
     {"table", "checkpoint", "cache"},
     {"wire"},
     {"position"},
