@@ -15,6 +15,7 @@ import hfposemb as hpe
 from hfposemb import sheet
 from hfposemb.aligned import AlignedMaps, aligned
 from hfposemb.beside import beside
+from hfposemb.comparison import Run
 from hfposemb.errors import HfposembError
 
 from . import jobs, snippets
@@ -155,7 +156,7 @@ def compared(opened: Sequence[Opened], session: Session) -> Compared:
     embeddings = [source.embeddings for source in having if source.embeddings is not None]
     found = results.make(
         comparison_key(texts, public=session.public, what="figures"),
-        lambda: hpe.compare(*embeddings, words=(), pairs=False, draws=0),
+        lambda: hpe.compare(*embeddings, words=(), pairs=False, draws=0, run=Run(progress=False)),
     )
     return Compared(having, found, done=False)
 

@@ -45,6 +45,9 @@ DRIFTS = (
 
 BINS, FEWER_BINS = 2**18, 2**16
 PAIR_ROWS = 64
+
+HELD_BYTES = 2**26
+"""Rows of a table that are held while it is compared; more are read anew for each measure."""
 PRODUCT_ROWS = 1024
 
 
@@ -141,16 +144,14 @@ class _Side:
         return self.rows() if callable(self.rows) else self.rows
 
     def let_go(self) -> None:
-        """Hold the rows no longer, where they can be read anew."""
-        self.__dict__.pop("given", None)
+        """Hold the rows no longer, where they are many and can be read anew."""
+        if callable(self.rows) and self.given.nbytes > HELD_BYTES:
+            del self.given
 
     def single(self, *, centred: bool) -> NDArray[np.float32]:
-        """Return the rows in float32, ``centred`` about their mean, for one who needs them once: nothing is kept."""
-        found = np.asarray(self.rows() if callable(self.rows) else self.rows, np.float32)
-        if not centred:
-            return found
-        mean = self.mean.astype(np.float32)
-        return np.subtract(found, mean, out=found if callable(self.rows) else None)
+        """Return the rows in float32, ``centred`` about their mean."""
+        found = np.asarray(self.given, np.float32)
+        return found - self.mean.astype(np.float32) if centred else found
 
     @cached_property
     def mean(self) -> Rows:
@@ -207,6 +208,58 @@ class _Side:
         return near
 
 
+class _Surrogate(_Side):
+    """The rows of a surrogate, which is measured once: all comes from one product of its rows about their mean."""
+
+    def __init__(self, rows: Given, *, k: int = NEIGHBOURS) -> None:
+        super().__init__(rows, k=k, surrogate=True)
+
+    @cached_property
+    def around(self) -> NDArray[np.floating]:
+        """The rows about their mean, in float32."""
+        return self.block(slice(None), single=True)
+
+    @cached_property
+    def gram(self) -> NDArray[np.floating]:
+        """The inner products of the rows about their mean [n, n]."""
+        return np.asarray(self.around @ self.around.T)
+
+    @cached_property
+    def hsic(self) -> float:
+        # The squares of XXᵀ add up to those of XᵀX.
+        squares = sum(float(np.vdot(self.gram[rows], self.gram[rows])) for rows in _slices(len(self), PAIR_ROWS))
+        return _hsic(self, self, squares)
+
+    @cached_property
+    def cosines(self) -> NDArray[np.floating]:
+        mean = self.mean.astype(np.float32)
+        along = self.around @ mean + np.float32(mean @ mean / 2)
+        return _scaled(self.gram + along[:, None] + along, np.einsum("ij,ij->i", self.given, self.given))
+
+    @cached_property
+    def centred(self) -> _Side:
+        side = _Side(self.around, k=self.k, surrogate=True)
+        side.cosines = _scaled(self.gram.copy(), self.own)
+        return side
+
+    @cached_property
+    def nearest(self) -> NDArray[np.int64]:
+        if not 1 <= self.k < len(self):
+            raise InputError(f"{len(self)} rows have 1 to {len(self) - 1} neighbours each; got k = {self.k}")
+        cosines = self.cosines.copy()
+        np.fill_diagonal(cosines, -np.inf)
+        return np.argpartition(cosines, -self.k, axis=1)[:, -self.k :]
+
+
+def _scaled(products: NDArray[np.floating], squares: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return inner products as cosines, in place; 0 for rows without a direction."""
+    lengths = np.sqrt(squares)
+    scale = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0).astype(products.dtype)
+    products *= scale[:, None]
+    products *= scale
+    return products
+
+
 def directions(rows: NDArray[Any]) -> NDArray[Any]:
     """Return rows at length 1, in the precision that they have; those that are zero stay so."""
     length = np.linalg.norm(rows, axis=1, keepdims=True)
@@ -231,8 +284,8 @@ def _binned_ranks(values: NDArray[np.floating]) -> Rows:
     return np.asarray((np.cumsum(counts) - (counts + 1) / 2)[bins])
 
 
-def _slices(count: int) -> Iterator[slice]:
-    return (slice(start, start + PRODUCT_ROWS) for start in range(0, count, PRODUCT_ROWS))
+def _slices(count: int, step: int = PRODUCT_ROWS) -> Iterator[slice]:
+    return (slice(start, start + step) for start in range(0, count, step))
 
 
 def _cross(left: _Side, right: _Side, order: NDArray[np.int64] | None = None, *, single: bool = False) -> Rows:
@@ -436,13 +489,17 @@ class _Pair:
 
     def __init__(self, left: _Side, right: _Side) -> None:
         self.left, self.right = left, right
+        self.ranks: dict[str, _Ranked] = {}
 
     def ranked(self, name: str) -> _Ranked:
-        """Return the ranks that a measure of ``_RANKED`` takes. They are large: nobody keeps them."""
-        count, both = len(self.left), (self.left, self.right)
-        for side in both:
-            side.let_go()
-        return _Ranked(count, (side.single(centred=name != "RSA") for side in both))
+        """Return the ranks that a measure of ``_RANKED`` takes. They are large: only the last ones are kept."""
+        if name not in self.ranks:
+            count, both = len(self.left), (self.left, self.right)
+            for side in both:
+                side.let_go()
+            self.ranks.clear()
+            self.ranks[name] = _Ranked(count, (side.single(centred=name != "RSA") for side in both))
+        return self.ranks[name]
 
     def observed(self, name: str) -> float:
         if name in _RANKED and len(self.left) > MOST_SORTED:
@@ -507,7 +564,7 @@ def _imitated(fixed: _Side, other: _Side, names: Collection[str], draws: int, se
     rows = np.asarray(other.given, np.float64)
 
     def measured(number: int, surrogate: Rows) -> dict[str, float]:
-        side = _Side(surrogate, surrogate=True)
+        side = _Surrogate(surrogate)
         cross = _cross(fixed, side, single=True)
         found: dict[str, float] = {}
         for name in names:
@@ -544,12 +601,14 @@ def _permuted(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Ite
         return {name: take[name]() for name in take if name in names}
 
     # One after the other: what ranks take is given back before the products take theirs.
-    for name in (*(name for name in _RANKED if name in names), ""):
+    ranked_names = sorted((name for name in _RANKED if name in names), key=lambda name: name not in pair.ranks)
+    for name in (*ranked_names, ""):
         measure = ranked(name) if name else measured
         # What all share is computed before several are at it.
         yield measure(0, orders[0])
         yield from over_surrogates(measure, orders[1:], nbytes=nbytes)
         del measure
+        pair.ranks.pop(name, None)
         for side in (left, right):
             side.let_go()
         _give_back()
@@ -618,7 +677,10 @@ class _RankBins:
 def _rank_bins(rows: NDArray[np.floating], dtype: type[np.unsignedinteger[Any]]) -> _RankBins:
     counts = np.zeros(BINS, np.int64)
     for _, block in _cosine_blocks(rows, upper=True):
-        counts += np.bincount(_bins(block[np.triu(np.ones(block.shape, bool), 1)]), minlength=BINS)
+        bins = _bins(block)
+        corner = bins[:, : len(bins)]
+        counts += np.bincount(corner[np.triu_indices(len(bins), 1)], minlength=BINS)
+        counts += np.bincount(bins[:, len(bins) :].ravel(), minlength=BINS)
     pairs = int(counts.sum())
     ranks = np.cumsum(counts) - (counts + 1) / 2
     scaled = np.rint(ranks.clip(0) * (np.iinfo(dtype).max / max(pairs - 1, 1))).astype(dtype)

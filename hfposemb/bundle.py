@@ -18,7 +18,8 @@ from .errors import InputError
 from .export import safe_cell
 from .facts import table_facts
 from .files import complete_file
-from .report import LIBRARIES, SEED, Report, report
+from .progress import Report
+from .report import LIBRARIES, SEED, report
 from .results import library_version
 from .schema import COMPARISON, document
 

@@ -10,7 +10,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,7 +26,9 @@ from .errors import HfposembError, InputError, MissingExtraError, MissingTableEr
 from .extract import extract
 from .measures import EXTRAS
 from .nulls import DRAWS
+from .progress import Report, shown, wanted
 from .reproduce import STUDIES
+from .stopping import stopped_promptly
 from .table import EmbeddingTable
 from .wire import Progress, watching
 
@@ -56,7 +58,7 @@ def main(arguments: Sequence[str] | None = None, *, known: argparse.ArgumentPars
     """
     given = (known or parser()).parse_args(arguments)
     try:
-        with _shown_progress():
+        with _stopping(given.run), _shown_progress(), _bar(given.run) as given.told:
             given.run(given)
     except KeyboardInterrupt as stop:
         print(f"hfposemb: stopped{stop}", file=sys.stderr)
@@ -104,6 +106,16 @@ def _reported(given: argparse.Namespace, bug: Exception, arguments: Sequence[str
     return _failed(given, f"this is a bug in hfposemb ({what}); please report it {where}", code=BUG)
 
 
+def _bar(run: Command) -> AbstractContextManager[Report]:
+    """Return what shows how far a command is; the app and a Space have lines of their own."""
+    return shown(run.__name__.strip("_"), False if run in (_app, _space, _cache) else None, printing=True)
+
+
+def _stopping(run: Command) -> AbstractContextManager[None]:
+    """Return what ends a command soon after Ctrl-C; the app and whatever has workers end these first, by themselves."""
+    return nullcontext() if run in (_app, _survey, _again, _trajectory) else stopped_promptly()
+
+
 @contextmanager
 def _shown_progress() -> Iterator[None]:
     """Show how far each read from the Hub is, with its rate and the time left, where stderr is a terminal."""
@@ -118,7 +130,7 @@ def _shown_progress() -> Iterator[None]:
             if bar is not None:
                 bar.close()
             scale: dict[str, Any] = {"unit": "B", "unit_scale": True, "unit_divisor": 1000}
-            bar = tqdm(desc=progress.what, total=progress.total, leave=False, disable=None, **scale)
+            bar = tqdm(desc=progress.what, total=progress.total, leave=False, disable=not wanted(), **scale)
             shown = (progress.what, 0)
         bar.update(progress.done - shown[1])
         shown = (progress.what, progress.done)
@@ -519,7 +531,9 @@ def _project(given: argparse.Namespace) -> None:
     from .results import cached_projection
 
     table = _chosen(given)
-    found = cached_projection(Cache.default(), table, method=given.method, dims=given.dims, seed=given.seed)
+    found = cached_projection(
+        Cache.default(), table, method=given.method, dims=given.dims, seed=given.seed, progress=given.told
+    )
     print(found, file=sys.stderr)
     if given.out is None:
         from .export import AXES, safe_cell
@@ -572,7 +586,9 @@ def _export_table(table: EmbeddingTable, given: argparse.Namespace) -> str:
         return f"{table.name}, {table.shape[0]:,} × {table.shape[1]:,} {table.dtype.name}"
     from .results import cached_projection
 
-    found = cached_projection(Cache.default(), table, method=given.projection, dims=given.dims, seed=given.seed)
+    found = cached_projection(
+        Cache.default(), table, method=given.projection, dims=given.dims, seed=given.seed, progress=given.told
+    )
     write_projection(found, table, given.out)
     return f"{table.name} by {found.method}, {len(found.rows):,} points in {found.dims}-D"
 
@@ -581,9 +597,8 @@ def _export_comparison(opened: Sequence[Embeddings], given: argparse.Namespace) 
     from .bundle import write_bundle
     from .comparison import Run, compare
 
-    with _shown_stages() as told:
-        found = compare(*opened, run=Run(cache=Cache.default(), progress=told))
-        write_bundle(found, opened, given.out, progress=told)
+    found = compare(*opened, run=Run(cache=Cache.default(), progress=given.told))
+    write_bundle(found, opened, given.out, progress=given.told)
     return f"the comparison of {', '.join(given.sources)}"
 
 
@@ -646,19 +661,18 @@ def _compare(given: argparse.Namespace) -> None:
         check_path(given.out)
     words = tuple(word for word in given.words.split(",") if word)
     opened = [extract(source, allow_full_download=given.allow_full_download) for source in given.sources]
-    with _shown_stages() as told:
-        comparison = compare(
-            *opened,
-            words=words,
-            pairs=given.pairs,
-            draws=given.draws,
-            fold_case=given.fold_case,
-            leave_out=given.leave_out,
-            part=_parts(given),
-            run=Run(extras=tuple(given.also), cache=Cache.default(), progress=told),
-        )
-        if given.out is not None:
-            write_report(report(*opened, comparison=comparison, part=_parts(given), progress=told), given.out)
+    comparison = compare(
+        *opened,
+        words=words,
+        pairs=given.pairs,
+        draws=given.draws,
+        fold_case=given.fold_case,
+        leave_out=given.leave_out,
+        part=_parts(given),
+        run=Run(extras=tuple(given.also), cache=Cache.default(), progress=given.told),
+    )
+    if given.out is not None:
+        write_report(report(*opened, comparison=comparison, part=_parts(given), progress=given.told), given.out)
     if given.out is not None:
         size = f"{given.out.stat().st_size / 1e6:.1f} MB"
         said = f"wrote {given.out}: {size}, opens in any browser, without a network"
@@ -667,24 +681,6 @@ def _compare(given: argparse.Namespace) -> None:
         print(json.dumps(document(comparison), indent=2, ensure_ascii=False, allow_nan=False))
     elif given.out is None:
         print(comparison)
-
-
-@contextmanager
-def _shown_stages(more: str = "") -> Iterator[Callable[[float, str], None]]:
-    """Show how far long work is, where stderr is a terminal; what is told first was done before."""
-    from tqdm import tqdm
-
-    with tqdm(total=100, leave=False, disable=None, bar_format=f"{{desc}} {{bar}} {{percentage:.0f}} % {more}") as bar:
-        told_before = False
-
-        def told(share: float, doing: str) -> None:
-            nonlocal told_before
-            bar.set_description_str(doing)
-            if not told_before:
-                bar.initial, told_before = 100 * share, True
-            bar.update(100 * share - bar.n)
-
-        yield told
 
 
 def _survey(given: argparse.Namespace) -> None:
@@ -697,14 +693,14 @@ def _survey(given: argparse.Namespace) -> None:
     asked = plan(_named(given), metrics=given.metric, draws=given.draws, allow_full_download=given.allow_full_download)
     with TemporaryDirectory() as nowhere:
         campaign = check_out(nowhere if given.out is None else given.out, asked.settings)
-        with _said_if_stopped(asked, campaign), _shown_stages("{remaining} left") as told:
+        with _said_if_stopped(asked, campaign):
             if given.dry_run:
                 from .forecast import forecast
 
-                found = forecast(asked, campaign, engine=engine, progress=told)
+                found = forecast(asked, campaign, engine=engine, progress=given.told)
                 print(found)
             else:
-                done = conduct(asked, campaign, engine=engine, progress=told)
+                done = conduct(asked, campaign, engine=engine, progress=given.told)
                 print(f"wrote {given.out}: {done}")
                 for source, reason in done.failed.items():
                     print(f"  {source}: {reason}", file=sys.stderr)
@@ -714,14 +710,13 @@ def _again(given: argparse.Namespace) -> None:
     from .again import again
     from .campaign import rows_of
 
-    with _shown_stages("{remaining} left") as told:
-        found = again(
-            rows_of(given.survey),
-            sources=given.sources,
-            engine=_engine(given),
-            allow_full_download=given.allow_full_download,
-            progress=told,
-        )
+    found = again(
+        rows_of(given.survey),
+        sources=given.sources,
+        engine=_engine(given),
+        allow_full_download=given.allow_full_download,
+        progress=given.told,
+    )
     print(found)
     if other := [one.source for one in found.sources if one.verdict in ("differs", "fails now")]:
         raise HfposembError(
@@ -770,10 +765,9 @@ def _trajectory(given: argparse.Namespace) -> None:
     engine, sources = _engine(given), revisions(given.source, given.revisions)
     if given.most is not None:
         sources = spread(sources, given.most)
-    with _shown_stages("{remaining} left") as told:
-        found = trajectory(
-            sources, role=given.table, metrics=given.metric, draws=given.draws, engine=engine, progress=told
-        )
+    found = trajectory(
+        sources, role=given.table, metrics=given.metric, draws=given.draws, engine=engine, progress=given.told
+    )
     print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if given.json else found)
     if given.out is not None:
         drawn = trajectory_map(found.frames, found.steps, found.labels, joined=given.table == "position")
@@ -815,7 +809,9 @@ def _reproduce(given: argparse.Namespace) -> None:
     models = [text.partition("=")[::2] for text in given.model]
     if wrong := [text for text, pair in zip(given.model, models, strict=True) if not all(pair)]:
         raise InputError(f"--model takes KEY=SOURCE, such as gpt2=./folder; got {wrong[0]!r}")
-    found = reproduce_all(given.studies, models=dict(models), allow_full_download=given.allow_full_download)
+    found = reproduce_all(
+        given.studies, models=dict(models), allow_full_download=given.allow_full_download, progress=given.told
+    )
     if given.json:
         print(json.dumps({"studies": [asdict(one) for one in found]}, indent=2, ensure_ascii=False, allow_nan=False))
     else:
@@ -872,10 +868,10 @@ def _cache(given: argparse.Namespace) -> None:
     for kind, sizes in kinds.items():
         print(f"  {kind:<12}{len(sizes):>6,} {'entry' if len(sizes) == 1 else 'entries':<8}{_size(sum(sizes)):>10}")
     largest = sorted(entries, key=lambda entry: -entry.size)
-    for title, shown in (("largest", largest[:_SHOWN]), ("last used", entries[:_SHOWN])):
-        if shown:
+    for title, few in (("largest", largest[:_SHOWN]), ("last used", entries[:_SHOWN])):
+        if few:
             print(f"{title}:")
-        for entry in shown:
+        for entry in few:
             print(f"  {_entry(entry)}")
 
 

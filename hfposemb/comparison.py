@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from .measures import Extra, Measure, Tables, beside_impostors, beside_noise, me
 from .moved import Moves, moved
 from .nulls import DRAWS, Keep, Null, compute_always
 from .position import Absolute, PositionEncoding
+from .progress import shown
 from .results import keep_nulls
 from .similarity import Progress, neighbours
 from .table import EmbeddingTable
@@ -135,13 +137,14 @@ class Run:
     """How a comparison is run.
 
     ``extras`` are the figures taken on request, "probes" and "sums". With a ``cache`` what chance gives is computed
-    once. ``progress`` is called with the share done and the stage.
+    once. ``progress`` is called with the share done and the stage; without one a bar is drawn in terminals and
+    notebooks (``progress.shown``), and with ``False`` none.
     """
 
     extras: tuple[Extra, ...] = ()
     seed: int = 0
     cache: Cache | None = None
-    progress: Progress | None = None
+    progress: Progress | Literal[False] | None = None
 
     @property
     def keep(self) -> Keep:
@@ -150,7 +153,7 @@ class Run:
 
     def stage(self, number: int, stages: int, of: str) -> Progress | None:
         """Return what tells how far one of some stages is, as a part of the whole."""
-        if (whole := self.progress) is None:
+        if not (whole := self.progress):
             return None
         return lambda share, doing: whole((number + share) / stages, f"{of}: {doing}")
 
@@ -331,6 +334,21 @@ def compare(
         raise InputError(f"neighbours are counted from 1 and draws from 0; got k = {k} and draws = {draws}")
     chosen = of_parts([_open(source) for source in sources], part)
     measured = [_without_outliers(source) for source in chosen] if leave_out else chosen
+    with shown("comparing", run.progress) as told:
+        run = replace(run, progress=told)
+        return _compared(measured, words, k=k, pairs=pairs, draws=draws, fold_case=fold_case, run=run)
+
+
+def _compared(
+    measured: Sequence[Embeddings],
+    words: Sequence[str],
+    *,
+    k: int,
+    pairs: bool,
+    draws: int,
+    fold_case: bool,
+    run: Run,
+) -> Comparison:
     couples = list(combinations(measured, 2)) if pairs else []
     stages = len(measured) + 2 * len(couples)
     figures = tuple(
@@ -361,6 +379,6 @@ def compare(
                     moves.append(moved(left, right, k=k, seed=run.seed, fold_case=fold_case))
             except HfposembError as error:
                 missing.append(f"{role}s of {left.name} and {right.name} are not compared: {error}")
-    if run.progress is not None:
+    if run.progress:
         run.progress(1.0, "done")
     return Comparison(figures, tuple(words), tuple(found), tuple(missing), tuple(moves))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from .errors import HfposembError, InputError
+from .stopping import unfinished
 
 
 def check_place(path: Path) -> None:
@@ -25,6 +26,7 @@ def complete_file(path: Path) -> Iterator[IO[bytes]]:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     except OSError as error:
         raise HfposembError(f"cannot write into {path.parent}: {error.strerror}; choose another folder") from error
+    unfinished.add(Path(name))
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -36,6 +38,7 @@ def complete_file(path: Path) -> Iterator[IO[bytes]]:
         raise HfposembError(f"cannot write {path}: {error.strerror}; free some space or choose another file") from error
     finally:
         Path(name).unlink(missing_ok=True)
+        unfinished.discard(Path(name))
 
 
 def _umask() -> int:

@@ -61,17 +61,18 @@ Values = NDArray[np.float64]
 class Tables:
     """The tables of a source and what several measures need of them, computed once; absent ones raise their reason."""
 
-    def __init__(self, source: Embeddings, *, seeds: int = PROBE_SEEDS) -> None:
+    def __init__(self, source: Embeddings, *, seeds: int = PROBE_SEEDS, single: bool = False) -> None:
         self.source = source
         self.seeds = range(seeds)
+        self.single = single
         self._probes: dict[str, Probe] = {}
         self._kept: dict[Protocol, Kept] = {}
 
     @classmethod
     def of_positions(cls, rows: Rows) -> Tables:
-        """Hold positions that were drawn; probes look at them once."""
+        """Hold positions that were drawn; probes look at them once, and products are in float32."""
         table = table_of(rows, name="surrogate", provenance=Provenance("drawn"))
-        return cls(Embeddings("surrogate", {"position": table}, {"position": Absolute(table)}), seeds=1)
+        return cls(Embeddings("surrogate", {"position": table}, {"position": Absolute(table)}), seeds=1, single=True)
 
     @cached_property
     def position(self) -> EmbeddingTable:
@@ -97,7 +98,7 @@ class Tables:
 
     @cached_property
     def by_distance(self) -> Values:
-        return similarity_by_distance(self.position)
+        return similarity_by_distance(self.position, single=self.single)
 
     @cached_property
     def scores(self) -> Values:
@@ -247,6 +248,14 @@ def _cosine(tables: Tables, *, distance: int) -> float:
     return tables.cosine(distance)
 
 
+def _invariance(tables: Tables) -> float:
+    return translation_invariance(tables.position, single=tables.single)
+
+
+def _monotonicity(tables: Tables) -> float:
+    return monotonicity(tables.position, longest=128, single=tables.single)
+
+
 def _shift(tables: Tables, *, distance: int, split: Split) -> float:
     return tables.shifted(distance, split).linear
 
@@ -303,14 +312,14 @@ MEASURES: tuple[Measure, ...] = (
         Measure(f"mean cosine at distance {distance}", "cosine", "position", partial(_cosine, distance=distance))
         for distance in (1, 2, 4, 8, 16)
     ),
-    Measure("translation invariance", "", "position", lambda tables: translation_invariance(tables.position)),
+    Measure("translation invariance", "", "position", _invariance),
     Measure(
         "  of inner products",
         "",
         "position",
-        lambda tables: translation_invariance(tables.position, on="inner product"),
+        lambda tables: translation_invariance(tables.position, on="inner product", single=tables.single),
     ),
-    Measure("monotonicity up to 128", "", "position", lambda tables: monotonicity(tables.position, longest=128)),
+    Measure("monotonicity up to 128", "", "position", _monotonicity),
     *(
         Measure(f"shift R² by {distance}, {rows}", "", "position", partial(_shift, distance=distance, split=split))
         for split, rows in SPLITS.items()

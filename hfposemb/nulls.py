@@ -77,12 +77,20 @@ def impostor(rows: Rows, rng: np.random.Generator) -> Rows:
 
     The phases of the constant part, and of the fastest wave where n is even, are kept, so that the columns stay real.
     """
-    waves = np.fft.rfft(rows, axis=0)
-    turned = waves * np.exp(2j * np.pi * rng.random(waves.shape))
+    return _turned(np.fft.rfft(rows, axis=0), len(rows), rng)
+
+
+def _turned(waves: NDArray[np.complex128], count: int, rng: np.random.Generator) -> Rows:
+    """Return ``count`` rows of waves in random phases."""
+    angles = 2 * np.pi * rng.random(waves.shape)
+    turned = np.empty_like(waves)
+    np.cos(angles, out=turned.real)  # a third of the time of np.exp of complex numbers
+    np.sin(angles, out=turned.imag)
+    turned *= waves
     turned[0] = waves[0]
-    if len(rows) % 2 == 0:
+    if count % 2 == 0:
         turned[-1] = waves[-1]
-    return np.asarray(np.fft.irfft(turned, len(rows), axis=0), np.float64)
+    return np.asarray(np.fft.irfft(turned, count, axis=0), np.float64)
 
 
 def drifts(rows: Rows) -> bool:
@@ -99,9 +107,9 @@ def drifts(rows: Rows) -> bool:
 
 def impostors(rows: Rows, *, draws: int = DRAWS, seed: int = 0) -> Iterator[Rows]:
     """Yield ``draws`` impostors of rows [n, d], the same ones for the same seed."""
-    rng = np.random.default_rng(seed)
+    rng, waves = np.random.default_rng(seed), np.fft.rfft(rows, axis=0)
     for _ in range(draws):
-        yield impostor(rows, rng)
+        yield _turned(waves, len(rows), rng)
 
 
 def over_surrogates(

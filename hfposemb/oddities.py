@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from .errors import InputError
 from .geometry import Isotropy, Scatter, anisotropy, directed, finite_blocks, norms, outliers, scatter
+from .progress import shown
 from .similarity import PAIR_BYTES, read_rows
 from .table import CHUNK_BYTES, TOKEN_CLASSES, EmbeddingTable, Vectors
 
@@ -165,6 +166,11 @@ def oddities(table: EmbeddingTable, *, count: int = COUNT, unused: Sequence[int]
     usable = directed(table)
     if usable.sum() < 3:
         raise InputError(f"{table.name} has {usable.sum()} rows that are finite and not zero; odd ones need 3")
+    with shown(f"odd tokens of {table.name}"):
+        return _listed(table, usable, count, unused, seed)
+
+
+def _listed(table: EmbeddingTable, usable: NDArray[np.bool_], count: int, unused: Sequence[int], seed: int) -> Oddities:
     never = np.isin(table.labels.classes, [TOKEN_CLASSES.index(name) for name in NEVER])
     never[list(unused)] = True
     reference = never & usable

@@ -15,6 +15,7 @@ from .compiled import umap_class
 from .errors import InputError
 from .geometry import finite_blocks, scatter
 from .position import PositionEncoding, table_in
+from .progress import shown
 from .similarity import Progress, all_neighbours, usable
 from .table import EmbeddingTable, all_rows
 from .trust import DOUBLE_ROWS, PointTrust, Quality, point_trust
@@ -265,13 +266,14 @@ def project(
     dims: int = 2,
     seed: int = 0,
     umap: UMAPParameters | None = None,
-    progress: Progress | None = None,
+    progress: Progress | Literal[False] | None = None,
 ) -> Projection:
     """Project a table to ``dims`` dimensions: 1 to 50 by PCA, 2 or 3 by UMAP.
 
     PCA is exact and the same for every seed. UMAP is the same for the same seed on the same machine. The quality of PCA
     is by Euclidean distances, which it keeps, and that of UMAP by the metric it was given. ``progress`` is called with
-    the share done and the stage. Raises ``InputError`` where the table is too small for what is asked.
+    the share done and the stage; without one a bar is drawn in terminals and notebooks (``progress.shown``), and with
+    ``False`` none. Raises ``InputError`` where the table is too small for what is asked.
     """
     table = table_in(value)
     if method not in ("pca", "umap"):
@@ -281,20 +283,29 @@ def project(
     if method == "pca" and not 1 <= dims <= min(MOST_COMPONENTS, table.shape[1]):
         most = min(MOST_COMPONENTS, table.shape[1])
         raise InputError(f"{table.name} can be projected to 1 to {most} dimensions by PCA; got {dims}")
+    with shown(f"{method.upper()} of {table.name}", progress) as told:
+        return _projected(table, method, dims, seed, umap or UMAPParameters(), told)
+
+
+def _projected(
+    table: EmbeddingTable,
+    method: Literal["pca", "umap"],
+    dims: int,
+    seed: int,
+    chosen: UMAPParameters,
+    progress: Progress,
+) -> Projection:
     metric: Literal["cosine", "euclidean"]
     parameters: dict[str, object]
     if method == "pca":
-        if progress is not None:
-            progress(0.0, "components")
+        progress(0.0, "components")
         metric, parameters, layout = "euclidean", {"solver": "covariance_eigh"}, pca(table, dims)
     else:
-        chosen = umap or UMAPParameters()
         metric, layout = chosen.metric, _umap(table, dims, seed, chosen, progress)
         search = "exact" if _exact(len(layout.rows), table.shape[1]) else "approximate"
         parameters = {**asdict(chosen), "neighbour_search": search}
     trust = point_trust(table, layout.coordinates, rows=layout.rows, metric=metric, seed=seed)
-    if progress is not None:
-        progress(1.0, "done")
+    progress(1.0, "done")
     return Projection(
         coordinates=np.ascontiguousarray(layout.coordinates, np.float32),
         rows=layout.rows,

@@ -14,11 +14,11 @@ import html
 import json
 import platform
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from . import __version__, figures, sheet
 from .aligned import AlignedMaps, aligned
 from .alignment import rows_of
 from .beside import beside
-from .comparison import Comparison, compare, of_parts
+from .comparison import Comparison, Run, compare, of_parts
 from .embeddings import stack
 from .errors import HfposembError, InputError
 from .figures import listed
@@ -37,6 +37,7 @@ from .naming import names
 from .packing import Packer, sendable
 from .palette import POSITION, SIMILARITY, dark_map
 from .position import PositionEncoding
+from .progress import Report, shown
 from .projection import project
 from .results import library_version
 from .similarity import similarity
@@ -69,9 +70,6 @@ SEED = 0
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "plotly")
 
-Report = Callable[[float, str], None]
-"""Called with the share done, 0 to 1, and what is being done."""
-
 Panel = dict[str, Any]
 
 
@@ -81,7 +79,7 @@ def report(
     part: str | Sequence[str | None] | None = None,
     title: str = "",
     written: str = "",
-    progress: Report | None = None,
+    progress: Report | Literal[False] | None = None,
 ) -> str:
     """Return a page of HTML that compares sources: tables, linked plots, and where every number comes from.
 
@@ -90,15 +88,14 @@ def report(
     if that shall stand in it; without it the page is the same every time. Raises ``InputError`` without sources, or
     where the comparison is of others.
     """
-    told = progress or (lambda share, doing: None)
     sources = tuple(of_parts(sources, part))
     if comparison is None:
-        told(0.0, "measuring the sources")
-        comparison = compare(*sources)
+        comparison = compare(*sources, run=Run(progress=progress))
     if not sources or [source.name for source in sources] != [one.source for one in comparison.sources]:
         raise InputError("a report needs the sources of its comparison, in their order: report(a, b) of compare(a, b)")
-    page = _Page(tuple(sources), comparison, told)
-    page.draw()
+    with shown("drawing the report", progress) as told:
+        page = _Page(sources, comparison, told)
+        page.draw()
     return page.html(title or f"{listed(_names(sources))} compared", written)
 
 

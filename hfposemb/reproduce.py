@@ -21,6 +21,7 @@ from .geometry import directed, grid_variance, spectrum
 from .nulls import finite_rows
 from .position import Absolute, PositionEncoding, table_in, unit_rows
 from .probes import Probe, absolute_probe, relative_probe
+from .progress import Report, shown
 from .shift import helix, leading, rotation
 from .similarity import neighbours, pairs
 from .table import EmbeddingTable
@@ -132,9 +133,15 @@ def reproduce(name: str, *, models: Mapping[str, str] | None = None, allow_full_
 
 
 def reproduce_all(
-    names: Sequence[str] = (), *, models: Mapping[str, str] | None = None, allow_full_download: bool = False
+    names: Sequence[str] = (),
+    *,
+    models: Mapping[str, str] | None = None,
+    allow_full_download: bool = False,
+    progress: Report | Literal[False] | None = None,
 ) -> tuple[Reproduction, ...]:
     """Measure several studies again, all of them by default, each with those of ``models`` that it takes.
+
+    ``progress`` is called with the share done and the study; without one a bar is drawn (``progress.shown``).
 
     Raises what ``reproduce`` raises, ``InputError`` for a model that none of them takes, and ``SourceError`` where
     nothing at all could be measured.
@@ -146,7 +153,12 @@ def reproduce_all(
     if unused := [key for key in given if not any(key in own for own in taken.values())]:
         known = dict.fromkeys(key for name in chosen for key in STUDIES[name].models)
         raise InputError(f"no model is called {unused[0]!r} here; there are {', '.join(known)}")
-    found = tuple(reproduce(name, models=taken[name], allow_full_download=allow_full_download) for name in chosen)
+    measured = []
+    with shown(f"study {chosen[0]}", progress) as told:
+        for number, name in enumerate(chosen):
+            told(number / len(chosen), f"study {name}")
+            measured.append(reproduce(name, models=taken[name], allow_full_download=allow_full_download))
+    found = tuple(measured)
     if not any(one.measured for one in found):
         reasons = [f"{key}: {why}" for one in found for key, why in one.missing.items()]
         reasons += [outcome.measured for one in found for outcome in one.outcomes]

@@ -28,6 +28,7 @@ from .position import (
     Rotary,
 )
 from .probes import extrapolation_probe
+from .progress import shown
 from .similarity import all_neighbours
 from .source import BuiltinSource
 from .table import EmbeddingTable, Provenance, table_of
@@ -118,6 +119,11 @@ def requirements(embeddings: Embeddings, *, part: str | None = None) -> Requirem
         raise MissingTableError(
             f"{embeddings.name} has no positions of {part!r}; it has {', '.join(embeddings.positions)}"
         )
+    with shown(f"requirements of {embeddings.name}"):
+        return _measured(embeddings, part)
+
+
+def _measured(embeddings: Embeddings, part: str | None) -> Requirements:
     encoding = embeddings.position if part is None else embeddings.positions[part]
     try:
         scheme = _Scheme.of(encoding, embeddings)
