@@ -1,6 +1,6 @@
 # Two commands do all the set-up: `make run` opens the app, `make test` passes the tests. Neither needs the Hub.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-PORT ?= 7860
+PORT ?=
 VENV := .venv
 BIN := $(VENV)/bin
 # The CPU build is taken where it is offered; installed first, so that nothing else chooses another one.
@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .PHONY: run test test-full test-families check bench bench-quick pictures browser clean
 
 run: $(VENV)/run.stamp
-	$(BIN)/hfposemb app --port $(PORT)
+	$(BIN)/hfposemb app $(if $(PORT),--port $(PORT))
 
 # What waits more than it computes runs side by side, two browsers as well, a second time where they fail: a busy
 # machine starves a browser. pytest says which did. Each process computes with one thread: matrices as small as

@@ -46,7 +46,7 @@ def test_bug_is_said_in_its_panel_and_the_other_goes_on(
 
 
 EMPTY = {
-    "Positions": "No source here has a vector for each position",
+    "Positions": "No source is chosen",
     "Tokens": "No source here has tokens",
     "Words + positions": "No source here has words",
     "Compare": "Nothing to compare yet",
