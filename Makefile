@@ -1,7 +1,7 @@
 # Two commands do all the set-up: `make run` opens the app, `make test` passes the tests. Neither needs the Hub.
 FOUND := $(shell for p in python3.11 python3.12 python3.13 python3.14; do $$p -c "" 2>/dev/null && echo $$p && break; done)
 PYTHON ?= $(or $(FOUND),python3)
-PORT ?= 7860
+PORT ?=
 VENV := .venv
 BIN := $(VENV)/bin
 # The CPU build is taken where it is offered; installed first, so that nothing else chooses another one.
@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .PHONY: run test test-full test-families check bench bench-quick pictures browser clean
 
 run: $(VENV)/run.stamp
-	$(BIN)/hfposemb app --port $(PORT)
+	$(BIN)/hfposemb app $(if $(PORT),--port $(PORT))
 
 # What waits more than it computes runs side by side, two browsers as well, a second time where they fail: a busy
 # machine starves a browser. pytest says which did. Each process computes with one thread: matrices as small as

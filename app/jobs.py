@@ -477,7 +477,7 @@ def _child() -> None:
         answer("done", work(*arguments, report) if reports else work(*arguments))
     except HfposembError as error:
         answer("failed", str(error))
-    except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits is told
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, whoever waits is told
         if _short_of_memory(error):
             answer("failed", NO_MEMORY)
         else:

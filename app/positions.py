@@ -1211,6 +1211,9 @@ def tab(session: Session) -> None:
         done: dict[str, Any],
         part: str | None,
     ) -> Any:
+        if not opened:
+            said = "Choose one to four sources above, such as sample:bert."
+            return (Panel("empty", "No source is chosen", message=said),), [], gr.skip()
         opened = of_part(opened, part)
         wanted = missing_umaps(opened, dims, session) if method == "umap" else []
         failed = bool(wanted) and Umaps.failed(done, wanted)

@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -89,17 +90,22 @@ def without_passwords(command: Sequence[str]) -> list[str]:
 def _facts(code: str, command: Sequence[str]) -> list[str]:
     from . import __version__
 
-    versions = [f"hfposemb {__version__}"]
-    for name in _PACKAGES:
-        with suppress(metadata.PackageNotFoundError):
-            versions.append(f"{name} {metadata.version(name)}")
     return [
         f"A bug in hfposemb, reference {code}. Tokens and passwords were left out; read it before you share it.",
         "",
         f"command   {redacted(' '.join(without_passwords(command))) or 'not known'}",
-        f"versions  {', '.join(versions)}",
+        f"versions  {', '.join((f'hfposemb {__version__}', *_versions()))}",
         f"Python    {sys.version.split()[0]} on {platform.platform()}",
     ]
+
+
+@cache
+def _versions() -> tuple[str, ...]:
+    found = []
+    for name in _PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            found.append(f"{name} {metadata.version(name)}")
+    return tuple(found)
 
 
 def _cache_folder() -> Path | None:

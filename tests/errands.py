@@ -30,6 +30,11 @@ def printing(_report: Report) -> None:
     raise KeyError("planted")
 
 
+def failing(_report: Report, *, public: bool) -> None:
+    """Run into a bug, where a page's work does."""
+    raise KeyError(f"planted, public {public}")
+
+
 def short_of_memory(_report: Report) -> None:
     """Fail as a library does that was loaded without the memory for it."""
     raise ImportError("libx.so: failed to map segment: Cannot allocate memory")

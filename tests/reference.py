@@ -51,7 +51,9 @@ def commands() -> str:
     parts = [
         "# Commands\n",
         "Written by `python -m tests.reference` out of the parser; `hfposemb COMMAND --help` says the same.\n",
-        "Exit code 0 on success, 1 for an error, which is one line on stderr, 2 for wrong usage.\n",
+        "Exit code 0 on success, 1 for an error, which is one line on stderr, 2 for wrong usage, 70 for a bug in "
+        "hfposemb: the line then names a file with the traceback to report. `--debug`, before or after the command, "
+        "prints it.\n",
         *(f"- [`{name}`](#hfposemb-{name}): {abouts[name]}" for name in chosen.choices),
     ]
     for name, command in chosen.choices.items():
@@ -59,7 +61,7 @@ def commands() -> str:
         rows = [
             f"| {_invocation(action)} | {_cell(action.help or '')} |"
             for action in command._actions
-            if action.dest != "help"
+            if action.dest not in ("help", "debug")
         ]
         parts += ["| argument | meaning |", "|---|---|", *rows]
     return "\n".join(parts) + "\n"

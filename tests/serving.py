@@ -46,8 +46,12 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, **environment: str) -> Iterator[Served]:
-    """Serve the app in public mode for as long as the block lasts, from a working directory of its own."""
+def serving(
+    folder: Path, *, arguments: Sequence[str] | None = None, host: str = "127.0.0.1", **environment: str
+) -> Iterator[Served]:
+    """Serve the app for as long as the block lasts, from a working directory of its own: in public mode, or by the
+    ``arguments`` of ``hfposemb app`` beside the port. Visitors come by the address of ``host``.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -55,16 +59,19 @@ def serving(folder: Path, **environment: str) -> Iterator[Served]:
     served.mkdir(parents=True, exist_ok=True)
     log, output = served / "opened.log", served / "output.log"
     log.touch()
+    command = ["-m", "tests.serving", str(port), str(log)]
+    if arguments is not None:
+        command = ["-m", "hfposemb", "app", "--port", str(port), *arguments]
     with output.open("wb") as printed:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.serving", str(port), str(log)],
+            [sys.executable, *command],
             env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
             cwd=folder,
             stdout=printed,
             stderr=subprocess.STDOUT,
         )
     try:
-        yield Served(f"http://127.0.0.1:{port}", process, log, output)
+        yield Served(f"http://{host}:{port}", process, log, output)
     finally:
         process.kill()
         process.wait()
@@ -77,6 +84,8 @@ class Visitor:
     url: str
     address: str = ""
     """What a proxy would say that it comes from."""
+    login: tuple[str, str] | None = None
+    """User and password, where the page asks for them."""
     session: str = field(default_factory=lambda: uuid4().hex[:12])
     heard: list[str] = field(default_factory=list)
     """Every message of the server, as it came."""
@@ -90,7 +99,12 @@ class Visitor:
         until = time.monotonic() + 180
         while True:
             try:
-                config = self.client.get("/config").json()
+                answer = self.client.get("/config")
+                if self.login is not None:
+                    user, password = self.login
+                    self.client.post("/login", data={"username": user, "password": password}).raise_for_status()
+                    answer = self.client.get("/config")
+                config = answer.json()
                 break
             except httpx.TransportError:
                 if time.monotonic() > until:

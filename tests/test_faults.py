@@ -46,9 +46,7 @@ def test_bug_is_one_line_and_a_file(cache_folder: Path, capsys: pytest.CaptureFi
     assert main(["fail", "--token", TOKEN], known=failing(bug)) == BUG == 70
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert said.startswith(
-        "hfposemb: this is a bug in hfposemb (IndexError: index 20065 is out of bounds); please report"
-    )
+    assert said.startswith("hfposemb: this is a bug in hfposemb (IndexError: index 20065 is out of bounds); please")
     (file,) = (cache_folder / "faults").iterdir()
     assert str(file) in said
     text = file.read_text()
@@ -143,7 +141,7 @@ def test_secrets_are_left_out() -> None:
         "HF_TOKEN": "canary-one",
         "HFPOSEMB_AUTH": "ada:canary-two",
         "PATH": "/bin",
-        "TOKENIZERS_PARALLELISM": "false",
+        "NO_TOKEN": "false",
     }
     text = f"canary-one, canary-two, {TOKEN}, https://ada:pw@host/x, false, /bin"
     assert redacted(text, known) == "***, ***, hf_***, https://***@host/x, false, /bin"

@@ -131,7 +131,9 @@ def download(name: str, folder: Path) -> Path:
 def test_app_opens_with_the_sources_of_its_command(installed: Path, tmp_path: Path) -> None:
     sources = ["random:32x8", "sinusoidal:32x8"]
     (tmp_path / "here").mkdir()
-    with serving(installed, "-m", "hfposemb", "app", *sources, "--port", "PORT", cwd=tmp_path / "here") as app:
+    with serving(
+        installed, "-m", "hfposemb", "app", *sources, "--no-open", "--port", "PORT", cwd=tmp_path / "here"
+    ) as app:
         page = Visitor(app.url)
         assert first_choice(page) == sources
         page.close()

@@ -94,7 +94,7 @@ def test_failing_work_is_one_line() -> None:
         (errands.crash, (), ["SIGSEGV", "Fatal Python error", "in crash"]),
         (errands.not_sendable, (), ["pickle"]),
         (os._exit, (9,), ["exit code 9"]),
-        (sys.exit, (0,), ["exit code 0"]),
+        (sys.exit, (3,), ["SystemExit: 3"]),
     ],
 )
 def test_bug_in_the_work_keeps_its_traceback(

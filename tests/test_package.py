@@ -65,7 +65,8 @@ def test_unknown_names_say_what_there_is() -> None:
 
 
 LAYERS = (
-    {"errors", "samples", "palette", "architectures", "chance", "cards", "files", "progress", "stopping", "deadline", "memory"},
+    {"errors", "samples", "palette", "architectures", "chance", "cards"}
+    | {"files", "progress", "stopping", "deadline", "memory"},
     {"table", "lookup", "checkpoint", "cache", "faults"},
     {"transport"},
     {"wire"},

@@ -1,0 +1,77 @@
+"""In a browser: a bug behind one panel, and a page from which all sources were taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+import pytest
+from hfposemb.app import build
+from hfposemb.app.hidden import State
+from hfposemb.app.plot import Panel, PanelRow
+from hfposemb.app.state import Library, Opened, Session
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+
+def test_bug_is_said_in_its_panel_and_the_other_goes_on(
+    page: Page, serve: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HFPOSEMB_CACHE", str(tmp_path))
+
+    def draw(opened: Sequence[Opened], text: str) -> tuple[Panel, ...]:
+        return (Panel("works", "This one works", message=f"drawn for {text}"),)
+
+    def fail(opened: Sequence[Opened], text: str) -> tuple[Panel, ...]:
+        if text == "b":
+            raise ZeroDivisionError("planted")
+        return (Panel("fails", "This one may fail", message=f"drawn for {text}"),)
+
+    with gr.Blocks() as blocks, gr.Tabs() as tabs, gr.Tab("Panels"):
+        session = Session(False, (), State([]), State(""), tabs, library=Library(), due=State([""]))
+        text = gr.Textbox(label="Text")
+        for function in (draw, fail):
+            session.redraw(function, [PanelRow(scope=session.scope)], inputs=[text], on=[text.submit])
+    page.goto(serve(blocks))
+    for typed, failed in (("a", False), ("b", True), ("c", False)):
+        page.get_by_label("Text").fill(typed)
+        page.get_by_label("Text").press("Enter")
+        page.get_by_text(f"drawn for {typed}").first.wait_for()
+        said = page.get_by_text("Something went wrong while computing this. Details were written to")
+        said.wait_for(state="visible" if failed else "detached")
+        assert page.get_by_text(f"drawn for {typed}").count() == (1 if failed else 2)
+
+
+EMPTY = {
+    "Positions": "No source is chosen",
+    "Tokens": "No source here has tokens",
+    "Words + positions": "No source here has words",
+    "Compare": "Nothing to compare yet",
+    "Training": "No source here has a training run",
+    "Start": "None of the sources has a vector for each position",
+}
+
+
+def test_page_without_sources_is_empty_and_says_so(page: Page, serve: Callable[..., str]) -> None:
+    page.goto(serve(build(sources=("random:24x8", "sinusoidal:24x8"))))
+    page.get_by_role("tab", name="Positions", exact=True).click()
+    page.locator("hfposemb-row canvas, hfposemb-row svg.main-svg").first.wait_for()
+    tokens = page.locator(".sources:visible .token-remove, .sources:visible [class*=remove-all]")
+    tokens.last.click()
+    for tab, said in EMPTY.items():
+        page.get_by_role("tab", name=tab, exact=True).click()
+        page.get_by_text(said).first.wait_for()
+        assert not drawn(page), tab
+
+
+def drawn(page: Page) -> Any:
+    """Return how many plots are on the screen, after a moment for those that go."""
+    page.wait_for_function(
+        "() => ![...document.querySelectorAll('hfposemb-row .js-plotly-plot')].some((plot) => plot.checkVisibility())"
+    )
+    return page.evaluate(
+        "() => [...document.querySelectorAll('hfposemb-row .js-plotly-plot')].filter((p) => p.checkVisibility()).length"
+    )
