@@ -21,7 +21,7 @@ from tokenizers import Tokenizer
 
 from . import vocabularies
 
-VERSION = 1
+VERSION = 2
 """Counts up when what is made changes, so that nothing older is taken from a cache."""
 
 CHUNK = 16_384
