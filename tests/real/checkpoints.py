@@ -6,6 +6,7 @@ rare a word is, all share a mean direction, and positions run along a slow helix
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import platform
@@ -64,9 +65,8 @@ def made(name: str, folder: Path | None = None) -> Path:
     if target.is_dir():
         return target
     folder.mkdir(parents=True, exist_ok=True)
-    from filelock import FileLock
-
-    with FileLock(folder / f"{name}.lock"):
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until the file is closed: the workers of a test run ask at once
         if target.is_dir():
             return target
         unfinished = Path(tempfile.mkdtemp(dir=folder, prefix=f".{name}-"))
