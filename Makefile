@@ -25,7 +25,8 @@ test: $(VENV)/dev.stamp browser
 	$(BIN)/python -m pytest -m alone --reruns 1 -r R
 	@$(BIN)/python -m tests.browser.chromium || true
 
-# Every count in full: all faults three times, fifty kills, fifty visitors for a minute.
+# Every count in full: all faults three times, fifty kills, fifty visitors for a minute, and every choice of every
+# control with models of up to 262,144 words, in four windows. The models are made once and kept in the user's cache.
 test-full:
 	HFPOSEMB_FULL=1 $(MAKE) test
 

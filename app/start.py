@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 TITLE = "Start"
 NEEDS = ("position", "inputs")
 SENTENCE = "the king saw the queen"
+REPEATED = "saw the king and the queen"
 PIECES = 14  # of a sentence that are drawn
 STRIPES = 64  # dimensions of a vector that are drawn
+NEARLY_ONE = 0.995  # a cosine from here on would be written as 1.00
 LEARNED, SINUSOID, UNTRAINED = "Learned", "Sinusoid", "Untrained"
 
 QUESTION = """# What does a model know about words and positions?
@@ -134,6 +136,15 @@ def twice(source: Opened, inputs: Inputs) -> tuple[int, ...]:
     return ()
 
 
+def _spelt_twice(source: Opened, inputs: Inputs) -> str | None:
+    """Return the first piece if it comes again after a space, which many vocabularies hold as another token."""
+    own = [place for place, token in enumerate(inputs.ids) if not _special(source, int(token))]
+    if not own:
+        return None
+    first = inputs.pieces[own[0]]
+    return first.strip() if any(inputs.pieces[place] == f" {first}" for place in own[1:]) else None
+
+
 def _special(source: Opened, token: int) -> bool:
     assert source.embeddings is not None
     return TOKEN_CLASSES[source.embeddings.token.labels.classes[token]] == "special"
@@ -148,9 +159,16 @@ def sentence_finding(source: Opened, inputs: Inputs, pair: Sequence[int]) -> tup
         title = "Each piece goes in as its own vector plus that of its place"
         own = next((i for i, token in enumerate(inputs.ids) if not _special(source, int(token))), 0)
         word, same = _piece(inputs, own), _cosine(inputs.token[own], inputs.sum[own])
-        return title, (
+        said = (
             f"At position {inputs.positions[own]}, “{word}” goes in with cosine {_written(same)} to its token vector. "
-            f"No piece comes twice here. Say a word twice to see one word in two places, as in “{SENTENCE}”."
+        )
+        if (spelt := _spelt_twice(source, inputs)) is not None:
+            return title, (
+                f"{said}The first “{spelt}” has no space before it, so it is another token than the second. Repeat a "
+                f"word further on, as in “{REPEATED}”, to see one token at two positions."
+            )
+        return title, (
+            f"{said}No piece comes twice here. Say a word twice to see one word in two places, as in “{SENTENCE}”."
         )
     first, second = pair
     tokens = _cosine(inputs.token[first], inputs.token[second])
@@ -175,7 +193,9 @@ def _cosine(left: np.ndarray, right: np.ndarray) -> float | None:
 
 
 def _written(cosine: float | None) -> str:
-    return "unknown" if cosine is None else number(cosine, digits=2)
+    if cosine is None:
+        return "unknown"
+    return number(cosine, digits=4 if NEARLY_ONE <= cosine < 0.99995 else 2)
 
 
 # --- one picture -----------------------------------------------------------------------------------------------------
@@ -183,16 +203,22 @@ def _written(cosine: float | None) -> str:
 
 def best(opened: Sequence[Opened], session: Session) -> tuple[Opened, Positions] | None:
     """Return the source whose learned positions are most in order: the one worth a first look."""
-    found = tables_of(opened, 0, session)
-    learned = {
-        source: positions
-        for source, positions in found.items()
-        if source.embeddings is not None
-        and source.embeddings.position.kind == "learned"
-        and not source.text.startswith("random:")
-    }
+    found = tables_of([_at_learned_part(source) for source in opened], 0, session)
+    learned = {source: positions for source, positions in found.items() if _is_learned(source)}
     ranked = sorted((learned or found).items(), key=lambda item: -(item[1].facts.invariance or 0))
     return ranked[0] if ranked else None
+
+
+def _is_learned(source: Opened) -> bool:
+    """Return whether the positions that are shown of a source were trained."""
+    return source.position.kind == "learned" and not source.text.startswith("random:")
+
+
+def _at_learned_part(source: Opened) -> Opened:
+    """Return a source at the first of its parts whose positions were trained, such as the decoder of Whisper."""
+    parts = {} if source.embeddings is None else source.embeddings.positions
+    learned = next((part for part, encoding in parts.items() if encoding.kind == "learned"), None)
+    return source if learned is None else replace(source, wanted=learned)
 
 
 def picture_panel(opened: Sequence[Opened], kind: str, session: Session) -> Panel:
@@ -231,7 +257,10 @@ def _picture(empty: Panel, learned: Opened, large: tuple[str, Positions], small:
     rows = shown.table.shape[0]
     projection = shown.pca(3)
     named = sorted({0, *(rows * quarter // 4 for quarter in (1, 2, 3)), rows - 1} & set(projection.rows.tolist()))
-    about = {learned.name: ", trained" + (", small demo" if learned.text.startswith("sample:") else "")}
+    stack = "" if learned.part in ("", "position") else f", {learned.part}"
+    origin = "trained" if _is_learned(learned) else "computed"
+    demo = ", small demo" if learned.text.startswith("sample:") else ""
+    about = {learned.name: f"{stack}, {origin}{demo}"}
     pictures = [
         Drawing(figures.projection(projection, named=named, height=440), f"{name}{about.get(name, '')}"),
         Drawing(figures.projection(beside.pca(3), height=250), "Untrained: random would look like this")

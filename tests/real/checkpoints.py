@@ -6,6 +6,7 @@ rare a word is, all share a mean direction, and positions run along a slow helix
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import platform
@@ -21,7 +22,7 @@ from tokenizers import Tokenizer
 
 from . import vocabularies
 
-VERSION = 1
+VERSION = 2
 """Counts up when what is made changes, so that nothing older is taken from a cache."""
 
 CHUNK = 16_384
@@ -64,9 +65,8 @@ def made(name: str, folder: Path | None = None) -> Path:
     if target.is_dir():
         return target
     folder.mkdir(parents=True, exist_ok=True)
-    from filelock import FileLock
-
-    with FileLock(folder / f"{name}.lock"):
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until the file is closed: the workers of a test run ask at once
         if target.is_dir():
             return target
         unfinished = Path(tempfile.mkdtemp(dir=folder, prefix=f".{name}-"))

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hfposemb.app import start
+from hfposemb.app.state import Opened
 
 import hfposemb as hpe
 from hfposemb.bundle import write_bundle
 from hfposemb.cli import main
 from tests.browser.conftest import TIMEOUT, browser  # noqa: F401 - a fixture
 from tests.conftest import FULL
-from tests.test_snippets import compared, few_draws, opened_page, wrong  # noqa: F401 - a fixture among them
+from tests.test_snippets import View, compared, few_draws, opened_page, wrong  # noqa: F401 - a fixture among them
 
 from .conftest import MODELS
 from .walking import Walk
@@ -38,6 +40,26 @@ def test_every_snippet_gives_what_is_shown(model: str, tab: str, real: dict[str,
     assert sum(bool(view.python) for view in views) >= 2
     said = wrong(views)
     assert not said, "\n\n".join(said)
+
+
+# --- Start ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_word_at_the_beginning_is_another_token_than_after_a_space(real: dict[str, str]) -> None:
+    source = Opened(real["gpt2"], "gpt2", "", "", hpe.extract(real["gpt2"]))
+    panel = start.input_panel([source], start.SENTENCE)
+    assert "The first “the” has no space before it, so it is another token than the second" in panel.message
+    repeated = start.input_panel([source], start.REPEATED)
+    assert "Both “the” share one token vector (cosine 1.00)" in repeated.message
+    assert "inputs differ (cosine 1.00)" not in repeated.message
+
+
+@pytest.mark.skipif(not FULL, reason="needs a model with two stacks")
+def test_computed_positions_are_not_called_trained(real: dict[str, str]) -> None:
+    page = opened_page((real["whisper"],))
+    panel = start.picture_panel(page.session.open(page.session.first), start.LEARNED, page.session.at("start"))
+    assert panel.drawings[0].caption == "whisper, decoder, trained"
+    assert not wrong([View("start", panel, panel.recipe.python if panel.recipe else "")])
 
 
 # --- the report -------------------------------------------------------------------------------------------------------

@@ -145,7 +145,7 @@ def gemma(size: int, texts: Iterable[str]) -> Tokenizer:
         word = next(words, None) or next(made)
         _grow(word.replace(" ", "▁"), ids, merges, room, kept)
     ids |= {token: room + row for row, token in enumerate(tail)}
-    merges.sort(key=lambda pair: (len(pair[0]), not pair[0].startswith("▁")))
+    merges.sort(key=lambda pair: (not pair[0].startswith("▁"), len(pair[0])))
     tokenizer = Tokenizer(models.BPE(ids, merges, unk_token="<unk>", byte_fallback=True, fuse_unk=True))
     tokenizer.normalizer = normalizers.Replace(" ", "▁")
     tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])

@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 TABS = ("Start", "Positions", "Tokens", "Words + positions", "Compare", "Training")
 CALM = 3  # looks in a row at a page that is at rest
 POLL = 50  # ms
-ANSWERS = {"search": "king", "sentence": "the king saw the king", "head": "1", "words": "king, queen", "waves": "0, 7"}
+ANSWERS = {
+    "search": "king",
+    "sentence": "the king saw the king",
+    "head": "1",
+    "words": "king, queen",
+    "waves": "0, 7",
+    "own model": "sinusoidal:64x32",
+}
 """What is written into a field whose name has the word; into another one ``1``."""
 
 
@@ -111,13 +118,11 @@ class Walk:
                 yield from self._choices(node)
             case "text":
                 before, name = node.input_value(), one["key"].lower()
-                for text, back in (
-                    (next((ANSWERS[part] for part in ANSWERS if part in name), "1"), ""),
-                    (before, ", back"),
-                ):
-                    node.fill(text)
-                    node.press("Enter")
-                    yield back
+                for text in dict.fromkeys((next((ANSWERS[part] for part in ANSWERS if part in name), "1"), before)):
+                    if text:  # what was empty stays filled, for the button beside it
+                        node.fill(text)
+                        node.press("Enter")
+                        yield f" = {text}"
             case _:
                 node.click()
                 yield ""
