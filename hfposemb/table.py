@@ -140,7 +140,8 @@ class EmbeddingTable:
         """Return rows ``[start, stop)`` [stop − start, width], reading no others."""
         if not 0 <= start <= stop <= self.shape[0]:
             raise InputError(f"rows {start}:{stop} are not within {self.name}, which has {self.shape[0]:,} rows")
-        return self.reader(start, stop)
+        held = vars(self).get("vectors")  # what was read as a whole is not read and widened again
+        return self.reader(start, stop) if held is None else held[start:stop]
 
     @cached_property
     def vectors(self) -> Vectors:
