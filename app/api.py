@@ -31,6 +31,7 @@ from .failures import said_of
 from .limits import COMPARISON_DRAWS, LONGEST_TEXT, MOST_SOURCES, MOST_WORDS
 from .line import Visitor
 from .state import Session, one_line, short_name
+from .tokens import quality_of
 
 Endpoint = Callable[..., Awaitable[dict[str, Any]]]
 
@@ -156,6 +157,7 @@ def bind(session: Session) -> None:
             found = await asyncio.to_thread(session.projection, rows, "pca", size)
         else:
             found = await in_child(request, session.umap_key(rows, size), jobs.umap, source, role, size)
+        quality = await asyncio.to_thread(quality_of, session, rows, found)
         ratio = found.explained_variance_ratio
         return {
             "table": rows.name,
@@ -167,10 +169,10 @@ def bind(session: Session) -> None:
             "of": len(found.rows),
             "left_out": found.left_out,
             "explained_variance_ratio": None if ratio is None else ratio.tolist(),
-            "trustworthiness": found.quality.trustworthiness,
-            "continuity": found.quality.continuity,
-            "neighbours_kept": found.quality.neighbours_kept,
-            "neighbours_kept_by_chance": found.quality.kept_by_chance,
+            "trustworthiness": quality.trustworthiness,
+            "continuity": quality.continuity,
+            "neighbours_kept": quality.neighbours_kept,
+            "neighbours_kept_by_chance": quality.kept_by_chance,
         }
 
     async def compare(request: gr.Request, sources: list[str]) -> dict[str, Any]:

@@ -122,6 +122,7 @@ class Job:
         self._messages: SimpleQueue[tuple[str, Any]] = SimpleQueue()
         self._outcome: tuple[str, Any] | None = None
         self._stage: tuple[str, float, float] = ("", self.started, 0.0)
+        self._latest = Progress(0.0, "")
         self._stopped = self._killed = False
         self._process = subprocess.Popen(
             [sys.executable, "-c", start],
@@ -168,7 +169,6 @@ class Job:
     def poll(self, wait: float = POLL) -> Progress | None:
         """Wait for news for at most ``wait`` seconds; return the latest progress, or ``None`` when the job is over."""
         until = time.monotonic() + wait
-        latest: Progress | None = None
         while self._outcome is None:
             if self.deadline is not None and time.monotonic() >= self.deadline:
                 self._outcome = ("late", None)
@@ -179,10 +179,10 @@ class Job:
                 )
             except Empty:
                 if time.monotonic() >= until:
-                    return latest or Progress(self._stage[2], self._stage[0])
+                    return self._latest
                 continue
             if kind == "progress":
-                latest = self._progress(*value)
+                self._latest = self._progress(*value)
             else:
                 self._outcome = (kind, value)
         return None

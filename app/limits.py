@@ -54,6 +54,15 @@ PUBLIC_CHECKPOINTS = 16
 QUICK_FLOPS = 10**10
 """Multiplications up to which tables are measured while the page waits; larger ones are in a job."""
 
+PCA_FLOPS = 2 * 10**11
+"""Multiplications up to which PCA is computed while the page waits, about a second; more are a job."""
+
+SEARCHED = 2**24
+"""Numbers of a token table up to which odd tokens are looked for unasked; in a larger one on demand, as a job."""
+
+HELD_BYTES = 2**28
+"""Bytes up to which a table is held in memory as float32; a larger one is read from its file again each time."""
+
 MOST_SOURCES = 4
 LONGEST_SOURCE = 1024
 LONGEST_SENTENCE = 300

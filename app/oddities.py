@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import gradio as gr
 
@@ -11,16 +14,22 @@ from hfposemb.errors import HfposembError
 from hfposemb.figures import number
 from hfposemb.oddities import Odd, Oddities, oddities
 
-from . import snippets
+from . import measuring, snippets
+from .limits import SEARCHED
 from .plot import NeighbourList, NeighbourRow, Panel, PanelRow
 from .state import Opened, Session, one_line
 from .tokens import NOT_SEARCHED, Word, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
+
+    from hfposemb.table import EmbeddingTable
+
+    from .jobs import Progress
+    from .line import Visitor
 
 LISTED = 8
-MOST = 2**26  # numbers of a table that is searched while somebody waits: GPT-2's has half as many
+LOOK = "Look for odd tokens"
 NAMES = {
     "near unused": "Near the unused, cosine distance",
     "near the mean": "Near the mean, distance",
@@ -52,11 +61,12 @@ def odd_panels(session: Session, source: Opened | None) -> tuple[Panel, ...]:
     if source is None or table is None:
         return ()
     empty = Panel("odd", f"Odd tokens of {source.name}", help=HELP)
-    if table.shape[0] * table.shape[1] > MOST:
-        size = f"{table.shape[0] * table.shape[1] / 1e6:,.0f} million numbers, which takes minutes"
-        return (replace(empty, message=f"Its table has {size}. On a machine of yours: hfposemb odd {source.text}"),)
     try:
-        found = session.library.result(table, ("odd", LISTED), lambda: oddities(table, count=LISTED))
+        found = known(session, table)
+        if found is None:
+            size = f"Its table has {table.shape[0] * table.shape[1] / 1e6:,.0f} million numbers"
+            message = f"{size}, so it is searched only when you ask for it. In a terminal: hfposemb odd {source.text}"
+            return (replace(empty, message=one_line(message), actions=(LOOK,)),)
     except HfposembError as error:
         return (replace(empty, message=one_line(str(error))),)
     drawn = [one for one in found.lists if one.rows and one.name in NAMES]
@@ -71,6 +81,29 @@ def odd_panels(session: Session, source: Opened | None) -> tuple[Panel, ...]:
             recipe=snippets.odd(source, [one.name for one in drawn], count=LISTED) if drawn else None,
         ),
     )
+
+
+def known(session: Session, table: EmbeddingTable) -> Oddities | None:
+    """Return the odd tokens of a table; of a large one only if they have been looked for."""
+    what = ("odd", LISTED)
+    if table.shape[0] * table.shape[1] <= SEARCHED:
+        return session.library.result(table, what, lambda: oddities(table, count=LISTED))
+    found: Oddities | None = session.library.results.get(session.library.result_key(table, what))
+    return found
+
+
+async def look(
+    session: Session, visitor: Visitor, part: str, wanted: Sequence[Sequence[Any]]
+) -> AsyncGenerator[Progress, None]:
+    """Look for the odd tokens of ``[[source, role, id]]`` in a child."""
+    text, role, _ = wanted[0]
+    table = session.open([text])[0].table(role)
+    if table is not None:
+        key = session.library.result_key(table, ("odd", LISTED))
+        steps = session.compute(visitor, part, key, list(wanted[0]), measuring.odd, text, role, LISTED)
+        async with aclosing(steps):
+            async for progress in steps:
+                yield progress
 
 
 def _row(odd: Odd) -> NeighbourRow:
@@ -111,10 +144,18 @@ def odd_row(
     ``field`` is where ``which`` is chosen; ``picked`` are the word, the search field and what is searched, which a
     click sets.
     """
-    row = PanelRow((), scope=session.scope)
+    with gr.Column():
+        work = session.works(partial(look, session), name="odd", label="Odd tokens")
+        row = PanelRow((), scope=session.scope)
 
     def draw(opened: Sequence[Opened], which: str | None) -> Any:
         return odd_panels(session, chosen(opened, which))
+
+    def ask(due: list[Any], which: str | None, happened: gr.EventData) -> Any:
+        source = chosen(session.shown(due), which)
+        if source is None or happened._data.get("action") != LOOK:
+            return gr.skip()
+        return [[source.text, "token", uuid4().hex]]  # so that it can be asked for again after Cancel
 
     def pick(due: list[Any], which: str | None, happened: gr.EventData) -> list[Any]:
         source, token = chosen(session.shown(due), which), happened._data.get("id")
@@ -126,5 +167,7 @@ def odd_row(
 
     session.redraw(draw, [row], inputs=[which])
     session.when([field.input], draw, [row], inputs=[field])
+    session.when([work.done.change], draw, [row], inputs=[which])
     cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
     row.select(pick, [session.due, which], list(picked), trigger_mode="always_last", **cheap)
+    row.select(ask, [session.due, which], work.wanted, trigger_mode="always_last", **cheap)

@@ -42,8 +42,9 @@ GROUP = "position"  # what the figures call their rows, for linked hover
 FILES = ("PNG", "SVG")
 
 MOST = 4_096  # positions drawn at most: nobody waits for a larger matrix
+MOST_WIDE = 2_048  # of a table so wide that as many would have more than CELLS numbers
 KERNEL = 512  # positions drawn of a mechanism that has no rows of its own
-CELLS = 2**22  # numbers of a rotary table that is computed to be drawn
+CELLS = 2**22  # numbers of a table that are measured to be drawn
 BIASED = 128  # distances of additive biases beside each other: those of T5 end here, those of ALiBi never
 EXAMPLE = 16  # the distance whose bias is told
 HALF = 0.5  # of the kernel
@@ -484,8 +485,9 @@ def rows_of(source: Opened, length: int, session: Session) -> Positions | None:
         return Positions(table, min(most, length or most), session, source, encoding)
     if not encoding.has_table:
         return None
-    rows = encoding.table.shape[0]
-    return Positions(encoding.table, min(rows, length or MOST, MOST), session, source)
+    rows, width = encoding.table.shape
+    most = min(rows, MOST, max(MOST_WIDE, CELLS // width))
+    return Positions(encoding.table, min(most, length or most), session, source)
 
 
 def tables_of(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 MOST = 2**22  # numbers of a table that is measured while somebody waits
+MOST_READ = 2**26  # numbers of a table that is read for it
 
 FAILS = {
     "bounded": "it grows without bound",
@@ -62,6 +63,8 @@ def requirement_panel(source: Opened, session: Session) -> Panel:
         table = encoding.table if isinstance(encoding, Absolute) else None
         if table is not None and min(table.shape[0], 2048) * table.shape[1] > MOST:
             return replace(empty, message=f"Its rows are too wide to measure here: hfposemb requirements {source.text}")
+        if table is not None and table.shape[0] * table.shape[1] > MOST_READ:
+            return replace(empty, message=f"It is too large to measure here: hfposemb requirements {source.text}")
         assert source.embeddings is not None  # or it has no position
         embeddings, part = source.embeddings, source.part
         if table is None:

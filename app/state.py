@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import html
+import itertools
+import os
 import sys
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Mapping, Sequence
@@ -37,6 +39,7 @@ from hfposemb.figures import source_style
 from hfposemb.naming import distinct, path_names
 from hfposemb.source import BuiltinSource, HubSource, LocalSource, SampleSource, Source, parse_source
 from hfposemb.table import EmbeddingTable, all_rows
+from hfposemb.trust import NOT_MEASURED, SAMPLE
 from hfposemb.vocabulary import display
 
 from . import jobs
@@ -46,12 +49,14 @@ from .fetching import POLL, Fetch, Fetches, Reading, Work, extract
 from .hidden import State
 from .limits import (
     BUILTIN_BYTES,
+    HELD_BYTES,
     LONGEST_JOB,
     LONGEST_SOURCE,
     LONGEST_TEXT,
     MOST_SOURCES,
     PUBLIC_MEMORY,
     PUBLIC_SECONDS,
+    QUICK_FLOPS,
 )
 from .line import LINE, WAIT, Ticket, Visitor, in_line
 from .plot import Panel, PanelRow
@@ -91,6 +96,12 @@ SOURCE_BYTES = 4 * 2**30
 """Of tables that open sources hold. Those of local files are views of the file, which the system may drop again."""
 
 RESULT_BYTES = 512 * 2**20
+
+HASHED = 2**22
+"""Numbers of a table up to which its results go by its digest: it is hashed in a few hundredths of a second."""
+
+MOST_FILES = 256
+"""Files of a folder that are looked at for a change."""
 
 ENTRIES = 512
 """Of either kind, however small."""
@@ -193,7 +204,7 @@ def size_of(value: Any) -> int:
     if isinstance(value, EmbeddingTable):
         return value.shape[0] * value.shape[1] * value.dtype.itemsize
     if is_dataclass(value) and not isinstance(value, type):
-        return sum(size_of(getattr(value, part.name)) for part in fields(value))
+        return sum(size_of(vars(value).get(part.name)) for part in fields(value))  # nothing is computed for it
     if isinstance(value, Mapping):
         return sum(size_of(item) for item in value.values())
     if isinstance(value, (list, tuple)):
@@ -209,6 +220,7 @@ class Library:
         self.results = Kept(result_bytes)
         self.fetches = Fetches()
         self._held: WeakKeyDictionary[Embeddings, _Held] = WeakKeyDictionary()
+        self._names: WeakKeyDictionary[EmbeddingTable, str] = WeakKeyDictionary()
         self._lock = Lock()
 
     def open(self, text: str, *, public: bool = False) -> Embeddings:
@@ -260,8 +272,15 @@ class Library:
         return self.results.make(self.result_key(table, what), maker)
 
     def result_key(self, table: EmbeddingTable, what: tuple[Hashable, ...]) -> Hashable:
-        """Return the name that a result has in ``results``."""
-        return (table.digest, *what)
+        """Return the name that a result has in ``results``.
+
+        A small table is told by its numbers, for some are computed anew for every view. To hash a large one takes
+        seconds: it is told by itself, since a source is opened once for as long as its files stay the same.
+        """
+        if table.shape[0] * table.shape[1] <= HASHED:
+            return (table.digest, *what)
+        with self._lock:
+            return (self._names.setdefault(table, uuid4().hex), *what)
 
 
 @dataclass(eq=False)
@@ -279,7 +298,10 @@ def _tables(embeddings: Embeddings, needs: Sequence[str]) -> list[EmbeddingTable
 def _read(embeddings: Embeddings, need: str) -> None:
     """Read one of ``NEEDS``; a source that does not have it has nothing to read."""
     for table in _tables(embeddings, [need]):
-        all_rows(table)
+        if table.shape[0] * table.shape[1] * table.dtype.itemsize <= HELD_BYTES:
+            all_rows(table)
+        else:
+            next(iter(table.chunks()))  # fetches all of it: of a large table no part is fetched alone
     if need == "position":
         return
     try:
@@ -318,7 +340,19 @@ def allowed(text: str, *, public: bool) -> Source:
 
 def source_key(source: Source, *, public: bool = False) -> Hashable:
     """Return a key that two names of the same source share; what a user's token opens has another for strangers."""
-    return public and isinstance(source, HubSource), repr(source)
+    return public and isinstance(source, HubSource), repr(source), *_state_of_files(source)
+
+
+def _state_of_files(source: Source) -> tuple[Hashable, ...]:
+    """Return what changes when a file of a local source does: then it is opened anew, and its results are others."""
+    if not isinstance(source, LocalSource):
+        return ()
+    try:
+        with os.scandir(source.path if source.path.is_dir() else source.path.parent) as listed:
+            found = [(one.name, one.stat()) for one in itertools.islice(listed, MOST_FILES) if one.is_file()]
+    except OSError:
+        return ()  # opening it says what is wrong
+    return tuple(sorted((name, status.st_ino, status.st_size, status.st_mtime_ns) for name, status in found))
 
 
 def _extracted(text: str, *, public: bool) -> Embeddings:
@@ -578,10 +612,13 @@ class Session:
         gr.on(list(on), handler, inputs=[self.due, *inputs], outputs=list(outputs), **_drawing(outputs))
 
     def projection(self, table: EmbeddingTable, method: str, dims: int) -> Projection | None:
-        """Return a projection: PCA at once, UMAP only if it has been computed."""
+        """Return a projection: PCA at once, UMAP only if it has been computed.
+
+        How far the picture of a large table can be trusted is not measured then: see ``Projection.measured``.
+        """
         if method == "umap":
             return self.library.results.get(self.umap_key(table, dims))  # type: ignore[no-any-return]
-        return self.library.result(table, ("pca", dims), lambda: hpe.project(table, method="pca", dims=dims))
+        return self.library.result(table, ("pca", dims), lambda: _first_picture(table, dims))
 
     def umap_key(self, table: EmbeddingTable, dims: int) -> Hashable:
         """Return the name that a UMAP has in the library's results."""
@@ -729,6 +766,15 @@ class Umaps:
     def failed(done: Mapping[str, Any], wanted: Sequence[Sequence[Any]]) -> bool:
         """Tell whether ``done`` says that what is wanted was tried in vain."""
         return not done.get("ok", True) and done.get("wanted") == [list(one) for one in wanted]
+
+
+def _first_picture(table: EmbeddingTable, dims: int) -> Projection:
+    """Return the PCA of a table, measured where that is quick; the table itself is not kept by it."""
+    found = hpe.project(table, method="pca", dims=dims)
+    if SAMPLE * table.shape[0] * table.shape[1] > QUICK_FLOPS:
+        return replace(found, trust=None, quality=NOT_MEASURED)
+    _ = found.quality
+    return found
 
 
 def _done(wanted: list[list[Any]], *, ok: bool) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache, partial
@@ -23,16 +24,19 @@ from hfposemb.lookup import reading, spelt
 from hfposemb.palette import POSITION, SHARE
 from hfposemb.similarity import Neighbours, query_distribution
 from hfposemb.table import TOKEN_CLASSES, EmbeddingTable, Labels
-from hfposemb.trust import WRONG, PointTrust, point_trust
+from hfposemb.trust import WRONG, PointTrust, Quality, point_trust
 
-from . import jobs, snippets
+from . import jobs, measuring, snippets
 from .address import of_sources
 from .hidden import State
-from .limits import LONGEST_QUERY, LONGEST_SOURCE
+from .limits import LONGEST_QUERY, LONGEST_SOURCE, PCA_FLOPS, QUICK_FLOPS
+from .line import Visitor
 from .plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
 from .state import Opened, Session, Umaps, guarded, one_line, unseen_heading
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from hfposemb.projection import Projection
 
 TITLE = "Tokens"
@@ -46,7 +50,6 @@ MATCHES = 24
 MAP_HEIGHT = 980
 SEARCH_SECONDS = 3.0
 MEASURED = 2_000  # tokens whose trust is measured when the map is coloured by it
-MOST_WALKED = 2**27  # numbers of a table that is walked through for one word's trust
 
 MAP_HELP = """
 Every dot is one row of the token table. PCA turns the table so that its two (or three) directions of most variance
@@ -271,8 +274,9 @@ def map_panels(
     else:
         row = None
     if color == "Trust":
-        trust = measured(session, table, projection)
-        projection = replace(projection, trust=trust, quality=trust.quality)
+        found = measured(session, table, projection)
+        projection = replace(projection, trust=found, quality=found.quality)
+    told = kept_here(session, table, projection, row) if projection.measured else []
     values: Any = {"Class": "class", "Id": "id", "Trust": "trust"}.get(color)
     paint = norms(table) if values is None else values
     figure = figures.token_map(projection, labels, color=paint, selected=row, neighbours=near, height=MAP_HEIGHT)
@@ -293,7 +297,7 @@ def map_panels(
             "map",
             trust_title(source, projection) if color == "Trust" else _map_title(source, projection),
             (Drawing(figure),),
-            subtitle=" ".join([_map_subtitle(source, projection), *kept_here(session, table, projection, row)]),
+            subtitle=" ".join([_map_subtitle(source, projection), *told]),
             emphasis=shown(labels[row]) if row is not None else "",
             legend=legend,
             scale_bars=bars,
@@ -316,32 +320,85 @@ def asked_map(
     centred: bool = False,
     done: dict[str, Any] | None = None,
 ) -> list[Any]:
-    """Return the projection, the map that the controls ask for, and the UMAPs it wants."""
-    source = _chosen(opened, which)
+    """Return the projection, the map that the controls ask for, the work it wants done first, and the colour."""
+    source, kept = _chosen(opened, which), gr.skip()
     if source is None:
         reasons = " ".join(_reason(one) for one in opened) or "Choose a source above, such as sample:bert."
-        return [gr.skip(), _empty("map", "No source here has tokens", reasons), []]
-    table, size, back = source.embeddings.token, int(dims[0]), gr.skip()  # type: ignore[union-attr]
-    wanted = [[source.text, "token", size]]
+        return [kept, _empty("map", "No source here has tokens", reasons), [], kept]
+    table, size, back, paint = source.embeddings.token, int(dims[0]), kept, kept  # type: ignore[union-attr]
     try:
+        if wanted := _before_map(session, source, table, method, size, color):
+            if not (done and Umaps.failed(done, wanted)):
+                return [kept, kept, wanted, kept]
+            kind = wanted[0][3] if len(wanted[0]) > 3 else "UMAP"
+            if kind == "PCA":
+                message = "PCA of this table was stopped. To start it again, change a control, such as the colour."
+                return [kept, _empty("map", f"There is no map of {source.name}", message), [], kept]
+            if kind == "Trust":
+                color, paint = "Class", gr.update(value="Class")
+            else:
+                method, back = "PCA", gr.update(value="PCA")
         projection = session.projection(table, method.lower(), size)
-        if projection is None and not (done and Umaps.failed(done, wanted)):
-            return [gr.skip(), gr.skip(), wanted]
-        if projection is None:  # it was cancelled or has failed: what can be drawn is PCA
-            projection, back = session.projection(table, "pca", size), gr.update(value="PCA")
         assert projection is not None
         panels = map_panels(session, source, projection, color, Word.of(state), centred=centred)
     except HfposembError as error:
         panels = (Panel("map", f"{source.name} cannot be drawn", message=one_line(str(error)), tone="error"),)
-    return [back, panels, []]
+    return [back, panels, [], paint]
+
+
+def _before_map(
+    session: Session, source: Opened, table: EmbeddingTable, method: str, dims: int, color: str
+) -> list[list[Any]]:
+    """Return the work that a map waits for, nothing where it can be drawn at once: what ``map_work`` takes."""
+    rows, width = table.shape
+    if method == "UMAP" and session.projection(table, "umap", dims) is None:
+        return [[source.text, "token", dims]]
+    heavy = rows * width * min(rows, width) > PCA_FLOPS
+    if method == "PCA" and heavy and session.library.results.get(_pca_key(session, table, dims)) is None:
+        return [[source.text, "token", dims, "PCA"]]
+    costly = min(MEASURED, rows) * rows * width > QUICK_FLOPS
+    key = session.library.result_key(table, trust_key(method.lower(), dims))
+    if color == "Trust" and costly and session.library.results.get(key) is None:
+        return [[source.text, "token", dims, "Trust", method.lower()]]
+    return []
+
+
+def _pca_key(session: Session, table: EmbeddingTable, dims: int) -> Any:
+    return session.library.result_key(table, ("pca", dims))
+
+
+async def map_work(
+    session: Session, visitor: Visitor, part: str, wanted: Sequence[Sequence[Any]]
+) -> AsyncGenerator[jobs.Progress, None]:
+    """Do what a map waits for in a child: UMAP of ``[[source, role, dims]]``, or what stands behind these three."""
+    text, role, dims, *more = wanted[0]
+    if not more:
+        steps = session.lay_out(visitor, part, wanted)
+    else:
+        table = session.open([text])[0].table(role)
+        if table is None:
+            return
+        if more[0] == "PCA":
+            key = _pca_key(session, table, dims)
+            steps = session.compute(visitor, part, key, list(wanted[0]), measuring.pca, text, role, dims)
+        else:
+            projection = session.projection(table, more[1], dims)
+            if projection is None:
+                return
+            key = session.library.result_key(table, trust_key(more[1], dims))
+            picture = (projection.coordinates, projection.rows, metric_of(projection), MEASURED)
+            steps = session.compute(visitor, part, key, list(wanted[0]), measuring.trust, text, role, *picture)
+    async with aclosing(steps):
+        async for progress in steps:
+            yield progress
 
 
 def _map_title(source: Opened, projection: Projection) -> str:
-    quality = projection.quality
     if projection.explained_variance_ratio is not None:
         share, axes = float(projection.explained_variance_ratio.sum()), {2: "Two", 3: "Three"}[projection.dims]
         rest = "so dots that look close may not be" if share < 0.5 else "so the map shows most of what there is"
         return f"{axes} directions hold {100 * share:.0f} % of how {source.name}’s tokens differ, {rest}"
+    quality = projection.quality
     kept = quality.neighbours_kept * quality.k
     return f"Of each token’s {quality.k} nearest in {source.name}, this map keeps {kept:.1f} near"
 
@@ -355,12 +412,30 @@ def _map_subtitle(source: Opened, projection: Projection) -> str:
 
 def measured(session: Session, table: EmbeddingTable, projection: Projection) -> PointTrust:
     """Measure more points of a map than its own sample has, once for everybody."""
-    key = ("trust", projection.method, projection.dims)
+    key = trust_key(projection.method, projection.dims)
     return session.library.result(table, key, lambda: _trust(table, projection, MEASURED))
 
 
-def _trust(table: EmbeddingTable, projection: Projection, points: int | list[int]) -> PointTrust:
-    metric: Any = projection.quality.metric
+def trust_key(method: str, dims: int) -> tuple[Any, ...]:
+    """Return what the trust of a map is called among the results of its table."""
+    return ("trust", method, dims)
+
+
+def quality_of(session: Session, table: EmbeddingTable, projection: Projection) -> Quality:
+    """Return how far a picture can be trusted, measured now where it was not."""
+    if projection.measured:
+        return projection.quality
+    key = ("quality", projection.method, projection.dims)
+    return session.library.result(table, key, lambda: _trust(table, projection, None).quality)
+
+
+def metric_of(projection: Projection) -> Any:
+    """Return the metric that a picture is measured by: PCA keeps distances, UMAP what it was given."""
+    return projection.parameters.get("metric", "euclidean")
+
+
+def _trust(table: EmbeddingTable, projection: Projection, points: int | list[int] | None) -> PointTrust:
+    metric = metric_of(projection)
     return point_trust(table, projection.coordinates, rows=projection.rows, metric=metric, points=points)
 
 
@@ -377,7 +452,7 @@ def trust_title(source: Opened, projection: Projection) -> str:
 
 def kept_here(session: Session, table: EmbeddingTable, projection: Projection, row: int | None) -> list[str]:
     """Say how many of the chosen word's nearest are near it on the map."""
-    if row is None or table.shape[0] * table.shape[1] > MOST_WALKED:
+    if row is None:
         return []
     place = int(np.searchsorted(projection.rows, row))
     key = ("trust at", projection.method, projection.dims, place)
@@ -392,6 +467,9 @@ def share(value: float) -> str:
 
 def _map_foot(projection: Projection, table: EmbeddingTable) -> str:
     left_out = f"{projection.left_out:,} rows left out: NaN, Inf or zero" if projection.left_out else "nothing left out"
+    if not projection.measured:
+        kept = "colour by trust to measure how many neighbours it keeps"
+        return f"PCA · {projection.dims} of {table.shape[1]} directions · {kept} · {left_out}"
     quality = projection.quality
     trusted, whole = (number(value, digits=2) for value in (quality.trustworthiness, quality.continuity))
     kept = f"{share(quality.neighbours_kept)} of {quality.k} neighbours kept, by chance {share(quality.kept_by_chance)}"
@@ -646,7 +724,7 @@ def tab(session: Session) -> None:
         unseen_heading(TITLE, level=2)
     with gr.Row(equal_height=False):
         with gr.Column(scale=5, min_width=320):
-            umaps = session.umaps()
+            umaps = session.works(partial(map_work, session), label="Map")
             plan = PanelRow(scope=session.scope)
         with gr.Column(scale=3, min_width=320):
             with gr.Row(elem_classes="controls"):
@@ -670,7 +748,7 @@ def tab(session: Session) -> None:
         return gr.update(choices=choices, value=source.text if source else None, visible=len(choices) > 1)
 
     asked = [which, method, dims, color, word, centring]
-    drawn = [method, plan, umaps.wanted]
+    drawn = [method, plan, umaps.wanted, color]
     events = [method.input, dims.input, color.input, word.change, centring.input]
     draw_map = partial(asked_map, session)
     session.redraw(draw_field, [which_field], inputs=[which])

@@ -164,7 +164,8 @@ class View:
 
     def _result(self, what: tuple[Any, ...], maker: Callable[[], T]) -> T:
         own = self.source.table("position")
-        key = ("words", self.source.text, own.digest if own is not None else "", *what)
+        library = self.session.library
+        key = ("words", self.source.text, () if own is None else library.result_key(own, ()), *what)
         return self.session.library.result(self.table, key, maker)
 
     def adding(self, whose: str) -> Adding:

@@ -12,9 +12,11 @@ where there is a map for each of several. ``text`` is what a reader may see of a
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import plotly.graph_objects as go
@@ -115,7 +117,11 @@ def sources(values: Mapping[str, Array]) -> tuple[Series, ...]:
 
 def escape(text: str, *, width: int = 40) -> str:
     """Return a text that plotly shows literally: no markup, formula or invisible character, and at most ``width``."""
-    return _markup(display(text, width=width))
+    shown = text if len(text) <= width and text.isprintable() else display(text, width=width)
+    return _markup(shown) if _SPECIAL.search(shown) else shown
+
+
+_SPECIAL = re.compile("[&<>$]")
 
 
 def _markup(text: str) -> str:
@@ -1205,7 +1211,8 @@ def token_map(
     points, rows = _cloud(p), np.asarray(p.rows)
     if len(rows) and int(rows.max()) >= len(labels):
         raise InputError(f"the projection has row {int(rows.max()):,}, but there are only {len(labels):,} labels")
-    kept = _kept(p)
+    looked_at = isinstance(color, str) and color == "trust"
+    kept = _kept(p) if p.measured or looked_at else None  # a map does not wait to be measured
     if isinstance(color, str) and color == "trust":
         if p.trust is None or kept is None:
             raise InputError(f"no trust was measured of this projection of {p.name}; colour by class, id or numbers")
@@ -1214,7 +1221,7 @@ def token_map(
     layers = _layers(rows, labels, color)
     chosen = [_index(p, row) for row in ([] if selected is None else [selected, *neighbours])]
     names = [escape(labels[int(rows[index])]).strip() or "(space)" for index in chosen]
-    texts = [escape(labels[int(row)]) for row in rows]
+    texts = _escaped(labels)[rows]
     draw = _token_map_3d if points.shape[1] == 3 else _token_map_2d
     tokens = _Tokens(points, rows, texts, labels.classes[rows], layers, link, kept)
     return draw(tokens, chosen, names, height)
@@ -1233,7 +1240,7 @@ class _Layer:
 class _Tokens:
     points: Array
     rows: Array
-    texts: Sequence[str]
+    texts: Array
     classes: Array
     layers: Sequence[_Layer]
     link: str | None
@@ -1253,12 +1260,24 @@ class _Tokens:
             mode="markers",
             name=layer.name,
             marker=marker,
-            text=[self.texts[index] for index in layer.at],
+            text=self.texts[layer.at],
             hoverinfo="none",
             **opacity,
             **_link(self.link, self.rows[layer.at], kept=self.kept and (self.kept[0][layer.at], self.kept[1])),
             **more,
         )
+
+
+_spelt: WeakKeyDictionary[Labels, Array] = WeakKeyDictionary()
+
+
+def _escaped(labels: Labels) -> Array:
+    """Return all labels as plotly shows them, an array of texts, which it takes as it is. Kept as long as they are."""
+    if labels not in _spelt:
+        texts = np.empty(len(labels), object)
+        texts[:] = list(map(escape, labels))
+        _spelt[labels] = texts
+    return _spelt[labels]
 
 
 def _layers(rows: Array, labels: Labels, color: Literal["class", "id"] | Array) -> list[_Layer]:

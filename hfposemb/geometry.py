@@ -6,9 +6,10 @@ that hold NaN or Inf are left out everywhere, and rows that are zero wherever a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from threading import Lock
 from typing import Literal
 from weakref import WeakKeyDictionary
 
@@ -31,6 +32,8 @@ MOST_SQUARE = 2_048
 
 _norms: WeakKeyDictionary[EmbeddingTable, NDArray[np.float64]] = WeakKeyDictionary()
 _unit_sums: WeakKeyDictionary[EmbeddingTable, NDArray[np.float64]] = WeakKeyDictionary()
+_norms_lock = Lock()
+"""Several views of a table ask for its norms at once: one computes them, the others wait."""
 
 
 def finite_blocks(
@@ -55,16 +58,17 @@ def finite_blocks(
 def norms(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
     """Return the Euclidean norm of every row [n]; NaN for rows that are not finite. Kept as long as the table is."""
     table = table_in(value)
-    if table not in _norms:
-        found, total = np.full(table.shape[0], np.nan), np.zeros(table.shape[1])
-        for rows, vectors in finite_blocks(table):
-            found[rows] = lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-            with np.errstate(over="ignore", invalid="ignore"):
-                # While the rows are at hand: to read and widen a large table once more takes seconds.
-                total += (1 / np.where(lengths > 0, lengths, np.inf)) @ vectors
-        found.flags.writeable = False
-        _norms[table], _unit_sums[table] = found, total
-    return _norms[table]
+    with _norms_lock:
+        if table not in _norms:
+            found, total = np.full(table.shape[0], np.nan), np.zeros(table.shape[1])
+            for rows, vectors in finite_blocks(table):
+                found[rows] = lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+                with np.errstate(over="ignore", invalid="ignore"):
+                    # While the rows are at hand: to read and widen a large table once more takes seconds.
+                    total += (1 / np.where(lengths > 0, lengths, np.inf)) @ vectors
+            found.flags.writeable = False
+            _norms[table], _unit_sums[table] = found, total
+        return _norms[table]
 
 
 def directed(value: EmbeddingTable | PositionEncoding) -> NDArray[np.bool_]:
@@ -146,18 +150,24 @@ def mean_row(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
     return total / rows
 
 
-def scatter(value: EmbeddingTable | PositionEncoding, *, single: bool = False) -> Scatter:
+def scatter(
+    value: EmbeddingTable | PositionEncoding,
+    *,
+    single: bool = False,
+    progress: Callable[[float, str], None] | None = None,
+) -> Scatter:
     """Accumulate the scatter by blocks of rows, in two passes; ``single`` in one, of large tables.
 
     That centres and multiplies each block as the table has it, in float32 mostly, and still sums blocks in float64:
-    twice as fast, and entries within 1e-6 of their size. Raises ``InputError`` for fewer than two finite rows.
+    twice as fast, and entries within 1e-6 of their size; ``progress`` is then called with the share of the rows that
+    was read. Raises ``InputError`` for fewer than two finite rows.
     """
     table = table_in(value)
     rows, width = int(table.finite.sum()), table.shape[1]
     if rows < 2:
         raise InputError(f"{table.name} has {rows} finite rows; at least 2 are needed to say how rows differ")
     if single and rows >= width:
-        return _scatter_in_one_pass(table, rows)
+        return _scatter_in_one_pass(table, rows, progress)
     mean = mean_row(table)
     if rows < width:
         whole = np.concatenate([vectors - mean for _, vectors in finite_blocks(table)])
@@ -169,18 +179,20 @@ def scatter(value: EmbeddingTable | PositionEncoding, *, single: bool = False) -
     return Scatter(mean, matrix, rows, dual=False)
 
 
-def _scatter_in_one_pass(table: EmbeddingTable, rows: int) -> Scatter:
+def _scatter_in_one_pass(table: EmbeddingTable, rows: int, progress: Callable[[float, str], None] | None) -> Scatter:
     """Accumulate about the mean of the first block, and move that to the mean of all (Chan, Golub & LeVeque 1983)."""
     width = table.shape[1]
     matrix, total = np.zeros((width, width)), np.zeros(width)
     centre: NDArray[np.floating] = np.zeros(0)
     # To add up matrices [d, d] takes as long as multiplying d/8 rows: there are more of these in a block.
-    for _, vectors in finite_blocks(table, single=True, least=min(2 * width, LARGEST_BLOCK // (4 * width))):
+    for numbers, vectors in finite_blocks(table, single=True, least=min(2 * width, LARGEST_BLOCK // (4 * width))):
         if not len(centre):
             centre = vectors.mean(axis=0, dtype=np.float64).astype(vectors.dtype)
         block = vectors - centre
         matrix += block.T @ block
         total += np.ones(len(block), block.dtype) @ block
+        if progress is not None:
+            progress(float(numbers[-1] + 1) / table.shape[0], "components")
     offset = total / rows
     matrix -= np.outer(rows * offset, offset)
     return Scatter(np.asarray(centre + offset, np.float64), matrix, rows, dual=False)

@@ -82,8 +82,10 @@ class Packer:
         if key == "z" and value and isinstance(value[0], (list, tuple, np.ndarray)):
             return self._array(np.asarray(value, dtype=np.float32), key)
         if len(value) >= LARGE:
-            if all(isinstance(item, str) for item in value):
-                cut = [item if len(item) <= LONGEST_LABEL else item[:LONGEST_LABEL] + "…" for item in value]
+            if set(map(type, value)) == {str}:
+                cut = list(value)
+                if max(map(len, cut)) > LONGEST_LABEL:
+                    cut = [item if len(item) <= LONGEST_LABEL else item[:LONGEST_LABEL] + "…" for item in value]
                 content = json.dumps(cut, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
                 return {"$json": self._add(content, "labels.json")}
             if all(item is None or isinstance(item, (int, float, np.number)) for item in value):

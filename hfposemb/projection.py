@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,13 +55,47 @@ class UMAPParameters:
             )
 
 
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Later(Generic[T]):
+    """What a projection is told of itself when somebody first asks."""
+
+    make: Callable[[Projection], T]
+
+
+class Lazy(Generic[T]):
+    """A field that may be given as a ``Later``, and holds what that makes once it has been read."""
+
+    def __init__(self, *default: T) -> None:
+        self.default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, owner: Projection | None, kind: type) -> T:
+        if owner is None:  # the dataclass asks for the field's default
+            if not self.default:
+                raise AttributeError(self.name)
+            return self.default[0]
+        held: T | Later[T] = vars(owner)[self.name]
+        if isinstance(held, Later):
+            held = vars(owner)[self.name] = held.make(owner)
+        return held
+
+    def __set__(self, owner: Projection, value: T | Later[T]) -> None:
+        vars(owner)[self.name] = value
+
+
 @dataclass(frozen=True, eq=False)
 class Projection:
     """Hold a projection: ``coordinates`` [n, dims] in float32 of the table rows ``rows`` [n].
 
     ``left_out`` rows have no point: they hold NaN or Inf, or are zero where a cosine is taken.
     ``explained_variance_ratio`` [dims] is there for PCA only. ``trust`` says of single points what ``quality`` says of
-    the picture: of all of them, or of a seeded sample of large tables.
+    the picture: of all of them, or of a seeded sample of large tables. Both are measured when they are first read,
+    which takes longer than PCA itself where a table is large; until then the projection keeps the table in memory.
     """
 
     coordinates: NDArray[np.float32]
@@ -72,9 +106,18 @@ class Projection:
     seed: int
     parameters: Mapping[str, object]
     explained_variance_ratio: NDArray[np.float64] | None
-    quality: Quality
     name: str
-    trust: PointTrust | None = None
+    quality: Lazy[Quality] = Lazy()
+    trust: Lazy[PointTrust | None] = Lazy(None)
+
+    @property
+    def measured(self) -> bool:
+        """Whether ``quality`` is known already, so that to read it takes no time."""
+        return not isinstance(vars(self)["quality"], Later) and self.quality.points > 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return everything, measured: a pickle does not carry the table."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
 
     def take(self, places: NDArray[np.int64]) -> Projection:
         """Return the points at ``places`` [m] of the picture, in that order, with their rows and their trust.
@@ -85,13 +128,14 @@ class Projection:
         count, chosen = len(self.rows), np.asarray(places, np.int64)
         if chosen.ndim != 1 or len(np.unique(chosen)) < len(chosen) or not np.isin(chosen, np.arange(count)).all():
             raise InputError(f"take() needs distinct places in the picture, 0 to {count - 1:,}; got {places!r:.80}")
-        trust = None if self.trust is None else self.trust.take(chosen)
-        return replace(
-            self,
-            rows=self.rows[chosen],
-            coordinates=self.coordinates[chosen],
-            trust=trust if trust is not None and len(trust.points) else None,
-        )
+
+        def trust_of(_: Projection) -> PointTrust | None:
+            found = None if self.trust is None else self.trust.take(chosen)
+            return found if found is not None and len(found.points) else None
+
+        # Not dataclasses.replace, which reads every field, and so would measure the picture.
+        kept = {"rows": self.rows[chosen], "coordinates": self.coordinates[chosen], "trust": Later(trust_of)}
+        return Projection(**{**vars(self), **kept})
 
     def _repr_html_(self) -> str:
         quality, ratio = self.quality, self.explained_variance_ratio
@@ -126,7 +170,7 @@ class Layout:
     ratio: NDArray[np.float64] | None = None
 
 
-def pca(table: EmbeddingTable, dims: int) -> Layout:
+def pca(table: EmbeddingTable, dims: int, *, progress: Progress | None = None) -> Layout:
     """Project onto the leading eigenvectors of the scatter matrix, read by blocks; nothing is sampled.
 
     The sign of a component makes its loading of largest magnitude positive. Directions without variance are 0.
@@ -135,7 +179,7 @@ def pca(table: EmbeddingTable, dims: int) -> Layout:
     from threadpoolctl import threadpool_limits
 
     single = table.shape[0] > DOUBLE_ROWS
-    found = scatter(table, single=single)
+    found = scatter(table, single=single, progress=progress)
     rows, ratio = np.flatnonzero(table.finite), np.zeros(dims)
     coordinates = np.zeros((len(rows), dims), np.float32)
     side = len(found.matrix)
@@ -298,13 +342,15 @@ def _projected(
     metric: Literal["cosine", "euclidean"]
     parameters: dict[str, object]
     if method == "pca":
-        progress(0.0, "components")
-        metric, parameters, layout = "euclidean", {"solver": "covariance_eigh"}, pca(table, dims)
+        metric, parameters, layout = "euclidean", {"solver": "covariance_eigh"}, pca(table, dims, progress=progress)
     else:
         metric, layout = chosen.metric, _umap(table, dims, seed, chosen, progress)
         search = "exact" if _exact(len(layout.rows), table.shape[1]) else "approximate"
         parameters = {**asdict(chosen), "neighbour_search": search}
-    trust = point_trust(table, layout.coordinates, rows=layout.rows, metric=metric, seed=seed)
+
+    def measure(found: Projection) -> PointTrust | None:
+        return point_trust(table, found.coordinates, rows=found.rows, metric=metric, seed=seed)
+
     progress(1.0, "done")
     return Projection(
         coordinates=np.ascontiguousarray(layout.coordinates, np.float32),
@@ -315,7 +361,12 @@ def _projected(
         seed=seed,
         parameters=parameters,
         explained_variance_ratio=layout.ratio,
-        quality=trust.quality,
+        quality=Later(_quality),
         name=table.name,
-        trust=trust,
+        trust=Later(measure),
     )
+
+
+def _quality(found: Projection) -> Quality:
+    assert found.trust is not None
+    return found.trust.quality

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .errors import InputError
 from .geometry import finite_blocks, mean_row, norms
 from .position import PositionEncoding, table_in
-from .similarity import read_rows, usable
+from .similarity import Progress, read_rows, usable
 from .table import EmbeddingTable
 
 Places = NDArray[np.int64]
@@ -73,6 +73,10 @@ class Quality:
         """
         n, k = self.rows, self.k
         return 1 - (n - 1 - k) * (n - k) / ((n - 1) * (2 * n - 3 * k - 1)) if n > 2 else 1.0
+
+
+NOT_MEASURED = Quality(np.nan, np.nan, np.nan, NEIGHBOURS, 0, 0, "")
+"""The quality of a picture that was drawn before anybody measured it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,12 +163,14 @@ def point_trust(
     metric: Literal["cosine", "euclidean"] = "euclidean",
     points: int | Sequence[int] | Places | None = None,
     seed: int = 0,
+    progress: Progress | None = None,
 ) -> PointTrust:
     """Measure single points of a picture [n, dims] of a table's ``rows`` [n], all by default, streaming the table once.
 
     ``points`` are places in the picture, or how many to draw with ``seed``; by default all of up to 2,500, else 500.
-    Neighbours are found among all points, exactly; k is 10, less where there are fewer than 21 points. Raises
-    ``InputError`` where the picture does not have one finite point for each row, or a row has no ``metric``.
+    Neighbours are found among all points, exactly; k is 10, less where there are fewer than 21 points. ``progress`` is
+    called with the share of the table that was read. Raises ``InputError`` where the picture does not have one finite
+    point for each row, or a row has no ``metric``.
     """
     table = table_in(value)
     rows = np.arange(table.shape[0]) if rows is None else np.asarray(rows, np.int64)
@@ -179,7 +185,7 @@ def point_trust(
         return PointTrust(chosen, whole, whole, whole, max(0, count - 1), count, metric)
     k = min(NEIGHBOURS, (count - 1) // 2)
     near = _near(picture, chosen, k)
-    found = _in_table(table, rows, chosen, near, metric)
+    found = _in_table(table, rows, chosen, near, metric, progress)
     torn = _in_picture(picture, chosen, found.nearest)
     scale = 2 / (k * (2 * count - 3 * k - 1))
     trusted, whole = (1 - scale * np.maximum(ranks - k, 0).sum(axis=1) for ranks in (found.ranks, torn))
@@ -245,7 +251,9 @@ class _InTable:
     nearest: Places
 
 
-def _in_table(table: EmbeddingTable, rows: Places, points: Places, near: Places, metric: str) -> _InTable:
+def _in_table(
+    table: EmbeddingTable, rows: Places, points: Places, near: Places, metric: str, progress: Progress | None
+) -> _InTable:
     """Walk through the table once, for the ranks of places ``near`` [points, k] and the places nearest there.
 
     Rows as far as the neighbour, but for rounding, do not come before it.
@@ -290,6 +298,8 @@ def _in_table(table: EmbeddingTable, rows: Places, points: Places, near: Places,
         for column in range(near.shape[1]):
             before[:, column] += np.count_nonzero(away < keys[:, column, None], axis=1)
         best, nearest = _merged((best, nearest), (away, places))
+        if progress is not None:
+            progress(float(numbers[-1] + 1) / table.shape[0], "neighbours in the table")
     return _InTable(before + 1, nearest)
 
 

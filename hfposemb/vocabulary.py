@@ -189,7 +189,7 @@ class Style:
                 return _by_characters(raw), raw.decode(errors="replace")
             return text, text
         if self.space:
-            if _BYTE_PIECE.fullmatch(piece):
+            if piece[:1] == "<" and _BYTE_PIECE.fullmatch(piece):
                 return piece, _NO_CHARACTER
             piece = piece.replace(self.space, " ")
         return piece, piece
@@ -199,6 +199,7 @@ _UNUSED_NAME = re.compile(
     r"madeupword\d+"
     r"|[\[<]\|?(?:unused|reserved(?:_special)?(?:_token)?|placeholder|dummy|control|SPECIAL|extra)_?\d+\|?[\]>]"
 )
+_UNUSED_STARTS = ("m", "[", "<")
 _SPECIAL_NAME = re.compile(
     r"\[(?:CLS|SEP|PAD|UNK|MASK|BOS|EOS)\]|</?s>|<(?:pad|unk|mask|bos|eos|cls|sep|s_start|extra_id_\d+)>|<\|[^|]*\|>"
 )
@@ -228,30 +229,33 @@ class Vocabulary:
         """Return the names of ``rows`` rows."""
         pieces, texts, plain = ([""] * rows for _ in range(3))
         reserved: dict[int, int] = {}
+        found, bare = self.pieces.get, self.style.bare
         for row in range(rows):
             literal = self.literal.get(row)
-            piece = self.pieces.get(row) if literal is None else literal
+            piece = found(row) if literal is None else literal
             if piece is None:
                 piece, reserved[row] = f"(padding {row})", _PADDING
-            elif _UNUSED_NAME.fullmatch(piece):
+            elif piece[:1] in _UNUSED_STARTS and _UNUSED_NAME.fullmatch(piece):
                 reserved[row] = _UNUSED
             elif piece in self.special:
                 reserved[row] = _SPECIAL
             if row in reserved:
                 texts[row] = piece
             elif literal is None:
-                texts[row], plain[row] = self.style.bare(piece)
+                texts[row], plain[row] = bare(piece)
             else:
                 texts[row] = plain[row] = piece
             pieces[row] = piece
         classes = _classes(self.style, pieces, plain)
         classes[list(reserved)] = list(reserved.values())
-        stored = (piece if piece.isascii() else _SURROGATES.sub(lambda one: named(one[0]), piece) for piece in pieces)
-        return Labels(tuple(map(_shown, texts)), tuple(stored), classes)
+        # One look at all of them together, for most vocabularies hold no surrogate.
+        if _SURROGATES.search("".join(pieces)):
+            pieces = [_SURROGATES.sub(lambda one: named(one[0]), piece) for piece in pieces]
+        return Labels(tuple(map(_shown, texts)), tuple(pieces), classes)
 
 
 def _shown(text: str) -> str:
-    return named(text) or "⟨empty⟩"
+    return text if text and text.isprintable() else named(text) or "⟨empty⟩"
 
 
 _IS_DIGIT, _IS_OTHER, _IS_WORD = 1, 2, 4
@@ -418,6 +422,9 @@ def _id(value: Any, what: str) -> int:
 def _by_id(vocabulary: Any, what: str) -> dict[int, str]:
     """Return the pieces by id of a vocabulary: {piece: id}, [[piece, score], …] or [piece, …]."""
     if isinstance(vocabulary, dict):
+        ids = vocabulary.values()
+        if ids and set(map(type, ids)) == {int} and 0 <= min(ids) <= max(ids) <= LARGEST_ID:
+            return dict(zip(ids, vocabulary, strict=True))
         return {_id(row, piece): piece for piece, row in vocabulary.items()}
     pieces = {}
     for row, entry in enumerate(_expect(vocabulary, list, what)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,11 @@ import pytest
 import hfposemb as hpe
 from app import oddities as odd_app
 from app import requirements as requirement_app
+from app.line import Visitor
 from app.oddities import odd_panels
+from app.plot import NeighbourList
 from app.requirements import requirement_panel
+from app.state import Opened
 from hfposemb.oddities import oddities
 from hfposemb.requirements import requirements
 from tests.test_app import HOSTILE, WORDS, checkpoint, open_session
@@ -42,12 +46,29 @@ def test_odd_tokens_of_a_source_without_any_take_no_room() -> None:
     assert odd_panels(session, None) == ()
 
 
-def test_a_large_table_is_left_to_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(odd_app, "MOST", 1000)
+def test_a_large_table_is_searched_on_demand_in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(odd_app, "SEARCHED", 1000)
     session = open_session("sample:bert")
-    (panel,) = odd_panels(session, session.open(session.first)[0])
+    source = session.open(session.first)[0]
+    (panel,) = odd_panels(session, source)
     assert panel.message.endswith("hfposemb odd sample:bert")
+    assert panel.actions == (odd_app.LOOK,)
     assert not panel.lists
+
+    async def search() -> list[float]:
+        steps = odd_app.look(session, Visitor("one"), "part", [["sample:bert", "token", "id"]])
+        return [step.share async for step in steps]
+
+    assert max(asyncio.run(search())) > 0
+    (panel,) = odd_panels(session, source)
+    assert panel.lists == _unbounded(monkeypatch, source)
+
+
+def _unbounded(monkeypatch: pytest.MonkeyPatch, source: Opened) -> tuple[NeighbourList, ...]:
+    """Return what is listed where the table counts as small, in a session that has measured nothing."""
+    monkeypatch.undo()
+    (panel,) = odd_panels(open_session("sample:bert"), source)
+    return panel.lists
 
 
 def test_a_table_too_small_says_so(tmp_path: Path) -> None:

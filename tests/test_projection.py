@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from hfposemb.extract import extract
 from hfposemb.position import Absolute
 from hfposemb.projection import UMAPParameters, project
 from hfposemb.table import EmbeddingTable, Provenance, table_of
+from hfposemb.trust import measure, point_trust
 from tests.past_memory import within, write_large
 
 Array = NDArray[np.float64]
@@ -79,6 +82,26 @@ def test_pca_is_the_same_every_time_and_for_every_seed(positions: EmbeddingTable
     first, second = project(positions, dims=3), project(Absolute(positions), dims=3, seed=9)
     np.testing.assert_array_equal(first.coordinates, second.coordinates)
     assert (first.seed, second.seed) == (0, 9)
+
+
+def test_a_picture_is_measured_when_somebody_looks(positions: EmbeddingTable) -> None:
+    found = project(positions)
+    assert not found.measured
+    assert found.quality == measure(positions, found.coordinates)
+    assert found.measured
+    expected = point_trust(positions, found.coordinates)
+    assert found.trust is not None
+    np.testing.assert_array_equal(found.trust.neighbours_kept, expected.neighbours_kept)
+    np.testing.assert_array_equal(found.trust.continuity, expected.continuity)
+
+
+def test_a_pickled_picture_is_measured_and_carries_no_table(positions: EmbeddingTable) -> None:
+    found = pickle.dumps(project(positions))
+    assert len(found) < positions.vectors.nbytes / 4
+    again = pickle.loads(found)
+    assert again.measured
+    assert again.quality == project(positions).quality
+    assert replace(again, name="other", trust=None).trust is None
 
 
 def test_turning_a_table_turns_no_picture_but_by_sign() -> None:
