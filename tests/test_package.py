@@ -65,7 +65,7 @@ def test_unknown_names_say_what_there_is() -> None:
 
 
 LAYERS = (
-    {"errors", "samples", "palette", "architectures", "chance", "cards", "deadline"},
+    {"errors", "samples", "palette", "architectures", "chance", "cards", "deadline", "layouts"},
     {"table", "checkpoint", "cache"},
     {"wire"},
     {"position"},
@@ -131,6 +131,7 @@ READERS = {
     "hub",
     "wire",
     "deadline",
+    "layouts",
     "checkpoint",
     "families",
     "source",
