@@ -41,7 +41,7 @@ class Limits:
     table_bytes: int = 2_000_000_000  # stored bytes of one read
     config_bytes: int = 5_000_000
     tokenizer_bytes: int = 40 * 2**20  # one file of a tokenizer; Gemma has 33 MB
-    seconds: float = 30.0  # that a read may take without progress
+    seconds: float = 30.0  # that a read may take; the bytes of large files extend it, see deadline.Deadline
     cache_bytes: int = 10_000_000_000
     pickle_memory: int = 32_000_000_000  # at most, of a child that loads a pickle: twice its file and 1 GB are enough
 
