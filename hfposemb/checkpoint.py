@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import CheckpointError, InputError
+from .layouts import PIPELINE, advice
 from .memory import lent, mapped
 
 
@@ -41,7 +42,7 @@ class Limits:
     table_bytes: int = 2_000_000_000  # stored bytes of one read
     config_bytes: int = 5_000_000
     tokenizer_bytes: int = 40 * 2**20  # one file of a tokenizer; Gemma has 33 MB
-    seconds: float = 30.0  # that a read may take without progress
+    seconds: float = 30.0  # that a read may take; the bytes of large files extend it, see deadline.Deadline
     cache_bytes: int = 10_000_000_000
     pickle_memory: int = 32_000_000_000  # at most, of a child that loads a pickle: twice its file and 1 GB are enough
 
@@ -116,7 +117,8 @@ MODULES = "modules.json"
 TRANSFORMER = "0_Transformer"
 PICKLE = "pytorch_model.bin"
 PICKLE_INDEX = "pytorch_model.bin.index.json"
-PICKLES = (".bin", ".pt", ".pth")
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+_DEEPEST, _MOST_NAMES = 3, 5000
 _LEFTOVERS = ("optimizer", "scheduler", "training_args", "rng_state", "random_states", "scaler", "events.out")
 
 
@@ -599,6 +601,8 @@ def choose_file(names: Sequence[str], *, name: str) -> str | None:
     for wanted in (MODEL, INDEX):
         if wanted in names:
             return wanted
+    if PIPELINE in names:
+        return None  # whatever else is there is of no model alone
     for found in (indexes, stored):
         if len(found) == 1:
             return found[0]
@@ -629,12 +633,18 @@ def is_pickled(file: str) -> bool:
     return file.endswith((*PICKLES, PICKLE_INDEX))
 
 
-def no_checkpoint(names: Sequence[str], *, name: str) -> CheckpointError:
-    """Return the error for a folder without a checkpoint: what it has instead, and what to do."""
+def no_checkpoint(names: Sequence[str], *, name: str, path: str = "", hub: bool = False) -> CheckpointError:
+    """Return the error for a folder without a checkpoint: what it has instead, and what to do.
+
+    ``names`` are those of all files below it; ``path`` is where it is, or the repository's name with ``hub``.
+    """
+    if known := advice(names, name=path or name, endings=(".safetensors", *PICKLES), hub=hub):
+        return _fault(name, known)
     foreign = [file for file in names if Path(file).suffix in _FOREIGN and not file.startswith(_LEFTOVERS)]
     if foreign:
-        advice = _FOREIGN[Path(foreign[0]).suffix]
-        return _fault(name, f"holds no .safetensors file, but {_cut(', '.join(foreign))}; {advice}")
+        return _fault(
+            name, f"holds no .safetensors file, but {_cut(', '.join(foreign))}; {_FOREIGN[Path(foreign[0]).suffix]}"
+        )
     return _fault(name, f"holds no .safetensors file among {len(names)} files; name a model's folder")
 
 
@@ -653,7 +663,7 @@ def locate(path: Path) -> Path:
 def _locate(folder: Path) -> Path:
     """Return the .safetensors file, or the index of several, that holds a folder's model."""
     if (found := _search(folder, choose_file)) is None:
-        raise no_checkpoint(_names(folder), name=folder.name)
+        raise no_checkpoint(_names_below(folder), name=folder.name, path=str(folder))
     return found
 
 
@@ -670,6 +680,20 @@ def _names(folder: Path) -> list[str]:
         return sorted(entry.name for entry in os.scandir(folder) if not entry.is_dir())
     except OSError as error:
         raise _fault(folder.name, f"cannot be listed: {_cut(str(error))}") from None
+
+
+def _names_below(folder: Path) -> list[str]:
+    """Return the files of a folder and of those in it, as far as layouts of models go; not of a whole disk."""
+    found: list[str] = []
+    for at, folders, files in os.walk(folder):
+        inside = os.path.relpath(at, folder)
+        if inside.count(os.sep) >= _DEEPEST - 1:
+            folders.clear()
+        folders[:] = sorted(one for one in folders if not one.startswith("."))
+        found += [file if inside == "." else f"{inside}/{file}".replace(os.sep, "/") for file in sorted(files)]
+        if len(found) > _MOST_NAMES:
+            break
+    return found
 
 
 def _first_module(folder: Path) -> Path | None:

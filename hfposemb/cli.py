@@ -516,7 +516,8 @@ def _info(given: argparse.Namespace) -> None:
         print(f"  note: {note}")
     if facts["commit"]:
         received, total = facts["received_bytes"], facts["file_bytes"]
-        print(f"  commit {facts['commit'][:8]}; read {_size(received)} of {_size(total)}, {facts['requests']} requests")
+        asked = f"{facts['requests']} {'request' if facts['requests'] == 1 else 'requests'}"
+        print(f"  commit {facts['commit'][:8]}; read {_size(received)} of {_size(total)}, {asked}")
 
 
 def _extract(given: argparse.Namespace) -> None:

@@ -432,7 +432,7 @@ class HubCheckpoint:
                 else:
                     self._use_file(folder + found, deadline)
                 return
-        raise no_checkpoint(self.listing, name=self.name)
+        raise no_checkpoint(self.listing, name=self.name, path=self.name, hub=True)
 
     def _folders(self) -> Iterator[str]:
         yield ""

@@ -54,6 +54,7 @@ from .checkpoint import (
     weight_map,
 )
 from .errors import CheckpointError, MissingExtraError, one_line
+from .layouts import other_ranks
 
 if TYPE_CHECKING:
     import torch
@@ -290,11 +291,24 @@ def open_pickled(path: Path, *, limits: Limits = DEFAULT_LIMITS, likely: LikelyT
     ``likely`` returns those of some tensor names that are read ahead, because they are probably tables.
     """
     name, folder = path.name, path.parent
+    parts = other_ranks(f"{folder.name}/{name}", _beside(folder))
+    if parts > 1:
+        raise CheckpointError(
+            f"{folder.name}/{name}: has some rows of every table, for this Megatron-LM checkpoint is in {parts} parts; "
+            "convert it to the Hugging Face layout first, for example with export_ckpt of Megatron Bridge"
+        )
     open_file = partial(_open_local, folder, Cache.default(limit=limits.cache_bytes), limits, likely)
     if path.suffix == ".json":
         index: dict[str, Any] = read_json(path, limit=limits.header_bytes, kind=dict, unique=True)
         return shards(index, name=name, file=name, open_file=open_file, folder=folder)
     return one_file(name, name=name, open_file=open_file, folder=folder)
+
+
+def _beside(folder: Path) -> list[str]:
+    try:
+        return [one.name for one in os.scandir(folder.absolute().parent)]
+    except OSError:
+        return []
 
 
 def _open_local(folder: Path, cache: Cache, limits: Limits, likely: LikelyTables, file: str) -> PickledFile:
@@ -561,15 +575,24 @@ def _state_dict(loaded: object) -> dict[str, torch.Tensor]:
             break
         inner = next((found[key] for key in _NESTED if isinstance(found.get(key), Mapping)), None)
         if inner is None:
-            return {
-                name: tensor.detach()
-                for name, tensor in found.items()
-                if isinstance(name, str) and isinstance(tensor, torch.Tensor)
-            }
+            tensors = {name: one for name, one in found.items() if isinstance(one, torch.Tensor)}
+            named = tensors or dict(_nested(found))
+            return {name: tensor.detach() for name, tensor in named.items() if isinstance(name, str)}
         found = inner
     raise _RefusedError(
         f"holds a {type(found).__name__}, not a state dict; write one with torch.save(model.state_dict(), file)"
     )
+
+
+def _nested(found: Mapping[Any, Any], depth: int = 6) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the tensors of mappings inside mappings, as Megatron-LM keeps those of its modules, by their paths."""
+    import torch
+
+    for name, one in found.items():
+        if isinstance(one, torch.Tensor):
+            yield str(name), one
+        elif isinstance(one, Mapping) and depth > 1:
+            yield from ((f"{name}.{inner}", tensor) for inner, tensor in _nested(one, depth - 1))
 
 
 def _describe(tensors: Mapping[str, torch.Tensor]) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class Observed:
 
 
 def verify(source: str, *, revision: str | None = None, token: str | bool | None = None) -> Verification:
-    """Load the model of a folder, a repository or a sample with transformers and compare all that was extracted from it.
+    """Load the model of a folder, a repository or a sample with transformers and compare all that was extracted.
 
     Raises ``SourceError`` where transformers cannot load it, ``MissingExtraError`` without torch and transformers.
     """

@@ -94,6 +94,11 @@ class Traffic:
     requests: int = 0
     received: int = 0
 
+    def trace(self, event: str, info: object) -> None:
+        """Count a request once it is sent, as httpcore's ``trace`` extension tells: none that found no connection."""
+        if event.endswith(".send_request_headers.complete"):
+            self.requests += 1
+
 
 @dataclass(frozen=True)
 class Version:
@@ -340,8 +345,7 @@ class Wire:
                 own.pop("authorization", None)
             if deadline.left <= 0:
                 raise _NotYetError("there was no time left to ask")
-            extensions = {"timeout": deadline.timeouts()}
-            self.traffic.requests += 1
+            extensions = {"timeout": deadline.timeouts(), "trace": self.traffic.trace}
             with get_session().stream(
                 method, url, headers={**own, **headers}, follow_redirects=False, extensions=extensions
             ) as response:

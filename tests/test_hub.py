@@ -506,6 +506,8 @@ def test_what_was_read_can_be_read_offline(hub: FakeHub, repo: str, monkeypatch:
     found = hpe.extract(repo)
     assert np.array_equal(found.position.table.vectors, first)
     assert re.search(r"cannot be reached: this is commit [0-9a-f]{8}, which main was", found.notes[0])
+    assert found.traffic is not None
+    assert found.traffic.requests == 0, "none was sent"
     with pytest.raises(OfflineError, match="offline mode is on"):
         found.token.vectors.sum()
     with pytest.raises(OfflineError, match="offline mode is on"):

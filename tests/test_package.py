@@ -66,7 +66,7 @@ def test_unknown_names_say_what_there_is() -> None:
 
 LAYERS = (
     {"errors", "samples", "palette", "architectures", "chance", "cards"}
-    | {"files", "progress", "stopping", "deadline", "memory"},
+    | {"files", "layouts", "progress", "stopping", "deadline", "memory"},
     {"table", "lookup", "checkpoint", "cache", "faults"},
     {"transport"},
     {"wire"},
@@ -155,6 +155,7 @@ READERS = {
     "hub",
     "wire",
     "deadline",
+    "layouts",
     "checkpoint",
     "families",
     "source",

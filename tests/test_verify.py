@@ -29,5 +29,5 @@ def test_what_torch_asserts_is_one_line(tmp_path: Path, build: Build) -> None:
     config = json.loads((tmp_path / "config.json").read_text())
     tiny = {"model_type": "bert", "vocab_size": 3, "pad_token_id": 7}  # torch asserts that padding is a word
     (tmp_path / "config.json").write_text(json.dumps(config | tiny))
-    with pytest.raises(SourceError, match="transformers cannot load .*: Padding_idx"):
+    with pytest.raises(SourceError, match=r"transformers cannot load .*: Padding_idx"):
         verify(str(tmp_path))

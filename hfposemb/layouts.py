@@ -1,0 +1,66 @@
+"""Folders that hold a model somewhere inside: which layout it is, and what to open or to do first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+PIPELINE = "model_index.json"
+"""What diffusers writes beside the folders of a pipeline's models."""
+
+_MEGATRON = re.compile(r"(?:.*/)?mp_rank_\d\d(?:_\d{3})?/(?:model_optim_rng|model_rng|model_weights)\.(?:pt|ckpt)")
+_DEEPSPEED = re.compile(r"(?:.*/)?(?:zero_to_fp32\.py|global_step\d+/.*_model_states\.pt)")
+_SHOWN = 3
+
+
+def advice(names: Sequence[str], *, name: str, endings: tuple[str, ...], hub: bool = False) -> str | None:
+    """Return what a folder is and what to do, from the names of all files below it; ``None`` for no known layout.
+
+    ``endings`` are those of the files that models are in; ``name`` is the folder's path, with ``hub`` a repository's.
+    """
+    if ranks := sorted(file for file in names if _MEGATRON.fullmatch(file)):
+        if len(ranks) == 1:
+            return f"is a Megatron-LM checkpoint; {_open(ranks[0], name=name, hub=hub)}"
+        return (
+            f"is a Megatron-LM checkpoint in {len(ranks)} parts, each with some rows of every table; convert it to the "
+            "Hugging Face layout first, for example with export_ckpt of Megatron Bridge"
+        )
+    if any(_DEEPSPEED.fullmatch(file) for file in names):
+        return (
+            "is a DeepSpeed checkpoint; gather its weights with 'python zero_to_fp32.py . gathered', then open gathered"
+        )
+    inside = _folders(names, endings)
+    if PIPELINE in names:
+        encoders = [folder for folder in inside if folder.startswith("text_encoder")]
+        if not encoders:
+            return "is a diffusers pipeline without a text encoder, the part that has a token table"
+        them = "encoders are in " + " and ".join(encoders) if len(encoders) > 1 else f"encoder is in {encoders[0]}"
+        return f"is a diffusers pipeline, whose text {them}; {_open(encoders[0], name=name, hub=hub)}"
+    if inside:
+        more = f" and {len(inside) - _SHOWN} more" if len(inside) > _SHOWN else ""
+        listed = ", ".join(inside[:_SHOWN]) + more
+        return f"holds no checkpoint itself, but has some in {listed}; {_open(inside[-1], name=name, hub=hub)}"
+    return None
+
+
+def other_ranks(path: str, beside: Iterable[str]) -> int:
+    """Return in how many parts a Megatron-LM checkpoint is, given one of its files and the folders beside its own."""
+    if _MEGATRON.fullmatch(path) is None:
+        return 1
+    return sum(re.fullmatch(r"mp_rank_\d\d(?:_\d{3})?", folder) is not None for folder in beside)
+
+
+def _folders(names: Iterable[str], endings: tuple[str, ...]) -> list[str]:
+    """Return the folders that directly hold a model's file; checkpoint-1000 comes after checkpoint-500."""
+    found = {file.rpartition("/")[0] for file in names if "/" in file and file.endswith(endings)}
+    return sorted(found, key=lambda folder: [(len(part), part) for part in re.split(r"(\d+)", folder)])
+
+
+def _open(inside: str, *, name: str, hub: bool) -> str:
+    if not hub:
+        return f"open {name.rstrip('/')}/{inside}"
+    repo, _, revision = name.partition("@")
+    folder = inside.rpartition("/")[0] if inside.endswith((".pt", ".ckpt")) else inside
+    at = f" --revision {revision}" if revision else ""
+    local = f"./{repo.rpartition('/')[2]}"
+    return f"run 'hf download {repo}{at} --include \"{folder}/*\" --local-dir {local}' and open {local}/{inside}"

@@ -1,0 +1,123 @@
+"""Folders that hold a model somewhere inside: read where that can be, with the true advice where not."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save
+
+import hfposemb as hpe
+from hfposemb.errors import SourceError
+from tests.hub import FakeHub
+
+ROWS = np.arange(88, dtype=np.float32).reshape(11, 8)
+CONFIG = json.dumps({"model_type": "gpt2", "vocab_size": 11, "n_embd": 8, "n_positions": 11}).encode()
+MODEL = {"config.json": CONFIG, "model.safetensors": save({"wte.weight": ROWS, "wpe.weight": ROWS[::-1].copy()})}
+STATE = {"model.wte.weight": torch.tensor(ROWS), "model.wpe.weight": torch.tensor(ROWS[::-1].copy())}
+EMBEDDING = {"word_embeddings": {"weight": STATE["model.wte.weight"]}} | {
+    "position_embeddings": {"weight": STATE["model.wpe.weight"]}
+}
+MEGATRON = {"model": {"language_model": {"embedding": EMBEDDING}}, "iteration": 500}
+
+
+def pickled(value: object) -> bytes:
+    made = io.BytesIO()
+    torch.save(value, made)
+    return made.getvalue()
+
+
+def placed(folder: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {f"{folder}/{name}": content for name, content in files.items()}
+
+
+def write(folder: Path, files: Mapping[str, bytes]) -> Path:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
+UNET = {"unet/config.json": b"{}", "unet/diffusion_pytorch_model.safetensors": save({"w": ROWS})}
+PIPELINE = {"model_index.json": b"{}", **UNET, "sd_v1.safetensors": save({"w": ROWS})}
+RANK = pickled({"model": {"a": torch.ones(3)}})
+LAYOUTS: dict[str, tuple[dict[str, bytes], str, str]] = {
+    "diffusers": (PIPELINE | placed("text_encoder", MODEL), "text encoder is in text_encoder;", "text_encoder"),
+    "diffusers-xl": (
+        PIPELINE | placed("text_encoder", MODEL) | placed("text_encoder_2", MODEL),
+        "text encoders are in text_encoder and text_encoder_2;",
+        "text_encoder",
+    ),
+    "diffusers-without-text": (PIPELINE, "without a text encoder", ""),
+    "trainer": (
+        placed("checkpoint-500", MODEL) | placed("checkpoint-1000", MODEL),
+        "has some in checkpoint-500, checkpoint-1000;",
+        "checkpoint-1000",
+    ),
+    "lightning-logs": (
+        placed("version_0/checkpoints", {"last.ckpt": pickled({"state_dict": STATE, "epoch": 1})}),
+        "has some in version_0/checkpoints;",
+        "version_0/checkpoints",
+    ),
+    "megatron": (
+        {"latest_checkpointed_iteration.txt": b"500", "iter_0000500/mp_rank_00/model_optim_rng.pt": pickled(MEGATRON)},
+        "is a Megatron-LM checkpoint;",
+        "iter_0000500/mp_rank_00/model_optim_rng.pt",
+    ),
+    "megatron-parts": (
+        {f"release/mp_rank_0{rank}/model_optim_rng.pt": RANK for rank in range(4)},
+        "Megatron-LM checkpoint in 4 parts, each with some rows of every table; convert it",
+        "",
+    ),
+    "deepspeed": (
+        {"zero_to_fp32.py": b"", "global_step5/mp_rank_00_model_states.pt": RANK},
+        r"DeepSpeed checkpoint; gather its weights with 'python zero_to_fp32.py \. gathered'",
+        "",
+    ),
+    "nothing": ({"README.md": b"x"}, "holds no .safetensors file among 1 files; name a model's folder", ""),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_folder_is_told_and_what_the_advice_names_opens(layout: str, tmp_path: Path) -> None:
+    files, message, inside = LAYOUTS[layout]
+    folder = write(tmp_path / "here", files)
+    with pytest.raises(SourceError, match=message) as caught:
+        hpe.extract(folder)
+    assert "\n" not in str(caught.value)
+    if inside:
+        assert str(caught.value).endswith(f"open {folder}/{inside}")
+        found = hpe.extract(str(caught.value).rpartition("open ")[2])
+        assert np.array_equal(found.token.vectors, ROWS)
+        assert np.array_equal(found.position.table.vectors, ROWS[::-1])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_repository_is_told_and_what_to_download(layout: str, hub: FakeHub) -> None:
+    files, message, inside = LAYOUTS[layout]
+    hub.add("a/here", files)
+    with pytest.raises(SourceError, match=message) as caught:
+        hpe.extract("a/here")
+    if inside:
+        assert "run 'hf download a/here --include \"" in str(caught.value)
+        assert str(caught.value).endswith(f"open ./here/{inside}")
+    assert len(str(caught.value)) < 320
+
+
+@pytest.mark.parametrize("content", [{"state_dict": STATE, "epoch": 1, "hyper_parameters": {"lr": 0.1}}, MEGATRON])
+def test_nested_state_dicts_are_read(content: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "epoch=1.ckpt").write_bytes(pickled(content))
+    for source in (tmp_path, tmp_path / "epoch=1.ckpt"):
+        assert np.array_equal(hpe.extract(source).token.vectors, ROWS)
+
+
+def test_a_part_of_a_megatron_checkpoint_is_no_table(tmp_path: Path) -> None:
+    folder = write(tmp_path, LAYOUTS["megatron-parts"][0])
+    with pytest.raises(SourceError, match=r"has some rows of every table, .* in 4 parts"):
+        hpe.extract(folder / "release" / "mp_rank_01" / "model_optim_rng.pt")
