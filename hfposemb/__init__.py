@@ -1,11 +1,14 @@
 """See and measure what a pretrained model knows about words and positions."""
 
-import sys
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+import sys
+from types import ModuleType
+
+TYPE_CHECKING = False  # as typing has it, whose import alone takes longer than this one and the start of the command
 if TYPE_CHECKING:
+    from typing import Any
+
     from .builtin import sinusoidal as sinusoidal
     from .comparison import Comparison as Comparison
     from .comparison import compare as compare
@@ -48,6 +51,8 @@ __all__ = ["__version__", *_HOME]
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'hfposemb' has no attribute {name!r}; it has {', '.join(__all__)}")
+    from importlib import import_module
+
     value = getattr(import_module(f".{_HOME[name]}", __name__), name)
     globals()[name] = value
     return value

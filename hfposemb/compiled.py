@@ -54,7 +54,7 @@ def _umap() -> Any:
     except RuntimeError as error:
         if _NO_FOLDER not in str(error):
             raise
-        config.CACHE_DIR = str(_writable_folder())
+        config.CACHE_DIR = str(_writable_folder())  # type: ignore[attr-defined]
         import umap
     return umap
 

@@ -94,7 +94,7 @@ def steps(minilm: str, *, torch: bool, extras: bool) -> Iterator[Step]:
         yield Step("survey on a Dask cluster", ("cluster.py",), "surveyed")
     if torch:
         yield Step("a live model", ("-c", LIVE))
-        yield _command(SAMPLE, "verify")
+        yield _command(minilm, "verify")
 
 
 def minilm_folder(python: Path) -> Path:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
@@ -55,10 +56,16 @@ def imported(code: str) -> set[str]:
     return found - OWN - set(sys.stdlib_module_names)
 
 
+@cache
+def distributions() -> dict[str, list[str]]:
+    """Return which distributions bring each package; reading their metadata takes seconds."""
+    return {name: list(found) for name, found in packages_distributions().items()}
+
+
 def undeclared(code: str, requirements: list[Requirement]) -> set[str]:
     """Return which packages some code imports that no requirement brings by its own name."""
     names = {canonicalize_name(one.name) for one in requirements}
-    known = packages_distributions()
+    known = distributions()
     return {name for name in imported(code) if not names & {canonicalize_name(one) for one in known.get(name, [name])}}
 
 
@@ -86,7 +93,7 @@ def test_what_the_app_imports_comes_without_other_extras() -> None:
 
 def test_what_is_declared_is_imported() -> None:
     everything = set().union(*(imported(path.read_text(encoding="utf-8")) for path in sources()))
-    known = packages_distributions()
+    known = distributions()
     used = {canonicalize_name(one) for name in everything for one in known.get(name, [name])}
     assert {canonicalize_name(one.name) for one in declared()} - used == set()
 
