@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .errors import InputError
 from .geometry import directed, norms
 from .position import PositionEncoding, table_in
-from .table import TOKEN_CLASSES, EmbeddingTable, Vectors, all_rows
+from .table import TOKEN_CLASSES, EmbeddingTable, Vectors, all_rows, walk
 
 Metric: TypeAlias = Literal["cosine", "dot", "euclidean"]
 Floats: TypeAlias = NDArray[np.float64]
@@ -347,7 +347,7 @@ def neighbours(
     vector = plan.query(asked.vector)
     skip = -1 if include_query or asked.row is None else asked.row
     rows, values, near = np.empty(0, np.int64), np.empty(0), np.empty(0, plan.dtype)
-    for start, vectors in table.chunks():
+    for start, vectors in walk(table):
         scores = plan.score(vector, vectors, start)
         if start <= skip < start + len(vectors):
             scores[skip - start] = -np.inf
@@ -666,7 +666,7 @@ def query_distribution(
             f"{table.name} has {wanted.sum()} other rows with a {metric}, and {bins} bins; both must be 1 or more"
         )
     out, lengths = np.empty(table.shape[0]), norms(table)
-    for start, vectors in table.chunks():
+    for start, vectors in walk(table):
         here = slice(start, start + len(vectors))
         with np.errstate(invalid="ignore", divide="ignore"):
             out[here] = _query_values(asked, vectors, metric, lengths[here])
