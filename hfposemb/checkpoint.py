@@ -61,6 +61,7 @@ _BITS = {
 _STORED: dict[str, np.dtype[Any]] = {
     name: np.dtype(code) for name, code in (("F64", "<f8"), ("F32", "<f4"), ("F16", "<f2"), ("BF16", "<u2"))
 }
+_WIDENED = ("F16", "BF16")
 PLAIN = frozenset(_STORED)
 """Stored types that hold vectors as they are."""
 
@@ -370,7 +371,7 @@ class Checkpoint:
             status, shard = os.fstat(file.fileno()), self._shards[info.file]
             if status.st_size != shard.header.file_bytes or status.st_mtime_ns != shard.modified:
                 raise _fault(info.file, "the file changed since it was opened; open it again")
-            raw = mapped(file.fileno(), span.start, len(span))
+            raw = mapped(file.fileno(), span.start, len(span), private=info.dtype not in _WIDENED)
         return as_rows(raw, info, start, stop, shared=False)
 
     def header(self, file: str) -> Header:

@@ -18,7 +18,7 @@ from .errors import HfposembError, InputError, MissingExtraError
 from .files import complete_file
 from .projection import Projection
 from .similarity import all_neighbours, usable
-from .table import TOKEN_CLASSES, EmbeddingTable, all_rows, table_of
+from .table import TOKEN_CLASSES, EmbeddingTable, all_rows, table_of, walk
 from .vocabulary import display
 
 if TYPE_CHECKING:
@@ -137,14 +137,14 @@ def _write_safetensors(table: EmbeddingTable, file: IO[bytes], _columns: tuple[s
     header = json.dumps({"__metadata__": metadata, "vectors": tensor}).encode()
     header += b" " * (-len(header) % 8)
     file.write(len(header).to_bytes(8, "little") + header)
-    for _, vectors in table.chunks():
+    for _, vectors in walk(table):
         file.write(np.ascontiguousarray(vectors).data)
 
 
 def _write_npy(table: EmbeddingTable, file: IO[bytes], _columns: tuple[str, ...] = ()) -> None:
     description = {"descr": table.dtype.str, "fortran_order": False, "shape": table.shape}
     np.lib.format.write_array_header_1_0(file, description)
-    for _, vectors in table.chunks():
+    for _, vectors in walk(table):
         file.write(np.ascontiguousarray(vectors).data)
 
 
@@ -171,7 +171,7 @@ def _write_parquet(table: EmbeddingTable, file: IO[bytes], _columns: tuple[str, 
     schema = arrow.schema([*fields, ("vector", arrow.list_(kind, table.shape[1]))], metadata=_metadata(table))
     texts, classes = _utf8(table), _classes(table)
     with arrow.parquet.ParquetWriter(file, schema) as writer:
-        for start, vectors in table.chunks():
+        for start, vectors in walk(table):
             stop = start + len(vectors)
             flat = arrow.array(np.ascontiguousarray(vectors).reshape(-1), kind)
             columns = [
@@ -245,7 +245,7 @@ def _write_projector(table: EmbeddingTable, path: Path) -> None:
             text.write(f"{display(label, width=200) or '(empty)'}\t{row}\t{of}\n")
         text.detach()
     with complete_file(path) as file:
-        for _, vectors in table.chunks():
+        for _, vectors in walk(table):
             np.savetxt(file, vectors, fmt=_digits(table), delimiter="\t")
     pairs = [one for one in sorted(path.parent.glob("*.tsv")) if one.with_name(f"{one.stem}.metadata.tsv").exists()]
     with complete_file(config) as file:
@@ -281,7 +281,7 @@ def _write_csv(table: EmbeddingTable, file: IO[bytes], columns: tuple[str, ...])
     writer = csv.writer(text)
     writer.writerow(["label", *columns])
     digits = _digits(table)
-    for start, vectors in table.chunks():
+    for start, vectors in walk(table):
         for row, vector in enumerate(vectors, start):
             writer.writerow([safe_cell(table.labels[row]), *(digits % value for value in vector.tolist())])
     text.detach()

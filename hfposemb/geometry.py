@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from .chance import Null, beside
 from .errors import InputError
 from .position import Absolute, Grid, PositionEncoding, table_in, unit_rows
-from .table import EmbeddingTable, Vectors, all_rows
+from .table import EmbeddingTable, Vectors, all_rows, walk
 
 BLOCK_BYTES = 12 * 2**20
 """How much of a table is widened to float64 at once."""
@@ -46,7 +46,7 @@ def finite_blocks(
     step = max(least, BLOCK_BYTES // (8 * table.shape[1]))
     step = step if rows is None else min(step, rows)
     finite = table.finite
-    for first, vectors in table.chunks():
+    for first, vectors in walk(table):
         for start in range(0, len(vectors), step):
             block = vectors[start : start + step]
             keep = finite[first + start : first + start + len(block)]

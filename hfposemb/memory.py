@@ -31,10 +31,10 @@ class _File:
         self.handle = handle
         weakref.finalize(self, os.close, handle).atexit = False
 
-    def map(self, start: int, size: int) -> NDArray[np.uint8]:
+    def map(self, start: int, size: int, *, private: bool = True) -> NDArray[np.uint8]:
         """Return ``size`` > 0 bytes from ``start`` on as a new map. Raises ``OSError``."""
         before = start % mmap.ALLOCATIONGRANULARITY
-        return np.asarray(_Map(self, start - before, size + before))[before:]
+        return np.asarray(_Map(self, start - before, size + before, private=private))[before:]
 
 
 class _Map:
@@ -44,15 +44,15 @@ class _Map:
     thousand rows, each a view of a map, would use up the descriptors of a process.
     """
 
-    def __init__(self, file: _File, start: int, size: int) -> None:
+    def __init__(self, file: _File, start: int, size: int, *, private: bool) -> None:
         self.file, self.start = file, start
-        self.address = _map(self, file.handle, start, size)
+        self.address = _map(self, file.handle, start, size, private)
         self.__array_interface__ = {"data": (self.address, True), "shape": (size,), "typestr": "|u1", "version": 3}
 
 
 if sys.platform == "win32":
 
-    def _map(owner: Any, handle: int, start: int, size: int) -> int:
+    def _map(owner: Any, handle: int, start: int, size: int, private: bool) -> int:
         owner.pages = mmap.mmap(handle, size, access=mmap.ACCESS_COPY, offset=start)
         return ctypes.addressof(ctypes.c_char.from_buffer(owner.pages))
 
@@ -62,8 +62,9 @@ else:
     _LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
     _LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 
-    def _map(owner: Any, handle: int, start: int, size: int) -> int:
-        address = _LIBC.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE, handle, start)
+    def _map(owner: Any, handle: int, start: int, size: int, private: bool) -> int:
+        access = mmap.PROT_READ | mmap.PROT_WRITE if private else mmap.PROT_READ
+        address = _LIBC.mmap(None, size, access, mmap.MAP_PRIVATE if private else mmap.MAP_SHARED, handle, start)
         if address == ctypes.c_void_p(-1).value:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
@@ -72,13 +73,15 @@ else:
         return int(address)
 
 
-def mapped(handle: int, start: int, size: int) -> NDArray[np.uint8]:
+def mapped(handle: int, start: int, size: int, *, private: bool = True) -> NDArray[np.uint8]:
     """Return ``size`` bytes of an open file from ``start`` on, read-only; small ones are read, others mapped.
 
-    ``handle`` is a file descriptor, which may be closed afterwards. Raises ``OSError``.
+    ``handle`` is a file descriptor, which may be closed afterwards. A map that is not ``private`` counts less towards
+    limits of memory, and to write to it, as torch would, ends the process: it is for reading alone, and never lent
+    itself. Raises ``OSError``.
     """
     if size >= SMALL:
-        return _File(os.dup(handle)).map(start, size)
+        return _File(os.dup(handle)).map(start, size, private=private)
     found = np.empty(size, np.uint8)
     read = 0
     os.lseek(handle, start, os.SEEK_SET)

@@ -19,7 +19,7 @@ from .errors import InputError
 from .lookup import named
 from .position import PositionEncoding, table_in
 from .scores import Scores
-from .table import EmbeddingTable, Vectors, all_rows
+from .table import EmbeddingTable, Vectors, all_rows, walk
 from .values import Floats, Frame, Metric, Progress, Query, Rows, frame_of, pair_values, usable
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def neighbours(
         raise InputError("the list of queries is empty; name at least one row, label or vector")
     frame = frame_of(table, metric, centred=centred)
     searches = [_Search(table, frame, one, k, metric, include_query=include_query) for one in asked]
-    for start, vectors in table.chunks():
+    for start, vectors in walk(table):
         for search in searches:
             search.take(start, vectors)
     left_out = int((~frame.usable(metric)).sum())

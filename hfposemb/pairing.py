@@ -19,7 +19,7 @@ from .errors import InputError
 from .lookup import named
 from .position import PositionEncoding, table_in
 from .scores import Scores
-from .table import TOKEN_CLASSES, EmbeddingTable, all_rows
+from .table import TOKEN_CLASSES, EmbeddingTable, all_rows, walk
 from .values import Floats, Frame, Metric, Query, Rows, frame_of, pair_values, read_rows, values_of
 
 MOST_PAIRED = 1_000
@@ -248,7 +248,7 @@ def _standings(table: EmbeddingTable, frame: Frame, metric: Metric, rows: Rows) 
         return ranks, shares
     chosen, vectors = rows[places], read_rows(table, rows[places])
     rankings = [_Ranking(table, frame, metric, vectors, chosen, at) for at in range(len(chosen))]
-    for start, block in table.chunks():
+    for start, block in walk(table):
         for ranking in rankings:
             ranking.take(start, block)
     for place, ranking in zip(places, rankings, strict=True):

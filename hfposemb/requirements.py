@@ -31,7 +31,7 @@ from .probes import extrapolation_probe
 from .progress import shown
 from .similarity import all_neighbours
 from .source import BuiltinSource
-from .table import EmbeddingTable, Provenance, table_of
+from .table import EmbeddingTable, Provenance, table_of, walk
 
 Verdict = Literal["met", "not met", "not measured"]
 
@@ -350,7 +350,7 @@ def _checked(name: str, scheme: _Scheme) -> Requirement:
 
 def _largest(table: EmbeddingTable) -> float:
     """Return the largest absolute value of the finite rows."""
-    parts = (np.abs(vectors[np.isfinite(vectors).all(axis=1)]).max(initial=0.0) for _, vectors in table.chunks())
+    parts = (np.abs(vectors[np.isfinite(vectors).all(axis=1)]).max(initial=0.0) for _, vectors in walk(table))
     return float(max(parts))
 
 

@@ -26,7 +26,7 @@ from .pairing import pairs as pairs
 from .pairing import random_pairs as random_pairs
 from .pairing import similarity_percentile as similarity_percentile
 from .position import PositionEncoding, table_in
-from .table import EmbeddingTable, Vectors
+from .table import EmbeddingTable, Vectors, walk
 from .values import PAIR_BYTES as PAIR_BYTES
 from .values import Floats as Floats
 from .values import Metric as Metric
@@ -166,7 +166,7 @@ def query_distribution(
             f"{table.name} has {wanted.sum()} other rows with a {metric}, and {bins} bins; both must be 1 or more"
         )
     out = np.empty(table.shape[0])
-    for start, vectors in table.chunks():
+    for start, vectors in walk(table):
         here = slice(start, start + len(vectors))
         with np.errstate(invalid="ignore", divide="ignore"):
             out[here] = asked.values(vectors, metric, frame, frame.lengths[here])

@@ -303,9 +303,7 @@ class EmbeddingTable:
 
     def chunks(self) -> Iterator[tuple[int, Vectors]]:
         """Walk through the table as (first row, vectors), about ``CHUNK_BYTES`` at a time."""
-        step = max(1, CHUNK_BYTES // max(1, self.shape[1] * self.dtype.itemsize))
-        for start in range(0, self.shape[0], step):
-            yield start, self.rows(start, min(start + step, self.shape[0]))
+        return _walk(self.shape, self.dtype, self.rows)
 
     @cached_property
     def labels(self) -> Labels:
@@ -316,7 +314,7 @@ class EmbeddingTable:
     def finite(self) -> NDArray[np.bool_]:
         """Which rows [rows] hold neither NaN nor Inf; everything computed leaves the others out and says so."""
         mask = np.empty(self.shape[0], bool)
-        for start, vectors in self.chunks():
+        for start, vectors in walk(self):
             mask[start : start + len(vectors)] = np.isfinite(vectors).all(axis=1)
         return mask
 
@@ -326,7 +324,7 @@ class EmbeddingTable:
         import hashlib
 
         sha = hashlib.sha256(f"{self.shape}{self.dtype.str}".encode())
-        for _, vectors in self.chunks():
+        for _, vectors in walk(self):
             sha.update(np.ascontiguousarray(vectors).data)
         return sha.hexdigest()
 
@@ -386,3 +384,16 @@ def all_rows(table: EmbeddingTable) -> Vectors:
     if held.rows is None:
         held.rows = table.reader(0, table.shape[0])
     return held.rows
+
+
+def walk(table: EmbeddingTable) -> Iterator[tuple[int, Vectors]]:
+    """Walk through a table as ``EmbeddingTable.chunks`` does, for computing: rows in memory are not copied."""
+    held = table._held.rows
+    read = table.reader if held is None else lambda start, stop: held[start:stop]
+    return _walk(table.shape, table.dtype, read)
+
+
+def _walk(shape: tuple[int, int], dtype: np.dtype[Any], read: RowReader) -> Iterator[tuple[int, Vectors]]:
+    step = max(1, CHUNK_BYTES // max(1, shape[1] * dtype.itemsize))
+    for start in range(0, shape[0], step):
+        yield start, read(start, min(start + step, shape[0]))
