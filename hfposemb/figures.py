@@ -1573,6 +1573,7 @@ def distribution(
             notes.append(_label(names[order], at=(10, 16 + LINE * order), **at))
     pad = 0.03 * (high - low or 1.0)
     name = {"cosine": "cosine with", "dot": "inner product with", "euclidean": "distance to"}[d.metric]
+    name = f"centred {name}" if d.centred else name
     ticks = [tick for tick in (1, 10, 100, 1000, 10_000, 100_000, 1_000_000) if tick <= 10**top]
     yaxis = _scale("tokens", ticks[:: 1 + (len(ticks) > 5)], grid=True)
     return _figure(

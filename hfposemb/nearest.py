@@ -235,7 +235,7 @@ def neighbours(
             search.values,
             metric,
             left_out,
-            centred,
+            frame.centre is not None,
             shared,
             (*filter(None, [search.asked.note]), *notes),
         )

@@ -229,7 +229,7 @@ def pairs(
         ranks=ranks,
         row_percentiles=row_percentiles,
         others=max(0, int(keep.sum()) - 1),
-        centred=centred,
+        centred=frame.centre is not None,
         anisotropy=mean_cosine(table),
         notes=(
             *dict.fromkeys(one.note for one in asked if one.note),

@@ -174,4 +174,4 @@ def query_distribution(
     counts, edges = np.histogram(found, bins=bins, range=(-1, 1) if metric == "cosine" else None)
     left_out = int((~keep).sum())
     mean, deviation = float(found.mean()), float(found.std())
-    return Distribution(asked.name, counts, edges, mean, deviation, metric, left_out, centred)
+    return Distribution(asked.name, counts, edges, mean, deviation, metric, left_out, frame.centre is not None)

@@ -363,7 +363,8 @@ def test_neighbours_are_exact_in_every_source(pair: tuple[str, str]) -> None:
 
 def anisotropic(folder: Path) -> str:
     """Write a GPT-2 whose words have a large vector in common, with both `` king`` and ``king``."""
-    words = [*(f"Ġ{word}" for word in WORDS if word.isalpha()), "king"]
+    more = (f"{first}{second}" for first in "bcdfghjklm" for second in ("arn", "elt", "ong", "ump", "ish"))
+    words = [*(f"Ġ{word}" for word in (*filter(str.isalpha, WORDS), *more)), "king"]
     random = np.random.default_rng(4)
     vectors = random.normal(size=(len(words), 16)) + 9 * random.normal(size=16) / 4
     return checkpoint(folder, words, vectors.astype(np.float32), spaced=True)

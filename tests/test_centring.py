@@ -122,6 +122,7 @@ def test_matrices_pairs_and_histograms_are_centred(table: EmbeddingTable) -> Non
 def test_distances_do_not_depend_on_the_mean(table: EmbeddingTable) -> None:
     plain = neighbours(table, 4, metric="euclidean")
     moved = neighbours(table, 4, metric="euclidean", centred=True)
+    assert not moved.centred
     assert plain.rows.tolist() == moved.rows.tolist()
     np.testing.assert_array_equal(plain.values, moved.values)
     np.testing.assert_array_equal(

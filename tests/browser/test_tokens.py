@@ -151,7 +151,7 @@ def test_a_table_whose_tokens_point_one_way_says_so_and_is_centred(tokens: Calla
     page = tokens(source)
     panel(page, "neighbours").get_by_text("so a high cosine means little: switch on Centred").wait_for()
     assert listed(page) == [exact(source, "king")]
-    page.get_by_label("Centred").check()
+    page.get_by_role("checkbox", name="Centred").check()
     panel(page, "neighbours").get_by_role("heading", name=re.compile("at centred cosine")).wait_for()
     assert listed(page) == [exact(source, "king", centred=True)]
     panel(page, "spread").get_by_role("heading", name=re.compile("has centred cosine")).wait_for()
@@ -159,7 +159,7 @@ def test_a_table_whose_tokens_point_one_way_says_so_and_is_centred(tokens: Calla
     until(page, lambda: "centred=True" in page.url, expected=True)
     page.reload()
     panel(page, "neighbours").get_by_role("heading", name=re.compile("at centred cosine")).wait_for()
-    assert page.get_by_label("Centred").is_checked()
+    assert page.get_by_role("checkbox", name="Centred").is_checked()
 
 
 def workers() -> list[psutil.Process]:
