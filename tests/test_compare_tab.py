@@ -150,6 +150,22 @@ def test_large_tables_are_left_to_the_job() -> None:
     assert maps_of(small, large, "token", "pca", session) is None
 
 
+def test_positions_are_measured_at_once_where_words_are_many(
+    pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = session_of(*pair)
+    opened = session.open(pair)
+    rows = [source.table("position").shape[0] for source in opened]  # type: ignore[union-attr]
+    monkeypatch.setattr(compare, "QUICK_FLOPS", max(rows) * 8**2)
+    assert not any(map(quick, opened))
+    found = compared(opened, session)
+    assert found.comparison is not None
+    taken = found.comparison.sources[1].metrics
+    assert taken["mean norm"].value is not None
+    assert taken["anisotropy"].value is None
+    assert "its figures come with what chance gives" in figures_html(found)
+
+
 def test_maps_of_positions_share_a_frame(pair: tuple[str, str]) -> None:
     session = session_of(*pair)
     found = compared(session.open(pair), session)
