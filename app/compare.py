@@ -33,8 +33,8 @@ from .tokens import shown
 if TYPE_CHECKING:
     from hfposemb.comparison import Comparison
     from hfposemb.embeddings import Embeddings
-    from hfposemb.table import EmbeddingTable
     from hfposemb.moved import Move, Moves
+    from hfposemb.table import EmbeddingTable
 
 TITLE = "Compare"
 NEEDS = ("position", "token")
