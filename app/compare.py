@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import AsyncGenerator, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -14,12 +15,14 @@ import gradio as gr
 import hfposemb as hpe
 from hfposemb import sheet
 from hfposemb.aligned import AlignedMaps, aligned
+from hfposemb.alignment import rows_of
 from hfposemb.beside import beside
 from hfposemb.comparison import Run
+from hfposemb.embeddings import LazyMapping
 from hfposemb.errors import HfposembError
 
 from . import jobs, snippets
-from .address import number_up_to
+from .address import number_up_to, text_up_to
 from .hidden import State
 from .limits import COMPARISON_DRAWS, QUICK_FLOPS
 from .line import Visitor
@@ -29,7 +32,9 @@ from .tokens import shown
 
 if TYPE_CHECKING:
     from hfposemb.comparison import Comparison
+    from hfposemb.embeddings import Embeddings
     from hfposemb.moved import Move, Moves
+    from hfposemb.table import EmbeddingTable
 
 TITLE = "Compare"
 NEEDS = ("position", "token")
@@ -127,9 +132,24 @@ class Compared:
         return next((one for one in found if [one.left, one.right] == names), None)
 
 
-def comparison_key(texts: Sequence[str], *, public: bool, what: str = "comparison") -> Hashable:
+def comparison_key(texts: Sequence[str], *, public: bool, what: str = "comparison", part: str = "") -> Hashable:
     """Return the name of a comparison in the library's results. Raises ``SourceError`` for what may not be asked."""
-    return (what, COMPARISON_DRAWS, *_keys(texts, public=public))
+    return (what, COMPARISON_DRAWS, part, *_keys(texts, public=public))
+
+
+def of_part(opened: Sequence[Opened], part: str | None) -> tuple[Opened, ...]:
+    """Return the sources as a part of each: those that have no such part as they are."""
+    return tuple(
+        replace(source, embeddings=source.embeddings.part(part), wanted=part)
+        if part and source.embeddings is not None and part in source.parts
+        else source
+        for source in opened
+    )
+
+
+def part_of(*sources: Opened) -> str:
+    """Return the part that was chosen of some sources, "" where each is shown with the one that its words enter."""
+    return next((source.wanted for source in sources if source.wanted), "")
 
 
 def _keys(texts: Sequence[str], *, public: bool) -> list[Hashable]:
@@ -138,8 +158,28 @@ def _keys(texts: Sequence[str], *, public: bool) -> list[Hashable]:
 
 def quick(source: Opened) -> bool:
     """Tell whether a source is measured while the page waits: its token table is small enough."""
-    table = source.table("token")
+    return _quick(source.table("token"))
+
+
+def _quick(table: EmbeddingTable | None) -> bool:
     return table is None or table.shape[0] * table.shape[1] ** 2 <= QUICK_FLOPS
+
+
+def _positions(source: Opened) -> list[str]:
+    """Return the roles of the position tables of a source."""
+    assert source.embeddings is not None
+    return [role for role in source.embeddings.tables if role.rpartition(".")[2] == "position"]
+
+
+def at_once(source: Opened) -> Embeddings:
+    """Return what is measured of a source while the page waits: all of it, or no words where there are many."""
+    found = source.embeddings
+    assert found is not None
+    if quick(source):
+        return found
+    rest = {role: partial(found.tables.__getitem__, role) for role in found.tables if role != "token"}
+    absent = {**found.absent, "token": "its table is large; its figures come with what chance gives"}
+    return replace(found, tables=LazyMapping(rest), absent=absent)
 
 
 def compared(opened: Sequence[Opened], session: Session) -> Compared:
@@ -148,17 +188,30 @@ def compared(opened: Sequence[Opened], session: Session) -> Compared:
     if not having:
         return Compared((), None, done=True)
     texts = [source.text for source in having]
-    results = session.library.results
-    if (full := results.get(comparison_key(texts, public=session.public))) is not None:
+    results, part = session.library.results, part_of(*having)
+    if (full := results.get(comparison_key(texts, public=session.public, part=part))) is not None:
         return Compared(having, full, done=True)
-    if not all(map(quick, having)):
+    positions = [
+        source.embeddings.tables[role] for source in having if source.embeddings for role in _positions(source)
+    ]
+    if not all(map(_quick, positions)):
         return Compared(having, None, done=False)
-    embeddings = [source.embeddings for source in having if source.embeddings is not None]
+    embeddings = [at_once(source) for source in having if source.embeddings is not None]
     found = results.make(
-        comparison_key(texts, public=session.public, what="figures"),
+        comparison_key(texts, public=session.public, what="figures", part=part),
         lambda: hpe.compare(*embeddings, words=(), pairs=False, draws=0, run=Run(progress=False)),
     )
     return Compared(having, found, done=False)
+
+
+def parts_of(opened: Sequence[Opened]) -> list[str]:
+    """Return the parts there are to choose from: those of all sources that have several."""
+    return list(dict.fromkeys(part for source in opened if len(source.parts) > 1 for part in source.parts))
+
+
+def part_choices(parts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return parts as choices, after that of each source with the part that its words enter."""
+    return [("what the words enter", ""), *((part, part) for part in parts)]
 
 
 # --- the panels -------------------------------------------------------------------------------------------------------
@@ -278,14 +331,14 @@ def why_not(found: Compared, pair: tuple[int, int], role: str = "token") -> str:
     return "Nothing is known of this pair."
 
 
-def maps_key(texts: Sequence[str], role: str, method: str, *, public: bool) -> Hashable:
+def maps_key(texts: Sequence[str], role: str, method: str, *, public: bool, part: str = "") -> Hashable:
     """Return the name of two aligned maps in the library's results. Raises as ``comparison_key`` does."""
-    return ("aligned", role, method, *_keys(texts, public=public))
+    return ("aligned", role, method, part, *_keys(texts, public=public))
 
 
 def maps_of(left: Opened, right: Opened, role: str, method: str, session: Session) -> AlignedMaps | None:
     """Return two aligned maps: PCA of small tables at once, others only if they have been laid out."""
-    key = maps_key([left.text, right.text], role, method, public=session.public)
+    key = maps_key([left.text, right.text], role, method, public=session.public, part=part_of(left, right))
     found: AlignedMaps | None = session.library.results.get(key)
     if found is None and method == "pca" and (role == "position" or (quick(left) and quick(right))):
         assert left.embeddings is not None
@@ -313,8 +366,8 @@ def maps_panels(found: Compared, pair: tuple[int, int], maps: AlignedMaps) -> Pa
             recipe=snippets.maps(left, right, maps.role, maps.method, side),
         )
         for side, source, figure, note in (
-            ("left", left, drawn.left, f"{maps.role}s"),
-            ("right", right, drawn.right, f"{maps.role}s, {about}"),
+            ("left", left, drawn.left, rows_of(maps.role, (maps.parts[0], ""))),
+            ("right", right, drawn.right, f"{rows_of(maps.role, (maps.parts[1], ''))}, {about}"),
         )
     )
     share = f"{100 * maps.disparity:.0f} %"
@@ -364,11 +417,11 @@ def tab(session: Session) -> None:
     """Draw the tab, and bind it. Nothing is computed before it comes to the screen."""
 
     def draw_figures(
-        opened: Sequence[Opened], chosen: str | None, at: int, done: dict[str, Any] | None = None
+        opened: Sequence[Opened], chosen: str | None, at: int, part: str | None, done: dict[str, Any] | None = None
     ) -> list[Any]:
         """Draw the tables and the words; where chance was tried in vain there is a button to try again."""
         try:
-            found = compared(opened, session)
+            found = compared(of_part(opened, part), session)
             stopped = not found.done and done is not None and not done.get("ok", True)
             found = replace(found, stopped=stopped)
         except HfposembError as error:
@@ -384,16 +437,21 @@ def tab(session: Session) -> None:
         return gr.update(choices=choices, value=value, visible=len(choices) > 1)
 
     def draw_maps(
-        opened: Sequence[Opened], chosen: str | None, role: str, method: str, done: dict[str, Any] | None = None
+        opened: Sequence[Opened],
+        chosen: str | None,
+        role: str,
+        method: str,
+        part: str | None,
+        done: dict[str, Any] | None = None,
     ) -> list[Any]:
         """Draw two maps; where they are still to be laid out they are wanted, and the old ones stay."""
-        found = compared(opened, session)
+        found = compared(of_part(opened, part), session)
         pair = found.pair(chosen)
         if pair is None:
             return [Panels(()), [], gr.skip()]
         left, right = (found.sources[place] for place in pair)
         title, back = f"{role} of {left.name} and {right.name}", gr.skip()
-        wanted = [[[left.text, right.text], ROLES[role], method.lower()]]
+        wanted = [[[left.text, right.text], ROLES[role], method.lower(), part_of(left, right)]]
         try:
             maps = maps_of(left, right, ROLES[role], method.lower(), session)
             if maps is None and not (done and Umaps.failed(done, wanted)):
@@ -409,58 +467,68 @@ def tab(session: Session) -> None:
     def comparable(due: list[Any]) -> list[str]:
         return [source.text for source in session.shown(due) if source.embeddings is not None]
 
-    def begin(due: list[Any]) -> Any:
+    def taken(due: list[Any], part: str | None) -> str:
+        """Return the part that is compared, "" where no source has the one that is chosen."""
+        return part_of(*of_part(session.shown(due), part))
+
+    def begin(due: list[Any], part: str | None) -> Any:
         """Want chance and pairs as soon as the tab is drawn."""
-        having = comparable(due)
-        known = session.library.results.get(comparison_key(having, public=session.public)) if having else None
-        return [having] if having and known is None else []
+        having, part = comparable(due), taken(due, part)
+        if not having:
+            return []
+        known = session.library.results.get(comparison_key(having, public=session.public, part=part))
+        return [having, part] if known is None else []
 
-    def retry(due: list[Any]) -> Any:
+    def retry(due: list[Any], part: str | None) -> Any:
         having = comparable(due)
-        return [having, uuid4().hex] if having else []
+        return [having, taken(due, part), uuid4().hex] if having else []
 
-    async def measure(visitor: Visitor, part: str, wanted: Sequence[Any]) -> AsyncGenerator[jobs.Progress, None]:
-        texts = wanted[0]
-        key = comparison_key(texts, public=session.public)
-        async for step in session.compute(visitor, part, key, texts, jobs.comparison, texts, COMPARISON_DRAWS):
+    async def measure(visitor: Visitor, place: str, wanted: Sequence[Any]) -> AsyncGenerator[jobs.Progress, None]:
+        texts, part = wanted[:2]
+        key = comparison_key(texts, public=session.public, part=part)
+        work = partial(jobs.comparison, part=part)
+        async for step in session.compute(visitor, place, key, texts, work, texts, COMPARISON_DRAWS):
             yield step
 
-    async def lay_out(visitor: Visitor, part: str, wanted: Sequence[Any]) -> AsyncGenerator[jobs.Progress, None]:
-        texts, role, method = wanted[0]
-        key = maps_key(texts, role, method, public=session.public)
-        async for step in session.compute(visitor, part, key, wanted[0], jobs.maps, texts, role, method):
+    async def lay_out(visitor: Visitor, place: str, wanted: Sequence[Any]) -> AsyncGenerator[jobs.Progress, None]:
+        texts, role, method, part = wanted[0]
+        key = maps_key(texts, role, method, public=session.public, part=part)
+        work = partial(jobs.maps, part=part)
+        async for step in session.compute(visitor, place, key, wanted[0], work, texts, role, method):
             yield step
 
-    async def write(visitor: Visitor, part: str, wanted: Sequence[Any]) -> AsyncGenerator[jobs.Progress, None]:
-        texts, _ = wanted[0]
-        measured = comparison_key(texts, public=session.public)
-        key = comparison_key(texts, public=session.public, what="report")
+    async def write(visitor: Visitor, place: str, wanted: Sequence[Any]) -> AsyncGenerator[jobs.Progress, None]:
+        texts, part, _ = wanted[0]
+        measured = comparison_key(texts, public=session.public, part=part)
+        key = comparison_key(texts, public=session.public, what="report", part=part)
 
         def late() -> tuple[Any, ...]:
             """Take the comparison from the results, where the panel above has it by now."""
             return texts, session.library.results.get(measured), COMPARISON_DRAWS
 
-        async for step in session.compute(visitor, part, key, wanted[0], jobs.page, late=late):
+        work = partial(jobs.page, part=part)
+        async for step in session.compute(visitor, place, key, wanted[0], work, late=late):
             yield step
         made = session.library.results.get(key)
         if made is not None and session.library.results.get(measured) is None:
             session.library.results.put(measured, made[0])
 
-    def ask_report(due: list[Any]) -> Any:
+    def ask_report(due: list[Any], part: str | None) -> Any:
         having = comparable(due)
-        return [[having, uuid4().hex]] if having else []
+        return [[having, taken(due, part), uuid4().hex]] if having else []
 
     def hand_over(wanted: list[Any], done: dict[str, Any]) -> Any:
         """Give the page its file, once it is written; none where it was not."""
         if not done.get("ok") or not wanted:
             return gr.update(value=None)
-        made = session.library.results.get(comparison_key(wanted[0][0], public=session.public, what="report"))
+        texts, part, _ = wanted[0]
+        made = session.library.results.get(comparison_key(texts, public=session.public, what="report", part=part))
         return gr.update(value=None if made is None else kept_file(made[1].encode(), "hfposemb-report.html"))
 
-    def pick(due: list[Any], chosen: str | None, at: int, happened: gr.EventData) -> list[Any]:
+    def pick(due: list[Any], chosen: str | None, at: int, part: str | None, happened: gr.EventData) -> list[Any]:
         """Choose a word that moved, or go to Tokens with it or a neighbour."""
         told, stay = happened._data or {}, [gr.skip()] * 3
-        found = compared(session.shown(due), session)
+        found = compared(of_part(session.shown(due), part), session)
         pair = found.pair(chosen)
         moves = found.moves(pair) if pair is not None else None
         if pair is None or moves is None or not moves.most:
@@ -484,10 +552,27 @@ def tab(session: Session) -> None:
         asked = session.ask_for(label, "" if row is None else source.text, -1 if row is None else row)
         return [asked, *session.show("tokens")]
 
+    # The choice as a state, as in Positions.
+    part = State("")
+
+    def draw_part(opened: Sequence[Opened], part: str | None) -> Any:
+        parts = parts_of(opened)
+        return gr.Dropdown(part_choices(parts), value=part if part in parts else "", visible=bool(parts))
+
     at = State(0)
     choices = named_pairs(session.first)
     with gr.Row(elem_classes="controls"):
         session.source_field()
+        parts: list[str] = []  # known once the sources are opened
+        part_field = gr.Dropdown(
+            part_choices(parts),
+            value="",
+            label="Positions of",
+            filterable=False,
+            visible=bool(parts),
+            scale=0,
+            min_width=200,
+        )
         with gr.Column(scale=0, min_width=200):
             ask = gr.Button("Download a report", variant="primary", min_width=200)
             save = gr.DownloadButton(visible="hidden", elem_id=f"report-{session.scope}")
@@ -521,23 +606,25 @@ def tab(session: Session) -> None:
 
     cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
     drawn = [figures, pairs, chosen, words, again]
-    session.redraw(draw_figures, drawn, inputs=[chosen, at], on=[])
-    session.when([measures.done.change], draw_figures, drawn, inputs=[chosen, at, measures.done])
+    session.redraw(draw_figures, drawn, inputs=[chosen, at, part], on=[part.change])
+    session.when([measures.done.change], draw_figures, drawn, inputs=[chosen, at, part, measures.done])
+    session.redraw(draw_part, [part_field], inputs=[part])
+    part_field.input(lambda value: value, part_field, part, **cheap)
 
-    def draw_words(opened: Sequence[Opened], chosen: str | None, at: int) -> Any:
-        return moved_panels(compared(opened, session), chosen, at)
+    def draw_words(opened: Sequence[Opened], chosen: str | None, at: int, part: str | None) -> Any:
+        return moved_panels(compared(of_part(opened, part), session), chosen, at)
 
-    session.when([chosen.input, at.change], draw_words, [words], inputs=[chosen, at])
+    session.when([chosen.input, at.change], draw_words, [words], inputs=[chosen, at, part])
     laid = [plan, layouts.wanted, method]
-    asked = [chosen, role, method]
-    session.redraw(draw_maps, laid, inputs=asked, on=[chosen.input, role.input, method.input])
+    asked = [chosen, role, method, part]
+    session.redraw(draw_maps, laid, inputs=asked, on=[chosen.input, role.input, method.input, part.change])
     session.when([layouts.done.change], draw_maps, laid, inputs=[*asked, layouts.done])
-    session.due.change(begin, session.due, measures.wanted, **cheap)
-    again.click(guarded(retry, public=session.public), session.due, measures.wanted, **cheap)
+    gr.on([session.due.change, part.change], begin, [session.due, part], measures.wanted, **cheap)
+    again.click(guarded(retry, public=session.public), [session.due, part], measures.wanted, **cheap)
     chosen.input(lambda: 0, outputs=at, **cheap)
     words.select(
         pick,
-        [session.due, chosen, at],
+        [session.due, chosen, at, part],
         [at, session.asked, session.tabs, session.active],
         trigger_mode="always_last",
         **cheap,
@@ -546,6 +633,7 @@ def tab(session: Session) -> None:
     session.keep("moved", at, read=lambda text: int(number_up_to(10**6)(text)))
     session.keep("maps", role)
     session.keep("laid", method)
-    ask.click(guarded(ask_report, public=session.public), session.due, reports.wanted, **cheap)
+    session.keep("stack", part, read=text_up_to(80))
+    ask.click(guarded(ask_report, public=session.public), [session.due, part], reports.wanted, **cheap)
     written = reports.done.change(hand_over, [reports.wanted, reports.done], save, **cheap)
     written.then(js=SAVE.replace("ID", f"report-{session.scope}"), **cheap)

@@ -353,9 +353,14 @@ def probes(source: str, role: str, report: Report, *, public: bool = False) -> d
     return {name: (found[name], noise[name]) for name in found}
 
 
-def comparison(sources: Sequence[str], draws: int, report: Report, *, public: bool = False) -> Comparison:
-    """Measure sources and compare them pair by pair, in the child; what chance gives is computed once for all."""
-    return _compared(_opened(sources, report, public=public), draws, report, public=public)
+def comparison(
+    sources: Sequence[str], draws: int, report: Report, *, part: str = "", public: bool = False
+) -> Comparison:
+    """Measure sources and compare them pair by pair, in the child; what chance gives is computed once for all.
+
+    ``part`` is that of the models that have it.
+    """
+    return _compared(_opened(sources, report, part=part, public=public), draws, report, public=public)
 
 
 def _compared(opened: Sequence[Embeddings], draws: int, report: Report, *, public: bool) -> Comparison:
@@ -367,22 +372,30 @@ def _compared(opened: Sequence[Embeddings], draws: int, report: Report, *, publi
     return compare(*opened, words=WORDS, draws=draws, run=Run(cache=cache, progress=report))
 
 
-def maps(sources: Sequence[str], role: str, method: str, report: Report, *, public: bool = False) -> AlignedMaps:
+def maps(
+    sources: Sequence[str], role: str, method: str, report: Report, *, part: str = "", public: bool = False
+) -> AlignedMaps:
     """Lay out what two sources share in one frame, in the child."""
     from hfposemb.aligned import aligned
 
-    left, right = _opened(sources, report, public=public)
+    left, right = _opened(sources, report, part=part, public=public)
     report(0.1, "laying out both maps together")
     return aligned(left, right, role, method="umap" if method == "umap" else "pca")
 
 
 def page(
-    sources: Sequence[str], known: Comparison | None, draws: int, report: Report, *, public: bool = False
+    sources: Sequence[str],
+    known: Comparison | None,
+    draws: int,
+    report: Report,
+    *,
+    part: str = "",
+    public: bool = False,
 ) -> tuple[Comparison, str]:
     """Return the comparison of sources, computed unless it is ``known``, and the report of it, in the child."""
     from hfposemb.report import report as write
 
-    opened = _opened(sources, report, public=public)
+    opened = _opened(sources, report, part=part, public=public)
 
     def first(share: float, doing: str) -> None:
         report(0.8 * share, doing)
@@ -421,11 +434,12 @@ def training(
     return Training(run, len(found))
 
 
-def _opened(sources: Sequence[str], report: Report, *, public: bool) -> list[Embeddings]:
+def _opened(sources: Sequence[str], report: Report, *, part: str, public: bool) -> list[Embeddings]:
     from .fetching import extract
 
     report(0.0, "reading the tables")
-    return [extract(source, public=public) for source in sources]
+    opened = [extract(source, public=public) for source in sources]
+    return [source.part(part) if part in source.positions else source for source in opened]
 
 
 def search(pattern: str, texts: Sequence[str]) -> list[int]:

@@ -120,6 +120,11 @@ def extracted(source: Opened) -> str:
     return f"hpe.extract({quoted(pinned(source))})"
 
 
+def of_part(source: Opened) -> str:
+    """Return the expression of a source with the part of it that is compared."""
+    return extracted(source) + (f".part({quoted(source.wanted)})" if source.wanted else "")
+
+
 def position(source: Opened) -> str:
     """Return the expression of the position encoding that is shown."""
     return extracted(source) + (".position" if _first(source) else f".positions[{quoted(source.part)}]")
@@ -623,19 +628,23 @@ def club(source: Opened, adding: Adding, chosen: Sequence[int], *, places: int, 
 
 def compared(sources: Sequence[Opened], *, draws: int, words: Sequence[str], pairs: bool) -> Recipe:
     """Return what gives the figures of sources, or of every two of them, beside what chance gives."""
-    found = ["sources = [", *(f"    {extracted(source)}," for source in sources), "]"]
+    found = ["sources = [", *(f"    {of_part(source)}," for source in sources), "]"]
     values = "[pair.observed for pair in found.pairs]"
     if not pairs:
         values = "[{name: one.value for name, one in each.metrics.items()} for each in found.sources]"
     body = [*found, f"found = hpe.compare(*sources, draws={draws})", f"shown = {values}"]
-    command = _called("compare", *map(pinned, sources), "--words", ",".join(words), "--draws", draws, "--json")
+    parts = [word for source in sources for word in ("--part", source.wanted or "-")]
+    chosen = parts if any(source.wanted for source in sources) else []
+    if len(sources) == 1 or len({source.wanted for source in sources}) == 1:
+        chosen = chosen[:2]
+    command = _called("compare", *map(pinned, sources), "--words", ",".join(words), "--draws", draws, *chosen, "--json")
     return _recipe(body, sources, command=[command], roles=_SENTENCE_ROLES)
 
 
 def moves(left: Opened, right: Opened, at: int) -> Recipe:
     """Return what gives the words that moved most between two sources, and the neighbours of one of them."""
     body = [
-        f"found = moved({extracted(left)}, {extracted(right)})",
+        f"found = moved({of_part(left)}, {of_part(right)})",
         f"word = found.most[{at}]",
         *_by(
             {
@@ -651,7 +660,7 @@ def moves(left: Opened, right: Opened, at: int) -> Recipe:
 def maps(left: Opened, right: Opened, role: str, method: str, side: str) -> Recipe:
     """Return what gives one of two maps in one frame."""
     body = [
-        f"left, right = {extracted(left)}, {extracted(right)}",
+        f"left, right = {of_part(left)}, {of_part(right)}",
         f'shown = aligned(left, right, "{role}", method="{method}").coordinates_{side}',
     ]
     return _recipe(body, [left, right], imports=["from hfposemb.aligned import aligned"], roles=(role,))

@@ -150,6 +150,20 @@ def test_large_tables_are_left_to_the_job() -> None:
     assert maps_of(small, large, "token", "pca", session) is None
 
 
+def test_positions_are_measured_at_once_where_words_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 256 positions and 4,000 words as many dimensions wide, the words alone are left to the job."""
+    session = session_of("sample:bert")
+    opened = session.open(["sample:bert"])
+    monkeypatch.setattr(compare, "QUICK_FLOPS", 256 * 128**2)
+    assert not quick(opened[0])
+    found = compared(opened, session)
+    assert found.comparison is not None
+    taken = found.comparison.sources[0].metrics
+    assert taken["mean norm"].value is not None
+    assert taken["anisotropy"].value is None
+    assert "its figures come with what chance gives" in figures_html(found)
+
+
 def test_maps_of_positions_share_a_frame(pair: tuple[str, str]) -> None:
     session = session_of(*pair)
     found = compared(session.open(pair), session)
