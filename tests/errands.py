@@ -30,6 +30,17 @@ def printing(_report: Report) -> None:
     raise KeyError("planted")
 
 
+def figures(_report: Report, *, public: bool) -> int:
+    """Take a moment, as a comparison does."""
+    time.sleep(0.5)
+    return 7
+
+
+def written(found: int | None, _report: Report, *, public: bool) -> str:
+    """Write a report of what was found."""
+    return f"a report of {found}"
+
+
 def failing(_report: Report, *, public: bool) -> None:
     """Run into a bug, where a page's work does."""
     raise KeyError(f"planted, public {public}")

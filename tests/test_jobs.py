@@ -373,6 +373,26 @@ def test_crowd_waits_with_its_places_shown_and_one_child(alone: Line) -> None:
     assert until(lambda: len(alone) == 0 and len(psutil.Process().children()) == before, 10), "nothing is left behind"
 
 
+def test_report_waits_for_the_comparison_of_the_same_page_and_takes_it(alone: Line) -> None:
+    with gr.Blocks():
+        session = Session(False, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library())
+    kept = session.library.results
+
+    async def do(part: str, work: Callable[..., Any], **more: Any) -> None:
+        async for _ in session.compute(Visitor("page"), part, part, part, work, **more):
+            pass
+
+    async def both() -> None:
+        comparing = asyncio.create_task(do("figures", errands.figures))
+        while not len(alone):
+            await asyncio.sleep(0.01)
+        await asyncio.gather(comparing, do("report", errands.written, late=lambda: (kept.get("figures"),)))
+
+    asyncio.run(both())
+    assert kept.get("figures") == 7
+    assert kept.get("report") == "a report of 7"
+
+
 def test_page_that_is_closed_loses_its_child(alone: Line) -> None:
     before = {child.pid for child in psutil.Process().children()}
 
