@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,7 @@ def test_tools_of_an_mcp_client(url: str, real: dict[str, str]) -> None:
             asked = {"source": real["gpt2"], "query": "queen", "k": 3}
             return tools, (await session.call_tool(name, asked)).content[0]
 
-    tools, said = asyncio.run(use())
+    with ThreadPoolExecutor() as pool:  # Playwright has a loop of its own in this thread
+        tools, said = pool.submit(asyncio.run, use()).result()
     assert len(tools) == 5
     assert len(ast.literal_eval(said.text)["neighbours"]) == 3
