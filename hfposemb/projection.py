@@ -59,14 +59,14 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Later(Generic[T]):
+class _Later(Generic[T]):
     """What a projection is told of itself when somebody first asks."""
 
     make: Callable[[Projection], T]
 
 
-class Lazy(Generic[T]):
-    """A field that may be given as a ``Later``, and holds what that makes once it has been read."""
+class _Lazy(Generic[T]):
+    """A field that may be given as a ``_Later``, and holds what that makes once it has been read."""
 
     def __init__(self, *default: T) -> None:
         self.default = default
@@ -79,12 +79,12 @@ class Lazy(Generic[T]):
             if not self.default:
                 raise AttributeError(self.name)
             return self.default[0]
-        held: T | Later[T] = vars(owner)[self.name]
-        if isinstance(held, Later):
+        held: T | _Later[T] = vars(owner)[self.name]
+        if isinstance(held, _Later):
             held = vars(owner)[self.name] = held.make(owner)
         return held
 
-    def __set__(self, owner: Projection, value: T | Later[T]) -> None:
+    def __set__(self, owner: Projection, value: T | _Later[T]) -> None:
         vars(owner)[self.name] = value
 
 
@@ -107,13 +107,13 @@ class Projection:
     parameters: Mapping[str, object]
     explained_variance_ratio: NDArray[np.float64] | None
     name: str
-    quality: Lazy[Quality] = Lazy()
-    trust: Lazy[PointTrust | None] = Lazy(None)
+    quality: _Lazy[Quality] = _Lazy()
+    trust: _Lazy[PointTrust | None] = _Lazy(None)
 
     @property
     def measured(self) -> bool:
         """Whether ``quality`` is known already, so that to read it takes no time."""
-        return not isinstance(vars(self)["quality"], Later) and self.quality.points > 0
+        return not isinstance(vars(self)["quality"], _Later) and self.quality.points > 0
 
     def __getstate__(self) -> dict[str, Any]:
         """Return everything, measured: a pickle does not carry the table."""
@@ -361,9 +361,9 @@ def _projected(
         seed=seed,
         parameters=parameters,
         explained_variance_ratio=layout.ratio,
-        quality=Later(_quality),
+        quality=_Later(_quality),
         name=table.name,
-        trust=Later(measure),
+        trust=_Later(measure),
     )
 
 

@@ -29,6 +29,7 @@ from .computing import (
 from .cost import ROOT, Cost, Row, times
 from .growth import Growth, growths
 from .reading import counted_rows, hub_rows, import_rows, local_rows, process_rows, write_gpt2
+from .size import size_rows
 from .surveying import COUNTS, survey_rows
 
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -47,6 +48,7 @@ def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
     yield from pca_rows(sizes=sizes, rounds=rounds)
     if not quick:
         yield from app_rows(folder.parent, rounds=rounds)
+        yield from size_rows(rounds=rounds)
     yield from survey_rows(rounds=1 if quick else rounds, counts=(10, 20) if quick else COUNTS)
     tokens = minilm_tokens()
     yield from umap_rows(tokens[:4_000] if quick else tokens, rounds=1 if quick else rounds)

@@ -39,7 +39,7 @@ def _seconds(value: float) -> str:
 class Row:
     """Hold one line of the table: an operation, what it took, its bound, and whether the goal is met.
 
-    ``number`` is that of the goal it belongs to, 1 to 12; 13 is the app, 14 surveys.
+    ``number`` is that of the goal it belongs to, 1 to 12; 13 is the app, 14 surveys, 15 the app at size.
     """
 
     number: int
