@@ -11,7 +11,7 @@ from functools import cache
 
 from .errors import HubError
 
-OLDEST_HUB = "1.3"
+OLDEST_HUB = "1.16"
 """The lowest version of huggingface_hub that ``pyproject.toml`` declares."""
 
 

@@ -51,6 +51,6 @@ def test_too_old_a_huggingface_hub_is_one_line(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stderr.splitlines()[-1] == (
-        "hfposemb.errors.HubError: huggingface_hub 0.36.2 is installed, and 1.3 or later is needed: "
-        "pip install 'huggingface_hub>=1.3'"
+        "hfposemb.errors.HubError: huggingface_hub 0.36.2 is installed, and 1.16 or later is needed: "
+        "pip install 'huggingface_hub>=1.16'"
     )
