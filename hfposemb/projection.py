@@ -134,7 +134,7 @@ class Projection:
             return found if found is not None and len(found.points) else None
 
         # Not dataclasses.replace, which reads every field, and so would measure the picture.
-        kept = {"rows": self.rows[chosen], "coordinates": self.coordinates[chosen], "trust": Later(trust_of)}
+        kept = {"rows": self.rows[chosen], "coordinates": self.coordinates[chosen], "trust": _Later(trust_of)}
         return Projection(**{**vars(self), **kept})
 
     def _repr_html_(self) -> str:
