@@ -63,8 +63,8 @@ longest vectors only.
 The lists are the nearest of the shared words by cosine. Tinted ones are in both.
 """
 MAPS_HELP = """
-PCA: each table is projected by itself, and the second map moved, scaled and turned onto the first (Procrustes). UMAP:
-both are laid out together, so that a row shared by both is drawn to one place (AlignedUMAP), up to 5,000 rows.
+PCA: each table is projected by itself; the second map is turned onto the first (Procrustes) and drawn at its spread.
+UMAP: both are laid out together, so that a row shared by both is drawn to one place (AlignedUMAP), up to 5,000 rows.
 
 Point at a dot to see where the same row lies in the other map.
 """

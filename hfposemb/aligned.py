@@ -52,9 +52,9 @@ def aligned(
 ) -> AlignedMaps:
     """Draw the rows that both sources have of ``role``, ``position`` or ``token``, in one frame.
 
-    By PCA each table is projected by itself, and the second map moved, scaled and turned onto the first. By UMAP both
-    are laid out together (AlignedUMAP), up to 5,000 shared rows, beyond that a seeded sample. Raises ``InputError`` for
-    fewer than 20 shared rows.
+    By PCA each table is projected by itself, and the second map turned onto the first and scaled to its spread. By UMAP
+    both are laid out together (AlignedUMAP), up to 5,000 shared rows, beyond that a seeded sample. Raises
+    ``InputError`` for fewer than 20 shared rows.
     """
     if method not in ("pca", "umap"):
         raise InputError(f'the method is "pca" or "umap"; got {method!r}')
@@ -78,7 +78,7 @@ def aligned(
         )
     else:
         one, other = _umap([read_rows(table, rows[:, side]) for side, table in enumerate(tables)], dims, seed)
-    turned = turned_onto(other, one)
+    turned = turned_onto(other, one, same_spread=True)
     names = tuple(tables[0].labels[int(row)] for row in rows[:, 0])
     second = turned.coordinates if method == "pca" else other
     parts = stacks(left, right, role)
@@ -95,8 +95,11 @@ class Turned:
     disparity: float
 
 
-def turned_onto(points: Points, onto: Points) -> Turned:
+def turned_onto(points: Points, onto: Points, *, same_spread: bool = False) -> Turned:
     """Move, scale and turn points onto others, mirrored where that fits better (Schönemann 1966).
+
+    The least-squares scale shrinks points to nothing where the two have little in common; with ``same_spread`` they are
+    scaled to the spread of the others instead, so that they can be seen. The disparity is the same either way.
 
     Raises ``InputError`` where one of both is a single point.
     """
@@ -108,7 +111,8 @@ def turned_onto(points: Points, onto: Points) -> Turned:
         raise InputError("one of the maps is a single point: there is nothing to turn onto the other")
     u, s, vt = np.linalg.svd(y.T @ x)
     fit = min(float(s.sum()) / (sizes[0] * sizes[1]), 1.0)
-    return Turned((y @ u @ vt * (fit * sizes[0] / sizes[1]) + centre).astype(np.float32), 1 - fit**2)
+    scale = sizes[0] / sizes[1] * (1.0 if same_spread else fit)
+    return Turned((y @ u @ vt * scale + centre).astype(np.float32), 1 - fit**2)
 
 
 def _umap(rows: list[NDArray[Any]], dims: int, seed: int) -> tuple[Points, Points]:

@@ -377,7 +377,7 @@ class _Page:
                 except HfposembError:
                     continue  # the section of pairs says why
                 body += self.beside(found, left, right)
-        about = "The second map is moved, turned and scaled onto the first. Hover a point: it is marked in both."
+        about = "The second map is turned onto the first, at the same spread. Hover a point to mark it in both."
         self.add("Maps beside each other", about, body)
 
     def beside(self, found: AlignedMaps, left: int, right: int) -> str:

@@ -27,10 +27,10 @@ def test_the_first_map_is_its_projection() -> None:
     found = aligned(one, other, "position")
     assert found.coordinates_left == pytest.approx(hpe.project(one.position).coordinates[:64])
     assert 0 < found.disparity < 1
-    # The best fit leaves no more than the disparity says, whatever else it is turned by.
+    # Of equal spread, so that ‖x − y‖² / ‖x‖² = 2 (1 − fit), where the disparity is 1 − fit².
     left = found.coordinates_left - found.coordinates_left.mean(axis=0)
     off = np.square(found.coordinates_left - found.coordinates_right).sum() / np.square(left).sum()
-    assert off == pytest.approx(found.disparity, abs=1e-4)
+    assert off == pytest.approx(2 * (1 - np.sqrt(1 - found.disparity)), abs=1e-4)
 
 
 @pytest.mark.skipif(not FULL, reason="numba compiles AlignedUMAP for half a minute")
@@ -63,3 +63,13 @@ def test_what_cannot_be_drawn_says_why() -> None:
         aligned(one, hpe.sinusoidal(10, 6), "position")
     with pytest.raises(hpe.HfposembError, match="a single point"):
         aligned(one, hpe.from_arrays(position=np.ones((40, 6))), "position")
+
+
+def test_maps_with_little_in_common_have_the_same_spread() -> None:
+    """The least-squares scale would shrink the second map to a dot."""
+    random = np.random.default_rng(3)
+    tables = ((name, random.normal(0, size, (200, 8))) for name, size in (("one", 1.0), ("other", 40.0)))
+    one, other = (hpe.from_arrays(position=rows, name=name) for name, rows in tables)
+    found = aligned(one, other, "position")
+    assert found.disparity > 0.9
+    assert np.allclose(*(np.linalg.norm(m - m.mean(0)) for m in (found.coordinates_left, found.coordinates_right)))
