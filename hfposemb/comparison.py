@@ -21,6 +21,7 @@ from .geometry import breaks, directed, outliers, without
 from .measures import MEASURES as MEASURES
 from .measures import Extra, Measure, Tables, beside_impostors, beside_noise, measures_of
 from .moved import Moves, moved
+from .naming import names
 from .nulls import DRAWS, Keep, Null, compute_always
 from .position import Absolute, PositionEncoding
 from .progress import shown
@@ -351,8 +352,12 @@ def _compared(
 ) -> Comparison:
     couples = list(combinations(measured, 2)) if pairs else []
     stages = len(measured) + 2 * len(couples)
+    written = [source.name for source in measured]
+    short = dict(zip(written, names(written), strict=True))
     figures = tuple(
-        _source_figures(source, words, k=k, draws=draws, run=run, progress=run.stage(number, stages, source.name))
+        _source_figures(
+            source, words, k=k, draws=draws, run=run, progress=run.stage(number, stages, short[source.name])
+        )
         for number, source in enumerate(measured)
     )
     found: list[Alignment] = []
@@ -360,7 +365,6 @@ def _compared(
     missing: list[str] = []
     for number, (left, right) in enumerate(couples):
         stage = len(measured) + 2 * number
-        names = f"{left.name} and {right.name}"
         for place, role in enumerate(("position", "token")):
             try:
                 found.append(
@@ -372,7 +376,9 @@ def _compared(
                         seed=run.seed,
                         fold_case=fold_case,
                         keep=run.keep,
-                        progress=run.stage(stage + place, stages, f"{role}s of {names}"),
+                        progress=run.stage(
+                            stage + place, stages, f"{role}s of {short[left.name]} and {short[right.name]}"
+                        ),
                     )
                 )
                 if role == "token":
