@@ -72,5 +72,4 @@ def odd(source: str, role: str, count: int, report: Report, *, public: bool = Fa
     from hfposemb.oddities import oddities
 
     table = _table(source, role, report, public=public)
-    report(2 * READING, "looking for odd tokens")
-    return oddities(table, count=count)
+    return oddities(table, count=count, progress=_rest(report, "looking for odd tokens"))

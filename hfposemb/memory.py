@@ -22,6 +22,7 @@ SMALL = 2**18
 """Arrays of fewer bytes are copied, which costs no more than a map of them."""
 
 _PART = 2**24
+_ALIGNED = 64  # bytes of a cache line: what is read begins at a multiple of it, as what is mapped does
 
 
 class _File:
@@ -82,7 +83,8 @@ def mapped(handle: int, start: int, size: int, *, private: bool = True) -> NDArr
     """
     if size >= SMALL:
         return _File(os.dup(handle)).map(start, size, private=private)
-    found = np.empty(size, np.uint8)
+    spare = np.empty(size + _ALIGNED - 1, np.uint8)
+    found = spare[-spare.ctypes.data % _ALIGNED :][:size]
     read = 0
     os.lseek(handle, start, os.SEEK_SET)
     while read < size:

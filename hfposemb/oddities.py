@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .errors import InputError
 from .geometry import Isotropy, Scatter, anisotropy, directed, finite_blocks, norms, outliers, scatter
-from .progress import shown
+from .progress import Report, shown
 from .similarity import PAIR_BYTES, read_rows
 from .table import CHUNK_BYTES, TOKEN_CLASSES, EmbeddingTable, Vectors
 
@@ -143,7 +143,14 @@ class Oddities:
         return "\n".join(lines)
 
 
-def oddities(table: EmbeddingTable, *, count: int = COUNT, unused: Sequence[int] = (), seed: int = 0) -> Oddities:
+def oddities(
+    table: EmbeddingTable,
+    *,
+    count: int = COUNT,
+    unused: Sequence[int] = (),
+    seed: int = 0,
+    progress: Report | None = None,
+) -> Oddities:
     """Return the odd tokens of a token table, ``count`` of each kind.
 
     - *near unused*: the cosine distance to the mean of the unused rows, both without the first principal direction
@@ -156,7 +163,8 @@ def oddities(table: EmbeddingTable, *, count: int = COUNT, unused: Sequence[int]
       (Charikar 2002): 99 of 100 at that distance are found, and those that are much nearer always.
     - *unused*: rows that no text leads to, by row.
 
-    The table is walked by blocks and never widened as a whole. Raises ``InputError`` for fewer than three rows with a
+    The table is walked by blocks and never widened as a whole. ``progress`` is called with the share done, 0 to 1, and
+    what is being done. Raises ``InputError`` for fewer than three rows with a
     direction, and rows that the table has not.
     """
     if count < 1:
@@ -166,18 +174,22 @@ def oddities(table: EmbeddingTable, *, count: int = COUNT, unused: Sequence[int]
     usable = directed(table)
     if usable.sum() < 3:
         raise InputError(f"{table.name} has {usable.sum()} rows that are finite and not zero; odd ones need 3")
-    with shown(f"odd tokens of {table.name}"):
-        return _listed(table, usable, count, unused, seed)
+    with shown(f"odd tokens of {table.name}", progress) as report:
+        return _listed(table, usable, count, unused, seed, report)
 
 
-def _listed(table: EmbeddingTable, usable: NDArray[np.bool_], count: int, unused: Sequence[int], seed: int) -> Oddities:
+def _listed(
+    table: EmbeddingTable, usable: NDArray[np.bool_], count: int, unused: Sequence[int], seed: int, report: Report
+) -> Oddities:
     never = np.isin(table.labels.classes, [TOKEN_CLASSES.index(name) for name in NEVER])
     never[list(unused)] = True
     reference = never & usable
+    report(0.05, "reading the table")
     walk = _Walk.of(table, reference, seed=seed)
+    report(0.5, "ranking the rows")
     rank = partial(_ranked, table, count=count)
     mean = "the mean of all tokens"
-    lists = (
+    ranked = (
         _near_unused(walk, rank, reference),
         rank("near the mean", f"nearest to {mean}, as glitch tokens of GPT-2 are", "distance", walk.from_mean, usable),
         rank(
@@ -189,9 +201,9 @@ def _listed(table: EmbeddingTable, usable: NDArray[np.bool_], count: int, unused
             -1,
         ),
         *_lengths(rank, table, usable),
-        *_twins(walk, usable, count=count, seed=seed),
-        _unused(table, never, count=count),
     )
+    report(0.6, "looking for equal rows")
+    lists = (*ranked, *_twins(walk, usable, count=count, seed=seed), _unused(table, never, count=count))
     notes = []
     if left := int((~usable).sum()):
         zero = int((norms(table) == 0).sum())

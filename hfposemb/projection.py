@@ -134,7 +134,8 @@ class Projection:
             return found if found is not None and len(found.points) else None
 
         # Not dataclasses.replace, which reads every field, and so would measure the picture.
-        kept = {"rows": self.rows[chosen], "coordinates": self.coordinates[chosen], "trust": _Later(trust_of)}
+        later = {"trust": _Later(trust_of), "quality": _Later(lambda _: self.quality)}
+        kept = {"rows": self.rows[chosen], "coordinates": self.coordinates[chosen], **later}
         return Projection(**{**vars(self), **kept})
 
     def _repr_html_(self) -> str:
@@ -342,6 +343,7 @@ def _projected(
     metric: Literal["cosine", "euclidean"]
     parameters: dict[str, object]
     if method == "pca":
+        progress(0.0, "components")
         metric, parameters, layout = "euclidean", {"solver": "covariance_eigh"}, pca(table, dims, progress=progress)
     else:
         metric, layout = chosen.metric, _umap(table, dims, seed, chosen, progress)

@@ -649,9 +649,11 @@ def test_a_cached_projection_is_the_computed_one(cache: Cache, method: str, dims
         reads = counted.reads
     cached_projection(cache, counted.table, method=method, dims=dims, seed=1)  # type: ignore[arg-type]
     assert counted.reads == reads
+    found_again, computed_again = Counted(), Counted()  # of one table all rows may be in memory by now
+    cached_projection(cache, found_again.table, method=method, dims=dims, seed=1)  # type: ignore[arg-type]
     cache.clear()
-    cached_projection(cache, counted.table, method=method, dims=dims, seed=1)  # type: ignore[arg-type]
-    assert counted.reads > reads, "the count would not show a computation"
+    cached_projection(cache, computed_again.table, method=method, dims=dims, seed=1)  # type: ignore[arg-type]
+    assert computed_again.reads > found_again.reads, "the count would not show a computation"
 
 
 def test_a_cached_projection_has_the_name_of_the_table_asked_for(cache: Cache) -> None:

@@ -160,7 +160,7 @@ def test_positions_are_measured_at_once_where_words_are_many(monkeypatch: pytest
     assert found.comparison is not None
     taken = found.comparison.sources[0].metrics
     assert taken["mean norm"].value is not None
-    assert taken["anisotropy"].value is None
+    assert taken["token anisotropy"].value is None
     assert "its figures come with what chance gives" in figures_html(found)
 
 

@@ -166,7 +166,7 @@ def test_bug_in_one_source_leaves_the_page_at_work(page: Visitor, request: pytes
 
 
 def test_endpoint_answers_a_bug_with_one_line(page: Visitor) -> None:
-    sent = {"data": ["faulty:16x8", "0", 3, "cosine", "position"]}
+    sent = {"data": ["faulty:16x8", "0", 3, "cosine", "position", False]}
     called = page.client.post("/gradio_api/call/neighbours", json=sent).json()["event_id"]
     answer = page.client.get(f"/gradio_api/call/neighbours/{called}").text
     assert answer.startswith("event: error")

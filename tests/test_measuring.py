@@ -37,7 +37,7 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Session:
 def asked(session: Session, color: str = "Class", done: dict[str, Any] | None = None) -> list[Any]:
     """Return what the map answers to its controls: projection, panels, work that is wanted first, and colour."""
     opened = session.open((SOURCE,))
-    return tokens.asked_map(session, opened, None, "PCA", "2-D", color, tokens.Word("king").state, done)
+    return tokens.asked_map(session, opened, None, "PCA", "2-D", color, tokens.Word("king").state, done=done)
 
 
 def work(session: Session, wanted: list[list[Any]]) -> AsyncGenerator[Progress, None]:

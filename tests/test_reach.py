@@ -123,7 +123,7 @@ def test_neighbour_on_the_network_opens_no_file(strangers: Served, folder: Path)
     page = Visitor(strangers.url, login=LOGIN)
     page.choose(["sinusoidal:8x4", str(folder / "model")])
     assert alerts(page) == {REFUSAL}
-    for endpoint, data in (("info", ["SOURCE"]), ("neighbours", ["SOURCE", "king", 3, "cosine", ""])):
+    for endpoint, data in (("info", ["SOURCE"]), ("neighbours", ["SOURCE", "king", 3, "cosine", "", False])):
         sent = [str(folder / "model") if one == "SOURCE" else one for one in data]
         called = page.client.post(f"/gradio_api/call/{endpoint}", json={"data": sent}).json()["event_id"]
         answer = page.client.get(f"/gradio_api/call/{endpoint}/{called}").text
