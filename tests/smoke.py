@@ -152,7 +152,7 @@ def _environment(variables: dict[str, str]) -> dict[str, str]:
 def _app_answers(python: Path, folder: Path, variables: dict[str, str], minilm: str) -> bool:
     """Start the app; ask its endpoints with gradio_client, and open every tab as a page does."""
     (folder / "app").mkdir()
-    arguments = ("-m", "hfposemb", "app", SAMPLE, minilm, "--port", "PORT")
+    arguments = ("-m", "hfposemb", "app", SAMPLE, "sinusoidal:64x128", "--port", "PORT")
     with serving(python, *arguments, cwd=folder / "app", **variables) as app:
         # The repository is on the path of the visitor alone, whose Python never imports the package.
         visitor = [str(python), str(ROOT / "tests" / "visiting.py"), app.url, ON_HUB, minilm]

@@ -54,7 +54,9 @@ def lowest(extras: Sequence[str]) -> list[str]:
 def build_wheel(folder: Path) -> Path:
     """Build the wheel of a clone of the repository, as it is here."""
     command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(clone(folder / "clone"))]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(done.stdout + done.stderr)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
