@@ -57,7 +57,7 @@ def test_commands_that_look_at_one_model(model: str, real: dict[str, str], run: 
     assert f"{rows:,} × {width:,}" in run("info", source)
     assert json.loads(run("info", source, "--json"))["tables"]["token"]["shape"] == [rows, width]
     nearest = run("neighbours", source, "king", "-k", "3", "--metric", "euclidean").splitlines()
-    assert len(nearest) == 4
+    assert len([line for line in nearest[1:] if not line.startswith("note: ")]) == 3
     assert "king" in run("neighbours", source, "king").lower().partition("\n")[2]
     assert len(run("similarity", source, "--rows", "king,queen,7").partition("\n\n")[0].splitlines()) == 4
     odd = json.loads(run("odd", source, "--json", "--count", "3"))
@@ -67,8 +67,12 @@ def test_commands_that_look_at_one_model(model: str, real: dict[str, str], run: 
 
 @pytest.mark.parametrize("model", MODELS if FULL else MODELS[-1:])
 def test_a_projection_of_a_vocabulary(model: str, real: dict[str, str], run: Run, tmp_path: Path) -> None:
-    run("project", real[model], "--out", tmp_path / "map.parquet")
-    frame = pd.read_parquet(tmp_path / "map.parquet")
+    if FULL:  # a parquet file has the neighbours of every token too, which take half a minute
+        run("project", real[model], "--out", tmp_path / "map.parquet")
+        frame = pd.read_parquet(tmp_path / "map.parquet")
+    else:
+        run("project", real[model], "--out", tmp_path / "map.csv")
+        frame = pd.read_csv(tmp_path / "map.csv", keep_default_na=False)
     assert len(frame) == hpe.extract(real[model]).token.shape[0]
     numbers = frame.select_dtypes("number")
     assert np.isfinite(numbers.to_numpy()).all()

@@ -109,4 +109,6 @@ def test_every_file_of_the_archive_is_read(archive: Path) -> None:
             if name.endswith(".json"):
                 assert json.loads(opened.read(name))
             if name.endswith(".csv"):
-                assert len(pd.read_csv(io.BytesIO(opened.read(name)))) > FULL
+                frame = pd.read_csv(io.BytesIO(opened.read(name)))
+                assert len(frame.columns) > 1
+                assert len(frame) or (name == "pairs.csv" and not FULL)  # no pairs were compared
