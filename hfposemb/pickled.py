@@ -343,7 +343,10 @@ def check_start(start: bytes, *, name: str) -> None:
     """Raise ``CheckpointError`` where the first (eight) bytes of a file are not of one that torch.save writes."""
     if not start.startswith((b"PK", b"\x80")):
         kind = "the file is empty; download it again" if not start else foreign(start)
-        kind = kind or "is no file that torch.save writes, since its version 0.1.10; download it again"
+        kind = kind or (
+            "is no file that torch.save writes; if it belongs to another program, such as CTranslate2 or fastText, use "
+            "the checkpoint that it was made from, else download it again"
+        )
         raise CheckpointError(f"{name}: {kind}")
 
 
