@@ -16,11 +16,11 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 run: $(VENV)/run.stamp
 	$(BIN)/hfposemb app $(if $(PORT),--port $(PORT))
 
-# What waits more than it computes runs side by side, two browsers as well, a second time where they fail: a busy
-# machine starves a browser. pytest says which did. Each process computes with one thread: matrices as small as
+# Two processes side by side, browsers as well. A test that fails runs a second time, since a busy machine starves a
+# browser and lets a deadline pass; pytest lists those that did. Each process computes with one thread: matrices as small as
 # those of tests cost more CPU time with several. What measures the machine runs alone, with as many as users have.
 test: $(VENV)/dev.stamp browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not browser and not alone" -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not browser and not alone" -n 2 --dist loadfile --reruns 1 -r R
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "browser and not alone" -n 2 --dist loadfile --reruns 1 -r R
 	$(BIN)/python -m pytest -m alone --reruns 1 -r R
 	@$(BIN)/python -m tests.browser.chromium || true
