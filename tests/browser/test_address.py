@@ -195,6 +195,7 @@ SAID_BY_OTHERS = {
     "Sources, two to four": "the sources are in the address as models",
     "Marked position": "a slider tells the position once it is let go",
     "Part": "a state of that name is kept, which the field follows",
+    "Positions of": "a state is kept as stack, which the field follows",
     "Source": "a state is kept as words-of, which the field follows",
     WORD: "the word is kept, and what is searched",
     ".* regex": "kept with what is searched",
