@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser.conftest import browser as browser  # one for this folder: Playwright has one event loop
 from tests.conftest import FULL
 
 from .checkpoints import RECIPES, made

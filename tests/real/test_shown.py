@@ -13,7 +13,7 @@ from hfposemb.app.state import Opened
 import hfposemb as hpe
 from hfposemb.bundle import write_bundle
 from hfposemb.cli import main
-from tests.browser.conftest import TIMEOUT, browser  # noqa: F401 - a fixture
+from tests.browser.conftest import TIMEOUT
 from tests.conftest import FULL
 from tests.test_snippets import View, compared, few_draws, opened_page, wrong  # noqa: F401 - a fixture among them
 
@@ -79,7 +79,7 @@ def archive(request: pytest.FixtureRequest, real: dict[str, str], tmp_path_facto
 
 
 @pytest.mark.browser
-def test_every_panel_of_the_report_is_drawn(archive: Path, browser: Browser, tmp_path: Path) -> None:  # noqa: F811
+def test_every_panel_of_the_report_is_drawn(archive: Path, browser: Browser, tmp_path: Path) -> None:
     with zipfile.ZipFile(archive) as opened:
         assert opened.testzip() is None
         opened.extract("report.html", tmp_path)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.benchmarks.app import serving
-from tests.browser.conftest import TIMEOUT, browser  # noqa: F401 - a fixture
+from tests.browser.conftest import TIMEOUT
 from tests.conftest import FULL
 
 from .walking import TABS, Walk
@@ -36,7 +36,7 @@ def url(request: pytest.FixtureRequest, real: dict[str, str]) -> Iterator[str]:
 
 
 @pytest.fixture
-def start(browser: Browser, url: str) -> Iterator[Start]:  # noqa: F811
+def start(browser: Browser, url: str) -> Iterator[Start]:
     """Open the app in a window of some size."""
     contexts = []
 
