@@ -17,7 +17,10 @@ from .walking import TABS, Walk
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.browser
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not FULL, reason="uses every control of every tab, which takes many minutes"),
+]
 
 WINDOWS = {"light": (1440, 1000), "dark": (1440, 1000), "phone": (360, 780), "wide": (3840, 2160)}
 Sources = tuple[str, ...]
