@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from playwright.sync_api import Error
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 TABS = ("Start", "Positions", "Tokens", "Words + positions", "Compare", "Training")
 CALM = 3  # looks in a row at a page that is at rest
 POLL = 50  # ms
+GONE = 2_000  # ms that a button may take to be pressed
 ANSWERS = {
     "search": "king",
     "sentence": "the king saw the king",
@@ -69,9 +73,10 @@ class Walk:
 
     def _cancel(self) -> None:
         button = self.page.get_by_role("button", name="Cancel").locator("visible=true")
-        if button.count():
-            button.first.click()
-            self.page.wait_for_timeout(10 * POLL)
+        with suppress(Error):  # the work ended meanwhile, and its line went
+            if button.count():
+                button.first.click(timeout=GONE)
+                self.page.wait_for_timeout(10 * POLL)
 
     def open(self, tab: str) -> None:
         """Bring a tab to the screen."""
