@@ -93,7 +93,7 @@ def mapped(handle: int, start: int, size: int, *, private: bool = True) -> NDArr
             raise OSError(f"the file ends before byte {start + size}")
         found[read : read + len(part)] = np.frombuffer(part, np.uint8)
         read += len(part)
-    found.flags.writeable = False
+    found.flags.writeable = spare.flags.writeable = False
     return found
 
 
