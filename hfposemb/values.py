@@ -5,7 +5,6 @@ Rows that hold NaN or Inf have no value, and rows of length 0 have no cosine.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -16,12 +15,13 @@ from numpy.typing import NDArray
 
 from .errors import InputError
 from .geometry import finite_blocks, mean_row, norms
+from .progress import Report
 from .table import EmbeddingTable, Vectors
 
 Metric: TypeAlias = Literal["cosine", "dot", "euclidean"]
 Floats: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = NDArray[np.int64]
-Progress: TypeAlias = Callable[[float, str], None]
+Progress: TypeAlias = Report
 """Called with the share that is done, 0 to 1, and what is being done."""
 
 PAIR_BYTES = 2**20
