@@ -152,7 +152,7 @@ def _here(
     share, left = Share(requests // workers), dict(enumerate(items))
 
     def together(numbers: Iterable[int]) -> Iterator[tuple[int, Result]]:
-        first = {"initializer": _end_with, "initargs": (os.getpid(),)}
+        first = {"initializer": _begin, "initargs": (os.getpid(), _settings())}
         with joblib.parallel_config("loky", n_jobs=workers, inner_max_num_threads=1, **first):
             # Not in batches: what is done is given back at once, and is not lost when this process ends.
             parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
@@ -210,8 +210,18 @@ def _quietly(outputs: Generator[Result, None, None]) -> Iterator[Result]:
             outputs.close()
 
 
-def _end_with(process: int) -> None:
-    """End this process soon after the one that started it; left alone, joblib's wait for minutes."""
+def _settings() -> dict[str, str]:
+    """Return the environment variables that say where to read and to keep files."""
+    return {name: value for name, value in os.environ.items() if name.startswith(("HFPOSEMB_", "HF_"))}
+
+
+def _begin(process: int, settings: dict[str, str]) -> None:
+    """Prepare a worker: it has the settings of the process that started it, and ends soon after that process.
+
+    joblib keeps workers for the next call, and starts new ones only where these arguments are others. Left alone, they
+    would also wait for minutes.
+    """
+    os.environ.update(settings)
 
     def watch() -> None:
         while os.getppid() == process:

@@ -179,7 +179,7 @@ class FakeHub:
             made.gated = made.gated if gated is None else ("auto" if gated is True else gated)
             made.info |= info
             tip = made.refs.get(branch)
-            commit = hashlib.sha1(f"{repo}\0{branch}\0{len(made.commits)}".encode()).hexdigest()
+            commit = _commit_id(repo, branch, len(made.commits), files)
             tree = dict(made.commits[tip]) if tip and keep else {}
             for path, data in files.items():
                 if data is None:
@@ -512,6 +512,15 @@ def _content(request: Request, file: Blob) -> Answer:
     answer.status, answer.start, answer.stop = 206, start, stop
     answer.span(start, stop)
     return answer
+
+
+def _commit_id(repo: str, branch: str, number: int, files: Mapping[str, bytes | str | Path | None]) -> str:
+    """Return the hash of a commit, which depends on the content of its files: readers cache by it across tests."""
+    sha = hashlib.sha1(f"{repo}\0{branch}\0{number}".encode())
+    for path, data in files.items():
+        sha.update(f"\0{path}\0".encode())
+        sha.update(data if isinstance(data, bytes) else str(data).encode())
+    return sha.hexdigest()
 
 
 def _model(repo: _Repo, commit: str, *, blobs: bool = False) -> dict[str, Any]:
