@@ -52,6 +52,7 @@ from typing import TYPE_CHECKING, Any
 from hfposemb.errors import HfposembError, InputError, MissingExtraError
 from hfposemb.vocabulary import display
 
+from .events import QUIET
 from .reach import on_a_space
 
 # Before Gradio is imported, whoever imports it: nothing is reported to anybody.
@@ -102,8 +103,9 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     states |= {name: State([]) for name in ("due", "asked", "tried", "own")}
     dues = {name: State([]) for name in modules}
     card = lesson_card.Card.drawn() if address else None  # a lesson is a link
+    busy = gr.HTML("<span></span>", css_template=_BUSY_CSS, apply_default_css=False, elem_classes="busy")
     with gr.Tabs() as tabs:
-        session = Session(public, first, chosen, active, tabs, linked=address, **states)
+        session = Session(public, first, chosen, active, tabs, linked=address, busy=busy, **states)
         sessions = {
             name: session.at(name, getattr(module, "NEEDS", NEEDS), due=dues[name]) for name, module in modules.items()
         }
@@ -111,7 +113,7 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
         for name, module in modules.items():
             with gr.Tab(module.TITLE, id=name) as item:
                 module.tab(sessions[name])
-            item.select(_constant(name), outputs=active, **_CHEAP)
+            item.select(_constant(name), outputs=active, **QUIET)
     foot = gr.HTML(
         provenance(session.open(first)), css_template=_FOOT_CSS, apply_default_css=False, elem_classes="provenance"
     )
@@ -126,7 +128,12 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
         api.bind(session)
 
 
-_CHEAP: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
+# While Python draws, the last pictures stay, fainter after a moment; Gradio's own veil and spinner do not cover them.
+_BUSY_CSS = """
+    .busy:has(> .html-container > &) { position: absolute; padding: 0; border: 0; background: none; box-shadow: none; }
+    .block:has(> .html-container > &) > .wrap { display: none; }
+    .gradio-container:has(.pending > &) .plot { opacity: .4; transition: opacity .2s .3s; }
+"""
 
 
 def _constant(value: str) -> Any:
@@ -162,23 +169,23 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
 
     for dropdown, _ in session.fields:
         # Not "input", which Gradio does not send for what was typed. Setting the fields in turn changes nothing more.
-        dropdown.change(chosen, dropdown, session.sources, trigger_mode="always_last", **_CHEAP)
+        dropdown.change(chosen, dropdown, session.sources, trigger_mode="always_last", **QUIET)
         suggestions.in_field(session, dropdown)
     dropdowns, lines = [field for field, _ in session.fields], [line for _, line in session.fields]
-    session.sources.change(session.told_fields, [session.sources, session.own], dropdowns, **_CHEAP)
+    session.sources.change(session.told_fields, [session.sources, session.own], dropdowns, **QUIET)
     shown = [session.sources, session.tabs, session.active, *dropdowns]
-    session.tried.change(first, [session.tried, session.sources, session.own], shown, **_CHEAP)
+    session.tried.change(first, [session.tried, session.sources, session.own], shown, **QUIET)
     changes = [one.change for one in (session.sources, session.active, session.fetched, session.restored)]
     dues = [one.due for one in sessions.values()]
     asked = [session.active, session.restored, session.sources, session.fetched]
     public = session.public
-    gr.on(changes, guarded(due, public=public), [*asked, *dues], dues, trigger_mode="always_last", **_CHEAP)
+    gr.on(changes, guarded(due, public=public), [*asked, *dues], dues, trigger_mode="always_last", **QUIET)
     gr.on(
         changes[:3],
         guarded(told, public=public),
         [session.active, session.sources, session.fetched],
         [*lines, foot],
-        **_CHEAP,
+        **QUIET,
     )
 
 

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import gradio as gr
 
+from .events import QUIET
 from .limits import LONGEST_SOURCE, MOST_SOURCES
 
 LONGEST_ADDRESS = 8_192
@@ -207,7 +208,6 @@ def bind(session: Any, keys: Sequence[str]) -> None:
     names = [MODELS, TAB, *(one.name for one in controls)]
     script = _WRITE_JS + "".join(f"{{{part}}}" for part in (_JS % names, _FOLDS_JS % session.folds))
     line = gr.HTML("", html_template="", js_on_load=script, apply_default_css=False, elem_classes="unseen")
-    cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
 
     def say(restored: str, texts: list[str], active: str, *values: Any) -> str:
         differs = {
@@ -235,10 +235,10 @@ def bind(session: Any, keys: Sequence[str]) -> None:
         [session.restored, session.sources, session.active, *components],
         line,
         trigger_mode="always_last",
-        **cheap,
+        **QUIET,
     )
     shown = [session.sources, session.tabs, session.active, *components, *(field for field, _ in session.fields)]
-    line.select(show, session.own, [*shown, session.restored], **cheap)
+    line.select(show, session.own, [*shown, session.restored], **QUIET)
 
 
 def _update(one: Control, text: str | None, texts: Sequence[str]) -> Any:

@@ -23,6 +23,7 @@ from hfposemb.errors import HfposembError
 
 from . import jobs, snippets
 from .address import number_up_to, text_up_to
+from .events import QUIET
 from .hidden import State
 from .limits import COMPARISON_DRAWS, QUICK_FLOPS
 from .line import Visitor
@@ -604,12 +605,11 @@ def tab(session: Session) -> None:
         plan = PanelRow((), scope=session.scope)
     words = PanelRow((), scope=session.scope)
 
-    cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
     drawn = [figures, pairs, chosen, words, again]
     session.redraw(draw_figures, drawn, inputs=[chosen, at, part], on=[part.change])
     session.when([measures.done.change], draw_figures, drawn, inputs=[chosen, at, part, measures.done])
     session.redraw(draw_part, [part_field], inputs=[part])
-    part_field.input(lambda value: value, part_field, part, **cheap)
+    part_field.input(lambda value: value, part_field, part, **QUIET)
 
     def draw_words(opened: Sequence[Opened], chosen: str | None, at: int, part: str | None) -> Any:
         return moved_panels(compared(of_part(opened, part), session), chosen, at)
@@ -619,21 +619,21 @@ def tab(session: Session) -> None:
     asked = [chosen, role, method, part]
     session.redraw(draw_maps, laid, inputs=asked, on=[chosen.input, role.input, method.input, part.change])
     session.when([layouts.done.change], draw_maps, laid, inputs=[*asked, layouts.done])
-    gr.on([session.due.change, part.change], begin, [session.due, part], measures.wanted, **cheap)
-    again.click(guarded(retry, public=session.public), [session.due, part], measures.wanted, **cheap)
-    chosen.input(lambda: 0, outputs=at, **cheap)
+    gr.on([session.due.change, part.change], begin, [session.due, part], measures.wanted, **QUIET)
+    again.click(guarded(retry, public=session.public), [session.due, part], measures.wanted, **QUIET)
+    chosen.input(lambda: 0, outputs=at, **QUIET)
     words.select(
         pick,
         [session.due, chosen, at, part],
         [at, session.asked, session.tabs, session.active],
         trigger_mode="always_last",
-        **cheap,
+        **QUIET,
     )
     session.keep("pair", chosen, choices=named_pairs)
     session.keep("moved", at, read=lambda text: int(number_up_to(10**6)(text)))
     session.keep("maps", role)
     session.keep("laid", method)
     session.keep("stack", part, read=text_up_to(80))
-    ask.click(guarded(ask_report, public=session.public), [session.due, part], reports.wanted, **cheap)
-    written = reports.done.change(hand_over, [reports.wanted, reports.done], save, **cheap)
-    written.then(js=SAVE.replace("ID", f"report-{session.scope}"), **cheap)
+    ask.click(guarded(ask_report, public=session.public), [session.due, part], reports.wanted, **QUIET)
+    written = reports.done.change(hand_over, [reports.wanted, reports.done], save, **QUIET)
+    written.then(js=SAVE.replace("ID", f"report-{session.scope}"), **QUIET)

@@ -16,6 +16,7 @@ import gradio as gr
 from hfposemb.errors import HfposembError, InputError
 
 from .address import one_of, written
+from .events import QUIET
 from .hidden import State
 from .lessons import LESSONS, Lesson
 from .requirements import MOST
@@ -223,7 +224,6 @@ class Card:
             own = sessions[LESSONS[int(number) - 1].tab]
             return revealed(int(number), guess, own.open(texts, fetched), own)
 
-        cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
-        self.number.change(show, self.number, [self.box, self.head, self.guess, self.result], **cheap)
+        self.number.change(show, self.number, [self.box, self.head, self.guess, self.result], **QUIET)
         asked = [self.number, self.guess, session.sources, session.fetched]
-        self.reveal.click(tell, asked, self.result, trigger_mode="once", **cheap)
+        self.reveal.click(tell, asked, self.result, trigger_mode="once", **QUIET)

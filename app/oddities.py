@@ -15,6 +15,7 @@ from hfposemb.figures import number
 from hfposemb.oddities import Odd, Oddities, oddities
 
 from . import measuring, snippets
+from .events import QUIET
 from .limits import SEARCHED
 from .plot import NeighbourList, NeighbourRow, Panel, PanelRow
 from .state import Opened, Session, one_line
@@ -168,6 +169,5 @@ def odd_row(
     session.redraw(draw, [row], inputs=[which])
     session.when([field.input], draw, [row], inputs=[field])
     session.when([work.done.change], draw, [row], inputs=[which])
-    cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
-    row.select(pick, [session.due, which], list(picked), trigger_mode="always_last", **cheap)
-    row.select(ask, [session.due, which], work.wanted, trigger_mode="always_last", **cheap)
+    row.select(pick, [session.due, which], list(picked), trigger_mode="always_last", **QUIET)
+    row.select(ask, [session.due, which], work.wanted, trigger_mode="always_last", **QUIET)

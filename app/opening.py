@@ -17,11 +17,10 @@ from gradio.context import Context
 
 from hfposemb.errors import CancelledError, HfposembError, OfflineError
 
+from .events import QUIET
 from .failures import said_of
 from .fetching import GRACE, Fetch, Reading
 from .state import HUB_PRESETS, STOPPED, Session, one_line, short_name, waiting, work_line
-
-_CHEAP: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
 
 
 def reading_line(fetches: list[Fetch]) -> Any:
@@ -116,8 +115,8 @@ def bind(tabs: Mapping[str, Session]) -> None:
         asked,
         [*lines, page.fetched, page.sources],
         trigger_mode="always_last",
-        **_CHEAP,
+        **QUIET,
     )
-    gr.on([page.sources.change, page.active.change], stop_others, asked[:2], None, **_CHEAP)
+    gr.on([page.sources.change, page.active.change], stop_others, asked[:2], None, **QUIET)
     for line in lines:
-        line.select(cancel, asked, [*lines, page.fetched], **_CHEAP)
+        line.select(cancel, asked, [*lines, page.fetched], **QUIET)

@@ -23,6 +23,7 @@ from hfposemb.trust import WRONG
 
 from . import snippets
 from .address import number_up_to, numbers_by_source, text_up_to
+from .events import QUIET
 from .hidden import State
 from .logits import distance_panel
 from .plot import Drawing, Panel, PanelRow, Panels, ScaleBar
@@ -1258,18 +1259,18 @@ def tab(session: Session) -> None:
     session.redraw(
         draw_tables, [tables], inputs=[length, waves, part], on=[length.input, waves.submit, waves.blur, part.change]
     )
-    part_field.input(_same, part_field, part, **_CHEAP)
+    part_field.input(_same, part_field, part, **QUIET)
     for name, component in {"method": method, "dims": dims, "length": length, "waves": waves}.items():
         session.keep(name, component)
-    chosen.change(_same, chosen, marked, **_CHEAP)
+    chosen.change(_same, chosen, marked, **QUIET)
     session.keep("position", chosen, read=number_up_to(MOST))
     session.keep("part", part, read=text_up_to(80))
     session.keep("patch", picked, read=numbers_by_source, write=json.dumps)
-    over.select(pick, picked, picked, trigger_mode="multiple", **_CHEAP)
+    over.select(pick, picked, picked, trigger_mode="multiple", **QUIET)
     marked.input(None, marked, None, js=MARK_JS % (session.scope, GROUP))
-    marked.release(_same, marked, chosen, **_CHEAP)
+    marked.release(_same, marked, chosen, **QUIET)
     for row in (sources, together, tables):
-        row.select(clicked, None, [marked, chosen], trigger_mode="multiple", **_CHEAP)
+        row.select(clicked, None, [marked, chosen], trigger_mode="multiple", **QUIET)
 
 
 def missing_umaps(opened: Sequence[Opened], dims: int, session: Session) -> list[list[Any]]:
@@ -1296,4 +1297,3 @@ def _same(value: Value) -> Value:
 
 
 _SEGMENTED: dict[str, Any] = {"elem_classes": "segmented", "scale": 0, "min_width": 140}
-_CHEAP: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}

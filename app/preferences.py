@@ -15,6 +15,7 @@ import gradio as gr
 from hfposemb.errors import HfposembError
 from hfposemb.source import BuiltinSource, HubSource, SampleSource, parse_source
 
+from .events import QUIET
 from .limits import LONGEST_SOURCE
 
 if TYPE_CHECKING:
@@ -65,7 +66,6 @@ def remembered(texts: object, presets: Sequence[str] = ()) -> list[str]:
 def bind(session: Session) -> None:
     """Let the browser remember the sources of a page, and offer those that it knows in every field of sources."""
     presets = (*session.first, *session.presets)
-    cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
     line = gr.HTML("", html_template="", js_on_load=_JS, apply_default_css=False, elem_classes="unseen")
 
     def told(texts: list[str]) -> str:
@@ -75,5 +75,5 @@ def bind(session: Session) -> None:
         own = remembered((event._data or {}).get("sources"), presets)
         return [own, *session.told_fields(texts, own)]
 
-    session.sources.change(told, session.sources, line, **cheap)
-    line.select(offer, session.sources, [session.own, *(field for field, _ in session.fields)], **cheap)
+    session.sources.change(told, session.sources, line, **QUIET)
+    line.select(offer, session.sources, [session.own, *(field for field, _ in session.fields)], **QUIET)

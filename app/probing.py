@@ -14,6 +14,7 @@ from hfposemb.figures import listed, number
 from hfposemb.probes import MOST, PROBES
 
 from . import jobs, snippets
+from .events import QUIET
 from .line import Visitor
 from .positions import of_part, percent, tables_of
 from .state import Opened, Session
@@ -152,7 +153,6 @@ def accordion(session: Session, part: gr.State) -> None:
         with gr.Row():
             button = gr.Button(MEASURE, variant="secondary", size="lg", scale=0, min_width=200)
     session.redraw(draw, [shown], inputs=[part], on=[box.expand, running.done.change, part.change])
-    cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
     # Asking for the same again is a change only if nothing was wanted in between.
-    running.done.change(lambda: [], None, running.wanted, **cheap)
-    button.click(run, [session.due, part], running.wanted, **cheap)
+    running.done.change(lambda: [], None, running.wanted, **QUIET)
+    button.click(run, [session.due, part], running.wanted, **QUIET)

@@ -16,6 +16,7 @@ from hfposemb.position import Rotary
 from hfposemb.shifts import IMPOSTORS, SPLITS, ShiftCurve, Turning, closed_form, shift_by_distance, shift_null, turning
 
 from . import snippets
+from .events import QUIET
 from .hidden import State
 from .plot import Drawing, Panel, PanelRow, Panels
 from .positions import FILES, Positions, percent, tables_of, winding
@@ -216,10 +217,7 @@ def accordion(session: Session, length: gr.Radio, part: gr.State) -> None:
         inputs=[asked, length, which, step, part],
         on=[asked.change, length.input, which.input, step.input, part.change],
     )
-    box.expand(lambda: True, None, asked, **CHEAP)
-    box.collapse(lambda: False, None, asked, **CHEAP)
+    box.expand(lambda: True, None, asked, **QUIET)
+    box.collapse(lambda: False, None, asked, **QUIET)
     session.keep("map-of-shift", which)
     session.keep("shifted-by", step)
-
-
-CHEAP: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}

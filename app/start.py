@@ -20,6 +20,7 @@ from hfposemb.palette import POSITION, SIMILARITY
 from hfposemb.table import TOKEN_CLASSES
 
 from . import TABS, snippets
+from .events import QUIET
 from .lesson_card import lesson_list
 from .limits import LONGEST_SENTENCE
 from .opening import page_of, reading_line
@@ -425,18 +426,14 @@ def tab(session: Session) -> None:
         try_own,
         [own],
         [line, trying, session.tried],
-        show_progress="hidden",
-        api_visibility="private",
-        concurrency_limit=None,
+        **QUIET,
     )
-    trying.select(stop_own, show_progress="hidden", api_visibility="private", concurrency_limit=None)
+    trying.select(stop_own, **QUIET)
     ways.select(
         go,
         None,
         [session.tabs, session.active],
-        show_progress="hidden",
-        api_visibility="private",
-        concurrency_limit=None,
+        **QUIET,
     )
 
 

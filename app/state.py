@@ -44,6 +44,7 @@ from hfposemb.vocabulary import display
 
 from . import jobs
 from .address import Control, control
+from .events import QUIET
 from .failures import is_bug, said_of
 from .fetching import POLL, Fetch, Fetches, Reading, Work, extract
 from .hidden import State
@@ -487,6 +488,9 @@ class Session:
     fetched: gr.State = field(default_factory=lambda: State({}))
     """What became of the reads of this page: see ``opening``. It changes whenever some are over."""
 
+    busy: gr.HTML | None = None
+    """Marks the page while a drawing is on its way: one component, since what it costs grows with their number."""
+
     due: gr.State = field(default_factory=lambda: State([]))
     """It changes when the tab is to be drawn anew: see ``drawn_with``. Each tab has one of its own."""
 
@@ -609,7 +613,10 @@ class Session:
             return gr.skip() if not due or waiting(opened) else draw(opened, *values)
 
         handler = guarded(on_event, public=self.public, outputs=outputs)
-        gr.on(list(on), handler, inputs=[self.due, *inputs], outputs=list(outputs), **_drawing(outputs))
+        options = {**QUIET, "trigger_mode": "always_last"}
+        if self.busy is not None and any(isinstance(output, PanelRow) for output in outputs):
+            options |= {"show_progress": "minimal", "show_progress_on": self.busy}
+        gr.on(list(on), handler, inputs=[self.due, *inputs], outputs=list(outputs), **options)
 
     def projection(self, table: EmbeddingTable, method: str, dims: int) -> Projection | None:
         """Return a projection: PCA at once, UMAP only if it has been computed.
@@ -659,13 +666,12 @@ class Session:
             return gr.update(visible=False), _done(wanted, ok=False)
 
         # The line bounds this, not Gradio: what waits in Gradio's queue takes the places of cheap events.
-        cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
         outputs = [line, done]
-        wanted.change(compute, wanted, outputs, **cheap)
-        wanted.change(stop_others, wanted, None, **cheap)
+        wanted.change(compute, wanted, outputs, **QUIET)
+        wanted.change(stop_others, wanted, None, **QUIET)
         # Not with cancels=, after which progress that is on its way would show the line again: the work ends by itself,
         # and hides the line last.
-        line.select(cancel, wanted, outputs, **cheap)
+        line.select(cancel, wanted, outputs, **QUIET)
         return Umaps(line, wanted, done)
 
     def _visitor(self, request: gr.Request) -> Visitor:
@@ -820,17 +826,6 @@ def work_line(progress: jobs.Progress | Reading, *, label: str = "UMAP") -> str:
 def failed_line(text: str) -> str:
     """Return why a job has no result, as HTML."""
     return f'<p class="failed" role="alert">{html.escape(one_line(text))}</p>'
-
-
-def _drawing(outputs: Sequence[Any]) -> dict[str, Any]:
-    rows = [output for output in outputs if isinstance(output, PanelRow)]
-    return {
-        "show_progress": "minimal" if rows else "hidden",
-        "show_progress_on": rows or None,
-        "api_visibility": "private",
-        "concurrency_limit": None,
-        "trigger_mode": "always_last",
-    }
 
 
 def guarded(handler: Callable[..., Any], *, public: bool, outputs: Sequence[Any] = ()) -> Callable[..., Any]:

@@ -18,11 +18,12 @@ from hfposemb.checkpoint import parse_json
 from hfposemb.deadline import Deadline
 from hfposemb.wire import Wire
 
+from .events import QUIET
 from .state import HUB_PRESETS, Session, choice
 
 MOST = 8
 LEAST_TYPED = 2
-QUIET = 0.3
+PAUSE = 0.3
 """Seconds without a key after which the Hub is asked."""
 
 SECONDS = 3.0
@@ -50,7 +51,7 @@ class Suggestions:
     async def after_quiet(self, page: str, text: str, *, public: bool) -> Names | None:
         """Return what a text may become, once no more was typed on that page; ``None`` where more was."""
         turn = self._typed[page] = self._typed.get(page, 0) + 1
-        await asyncio.sleep(QUIET)
+        await asyncio.sleep(PAUSE)
         if self._typed.get(page) != turn:
             return None
         found = await self.find(text, public=public)
@@ -101,8 +102,7 @@ def _ask(typed: str, public: bool) -> Names:
 SUGGESTIONS = Suggestions()
 
 _EVERY_KEY: dict[str, Any] = {
-    "show_progress": "hidden",
-    "api_visibility": "private",
+    **QUIET,
     "trigger_mode": "multiple",  # what waits for the next key must not hold it up
     "queue": False,
 }

@@ -28,6 +28,7 @@ from hfposemb.trust import WRONG, PointTrust, Quality, point_trust
 
 from . import jobs, measuring, snippets
 from .address import of_sources
+from .events import QUIET
 from .hidden import State
 from .limits import LONGEST_QUERY, LONGEST_SOURCE, PCA_FLOPS, QUICK_FLOPS
 from .line import Visitor
@@ -760,9 +761,7 @@ def tab(session: Session) -> None:
     session.redraw(draw_word, [words, hill], inputs=[which, word, centring], on=[word.change, centring.input])
     session.redraw(draw_pairs, [matrix], inputs=[chosen, centring], on=[chosen.input, centring.input])
 
-    cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
-
-    which_field.input(lambda chosen: chosen, which_field, which, **cheap)
+    which_field.input(lambda chosen: chosen, which_field, which, **QUIET)
 
     def look(text: str, regex: bool, state: list[Any]) -> Any:
         """Search for what contains the text, while it is typed."""
@@ -789,11 +788,11 @@ def tab(session: Session) -> None:
         """Return what stands in the search field: what is searched, else the word."""
         return str(sought[0]) or one_line(Word.of(state).text.strip(), width=60)
 
-    session.asked.change(take, session.asked, [word, search, sought], **cheap)
+    session.asked.change(take, session.asked, [word, search, sought], **QUIET)
     safe = partial(guarded, public=session.public)
-    search.input(safe(look), [search, regex, word], sought, trigger_mode="always_last", **cheap)
+    search.input(safe(look), [search, regex, word], sought, trigger_mode="always_last", **QUIET)
     sent = [search.submit, regex.input]
-    gr.on(sent, safe(choose), [search, regex], [word, sought], trigger_mode="always_last", **cheap)
+    gr.on(sent, safe(choose), [search, regex], [word, sought], trigger_mode="always_last", **QUIET)
     session.redraw(draw_matches, [matches], inputs=[sought], on=[sought.change])
     session.keep("map", which, choices=of_sources)
     for name, component in {
@@ -806,13 +805,13 @@ def tab(session: Session) -> None:
         session.keep(name, component)
     session.keep("word", word, read=read_word, write=write_word)
     session.keep("search", sought, read=read_search, write=write_sought)
-    word.change(write_search, [word, sought], search, **cheap)
+    word.change(write_search, [word, sought], search, **QUIET)
     # Only what comes from an address is written back: whoever types is further on already.
     shown_search = [search, regex]
     session.restored.change(
-        lambda state, sought: [write_search(state, sought), bool(sought[1])], [word, sought], shown_search, **cheap
+        lambda state, sought: [write_search(state, sought), bool(sought[1])], [word, sought], shown_search, **QUIET
     )
     for row in (plan, words, matches):
         row.select(
-            pick, [session.due, which, word, centring], [word, search, sought], trigger_mode="always_last", **cheap
+            pick, [session.due, which, word, centring], [word, search, sought], trigger_mode="always_last", **QUIET
         )

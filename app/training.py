@@ -21,6 +21,7 @@ from hfposemb.source import HubSource, LocalSource, SampleSource, parse_source
 
 from . import jobs, snippets
 from .address import number_up_to, text_up_to
+from .events import QUIET
 from .hidden import State
 from .limits import CHECKPOINTS, LONGEST_PATTERN, PUBLIC_CHECKPOINTS, TRAINING_DRAWS
 from .line import Visitor
@@ -447,7 +448,6 @@ def tab(session: Session) -> None:
         )
     courses = PanelRow((), scope=session.scope)
 
-    cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
     what = [of, role, pattern]
     drawn = [moments, courses, slider, work.wanted, retry]
     session.redraw(draw_fields, [which, of, figure, by], inputs=[of, role, by], on=[role.input])
@@ -456,9 +456,9 @@ def tab(session: Session) -> None:
     session.when([at.change], draw_moment, [moments, courses, slider], inputs=[*what, by, at])
     session.when([by.change], draw_course, [courses], inputs=[*what, by, at])
     for chosen, state in ((which, of), (figure, by)):
-        chosen.input(lambda value: value, chosen, state, **cheap)
-    slider.select(moved, [session.due, *what], at, trigger_mode="always_last", **cheap)
-    retry.click(guarded(again, public=session.public), [session.due, *what], work.wanted, **cheap)
+        chosen.input(lambda value: value, chosen, state, **QUIET)
+    slider.select(moved, [session.due, *what], at, trigger_mode="always_last", **QUIET)
+    retry.click(guarded(again, public=session.public), [session.due, *what], work.wanted, **QUIET)
     session.keep("run", of, read=text_up_to(400))
     session.keep("trained", role)
     session.keep("revisions", pattern)

@@ -27,6 +27,7 @@ from hfposemb.table import TOKEN_CLASSES, EmbeddingTable
 
 from . import logits, snippets
 from .address import number_up_to, of_sources, text_up_to
+from .events import QUIET
 from .hidden import State
 from .limits import LONGEST_SENTENCE, MOST_WORDS
 from .plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
@@ -1003,14 +1004,13 @@ def tab(session: Session) -> None:
     def name(words: list[str] | None) -> list[str]:
         return [one_line(word, width=60) for word in dict.fromkeys(map(str.strip, words or ())) if word][:MOST_WORDS]
 
-    cheap: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
-    turn.click(other, text, [text, before, word], **cheap)
-    words.select(click, None, word, **cheap)
-    near.select(follow, kept, anchors, **cheap)
-    orders.select(click, None, word, **cheap)
-    text.input(lambda: -1, None, word, **cheap)
-    which.input(lambda text: text, which, source, **cheap)
-    anchors.change(name, anchors, kept, trigger_mode="always_last", **cheap)
+    turn.click(other, text, [text, before, word], **QUIET)
+    words.select(click, None, word, **QUIET)
+    near.select(follow, kept, anchors, **QUIET)
+    orders.select(click, None, word, **QUIET)
+    text.input(lambda: -1, None, word, **QUIET)
+    which.input(lambda text: text, which, source, **QUIET)
+    anchors.change(name, anchors, kept, trigger_mode="always_last", **QUIET)
     everything = [which, *moving, orders]
     session.redraw(draw, everything, inputs=asked, on=[text.change, source.change, whose.input, size.input])
     session.redraw(
