@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import gradio as gr
 from gradio.data_classes import FileData
 
+from hfposemb.assets import STATIC, asset
 from hfposemb.packing import Packer, sendable
 from hfposemb.palette import dark_map
 
@@ -38,7 +39,6 @@ from .snippets import Recipe
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-HERE = Path(__file__).parent
 STORE_BYTES = 256 * 2**20
 
 LOAD_JS = """
@@ -174,7 +174,7 @@ class PanelRow(gr.HTML, metaclass=NoStub):
             value=value,
             inputs=inputs,
             html_template="<hfposemb-row></hfposemb-row>",
-            css_template=_asset("plot.css"),
+            css_template=asset("plot.css"),
             js_on_load=LOAD_JS,
             apply_default_css=False,
             visible=visible,
@@ -233,10 +233,6 @@ class PanelRow(gr.HTML, metaclass=NoStub):
 
 
 @cache
-def _asset(name: str) -> str:
-    return (HERE / name).read_text(encoding="utf-8")
-
-
 def _panel(panel: Panel, files: Packer) -> dict[str, Any]:
     words = ("key", "title", "color", "subtitle", "help", "foot", "message", "tone", "span", "emphasis")
     shown = {
@@ -328,4 +324,4 @@ def _scripts() -> dict[str, Any]:
     from importlib.resources import files
 
     plotly = files("plotly") / "package_data" / "plotly.min.js"
-    return {"script": _store().keep(HERE / "plot.js"), "plotly": _store().keep(Path(str(plotly)))}
+    return {"script": _store().keep(STATIC / "plot.js"), "plotly": _store().keep(Path(str(plotly)))}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
+from .version import __version__
 
 TYPE_CHECKING = False  # as typing has it, whose import alone takes longer than this one and the start of the command
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ _HOME = {
 }
 """The module of each public name. They load on first use, so that ``import hfposemb`` costs next to nothing."""
 
-__version__ = "0.1.0"
 __all__ = ["__version__", *_HOME]
 
 
@@ -60,14 +58,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-class _Package(ModuleType):
-    def __setattr__(self, name: str, value: Any) -> None:
-        # Importing a module binds it here by its name: where a public function has that name, the function is bound.
-        if isinstance(value, ModuleType) and _HOME.get(name) == name:
-            value = getattr(value, name)
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

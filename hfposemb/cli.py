@@ -17,7 +17,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from . import __version__
 from .cache import KINDS, Cache, Key, Listed
 from .embeddings import Embeddings
 from .engine import KINDS as ENGINES
@@ -30,6 +29,7 @@ from .progress import Report, shown, wanted
 from .reproduce import STUDIES
 from .stopping import stopped_promptly
 from .table import EmbeddingTable
+from .version import __version__
 from .wire import Progress, watching
 
 if TYPE_CHECKING:

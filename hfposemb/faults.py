@@ -88,7 +88,7 @@ def without_passwords(command: Sequence[str]) -> list[str]:
 
 
 def _facts(code: str, command: Sequence[str]) -> list[str]:
-    from . import __version__
+    from .version import __version__
 
     return [
         f"A bug in hfposemb, reference {code}. Tokens and passwords were left out; read it before you share it.",

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from .cache import Cache, Entry, Key
 from .checkpoint import (
-    DEFAULT_LIMITS,
     INDEX,
     MODEL,
     MODULES,
@@ -46,16 +45,16 @@ from .checkpoint import (
 )
 from .deadline import Deadline, one_read
 from .errors import ChangedFileError, CheckpointError, HubError, MissingFileError, OfflineError
+from .hub_access import Access
 from .pickled import (
-    LikelyTables,
     PickledCheckpoint,
     PickledFile,
     check_start,
     copied,
-    no_tables,
     one_file,
     shards,
 )
+from .reopened import Reopened
 from .source import HubSource
 from .wire import Traffic, Version, Wire
 
@@ -82,28 +81,6 @@ _LOOK_SECONDS = 5.0
 _REFS = 5  # revisions that are looked into for safetensors
 _REF = r"[A-Za-z0-9][A-Za-z0-9._/-]{0,200}"
 _PULL = r"refs/pr/(\d{1,9})"
-
-
-@dataclass(frozen=True)
-class Access:
-    """Say who reads from the Hub, and within which bounds.
-
-    ``token`` is a token, ``None`` for the user's own (HF_TOKEN, or saved by a login) or ``False`` for none: then
-    nothing that only the user's token could read is taken from the caches of this machine either.
-    ``allow_full_download`` lets a whole file be read where a server ignores ranges, or the file is a pickle;
-    ``likely`` names the tensors that are then read ahead, because they are probably tables.
-    """
-
-    token: str | bool | None = None
-    limits: Limits = DEFAULT_LIMITS
-    allow_full_download: bool = False
-    cache: Cache | None = None
-    likely: LikelyTables = no_tables
-
-    @property
-    def anonymous(self) -> bool:
-        """Tell whether no token may be used."""
-        return self.token is False
 
 
 @dataclass(frozen=True)
@@ -152,10 +129,8 @@ class HubCheckpoint:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle which repository and commit it is; another process opens it when it needs it."""
-        from .reopened import Reopened
-
-        found = Reopened.of(self)
-        return Reopened, (found.repo, found.commit, found.access)
+        found = Reopened(self.wire.repo, self.commit, self.access, open_hub).without_token()
+        return Reopened, (found.repo, found.commit, found.access, found.open)
 
     # --- as any other checkpoint --------------------------------------------------------------------------------------
 

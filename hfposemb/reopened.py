@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import NDArray
 
 from .checkpoint import TensorInfo
+from .hub_access import Access
 from .source import HubSource
-
-if TYPE_CHECKING:
-    from .hub import Access, HubCheckpoint
 
 
 @dataclass(frozen=True)
@@ -27,12 +25,13 @@ class Reopened:
     repo: str
     commit: str
     access: Access
+    open: Callable[[HubSource, Access], Any]
+    """``open_hub``, which this module does not import, since ``HubCheckpoint`` is pickled as one of these."""
 
-    @classmethod
-    def of(cls, opened: HubCheckpoint) -> Reopened:
-        """Return what opens a repository again."""
-        token = None if isinstance(opened.access.token, str) else opened.access.token
-        return cls(opened.wire.repo, opened.commit, replace(opened.access, token=token, cache=None))
+    def without_token(self) -> Reopened:
+        """Return the same without what must not be pickled."""
+        token = None if isinstance(self.access.token, str) else self.access.token
+        return replace(self, access=replace(self.access, token=token, cache=None))
 
     @property
     def name(self) -> str:
@@ -40,15 +39,13 @@ class Reopened:
         return f"{self.repo}@{self.commit}"
 
     @cached_property
-    def opened(self) -> HubCheckpoint:
-        """The repository. Raises ``SourceError`` and its children."""
-        from .hub import open_hub
-
-        return open_hub(HubSource(self.repo, self.commit), self.access)
+    def opened(self) -> Any:
+        """The repository, a ``HubCheckpoint``. Raises ``SourceError`` and its children."""
+        return self.open(HubSource(self.repo, self.commit), self.access)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle where it is, and nothing that was opened."""
-        return {"repo": self.repo, "commit": self.commit, "access": self.access}
+        return {"repo": self.repo, "commit": self.commit, "access": self.access, "open": self.open}
 
     def names(self) -> tuple[str, ...]:
         """Return the tensors' names."""

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from . import __version__, figures, sheet
 from .aligned import AlignedMaps, aligned
 from .alignment import rows_of
+from .assets import asset
 from .beside import beside
 from .comparison import Comparison, Run, compare, of_parts
 from .embeddings import stack
@@ -42,6 +42,7 @@ from .projection import project
 from .results import library_version
 from .similarity import similarity
 from .table import EmbeddingTable
+from .version import __version__, figures, sheet
 from .views import is_mechanism, kernel_length, lengths, likeness
 from .vocabulary import display
 
@@ -520,15 +521,6 @@ def _sha256(content: str) -> str:
     return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
-def _asset(name: str) -> str:
-    """Return the script or style of the app's panels: the app lies in this package, in a clone beside it."""
-    here = Path(__file__).parent
-    for folder in (here / "app", here.parent / "app"):
-        if (path := folder / name).is_file():
-            return path.read_text(encoding="utf-8")
-    raise HfposembError(f"{name} of the app is missing, which draws the report; install hfposemb again")
-
-
 def _plotly() -> str:
     """Return the plotly.js of the installed plotly, so that nothing in it ends the element that holds it."""
     from importlib.resources import files
@@ -539,7 +531,7 @@ def _plotly() -> str:
 
 def _script() -> str:
     """Return the page's one script: the app's panels, and what hands them their numbers."""
-    return f"{_asset('plot.js')}{START}"
+    return f"{asset('plot.js')}{START}"
 
 
 START = """
@@ -570,7 +562,7 @@ def _style() -> str:
         "--background-fill-secondary: var(--field); --border-color-primary: var(--faint);"
     )
     # The panels name their own colours as the tables do, some of them by way of themselves.
-    rows = _asset("plot.css")
+    rows = asset("plot.css")
     return (
         f":root {{ {sheet.colours(dark=False)} {theme} }}\n"
         f"@media (prefers-color-scheme: dark) {{ @media screen {{ :root {{ {sheet.colours(dark=True)} }} }} }}\n"

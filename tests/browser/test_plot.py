@@ -545,4 +545,4 @@ def test_files_are_shared_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_stub_is_written_beside_the_source() -> None:
-    assert not list(plot.HERE.glob("*.pyi"))
+    assert not list(Path(plot.__file__).parent.glob("*.pyi"))

@@ -1,0 +1,12 @@
+"""Scripts and styles of figures in a page: the app and the report share them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+STATIC = Path(__file__).with_name("static")
+
+
+def asset(name: str) -> str:
+    """Return the text of a script or style."""
+    return (STATIC / name).read_text(encoding="utf-8")
