@@ -903,7 +903,3 @@ def _about(key: Key) -> str:
         case ("projection", digest, method, dims, seed, *_):
             return f"{method} in {dims}-D of the table {digest[:8]}, seed {seed}"
     return " ".join(key[1:])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

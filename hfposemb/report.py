@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from . import figures, sheet
 from .aligned import AlignedMaps, aligned
 from .alignment import rows_of
 from .assets import asset
@@ -42,7 +43,7 @@ from .projection import project
 from .results import library_version
 from .similarity import similarity
 from .table import EmbeddingTable
-from .version import __version__, figures, sheet
+from .version import __version__
 from .views import is_mechanism, kernel_length, lengths, likeness
 from .vocabulary import display
 

@@ -102,12 +102,12 @@ def test_sources_are_one_a_line_for_whoever_edits_them(tmp_path: Path) -> None:
 
 def test_updates_what_is_there(mine: FakeHub) -> None:
     space.publish("owner/name", models=["sample:gpt2"])
-    mine.add("spaces/owner/name", {"hfposemb/gone.py": "", "hfposemb/figures/static/plot.js": "old", "mine.txt": "kept"})
+    mine.add("spaces/owner/name", {"hfposemb/gone.py": "", SCRIPT: "old", "mine.txt": "kept"})
     before = len(mine.requests)
     space.publish("owner/name")
     held = mine.content("spaces/owner/name")
     assert held["mine.txt"] == b"kept"
-    assert held["hfposemb/figures/static/plot.js"] == (ROOT / "hfposemb" / "figures" / "static" / "plot.js").read_bytes()
+    assert held[SCRIPT] == (ROOT / SCRIPT).read_bytes()
     assert not {"hfposemb/gone.py", space.SOURCES} & set(held)
     assert not [seen for seen in mine.requests[before:] if seen.method == "PUT"], "large files are sent once"
 
