@@ -19,6 +19,8 @@ from tests.installing import ROOT, tracked
 TOKEN = "hf_tokenThatMayWrite"
 SMALL = {"config.json": "{}", "tokenizer.json": "{}", "model.safetensors": b"\0" * 8}
 
+SCRIPT = "hfposemb/figures/static/plot.js"
+
 
 @pytest.fixture
 def mine(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
