@@ -131,6 +131,7 @@ class Walk:
             case _:
                 node.click()
                 yield ""
+                self.page.keyboard.press("Escape")  # help that a "?" has opened lies above what comes next
 
     def _choices(self, node: Locator) -> Iterator[str]:
         """Take the choices of a dropdown: the last one, or every one."""
