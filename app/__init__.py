@@ -50,10 +50,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from hfposemb.errors import HfposembError, InputError, MissingExtraError
-from hfposemb.vocabulary import display
+from hfposemb.text import display
 
-from .events import QUIET
-from .reach import on_a_space
+from .components.events import QUIET
+from .server.reach import on_a_space
 
 # Before Gradio is imported, whoever imports it: nothing is reported to anybody.
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
@@ -64,10 +64,10 @@ if TYPE_CHECKING:
 
     import gradio as gr
 
-    from hfposemb.embeddings import Embeddings
+    from hfposemb.tables.embeddings import Embeddings
 
-    from .reach import Reach
-    from .state import Opened, Session
+    from .server.reach import Reach
+    from .session.state import Opened, Session
 
 TABS: tuple[str, ...] = ("start", "positions", "tokens", "words", "compare", "training")
 """Modules of this package, in the order of the screen."""
@@ -90,19 +90,21 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
             "panel() draws into an open gr.Blocks, and none is open; write: with gr.Blocks() as host: panel()"
         )
 
-    from . import address as addresses
-    from . import api, lesson_card, opening, preferences
-    from .hidden import State
-    from .state import FIRST, MOST_SOURCES, NEEDS, Session
+    from .components.hidden import State
+    from .lessons import card
+    from .server import api
+    from .server.limits import MOST_SOURCES
+    from .session import address, opening, preferences
+    from .session.state import FIRST, NEEDS, Session
 
-    modules = {name: import_module(f".{name}", __package__) for name in TABS}
+    modules = {name: import_module(f".tabs.{name}", __package__) for name in TABS}
     first = tuple(dict.fromkeys(sources))[:MOST_SOURCES] or FIRST
     # Here, for Gradio counts whatever stands between the tabs as one of them.
     chosen, active = State(list(first)), State(next(iter(modules), ""))
     states = {"fetched": State({}), "restored": State("")}
     states |= {name: State([]) for name in ("due", "asked", "tried", "own")}
     dues = {name: State([]) for name in modules}
-    card = lesson_card.Card.drawn() if address else None  # a lesson is a link
+    card = card.Card.drawn() if address else None  # a lesson is a link
     busy = gr.HTML("<span></span>", css_template=_BUSY_CSS, apply_default_css=False, elem_classes="busy")
     with gr.Tabs() as tabs:
         session = Session(public, first, chosen, active, tabs, linked=address, busy=busy, **states)
@@ -122,7 +124,7 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     if card:
         card.bind(session, sessions)
     if address:
-        addresses.bind(session, list(modules))
+        address.bind(session, list(modules))
         preferences.bind(session)
     if endpoints:
         api.bind(session)
@@ -144,8 +146,9 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
     """Let every field of sources set the sources, and the sources every field, its line of errors and the foot."""
     import gradio as gr
 
-    from . import suggestions
-    from .state import MOST_SOURCES, guarded, problems
+    from .server.limits import MOST_SOURCES
+    from .session import suggestions
+    from .session.state import guarded, problems
 
     def chosen(texts: Sequence[str] | None) -> list[str]:
         return [text.strip() for text in dict.fromkeys(texts or ()) if text.strip()][:MOST_SOURCES]
@@ -213,7 +216,7 @@ def provenance(opened: Sequence[Opened]) -> str:
 
 def _read(embeddings: Embeddings) -> list[str]:
     """Return what was read of a source of the Hub, out of how much."""
-    from .fetching import megabytes
+    from .jobs.fetching import megabytes
 
     if embeddings.traffic is None:
         return []
@@ -238,9 +241,9 @@ def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Bloc
     """Return a page with nothing but the app. ``public`` as for ``launch``; then it tells the limits in its foot."""
     import gradio as gr
 
-    from .limits import FILES_SECONDS, told
-    from .state import unseen_heading
-    from .theme import header
+    from .components.theme import header
+    from .server.limits import FILES_SECONDS, told
+    from .session.state import unseen_heading
 
     public = on_a_space() if public is None else public
     with gr.Blocks(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS)) as blocks:
@@ -306,9 +309,10 @@ def launch(
     that name. With ``warm`` a child compiles UMAP in the background, so that the first UMAP of a machine need not.
     ``debug`` prints the traceback of every bug. ``options`` are those of ``gr.Blocks.launch`` beyond what is set here.
     """
-    from . import failures, jobs
-    from .folder import own_folder
-    from .reach import free_port, open_browser, reach
+    from .jobs import children
+    from .server import failures
+    from .server.reach import free_port, open_browser, reach
+    from .server.temporary_folder import own_folder
 
     if fixed := _FIXED & options.keys():
         raise InputError(f"launch sets {', '.join(sorted(fixed))} itself; the address is given by host= and port=")
@@ -324,7 +328,7 @@ def launch(
     with _uncollected():
         blocks = build(public=at.public, sources=sources)
     say(at.sentence)
-    warming = jobs.warm_later(public=at.public) if warm else None
+    warming = children.warm_later(public=at.public) if warm else None
     try:
         _serve(blocks, at, free, mcp_server=mcp, **options)
     except OSError as error:
@@ -341,8 +345,8 @@ def launch(
 
 def _serve(blocks: gr.Blocks, at: Reach, port: int, **options: Any) -> None:
     """Start the server in a thread of its own."""
-    from .limits import MOST_EVENTS
-    from .theme import css, theme
+    from .components.theme import css, theme
+    from .server.limits import MOST_EVENTS
 
     blocks.queue(max_size=MOST_EVENTS, default_concurrency_limit=2, api_open=False)
     if at.public:
@@ -368,7 +372,7 @@ def _serve(blocks: gr.Blocks, at: Reach, port: int, **options: Any) -> None:
 
 def _running(blocks: gr.Blocks, *, asked: int | None, blocking: bool) -> str:
     """Say where the app is, and why there, where it was to be at another port."""
-    from .reach import first_port
+    from .server.reach import first_port
 
     first = first_port() if asked is None else blocks.server_port
     taken = "" if first == blocks.server_port else f", for port {first} is in use"
@@ -394,7 +398,7 @@ _FIXED = {
 
 def _login(auth: Any, *, mcp: bool) -> Any:
     """Return who may log in, as Gradio takes it; ``None`` where everybody may."""
-    from .reach import AUTH, credentials
+    from .server.reach import AUTH, credentials
 
     auth = os.environ.get(AUTH) if auth is None else auth
     login = credentials(auth) if isinstance(auth, str) and auth else auth or None
@@ -407,7 +411,7 @@ def _behind_doors(app_kwargs: Mapping[str, Any], *, login: bool) -> dict[str, An
     """Return the options of Gradio's server with the doors of public mode before everything else."""
     from starlette.middleware import Middleware
 
-    from .doors import Doors
+    from .server.route_allowlist import Doors
 
     if os.environ.get("GRADIO_ALLOWED_PATHS"):
         raise InputError("GRADIO_ALLOWED_PATHS has files of this machine served, which public mode does not; unset it")

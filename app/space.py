@@ -13,8 +13,8 @@ if __name__ == "__main__":
     os.environ["HF_HUB_DISABLE_IMPLICIT_TOKEN"] = "1"
 
     from app import launch
-    from app.reach import first_port
-    from hfposemb.space import first_sources
+    from app.server.reach import first_port
+    from hfposemb.cli.space import first_sources
 
     # A Space is looked for at one port, and at no other.
     launch(first_sources(root), host=os.environ.get("GRADIO_SERVER_NAME") or "0.0.0.0", port=first_port(), public=True)

@@ -2,47 +2,46 @@
 
 from __future__ import annotations
 
-from .version import __version__
-
 TYPE_CHECKING = False  # as typing has it, whose import alone takes longer than this one and the start of the command
 if TYPE_CHECKING:
     from typing import Any
 
-    from .builtin import sinusoidal as sinusoidal
-    from .comparison import Comparison as Comparison
-    from .comparison import compare as compare
-    from .embeddings import Embeddings as Embeddings
-    from .embeddings import from_arrays as from_arrays
+    from .analysis.nearest_rows import neighbours as neighbours
+    from .analysis.projection import Projection as Projection
+    from .analysis.projection import UMAPParameters as UMAPParameters
+    from .analysis.projection import project as project
+    from .analysis.similarity_matrix import similarity as similarity
+    from .comparison.results import Comparison as Comparison
+    from .comparison.side_by_side import compare as compare
     from .errors import HfposembError as HfposembError
-    from .extract import extract as extract
-    from .projection import Projection as Projection
-    from .projection import UMAPParameters as UMAPParameters
-    from .projection import project as project
-    from .similarity import neighbours as neighbours
-    from .similarity import similarity as similarity
-    from .survey import survey as survey
-    from .table import EmbeddingTable as EmbeddingTable
-    from .trajectory import trajectory as trajectory
+    from .models.extraction import extract as extract
+    from .surveys.source_figures import survey as survey
+    from .surveys.training_run import trajectory as trajectory
+    from .tables.closed_forms import sinusoidal as sinusoidal
+    from .tables.embeddings import Embeddings as Embeddings
+    from .tables.embeddings import from_arrays as from_arrays
+    from .tables.table import EmbeddingTable as EmbeddingTable
 
 _HOME = {
-    "extract": "extract",
-    "similarity": "similarity",
-    "Comparison": "comparison",
-    "Embeddings": "embeddings",
-    "EmbeddingTable": "table",
+    "extract": "models.extraction",
+    "similarity": "analysis.similarity_matrix",
+    "Comparison": "comparison.results",
+    "Embeddings": "tables.embeddings",
+    "EmbeddingTable": "tables.table",
     "HfposembError": "errors",
-    "Projection": "projection",
-    "UMAPParameters": "projection",
-    "compare": "comparison",
-    "from_arrays": "embeddings",
-    "neighbours": "similarity",
-    "project": "projection",
-    "sinusoidal": "builtin",
-    "survey": "survey",
-    "trajectory": "trajectory",
+    "Projection": "analysis.projection",
+    "UMAPParameters": "analysis.projection",
+    "compare": "comparison.side_by_side",
+    "from_arrays": "tables.embeddings",
+    "neighbours": "analysis.nearest_rows",
+    "project": "analysis.projection",
+    "sinusoidal": "tables.closed_forms",
+    "survey": "surveys.source_figures",
+    "trajectory": "surveys.training_run",
 }
 """The module of each public name. They load on first use, so that ``import hfposemb`` costs next to nothing."""
 
+__version__ = "0.1.0"
 __all__ = ["__version__", *_HOME]
 
 

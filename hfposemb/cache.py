@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import HfposembError, InputError
-from .memory import mapped
+from .memory_maps import mapped
 
 Key: TypeAlias = tuple[str, ...]
 """What an entry is of; its first element is one of ``KINDS``."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from .errors import HfposembError, InputError
-from .stopping import unfinished
+from .interrupts import unfinished
 
 
 def check_place(path: Path) -> None:

@@ -12,10 +12,11 @@ from pathlib import Path
 import pandas
 
 import hfposemb as hpe
-from hfposemb.campaign import rows_of
-from hfposemb.listing import in_file
-from hfposemb.nulls import DRAWS
-from hfposemb.source import HubSource, parse_source
+from hfposemb.analysis.surrogates import DRAWS
+from hfposemb.surveys.source_lists import in_file
+from hfposemb.surveys.survey_folder import rows_of
+from hfposemb.tables.source_parser import parse_source
+from hfposemb.tables.sources import HubSource
 
 DOCS = Path(__file__).parent.parent / "docs"
 LIST, ROWS = DOCS / "atlas.txt", DOCS / "atlas.csv"
@@ -83,8 +84,8 @@ As a file of text the rows can stand under version control, as those of this pag
 ```python
 import pandas
 
-from hfposemb.again import again
-from hfposemb.campaign import rows_of
+from hfposemb.surveys.remeasure import again
+from hfposemb.surveys.survey_folder import rows_of
 
 pandas.read_parquet("atlas").to_csv("atlas.csv", index=False)
 found = again(rows_of("atlas.csv"), sources=["sinusoidal:256x128"])

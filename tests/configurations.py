@@ -22,9 +22,11 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 import hfposemb as hpe
-from hfposemb.architectures import KNOWN
-from hfposemb.facts import describe
-from hfposemb.families import ATTENTION, EPSILONS, FAMILIES, LOOSE_TOKEN_ENDINGS, RELATIVE, TOKEN_ENDINGS
+from hfposemb.models.attention_rules import ATTENTION
+from hfposemb.models.families import EPSILONS, FAMILIES, RELATIVE
+from hfposemb.models.summary import describe
+from hfposemb.models.table_names import LOOSE_TOKEN_ENDINGS, TOKEN_ENDINGS
+from hfposemb.models.verified_types import KNOWN
 
 PLACES = ("encoder", "decoder", "text_config", "vision_config")
 """Fields that hold the configuration of a part."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import hfposemb as hpe
-from app.address import written
-from app.lesson_card import link
-from app.lessons import LESSONS, Lesson
-from hfposemb.reproduce import STUDIES
+from app.lessons.card import link
+from app.lessons.lessons import LESSONS, Lesson
+from app.session.address import written
+from hfposemb.surveys.published_findings import STUDIES
 
 HOME = "http://127.0.0.1:7860/"
 """Where ``make run`` serves the app."""

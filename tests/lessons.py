@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import nbformat
 
 import hfposemb as hpe
-from app.lessons import LESSONS, REPEATED, SENTENCE, Lesson
+from app.lessons.lessons import LESSONS, REPEATED, SENTENCE, Lesson
 
 OPENING = """# Eight lessons about words and positions
 
@@ -22,14 +22,14 @@ IMPORTS = f"""import numpy as np
 
 import hfposemb as hpe
 from hfposemb import Embeddings, geometry
-from hfposemb.adding import added
+from hfposemb.composition.added_positions import added
 from hfposemb.errors import InputError
-from hfposemb.reorder import reordered, turned_round
-from hfposemb.requirements import requirements
-from hfposemb.shift import shift
-from hfposemb.similarity import pairs
-from hfposemb.survival import sweep
-from hfposemb.table import TOKEN_CLASSES
+from hfposemb.composition.word_order import reordered, turned_round
+from hfposemb.analysis.encoding_properties import requirements
+from hfposemb.analysis.shift_operator import shift
+from hfposemb.analysis.row_pairs import pairs
+from hfposemb.composition.amplitude_sweep import sweep
+from hfposemb.tables.table import TOKEN_CLASSES
 
 REPEATED = "{REPEATED}"
 SENTENCE = "{SENTENCE}\""""

@@ -21,11 +21,13 @@ CHILD = """
 import resource, sys
 import numpy as np, scipy.linalg, scipy.spatial
 from importlib import import_module
-from hfposemb.extract import extract
-from hfposemb.projection import project
-from hfposemb.similarity import neighbours, pairs, similarity
+from hfposemb.models.extraction import extract
+from hfposemb.analysis.projection import project
+from hfposemb.analysis.nearest_rows import neighbours
+from hfposemb.analysis.row_pairs import pairs
+from hfposemb.analysis.similarity_matrix import similarity
 np.linalg.eigvalsh(np.eye(400) @ np.eye(400))
-import_module("hfposemb.pairing").WHOLE_BYTES = 2**26
+import_module("hfposemb.analysis.row_pairs").WHOLE_BYTES = 2**26
 data = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmData"))
 resource.setrlimit(resource.RLIMIT_DATA, (data + int(sys.argv[2]),) * 2)
 table = extract(sys.argv[1]).token

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app import TABS
-from app.lesson_card import link
+from app.lessons.card import link
 from tests.browser.chromium import find
 from tests.browser.conftest import FLAGS, TIMEOUT
 from tests.browser.waiting import still
@@ -118,7 +118,7 @@ def main(names: list[str]) -> int:
     from playwright.sync_api import sync_playwright
 
     import app
-    from app import theme
+    from app.components import theme
 
     chromium = find()
     if chromium is None:

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import hfposemb as hpe
-from hfposemb.cli import parser
+from hfposemb.cli.parser import parser
 from tests.atlas import atlas
 from tests.gallery import gallery
 from tests.lessons import notebook

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from hfposemb.app.plot import Panel
+from hfposemb.app.components.plot import Panel
 from numpy.typing import NDArray
 
-from hfposemb.palette import PALETTE
+from hfposemb.figures.palette import PALETTE
 
 Numbers = NDArray[np.float64]
 

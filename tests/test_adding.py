@@ -11,8 +11,8 @@ import torch
 import transformers
 
 import hfposemb as hpe
-from hfposemb import adding
-from hfposemb.adding import WHOSE, Adding, added, own_positions
+from hfposemb.composition import added_positions
+from hfposemb.composition.added_positions import WHOSE, Adding, added, own_positions
 
 from .test_sums import made
 
@@ -76,7 +76,7 @@ def test_words_and_positions_add_up_to_what_a_scaling_model_feeds_its_first_laye
 def test_a_large_table_is_sampled_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     model = made(rows=1500)
     assert len(added(model).rows) == 1500
-    monkeypatch.setattr(adding, "MOST_NUMBERS", 24 * 100)
+    monkeypatch.setattr(added_positions, "MOST_NUMBERS", 24 * 100)
     found = added(model)
     assert (len(found.rows), found.whole) == (1000, 1500)
     assert np.allclose(found.tokens, model.token.vectors[found.rows])

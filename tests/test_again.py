@@ -11,12 +11,12 @@ import pytest
 from safetensors.numpy import save, save_file
 
 import hfposemb as hpe
-from hfposemb.again import OF_FIGURE, OF_TABLE, Again, again
 from hfposemb.cache import Cache
-from hfposemb.campaign import COLUMNS, rows_of
-from hfposemb.cli import main
-from hfposemb.engine import Engine
+from hfposemb.cli.main import main
 from hfposemb.errors import HfposembError, InputError
+from hfposemb.surveys.remeasure import OF_FIGURE, OF_TABLE, Again, again
+from hfposemb.surveys.survey_folder import COLUMNS, rows_of
+from hfposemb.surveys.worker_pool import Engine
 from tests.hub import FakeHub
 from tests.hub.training import RUN, add_run
 

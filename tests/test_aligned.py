@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.aligned import aligned
+from hfposemb.comparison.aligned_maps import aligned
 from tests.conftest import FULL
 from tests.test_moved import noise, source, turned
 

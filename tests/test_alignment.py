@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb.alignment import MEASURES, align, beside_surrogates, cka, neighbour_overlap, procrustes, rsa
-from hfposemb.nulls import Kind, Null, drifts, finite_rows, impostor
+from hfposemb.analysis.surrogates import drifts, finite_rows, impostor
+from hfposemb.comparison.alignment import MEASURES, align, beside_surrogates, cka, neighbour_overlap, procrustes, rsa
+from hfposemb.tables.null_comparison import Kind, Null
 
 Rows = NDArray[np.float64]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.adding import added
-from hfposemb.anchors import anchored
+from hfposemb.composition.added_positions import added
+from hfposemb.composition.anchor_words import anchored
 
 from .test_sums import made
 

@@ -17,8 +17,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 import hfposemb as hpe
 from hfposemb import app
-from hfposemb.facts import describe
-from hfposemb.similarity import pairs
+from hfposemb.analysis.row_pairs import pairs
+from hfposemb.models.summary import describe
 
 ENDPOINTS = ("info", "neighbours", "similarity", "project", "compare")
 

@@ -20,16 +20,17 @@ from urllib.request import urlopen
 import gradio as gr
 import numpy as np
 import pytest
-from hfposemb.app import paired, tokens
-from hfposemb.app.line import LINE, Visitor
-from hfposemb.app.plot import Panel, PanelRow
-from hfposemb.app.state import Kept, Library, Opened, Session, Umaps, choice, problems, short_name, size_of
+from hfposemb.app.components.plot import Panel, PanelRow
+from hfposemb.app.findings import word_pairs
+from hfposemb.app.jobs.queue import LINE, Visitor
+from hfposemb.app.session.state import Kept, Library, Opened, Session, Umaps, choice, problems, short_name, size_of
+from hfposemb.app.tabs import tokens
 from safetensors.numpy import save_file
 
 import hfposemb as hpe
 from hfposemb import app
 from hfposemb.errors import HfposembError, SourceError
-from hfposemb.figures import number
+from hfposemb.figures.style import number
 
 ROOT = Path(app.__file__).parent.parent
 WORDS = (
@@ -91,7 +92,7 @@ def loaded_after(code: str, *, cwd: Path = ROOT) -> set[str]:
 
 def test_import_loads_nothing_heavy(tmp_path: Path) -> None:
     heavy = {"gradio", "torch", "transformers", "umap", "sklearn", "plotly", "huggingface_hub"}
-    assert not loaded_after("import hfposemb.app, hfposemb.app.jobs", cwd=tmp_path) & heavy
+    assert not loaded_after("import hfposemb.app, hfposemb.app.jobs.children", cwd=tmp_path) & heavy
 
 
 def test_page_is_built_without_what_only_jobs_need(tmp_path: Path) -> None:
@@ -388,10 +389,10 @@ def test_a_table_that_is_anisotropic_says_so_and_is_centred(tmp_path: Path) -> N
     assert moved.recipe is not None
     assert "centred=True" in moved.recipe.python
     assert moved.recipe.command.endswith("--centred")
-    (matrix,) = paired.pair_panels(session, opened, "king, queen", centred=True).panels
+    (matrix,) = word_pairs.pair_panels(session, opened, "king, queen", centred=True).panels
     assert matrix.recipe is not None
     assert "centred=True" in matrix.recipe.python
-    assert f"mean cosine of {common}" in paired.pair_panels(session, opened, "king, queen").panels[0].foot
+    assert f"mean cosine of {common}" in word_pairs.pair_panels(session, opened, "king, queen").panels[0].foot
     assert tokens.spread_panels(session, opened[0], tokens.Word("king"), centred=True)[0].title.count("centred") == 1
 
 
@@ -474,7 +475,7 @@ def test_table_of_one_row_is_drawn_or_explained(tmp_path: Path) -> None:
     assert "at least 2 are needed" in asked(session, source).message
     assert "alone" in tokens.word_panels(session, opened, tokens.Word("alone"))[0].title
     tokens.spread_panels(session, opened[0], tokens.Word("alone"))
-    assert "too few" in paired.pair_panels(session, opened, "alone, king").panels[0].title
+    assert "too few" in word_pairs.pair_panels(session, opened, "alone, king").panels[0].title
 
 
 def test_umap_is_only_drawn_once_computed() -> None:
@@ -507,7 +508,7 @@ def test_search_by_text_id_and_pattern(pair: tuple[str, str]) -> None:
 
 def test_pairs_say_how_rare_they_are(pair: tuple[str, str]) -> None:
     session = open_session()
-    panels = paired.pair_panels(session, session.open(pair), "king, queen, nowhere").panels
+    panels = word_pairs.pair_panels(session, session.open(pair), "king, queen, nowhere").panels
     assert len(panels) == 2
     for panel in panels:
         assert re.search(r"king and queen are more alike than [\d.]+ % of random pairs", panel.title)
@@ -535,7 +536,7 @@ def test_hostile_tokens_are_short_text_everywhere(tmp_path: Path) -> None:
     for row, text in enumerate(HOSTILE):
         word = tokens.Word(text, source, row)
         shown += [*tokens.word_panels(session, opened, word), *tokens.spread_panels(session, opened[0], word)]
-    shown += paired.pair_panels(session, opened, ",".join(str(row) for row in range(len(HOSTILE)))).panels
+    shown += word_pairs.pair_panels(session, opened, ",".join(str(row) for row in range(len(HOSTILE)))).panels
     row = PanelRow((), scope="x", render=False)
     sent = json.dumps(row.postprocess(tuple(shown)))
     assert "x" * 1000 not in sent

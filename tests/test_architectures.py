@@ -13,12 +13,12 @@ import torch
 import transformers
 
 import hfposemb as hpe
-from hfposemb.architectures import KNOWN
-from hfposemb.cli import main
+from hfposemb.cli.main import main
 from hfposemb.errors import SourceError
-from hfposemb.families import FAMILIES, NO_INPUTS
-from hfposemb.position import Absolute, Alibi, Rotary, WindowBias
-from hfposemb.verify import compare, verify
+from hfposemb.models.families import FAMILIES, NO_INPUTS
+from hfposemb.models.verification import compare, verify
+from hfposemb.models.verified_types import KNOWN
+from hfposemb.tables.encodings import Absolute, Alibi, Rotary, WindowBias
 from tests.architectures.__main__ import PAGE, tables_agree
 from tests.architectures.survey import Row, one, share
 from tests.architectures.tiny import CannotBuildError, build

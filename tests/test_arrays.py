@@ -21,9 +21,9 @@ from sklearn.decomposition import PCA
 from sklearn.utils import check_array
 
 import hfposemb as hpe
-from hfposemb import memory
+from hfposemb import memory_maps
 from hfposemb.errors import CheckpointError, InputError, MissingExtraError
-from hfposemb.table import EmbeddingTable
+from hfposemb.tables.table import EmbeddingTable
 from tests.conftest import FULL, Build
 from tests.hub import FakeHub
 
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("stored")
     torch.manual_seed(0)
     values = torch.randn(ROWS, WIDTH), torch.randn(20, WIDTH)
-    assert 2 * ROWS * WIDTH >= memory.SMALL > 8 * 20 * WIDTH
+    assert 2 * ROWS * WIDTH >= memory_maps.SMALL > 8 * 20 * WIDTH
     for name, dtype in STORED.items():
         tables = dict(zip(("wte.weight", "wpe.weight"), (one.to(dtype) for one in values), strict=True))
         save_file(tables, home / f"{name}.safetensors")
@@ -108,7 +108,7 @@ def test_vectors_that_are_kept_are_not_a_copy_each(folder: Path) -> None:
         table = hpe.extract(folder / f"{stored}.safetensors").token
         rows = [table.vectors[5] for _ in range(1500)]
         np.testing.assert_array_equal(rows[-1], table[5])
-        assert memory.lendable(table.vectors)
+        assert memory_maps.lendable(table.vectors)
         assert not np.shares_memory(table.vectors, table.vectors)
 
 
@@ -123,18 +123,18 @@ def test_a_file_that_is_gone_can_still_be_used(folder: Path, tmp_path: Path) -> 
 
 def test_what_cannot_be_mapped_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process may have so many maps, and a system without files in memory has its folder for temporary ones."""
-    array = np.arange(float(memory.SMALL))
-    kept = memory.made_lendable(array)
-    assert memory.lendable(kept)
-    assert not memory.lendable(array)
+    array = np.arange(float(memory_maps.SMALL))
+    kept = memory_maps.made_lendable(array)
+    assert memory_maps.lendable(kept)
+    assert not memory_maps.lendable(array)
 
     def refuse(*_: object) -> int:
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr(memory, "_map", refuse)
-    for one in (memory.lent(kept), memory.lent(array), memory.made_lendable(array)):
+    monkeypatch.setattr(memory_maps, "_map", refuse)
+    for one in (memory_maps.lent(kept), memory_maps.lent(array), memory_maps.made_lendable(array)):
         np.testing.assert_array_equal(one, array)
-    assert not np.shares_memory(memory.lent(kept), kept)
+    assert not np.shares_memory(memory_maps.lent(kept), kept)
 
 
 # --- a table is taken as an array -------------------------------------------------------------------------------------

@@ -11,12 +11,13 @@ import pandas
 import pytest
 
 import hfposemb as hpe
-from app.state import HUB_PRESETS, PRESETS
-from hfposemb.campaign import rows_of
-from hfposemb.cli import main, parser
-from hfposemb.listing import in_file
-from hfposemb.measures import measures_named
-from hfposemb.nulls import DRAWS
+from app.session.state import HUB_PRESETS, PRESETS
+from hfposemb.analysis.surrogates import DRAWS
+from hfposemb.cli.main import main
+from hfposemb.cli.parser import parser
+from hfposemb.comparison.metrics import measures_named
+from hfposemb.surveys.source_lists import in_file
+from hfposemb.surveys.survey_folder import rows_of
 from tests.atlas import DOCS, LIST, ROWS, offline
 from tests.conftest import FULL
 from tests.hub import FakeHub

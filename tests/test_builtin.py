@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hfposemb.builtin import BUILTINS, LAYOUTS, Choice, Number, from_source, sine_rows, sinusoidal
-from hfposemb.embeddings import Embeddings
 from hfposemb.errors import InputError, MissingTableError, SourceError
-from hfposemb.position import Alibi, Rotary
-from hfposemb.source import BuiltinSource, parse_source
+from hfposemb.tables.closed_forms import BUILTINS, LAYOUTS, Choice, Number, from_source, sine_rows, sinusoidal
+from hfposemb.tables.embeddings import Embeddings
+from hfposemb.tables.encodings import Alibi, Rotary
+from hfposemb.tables.source_parser import parse_source
+from hfposemb.tables.sources import BuiltinSource
 
 EVERY = sorted(BUILTINS)
 ROWED = [name for name in EVERY if BUILTINS[name].rows is not None]

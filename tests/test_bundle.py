@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import hfposemb as hpe
-from hfposemb.bundle import MANIFEST, write_bundle
 from hfposemb.errors import InputError
-from hfposemb.schema import document
+from hfposemb.reports.bundle import MANIFEST, write_bundle
+from hfposemb.reports.json_schema import document
 
 
 @pytest.fixture(scope="module")

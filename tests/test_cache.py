@@ -16,13 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hfposemb.analysis.cached_results import cached_projection
+from hfposemb.analysis.projection import Projection, UMAPParameters, project
+from hfposemb.analysis.projection_quality import PointTrust
 from hfposemb.cache import KINDS, STALE_SECONDS, Cache, Key
 from hfposemb.errors import InputError
-from hfposemb.export import write_table
-from hfposemb.projection import Projection, UMAPParameters, project
-from hfposemb.results import cached_projection
-from hfposemb.table import EmbeddingTable, Provenance, Vectors, table_of
-from hfposemb.trust import PointTrust
+from hfposemb.reports.export import write_table
+from hfposemb.tables.table import EmbeddingTable, Provenance, Vectors, table_of
 from tests.conftest import FULL
 
 KEY = ("table", "owner/name", "607a30d7", "model.safetensors", "wte.weight")
@@ -569,8 +569,8 @@ EXPORTED = """
 import itertools, sys
 from pathlib import Path
 import numpy as np
-from hfposemb.export import write_table
-from hfposemb.table import Provenance, table_of
+from hfposemb.reports.export import write_table
+from hfposemb.tables.table import Provenance, table_of
 vectors = np.random.default_rng(0).standard_normal((400, 100)).astype(np.float32)
 table = table_of(vectors, name="exported", provenance=Provenance("here"))
 write_table(table, Path(sys.argv[1]) / f"first{sys.argv[2]}")
@@ -678,7 +678,7 @@ def test_other_parameters_are_computed(cache: Cache) -> None:
 
 def test_other_versions_are_computed(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     for release in ("1.0", "2.0"):
-        monkeypatch.setattr("hfposemb.results.version", lambda name, release=release: release)
+        monkeypatch.setattr("hfposemb.analysis.cached_results.version", lambda name, release=release: release)
         cached_projection(cache, Counted().table, method="pca", dims=2, seed=0)
     assert len(files(cache)) == 2
 

@@ -9,11 +9,13 @@ import pytest
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb.centring import STRONG, anisotropy_notes, is_strong, mean_cosine
+from hfposemb.analysis.anisotropy import STRONG, anisotropy_notes, is_strong, mean_cosine
+from hfposemb.analysis.geometry import anisotropy
+from hfposemb.analysis.nearest_rows import neighbours
+from hfposemb.analysis.row_pairs import pairs, random_pairs
+from hfposemb.analysis.similarity_matrix import query_distribution, similarity
 from hfposemb.errors import InputError
-from hfposemb.geometry import anisotropy
-from hfposemb.similarity import neighbours, pairs, query_distribution, random_pairs, similarity
-from hfposemb.table import EmbeddingTable
+from hfposemb.tables.table import EmbeddingTable
 
 Array = NDArray[np.float64]
 
@@ -83,7 +85,7 @@ def test_centred_neighbours_are_those_of_brute_force(table: EmbeddingTable, mini
 
 def test_rows_far_from_the_origin_are_still_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """A product in float32 cannot tell such rows apart: what rounding may hide is computed again."""
-    monkeypatch.setattr("hfposemb.table.CHUNK_BYTES", 16 * 4 * 300)
+    monkeypatch.setattr("hfposemb.tables.table.CHUNK_BYTES", 16 * 4 * 300)
     rng = np.random.default_rng(1)
     rows = (rng.normal(size=(1_000, 16)) + 5_000 * rng.normal(size=16)).astype(np.float32)
     table = hpe.from_arrays(token=rows).token

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from hfposemb import memory
-from hfposemb.checkpoint import DEFAULT_LIMITS, Checkpoint, Header, Limits, header_length, parse_header, widen
+from hfposemb import memory_maps
+from hfposemb.checkpoints.limits import DEFAULT_LIMITS, Limits
+from hfposemb.checkpoints.safetensors import Checkpoint, Header, header_length, parse_header, widen
 from hfposemb.errors import CheckpointError, InputError
 
 from . import malformed
@@ -120,7 +121,7 @@ def test_the_corpus_test_notices_a_raw_exception(tmp_path: Path) -> None:
 CHILD = """
 import json, resource, sys
 from pathlib import Path
-import hfposemb.checkpoint as checkpoint
+import hfposemb.checkpoints.safetensors as checkpoint
 from hfposemb.errors import CheckpointError
 
 def status(key):
@@ -358,12 +359,12 @@ def test_data_at_any_alignment(dtype: str, spaces: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["F32", "F64"])
-@pytest.mark.parametrize("rows", [4, memory.SMALL], ids=["read", "mapped"])
+@pytest.mark.parametrize("rows", [4, memory_maps.SMALL], ids=["read", "mapped"])
 def test_full_precision_is_read_only_and_mapped_where_it_is_large(dtype: str, rows: int, tmp_path: Path) -> None:
     path = saved(tmp_path, t=torch.arange(3.0 * rows).reshape(rows, 3).to(TORCH[dtype]))
     found = Checkpoint.open(path).read("t", 1)
     assert not found.flags.owndata
-    assert memory.lendable(found)
+    assert memory_maps.lendable(found)
     with pytest.raises(ValueError, match="read-only"):
         found[0, 0] = 1
     with pytest.raises(ValueError, match="WRITEABLE"):

@@ -19,7 +19,8 @@ from safetensors.numpy import save_file
 
 import hfposemb as hpe
 from hfposemb.cache import Cache
-from hfposemb.cli import main, parser
+from hfposemb.cli.main import main
+from hfposemb.cli.parser import parser
 from hfposemb.samples import folder
 from tests.hub import FakeHub
 

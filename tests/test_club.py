@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.adding import added
-from hfposemb.club import Cloud, cloud
+from hfposemb.composition.added_positions import added
+from hfposemb.composition.variance_decomposition import Cloud, cloud
 
 from .test_sums import made
 
@@ -40,7 +40,7 @@ def test_sums_that_are_not_normalised_have_no_rest() -> None:
 
 def test_blind_dealing_gives_the_shares_by_chance() -> None:
     """The null: the same vectors dealt out to words and places at random."""
-    from hfposemb.club import _shares
+    from hfposemb.composition.variance_decomposition import _shares
 
     rng, found = np.random.default_rng(0), of(made())
     sums = found.sums(1.0)

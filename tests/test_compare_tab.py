@@ -13,8 +13,12 @@ from typing import Any
 import gradio as gr
 import numpy as np
 import pytest
-from hfposemb.app import compare, jobs
-from hfposemb.app.compare import (
+from hfposemb.app.components.plot import PanelRow
+from hfposemb.app.jobs import children
+from hfposemb.app.jobs.queue import LINE, Visitor
+from hfposemb.app.session.state import Library, Session
+from hfposemb.app.tabs import compare
+from hfposemb.app.tabs.compare import (
     POSITIONS,
     Compared,
     compared,
@@ -28,9 +32,6 @@ from hfposemb.app.compare import (
     quick,
     why_not,
 )
-from hfposemb.app.line import LINE, Visitor
-from hfposemb.app.plot import PanelRow
-from hfposemb.app.state import Library, Session
 
 import hfposemb as hpe
 from hfposemb import app
@@ -185,11 +186,11 @@ def told(share: float, doing: str) -> None:
 
 def test_jobs_give_what_the_tab_shows(pair: tuple[str, str]) -> None:
     exact = hpe.compare(*(hpe.extract(text) for text in pair), draws=19)
-    found = jobs.comparison(pair, 19, told)
+    found = children.comparison(pair, 19, told)
     assert found.pairs == exact.pairs
     assert found.moves == exact.moves
-    assert jobs.maps(pair, "position", "pca", told).role == "position"
-    again, page = jobs.page(pair, found, 19, told)
+    assert children.maps(pair, "position", "pca", told).role == "position"
+    again, page = children.page(pair, found, 19, told)
     assert again is found
     assert page.startswith("<!doctype html>")
     assert EVIL not in page
@@ -208,8 +209,8 @@ def test_a_comparison_is_made_in_a_child_and_kept_for_everybody(public: bool) ->
     session = session_of(*BUILT_IN, public=public)
     key = comparison_key(BUILT_IN, public=public)
 
-    async def run() -> list[jobs.Progress]:
-        work = session.compute(Visitor("page"), "part", key, "doing", jobs.comparison, BUILT_IN, 19)
+    async def run() -> list[children.Progress]:
+        work = session.compute(Visitor("page"), "part", key, "doing", children.comparison, BUILT_IN, 19)
         return [step async for step in work]
 
     steps = asyncio.run(run())
@@ -228,7 +229,7 @@ def test_a_comparison_that_is_cancelled_leaves_no_child() -> None:
     key = comparison_key(texts, public=False)
 
     async def run() -> None:
-        work = session.compute(Visitor("page"), "part", key, "doing", jobs.comparison, texts, 100)
+        work = session.compute(Visitor("page"), "part", key, "doing", children.comparison, texts, 100)
         async for _ in work:
             LINE.cancel(Visitor("page"), "part")
 
@@ -250,5 +251,7 @@ def test_nothing_is_compared_before_the_tab_comes_to_the_screen(monkeypatch: pyt
 
 
 def test_work_can_be_sent_to_a_child() -> None:
-    with jobs.Job(partial(jobs.maps, public=True), BUILT_IN, "position", "pca", reports=True, sealed=True) as job:
+    with children.Job(
+        partial(children.maps, public=True), BUILT_IN, "position", "pca", reports=True, sealed=True
+    ) as job:
         assert len(job.result().labels) == 32

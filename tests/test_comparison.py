@@ -13,18 +13,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hfposemb.aligned import aligned
-from hfposemb.alignment import MEASURES, align
-from hfposemb.builtin import sinusoidal
 from hfposemb.cache import Cache
-from hfposemb.comparison import Comparison, Run, compare
-from hfposemb.embeddings import Embeddings, from_arrays
+from hfposemb.comparison.aligned_maps import aligned
+from hfposemb.comparison.alignment import MEASURES, align
+from hfposemb.comparison.metrics import measures_of
+from hfposemb.comparison.moved_words import moved
+from hfposemb.comparison.results import Comparison
+from hfposemb.comparison.side_by_side import Run, compare
 from hfposemb.errors import HfposembError, InputError
-from hfposemb.extract import extract
-from hfposemb.measures import measures_of
-from hfposemb.moved import moved
-from hfposemb.position import Absolute, Rotary
-from hfposemb.table import EmbeddingTable, Provenance, table_of
+from hfposemb.models.extraction import extract
+from hfposemb.tables.closed_forms import sinusoidal
+from hfposemb.tables.embeddings import Embeddings, from_arrays
+from hfposemb.tables.encodings import Absolute, Rotary
+from hfposemb.tables.table import EmbeddingTable, Provenance, table_of
 
 
 def _table(vectors: np.ndarray, name: str = "made") -> EmbeddingTable:
@@ -357,7 +358,7 @@ def _finite(value: object) -> None:
 
 MEMORY = """
 import numpy as np, scipy.linalg, scipy.sparse.linalg, threadpoolctl
-import hfposemb as hpe, hfposemb.builtin, hfposemb.source, hfposemb.comparison
+import hfposemb as hpe, hfposemb.tables.closed_forms, hfposemb.tables.source_parser, hfposemb.comparison.side_by_side
 def status(name):
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name)) * 1024
 np.linalg.eigvalsh(np.eye(400) @ np.eye(400))

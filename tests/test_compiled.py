@@ -13,8 +13,8 @@ WATCHED = """
 import numpy as np
 from numba.core import event
 from hfposemb import UMAPParameters, project
-from hfposemb.compiled import umap_class
-from hfposemb.table import Provenance, table_of
+from hfposemb.analysis.compiled_umap import umap_class
+from hfposemb.tables.table import Provenance, table_of
 
 class Compilations(event.Listener):
     def on_start(self, one):
@@ -42,7 +42,7 @@ def run(code: str, *arguments: str) -> list[str]:
 
 
 def test_nothing_is_compiled_again_in_the_next_process() -> None:
-    run("from hfposemb.compiled import warm_umap; warm_umap()")
+    run("from hfposemb.analysis.compiled_umap import warm_umap; warm_umap()")
     assert run(WATCHED, "kept") == []
 
 
@@ -66,7 +66,7 @@ from umap import layouts, umap_
 NOWHERE = {"NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator", "NUMBA_CACHE_DIR": os.devnull + "/none"}
 """Leaves numba no folder, whatever this user may write."""
 
-CHOSEN = "from hfposemb.compiled import umap_class as f; f(); import numba; print(numba.config.CACHE_DIR)"
+CHOSEN = "from hfposemb.analysis.compiled_umap import umap_class as f; f(); import numba; print(numba.config.CACHE_DIR)"
 
 
 @pytest.fixture

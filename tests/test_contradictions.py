@@ -12,7 +12,7 @@ import safetensors.torch
 import torch
 
 import hfposemb as hpe
-from hfposemb.table import TOKEN_CLASSES
+from hfposemb.tables.table import TOKEN_CLASSES
 from tests.conftest import BUILT, Build
 from tests.hub import FakeHub
 

@@ -10,13 +10,13 @@ import sys
 import time
 from pathlib import Path
 
+import hfposemb.cutting as cutting
 import pytest
 
-import hfposemb.cutting as cutting
-from hfposemb.cutting import Cutter
+from hfposemb.checkpoints.tokenizer_worker import Cutter
+from hfposemb.checkpoints.tokenizers import load_tokenizer
 from hfposemb.errors import InputError, SourceError
 from hfposemb.samples import NAMES, folder
-from hfposemb.vocabulary import load_tokenizer
 
 from .hostile import _SLOW, tokenizer
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.checkpoint import Limits
-from hfposemb.deadline import SLOWEST, Deadline, current, one_read
+from hfposemb.checkpoints.deadline import SLOWEST, Deadline, current, one_read
+from hfposemb.checkpoints.limits import Limits
 from hfposemb.errors import HfposembError, SourceError
 from tests.hub import FakeHub
 from tests.test_hub import CONFIG, FILE, REPO, TABLES

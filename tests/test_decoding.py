@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hfposemb.decoding import PositionDecoder
+from hfposemb.composition.position_decoder import PositionDecoder
 
 RNG = np.random.default_rng(0)
 WORDS, PLACES = RNG.standard_normal((600, 12)), RNG.standard_normal((7, 12))

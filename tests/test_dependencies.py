@@ -16,8 +16,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from hfposemb.space import PINS
-from hfposemb.transport import OLDEST_HUB
+from hfposemb.checkpoints.http_errors import OLDEST_HUB
+from hfposemb.cli.space import PINS
 from tests.installing import ROOT
 from tests.versions import EXTRAS, declared, lower_bound, lowest
 
@@ -86,7 +86,7 @@ def test_what_the_app_imports_comes_without_other_extras() -> None:
     requirements = declared(("app",))
     optional = {"pandas", "torch"}  # imported where they are installed
     found = {
-        path.name: undeclared(path.read_text(encoding="utf-8"), requirements) for path in (ROOT / "app").glob("*.py")
+        path.name: undeclared(path.read_text(encoding="utf-8"), requirements) for path in (ROOT / "app").rglob("*.py")
     }
     assert {name: missing - optional for name, missing in found.items() if missing - optional} == {}
 

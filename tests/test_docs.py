@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hfposemb.cli import main
+from hfposemb.cli.main import main
 from tests.hub import FakeHub
 from tests.hub.gpt2 import add_gpt2
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 import hfposemb as hpe
-from hfposemb.cli import main
-from hfposemb.engine import Engine, Lost, Permits
+from hfposemb.cli.main import main
 from hfposemb.errors import HfposembError, InputError
+from hfposemb.surveys.worker_pool import Engine, Lost, Permits
 from tests.conftest import FULL
 from tests.errands import end_at
 from tests.hub import FakeHub
@@ -109,7 +109,7 @@ def test_each_process_computes_with_one_thread(monkeypatch: pytest.MonkeyPatch) 
 
 
 HEARING = """
-from hfposemb.engine import Engine
+from hfposemb.surveys.worker_pool import Engine
 from tests.errands import hears_the_keyboard
 if __name__ == "__main__":
     with Engine(workers=2).running() as pool:
@@ -199,7 +199,7 @@ def test_a_scheduler_that_is_not_there(
 
 CHILD = """
 import os, sys
-from hfposemb.engine import Engine
+from hfposemb.surveys.worker_pool import Engine
 from tests.errands import own_process
 if __name__ == "__main__":
     with Engine(workers=2).running() as pool:

@@ -31,25 +31,41 @@ def interrupted(folder: Path, module: str, *command: str) -> subprocess.Complete
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize("module", ["hfposemb.cli", "argparse", "tempfile", "numpy", "hfposemb.wire", "hfposemb.facts"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "hfposemb.checkpoints.safetensors",
+        "argparse",
+        "tempfile",
+        "numpy",
+        "hfposemb.checkpoints.http",
+        "hfposemb.models.summary",
+    ],
+)
 def test_ctrl_c_during_an_import_is_one_line(module: str, tmp_path: Path) -> None:
     done = interrupted(tmp_path, module, str(SCRIPT), "info", "sample:bert")
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "hfposemb: stopped\n")
 
 
 def test_so_is_it_for_python_m(tmp_path: Path) -> None:
-    done = interrupted(tmp_path, "hfposemb.cli", sys.executable, "-m", "hfposemb", "info", "sample:bert")
+    done = interrupted(
+        tmp_path, "hfposemb.checkpoints.safetensors", sys.executable, "-m", "hfposemb", "info", "sample:bert"
+    )
     assert (done.returncode, done.stderr) == (128 + signal.SIGINT, "hfposemb: stopped\n")
 
 
 def test_the_test_of_ctrl_c_can_fail(tmp_path: Path) -> None:
-    done = interrupted(tmp_path, "argparse", sys.executable, "-c", "from hfposemb.cli import main; main(['--version'])")
+    done = interrupted(
+        tmp_path, "argparse", sys.executable, "-c", "from hfposemb.cli.main.main import main; main(['--version'])"
+    )
     assert "Traceback" in done.stderr
 
 
 def test_ctrl_c_that_a_shell_ignores_stays_ignored(tmp_path: Path) -> None:
     """A shell starts what runs in the background so."""
     start = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
-    done = interrupted(tmp_path, "hfposemb.facts", sys.executable, "-c", start, str(SCRIPT), "info", "sample:bert")
+    done = interrupted(
+        tmp_path, "hfposemb.models.summary", sys.executable, "-c", start, str(SCRIPT), "info", "sample:bert"
+    )
     assert done.returncode == 0
     assert done.stdout.startswith("sample:bert\n")

@@ -20,7 +20,8 @@ from safetensors.numpy import load_file
 
 import hfposemb as hpe
 from hfposemb.errors import HfposembError, InputError
-from hfposemb.export import (
+from hfposemb.figures.named_figures import view
+from hfposemb.reports.export import (
     ENDINGS,
     FIGURE_ENDINGS,
     PROJECTOR,
@@ -29,7 +30,6 @@ from hfposemb.export import (
     write_projection,
     write_table,
 )
-from hfposemb.views import view
 from tests.browser.chromium import find
 
 HOSTILE = ("=1+2", "+x", "-x", "@x", "\tx", "\rx", "'x", '"quoted", "text"\n', "<b>", "plain")

@@ -346,7 +346,7 @@ def test_alibi_equals_the_models_own(tmp_path: Path) -> None:
 def test_slopes_of_any_number_of_heads(heads: int) -> None:
     from transformers.models.bloom.modeling_bloom import _get_alibi_slopes
 
-    from hfposemb.position import alibi_slopes
+    from hfposemb.tables.encodings import alibi_slopes
 
     assert np.allclose(alibi_slopes(heads), _get_alibi_slopes(heads, torch.device("cpu")).numpy(), atol=1e-7)
 

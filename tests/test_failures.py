@@ -12,16 +12,16 @@ from typing import Any
 import gradio as gr
 import numpy as np
 import pytest
-from hfposemb.app import failures
-from hfposemb.app import line as lines
-from hfposemb.app.failures import BugError, said_of
-from hfposemb.app.hidden import State
-from hfposemb.app.plot import Panel, PanelRow
-from hfposemb.app.state import Library, Session, guarded
+from hfposemb.app.components.hidden import State
+from hfposemb.app.components.plot import Panel, PanelRow
+from hfposemb.app.jobs import queue as lines
+from hfposemb.app.server import failures
+from hfposemb.app.server.failures import BugError, said_of
+from hfposemb.app.session.state import Library, Session, guarded
 
 from hfposemb import app
-from hfposemb.builtin import BUILTINS
 from hfposemb.errors import InputError, SourceError
+from hfposemb.tables.closed_forms import BUILTINS
 from tests import errands
 from tests.serving import Visitor
 
@@ -175,7 +175,7 @@ def test_endpoint_answers_a_bug_with_one_line(page: Visitor) -> None:
 
 
 def test_bug_in_a_child_is_said_in_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hfposemb.app.state.LINE", lines.Line())
+    monkeypatch.setattr("hfposemb.app.session.state.LINE", lines.Line())
     with gr.Blocks() as blocks:
         session = Session(False, (), State([]), State(""), gr.Tabs(), library=Library())
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hfposemb import families
+from hfposemb.models import families
 from tests.test_docs import run_snippets
 
 PAGE = Path(__file__).parent.parent / "docs" / "families.md"

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from hfposemb.cli import BUG, main, parser
+from hfposemb.bug_reports import MOST_FILES, Fault, keep, redacted, without_passwords
+from hfposemb.cli.main import BUG, main
+from hfposemb.cli.parser import parser
 from hfposemb.errors import InputError
-from hfposemb.faults import MOST_FILES, Fault, keep, redacted, without_passwords
 
 TOKEN = "hf_canaryToken0123456789"
 
@@ -87,7 +88,7 @@ def test_what_is_no_bug_is_not_reported_as_one(
 
 def test_process_ends_with_the_code_of_a_bug(tmp_path: Path) -> None:
     code = (
-        "import sys; from tests.test_faults import failing; from hfposemb.cli import main;"
+        "import sys; from tests.test_faults import failing; from hfposemb.cli.main.main import main;"
         "sys.exit(main(['fail'], known=failing(ZeroDivisionError('planted'))))"
     )
     root = str(Path(__file__).parent.parent)

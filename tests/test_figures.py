@@ -18,17 +18,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hfposemb as hpe
-from hfposemb import figures
-from hfposemb.club import Club
+from hfposemb.analysis.nearest_rows import Neighbours
+from hfposemb.analysis.patches import PatchMaps, patch_maps
+from hfposemb.analysis.projection import Projection
+from hfposemb.analysis.projection_quality import PointTrust, Quality
+from hfposemb.analysis.similarity_matrix import Distribution
+from hfposemb.composition.variance_decomposition import Club
 from hfposemb.errors import InputError
-from hfposemb.figures import Axis, Series
-from hfposemb.geometry import PatchMaps, patch_maps
-from hfposemb.palette import CLASSES, PALETTE, POSITION, SHARE, SIMILARITY, SOURCES, dark_map
-from hfposemb.position import Absolute, Grid, Wavelengths
-from hfposemb.projection import Projection
-from hfposemb.similarity import Distribution, Neighbours
-from hfposemb.table import TOKEN_CLASSES, Labels, Provenance, table_of
-from hfposemb.trust import PointTrust, Quality
+from hfposemb.figures import line_figures, matrix_figures, position_figures, style, token_figures
+from hfposemb.figures.palette import CLASSES, PALETTE, POSITION, SHARE, SIMILARITY, SOURCES, dark_map
+from hfposemb.figures.style import Axis, Series
+from hfposemb.tables.encodings import Absolute, Grid, Wavelengths
+from hfposemb.tables.table import TOKEN_CLASSES, Labels, Provenance, table_of
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -98,73 +99,81 @@ NEIGHBOURS = Neighbours(
     left_out=0,
 )
 DISTRIBUTION = Distribution(HOSTILE[0], np.arange(20), np.linspace(-1, 1, 21), 0.0, 0.1, "cosine", 0)
-LINES = figures.sources({HOSTILE[0]: np.cos(np.arange(60) / 9), "two": np.linspace(0.9, 0.1, 40)})
-UPWARD = figures.sources({HOSTILE[1]: np.linspace(0.1, 1, 60), "two": np.linspace(0.3, 1, 40)})
+LINES = style.sources({HOSTILE[0]: np.cos(np.arange(60) / 9), "two": np.linspace(0.9, 0.1, 40)})
+UPWARD = style.sources({HOSTILE[1]: np.linspace(0.1, 1, 60), "two": np.linspace(0.3, 1, 40)})
 COSINES = np.corrcoef(RNG.normal(size=(len(HOSTILE), 8)))
 
 FIGURES: Mapping[str, Callable[[], go.Figure]] = {
-    "projection": lambda: figures.projection(cloud(helix(400, 3)), labels=vocabulary(400), named=(0, 200, 399)),
-    "projection, flat": lambda: figures.projection(cloud(helix(400, 2)), labels=vocabulary(400), named=(0, 399)),
-    "projection, coil": lambda: figures.projection(cloud(RNG.normal(size=(90, 3)))),
-    "projection, flat coil": lambda: figures.projection(cloud(RNG.normal(size=(90, 2)))),
-    "projection, by number": lambda: figures.projection(cloud(helix(40, 3)), color=np.arange(40) ** 2, joined=False),
-    "projection, trust": lambda: figures.projection(doubtful(3), trust=True),
-    "projection, flat trust": lambda: figures.projection(doubtful(2), trust=True),
-    "projection, one point": lambda: figures.projection(cloud(np.zeros((1, 3)))),
-    "projection, large": lambda: figures.projection(cloud(helix(3_000, 2))),
-    "similarity_matrix": lambda: figures.similarity_matrix(np.eye(70)),
-    "similarity_matrix, large": lambda: figures.similarity_matrix(np.ones((1_500, 1_500))),
-    "similarity_matrix, named": lambda: figures.similarity_matrix(
+    "projection": lambda: position_figures.projection(
+        cloud(helix(400, 3)), labels=vocabulary(400), named=(0, 200, 399)
+    ),
+    "projection, flat": lambda: position_figures.projection(
+        cloud(helix(400, 2)), labels=vocabulary(400), named=(0, 399)
+    ),
+    "projection, coil": lambda: position_figures.projection(cloud(RNG.normal(size=(90, 3)))),
+    "projection, flat coil": lambda: position_figures.projection(cloud(RNG.normal(size=(90, 2)))),
+    "projection, by number": lambda: position_figures.projection(
+        cloud(helix(40, 3)), color=np.arange(40) ** 2, joined=False
+    ),
+    "projection, trust": lambda: position_figures.projection(doubtful(3), trust=True),
+    "projection, flat trust": lambda: position_figures.projection(doubtful(2), trust=True),
+    "projection, one point": lambda: position_figures.projection(cloud(np.zeros((1, 3)))),
+    "projection, large": lambda: position_figures.projection(cloud(helix(3_000, 2))),
+    "similarity_matrix": lambda: matrix_figures.similarity_matrix(np.eye(70)),
+    "similarity_matrix, large": lambda: matrix_figures.similarity_matrix(np.ones((1_500, 1_500))),
+    "similarity_matrix, named": lambda: matrix_figures.similarity_matrix(
         COSINES, labels=HOSTILE, percentiles=100 * COSINES**2
     ),
-    "similarity_matrix, biases": lambda: figures.similarity_matrix(-np.ones((7, 7)), unit="additive bias"),
-    "similarity_matrix, distances": lambda: figures.similarity_matrix(np.ones((7, 7)), unit="euclidean"),
-    "table_image": lambda: figures.table_image(RNG.normal(size=(50, 20))),
-    "waves": lambda: figures.waves(RNG.normal(size=(50, 20)), (0, 3, 19)),
-    "curves": lambda: figures.curves(LINES, x=Axis("<b>"), y=Axis("y"), labels="end", marked=3),
-    "curves, band": lambda: figures.curves([banded()], x=Axis(), y=Axis(share=True)),
-    "curves, no room": lambda: figures.curves(crowded(), x=Axis(), y=Axis()),
-    "similarity_by_distance": lambda: figures.similarity_by_distance(LINES),
-    "similarity_by_distance, signed": lambda: figures.similarity_by_distance(
+    "similarity_matrix, biases": lambda: matrix_figures.similarity_matrix(-np.ones((7, 7)), unit="additive bias"),
+    "similarity_matrix, distances": lambda: matrix_figures.similarity_matrix(np.ones((7, 7)), unit="euclidean"),
+    "table_image": lambda: matrix_figures.table_image(RNG.normal(size=(50, 20))),
+    "waves": lambda: line_figures.waves(RNG.normal(size=(50, 20)), (0, 3, 19)),
+    "curves": lambda: line_figures.curves(LINES, x=Axis("<b>"), y=Axis("y"), labels="end", marked=3),
+    "curves, band": lambda: line_figures.curves([banded()], x=Axis(), y=Axis(share=True)),
+    "curves, no room": lambda: line_figures.curves(crowded(), x=Axis(), y=Axis()),
+    "similarity_by_distance": lambda: line_figures.similarity_by_distance(LINES),
+    "similarity_by_distance, signed": lambda: line_figures.similarity_by_distance(
         [Series("bias", np.arange(-9.0, 10), at=np.arange(-9, 10))], unit="additive bias"
     ),
-    "norms_by_position": lambda: figures.norms_by_position([marked(s) for s in UPWARD]),
-    "waves_by_period": lambda: figures.waves_by_period([by_period(HOSTILE[0]), by_period("two")], noise=(0.8, 1.2)),
-    "shift_by_distance": lambda: figures.shift_by_distance([shifted(HOSTILE[0]), shifted("two")]),
-    "turned_planes": lambda: figures.turned_planes(figures.sources({HOSTILE[0]: np.array([3.0, 90.0]), "two": [1]})),
-    "explained_variance": lambda: figures.explained_variance([marked(s) for s in UPWARD]),
-    "token_map": lambda: figures.token_map(cloud(RNG.normal(size=(300, 2))), vocabulary(300)),
-    "token_map, selected": lambda: figures.token_map(
+    "norms_by_position": lambda: line_figures.norms_by_position([marked(s) for s in UPWARD]),
+    "waves_by_period": lambda: line_figures.waves_by_period(
+        [by_period(HOSTILE[0]), by_period("two")], noise=(0.8, 1.2)
+    ),
+    "shift_by_distance": lambda: line_figures.shift_by_distance([shifted(HOSTILE[0]), shifted("two")]),
+    "turned_planes": lambda: line_figures.turned_planes(style.sources({HOSTILE[0]: np.array([3.0, 90.0]), "two": [1]})),
+    "explained_variance": lambda: line_figures.explained_variance([marked(s) for s in UPWARD]),
+    "token_map": lambda: token_figures.token_map(cloud(RNG.normal(size=(300, 2))), vocabulary(300)),
+    "token_map, selected": lambda: token_figures.token_map(
         cloud(RNG.normal(size=(300, 2))), vocabulary(300), selected=0, neighbours=range(1, len(HOSTILE))
     ),
-    "token_map, 3-D": lambda: figures.token_map(
+    "token_map, 3-D": lambda: token_figures.token_map(
         cloud(RNG.normal(size=(300, 3))), vocabulary(300), selected=0, neighbours=range(1, len(HOSTILE))
     ),
-    "token_map, by id": lambda: figures.token_map(cloud(RNG.normal(size=(300, 2))), vocabulary(300), color="id"),
-    "token_map, by number": lambda: figures.token_map(
+    "token_map, by id": lambda: token_figures.token_map(cloud(RNG.normal(size=(300, 2))), vocabulary(300), color="id"),
+    "token_map, by number": lambda: token_figures.token_map(
         cloud(RNG.normal(size=(300, 2))), vocabulary(300), color=RNG.normal(size=300), selected=3
     ),
-    "token_map, by trust": lambda: figures.token_map(doubtful(2), vocabulary(70), color="trust", selected=3),
-    "token_map, by trust in 3-D": lambda: figures.token_map(doubtful(3), vocabulary(70), color="trust"),
-    "neighbour_list": lambda: figures.neighbour_list(NEIGHBOURS, shared=(6, 7)),
-    "distribution": lambda: figures.distribution(DISTRIBUTION, neighbours=NEIGHBOURS, named=3),
-    "stripes": lambda: figures.stripes(
+    "token_map, by trust": lambda: token_figures.token_map(doubtful(2), vocabulary(70), color="trust", selected=3),
+    "token_map, by trust in 3-D": lambda: token_figures.token_map(doubtful(3), vocabulary(70), color="trust"),
+    "neighbour_list": lambda: token_figures.neighbour_list(NEIGHBOURS, shared=(6, 7)),
+    "distribution": lambda: line_figures.distribution(DISTRIBUTION, neighbours=NEIGHBOURS, named=3),
+    "stripes": lambda: line_figures.stripes(
         {"token": np.ones((len(HOSTILE), 9)), "<i>": np.zeros((len(HOSTILE), 9))}, HOSTILE, accented=(1,)
     ),
-    "patch_tiles": lambda: figures.patch_tiles(patches(3, 5), chosen=7),
-    "patch_tiles, some": lambda: figures.patch_tiles(patches(30, 20)),
-    "patch_map": lambda: figures.patch_map(np.linspace(-1, 1, 15).reshape(3, 5), 7),
-    "wavelengths": lambda: figures.wavelengths(
-        turns(), series=Series(HOSTILE[0], np.zeros(0), *figures.source_style(0))
+    "patch_tiles": lambda: matrix_figures.patch_tiles(patches(3, 5), chosen=7),
+    "patch_tiles, some": lambda: matrix_figures.patch_tiles(patches(30, 20)),
+    "patch_map": lambda: matrix_figures.patch_map(np.linspace(-1, 1, 15).reshape(3, 5), 7),
+    "wavelengths": lambda: line_figures.wavelengths(
+        turns(), series=Series(HOSTILE[0], np.zeros(0), *style.source_style(0))
     ),
-    "wavelengths, unscaled": lambda: figures.wavelengths(turns(1.0), series=Series(HOSTILE[0], np.zeros(0))),
-    "club": lambda: figures.club(gathering(), HOSTILE),
-    "club, by position": lambda: figures.club(gathering(), HOSTILE, by="position"),
+    "wavelengths, unscaled": lambda: line_figures.wavelengths(turns(1.0), series=Series(HOSTILE[0], np.zeros(0))),
+    "club": lambda: token_figures.club(gathering(), HOSTILE),
+    "club, by position": lambda: token_figures.club(gathering(), HOSTILE, by="position"),
     "aligned_map": lambda: beside_another(named=range(3)),
     "aligned_map, joined": lambda: beside_another(order=np.arange(len(HOSTILE))),
     "trajectory_map": lambda: trained(joined=False),
     "trajectory_map, joined": lambda: trained(joined=True),
-    "share_rows": lambda: figures.share_rows(RNG.random((len(HOSTILE), 30)), HOSTILE),
+    "share_rows": lambda: token_figures.share_rows(RNG.random((len(HOSTILE), 30)), HOSTILE),
 }
 every_figure = pytest.mark.parametrize("make", FIGURES.values(), ids=FIGURES)
 
@@ -175,7 +184,7 @@ def marked(s: Series) -> Series:
 
 def banded() -> Series:
     values = np.linspace(0, 1, 30)
-    return Series("<u>band</u>", values, *figures.source_style(1), band=(values - 0.1, values + 0.1))
+    return Series("<u>band</u>", values, *style.source_style(1), band=(values - 0.1, values + 0.1))
 
 
 def gathering() -> Club:
@@ -186,7 +195,9 @@ def gathering() -> Club:
 
 def beside_another(**more: Any) -> go.Figure:
     left, right = RNG.normal(size=(2, len(HOSTILE), 2))
-    return figures.aligned_map(left, HOSTILE, frame=figures.MapFrame.of(left, right), link="map", **more)
+    return position_figures.aligned_map(
+        left, HOSTILE, frame=position_figures.MapFrame.of(left, right), link="map", **more
+    )
 
 
 def patches(rows: int, columns: int) -> PatchMaps:
@@ -202,7 +213,7 @@ def turns(factor: float = 8.0) -> Wavelengths:
 
 
 def crowded() -> list[Series]:
-    return [Series(f"line {i}", np.sin(np.arange(300) + i), *figures.source_style(i)) for i in range(4)]
+    return [Series(f"line {i}", np.sin(np.arange(300) + i), *style.source_style(i)) for i in range(4)]
 
 
 def strings(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -232,7 +243,7 @@ def whole(figure: go.Figure) -> list[dict[str, Any]]:
 
 def trained(*, joined: bool) -> go.Figure:
     frames = np.random.default_rng(0).normal(size=(3, len(HOSTILE), 2))
-    return figures.trajectory_map(frames, (0, 500, 1_500), HOSTILE, joined=joined)
+    return position_figures.trajectory_map(frames, (0, 500, 1_500), HOSTILE, joined=joined)
 
 
 def colours(figure: go.Figure) -> set[str]:
@@ -252,14 +263,14 @@ def light_colours() -> set[str]:
 def test_points_that_lie_wrongly_are_hollow_and_say_so(dims: int) -> None:
     p = doubtful(dims)
     assert p.trust is not None
-    figure = figures.projection(p, trust=True)
+    figure = position_figures.projection(p, trust=True)
     dots = next(trace for trace in figure.data if trace.meta)
     wrong = p.trust.points[p.trust.counts < 3]
     hollow = np.flatnonzero(np.asarray(dots.marker.symbol) == "circle-open")
     assert hollow.tolist() == wrong.tolist()
     assert min(dots.marker.size[hollow]) > dots.marker.size[1]
     assert (dots.meta["of"], dots.meta["kept"][[0, 1, 2]].tolist()) == (10, [0, -1, 1])
-    plain = next(trace for trace in figures.projection(p).data if trace.meta)
+    plain = next(trace for trace in position_figures.projection(p).data if trace.meta)
     assert "kept" not in plain.meta
     assert plain.marker.symbol is None
 
@@ -267,18 +278,18 @@ def test_points_that_lie_wrongly_are_hollow_and_say_so(dims: int) -> None:
 def test_tokens_by_trust_are_those_measured_and_the_rest_is_faint() -> None:
     p = doubtful(2)
     assert p.trust is not None
-    faint, measured = figures.token_map(p, vocabulary(70), color="trust").data
+    faint, measured = token_figures.token_map(p, vocabulary(70), color="trust").data
     assert (len(faint.x), len(measured.x)) == (35, 35)
     assert measured.marker.color == pytest.approx(p.trust.neighbours_kept)
     assert measured.meta["kept"].tolist() == p.trust.counts.tolist()
     assert set(faint.meta["kept"]) == {-1}
     assert faint.marker.opacity < measured.marker.opacity
     with pytest.raises(InputError, match="no trust was measured"):
-        figures.token_map(replace(p, trust=None), vocabulary(70), color="trust")
+        token_figures.token_map(replace(p, trust=None), vocabulary(70), color="trust")
 
 
 def test_shifts_below_nothing_are_drawn_as_nothing() -> None:
-    figure = figures.shift_by_distance([shifted("one")])
+    figure = line_figures.shift_by_distance([shifted("one")])
     assert next(trace for trace in figure.data if trace.name == "one").y.tolist() == [1, 0.9, 0, 0.2]
     assert min(figure.data[0].y) == 0, "bands end there too"
 
@@ -286,8 +297,9 @@ def test_shifts_below_nothing_are_drawn_as_nothing() -> None:
 def test_every_public_function_that_returns_a_figure_is_tested() -> None:
     makers = {
         name
-        for name, function in inspect.getmembers(figures, inspect.isfunction)
-        if function.__module__ == figures.__name__ and not name.startswith("_")
+        for module in (line_figures, matrix_figures, position_figures, token_figures)
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__ and not name.startswith("_")
         if inspect.signature(function).return_annotation == "go.Figure"
     }
     assert makers - {"dark"} == {name.split(",")[0] for name in FIGURES}
@@ -310,7 +322,7 @@ def test_figures_follow_the_template(make: Callable[[], go.Figure]) -> None:
 
 
 def names_of(labels: tuple[str, ...]) -> set[str]:
-    return {figures.escape(label, width=16) for label in labels}
+    return {style.escape(label, width=16) for label in labels}
 
 
 def axes(figure: go.Figure) -> Iterator[Any]:
@@ -354,7 +366,7 @@ def test_no_text_is_markup(make: Callable[[], go.Figure]) -> None:
 @every_figure
 def test_dark_changes_the_colours_and_nothing_else(make: Callable[[], go.Figure]) -> None:
     light = make()
-    dark = figures.dark(light)
+    dark = style.dark(light)
     partners = dark_map()
     assert colours(dark) == {partners.get(colour, colour) for colour in colours(light)}
     back = {dark: light for light, dark in partners.items()}
@@ -379,7 +391,7 @@ def test_every_light_colour_has_one_dark_partner_and_back() -> None:
 
 @given(st.text())
 def test_escaped_text_reads_as_itself(text: str) -> None:
-    escaped = figures.escape(text)
+    escaped = style.escape(text)
     assert not set("<>$") & set(escaped)
     shown = html.unescape(escaped)
     assert len(shown) <= 40
@@ -395,7 +407,7 @@ def test_escaped_text_reads_as_itself(text: str) -> None:
     ],
 )  # fmt: skip
 def test_a_percentile_is_rounded_to_no_untruth(percentile: float, said: str) -> None:
-    assert figures.standing(percentile) == said
+    assert style.standing(percentile) == said
 
 
 @pytest.mark.parametrize(
@@ -411,26 +423,26 @@ def test_a_percentile_is_rounded_to_no_untruth(percentile: float, said: str) -> 
     ],
 )
 def test_numbers_for_readers(value: float, text: str) -> None:
-    assert figures.number(value) == text
+    assert style.number(value) == text
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
 def test_ticks_are_few_and_within(low: float, width: float) -> None:
-    ticks = figures._nice(low, low + width)
+    ticks = style.nice_ticks(low, low + width)
     assert 1 <= len(ticks) <= 5
     assert all(low - 1e-6 * width <= tick <= low + width + 1e-6 * width for tick in ticks)
 
 
 @given(st.floats(-9, 6), st.floats(0.1, 12))
 def test_logarithmic_ticks_are_few_and_within(low: float, width: float) -> None:
-    ticks = figures._decades(10**low, 10 ** (low + width))
+    ticks = style.decade_ticks(10**low, 10 ** (low + width))
     assert 2 <= len(ticks) <= 5
     assert all(0.99 * 10**low <= tick <= 1.01 * 10 ** (low + width) for tick in ticks)
 
 
 @given(st.integers(1, 5000), st.integers(0, 100))
 def test_places_hold_the_first_and_the_last(count: int, first: int) -> None:
-    places = figures._places(count, first)
+    places = style.decimal_places(count, first)
     assert places[0] == first
     assert places[-1] == first + count - 1
     assert len(places) <= 5
@@ -445,7 +457,7 @@ def test_places_hold_the_first_and_the_last(count: int, first: int) -> None:
 def test_a_cloud_shows_every_row_once_in_its_place(dims: int, shape: str) -> None:
     points = helix(300, dims) if shape == "helix" else RNG.normal(size=(300, dims))
     p = cloud(points)
-    trace = next(trace for trace in figures.projection(p).data if trace.meta)
+    trace = next(trace for trace in position_figures.projection(p).data if trace.meta)
     np.testing.assert_array_equal(np.stack([trace[name] for name in "xyz"[:dims]], axis=1), p.coordinates)
     assert trace.x.dtype == np.float32
     assert trace.meta == {"link": "position", "first": 0}
@@ -459,7 +471,9 @@ def test_a_cloud_shows_every_row_once_in_its_place(dims: int, shape: str) -> Non
 @pytest.mark.parametrize("dims", [2, 3])
 def test_rows_left_out_leave_no_point_pointing_at_the_wrong_row(dims: int) -> None:
     rows = np.delete(np.arange(50), [0, 20])
-    figure = figures.projection(cloud(helix(48, dims), rows=rows), named=(21,), labels=[f"p{i}" for i in range(50)])
+    figure = position_figures.projection(
+        cloud(helix(48, dims), rows=rows), named=(21,), labels=[f"p{i}" for i in range(50)]
+    )
     trace = next(trace for trace in figure.data if trace.meta)
     np.testing.assert_array_equal(trace.meta["ids"], rows)
     assert trace.meta["ids"].dtype == np.int32
@@ -467,19 +481,19 @@ def test_rows_left_out_leave_no_point_pointing_at_the_wrong_row(dims: int) -> No
     notes = figure.layout.scene.annotations if dims == 3 else figure.layout.annotations
     assert [note.text for note in notes] == ["21"]
     with pytest.raises(InputError, match="row 20 is not among the 48 rows"):
-        figures.projection(cloud(helix(48, dims), rows=rows), named=(20,))
+        position_figures.projection(cloud(helix(48, dims), rows=rows), named=(20,))
 
 
 @pytest.mark.parametrize("dims", [2, 3])
 def test_all_axes_of_a_cloud_have_one_scale(dims: int) -> None:
-    figure = figures.projection(cloud(RNG.normal(size=(60, dims)) * np.arange(1, dims + 1)))
+    figure = position_figures.projection(cloud(RNG.normal(size=(60, dims)) * np.arange(1, dims + 1)))
     widths = {round(axis.range[1] - axis.range[0], 6) for axis in axes(figure)}
     assert len(widths) == 1
 
 
 def test_the_pieces_of_a_flat_line_join() -> None:
     points = helix(100, 2)
-    pieces = [trace for trace in figures.projection(cloud(points)).data if trace.mode == "lines"]
+    pieces = [trace for trace in position_figures.projection(cloud(points)).data if trace.mode == "lines"]
     for one, other in pairwise(pieces):
         assert (one.x[-1], one.y[-1]) == (other.x[0], other.y[0])
     assert sum(len(piece.x) - 1 for piece in pieces) == 99
@@ -487,7 +501,7 @@ def test_the_pieces_of_a_flat_line_join() -> None:
 
 def test_a_cloud_has_two_or_three_dimensions() -> None:
     with pytest.raises(InputError, match="2 or 3 dimensions"):
-        figures.projection(cloud(np.zeros((5, 4))))
+        position_figures.projection(cloud(np.zeros((5, 4))))
 
 
 # --- matrices
@@ -496,7 +510,7 @@ def test_a_cloud_has_two_or_three_dimensions() -> None:
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 20))
 def test_blocks_are_means(rows: int, columns: int, limit: int) -> None:
     matrix = np.random.default_rng(rows * 41 + columns).normal(size=(rows, columns))
-    reduced, (down, across) = figures.block_reduce(matrix, limit=limit)
+    reduced, (down, across) = matrix_figures.block_reduce(matrix, limit=limit)
     assert reduced.dtype == np.float32
     assert max(reduced.shape) <= limit
     for i in range(reduced.shape[0]):
@@ -507,7 +521,7 @@ def test_blocks_are_means(rows: int, columns: int, limit: int) -> None:
 
 def test_a_matrix_is_drawn_as_it_is() -> None:
     matrix = np.cos(np.subtract.outer(np.arange(70), np.arange(70)) / 9).astype(np.float32)
-    figure = figures.similarity_matrix(matrix, first=2)
+    figure = matrix_figures.similarity_matrix(matrix, first=2)
     heat = figure.data[0]
     np.testing.assert_array_equal(heat.z, matrix)
     assert (heat.zmin, heat.zmax) == (-1, 1)
@@ -519,7 +533,7 @@ def test_a_matrix_is_drawn_as_it_is() -> None:
 
 
 def test_a_large_matrix_keeps_its_coordinates() -> None:
-    figure = figures.similarity_matrix(np.zeros((2500, 2500)))
+    figure = matrix_figures.similarity_matrix(np.zeros((2500, 2500)))
     heat = figure.data[0]
     assert max(heat.z.shape) <= 1024
     assert heat.meta["step"] == heat.dx == 3
@@ -540,16 +554,18 @@ def test_a_large_matrix_keeps_its_coordinates() -> None:
     ],
 )
 def test_the_range_of_colours_is_fixed_by_the_unit(unit: Any, limits: tuple[float, float]) -> None:
-    heat = figures.similarity_matrix(np.array([[0.5, -8.0], [np.nan, 0.1]]), unit=unit).data[0]
+    heat = matrix_figures.similarity_matrix(np.array([[0.5, -8.0], [np.nan, 0.1]]), unit=unit).data[0]
     assert (heat.zmin, heat.zmax) == limits
 
 
 def test_one_limit_holds_for_panels_side_by_side() -> None:
-    both = [figures.similarity_matrix(np.eye(2) * scale, unit="dot", limit=5).data[0] for scale in (1, 9)]
+    both = [matrix_figures.similarity_matrix(np.eye(2) * scale, unit="dot", limit=5).data[0] for scale in (1, 9)]
     assert {(heat.zmin, heat.zmax) for heat in both} == {(-5, 5)}
 
 
-@pytest.mark.parametrize("draw", [figures.similarity_matrix, figures.table_image, figures.block_reduce])
+@pytest.mark.parametrize(
+    "draw", [matrix_figures.similarity_matrix, matrix_figures.table_image, matrix_figures.block_reduce]
+)
 @pytest.mark.parametrize("shape", [(3,), (0, 3), (2, 2, 2)])
 def test_only_matrices_are_drawn_as_matrices(draw: Callable[..., Any], shape: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match="only a matrix that is not empty"):
@@ -558,24 +574,24 @@ def test_only_matrices_are_drawn_as_matrices(draw: Callable[..., Any], shape: tu
 
 def test_an_unknown_unit_is_refused() -> None:
     with pytest.raises(InputError, match="no colours are known for the unit 'metres'"):
-        figures.similarity_matrix(np.eye(2), unit="metres")  # type: ignore[arg-type]
+        matrix_figures.similarity_matrix(np.eye(2), unit="metres")  # type: ignore[arg-type]
 
 
 def test_numbers_are_written_in_the_cells_of_a_small_matrix() -> None:
     matrix = np.array([[1, 0.627], [0.627, 1]])
     percentiles = np.array([[np.nan, 99.99], [99.99, np.nan]])
-    figure = figures.similarity_matrix(matrix, labels=["king", "queen"], percentiles=percentiles)
+    figure = matrix_figures.similarity_matrix(matrix, labels=["king", "queen"], percentiles=percentiles)
     assert [note.text for note in figure.layout.annotations] == ["1.00", ".63", ".63", "1.00"]
     assert figure.data[0].text[0][1] == "king – queen: .627, above 99.9 % of random pairs"
     strong, weak = (figure.layout.annotations[place].font.color for place in (0, 1))
     assert (strong, weak) == (PALETTE["panel"].light, PALETTE["ink"].light)
     with pytest.raises(InputError, match="3 labels cannot name"):
-        figures.similarity_matrix(matrix, labels=["a", "b", "c"])
+        matrix_figures.similarity_matrix(matrix, labels=["a", "b", "c"])
 
 
 def test_symmetric_ranges_are_shared_and_stated() -> None:
     parts = {"token": RNG.normal(size=(3, 100)), "position": RNG.normal(size=(3, 100)) / 9, "input": np.ones((3, 100))}
-    figure = figures.stripes(parts, ["a", "b", "a"], dimensions=64)
+    figure = line_figures.stripes(parts, ["a", "b", "a"], dimensions=64)
     ends = {tuple(heat.meta["range"]) for heat in figure.data}
     assert ends == {(-figure.data[0].zmax, figure.data[0].zmax)}
     for heat, part in zip(figure.data, parts.values(), strict=True):
@@ -584,19 +600,19 @@ def test_symmetric_ranges_are_shared_and_stated() -> None:
     assert sum(note.text == "+" for note in figure.layout.annotations) == 3
     assert sum(note.text == "=" for note in figure.layout.annotations) == 3
     with pytest.raises(InputError, match="one row for each of the 2 pieces"):
-        figures.stripes(parts, ["a", "b"])
+        line_figures.stripes(parts, ["a", "b"])
 
 
 def test_a_robust_limit_ignores_one_outlier() -> None:
     values = np.append(np.linspace(-1, 1, 999), 1e6)
-    assert figures.robust_limit(values) == pytest.approx(1.0, abs=0.02)
-    assert figures.robust_limit(np.zeros(3)) == 1
-    assert figures.robust_limit(np.array([np.nan, 2.0])) == 2
+    assert style.robust_limit(values) == pytest.approx(1.0, abs=0.02)
+    assert style.robust_limit(np.zeros(3)) == 1
+    assert style.robust_limit(np.array([np.nan, 2.0])) == 2
 
 
 def test_a_table_is_drawn_as_it_is() -> None:
     vectors = RNG.normal(size=(50, 20)).astype(np.float32)
-    heat = figures.table_image(vectors).data[0]
+    heat = matrix_figures.table_image(vectors).data[0]
     np.testing.assert_array_equal(heat.z, vectors)
     assert heat.zmin == -heat.zmax == heat.meta["range"][0]
     assert heat.meta["axes"] == "y"
@@ -604,12 +620,12 @@ def test_a_table_is_drawn_as_it_is() -> None:
 
 def test_waves_share_one_range() -> None:
     vectors = hpe.sinusoidal(100, 16).position.table.vectors
-    figure = figures.waves(vectors, (0, 1, 15))
+    figure = line_figures.waves(vectors, (0, 1, 15))
     for trace, dimension in zip(figure.data, (0, 1, 15), strict=True):
         np.testing.assert_array_equal(trace.y, vectors[:, dimension])
     assert len({figure.layout[name].range for name in ("yaxis", "yaxis2", "yaxis3")}) == 1
     with pytest.raises(InputError, match="dimensions 0 to 15"):
-        figures.waves(vectors, (16,))
+        line_figures.waves(vectors, (16,))
 
 
 # --- lines
@@ -617,25 +633,25 @@ def test_waves_share_one_range() -> None:
 
 def test_a_line_is_its_values_and_a_source_keeps_its_colour_and_dash() -> None:
     values = {"a": RNG.random(30), "b": RNG.random(20), "c": RNG.random(10)}
-    for draw in (figures.similarity_by_distance, figures.norms_by_position, figures.explained_variance):
-        lines = [trace for trace in draw(figures.sources(values)).data if trace.mode == "lines"]
+    for draw in (line_figures.similarity_by_distance, line_figures.norms_by_position, line_figures.explained_variance):
+        lines = [trace for trace in draw(style.sources(values)).data if trace.mode == "lines"]
         for place, (line, array) in enumerate(zip(lines, values.values(), strict=True)):
             np.testing.assert_array_equal(line.y, array)
-            assert (line.line.color, line.line.dash) == figures.source_style(place)
+            assert (line.line.color, line.line.dash) == style.source_style(place)
 
 
 def test_the_chosen_line_is_thicker() -> None:
     series = [Series("a", np.arange(9.0), chosen=True), Series("b", 9 - np.arange(9.0))]
-    assert [line.line.width for line in figures.curves(series, x=Axis(), y=Axis()).data] == [3, 2]
+    assert [line.line.width for line in line_figures.curves(series, x=Axis(), y=Axis()).data] == [3, 2]
 
 
 def test_a_baseline_is_dotted_grey() -> None:
-    line = figures.explained_variance([Series("Untrained", np.linspace(0.1, 1, 9))]).data[0].line
+    line = line_figures.explained_variance([Series("Untrained", np.linspace(0.1, 1, 9))]).data[0].line
     assert (line.color, line.dash) == (PALETTE["baseline"].light, "dot")
 
 
 def test_names_on_lines_stay_within_the_plot_and_off_the_lines() -> None:
-    figure = figures.curves(LINES, x=Axis(), y=Axis())
+    figure = line_figures.curves(LINES, x=Axis(), y=Axis())
     assert not figure.layout.showlegend
     (low, high), (bottom, top) = figure.layout.xaxis.range, figure.layout.yaxis.range
     assert len(figure.layout.annotations) == len(LINES)
@@ -647,15 +663,15 @@ def test_names_on_lines_stay_within_the_plot_and_off_the_lines() -> None:
 
 
 def test_where_lines_leave_no_room_a_legend_row_names_them() -> None:
-    figure = figures.curves(crowded(), x=Axis(), y=Axis())
+    figure = line_figures.curves(crowded(), x=Axis(), y=Axis())
     assert figure.layout.showlegend
     assert figure.layout.legend.orientation == "h"
     assert not figure.layout.annotations
 
 
 def test_end_labels_are_pushed_apart() -> None:
-    series = [Series(f"line {i}", np.linspace(1, 0.5 + i / 1000, 9), *figures.source_style(i)) for i in range(4)]
-    figure = figures.curves(series, x=Axis(), y=Axis(span=(0, 1)), labels="end", height=300)
+    series = [Series(f"line {i}", np.linspace(1, 0.5 + i / 1000, 9), *style.source_style(i)) for i in range(4)]
+    figure = line_figures.curves(series, x=Axis(), y=Axis(span=(0, 1)), labels="end", height=300)
     pixels = (300 - 8 - 44) * np.array([note.y for note in figure.layout.annotations])
     pixels += [note.yshift for note in figure.layout.annotations]
     assert np.diff(np.sort(pixels)).min() >= 15.9
@@ -664,7 +680,7 @@ def test_end_labels_are_pushed_apart() -> None:
 
 
 def test_the_marked_values_of_a_log_axis_are_written_where_they_are() -> None:
-    figure = figures.norms_by_position([Series("a", np.array([10.0, 1, 1, 0.1]), marks=(0, 3))])
+    figure = line_figures.norms_by_position([Series("a", np.array([10.0, 1, 1, 0.1]), marks=(0, 3))])
     written = {note.text: note.y for note in figure.layout.annotations}
     assert written["10.00"] == pytest.approx(1)
     assert written[".10"] == pytest.approx(-1)
@@ -672,7 +688,7 @@ def test_the_marked_values_of_a_log_axis_are_written_where_they_are() -> None:
 
 
 def test_a_row_that_is_zero_does_not_break_a_log_axis() -> None:
-    figure = figures.norms_by_position([Series("a", np.array([0.0, np.nan, 1, 5]))])
+    figure = line_figures.norms_by_position([Series("a", np.array([0.0, np.nan, 1, 5]))])
     assert np.isfinite(figure.layout.yaxis.range).all()
 
 
@@ -682,13 +698,13 @@ def test_distances_keep_their_sign() -> None:
 
 
 def test_cosines_by_distance_have_a_zero_line_and_others_none() -> None:
-    assert figures.similarity_by_distance(LINES).layout.yaxis.zeroline
+    assert line_figures.similarity_by_distance(LINES).layout.yaxis.zeroline
     assert not FIGURES["similarity_by_distance, signed"]().layout.yaxis.zeroline
 
 
 def test_every_patch_has_its_map_in_its_place() -> None:
     maps = patches(3, 5)
-    heat = figures.patch_tiles(maps, chosen=7).data[0]
+    heat = matrix_figures.patch_tiles(maps, chosen=7).data[0]
     assert heat.z.shape == (3 * 4 - 1, 5 * 6 - 1)
     assert (len(heat.x), len(heat.y)) == (heat.z.shape[1] + 1, heat.z.shape[0] + 1)
     for row in range(3):
@@ -703,7 +719,7 @@ def test_every_patch_has_its_map_in_its_place() -> None:
 
 @pytest.mark.parametrize(("chosen", "frames"), [(None, 0), (7, 1), (14, 1)])
 def test_the_chosen_patch_is_framed(chosen: int | None, frames: int) -> None:
-    figure = figures.patch_tiles(patches(3, 5), chosen=chosen)
+    figure = matrix_figures.patch_tiles(patches(3, 5), chosen=chosen)
     assert len(figure.layout.shapes) == frames
     for shape in figure.layout.shapes:
         row, column = divmod(chosen or 0, 5)
@@ -715,14 +731,14 @@ def test_of_a_large_grid_some_patches_have_maps() -> None:
     maps = patches(30, 20)
     assert maps.rows.tolist() == list(range(1, 30, 3))
     assert maps.columns.tolist() == list(range(0, 20, 2))
-    assert not figures.patch_tiles(maps, chosen=0).layout.shapes, "patch 0 has no tile to frame"
+    assert not matrix_figures.patch_tiles(maps, chosen=0).layout.shapes, "patch 0 has no tile to frame"
     with pytest.raises(InputError, match="patches 0 to 599; got 600"):
-        figures.patch_map(maps.maps[0, 0], 600)
+        matrix_figures.patch_map(maps.maps[0, 0], 600)
 
 
 def test_wavelengths_are_drawn_before_and_after_scaling() -> None:
     found = turns()
-    figure = figures.wavelengths(found, series=Series("A", np.zeros(0), "#0b6aa8", "solid"), scaled="after llama3")
+    figure = line_figures.wavelengths(found, series=Series("A", np.zeros(0), "#0b6aa8", "solid"), scaled="after llama3")
     before, after, dots = figure.data
     np.testing.assert_array_equal(before.y[:-1], found.before[:-1])
     np.testing.assert_array_equal(after.y[:-1], found.after[:-1])
@@ -732,12 +748,12 @@ def test_wavelengths_are_drawn_before_and_after_scaling() -> None:
     assert len(dots.x) == found.beyond.sum() - 1
     assert figure.layout.shapes[0].y0 == 4096
     assert "4,096" in figure.layout.annotations[-1].text
-    assert len(figures.wavelengths(turns(1.0), series=Series("A", np.zeros(0))).data) == 2
+    assert len(line_figures.wavelengths(turns(1.0), series=Series("A", np.zeros(0))).data) == 2
 
 
 def test_nothing_to_draw_is_said() -> None:
     with pytest.raises(InputError, match="nothing to draw"):
-        figures.curves([], x=Axis(), y=Axis())
+        line_figures.curves([], x=Axis(), y=Axis())
 
 
 # --- words
@@ -747,7 +763,7 @@ def test_nothing_to_draw_is_said() -> None:
 @pytest.mark.parametrize("selected", [None, 4])
 def test_a_map_shows_every_token_once(dims: int, selected: int | None) -> None:
     p, labels = cloud(RNG.normal(size=(300, dims))), vocabulary(300)
-    figure = figures.token_map(p, labels, selected=selected, neighbours=(5, 6), link="token:test")
+    figure = token_figures.token_map(p, labels, selected=selected, neighbours=(5, 6), link="token:test")
     seen: dict[int, tuple[float, ...]] = {}
     for trace in figure.data:
         if not trace.meta or trace.to_plotly_json().get("xaxis") == "x2":
@@ -758,23 +774,23 @@ def test_a_map_shows_every_token_once(dims: int, selected: int | None) -> None:
         for place, row in enumerate(rows):
             assert int(row) not in seen
             seen[int(row)] = tuple(trace[name][place] for name in "xyz"[:dims])
-            assert trace.text[place] == figures.escape(labels[int(row)])
+            assert trace.text[place] == style.escape(labels[int(row)])
     assert len(seen) == 300
     np.testing.assert_array_equal([seen[row] for row in range(300)], p.coordinates)
 
 
 def test_the_mass_is_drawn_first_and_fainter() -> None:
     labels = Labels(("a",) * 900, ("a",) * 900, np.repeat([1, 0, 4], [600, 200, 100]).astype(np.uint8))
-    figure = figures.token_map(cloud(RNG.normal(size=(900, 2))), labels)
+    figure = token_figures.token_map(cloud(RNG.normal(size=(900, 2))), labels)
     assert [trace.name for trace in figure.data] == ["continuation", "word start", "unused"]
     assert [trace.marker.opacity for trace in figure.data] == [0.4, 0.65, 0.65]
-    assert figures.class_counts(labels) == {"continuation": 600, "word start": 200, "unused": 100}
+    assert token_figures.class_counts(labels) == {"continuation": 600, "word start": 200, "unused": 100}
     assert all(trace.type == "scattergl" and trace.marker.size == 2.6 for trace in figure.data)
 
 
 @pytest.mark.parametrize("points", [RNG.normal(size=(3000, 2)), RNG.random((3000, 2)), np.zeros((3000, 2))])
 def test_the_enlarged_corner_hides_next_to_nothing(points: np.ndarray) -> None:
-    figure = figures.token_map(cloud(points), vocabulary(3000), selected=20, neighbours=(21, 22))
+    figure = token_figures.token_map(cloud(points), vocabulary(3000), selected=20, neighbours=(21, 22))
     inset = [*figure.layout.xaxis2.domain, *figure.layout.yaxis2.domain]
     assert all(0 <= edge <= 1 for edge in inset)
     unit = []
@@ -790,22 +806,22 @@ def test_islands_are_named_and_the_mainland_is_not() -> None:
     points = np.concatenate([RNG.normal(size=(900, 2)), RNG.normal(size=(90, 2)) / 9 + 12])
     classes = np.repeat([0, 2], [900, 90]).astype(np.uint8)
     labels = Labels(("a",) * 990, ("a",) * 990, classes)
-    figure = figures.token_map(cloud(points), labels)
+    figure = token_figures.token_map(cloud(points), labels)
     assert [note.text for note in figure.layout.annotations] == ["numbers"]
 
 
 def test_a_map_refuses_what_it_cannot_draw() -> None:
     p = cloud(RNG.normal(size=(30, 2)))
     with pytest.raises(InputError, match="only 20 labels"):
-        figures.token_map(p, vocabulary(20))
+        token_figures.token_map(p, vocabulary(20))
     with pytest.raises(InputError, match="coloured by"):
-        figures.token_map(p, vocabulary(30), color="norm")  # type: ignore[arg-type]
+        token_figures.token_map(p, vocabulary(30), color="norm")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="row 99 is not among"):
-        figures.token_map(p, vocabulary(30), selected=99)
+        token_figures.token_map(p, vocabulary(30), selected=99)
 
 
 def test_bars_start_at_zero() -> None:
-    figure = figures.neighbour_list(NEIGHBOURS, shared=(6,))
+    figure = token_figures.neighbour_list(NEIGHBOURS, shared=(6,))
     np.testing.assert_array_equal(figure.data[0].x, NEIGHBOURS.values.astype(np.float32))
     assert figure.layout.xaxis.range[0] <= 0 <= figure.layout.xaxis.range[1]
     assert figure.data[0].marker.color[1] == PALETTE["accent"].light
@@ -813,7 +829,7 @@ def test_bars_start_at_zero() -> None:
 
 
 def test_a_distribution_shows_its_counts_and_the_nearest() -> None:
-    figure = figures.distribution(DISTRIBUTION, neighbours=NEIGHBOURS)
+    figure = line_figures.distribution(DISTRIBUTION, neighbours=NEIGHBOURS)
     np.testing.assert_array_equal(figure.data[0].y, DISTRIBUTION.counts)
     np.testing.assert_array_equal(figure.data[1].x, NEIGHBOURS.values.astype(np.float32))
     assert figure.layout.yaxis.type == "log"
@@ -823,5 +839,5 @@ def test_a_distribution_shows_its_counts_and_the_nearest() -> None:
 @pytest.mark.parametrize("dims", [2, 3])
 def test_the_helix_of_real_positions_is_smooth_and_noise_is_a_coil(dims: int) -> None:
     smooth = hpe.project(hpe.sinusoidal(256, 64).position.table, dims=dims)
-    assert figures._step(smooth.coordinates) < figures.COIL
-    assert figures._step(RNG.normal(size=(256, dims))) > figures.COIL
+    assert position_figures._step(smooth.coordinates) < style.COIL
+    assert position_figures._step(RNG.normal(size=(256, dims))) > style.COIL

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from app import oddities as odd_app
-from app import requirements as requirement_app
-from app.line import Visitor
-from app.oddities import odd_panels
-from app.plot import NeighbourList
-from app.requirements import requirement_panel
-from app.state import Opened
-from hfposemb.oddities import oddities
-from hfposemb.requirements import requirements
+from app.components.plot import NeighbourList
+from app.findings import properties as requirement_app
+from app.findings import undertrained as odd_app
+from app.findings.properties import requirement_panel
+from app.findings.undertrained import odd_panels
+from app.jobs.queue import Visitor
+from app.session.state import Opened
+from hfposemb.analysis.encoding_properties import requirements
+from hfposemb.analysis.undertrained_tokens import oddities
 from tests.test_app import HOSTILE, WORDS, checkpoint, open_session
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 SHOW = """
 import os, stat, sys
-from hfposemb.app.folder import own_folder
+from hfposemb.app.server.temporary_folder import own_folder
 own_folder()
 own_folder()
 from gradio.utils import get_upload_folder

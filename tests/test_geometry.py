@@ -12,31 +12,24 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb import geometry
-from hfposemb.builtin import sinusoidal
-from hfposemb.embeddings import Embeddings, from_arrays
-from hfposemb.errors import InputError, MissingTableError
-from hfposemb.extract import extract
-from hfposemb.geometry import (
-    adjacent,
+from hfposemb.analysis import geometry
+from hfposemb.analysis.geometry import (
     anisotropy,
-    breaks,
-    deepest_fall,
     difference_by_place,
-    grid_variance,
     monotonicity,
-    norms,
-    outliers,
-    patch_map,
-    patch_maps,
     scatter,
     similarity_by_distance,
     spectrum,
     translation_invariance,
-    without,
 )
-from hfposemb.position import Absolute, Alibi, Grid, PositionEncoding, Rotary
-from hfposemb.table import EmbeddingTable, Provenance, table_of
+from hfposemb.analysis.patches import grid_variance, patch_map, patch_maps
+from hfposemb.analysis.rows import adjacent, breaks, deepest_fall, norms, outliers, without
+from hfposemb.errors import InputError, MissingTableError
+from hfposemb.models.extraction import extract
+from hfposemb.tables.closed_forms import sinusoidal
+from hfposemb.tables.embeddings import Embeddings, from_arrays
+from hfposemb.tables.encodings import Absolute, Alibi, Grid, PositionEncoding, Rotary
+from hfposemb.tables.table import EmbeddingTable, Provenance, table_of
 
 Array = NDArray[np.float64]
 SEEDS = st.integers(0, 2**32 - 1)

@@ -26,7 +26,8 @@ CHILD = """
 import gc, json, os, sys, threading, time
 import numpy as np
 import hfposemb as hpe
-import hfposemb.cutting, hfposemb.hub, hfposemb.vocabulary, huggingface_hub, tokenizers
+import hfposemb.checkpoints.tokenizer_worker, hfposemb.checkpoints.hub, hfposemb.checkpoints.vocabulary
+import huggingface_hub, tokenizers
 from hfposemb.errors import HfposembError
 from tests.hostile import POSITION, NORM, TOKEN, WORDS
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 import hfposemb as hpe
-from hfposemb.checkpoint import Limits
+from hfposemb.checkpoints.limits import Limits
 from hfposemb.errors import (
     CancelledError,
     CheckpointError,
@@ -30,7 +30,7 @@ from hfposemb.errors import (
     OfflineError,
     SourceError,
 )
-from hfposemb.wire import Progress, watching
+from hfposemb.transfers import Progress, watching
 from tests.conftest import ABSOLUTE, FULL, Build
 from tests.hub import FakeHub
 from tests.hub.gpt2 import add_gpt2
@@ -275,7 +275,7 @@ def test_gpt2s_positions_cost_three_requests_and_three_megabytes(hub: FakeHub, t
 
 PEAK = """
 import resource, sys, hfposemb as hpe
-import hfposemb.hub, huggingface_hub, httpx2
+import hfposemb.checkpoints.hub, huggingface_hub, httpx2
 huggingface_hub.get_session()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 table = hpe.extract("openai-community/gpt2").tables[sys.argv[1]]

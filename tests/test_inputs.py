@@ -17,8 +17,8 @@ from safetensors.numpy import save
 
 import hfposemb as hpe
 from hfposemb.errors import InputError
-from hfposemb.inputs import _take
-from hfposemb.table import EmbeddingTable, Provenance
+from hfposemb.tables.inputs import _take
+from hfposemb.tables.table import EmbeddingTable, Provenance
 
 from .conftest import ABSOLUTE, Build
 from .hub import FakeHub

@@ -18,11 +18,11 @@ import gradio as gr
 import numpy as np
 import psutil
 import pytest
-from hfposemb.app import jobs, line
-from hfposemb.app.failures import BugError
-from hfposemb.app.limits import MOST_WAITING, PUBLIC_MEMORY
-from hfposemb.app.line import BusyError, Line, Visitor, in_line, known_address
-from hfposemb.app.state import Library, Session
+from hfposemb.app.jobs import children, queue
+from hfposemb.app.jobs.queue import BusyError, Line, Visitor, in_line, known_address
+from hfposemb.app.server.failures import BugError
+from hfposemb.app.server.limits import MOST_WAITING, PUBLIC_MEMORY
+from hfposemb.app.session.state import Library, Session
 
 import hfposemb as hpe
 from hfposemb.errors import CancelledError, HfposembError
@@ -44,7 +44,7 @@ def until(true: Callable[[], bool], seconds: float = 60.0) -> bool:
     return true()
 
 
-def followed(job: jobs.Job) -> Iterator[jobs.Progress]:
+def followed(job: children.Job) -> Iterator[children.Progress]:
     """Yield all progress of a job."""
     while (progress := job.poll()) is not None:
         yield progress
@@ -54,7 +54,7 @@ def followed(job: jobs.Job) -> Iterator[jobs.Progress]:
 
 
 def test_job_reports_and_returns() -> None:
-    with jobs.Job(slow, reports=True) as job:
+    with children.Job(slow, reports=True) as job:
         seen = list(followed(job))
         assert job.result() == 7
     assert [one.share for one in seen] == sorted(one.share for one in seen)
@@ -63,7 +63,7 @@ def test_job_reports_and_returns() -> None:
 
 
 def test_cancelled_job_is_gone_with_all_it_started() -> None:
-    job = jobs.Job(subprocess.run, [sys.executable, "-c", "import time; time.sleep(600)"])
+    job = children.Job(subprocess.run, [sys.executable, "-c", "import time; time.sleep(600)"])
     assert until(lambda: bool(psutil.Process(job.pid).children(recursive=True)))
     family = psutil.Process(job.pid).children(recursive=True)
     started = time.monotonic()
@@ -77,14 +77,14 @@ def test_cancelled_job_is_gone_with_all_it_started() -> None:
 
 def test_deadline_stops_a_catastrophic_pattern() -> None:
     started = time.monotonic()
-    with pytest.raises(jobs.JobError, match="too long"):
-        jobs.run(jobs.search, "(a+)+$", ["a" * 60 + "b"], deadline=2)
+    with pytest.raises(children.JobError, match="too long"):
+        children.run(children.search, "(a+)+$", ["a" * 60 + "b"], deadline=2)
     assert time.monotonic() - started < 10
 
 
 def test_failing_work_is_one_line() -> None:
-    with pytest.raises(jobs.JobError, match="rows"):
-        jobs.run(hpe.sinusoidal, -1, 4, deadline=60)
+    with pytest.raises(children.JobError, match="rows"):
+        children.run(hpe.sinusoidal, -1, 4, deadline=60)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_bug_in_the_work_keeps_its_traceback(
     work: Callable[..., Any], arguments: tuple[Any, ...], details: list[str]
 ) -> None:
     with pytest.raises(BugError) as raised:
-        jobs.Job(work, *arguments).result()
+        children.Job(work, *arguments).result()
     assert "memory" not in str(raised.value)
     for part in details:
         assert part in raised.value.details
@@ -110,26 +110,26 @@ def test_bug_in_the_work_keeps_its_traceback(
 @pytest.mark.parametrize(
     ("work", "arguments", "said"),
     [
-        (errands.killed, (), jobs.KILLED),
-        (errands.aborted, (), jobs.NO_MEMORY),
-        (errands.short_of_memory, (None,), jobs.NO_MEMORY),
+        (errands.killed, (), children.KILLED),
+        (errands.aborted, (), children.NO_MEMORY),
+        (errands.short_of_memory, (None,), children.NO_MEMORY),
     ],
 )
 def test_lack_of_memory_is_told_where_it_was(work: Callable[..., Any], arguments: tuple[Any, ...], said: str) -> None:
-    with pytest.raises(jobs.JobError) as raised:
-        jobs.Job(work, *arguments).result()
+    with pytest.raises(children.JobError) as raised:
+        children.Job(work, *arguments).result()
     assert str(raised.value) == said
 
 
 def test_chatter_of_a_child_is_bounded() -> None:
-    job = jobs.Job(os.system, f"{sys.executable} -c 'print(chr(120) * 10**7)'")
+    job = children.Job(os.system, f"{sys.executable} -c 'print(chr(120) * 10**7)'")
     assert job.result() == 0
-    assert len(job._stderr) <= jobs.STDERR_BYTES
+    assert len(job._stderr) <= children.STDERR_BYTES
 
 
 def test_child_ends_with_its_parent() -> None:
     code = (
-        "import time; from hfposemb.app import jobs; job = jobs.Job(time.sleep, 600); job.poll(3);"
+        "import time; from hfposemb.app import jobs; job = children.Job(time.sleep, 600); job.poll(3);"
         "print(job.pid, flush=True); import os; os.kill(os.getpid(), 9)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
@@ -137,7 +137,7 @@ def test_child_ends_with_its_parent() -> None:
 
 
 def test_umap_in_a_child_is_that_of_the_library() -> None:
-    with jobs.Job(jobs.umap, "random:60x8?seed=7", "token", 2, reports=True) as job:
+    with children.Job(children.umap, "random:60x8?seed=7", "token", 2, reports=True) as job:
         seen = list(followed(job))
         found = job.result()
     wanted = hpe.project(hpe.extract("random:60x8?seed=7").token, method="umap", dims=2)
@@ -146,8 +146,8 @@ def test_umap_in_a_child_is_that_of_the_library() -> None:
 
 
 def test_umap_with_fewer_points_than_neighbours_says_so() -> None:
-    job = jobs.Job(jobs.umap, "random:5x4", "token", 2, reports=True)
-    with pytest.raises(jobs.JobError, match="use method='pca'"):
+    job = children.Job(children.umap, "random:5x4", "token", 2, reports=True)
+    with pytest.raises(children.JobError, match="use method='pca'"):
         job.result()
 
 
@@ -157,8 +157,8 @@ def test_umap_is_compiled_behind_everything_else_or_not_at_all() -> None:
     def started() -> list[psutil.Process]:
         return [child for child in psutil.Process().children() if child.pid not in before]
 
-    jobs.warm_later(public=True, after=0.3).set()
-    jobs.warm_later(public=True, after=0.0)
+    children.warm_later(public=True, after=0.3).set()
+    children.warm_later(public=True, after=0.0)
     assert until(lambda: bool(started()))
     (child,) = started()
     assert until(lambda: child.nice() == 19)
@@ -170,25 +170,27 @@ def test_secrets_stay_outside_a_sealed_child(monkeypatch: pytest.MonkeyPatch) ->
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "OPENAI_API_KEY", "PGPASSWORD"):
         monkeypatch.setenv(name, "hf_canary")
     monkeypatch.setenv("HF_HOME", "/kept")
-    sealed = jobs.Job(subprocess.getoutput, "env", sealed=True).result()
+    sealed = children.Job(subprocess.getoutput, "env", sealed=True).result()
     assert "hf_canary" not in sealed
     assert "HF_HOME=/kept" in sealed
     assert "HF_HUB_DISABLE_IMPLICIT_TOKEN=1" in sealed
-    assert "HF_TOKEN=hf_canary" in jobs.Job(subprocess.getoutput, "env").result(), "the meta test: this would see it"
+    assert "HF_TOKEN=hf_canary" in children.Job(subprocess.getoutput, "env").result(), (
+        "the meta test: this would see it"
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system does not hold a process to RLIMIT_AS")
 def test_memory_beyond_the_bound_is_one_line() -> None:
-    with pytest.raises(jobs.JobError, match="does not fit into the memory"):
-        jobs.Job(bytearray, 2 * 2**30, memory=2**30).result()
-    assert jobs.Job(len, b"small", memory=2**30).result() == 5
+    with pytest.raises(children.JobError, match="does not fit into the memory"):
+        children.Job(bytearray, 2 * 2**30, memory=2**30).result()
+    assert children.Job(len, b"small", memory=2**30).result() == 5
 
 
 @pytest.mark.parametrize("shape", ["50000x768" if FULL else "60x768"])
 def test_umap_fits_into_the_memory_of_strangers(shape: str) -> None:
-    work = partial(jobs.umap, public=True)
+    work = partial(children.umap, public=True)
     bounds = {"reports": True, "memory": PUBLIC_MEMORY, "sealed": True}
-    found = jobs.Job(work, f"random:{shape}", "token", 2, **bounds).result()
+    found = children.Job(work, f"random:{shape}", "token", 2, **bounds).result()
     assert found.coordinates.shape == (int(shape.partition("x")[0]), 2)
 
 
@@ -197,9 +199,9 @@ def test_searches_run_one_at_a_time_and_their_line_is_short() -> None:
 
     def ask() -> None:
         try:
-            jobs.run(time.sleep, 1.0, deadline=3)
+            children.run(time.sleep, 1.0, deadline=3)
             outcomes.append("done")
-        except jobs.JobError as error:
+        except children.JobError as error:
             outcomes.append(str(error))
 
     before = len(psutil.Process().children())
@@ -211,7 +213,7 @@ def test_searches_run_one_at_a_time_and_their_line_is_short() -> None:
         most = max(most, len(psutil.Process().children()) - before)
         time.sleep(0.02)
     assert most <= 1
-    assert outcomes.count(jobs.BUSY) >= 12 - 1 - jobs.MOST_SEARCHES
+    assert outcomes.count(children.BUSY) >= 12 - 1 - children.MOST_SEARCHES
     assert outcomes.count("done") >= 2
 
 
@@ -325,7 +327,7 @@ def test_places_are_told_in_words() -> None:
 # --- what a page computes --------------------------------------------------------------------------------------------
 
 
-def page_of(name: str) -> AsyncGenerator[jobs.Progress, None]:
+def page_of(name: str) -> AsyncGenerator[children.Progress, None]:
     """Let a visitor ask for a map that takes a while."""
     with gr.Blocks():
         session = Session(True, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library())
@@ -336,8 +338,8 @@ def page_of(name: str) -> AsyncGenerator[jobs.Progress, None]:
 def alone(monkeypatch: pytest.MonkeyPatch) -> Line:
     """A line of this test's own, looked at often."""
     made = Line()
-    monkeypatch.setattr("hfposemb.app.state.LINE", made)
-    monkeypatch.setattr("hfposemb.app.state.WAIT", 0.05)
+    monkeypatch.setattr("hfposemb.app.session.state.LINE", made)
+    monkeypatch.setattr("hfposemb.app.session.state.WAIT", 0.05)
     return made
 
 
@@ -369,7 +371,7 @@ def test_crowd_waits_with_its_places_shown_and_one_child(alone: Line) -> None:
     assert [lines[0] for lines in said[1 : MOST_WAITING + 1]] == [
         in_line(place) for place in range(1, MOST_WAITING + 1)
     ]
-    assert said[MOST_WAITING + 1 :] == [[line.BUSY]] * 3
+    assert said[MOST_WAITING + 1 :] == [[queue.BUSY]] * 3
     assert until(lambda: len(alone) == 0 and len(psutil.Process().children()) == before, 10), "nothing is left behind"
 
 

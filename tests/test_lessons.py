@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from app import TABS, address
-from app.lesson_card import CHOOSE, NUMBERS, link, revealed, told
-from app.lessons import LESSONS, Lesson
-from app.state import FIRST, Opened, Session, short_name
+from app import TABS
+from app.lessons.card import CHOOSE, NUMBERS, link, revealed, told
+from app.lessons.lessons import LESSONS, Lesson
+from app.session import address
+from app.session.state import FIRST, Opened, Session, short_name
+from hfposemb.analysis.encoding_properties import requirements
 from hfposemb.errors import HfposembError
-from hfposemb.reproduce import STUDIES
-from hfposemb.requirements import requirements
-from hfposemb.source import HubSource, parse_source
+from hfposemb.surveys.published_findings import STUDIES
+from hfposemb.tables.source_parser import parse_source
+from hfposemb.tables.sources import HubSource
 from tests.gallery import FINDINGS, Finding
 
 NUMBERED = list(enumerate(LESSONS, 1))

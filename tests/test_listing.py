@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hfposemb.errors import HubError, InputError, SourceError
-from hfposemb.listing import in_file, on_hub, revisions, step_of
+from hfposemb.surveys.source_lists import in_file, on_hub, revisions, step_of
 from tests.hub import FakeHub
 from tests.hub.training import RUN, add_run
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from app.logits import NEEDS, distance_panel, logit_panels
-from app.state import Library, Opened, Session
+from app.findings.logits import NEEDS, distance_panel, logit_panels
+from app.session.state import Library, Opened, Session
+from hfposemb.composition.attention_logits import by_distance, shares
 from hfposemb.errors import InputError
-from hfposemb.logits import by_distance, shares
 
 from .architectures.tiny import build as tiny
 from .hub import FakeHub

@@ -16,12 +16,12 @@ from safetensors.numpy import load_file, save
 from torch.overrides import TorchFunctionMode
 
 import hfposemb as hpe
-from hfposemb.attention import PAIRS, Attention, HeadMap, LogitSplit, frozen, turned
+from hfposemb.composition.attention_logits import by_distance, identical, less_mean, mean_by_distance, shares, softmax
 from hfposemb.errors import CheckpointError, InputError, MissingTableError
-from hfposemb.families import ATTENTION, NO_LOGITS
-from hfposemb.inputs import InputRecipe, LayerNorm, RootMeanSquareNorm
-from hfposemb.logits import by_distance, identical, less_mean, mean_by_distance, shares, softmax
-from hfposemb.position import Alibi, RelativeBias, Rotary
+from hfposemb.models.attention_rules import ATTENTION, NO_LOGITS
+from hfposemb.tables.attention import PAIRS, Attention, HeadMap, LogitSplit, frozen, turned
+from hfposemb.tables.encodings import Alibi, RelativeBias, Rotary
+from hfposemb.tables.inputs import InputRecipe, LayerNorm, RootMeanSquareNorm
 
 from .architectures.tiny import build as tiny
 from .conftest import Build

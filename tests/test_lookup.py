@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hfposemb.analysis.nearest_rows import neighbours
+from hfposemb.analysis.row_pairs import pairs
 from hfposemb.errors import InputError
-from hfposemb.lookup import named, reading, spellings, spelt, typed
-from hfposemb.similarity import neighbours, pairs
-from hfposemb.table import EmbeddingTable, Labels, Provenance, table_of
+from hfposemb.tables.row_lookup import named, reading, spellings, spelt, typed
+from hfposemb.tables.table import EmbeddingTable, Labels, Provenance, table_of
 
 TEXTS = ("king", " king", "ing", " queen", "2", " 2", ",", "мир", " мир")
 """A byte-level vocabulary has both; its classes are those that ``vocabulary`` gives."""

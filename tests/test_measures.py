@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb.measures import MEASURES, Tables, beside_impostors, beside_noise, measures_of
+from hfposemb.comparison.metrics import MEASURES, Tables, beside_impostors, beside_noise, measures_of
 
 
 def noise(rows: int, width: int, seed: int = 0) -> NDArray[np.float64]:

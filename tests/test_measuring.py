@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from hfposemb.app import state, tokens
-from hfposemb.app.jobs import Progress
-from hfposemb.app.line import LINE, Visitor
-from hfposemb.app.state import Session
+from hfposemb.app.jobs import fetching
+from hfposemb.app.jobs.children import Progress
+from hfposemb.app.jobs.queue import LINE, Visitor
+from hfposemb.app.session import state
+from hfposemb.app.session.state import Session
+from hfposemb.app.tabs import tokens
 
 import hfposemb as hpe
-from hfposemb.trust import point_trust
+from hfposemb.analysis.projection_quality import point_trust
 from tests.test_app import WORDS, checkpoint, open_session
 from tests.test_jobs import gone, until
 
@@ -133,7 +135,7 @@ def test_two_views_agree_where_a_table_is_read_from_its_file(monkeypatch: pytest
     monkeypatch.setattr(state, "HELD_BYTES", 0)
     session = open_session()
     work = session.library.fetch(SOURCE, ("token",))[1]
-    work(state.Fetch("bert"))
+    work(fetching.Fetch("bert"))
     table = session.library.open(SOURCE).token
     assert "vectors" not in vars(table)
     np.testing.assert_array_equal(table.rows(3, 5), replace(table).vectors[3:5])

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import hfposemb as hpe
-from hfposemb.mechanisms import keys
-from hfposemb.position import Absolute, Convolution, NoPositions, RelativeBias, RelativeTable
+from hfposemb.models.position_mechanisms import keys
+from hfposemb.tables.encodings import Absolute, Convolution, NoPositions, RelativeBias, RelativeTable
 from tests.architectures.tiny import build
 
 FAR = np.arange(-39, 40)

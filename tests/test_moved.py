@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb.moved import moved
+from hfposemb.comparison.moved_words import moved
 
 ROWS, WIDTH = 300, 12
 WORDS = [f"word{row}" for row in range(ROWS)]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hfposemb.app.state import choices, short_names
+from hfposemb.app.session.state import choices, short_names
 
 import hfposemb as hpe
-from hfposemb.naming import names
-from hfposemb.requirements import requirements, side_by_side
+from hfposemb.analysis.encoding_properties import requirements, side_by_side
+from hfposemb.tables.source_names import names
 
 
 @pytest.mark.parametrize(

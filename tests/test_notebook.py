@@ -12,9 +12,9 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 import hfposemb as hpe
-from app.lessons import LESSONS, Lesson
-from hfposemb import geometry, shift
-from hfposemb.similarity import pairs
+from app.lessons.lessons import LESSONS, Lesson
+from hfposemb.analysis import geometry, rows, shift_operator
+from hfposemb.analysis.row_pairs import pairs
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -81,9 +81,9 @@ def test_six_questions_are_answered_with_the_numbers_of_the_library(outputs: lis
     for answer in (
         f"{geometry.spectrum(bert.position).cumulative[2]:.0%} of sample:bert",
         f"distance alone explains {geometry.translation_invariance(bert.position):.0%}",
-        f"sinusoidal:256x128: a shift by 4 is linear to R² {shift.shift(sines.position, 4).linear:.3f}",
+        f"sinusoidal:256x128: a shift by 4 is linear to R² {shift_operator.shift(sines.position, 4).linear:.3f}",
         f"king and queen: cosine {king.values[0, 1]:.2f}, above {king.percentiles[0, 1]:.0f} % of random pairs",
-        f"a word has length {float(geometry.norms(bert.token).mean()):.2f}",
+        f"a word has length {float(rows.norms(bert.token).mean()):.2f}",
         "positions × 0: 100% of the neighbours stay",
         "token vectors of both “the” equal: True",
         f"has cosine {alike:.2f}",

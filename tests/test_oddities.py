@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb import geometry, oddities
-from hfposemb.cli import main
-from hfposemb.geometry import anisotropy, spectrum
-from hfposemb.oddities import NEAR, Oddities
-from hfposemb.table import TOKEN_CLASSES, EmbeddingTable, Labels
+from hfposemb.analysis import geometry, undertrained_tokens
+from hfposemb.analysis.geometry import anisotropy, spectrum
+from hfposemb.analysis.undertrained_tokens import NEAR, Oddities
+from hfposemb.cli.main import main
+from hfposemb.tables.table import TOKEN_CLASSES, EmbeddingTable, Labels
 
 
 def of(rows: NDArray[np.floating], *, classes: dict[int, str] | None = None) -> EmbeddingTable:
@@ -39,7 +39,7 @@ def listed(found: Oddities, name: str) -> list[int]:
 
 
 def odd(table: EmbeddingTable, *, count: int = 20, unused: Sequence[int] = ()) -> Oddities:
-    return oddities.oddities(table, count=count, unused=unused)
+    return undertrained_tokens.oddities(table, count=count, unused=unused)
 
 
 def test_what_is_planted_is_found() -> None:
@@ -144,7 +144,7 @@ def test_the_table_is_never_asked_for_as_a_whole() -> None:
     table = replace(of(rows), reader=read)
     chunk = 500 * 40 * 8
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hfposemb.table.CHUNK_BYTES", chunk)
+        patch.setattr("hfposemb.tables.table.CHUNK_BYTES", chunk)
         odd(table)
     assert max(asked) == 500
     assert "vectors" not in vars(table)

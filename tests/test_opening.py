@@ -12,10 +12,10 @@ from typing import Any
 import gradio as gr
 import numpy as np
 import pytest
-from hfposemb.app import opening
-from hfposemb.app.fetching import Fetch, Fetches, Reading, megabytes
-from hfposemb.app.state import HUB_PRESETS, WAITING, Library, Session, choice, short_name, waiting
-from hfposemb.app.suggestions import MOST, Suggestions
+from hfposemb.app.jobs.fetching import Fetch, Fetches, Reading, megabytes
+from hfposemb.app.session import opening
+from hfposemb.app.session.state import HUB_PRESETS, WAITING, Library, Session, choice, short_name, waiting
+from hfposemb.app.session.suggestions import MOST, Suggestions
 from safetensors.numpy import save
 
 import hfposemb as hpe

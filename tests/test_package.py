@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import yaml
 import hfposemb as hpe
 
 ROOT = Path(__file__).parent.parent
+LIBRARY = sorted((ROOT / "hfposemb").rglob("*.py"))
 HEAVY = ("torch", "transformers", "gradio", "umap", "sklearn", "plotly", "huggingface_hub", "scipy", "tokenizers")
 
 
@@ -45,12 +47,8 @@ def test_reading_tables_is_light(minilm_folder: Path) -> None:
     assert loaded_by(code) == set()
 
 
-def test_similarity_and_extract_stay_functions() -> None:
-    """Both are names of modules too, which an import would bind in their place."""
-    code = "import hfposemb.similarity, hfposemb.extract, hfposemb as h\n"
-    code += "print(callable(h.similarity), callable(h.extract))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["True", "True"]
+def test_no_module_has_the_name_of_a_public_function() -> None:
+    assert {path.stem for path in LIBRARY} & set(hpe.__all__) == set()
 
 
 @pytest.mark.parametrize("name", hpe.__all__)
@@ -64,150 +62,90 @@ def test_unknown_names_say_what_there_is() -> None:
         _ = hpe.exctract
 
 
-LAYERS = (
-    {"errors", "samples", "palette", "architectures", "chance", "cards"}
-    | {"files", "layouts", "progress", "stopping", "deadline", "memory"},
-    {"table", "lookup", "checkpoint", "cache", "faults"},
-    {"transport"},
-    {"wire"},
-    {"position"},
-    {"families"},
-    {
-        "source",
-        "naming",
-        "vocabulary",
-        "cutting",
-        "inputs",
-        "attention",
-        "embeddings",
-        "builtin",
-        "live",
-        "rope",
-        "pickled",
-    },
-    {"hub", "reopened", "adapters", "quantised"},
-    {"opened"},
-    {"mechanisms", "recipes", "queries", "contradictions", "modules"},
-    {"extract", "facts", "engine"},
-    {"listing"},
-    {"verify"},
-    {"projection", "similarity", "geometry", "trust", "compiled"}
-    | {"values", "centring", "scores", "nearest", "pairing"},
-    {"nulls"},
-    {"shift", "probes", "alignment", "sums", "logits", "shifts", "oddities", "resolution"}
-    | {"adding", "decoding", "survival", "anchors", "club", "reorder"},
-    {"requirements", "moved", "aligned", "measures"},
-    {"results", "tabulated"},
-    {"comparison", "reproduce"},
-    {"figures", "placing", "export", "packing", "sheet", "schema", "beside"},
-    {"report", "views", "space"},
-    {"bundle", "campaign"},
-    {"survey"},
-    {"forecast", "trajectory", "again"},
-    {"cli"},
-    {"entry", "__main__", "__init__"},
-)
-"""Modules by layer: each imports from its own layer and those above it in this list, never from below."""
+PACKAGES = """
+tables
+checkpoints -> tables
+models -> checkpoints tables
+analysis -> tables
+composition -> analysis tables
+comparison -> composition analysis models tables
+figures -> comparison composition analysis tables
+surveys -> comparison models analysis checkpoints tables
+reports -> figures comparison models analysis tables
+"""
+"""What each package may import. All may import the modules at the top: errors, files and other helpers."""
 
-_OWN = {"__version__"}
-_FROM_ABOVE = {"cli": {*_OWN, "app"}, "report": _OWN, "bundle": _OWN, "faults": _OWN, "space": {*_OWN, "app"}}
-"""What a module imports from below it in this list all the same, inside a function: the version, and the app."""
-
-KNOWS_NO_READING = {"projection", "similarity", "geometry", "comparison", "placing", "figures"} | {
-    "aligned",
-    "alignment",
-    "centring",
-    "nearest",
-    "pairing",
-    "scores",
-    "values",
-    "logits",
-    "anchors",
-    "club",
-    "compiled",
-    "decoding",
-    "chance",
-    "measures",
-    "moved",
-    "nulls",
-    "oddities",
-    "probes",
-    "resolution",
-    "reorder",
-    "shift",
-    "shifts",
-    "sums",
-    "trust",
-    "survival",
-    "tabulated",
+HELPERS = {
+    "bug_reports",
+    "cache",
+    "errors",
+    "files",
+    "interrupts",
+    "memory_maps",
+    "progress",
+    "samples",
+    "text",
+    "transfers",
 }
-_OPENS = {"comparison": {"extract"}}
-"""What opens the sources that it is given by name, and knows nothing else of how they are read."""
-
-READERS = {
-    "adapters",
-    "contradictions",
-    "extract",
-    "opened",
-    "mechanisms",
-    "queries",
-    "recipes",
-    "hub",
-    "wire",
-    "deadline",
-    "layouts",
-    "checkpoint",
-    "families",
-    "source",
-    "builtin",
-    "live",
-    "pickled",
-    "quantised",
+ALLOWED = {
+    name: set(others.split()) for name, _, others in (line.partition(" -> ") for line in PACKAGES.split("\n") if line)
 }
 
 
 def imports_of(path: Path) -> set[str]:
-    """Return the package's own modules that a file imports, wherever in it; type checking apart."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    skipped = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
+    """Return what a file imports of the library, wherever in it, type checking included: "package.module" or a name."""
+    inside = path.relative_to(ROOT / "hfposemb").parts[:-1]
     found: set[str] = set()
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.ImportFrom)
-            and id(node) not in skipped
-            and (node.level or (node.module or "").startswith("hfposemb"))
-        ):
-            module = (node.module or "").removeprefix("hfposemb").lstrip(".")
-            found |= {module.partition(".")[0]} if module else {alias.name for alias in node.names}
-    return found
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        module = (node.module or "").split(".") if node.module else []
+        if node.level:
+            module = [*inside[: len(inside) - node.level + 1], *module]
+        elif module[0] == "hfposemb":
+            module = module[1:]
+        else:
+            continue
+        found |= {".".join([*module, alias.name]) if len(module) < 2 else ".".join(module) for alias in node.names}
+    return {name for name in found if name != "__version__"}
 
 
-def modules() -> dict[str, Path]:
-    """Return the library's modules by name."""
-    return {path.stem: path for path in (ROOT / "hfposemb").glob("*.py")}
+def files(folder: str) -> list[Path]:
+    """Return the files of a package, or those at the top of the library for ``""``."""
+    return sorted((ROOT / "hfposemb" / folder).glob("*.py"))
 
 
-def test_every_module_has_its_layer() -> None:
-    listed = set().union(*LAYERS)
-    assert set(modules()) - listed == set()
+@pytest.mark.parametrize("name", ALLOWED)
+def test_packages_import_one_way(name: str) -> None:
+    allowed = ALLOWED[name] | HELPERS | {name}
+    wrong = {
+        f"{path.name}: {one}" for path in files(name) for one in imports_of(path) if one.split(".")[0] not in allowed
+    }
+    assert wrong == set()
 
 
-@pytest.mark.parametrize("name", sorted(modules()))
-def test_imports_point_one_way(name: str) -> None:
-    level = next(place for place, layer in enumerate(LAYERS) if name in layer)
-    allowed = set().union(*LAYERS[: level + 1]) | _FROM_ABOVE.get(name, set())
-    assert imports_of(modules()[name]) - allowed == set()
-    if name in KNOWS_NO_READING:
-        assert imports_of(modules()[name]) & READERS == _OPENS.get(name, set())
+def test_helpers_import_no_package() -> None:
+    found = {path.stem: {one.split(".")[0] for one in imports_of(path)} & set(ALLOWED) for path in files("")}
+    assert {name: found[name] for name in HELPERS - {"samples"}} == {name: set() for name in HELPERS - {"samples"}}
+
+
+def test_every_package_has_its_line() -> None:
+    folders = {path.parent.name for path in (ROOT / "hfposemb").glob("*/__init__.py")}
+    assert folders == {*ALLOWED, "samples", "cli"}
+
+
+def test_no_file_imports_in_a_circle() -> None:
+    paths = {".".join(path.relative_to(ROOT / "hfposemb").with_suffix("").parts): path for path in LIBRARY}
+    graph = {name: {one for one in imports_of(path) if one in paths} for name, path in paths.items()}
+    assert list(TopologicalSorter(graph).static_order())
+
+
+def test_no_file_is_long() -> None:
+    assert {path.name for path in LIBRARY if len(path.read_text(encoding="utf-8").splitlines()) > 600} == set()
 
 
 def test_the_direction_test_can_fail() -> None:
-    assert "extract" in imports_of(ROOT / "hfposemb" / "cli.py")
+    assert "models.extraction" in imports_of(ROOT / "hfposemb" / "cli" / "options.py")
 
 
 def test_pins_match_the_dependencies() -> None:

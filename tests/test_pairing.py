@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hfposemb as hpe
-from hfposemb.pairing import nearest, pairs
-from hfposemb.similarity import neighbours
-from hfposemb.values import Metric
+from hfposemb.analysis.nearest_rows import neighbours
+from hfposemb.analysis.row_pairs import nearest, pairs
+from hfposemb.analysis.row_values import Metric
 
 whole_numbers = st.integers(1, 4).flatmap(
     lambda width: st.lists(st.lists(st.integers(-2, 2), min_size=width, max_size=width), min_size=4, max_size=30)
@@ -50,7 +50,7 @@ def test_ranks_are_the_places_among_the_neighbours(rows: list[list[int]], metric
 
 
 def test_ranks_of_many_rows_by_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hfposemb.table.CHUNK_BYTES", 24 * 4 * 700)
+    monkeypatch.setattr("hfposemb.tables.table.CHUNK_BYTES", 24 * 4 * 700)
     vectors = np.random.default_rng(0).normal(size=(5_000, 24)).astype(np.float32)
     vectors[4_000] = vectors[30]
     table = hpe.from_arrays(token=vectors).token

@@ -10,10 +10,10 @@ import pytest
 import transformers as tf
 
 import hfposemb as hpe
-from hfposemb.cli import main
+from hfposemb.cli.main import main
 from hfposemb.errors import InputError, MissingTableError
-from hfposemb.families import parts_fed
-from hfposemb.report import report
+from hfposemb.models.families import parts_fed
+from hfposemb.reports.report import report
 
 _SIDES = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in (
     ("layers", 1), ("attention_heads", 2), ("ffn_dim", 16))}  # fmt: skip

@@ -24,10 +24,11 @@ import torch
 
 import hfposemb as hpe
 from hfposemb.cache import Cache
-from hfposemb.checkpoint import PICKLE, PICKLE_INDEX, Limits
+from hfposemb.checkpoints.limits import Limits
+from hfposemb.checkpoints.locate import PICKLE, PICKLE_INDEX
+from hfposemb.checkpoints.pickled import PickledCheckpoint, environment, open_pickled
 from hfposemb.errors import CheckpointError, HfposembError, HubError, MissingExtraError, MissingTableError
-from hfposemb.families import likely_tables
-from hfposemb.pickled import PickledCheckpoint, environment, open_pickled
+from hfposemb.models.families import likely_tables
 from tests.conftest import Build
 from tests.hub import FakeHub
 
@@ -393,7 +394,7 @@ def test_without_torch_the_line_to_type_is_given(tmp_path: Path) -> None:
         "class Without(importlib.abc.MetaPathFinder):\n"
         "    def find_spec(self, name, path, target=None):\n"
         "        if name == 'torch': raise ModuleNotFoundError(name)\n"
-        "import importlib.util, hfposemb.pickled as p\n"
+        "import importlib.util, hfposemb.checkpoints.pickled as p\n"
         "import hfposemb as hpe\n"
         "sys.path[:] = [place for place in sys.path if 'site-packages' not in place]\n"
         "sys.path_importer_cache.clear()\n"
@@ -444,7 +445,7 @@ def busy_child(process: psutil.Process) -> psutil.Process:
     until = time.monotonic() + 20
     while time.monotonic() < until:
         for child in process.children():
-            if "hfposemb.pickled" in " ".join(child.cmdline()):
+            if "hfposemb.checkpoints.pickled" in " ".join(child.cmdline()):
                 return child
         time.sleep(0.02)
     raise AssertionError("no child was started")
@@ -506,7 +507,7 @@ def test_modules_of_the_working_directory_are_not_taken(tmp_path: Path) -> None:
 
 
 PEAK = """
-import resource, sys, hfposemb as hpe, hfposemb.pickled
+import resource, sys, hfposemb as hpe, hfposemb.checkpoints.pickled
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 table = hpe.extract(sys.argv[1]).token
 table.rows(0, 10)
@@ -605,8 +606,9 @@ def test_it_is_read_whole_where_that_is_agreed_to(hub: FakeHub, old: torch.nn.Mo
 
 
 def test_a_tensor_asked_for_later_is_not_downloaded_again(hub: FakeHub, old: torch.nn.Module) -> None:
-    from hfposemb.hub import Access, open_hub
-    from hfposemb.source import HubSource
+    from hfposemb.checkpoints.hub import open_hub
+    from hfposemb.checkpoints.hub_access import Access
+    from hfposemb.tables.sources import HubSource
 
     opened = open_hub(HubSource(REPO), Access(allow_full_download=True))
     before = len(hub.requests)
@@ -691,7 +693,7 @@ def test_a_download_of_hugging_faces_own_is_used(hub: FakeHub, old: torch.nn.Mod
 
 
 def test_on_the_command_line(hub: FakeHub, old: torch.nn.Module, capsys: pytest.CaptureFixture[str]) -> None:
-    from hfposemb.cli import main
+    from hfposemb.cli.main import main
 
     assert main(["info", REPO]) == 1
     assert "--allow-full-download" in capsys.readouterr().err

@@ -18,7 +18,7 @@ from transformers.models.t5.modeling_t5 import T5Attention
 
 import hfposemb as hpe
 from hfposemb.errors import InputError, MissingTableError
-from hfposemb.position import (
+from hfposemb.tables.encodings import (
     Absolute,
     Alibi,
     Convolution,

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hfposemb as hpe
-from hfposemb.builtin import sine_rows
-from hfposemb.probes import PROBES, absolute_probe, extrapolation_probe, noise_like, probes, relative_probe
-from hfposemb.shift import helix, rotation, shift
+from hfposemb.analysis.probes import PROBES, absolute_probe, extrapolation_probe, noise_like, probes, relative_probe
+from hfposemb.analysis.shift_operator import helix, rotation, shift
+from hfposemb.tables.closed_forms import sine_rows
 
 
 @given(st.integers(1, 300), st.integers(1, 24))

@@ -16,9 +16,9 @@ import pytest
 
 import hfposemb as hpe
 from hfposemb import progress
-from hfposemb.comparison import Run
+from hfposemb.comparison.side_by_side import Run
+from hfposemb.interrupts import stopped_promptly
 from hfposemb.progress import SWITCH, shown, wanted
-from hfposemb.stopping import stopped_promptly
 
 
 class Terminal(io.StringIO):
@@ -106,7 +106,7 @@ def test_scripts_and_callers_with_progress_of_their_own_see_no_bar(monkeypatch: 
 
 BUSY = """
 import sys, time
-from hfposemb.stopping import stopped_promptly, unfinished
+from hfposemb.interrupts import stopped_promptly, unfinished
 from pathlib import Path
 unfinished.add(Path(sys.argv[1]))
 with stopped_promptly(0.3):

@@ -17,12 +17,12 @@ from sklearn.decomposition import PCA
 from sklearn.manifold import trustworthiness
 from sklearn.metrics import pairwise_distances
 
+from hfposemb.analysis.projection import UMAPParameters, project
+from hfposemb.analysis.projection_quality import measure, point_trust
 from hfposemb.errors import InputError
-from hfposemb.extract import extract
-from hfposemb.position import Absolute
-from hfposemb.projection import UMAPParameters, project
-from hfposemb.table import EmbeddingTable, Provenance, table_of
-from hfposemb.trust import measure, point_trust
+from hfposemb.models.extraction import extract
+from hfposemb.tables.encodings import Absolute
+from hfposemb.tables.table import EmbeddingTable, Provenance, table_of
 from tests.past_memory import within, write_large
 
 Array = NDArray[np.float64]

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hfposemb.app import doors, limits, on_a_space
+from hfposemb.app import on_a_space
+from hfposemb.app.server import limits, route_allowlist
 
 import hfposemb as hpe
 from hfposemb import app
@@ -301,7 +302,7 @@ def test_files_of_the_first_paint_outlive_the_clearing() -> None:
 
 
 def test_door_is_closed_to_other_protocols() -> None:
-    assert doors._refused({"type": "websocket", "path": "/"}) is not None
-    assert doors._refused({"type": "lifespan"}) is None
+    assert route_allowlist._refused({"type": "websocket", "path": "/"}) is not None
+    assert route_allowlist._refused({"type": "lifespan"}) is None
     put = {"type": "http", "method": "PUT", "path": "/", "headers": []}
-    assert doors._refused(put) is not None
+    assert route_allowlist._refused(put) is not None

@@ -13,12 +13,12 @@ import gradio as gr
 import httpx
 import psutil
 import pytest
-from hfposemb.app import reach as reaching
-from hfposemb.app.doors import _refused
-from hfposemb.app.reach import check_sources, credentials, free_port, has_a_browser, is_loopback, reach
+from hfposemb.app.server import reach as reaching
+from hfposemb.app.server.reach import check_sources, credentials, free_port, has_a_browser, is_loopback, reach
+from hfposemb.app.server.route_allowlist import _refused
 
 from hfposemb import app
-from hfposemb.cli import main
+from hfposemb.cli.main import main
 from hfposemb.errors import HfposembError, InputError
 from tests.serving import Served, Visitor, serving
 from tests.test_app import WORDS, checkpoint

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from hfposemb.cli import parser
+from hfposemb.cli.parser import parser
 from tests.reference import DOCS, PAGES, usage
 
 NUMBER = r"\d[\d,]*\.?\d*(?:e[-+]\d+)?"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.reorder import reordered, turned_round
+from hfposemb.composition.word_order import reordered, turned_round
 
 
 def test_positions_tell_orders_apart(minilm_folder: Path) -> None:

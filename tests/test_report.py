@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.alignment import Alignment
-from hfposemb.cli import main
-from hfposemb.comparison import Comparison
-from hfposemb.embeddings import Embeddings
+from hfposemb.cli.main import main
+from hfposemb.comparison.alignment import Alignment
+from hfposemb.comparison.results import Comparison
 from hfposemb.errors import HfposembError, InputError
-from hfposemb.nulls import Null
-from hfposemb.report import report, write_report
-from hfposemb.schema import COMPARISON, document
-from hfposemb.sheet import finding, metrics_table, pair_standing, pairs_tables
+from hfposemb.reports.html_tables import finding, metrics_table, pair_standing, pairs_tables
+from hfposemb.reports.json_schema import COMPARISON, document
+from hfposemb.reports.report import report, write_report
+from hfposemb.tables.embeddings import Embeddings
+from hfposemb.tables.null_comparison import Null
 
 EVIL = '<script>alert("x")</script>'
 NAMES = (f"one {EVIL}", "two & <b>more</b>", "sinusoidal:24x8")

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 import hfposemb as hpe
-from hfposemb import reproduce as module
-from hfposemb.cli import main
-from hfposemb.reproduce import STUDIES, Reproduction, reproduce, reproduce_all
-from hfposemb.source import BuiltinSource, HubSource, parse_source
+from hfposemb.cli.main import main
+from hfposemb.surveys import published_findings as module
+from hfposemb.surveys.published_findings import STUDIES, Reproduction, reproduce, reproduce_all
+from hfposemb.tables.source_parser import parse_source
+from hfposemb.tables.sources import BuiltinSource, HubSource
 from tests.hub import FakeHub
 from tests.hub.gpt2 import add_gpt2
 

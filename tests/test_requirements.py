@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.builtin import BUILTINS
-from hfposemb.cli import main
-from hfposemb.embeddings import Embeddings
-from hfposemb.position import Absolute, Convolution, NoPositions, PositionEncoding, RelativeBias, RelativeTable
-from hfposemb.probes import extrapolation_probe
-from hfposemb.requirements import CHECKS, LONGER, requirements, side_by_side
+from hfposemb.analysis.encoding_properties import CHECKS, LONGER, requirements, side_by_side
+from hfposemb.analysis.probes import extrapolation_probe
+from hfposemb.cli.main import main
+from hfposemb.tables.closed_forms import BUILTINS
+from hfposemb.tables.embeddings import Embeddings
+from hfposemb.tables.encodings import Absolute, Convolution, NoPositions, PositionEncoding, RelativeBias, RelativeTable
 
 
 def holding(encoding: PositionEncoding) -> Embeddings:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb.builtin import LAYOUTS
-from hfposemb.position import PositionEncoding
-from hfposemb.resolution import resolution
+from hfposemb.analysis.resolution import resolution
+from hfposemb.tables.closed_forms import LAYOUTS
+from hfposemb.tables.encodings import PositionEncoding
 
 
 def of(rows: NDArray[np.float64]) -> PositionEncoding:

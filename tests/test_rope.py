@@ -19,8 +19,8 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 import hfposemb as hpe
-from hfposemb.position import Rotary, Unmeasured
-from hfposemb.rope import TYPES, rotary_encodings
+from hfposemb.models.rope import TYPES, rotary_encodings
+from hfposemb.tables.encodings import Rotary, Unmeasured
 from tests.conftest import FULL, Build
 
 SCALED: dict[str, dict[str, Any]] = {

@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from hfposemb import geometry
-from hfposemb.embeddings import from_arrays
+from hfposemb.analysis import geometry
 from hfposemb.errors import SourceError
 from hfposemb.samples import NAMES, folder
+from hfposemb.tables.embeddings import from_arrays
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -8,10 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hfposemb as hpe
-from hfposemb.position import Absolute
-from hfposemb.shift import shift
-from hfposemb.shifts import SPLITS, closed_form, shift_by_distance, shift_distances, shift_null, turning
-from hfposemb.table import Provenance, table_of
+from hfposemb.analysis.shift_by_distance import (
+    SPLITS,
+    closed_form,
+    shift_by_distance,
+    shift_distances,
+    shift_null,
+    turning,
+)
+from hfposemb.analysis.shift_operator import shift
+from hfposemb.tables.encodings import Absolute
+from hfposemb.tables.table import Provenance, table_of
 
 
 def positions(rows: np.ndarray) -> Absolute:

@@ -22,19 +22,22 @@ from typing import Any
 import gradio as gr
 import numpy as np
 import pytest
-from hfposemb.app import compare as compare_tab
-from hfposemb.app import jobs, limits, snippets
-from hfposemb.app import training as training_tab
-from hfposemb.app.plot import Panel, PanelRow, Panels
-from hfposemb.app.state import Opened, Session
+from hfposemb.app.components.plot import Panel, PanelRow, Panels
+from hfposemb.app.jobs import children
+from hfposemb.app.recipes import snippets
+from hfposemb.app.server import limits
+from hfposemb.app.session.state import Opened, Session
+from hfposemb.app.tabs import compare as compare_tab
+from hfposemb.app.tabs import training as training_tab
 
 import hfposemb as hpe
-from hfposemb import app, sheet
-from hfposemb.aligned import aligned
-from hfposemb.cli import main
-from hfposemb.figures import number
-from hfposemb.probes import noise_like, probes
-from hfposemb.table import Provenance
+from hfposemb import app
+from hfposemb.analysis.probes import noise_like, probes
+from hfposemb.cli.main import main
+from hfposemb.comparison.aligned_maps import aligned
+from hfposemb.figures.style import number
+from hfposemb.reports import html_tables
+from hfposemb.tables.table import Provenance
 from tests.architectures.tiny import build
 from tests.reference import CHAPTERS
 from tests.shown import ROUNDED, missing, not_given
@@ -249,7 +252,7 @@ def unwritten(shown: str, given: Any) -> list[str]:
         f"{name}: {value}"
         for (_, name), value in values.items()
         if not {number(scale * value, digits=digits) for scale in (1, 100) for digits in (0, 1, 2, 3)}
-        | {sheet.figure(value, unit) for unit in ("", "%", "cosine")} & words
+        | {html_tables.figure(value, unit) for unit in ("", "%", "cosine")} & words
     ]
 
 
@@ -263,7 +266,7 @@ def checked(views: list[View], *, least: int) -> None:
 def compared(page: Page) -> None:
     """Compare the sources of a page, as the tab's job would."""
     library, texts = page.session.library, list(page.session.first)
-    found = hpe.compare(*map(library.open, texts), words=jobs.WORDS, draws=3)
+    found = hpe.compare(*map(library.open, texts), words=children.WORDS, draws=3)
     library.results.put(compare_tab.comparison_key(texts, public=False), found)
 
 
@@ -271,7 +274,7 @@ def followed(page: Page) -> None:
     """Follow the runs of a page, as the tab's job would."""
     for run in training_tab.runs_of(page.session.open(page.session.first)):
         wanted = (run, "position", training_tab.PATTERN, limits.CHECKPOINTS)
-        found = jobs.training(*wanted, limits.TRAINING_DRAWS, lambda share, doing: None)
+        found = children.training(*wanted, limits.TRAINING_DRAWS, lambda share, doing: None)
         page.session.library.results.put(training_tab.run_key(wanted, public=False), found)
 
 
@@ -305,7 +308,7 @@ def test_every_row_of_panels_is_among_the_views(samples: Page) -> None:
 
 @pytest.mark.parametrize(("text", "regex"), [("king", False), ("5", False), ("^.?(king|queen)$", True), ("'\"", True)])
 def test_a_search_is_given_by_its_snippet(samples: Page, text: str, regex: bool) -> None:
-    from hfposemb.app.tokens import match_panels
+    from hfposemb.app.tabs.tokens import match_panels
 
     (panel,) = match_panels(samples.session.open(SAMPLES), text, regex)
     view = View("tokens", panel, panel.recipe.python if panel.recipe else "")
@@ -313,7 +316,7 @@ def test_a_search_is_given_by_its_snippet(samples: Page, text: str, regex: bool)
 
 
 def test_probes_are_given_by_their_snippet() -> None:
-    from hfposemb.app import probing
+    from hfposemb.app.findings import probing
 
     page = opened_page(("random:60x8?seed=9",))
     opened = page.session.at("positions").open(page.session.first)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hfposemb.errors import SourceError
-from hfposemb.source import BuiltinSource, HubSource, LocalSource, SampleSource, parse_source
+from hfposemb.tables.source_parser import parse_source
+from hfposemb.tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hfposemb.app import limits
+from hfposemb.app.server import limits
 
-from hfposemb import __version__, space
-from hfposemb.cli import main
+from hfposemb import __version__
+from hfposemb.cli import space
+from hfposemb.cli.main import main
 from hfposemb.errors import HubError, InputError, OfflineError
 from tests.hub import FakeHub
 from tests.installing import ROOT, tracked

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.sums import PROTOCOLS, neighbours_kept, recovered, subspace_overlap
+from hfposemb.composition.neighbour_retention import PROTOCOLS, neighbours_kept, recovered, subspace_overlap
 
 
 def made(*, width: int = 24, rows: int = 400, positions: int = 30, scale: float = 1.0, seed: int = 0) -> hpe.Embeddings:

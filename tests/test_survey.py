@@ -21,14 +21,14 @@ import psutil
 import pytest
 
 import hfposemb as hpe
-from hfposemb import campaign
-from hfposemb.campaign import COLUMNS, check_out
-from hfposemb.cli import main
-from hfposemb.engine import Engine
+from hfposemb.cli.main import main
+from hfposemb.comparison.metrics import measures_named
 from hfposemb.errors import HfposembError, InputError
-from hfposemb.forecast import forecast
-from hfposemb.measures import measures_named
-from hfposemb.survey import Job, conduct, measured, plan
+from hfposemb.surveys import survey_folder
+from hfposemb.surveys.cost_forecast import forecast
+from hfposemb.surveys.source_figures import Job, conduct, measured, plan
+from hfposemb.surveys.survey_folder import COLUMNS, check_out
+from hfposemb.surveys.worker_pool import Engine
 from tests.conftest import FULL, Build
 from tests.hub import FakeHub
 from tests.hub.training import RUN, add_run
@@ -135,7 +135,7 @@ def test_a_fault_of_ours_is_a_row_too(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_is_computed_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     computed: list[str] = []
 
-    def counted(job: Job, permits: Any) -> list[campaign.Row]:
+    def counted(job: Job, permits: Any) -> list[survey_folder.Row]:
         computed.append(job.target.source)
         return measured(job, permits)
 
@@ -170,7 +170,7 @@ def test_a_file_that_changed_is_another_source(build: Build, tmp_path: Path) -> 
 DRIVER = """
 import sys
 import hfposemb as hpe
-from hfposemb.engine import Engine
+from hfposemb.surveys.worker_pool import Engine
 if __name__ == "__main__":
     count, out = int(sys.argv[1]), sys.argv[2]
     sources = [f"random:64x16?seed={seed}" for seed in range(count)]
@@ -236,7 +236,10 @@ def test_a_folder_that_cannot_be_written_is_known_before_any_work(tmp_path: Path
 def test_two_surveys_do_not_write_into_one_folder(tmp_path: Path) -> None:
     asked = plan(["random:8x4"], draws=0)
     one = check_out(str(tmp_path / "out"), asked.settings)
-    with campaign.opened(one, asked.settings), pytest.raises(HfposembError, match="another survey is writing into"):
+    with (
+        survey_folder.opened(one, asked.settings),
+        pytest.raises(HfposembError, match="another survey is writing into"),
+    ):
         conduct(asked, one, engine=ONE)
     assert conduct(asked, one, engine=ONE).sources == 1
 
@@ -298,8 +301,8 @@ def test_requests_are_limited_for_all_processes_together(hub: FakeHub, requests:
 
 def test_waiting_for_a_turn_is_no_fault_of_the_hub(hub: FakeHub) -> None:
     """Ten readers with one permit wait longer than a read may take."""
-    from hfposemb.checkpoint import Limits
-    from hfposemb.wire import limited
+    from hfposemb.checkpoints.limits import Limits
+    from hfposemb.transfers import limited
 
     sources = add_run(hub, 8)
     hub.shape(delay=0.1)
@@ -370,7 +373,7 @@ def test_a_command_that_is_stopped_says_how_to_go_on(way: signal.Signals, tmp_pa
     sources = [f"random:256x64?seed={seed}" for seed in range(60)]
     listed.write_text("\n".join(sources))
     given = ["survey", "--file", str(listed), "--metric", "IsoScore", "--draws", "20", "--workers", "2"]
-    command = [sys.executable, "-m", "hfposemb.cli", *given, "--out", str(out)]
+    command = [sys.executable, "-m", "hfposemb.checkpoints.safetensors", *given, "--out", str(out)]
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as driver:

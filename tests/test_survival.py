@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.adding import WHOSE, Added, Adding, added
-from hfposemb.survival import AMPLITUDES, kept_at, kept_in_place, moved, sweep
+from hfposemb.composition.added_positions import WHOSE, Added, Adding, added
+from hfposemb.composition.amplitude_sweep import AMPLITUDES, kept_at, kept_in_place, moved, sweep
 
 from .test_sums import made
 
@@ -71,7 +71,7 @@ def test_the_sweep_agrees_with_the_function_for_one_amplitude() -> None:
     """Two ways to the same numbers, with other draws: within the interval of either."""
     model = made(rows=1500)
     found = sweep(added(model), amplitudes=(0.5,), queries=700)
-    from hfposemb.sums import neighbours_kept, recovered
+    from hfposemb.composition.neighbour_retention import neighbours_kept, recovered
 
     one = neighbours_kept(model, amplitude=0.5)
     assert one.low - 0.05 < found.kept[0] < one.high + 0.05

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.embeddings import LazyMapping
 from hfposemb.errors import InputError, MissingTableError
-from hfposemb.table import EmbeddingTable, Labels, Provenance, table_of
+from hfposemb.tables.embeddings import LazyMapping
+from hfposemb.tables.table import EmbeddingTable, Labels, Provenance, table_of
 
 
 def make(vectors: object, **more: object) -> EmbeddingTable:
@@ -31,7 +31,7 @@ def test_nothing_is_read_before_it_is_asked_for() -> None:
 
 
 def test_chunks_cover_every_row_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hfposemb.table.CHUNK_BYTES", 3 * 4 * 7)
+    monkeypatch.setattr("hfposemb.tables.table.CHUNK_BYTES", 3 * 4 * 7)
     table = make(np.arange(60, dtype=np.float32).reshape(20, 3))
     parts = dict(table.chunks())
     assert list(parts) == [0, 7, 14]

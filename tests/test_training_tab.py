@@ -12,19 +12,20 @@ from typing import Any
 import gradio as gr
 import numpy as np
 import pytest
-from hfposemb.app import jobs, training
-from hfposemb.app.jobs import Training
-from hfposemb.app.limits import PUBLIC_CHECKPOINTS
-from hfposemb.app.line import Visitor
-from hfposemb.app.state import Library, Session
-from hfposemb.app.step import of_steps
-from hfposemb.app.training import LAST, PATTERN, Moment, Run, beyond_chance, chosen_run, run_key, run_of, runs_of
+from hfposemb.app.components.step import of_steps
+from hfposemb.app.jobs import children
+from hfposemb.app.jobs.children import Training
+from hfposemb.app.jobs.queue import Visitor
+from hfposemb.app.server.limits import PUBLIC_CHECKPOINTS
+from hfposemb.app.session.state import Library, Session
+from hfposemb.app.tabs import training
+from hfposemb.app.tabs.training import LAST, PATTERN, Moment, Run, beyond_chance, chosen_run, run_key, run_of, runs_of
 
-from hfposemb.engine import Engine
 from hfposemb.errors import HfposembError, SourceError
-from hfposemb.listing import revisions
 from hfposemb.samples import folder
-from hfposemb.trajectory import Course, Trajectory, trajectory
+from hfposemb.surveys.source_lists import revisions
+from hfposemb.surveys.training_run import Course, Trajectory, trajectory
+from hfposemb.surveys.worker_pool import Engine
 
 STEPS = "step-[0-4]*"
 
@@ -184,7 +185,7 @@ def test_the_job_follows_a_run_in_a_child(tmp_path: Path, monkeypatch: pytest.Mo
 
     async def work() -> list[str]:
         steps = session.compute(
-            Visitor("a page"), "part", run_key(wanted, public=False), wanted, jobs.training, *wanted, 2
+            Visitor("a page"), "part", run_key(wanted, public=False), wanted, children.training, *wanted, 2
         )
         return [step.doing async for step in steps]
 
@@ -209,4 +210,4 @@ def test_strangers_name_no_folder_and_a_pattern_must_match() -> None:
     with pytest.raises(SourceError, match="read only where the app runs on your own machine"):
         run_key(["./out", "position", "*", 4], public=True)
     with pytest.raises(HfposembError, match="has no revision that matches 'none'"):
-        jobs.training("sample:gpt2", "position", "none", 4, 0, lambda share, doing: None)
+        children.training("sample:gpt2", "position", "none", 4, 0, lambda share, doing: None)

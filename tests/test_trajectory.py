@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from safetensors.numpy import save, save_file
 
 import hfposemb as hpe
-from hfposemb.alignment import cka, every_cka
-from hfposemb.checkpoint import PUBLIC_LIMITS
-from hfposemb.cli import main
-from hfposemb.engine import Engine
+from hfposemb.checkpoints.limits import PUBLIC_LIMITS
+from hfposemb.cli.main import main
+from hfposemb.comparison.alignment import cka, every_cka
 from hfposemb.errors import InputError
-from hfposemb.figures import trajectory_map
-from hfposemb.listing import revisions, spread
-from hfposemb.table import EmbeddingTable
-from hfposemb.trajectory import trajectory
+from hfposemb.figures.position_figures import trajectory_map
+from hfposemb.surveys.source_lists import revisions, spread
+from hfposemb.surveys.training_run import trajectory
+from hfposemb.surveys.worker_pool import Engine
+from hfposemb.tables.table import EmbeddingTable
 from tests.hub import FakeHub
 from tests.hub.training import RUN, add_run
 

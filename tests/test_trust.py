@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.manifold import trustworthiness
 from sklearn.neighbors import NearestNeighbors
 
+from hfposemb.analysis.projection import project
+from hfposemb.analysis.projection_quality import measure, point_trust
 from hfposemb.errors import InputError
-from hfposemb.projection import project
-from hfposemb.table import EmbeddingTable, Provenance, table_of
-from hfposemb.trust import measure, point_trust
+from hfposemb.tables.table import EmbeddingTable, Provenance, table_of
 
 Array = NDArray[np.float64]
 

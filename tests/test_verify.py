@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hfposemb.errors import SourceError
-from hfposemb.verify import verify
+from hfposemb.models.verification import verify
 from tests.conftest import Build
 
 

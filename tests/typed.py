@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import hfposemb as hpe
-from hfposemb.table import Vectors
+from hfposemb.tables.table import Vectors
 
 bert = hpe.extract("sample:bert")
 vectors: Vectors = bert.position.table.vectors

@@ -11,13 +11,13 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from hfposemb.architectures import KNOWN
-from hfposemb.families import NO_INPUTS
+from hfposemb.models.families import NO_INPUTS
+from hfposemb.models.verified_types import KNOWN
 from tests.architectures.survey import Row, model_types, share, survey
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "architectures.md"
-LIST = ROOT / "hfposemb" / "architectures.py"
+LIST = ROOT / "hfposemb" / "models" / "verified_types.py"
 
 GOALS = {
     "token table": 1.0,

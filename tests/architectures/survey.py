@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 
-from hfposemb.verify import Check
+from hfposemb.models.verification import Check
 
 SECONDS = 120
 """Longest that building and comparing one type may take."""
@@ -45,8 +45,8 @@ def one(model_type: str) -> Row:
     import transformers
 
     import hfposemb as hpe
-    from hfposemb.position import Rotary
-    from hfposemb.verify import compare
+    from hfposemb.models.verification import compare
+    from hfposemb.tables.encodings import Rotary
     from tests.architectures.tiny import CannotBuildError, build
 
     transformers.logging.set_verbosity_error()
@@ -89,7 +89,7 @@ def one(model_type: str) -> Row:
 def _milliseconds(folder: Path) -> float:
     """Return what it takes to say which tables and positions a checkpoint has, its header in memory or at hand."""
     from hfposemb import extract
-    from hfposemb.facts import describe
+    from hfposemb.models.summary import describe
 
     started = time.perf_counter()
     describe(extract(folder))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .cost import Cost, Row, beside, fresh, here, in_turns, middle, ratio, score
 
 if TYPE_CHECKING:
-    from hfposemb.table import EmbeddingTable
+    from hfposemb.tables.table import EmbeddingTable
 
 Rows = NDArray[np.float32]
 
@@ -31,7 +31,7 @@ def decaying(rows: int, width: int, *, seed: int = 0) -> Rows:
 
 def as_table(rows: Rows) -> EmbeddingTable:
     """Return rows as a table that knows nothing of them yet."""
-    from hfposemb.table import Provenance, table_of
+    from hfposemb.tables.table import Provenance, table_of
 
     return table_of(rows, name="made", provenance=Provenance("made"))
 
@@ -56,7 +56,7 @@ def pca_rows(*, sizes: tuple[tuple[int, int], ...], rounds: int) -> Iterator[Row
     ``project`` measures the picture too, against 500 rows' distances to all others: no part of PCA, and taken off.
     """
     import hfposemb
-    from hfposemb.trust import measure
+    from hfposemb.analysis.projection_quality import measure
 
     for rows, width in sizes:
         vectors = decaying(rows, width)
@@ -93,7 +93,7 @@ def _subspace(vectors: Rows, dims: int = 50) -> Row:
 def _memory(rows: int, width: int) -> Row:
     """Return the peak of a process that projects, less that of one that only makes the table, over the table."""
     make = (
-        "import numpy as np, hfposemb\nfrom hfposemb.table import Provenance, table_of\nimport scipy.linalg\n"
+        "import numpy as np, hfposemb\nfrom hfposemb.tables.table import Provenance, table_of\nimport scipy.linalg\n"
         "import scipy.spatial\n"
         f"table = table_of(np.full(({rows}, {width}), .5, np.float32), name='t', provenance=Provenance('t'))\n"
         "np.random.default_rng(0).standard_normal(out=table.vectors.base, dtype=np.float32)\n"
@@ -113,7 +113,7 @@ def _memory(rows: int, width: int) -> Row:
 
 _OURS = """
 import numpy as np, hfposemb
-from hfposemb.table import Provenance, table_of
+from hfposemb.tables.table import Provenance, table_of
 hfposemb.project(table_of(np.load({path!r}), name="t", provenance=Provenance("t")), method="umap")
 """
 _THEIRS = """
@@ -131,9 +131,9 @@ def umap_rows(vectors: Rows, *, rounds: int) -> Iterator[Row]:
     from umap import UMAP
 
     import hfposemb
+    from hfposemb.analysis.cached_results import cached_projection
+    from hfposemb.analysis.projection_quality import measure, point_trust
     from hfposemb.cache import Cache
-    from hfposemb.results import cached_projection
-    from hfposemb.trust import measure, point_trust
 
     table, count = as_table(vectors), f"{len(vectors):,} × {vectors.shape[1]}"
     ours: list[NDArray[np.floating]] = []
@@ -183,7 +183,7 @@ def fresh_umap_rows(vectors: Rows, *, rounds: int) -> Iterator[Row]:
         path = os.path.join(folder, "vectors.npy")
         np.save(path, vectors)
         ours, theirs = _OURS.format(path=path), _THEIRS.format(path=path)
-        fresh("from hfposemb.compiled import warm_umap\nwarm_umap()")()
+        fresh("from hfposemb.analysis.compiled_umap import warm_umap\nwarm_umap()")()
         yield ratio(9, name, in_turns(fresh(ours), fresh(theirs), rounds=rounds, warm=False), 0.5)
         empty = _NOTHING_COMPILED.format(folder=folder)
         costs = in_turns(fresh(empty + ours), fresh(empty + theirs), rounds=1, warm=False)
@@ -196,7 +196,7 @@ def fresh_umap_rows(vectors: Rows, *, rounds: int) -> Iterator[Row]:
 def neighbour_rows(vectors: Rows, *, rounds: int) -> Iterator[Row]:
     """One query over one product of the table with a vector; all pairs over one product of the table with itself."""
     import hfposemb
-    from hfposemb.similarity import all_neighbours
+    from hfposemb.analysis.nearest_rows import all_neighbours
 
     table = as_table(vectors)
     hfposemb.neighbours(table, 0, k=10)  # norms are kept with a table, and a page asks for more than one word
@@ -222,7 +222,7 @@ def neighbour_rows(vectors: Rows, *, rounds: int) -> Iterator[Row]:
 
 def alignment_rows(*, rows: int, width: int, rounds: int) -> Iterator[Row]:
     """CKA and Procrustes over one product of width × rows × width, all in float64."""
-    from hfposemb.alignment import cka, procrustes
+    from hfposemb.comparison.alignment import cka, procrustes
 
     left, right = (decaying(rows, width, seed=seed).astype(np.float64) for seed in (0, 1))
     product = here(lambda: left.T @ right)

@@ -36,9 +36,9 @@ class Growth:
 def growths() -> Iterator[Growth]:
     """Measure every main operation at four sizes, each the median of three runs after one that does not count."""
     import hfposemb
-    from hfposemb import geometry
-    from hfposemb.alignment import cka, procrustes, rsa
-    from hfposemb.similarity import all_neighbours
+    from hfposemb.analysis import geometry
+    from hfposemb.analysis.nearest_rows import all_neighbours
+    from hfposemb.comparison.alignment import cka, procrustes, rsa
 
     def rows(count: int) -> Any:
         return as_table(decaying(count, 128))

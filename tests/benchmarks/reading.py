@@ -62,7 +62,7 @@ def plain(folder: Path, tensor: str) -> bytes:
 def local_rows(folder: Path, *, rounds: int) -> Iterator[Row]:
     """Goals 1 and 2: the tables of a local file, in a process that runs."""
     import hfposemb
-    from hfposemb.checkpoint import Checkpoint
+    from hfposemb.checkpoints.safetensors import Checkpoint
 
     source = str(folder)
     bound = here(lambda: plain(folder, "wpe.weight"), repeat=20)
@@ -138,7 +138,7 @@ def hub_rows(folder: Path, *, rounds: int) -> Iterator[Row]:
     import huggingface_hub  # noqa: F401 - imported by whoever reads from the Hub, and not what is measured
 
     import hfposemb
-    from hfposemb.checkpoint import Checkpoint
+    from hfposemb.checkpoints.safetensors import Checkpoint
 
     info = Checkpoint.open(folder).info("wpe.weight")
     size = (folder / "model.safetensors").stat().st_size

@@ -22,9 +22,9 @@ CHILD = """
 import itertools, json, os, sys, time
 import psutil
 import hfposemb as hpe
-from hfposemb.campaign import check_out
-from hfposemb.engine import Engine, Share
-from hfposemb.survey import conduct, measured, plan
+from hfposemb.surveys.survey_folder import check_out
+from hfposemb.surveys.worker_pool import Engine, Share
+from hfposemb.surveys.source_figures import conduct, measured, plan
 
 def run(kind, first, count, workers, out, draws):
     asked = plan([f"lab/run@step{step}" for step in range(first, first + count)], draws=draws)

@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import app
-from app import address, theme, tokens
+from app.components import theme
+from app.session import address
+from app.tabs import tokens
 
 from .conftest import TIMEOUT
 from .waiting import drawn, open_tab, until

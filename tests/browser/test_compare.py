@@ -39,7 +39,7 @@ def three(tmp_path: Path) -> tuple[str, str, str]:
 def compare(page: Page, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Page]:
     """Open the Compare tab on some sources, with few draws of chance, and wait until it is drawn."""
     from hfposemb.app import build
-    from hfposemb.app.theme import css, theme
+    from hfposemb.app.components.theme import css, theme
 
     monkeypatch.setattr("hfposemb.app.compare.COMPARISON_DRAWS", DRAWS)
 

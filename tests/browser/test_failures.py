@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 import pytest
 from hfposemb.app import build
-from hfposemb.app.hidden import State
-from hfposemb.app.plot import Panel, PanelRow
-from hfposemb.app.state import Library, Opened, Session
+from hfposemb.app.components.hidden import State
+from hfposemb.app.components.plot import Panel, PanelRow
+from hfposemb.app.session.state import Library, Opened, Session
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

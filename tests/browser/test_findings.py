@@ -21,7 +21,7 @@ def test_a_click_on_an_odd_token_shows_it_and_positions_have_their_requirements(
     page: Page, serve: Callable[..., str], tmp_path: Path
 ) -> None:
     from hfposemb.app import build
-    from hfposemb.app.theme import css, theme
+    from hfposemb.app.components.theme import css, theme
 
     vectors = np.random.default_rng(0).normal(size=(len(WORDS), 16)).astype(np.float32)
     source = checkpoint(tmp_path / "bert", WORDS, vectors)

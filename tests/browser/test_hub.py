@@ -11,7 +11,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 from hfposemb.app import build
-from hfposemb.app.theme import css, theme
+from hfposemb.app.components.theme import css, theme
 from safetensors.numpy import save
 
 import hfposemb as hpe

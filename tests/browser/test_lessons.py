@@ -10,9 +10,10 @@ import pytest
 
 import app
 import hfposemb as hpe
-from app import theme
-from app.lesson_card import CHOOSE, LESSONS, link
-from app.state import short_name
+from app.components import theme
+from app.lessons.card import CHOOSE, link
+from app.lessons.lessons import LESSONS
+from app.session.state import short_name
 
 from .waiting import accessible_everywhere, drawn, no_sideways_page, still, until
 

@@ -16,10 +16,10 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from app import plot, theme
-from app.plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
-from hfposemb import figures
-from hfposemb.palette import CLASSES, PALETTE, POSITION, SIMILARITY, SOURCES, dark_map
+from app.components import plot, theme
+from app.components.plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
+from hfposemb.figures import matrix_figures
+from hfposemb.figures.palette import CLASSES, PALETTE, POSITION, SIMILARITY, SOURCES, dark_map
 
 from .waiting import accessible, drawn, no_sideways_page, point, until
 
@@ -226,7 +226,7 @@ def test_hover_marks_the_same_row_everywhere_and_returns(serve: Callable[..., st
 def test_a_labelled_matrix_says_the_pair_and_how_rare_it_is(serve: Callable[..., str], page: Page) -> None:
     values = np.array([[1, 0.5], [0.5, 1]])
     rare = np.array([[np.nan, 98.26], [98.26, np.nan]])
-    figure = figures.similarity_matrix(values, labels=["king", "<b>queen"], percentiles=rare)
+    figure = matrix_figures.similarity_matrix(values, labels=["king", "<b>queen"], percentiles=rare)
     show(serve, page, (panel("a", figure),))
     cell = "({ _fullLayout: { xaxis, yaxis } }) => [xaxis._offset + xaxis.d2p(1), yaxis._offset + yaxis.d2p(0)]"
     x, y = point(page, box(page, "a"), cell)

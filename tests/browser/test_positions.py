@@ -16,10 +16,12 @@ from safetensors.numpy import save_file
 
 import app
 import hfposemb as hpe
-from app import positions, shifts, theme
-from app.state import Library, Opened, Session
-from hfposemb.embeddings import Embeddings
-from hfposemb.position import (
+from app.components import theme
+from app.findings import shifts
+from app.session.state import Library, Opened, Session
+from app.tabs import positions
+from hfposemb.tables.embeddings import Embeddings
+from hfposemb.tables.encodings import (
     Absolute,
     Alibi,
     Convolution,
@@ -30,7 +32,7 @@ from hfposemb.position import (
     Rotary,
     alibi_slopes,
 )
-from hfposemb.table import Provenance, table_of
+from hfposemb.tables.table import Provenance, table_of
 
 from . import waiting
 from .waiting import accessible_everywhere, drawn, until

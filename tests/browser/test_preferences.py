@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import app
-from app import preferences, theme
+from app.components import theme
+from app.session import preferences
 from tests.test_app import WORDS, checkpoint
 
 from .waiting import drawn, open_tab, until

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hfposemb as hpe
-from hfposemb.report import report, write_report
+from hfposemb.reports.report import report, write_report
 
 from .conftest import TIMEOUT
 

@@ -11,8 +11,9 @@ import pytest
 
 import app
 import hfposemb as hpe
-from app import start, theme
-from app.state import Opened
+from app.components import theme
+from app.session.state import Opened
+from app.tabs import start
 
 from .waiting import accessible_everywhere, drawn, until
 

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 import hfposemb as hpe
-from app.tokens import Word, row_of
+from app.tabs.tokens import Word, row_of
 from tests.test_app import HOSTILE, WORDS, anisotropic, checkpoint
 
 from .waiting import accessible_everywhere, open_tab, point, still, until
@@ -41,7 +41,7 @@ def pair(tmp_path: Path) -> tuple[str, str]:
 def tokens(page: Page, serve: Serve) -> Callable[..., Page]:
     """Open the Tokens tab on some sources, and wait until it is drawn."""
     from hfposemb.app import build
-    from hfposemb.app.theme import css, theme
+    from hfposemb.app.components.theme import css, theme
 
     def start(*sources: str) -> Page:
         page.goto(serve(build(sources=sources), theme=theme(), css=css()))

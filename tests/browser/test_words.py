@@ -9,9 +9,10 @@ import pytest
 
 import app
 import hfposemb as hpe
-from app import theme, words
-from hfposemb.adding import Adding, added
-from hfposemb.survival import moved, sweep
+from app.components import theme
+from app.tabs import words
+from hfposemb.composition.added_positions import Adding, added
+from hfposemb.composition.amplitude_sweep import moved, sweep
 
 from .waiting import accessible_everywhere, drawn, open_tab, still, until
 

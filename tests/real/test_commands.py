@@ -13,7 +13,8 @@ import pytest
 from safetensors.numpy import load_file
 
 import hfposemb as hpe
-from hfposemb.cli import main, parser
+from hfposemb.cli.main import main
+from hfposemb.cli.parser import parser
 from tests.conftest import FULL
 from tests.test_snippets import decoded
 

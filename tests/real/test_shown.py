@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hfposemb.app import start
-from hfposemb.app.state import Opened
+from hfposemb.app.session.state import Opened
+from hfposemb.app.tabs import start
 
 import hfposemb as hpe
-from hfposemb.bundle import write_bundle
-from hfposemb.cli import main
+from hfposemb.cli.main import main
+from hfposemb.reports.bundle import write_bundle
 from tests.browser.conftest import TIMEOUT
 from tests.conftest import FULL
 from tests.test_snippets import View, compared, few_draws, opened_page, wrong  # noqa: F401 - a fixture among them

@@ -1,0 +1,327 @@
+"""The one component that draws: a row of panels of plotly figures, with their data sent as files.
+
+``gr.Plot`` has no click or hover event, leaks a WebGL context on every update and sends its data as JSON lists. A
+:class:`PanelRow` sends a small dict: the words of each panel, a skeleton of each figure, and one binary file per figure
+for its numbers. ``plot.js`` joins them in the browser, with the ``plotly.min.js`` of the installed plotly.
+
+A trace takes part in linked hover when its ``meta`` is ``{"link": group, "first": k}``: its point *i* is row *i + k* of
+``group``, in every panel of the same ``scope``. Without ``"first"`` the trace's ``customdata`` (or ``"ids"``) names the
+row of each point. ``"labels": [...]`` gives the words of the tooltip as they are, ``text`` as figures.py escapes them.
+In a heatmap the axes' own coordinates are the rows, of both axes or of the one in ``"axis"``.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import json
+import shutil
+import tempfile
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal
+
+import gradio as gr
+from gradio.data_classes import FileData
+
+from hfposemb.figures.assets import STATIC, asset
+from hfposemb.figures.figure_packing import Packer, sendable
+from hfposemb.figures.palette import dark_map
+
+from ..recipes.snippets import Recipe
+from .hidden import NoStub
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+STORE_BYTES = 256 * 2**20
+
+LOAD_JS = """
+import(props.value.script.url).then(
+  ({ drawRow }) => drawRow(element, trigger, props, watch),
+  () => { element.textContent = "The panels could not be loaded. Reload the page."; },
+);
+"""
+
+
+@dataclass(frozen=True)
+class ScaleBar:
+    """A colour scale in words: what its two ends mean."""
+
+    low: str
+    high: str
+    colors: tuple[str, ...]
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class LegendItem:
+    """One entry of the legend row above a plot, for lines or dots that cannot carry their own label."""
+
+    name: str
+    color: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure and the centred line below it. Without ``layout.height`` a square matrix fills the panel's width."""
+
+    figure: go.Figure
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class NeighbourRow:
+    """One neighbour; ``shared`` ones are tinted."""
+
+    label: str
+    value: float
+    shared: bool = False
+    id: int = 0
+
+
+@dataclass(frozen=True)
+class NeighbourList:
+    """The neighbours in one source, each a button that sends ``{"panel", "list", "id", "label"}``."""
+
+    name: str
+    color: str
+    rows: tuple[NeighbourRow, ...]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel. ``key`` is its identity in the row: a panel that keeps its key keeps its place, camera and zoom.
+
+    One that shows numbers has the ``recipe`` that gives them; the reader opens it beside the other actions.
+    """
+
+    key: str
+    title: str
+    drawings: tuple[Drawing, ...] = ()
+    source: tuple[str, str] | None = None
+    color: str = ""
+    subtitle: str = ""
+    help: str = ""
+    foot: str = ""
+    actions: tuple[str, ...] = ()
+    scale_bars: tuple[ScaleBar, ...] = ()
+    legend: tuple[LegendItem, ...] = ()
+    numbers: tuple[tuple[str, str], ...] = ()
+    lists: tuple[NeighbourList, ...] = ()
+    message: str = ""
+    tone: Literal["normal", "error"] = "normal"
+    span: int = 1
+    emphasis: str = ""  # where it occurs in title, subtitle, captions and message, it is written in the accent
+    recipe: Recipe | None = None
+
+
+@dataclass(frozen=True)
+class Panels:
+    """A row with a heading of its own, or with marks. A plain tuple of panels will do where neither is needed."""
+
+    panels: tuple[Panel, ...]
+    heading: str = ""
+    subheading: str = ""
+    scale_bars: tuple[ScaleBar, ...] = ()
+    marked: Mapping[str, int] = field(default_factory=dict)
+    columns: int = 0
+
+
+class PanelRow(gr.HTML, metaclass=NoStub):
+    """A row of panels.
+
+    ``.select(fn, trigger_mode="multiple")`` hears a click (by default Gradio drops one that comes while another is
+    being answered); ``fn`` takes a ``gr.EventData`` whose ``_data`` is one of
+    ``{"panel", "group", "index", "text", "x", "y"}`` (a point), ``{"panel", "list", "id", "label"}`` (a neighbour) and
+    ``{"panel", "action"}`` (an action other than PNG and SVG). Rows of one ``scope`` share their hover and marks.
+    In the browser ``window.hfposemb.mark(scope, group, index)`` moves the mark without asking Python.
+    """
+
+    def __init__(
+        self,
+        value: Sequence[Panel] | Panels | Callable[..., Sequence[Panel] | Panels] | None = None,
+        *,
+        scope: str = "page",
+        columns: int = 0,
+        swipe: bool = False,
+        inputs: Any = None,
+        visible: bool | Literal["hidden"] = True,
+        elem_id: str | None = None,
+        elem_classes: list[str] | str | None = None,
+        render: bool = True,
+        key: int | str | tuple[int | str, ...] | None = None,
+        preserved_by_key: list[str] | str | None = None,
+        scale: int | None = None,
+        min_width: int | None = None,
+    ) -> None:
+        """Make a row.
+
+        Without a ``value`` it keeps some room until it has one, so that what stands below does not jump far.
+        ``columns`` is the grid's width in panel spans (0: as many as the spans add up to, four at most). On a phone the
+        panels stand below each other, or with ``swipe`` beside each other in a row that scrolls.
+        """
+        self.scope = scope
+        self.columns = columns
+        self.swipe = swipe
+        super().__init__(
+            value=value,
+            inputs=inputs,
+            html_template="<hfposemb-row></hfposemb-row>",
+            css_template=asset("plot.css"),
+            js_on_load=LOAD_JS,
+            apply_default_css=False,
+            visible=visible,
+            elem_id=elem_id,
+            elem_classes=elem_classes,
+            render=render,
+            key=key,
+            preserved_by_key=preserved_by_key,
+            scale=scale,
+            min_width=min_width,
+        )
+
+    def postprocess(self, value: Sequence[Panel] | Panels | None) -> dict[str, Any]:
+        """Turn panels into what ``plot.js`` reads: files for everything large, and the rest as one text of JSON.
+
+        Gradio's page copies the properties of every component, item by item, at every step of every event.
+        """
+        if value is None:
+            return {"row": "null", **_scripts(), "files": []}
+        row = value if isinstance(value, Panels) else Panels(tuple(value))
+        files = Packer(_store().put)
+        panels = [_panel(panel, files) for panel in row.panels]
+        spans = sum(panel.span for panel in row.panels)
+        words = {
+            "heading": row.heading,
+            "subheading": row.subheading,
+            "scale_bars": [_scale_bar(bar) for bar in row.scale_bars],
+        }
+        shown = {
+            "scope": self.scope,
+            "swipe": self.swipe,
+            "columns": row.columns or self.columns or min(max(spans, 1), 4),
+            **sendable(words),
+            "marked": {group: int(index) for group, index in row.marked.items()},
+            "dark": dark_map(),
+            "panels": panels,
+        }
+        text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+        return {"row": text, **_scripts(), "files": files.listed}
+
+    def preprocess(self, payload: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Return the dict as it is: a row is drawn, it is not an input."""
+        return payload
+
+    def api_info(self) -> dict[str, Any]:
+        """Describe the value as an object."""
+        return {"type": "object"}
+
+    def example_payload(self) -> dict[str, Any]:
+        """Return a row without panels."""
+        return {"row": '{"panels": []}', "files": []}
+
+    def example_value(self) -> tuple[Panel, ...]:
+        """Return no panels."""
+        return ()
+
+
+@cache
+def _panel(panel: Panel, files: Packer) -> dict[str, Any]:
+    words = ("key", "title", "color", "subtitle", "help", "foot", "message", "tone", "span", "emphasis")
+    shown = {
+        **{name: getattr(panel, name) for name in words},
+        "source": list(panel.source or ()),
+        "actions": list(panel.actions),
+        "numbers": [list(number) for number in panel.numbers],
+        "legend": [{"name": item.name, "color": item.color, "note": item.note} for item in panel.legend],
+        "scale_bars": [_scale_bar(bar) for bar in panel.scale_bars],
+        "lists": [
+            {
+                "name": neighbours.name,
+                "color": neighbours.color,
+                "rows": [
+                    {"label": row.label, "value": float(row.value), "shared": row.shared, "id": int(row.id)}
+                    for row in neighbours.rows
+                ],
+            }
+            for neighbours in panel.lists
+        ],
+    }
+    drawings = [{"caption": sendable(drawing.caption), **files.figure(drawing.figure)} for drawing in panel.drawings]
+    title = ": ".join(filter(None, [*(panel.source or ())[:1], panel.title]))
+    recipe = {} if panel.recipe is None else {"recipe": _texts(panel.recipe, title)}
+    return {**sendable(shown), **recipe, "drawings": drawings}
+
+
+def _texts(recipe: Recipe, title: str) -> dict[str, Any]:
+    """Return a recipe as it is sent: whole, for a snippet that is cut runs no more."""
+    texts = {"python": recipe.python, "command": recipe.command, "cite": recipe.citation(title)}
+    return {**{name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}, "local": recipe.local}
+
+
+def _scale_bar(bar: ScaleBar) -> dict[str, Any]:
+    return {"low": bar.low, "high": bar.high, "colors": list(bar.colors), "title": bar.title}
+
+
+class _Store:
+    """A folder of this process, one file per content, the longest unused dropped beyond ``STORE_BYTES``.
+
+    Gradio copies a file into its own cache while it sends the value, so nothing here is needed for longer than that.
+    """
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="hfposemb-")).resolve()  # as Gradio compares it
+        atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+        self._sizes: OrderedDict[str, int] = OrderedDict()
+        self._lock = Lock()
+
+    def put(self, content: bytes, name: str) -> dict[str, Any]:
+        """Keep ``content``, and return the entry that Gradio serves it by."""
+        digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+        path = self._folder / digest / name  # a file that somebody saves has its own name
+        with self._lock:
+            if str(path) not in self._sizes:
+                path.parent.mkdir(exist_ok=True)
+                path.write_bytes(content)
+            self._sizes[str(path)] = len(content)
+            self._sizes.move_to_end(str(path))
+            while len(self._sizes) > 1 and sum(self._sizes.values()) > STORE_BYTES:
+                dropped = Path(self._sizes.popitem(last=False)[0])
+                dropped.unlink(missing_ok=True)
+                with suppress(OSError):  # another name may stand there
+                    dropped.parent.rmdir()
+        return FileData(path=str(path), orig_name=name).model_dump()
+
+    def keep(self, source: Path) -> dict[str, Any]:
+        """Copy a script once, never to be dropped, and have it served from there: copies of Gradio are only to save."""
+        path = self._folder / source.name
+        with self._lock:
+            if not path.exists():
+                shutil.copyfile(source, path)
+                gr.set_static_paths(path)
+        return FileData(path=str(path), orig_name=source.name).model_dump()
+
+
+@cache
+def _store() -> _Store:
+    return _Store()
+
+
+def kept_file(content: bytes, name: str) -> str:
+    """Keep a file for somebody to save, and return its path."""
+    return str(_store().put(content, name)["path"])
+
+
+def _scripts() -> dict[str, Any]:
+    """Return what a page loads once, for all its rows."""
+    from importlib.resources import files
+
+    plotly = files("plotly") / "package_data" / "plotly.min.js"
+    return {"script": _store().keep(STATIC / "plot.js"), "plotly": _store().keep(Path(str(plotly)))}

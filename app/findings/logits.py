@@ -1,0 +1,315 @@
+"""Panels of the first layer's logits: what words and positions bring to them, and all kinds of positions in one unit.
+
+``logit_panels`` are of one sentence and one source, which was opened with the needs ``inputs`` and ``attention``;
+``distance_panel`` is of all sources that are on the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from hfposemb import figures, logits
+from hfposemb.errors import HfposembError, InputError
+from hfposemb.figures.palette import SIMILARITY
+from hfposemb.figures.style import Axis, Series, listed, number
+from hfposemb.tables.attention import BIAS, PAIRS, PARTS, LogitSplit
+from hfposemb.tables.table import TOKEN_CLASSES
+
+from ..components.plot import Drawing, Panel, ScaleBar
+from ..recipes import snippets
+from ..session.state import Opened, Session, allowed, one_line, source_key
+
+Value = TypeVar("Value")
+
+NEEDS = ("position", "token", "inputs", "attention")
+FILES = ("PNG", "SVG")
+
+TERMS = (logits.TOTAL, *PAIRS)
+PIECES = 24  # of a sentence that are drawn as a matrix
+LONGEST = 64  # distances drawn
+NEAR = 24  # distances drawn of a word that stands everywhere
+FAR = 16  # the distance that is told
+CALLED = {"word": "words", "position": "positions", "rest": "types and biases"}
+
+SHARE_HELP = """
+The input of the first layer is word + position + rest, normalised. With the normalisation's σ held at that of the
+actual sum, a query and a key are each a sum of three parts, so their logit is a sum of nine, ŵ W_Q (ŵ W_K)ᵀ / √d and
+so on. The nine add up to the layer's own logits. The rest are token types, and every bias on the way.
+
+The share of a term t in all logits L is Σ t̃ L̃ / Σ L̃² over the pairs of a query and a key it sees, both less their mean
+over the keys of that query, which the softmax does not notice. Shares add up to 1; below 0 are terms that work against
+the others. Where positions turn queries and keys, words with words hold them too.
+
+After Ke et al. (TUPE), ICLR 2021, who leave out the normalisation: without it the parts do not add up.
+"""
+MAP_HELP = """
+The logit of every query (rows) with every key (columns) before mask and softmax, less the mean over the keys that the
+query sees. Where a model looks back only, later keys are not drawn.
+"""
+IDENTICAL_HELP = """
+The same word at every place, without special tokens: whatever the first layer still prefers is the doing of positions.
+Drawn is the mean attention of a query to the key at each distance, the mean over heads; dotted, attention spread evenly
+over the keys that a query sees. The band holds 95 % of what remains when the positions change places with each other
+at random.
+
+After Wang & Chen, EMNLP 2020.
+"""
+DISTANCE_HELP = """
+What positions alone do to the first layer's logit, by the distance of key and query, against the key just before the
+query; the mean over heads. So all kinds of positions are seen in one unit.
+
+Learned tables: ŷ_i W_Q (ŷ_j W_K)ᵀ / √d of the positions as they come out of the normalisation, averaged over words and
+places. ALiBi and T5: the bias as the layer adds it. Rotary: q̄ᵀ R_Δ k̄ of the mean query and the mean key of real words;
+no part of it is without words (Su et al. 2021).
+"""
+
+
+def logit_panels(
+    source: Opened, text: str, session: Session, *, term: str = logits.TOTAL, head: int | None = None
+) -> tuple[Panel, ...]:
+    """Draw what makes the first layer's logits of a sentence, the logits, and those of one word everywhere.
+
+    The matrix is of one ``term``, ``word · position`` say, in one ``head``, or the mean over all.
+    """
+    panels = (
+        Panel(key="logit-shares", title="What makes the first layer's logits", help=SHARE_HELP),
+        Panel(key="logit-map", title="Which key each query is drawn to", help=MAP_HELP),
+        Panel(key="identical", title="The same word at every place", help=IDENTICAL_HELP),
+    )
+    try:
+        if source.embeddings is None:
+            raise HfposembError(source.error)
+        split = source.embeddings.logits(text)
+    except HfposembError as error:
+        said = f"There are no logits to show: {one_line(str(error))}"
+        return (replace(panels[0], message=said),)
+    drawn = (
+        partial(share_panel, source=source, split=split, recipe=snippets.logit_shares(source, text)),
+        partial(map_panel, source=source, split=split, term=term, head=head, text=text),
+        partial(identical_panel, source=source, split=split, session=session),
+    )
+    return tuple(_or_reason(draw, empty) for draw, empty in zip(drawn, panels, strict=True))
+
+
+def read_head(text: str) -> int | None:
+    """Return the number of a head that a visitor wrote, ``None`` for the mean over all. Raises ``InputError``."""
+    if not text.strip():
+        return None
+    if not (text.strip().isascii() and text.strip().isdecimal()):
+        raise InputError(f"a head is written as its number, such as 0; found {text.strip()[:20]!r}")
+    return int(text)
+
+
+def _or_reason(draw: Callable[[Panel], Panel], empty: Panel) -> Panel:
+    try:
+        return draw(empty)
+    except HfposembError as error:
+        said = one_line(str(error))
+        return replace(empty, message=said[:1].upper() + said[1:])
+
+
+# --- one sentence ----------------------------------------------------------------------------------------------------
+
+
+def share_panel(empty: Panel, source: Opened, split: LogitSplit, recipe: snippets.Recipe) -> Panel:
+    """Draw the shares of the nine terms, parts of the query against parts of the key."""
+    found = logits.shares(split)
+    nine = found.mean[: len(PARTS) ** 2].reshape(len(PARTS), len(PARTS))
+    limit = max(1.0, float(np.abs(nine).max()))
+    figure = figures.similarity_matrix(nine, labels=PARTS, unit="dot", limit=limit)
+    biased = ""
+    if BIAS in found.names:
+        biased = f" What is added by distance makes {percent(found.mean[found.names.index(BIAS)])}."
+    if found.turning is not None:
+        whole = found.turning[np.isfinite(found.turning)].mean()
+        biased += f" What turning by position changes makes {percent(whole)}."
+    raw = f"word and position without norms: R²\u00a0{number(found.unnormed, digits=2)}"
+    return replace(
+        empty,
+        title=share_title(found),
+        subtitle=f"Share of the differences between keys; rows are the query's part, columns the key's.{biased}",
+        drawings=(Drawing(figure),),
+        scale_bars=(ScaleBar(f"−{percent(limit)}", percent(limit), SIMILARITY.light),),
+        foot=f"{source.name} · mean over {found.values.shape[1]} heads · {raw}",
+        actions=FILES,
+        recipe=recipe,
+    )
+
+
+def share_title(found: logits.Shares) -> str:
+    """Say which two terms make most of the logits."""
+    first, second = (int(place) for place in np.argsort(-found.mean, kind="stable")[:2])
+    said = f"{_called(found.names[first])} make {percent(found.mean[first])} of the first layer's logits"
+    said = said[0].upper() + said[1:]
+    if found.mean[second] < 0.005:
+        return said
+    return f"{said}, {_called(found.names[second])} {percent(found.mean[second])}"
+
+
+def _called(name: str) -> str:
+    if name == BIAS:
+        return "biases by distance"
+    query, _, key = name.partition(" · ")
+    return f"{CALLED[query]} meeting {CALLED[key]}"
+
+
+def percent(share: float) -> str:
+    """Write a share that may be below 0."""
+    return f"{number(100 * share, digits=0)}\u00a0%"
+
+
+def map_panel(empty: Panel, source: Opened, split: LogitSplit, term: str, head: int | None, text: str) -> Panel:
+    """Draw the logits of one term, query by key."""
+    heads = split.queries.shape[1]
+    if head is not None and not 0 <= head < heads:
+        raise InputError(f"{source.name} has {heads} heads, numbered from 0; there is no head {head}")
+    rows = logits.less_mean(split, term)
+    matrix = (rows.mean(axis=0) if head is None else rows[head])[:PIECES, :PIECES]
+    pieces = [one_line(piece, width=16).strip() or "(space)" for piece in split.pieces[:PIECES]]
+    figure = figures.similarity_matrix(matrix.astype(np.float32), labels=pieces, unit="dot")
+    low, high = figure.data[0].zmin, figure.data[0].zmax
+    others = np.where(np.eye(len(matrix), dtype=bool), np.nan, matrix)
+    title = empty.title
+    if np.isfinite(others).any():
+        query, key = np.unravel_index(int(np.nanargmax(others)), others.shape)
+        value = number(float(others[query, key]), digits=1)
+        title = f"“{pieces[query]}” is drawn most to “{pieces[key]}”: a logit {value} above its mean"
+    where = f"mean over {heads} heads" if head is None else f"head {head} of {heads}"
+    cut = f" · {PIECES} of {len(split.pieces)} pieces" if len(split.pieces) > PIECES else ""
+    return replace(
+        empty,
+        title=title,
+        subtitle="Each row is a query, each column a key.",
+        drawings=(Drawing(figure),),
+        scale_bars=(ScaleBar(number(low, digits=1), f"+{number(high, digits=1)}", SIMILARITY.light),),
+        foot=f"{source.name} · {'all terms' if term == logits.TOTAL else term} · {where}{cut}",
+        actions=FILES,
+        recipe=snippets.logit_map(source, text, term, head, pieces=PIECES),
+    )
+
+
+def identical_panel(empty: Panel, source: Opened, split: LogitSplit, session: Session) -> Panel:
+    """Draw the attention by distance where the first word of the sentence stands at every place."""
+    assert source.embeddings is not None
+    classes = source.embeddings.token.labels.classes[split.ids]
+    word = next((int(i) for i, kind in zip(split.ids, classes, strict=True) if TOKEN_CLASSES[kind] != "special"), None)
+    if word is None:
+        return replace(empty, message="There is no word here to repeat, only special tokens.")
+    found = _once(source, session, ("identical", word), partial(logits.identical, source.embeddings, word))
+    near = np.abs(found.distances) <= NEAR
+    at, mean, even, low, high = (
+        one[near].astype(np.float32)
+        for one in (found.distances, found.mean.mean(axis=0), found.uniform, found.low_mean, found.high_mean)
+    )
+    lines = [
+        Series(source.name, mean, source.color, "solid", at=at, band=(low, high)),
+        Series("spread evenly", even, at=at),
+    ]
+    figure = figures.curves(lines, x=Axis("distance in positions, key − query"), y=Axis("attention", share=True))
+    places = found.attention.shape[1]
+    return replace(
+        empty,
+        title=identical_title(found),
+        subtitle=f"“{one_line(found.word, width=24).strip()}” {places} times: what is left is the doing of positions.",
+        drawings=(Drawing(figure),),
+        foot=f"{source.name} · mean over {len(found.mean)} heads · band: positions in random order, 95\u00a0%",
+        actions=FILES,
+        recipe=snippets.identical(source, word, near=NEAR),
+    )
+
+
+def identical_title(found: logits.Identical) -> str:
+    """Say where attention goes beyond chance where all words are the same."""
+    mean = found.mean.mean(axis=0)
+    beyond = np.where(mean > found.high_mean, mean - found.uniform, -np.inf)
+    place = int(beyond.argmax())
+    if not np.isfinite(beyond[place]):
+        return "With the same word everywhere, the first layer prefers no distance"
+    distance, value = int(found.distances[place]), percent(float(mean[place]))
+    way, far = "before" if distance < 0 else "after", "" if abs(distance) == 1 else f"{abs(distance)} "
+    where = f"the word {far}{way}" if distance else "the word itself"
+    return (
+        f"With the same word everywhere, {where} still gets {value} of the attention, "
+        f"{percent(float(found.uniform[place]))} if spread evenly"
+    )
+
+
+def _once(source: Opened, session: Session, what: tuple[object, ...], maker: Callable[[], Value]) -> Value:
+    """Compute something of a source once for everybody."""
+    assert source.embeddings is not None
+    key = source_key(allowed(source.text, public=session.public), public=session.public)
+    commits = tuple(table.provenance.commit for table in source.embeddings.tables.values())
+    return session.library.results.make((*what, key, commits), maker)
+
+
+# --- all sources -----------------------------------------------------------------------------------------------------
+
+
+def distance_panel(opened: Sequence[Opened], session: Session) -> Panel:
+    """Draw what positions do to the first layer's logits by distance, whatever their kind, of all sources that tell.
+
+    Those of the Hub whose first layer was not read are named, never waited for.
+    """
+    empty = Panel(key="logits", title="All kinds of positions in one unit, logits", help=DISTANCE_HELP)
+    found: dict[Opened, logits.ByDistance] = {}
+    without: dict[str, list[str]] = {}
+    for source in opened:
+        try:
+            found[source] = _by_distance(source, session)
+        except HfposembError as error:
+            reason = one_line(str(error)).rpartition(": ")[2]
+            without.setdefault(reason, []).append(source.name)
+    foot = " · ".join(
+        [
+            *(["First layer, mean over heads, against the key just before the query"] if found else []),
+            *(f"not here: {', '.join(names)} ({reason})" for reason, names in without.items()),
+        ]
+    )
+    if not found:
+        said = "None of the sources has a first layer that can be read here. Choose a model, such as sample:gpt2."
+        return replace(empty, message=said, foot=foot)
+    lines = [
+        Series(
+            source.name,
+            one.change.mean(axis=0).astype(np.float32),
+            source.color,
+            source.dash,
+            at=one.distances.astype(np.float32),
+        )
+        for source, one in found.items()
+    ]
+    figure = figures.curves(lines, x=Axis("distance in positions, key − query"), y=Axis("change of the logit"))
+    return replace(
+        empty,
+        title=distance_title(found),
+        subtitle="What positions alone add to or take off a logit: tables, rotations and biases alike.",
+        drawings=(Drawing(figure),),
+        foot=foot,
+        actions=FILES,
+        recipe=snippets.logits_by_distance(list(found), longest=LONGEST),
+    )
+
+
+def _by_distance(source: Opened, session: Session) -> logits.ByDistance:
+    if source.embeddings is None:
+        raise HfposembError(source.error)
+    if session.library.opened(source.text, NEEDS, public=session.public) is None:
+        raise HfposembError("its first layer has not been read from the Hub")
+    return _once(
+        source, session, ("logits by distance",), partial(logits.by_distance, source.embeddings, longest=LONGEST)
+    )
+
+
+def distance_title(found: dict[Opened, logits.ByDistance]) -> str:
+    """Say how much less a far key's logit is than that of the one before the query."""
+    told = []
+    for source, one in found.items():
+        far = max(-FAR, int(one.distances[0]))
+        change = number(float(one.change.mean(axis=0)[one.distances == far][0]), digits=2)
+        told.append(f"{change} in {source.name}")
+    return f"From the key just before to the one {FAR} before, positions change the logit by {listed(told)}"

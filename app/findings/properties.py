@@ -1,0 +1,172 @@
+"""The panels of what positions have to meet, source by source, and of what their slow and fast waves tell alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+import numpy as np
+
+from hfposemb import figures
+from hfposemb.analysis.encoding_properties import Requirement, Requirements, requirements
+from hfposemb.analysis.resolution import Resolution, resolution
+from hfposemb.errors import HfposembError
+from hfposemb.figures.style import Axis, Series, number
+from hfposemb.tables.encodings import Absolute
+
+from ..components.plot import Drawing, Panel, PanelRow, Panels
+from ..recipes import snippets
+from ..session.state import Opened, Session, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+MOST = 2**22  # numbers of a table that is measured while somebody waits
+MOST_READ = 2**26  # numbers of a table that is read for it
+
+FAILS = {
+    "bounded": "it grows without bound",
+    "independent of length": "a row depends on the length",
+    "unique": "positions repeat",
+    "neighbours apart": "neighbours are hardly apart",
+    "extrapolates": "it does not extrapolate",
+}
+NUMBERS = {
+    "bounded": "largest number",
+    "independent of length": "change in a longer text",
+    "unique": "of a typical length, the nearest two",
+    "neighbours apart": "of a typical length, the smallest step",
+    "extrapolates": "{reads}s off in the second half",
+}
+
+HELP = """
+Any way to tell positions apart should keep its numbers bounded, give a position the same row in texts of any length,
+give no two positions the same row, keep neighbours apart, and go on beyond the length it was made for. Of a formula,
+eight times as many rows are computed; a learned table has one length.
+
+Bounded: the largest number of eight times as many rows is within a quarter of that of four times as many. Unique: no
+two rows are nearer than 1 % of a typical step. Apart: every step is at least 1 % of a typical row’s length.
+Extrapolates: a linear map fitted on the first half of the positions reads the second better than naming its middle.
+
+Below, the position is decoded from the m slowest and the m fastest waves alone, through noise a tenth as large as the
+table’s own spread. Slow waves say roughly where, fast ones tell neighbours apart and come round again. The waves are
+pairs of a sine and a cosine, or the principal components that hold 95 % of the variance, by their mean frequency.
+"""
+
+
+def requirement_panel(source: Opened, session: Session) -> Panel:
+    """Return the panel of one source: what it meets, and what its slow and fast waves tell."""
+    empty = Panel(f"{source.text} requirements", "", source=(source.name, ""), color=source.color)
+    try:
+        encoding = source.position
+        table = encoding.table if isinstance(encoding, Absolute) else None
+        if table is not None and min(table.shape[0], 2048) * table.shape[1] > MOST:
+            return replace(empty, message=f"Its rows are too wide to measure here: hfposemb requirements {source.text}")
+        if table is not None and table.shape[0] * table.shape[1] > MOST_READ:
+            return replace(empty, message=f"It is too large to measure here: hfposemb requirements {source.text}")
+        assert source.embeddings is not None  # or it has no position
+        embeddings, part = source.embeddings, source.part
+        if table is None:
+            return _drawn(empty, source, requirements(embeddings, part=part), _waves(encoding))
+        result = session.library.result
+        met = result(table, ("requirements", source.text, part), lambda: requirements(embeddings, part=part))
+        return _drawn(empty, source, met, result(table, ("resolution",), lambda: (_waves(encoding),))[0])
+    except HfposembError as error:
+        said = one_line(str(error))
+        return replace(empty, message=said[:1].upper() + said[1:])
+
+
+def _waves(encoding: Any) -> Resolution | None:
+    try:
+        return resolution(encoding)
+    except HfposembError:
+        return None  # it has no rows: there is nothing to decode
+
+
+def _drawn(empty: Panel, source: Opened, found: Requirements, waves: Resolution | None) -> Panel:
+    if not found.reads:
+        return replace(empty, message=one_line(found.notes[0][:1].upper() + found.notes[0][1:]))
+    drawings: tuple[Drawing, ...] = ()
+    message = ""
+    if waves is None:
+        message = "It has no row for a position, so there are no waves to decode one from."
+    elif len(waves.counts) < 2:
+        message = "It has one wave, which is its slowest and its fastest."
+    else:
+        drawings = (Drawing(_curves(waves, empty.color), _caption(waves)),)
+    return replace(
+        empty,
+        title=_title(found),
+        numbers=tuple((_figure(item), _said(item, found.reads)) for item in found.items),
+        drawings=drawings,
+        message=message,
+        help=HELP,
+        foot=" · ".join(found.notes),
+        actions=("PNG", "SVG") if drawings else (),
+        recipe=snippets.requirements(source, drawn=bool(drawings)),
+    )
+
+
+def _title(found: Requirements) -> str:
+    said = [FAILS[item.name] for item in found.items if item.verdict == "not met"]
+    met = f"Meets {found.met} of {len(found.items)}"
+    return f"{met}: {', '.join(said)}" if said else met
+
+
+def _figure(item: Requirement) -> str:
+    if item.value is None:
+        return "–"
+    if item.name in ("unique", "neighbours apart", "independent of length"):
+        share = 100 * item.value
+        return f"{number(share, digits=0 if share >= 10 or share == 0 else 2 if share >= 0.01 else 4)}\u00a0%"
+    return number(item.value, digits=0 if item.value >= 100 or item.name == "extrapolates" else 2)
+
+
+def _said(item: Requirement, reads: str) -> str:
+    """Name the requirement, say whether it is met, and what its number is."""
+    if item.verdict != "not measured":
+        return f"{item.name}: {item.verdict} · {NUMBERS[item.name].format(reads=reads)}"
+    return f"{item.name}: {'it has one length' if item.name == 'independent of length' else 'not measured'}"
+
+
+def _curves(waves: Resolution, color: str) -> Any:
+    at = np.array(waves.counts, np.float32)
+    lines = [
+        Series("slow", waves.slow.astype(np.float32), color, "solid", at=at),
+        Series("fast", waves.fast.astype(np.float32), color, "dash", at=at),
+        Series("guess", np.full(len(at), waves.guess, np.float32), at=at),
+    ]
+    top = float(max(waves.guess, waves.slow.max(), waves.fast.max()))
+    last = max(waves.counts[-1], 2)
+    ticks = tuple(float(tick) for tick in (1, 4, 16, 64, 256) if tick <= last)
+    x = Axis(f"{waves.unit} kept, log scale", log=True, ticks=ticks, span=(1, last))
+    return figures.curves(lines, x=x, y=Axis("positions off", span=(-0.03 * top, 1.08 * top)), height=300)
+
+
+def _caption(waves: Resolution) -> str:
+    slow, fast = (f"{100 * share:.0f}\u00a0%" for share in (waves.slow_next[0], waves.fast_next[0]))
+    one = "pair" if waves.unit == "frequency pairs" else "component"
+    return f"the slowest {one} tells a position from the next {slow} of the time, the fastest {fast}, a guess 50\u00a0%"
+
+
+def requirement_row(
+    session: Session,
+    part: gr.State,
+    of_part: Callable[[Sequence[Opened], str | None], Sequence[Opened]],
+) -> None:
+    """Put the row of panels here, one for each source, and bind it; ``of_part`` gives sources the part shown."""
+
+    def draw(opened: Sequence[Opened], part: str | None) -> Panels:
+        panels = tuple(requirement_panel(source, session) for source in of_part(opened, part))
+        return Panels(
+            panels,
+            heading="What a way to tell positions apart has to meet" if panels else "",
+            subheading="Five requirements, each a number; below, what slow and fast waves tell alone."
+            if panels
+            else "",
+            columns=max(len(panels), 1),
+        )
+
+    row = PanelRow((), scope=session.scope, swipe=True)
+    session.redraw(draw, [row], inputs=[part], on=[part.change])

@@ -1,0 +1,232 @@
+"""A part of the Positions tab, computed when it is opened: whether a shift of the position is a rotation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import gradio as gr
+import numpy as np
+
+from hfposemb import figures
+from hfposemb.analysis.shift_by_distance import (
+    IMPOSTORS,
+    SPLITS,
+    ShiftCurve,
+    Turning,
+    closed_form,
+    shift_by_distance,
+    shift_null,
+    turning,
+)
+from hfposemb.errors import HfposembError
+from hfposemb.figures.style import Series, listed
+from hfposemb.tables.encodings import Rotary
+
+from ..components.events import QUIET
+from ..components.hidden import State
+from ..components.plot import Drawing, Panel, PanelRow, Panels
+from ..recipes import snippets
+from ..session.state import Opened, Session, one_line
+from ..tabs.positions import FILES, Positions, percent, tables_of, winding
+
+if TYPE_CHECKING:
+    from hfposemb.analysis.shift_operator import Split
+
+Map = Literal["linear", "orthogonal"]
+
+QUESTION = "Why sine and cosine? Is a shift of the position a rotation?"
+MAPS: tuple[tuple[str, Map], ...] = (("Any linear map", "linear"), ("Rotation", "orthogonal"))
+STEPS = (1, 4, 16, 64)
+STEP = 4  # what the planes are turned by at first
+FAR = 16  # the shift that is told where the map has not seen the positions
+
+SHIFT_HELP = """
+For each shift k the best map A with p_{t+k} ≈ p_t A is fitted on three quarters of the positions and judged on the
+others: R² is 1 − Σ‖p_{t+k} − p_t A‖² / Σ‖p_{t+k} − mean‖², 1 for a perfect map and 0 or below for none. A is fitted on
+the 16 leading components: in full width least squares explains most of pure noise. A rotation may turn and mirror, and
+not stretch (Procrustes).
+
+Held out at random, the map fills gaps between positions it knows. Held out at the end, it must go on beyond them. There
+a fitted map can fail even for the sinusoid: the slow waves that its leading components mix make less than one turn in
+the table.
+
+Of the sinusoid a shift is a rotation of every pair of sine and cosine by ω k, exactly: the dotted line is that closed
+form. Bands are impostors, tables as smooth as this one with waves of random phase. A line inside its band says only
+that the table is smooth.
+
+Vaswani et al. 2017, 3.5.
+"""
+PLANE_HELP = """
+The best rotation of a shift by one turns a few planes, each by its own angle ω. If a shift is a rotation, then a shift
+by k turns the same planes by ω k, and the dots lie on the diagonal: those of the sinusoid do.
+
+A dot is one plane of the 16 leading components: across, ω k; upwards, by how much the best rotation of a shift by k
+turns that plane, both folded to 0 … 180 degrees. A plane counts as turned by ω k where what comes back of it is within
+a quarter of a full turn by that angle. In an untrained table the dots lie anywhere.
+
+After Vaswani et al. 2017, 3.5; Schönemann 1966.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The shifts of one table, and the lowest and highest of its impostors."""
+
+    curve: ShiftCurve
+    low: ShiftCurve
+    high: ShiftCurve
+
+
+def measured(positions: Positions, session: Session) -> Measured:
+    """Measure the positions that are shown, once for everybody. Raises ``HfposembError`` for too few."""
+
+    def make() -> Measured:
+        curve = shift_by_distance(positions.table)
+        return Measured(curve, *shift_null(positions.table, distances=curve.distances.tolist()))
+
+    return session.library.result(positions.whole, ("shifts", positions.length), make)
+
+
+def turned(positions: Positions, step: int, session: Session) -> Turning:
+    """Measure the planes of a shift by ``step``, once for everybody. Raises ``HfposembError`` for too few positions."""
+    key = ("turning", positions.length, step)
+    return session.library.result(positions.whole, key, lambda: turning(positions.table, step))
+
+
+def shift_panels(opened: Sequence[Opened], length: int, which: Map, step: int, session: Session) -> Panels:
+    """Draw how well a shift is a linear map or a rotation, on both kinds of rows held out, and the planes it turns."""
+    found, said = {}, []
+    tables = tables_of(opened, length, session)
+    for source, positions in tables.items():
+        try:
+            found[source] = measured(positions, session)
+        except HfposembError as error:
+            said.append(f"{source.name}: {one_line(str(error))}.")
+    by_rule = [source.name for source in opened if not source.error and isinstance(_encoding(source), Rotary)]
+    said += [f"{listed(by_rule)}: rotary, so a shift turns queries and keys by ω k by construction."] if by_rule else []
+    if not found:
+        message = " ".join(said) or "No source here has a vector for each position. Try sample:gpt2."
+        return Panels((Panel("shifts", "There is no table to shift", message=message),))
+    tables = {source: tables[source] for source in found}
+    curves = [curve_panel(split, found, which, said) for split in SPLITS]
+    recipes = [snippets.shifts(list(tables.values()), which, split) for split in SPLITS]
+    drawn = [replace(panel, recipe=recipe) for panel, recipe in zip(curves, recipes, strict=True)]
+    drawn.append(plane_panel(tables, step, session))
+    facts = {source.name: positions.facts for source, positions in tables.items()}
+    about = "Fitted on three quarters of the positions, judged on the others. The row at either end is left out."
+    return Panels(tuple(drawn), heading=winding(facts), subheading=about, columns=3)
+
+
+def _encoding(source: Opened) -> Any:
+    try:
+        return source.position
+    except HfposembError:
+        return None
+
+
+def curve_panel(split: Split, found: Mapping[Opened, Measured], which: Map, said: Sequence[str]) -> Panel:
+    """Draw R² by the distance of the shift for all sources, with the bands of their impostors."""
+    series = []
+    for source, one in found.items():
+        at, values, low, high = (
+            np.asarray(part, np.float32)
+            for part in (one.curve.distances, *(getattr(c, which)[split] for c in (one.curve, one.low, one.high)))
+        )
+        series.append(Series(source.name, values, source.color, source.dash, at=at, band=(low, high)))
+    if any(_encoding(source).kind == "sinusoidal" for source in found):
+        longest = max(found, key=lambda source: len(found[source].curve.distances))
+        at = found[longest].curve.distances
+        table = longest.position.table
+        ones = closed_form(*table.shape, distances=at)
+        series.append(Series("closed form", ones.astype(np.float32), at=at.astype(np.float32)))
+    random = split == "random"
+    distance = 1 if random else max(k for k in found[next(iter(found))].curve.distances.tolist() if k <= FAR)
+    title = curve_title({source.name: one.curve for source, one in found.items()}, which, split, distance)
+    held = "A quarter held out at random" if random else "The last quarter held out"
+    foot = f"{held} · band: {IMPOSTORS} impostors, lowest to highest · below 0 drawn as 0"
+    return Panel(
+        key=f"shift {split}",
+        title=title,
+        drawings=(Drawing(figures.shift_by_distance(series)),),
+        help=SHIFT_HELP,
+        foot=" · ".join([foot, *said]) if random else foot,
+        actions=FILES,
+    )
+
+
+def curve_title(curves: Mapping[str, ShiftCurve], which: Map, split: Split, distance: int) -> str:
+    """Say how much of each source a map by some distance predicts."""
+    shares = []
+    for name, curve in curves.items():
+        at = np.flatnonzero(curve.distances == distance)
+        if len(at):
+            value = float(getattr(curve, which)[split][at[0]])
+            shares.append(f"{percent(value)} of {name}" if value > 0 else f"nothing of {name}")
+    one = {"linear": "a linear map", "orthogonal": "a rotation"}[which]
+    where = "One position on" if distance == 1 else f"{distance} positions on"
+    beyond = "" if split == "random" else ", beyond the positions it was fitted on"
+    return f"{where}{beyond}, {one} predicts {listed(shares)}"
+
+
+def plane_panel(found: Mapping[Opened, Positions], step: int, session: Session) -> Panel:
+    """Draw the angle by which each plane turns against the one that its step says."""
+    series, shares, problem = [], [], ""
+    measured = []
+    for source, positions in found.items():
+        try:
+            one = turned(positions, step, session)
+        except HfposembError as error:
+            problem = one_line(str(error))
+            continue
+        at, values = (np.rad2deg(part).astype(np.float32) for part in (one.expected, one.turned))
+        series.append(Series(source.name, values, source.color, source.dash, at=at))
+        measured.append(positions)
+        shares.append(f"{int(one.alike.sum())} of {len(one.alike)} in {source.name}")
+    if not series:
+        return Panel(
+            "planes", "No shift by so many positions can be fitted", message=f"{problem}. Choose a smaller one."
+        )
+    steps = "its step" if step == 1 else f"{step} times its step"
+    positions = "one position" if step == 1 else f"{step} positions"
+    return Panel(
+        key="planes",
+        title=f"Planes that a shift by {positions} turns by {steps}: {listed(shares)}",
+        drawings=(Drawing(figures.turned_planes(series)),),
+        help=PLANE_HELP,
+        foot="Planes of the 16 leading components · " + (problem or "on the diagonal: a rotation"),
+        actions=FILES,
+        recipe=snippets.planes(measured, step),
+    )
+
+
+def accordion(session: Session, length: gr.Radio, part: gr.State) -> None:
+    """Put the part here, closed; it is computed when it is opened, and again when the sources change."""
+    from ..tabs.positions import of_part
+
+    asked = State(False)
+    with gr.Accordion(QUESTION, open=False, elem_classes=["question", session.fold("shifts")]) as box:
+        with gr.Row(elem_classes="controls"):
+            with gr.Column(scale=0, min_width=260):
+                which = gr.Radio(list(MAPS), value="linear", label="Map", elem_classes="segmented")
+            with gr.Column(scale=0, min_width=240):
+                steps = [str(k) for k in STEPS]
+                step = gr.Radio(steps, value=str(STEP), label="Planes, shifted by", elem_classes="segmented")
+        row = PanelRow((), scope=session.scope)
+
+    def draw(opened: Sequence[Opened], asked: bool, length: int, which: Map, step: str, part: str | None) -> Any:
+        if not asked:
+            return gr.skip()
+        return shift_panels(of_part(opened, part), length, which, int(step), session)
+
+    session.redraw(
+        draw,
+        [row],
+        inputs=[asked, length, which, step, part],
+        on=[asked.change, length.input, which.input, step.input, part.change],
+    )
+    box.expand(lambda: True, None, asked, **QUIET)
+    box.collapse(lambda: False, None, asked, **QUIET)
+    session.keep("map-of-shift", which)
+    session.keep("shifted-by", step)

@@ -1,0 +1,104 @@
+"""The matrices of chosen words in the Tokens tab: how alike they are, and how rare that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hfposemb import figures
+from hfposemb.analysis.anisotropy import is_strong, mean_cosine
+from hfposemb.analysis.row_pairs import Pairs, nearest, pairs
+from hfposemb.errors import HfposembError
+from hfposemb.figures.palette import SIMILARITY
+from hfposemb.figures.style import number, standing
+from hfposemb.tables.row_lookup import reading
+
+from ..components.plot import Drawing, Panel, Panels, ScaleBar
+from ..recipes import snippets
+from ..server.limits import MOST_WORDS
+from ..session.state import Opened, Session, one_line
+from ..tabs.tokens import Word, cosine, row_of, shown, with_tokens
+
+PAIR_HELP = """
+The cosine of every two of the words. Point at a cell to read how it stands among 100,000 random pairs of tokens of the
+same classes (seed 0): above 99 % means that only one random pair in a hundred is more alike.
+
+A large cosine alone says little, since in some tables every pair has one. The percentile says how rare it is. Below the
+matrix stands how near each of the two is to the other among all tokens of the vocabulary. Both are needed: a pair that
+is common among random pairs can still be the sixth nearest of thousands.
+"""
+
+
+def pair_panels(session: Session, opened: Sequence[Opened], text: str, *, centred: bool = False) -> Panels:
+    """Return one labelled matrix of the chosen words for every source that has at least two of them."""
+    words = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))[:MOST_WORDS]
+    panels = [_pair_panel(session, source, words, centred=centred) for source in with_tokens(opened)]
+    drawn = [panel for panel in panels if panel.drawings]
+    # A source that has none of the words takes no room beside others that have them.
+    return Panels(tuple(drawn or panels[:1]), columns=2)
+
+
+def _pair_panel(session: Session, source: Opened, words: Sequence[str], *, centred: bool) -> Panel:
+    table = source.embeddings.token  # type: ignore[union-attr]
+    key = f"pairs-{source.text}"
+    rows = {word: row_of(table, Word(word), source.text) for word in words}
+    missing = [one_line(word, width=30) for word, row in rows.items() if row is None]
+    known = tuple(dict.fromkeys(row for row in rows.values() if row is not None))
+    absent = f"{source.name} has no token {', '.join(f'“{word}”' for word in missing)}. " if missing else ""
+    if len(known) < 2:
+        return Panel(
+            key,
+            f"{source.name} has too few of these words",
+            message=f"{absent}Write at least two words that it has, separated by commas, such as king, queen.",
+        )
+    try:
+        found = session.library.result(table, ("pairs", known, centred), lambda: pairs(table, known, centred=centred))
+    except HfposembError as error:
+        return Panel(key, f"{source.name} cannot compare these words", message=one_line(str(error)), tone="error")
+    names = [shown(label) for label in found.labels]
+    figure = figures.similarity_matrix(found.values, labels=names, percentiles=found.percentiles)
+    title, caption = _pair_words(found, names)
+    notes = _notes(source, words, centred=centred)
+    return Panel(
+        key,
+        title,
+        (Drawing(figure, caption),),
+        source=(source.name, f"{len(names)} of its {table.shape[0]:,} tokens"),
+        color=source.color,
+        scale_bars=(ScaleBar(f"{cosine(centred)} −1", "+1", SIMILARITY.light),),
+        help=PAIR_HELP,
+        foot=" ".join([f"{absent}Against {found.sample:,} random pairs, seed {found.seed}.", *notes]),
+        actions=("PNG", "SVG"),
+        recipe=snippets.pairs(source, known, centred=centred),
+    )
+
+
+def _notes(source: Opened, words: Sequence[str], *, centred: bool) -> list[str]:
+    """Say what random tokens have in common, and which tokens words were read as where they could mean two."""
+    table = source.embeddings.token  # type: ignore[union-attr]
+    said = [f"{one_line(note)}." for word in words if (note := reading(table.labels, word))]
+    if is_strong(table) and not centred:
+        common = number(mean_cosine(table) or 0.0, digits=2)
+        said.append(f"Two random tokens have a mean cosine of {common}, so a high cosine means little.")
+    return said
+
+
+def _pair_words(found: Pairs, names: Sequence[str]) -> tuple[str, str]:
+    """Say which two words are most alike, and which least, with how rare that is and how near one is to the other."""
+    upper = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names)) if np.isfinite(found.values[i, j])]
+    if not upper:
+        return "No pair has a cosine", ""
+    order = sorted(upper, key=lambda pair: -found.values[pair])
+    (i, j), (k, m) = order[0], order[-1]
+
+    def rank(pair: tuple[int, int]) -> str:
+        return standing(float(found.percentiles[pair]))
+
+    most = rank((i, j)).replace("above", "more alike than").replace("below", "less alike than")
+    title = f"{names[i]} and {names[j]} are {most} of random pairs"
+    there, back = nearest(int(found.ranks[i, j])), nearest(int(found.ranks[j, i]))
+    near = f"{names[j]} is {names[i]}’s {there} of {found.others:,}, {names[i]} is {names[j]}’s {back}"
+    least = number(float(found.values[k, m]), digits=2)
+    low = f"{names[k]} and {names[m]}, {cosine(found.centred)} {least}, {rank((k, m))} of random pairs"
+    return title, f"{near}. Least alike: {low}"

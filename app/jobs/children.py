@@ -1,0 +1,527 @@
+"""Long work in a child process that can be killed, with its progress. Nothing heavy is imported here.
+
+A thread cannot be stopped, and the loops of UMAP and of regular expressions are C. So the work, a function that can be
+pickled by its name, runs in a process of its own, which ends for certain: when the work is done, when it is stopped,
+when the deadline is over, and when this process is gone, however that came about.
+
+Promised: a child for strangers has neither the tokens nor the secrets of this process's environment, and no more memory
+than it was given, where the system can hold it to that; whatever it runs into is one line for the user: an error of
+ours in its own words, a bug as a ``BugError`` with the child's traceback and the end of its stderr, and a lack of
+memory as such where there is a sign of one. ``line`` says which job's turn it is; searches, which take seconds, have a
+lane of their own here.
+"""
+
+from __future__ import annotations
+
+import errno
+import faulthandler
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import IO, TYPE_CHECKING, Any
+
+from hfposemb.bug_reports import SECRET
+from hfposemb.errors import CancelledError, HfposembError
+
+from ..server.failures import BugError
+from ..server.limits import PUBLIC_MEMORY, PUBLIC_SECONDS, SEARCH_MEMORY
+
+if TYPE_CHECKING:
+    from hfposemb.analysis.probes import Probe
+    from hfposemb.analysis.projection import Projection
+    from hfposemb.comparison.aligned_maps import AlignedMaps
+    from hfposemb.comparison.results import Comparison
+    from hfposemb.surveys.training_run import Role, Trajectory
+    from hfposemb.tables.embeddings import Embeddings
+
+Report = Callable[[float, str], None]
+"""What the work calls with the share done, 0 to 1, and what it is doing."""
+
+WARM_AFTER = 10.0
+"""Seconds after the start until UMAP is compiled: whoever opens the first page does not feel it."""
+
+POLL = 0.25
+"""Seconds between two looks at a job, for progress to be shown."""
+
+GRACE = 1.0
+"""Seconds that a child has to end by itself after it was asked to."""
+
+MOST_SEARCHES = 4
+"""Searches that may wait for the one that runs. Each of them holds a thread of the server."""
+
+WORDS = ("king", "queen", "paris")
+"""Words whose neighbours stand in a report."""
+
+STDERR_BYTES = 64 * 2**10
+"""What is kept of the end of a child's stderr."""
+
+NO_MEMORY = "this does not fit into the memory of this machine; ask for less"
+KILLED = "the system ended the process that computed this, perhaps for lack of memory; ask for less"
+
+_SHORT_OF_MEMORY = re.compile(
+    rb"MemoryError|bad_alloc|[Cc]annot allocate memory|[Oo]ut of memory|pthread_create failed|[Uu]nable to allocate"
+)
+"""What allocators and libraries print before they end the process for lack of memory."""
+
+
+class JobError(HfposembError):
+    """Work in a child process that failed, took too long or died."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a job is: the ``share`` done, what it is ``doing``, and the seconds ``left`` where they can be told."""
+
+    share: float
+    doing: str
+    left: float | None = None
+
+    def __str__(self) -> str:
+        return self.doing if self.left is None else f"{self.doing} · {_duration(self.left)} left"
+
+
+def _duration(seconds: float) -> str:
+    whole = max(1, round(seconds))
+    return f"{whole} s" if whole < 100 else f"{round(whole / 60)} min"
+
+
+class Job:
+    """One piece of work in a child process. Close it, or use it in ``with``: afterwards there is no child.
+
+    ``work(*arguments)`` is called in the child, ``work(*arguments, report)`` with ``reports``. Both ways everything
+    must be possible to pickle. Raises ``JobError`` where there is no result, with the words of the work's own error,
+    and ``BugError`` where the work ran into a bug.
+    ``deadline`` is in seconds; ``memory`` in bytes of address space, where the system knows such a limit; ``sealed``
+    keeps tokens and secrets of the environment from the child.
+    """
+
+    def __init__(
+        self,
+        work: Callable[..., Any],
+        *arguments: Any,
+        reports: bool = False,
+        deadline: float | None = None,
+        memory: int | None = None,
+        sealed: bool = False,
+    ) -> None:
+        # Not multiprocessing: its spawn runs the main script again, which a script without a guard does not survive.
+        start = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _child; _child()"
+        self.started = time.monotonic()
+        self.deadline = None if deadline is None else self.started + deadline
+        self._messages: SimpleQueue[tuple[str, Any]] = SimpleQueue()
+        self._outcome: tuple[str, Any] | None = None
+        self._stage: tuple[str, float, float] = ("", self.started, 0.0)
+        self._latest = Progress(0.0, "")
+        self._stopped = self._killed = False
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", start],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env=_without_secrets(os.environ) if sealed else None,
+        )
+        self._stderr = b""
+        self._reader = threading.Thread(target=self._overhear, daemon=True)
+        self._reader.start()
+        request = pickle.dumps((memory, work, arguments, reports))
+        for task in (lambda: self._ask(request), self._listen):
+            threading.Thread(target=task, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """The child's process id."""
+        return self._process.pid
+
+    def _ask(self, request: bytes) -> None:
+        # The pipe stays open: the child ends when it breaks.
+        with suppress(OSError, ValueError):
+            assert self._process.stdin is not None
+            _send(self._process.stdin, request)
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        try:
+            with suppress(OSError, ValueError, EOFError):
+                while True:
+                    self._messages.put(pickle.loads(_receive(self._process.stdout)))
+        finally:
+            self._messages.put(("gone", None))
+
+    def _overhear(self) -> None:
+        """Keep the end of what the child and its libraries print."""
+        assert self._process.stderr is not None
+        with suppress(OSError, ValueError):
+            while piece := os.read(self._process.stderr.fileno(), STDERR_BYTES):
+                self._stderr = (self._stderr + piece)[-STDERR_BYTES:]
+
+    def poll(self, wait: float = POLL) -> Progress | None:
+        """Wait for news for at most ``wait`` seconds; return the latest progress, or ``None`` when the job is over."""
+        until = time.monotonic() + wait
+        while self._outcome is None:
+            if self.deadline is not None and time.monotonic() >= self.deadline:
+                self._outcome = ("late", None)
+                break
+            try:
+                kind, value = self._messages.get(
+                    timeout=max(0.0, min(until, self.deadline or until) - time.monotonic())
+                )
+            except Empty:
+                if time.monotonic() >= until:
+                    return self._latest
+                continue
+            if kind == "progress":
+                self._latest = self._progress(*value)
+            else:
+                self._outcome = (kind, value)
+        return None
+
+    def _progress(self, share: float, doing: str) -> Progress:
+        """Tell the time left from the speed of this stage, the words before any number."""
+        now, stage = time.monotonic(), doing.partition(",")[0]
+        known, since, first = self._stage
+        if stage != known:
+            self._stage = since_now = (stage, now, share)
+            known, since, first = since_now
+        done = share - first
+        left = (now - since) * (1 - share) / done if done > 0.02 and now - since > 1 else None
+        return Progress(share, doing, left)
+
+    def result(self) -> Any:
+        """Wait for the job's end and return what the work returned."""
+        while self.poll(60) is not None:
+            pass
+        self.close()
+        assert self._outcome is not None
+        kind, value = self._outcome
+        if kind == "done":
+            return value
+        if kind == "failed":
+            raise JobError(value)
+        if kind == "late":
+            raise JobError("this took too long and was stopped; ask for less")
+        if self._stopped:
+            raise CancelledError("this was cancelled")
+        raise self._death(value if kind == "fault" else "")
+
+    def _death(self, said: str) -> HfposembError:
+        """Return why there is no result: ``said`` is the child's traceback, empty where it ended without a word."""
+        self._reader.join(GRACE)
+        code = self._process.returncode
+        if not said and not self._killed and code == -getattr(signal, "SIGKILL", 9):
+            return JobError(KILLED)
+        if not said and code != 0 and _SHORT_OF_MEMORY.search(self._stderr):
+            return JobError(NO_MEMORY)
+        ended = "" if said else f"the process ended with {_ending(code)} and without an answer"
+        printed = self._stderr.decode("utf-8", "replace").strip()
+        parts = (said.strip(), ended, printed and f"--- the end of what it printed ---\n{printed}")
+        return BugError("\n\n".join(filter(None, parts)))
+
+    def close(self) -> None:
+        """End the child, and with it whatever it started. Returns when it is gone."""
+        self._stopped = self._stopped or self._outcome is None
+        process = self._process
+        if self._outcome is not None and self._outcome[0] == "gone":
+            with suppress(subprocess.TimeoutExpired):  # by itself, for how it ends says why
+                process.wait(GRACE)
+        if process.stdin is not None:
+            with suppress(OSError):
+                process.stdin.close()
+        if self._outcome is not None and self._outcome[0] in ("done", "failed", "fault"):
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE)
+        if process.poll() is None:
+            self._killed = True
+            # The whole group: a library may have started processes of its own.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
+            process.wait()
+        if self._outcome is None:
+            self._outcome = ("gone", None)
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _ending(code: int) -> str:
+    """Say how a process ended."""
+    with suppress(ValueError):
+        return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    return f"signal {-code}"
+
+
+def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which the Hub's libraries find no token either where a login left it."""
+    kept = {name: value for name, value in environment.items() if not SECRET.search(name)}
+    return kept | {"HF_HUB_DISABLE_IMPLICIT_TOKEN": "1"}
+
+
+def run(work: Callable[..., Any], *arguments: Any, deadline: float) -> Any:
+    """Return ``work(*arguments)``, computed in a sealed child that is killed after ``deadline`` seconds.
+
+    One runs at a time. Raises ``JobError`` where too many wait already.
+    """
+    if not _SEARCHES.acquire(blocking=False):
+        raise JobError(BUSY)
+    try:
+        # The one that runs now ends within its deadline; those before this one may need theirs too.
+        if not _SEARCH.acquire(timeout=2 * deadline):
+            raise JobError(BUSY)
+        try:
+            with Job(work, *arguments, deadline=deadline, memory=SEARCH_MEMORY, sealed=True) as job:
+                return job.result()
+        finally:
+            _SEARCH.release()
+    finally:
+        _SEARCHES.release()
+
+
+def warm_later(*, public: bool, after: float = WARM_AFTER) -> threading.Event:
+    """Compile what UMAP needs in a child of the lowest priority, a while after the start; nobody waits for it.
+
+    Setting the event that is returned calls it off. The compiled code stays on disk, for the jobs to come. ``public``
+    as for other children: sealed and bounded.
+    """
+    called_off = threading.Event()
+    bounds: dict[str, Any] = {"memory": PUBLIC_MEMORY, "sealed": True} if public else {}
+
+    def run() -> None:
+        if not called_off.wait(after):
+            with suppress(HfposembError), Job(warm, deadline=PUBLIC_SECONDS, **bounds) as job:
+                job.result()  # a machine on which nothing can be compiled beforehand compiles it when it is needed
+
+    threading.Thread(target=run, name="warm", daemon=True).start()
+    return called_off
+
+
+BUSY = "too many searches are running; try again in a minute"
+
+_SEARCH = threading.Lock()
+_SEARCHES = threading.BoundedSemaphore(1 + MOST_SEARCHES)
+
+
+# --- work -------------------------------------------------------------------------------------------------------------
+
+
+def umap(source: str, role: str, dims: int, report: Report, *, public: bool = False) -> Projection:
+    """Lay out a table of a source, in the child, once for this machine; the child reads the table itself."""
+    from hfposemb.analysis.cached_results import cached_projection
+    from hfposemb.cache import Cache
+    from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
+
+    from .fetching import extract
+
+    cache = Cache.default(limit=(PUBLIC_LIMITS if public else DEFAULT_LIMITS).cache_bytes)
+    table = extract(source, public=public).tables[role]
+    return cached_projection(cache, table, method="umap", dims=dims, seed=0, progress=report)
+
+
+def warm() -> None:
+    """Compile what UMAP needs, in the child, behind everything else that this machine does."""
+    from hfposemb.analysis.compiled_umap import warm_umap
+
+    with suppress(AttributeError, OSError):
+        os.nice(19)
+    warm_umap()
+
+
+def probes(source: str, role: str, report: Report, *, public: bool = False) -> dict[str, tuple[Probe, Probe]]:
+    """Probe a source's positions, and noise as large, in the child: by name, the error of each beside that of noise."""
+    from hfposemb.analysis.probes import noise_like
+    from hfposemb.analysis.probes import probes as run
+
+    from .fetching import extract
+
+    report(0.0, "reading the table")
+    table = extract(source, public=public).tables[role]
+    found = run(table, progress=lambda share, doing: report(0.7 * share, doing))
+    noise = run(noise_like(table), seeds=range(2), progress=lambda share, doing: report(0.7 + 0.3 * share, doing))
+    return {name: (found[name], noise[name]) for name in found}
+
+
+def comparison(
+    sources: Sequence[str], draws: int, report: Report, *, part: str = "", public: bool = False
+) -> Comparison:
+    """Measure sources and compare them pair by pair, in the child; what chance gives is computed once for all.
+
+    ``part`` is that of the models that have it.
+    """
+    return _compared(_opened(sources, report, part=part, public=public), draws, report, public=public)
+
+
+def _compared(opened: Sequence[Embeddings], draws: int, report: Report, *, public: bool) -> Comparison:
+    from hfposemb.cache import Cache
+    from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
+    from hfposemb.comparison.side_by_side import Run, compare
+
+    cache = Cache.default(limit=(PUBLIC_LIMITS if public else DEFAULT_LIMITS).cache_bytes)
+    return compare(*opened, words=WORDS, draws=draws, run=Run(cache=cache, progress=report))
+
+
+def maps(
+    sources: Sequence[str], role: str, method: str, report: Report, *, part: str = "", public: bool = False
+) -> AlignedMaps:
+    """Lay out what two sources share in one frame, in the child."""
+    from hfposemb.comparison.aligned_maps import aligned
+
+    left, right = _opened(sources, report, part=part, public=public)
+    report(0.1, "laying out both maps together")
+    return aligned(left, right, role, method="umap" if method == "umap" else "pca")
+
+
+def page(
+    sources: Sequence[str],
+    known: Comparison | None,
+    draws: int,
+    report: Report,
+    *,
+    part: str = "",
+    public: bool = False,
+) -> tuple[Comparison, str]:
+    """Return the comparison of sources, computed unless it is ``known``, and the report of it, in the child."""
+    from hfposemb.reports.report import report as write
+
+    opened = _opened(sources, report, part=part, public=public)
+
+    def first(share: float, doing: str) -> None:
+        report(0.8 * share, doing)
+
+    found = known if known is not None else _compared(opened, draws, first, public=public)
+    before = 0.0 if known is not None else 0.8
+
+    def then(share: float, doing: str) -> None:
+        report(before + (1 - before) * share, doing)
+
+    return found, write(*opened, comparison=found, progress=then)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training run that was followed, and how many checkpoints it has in ``total``."""
+
+    run: Trajectory
+    total: int
+
+
+def training(
+    source: str, role: Role, pattern: str, most: int, draws: int, report: Report, *, public: bool = False
+) -> Training:
+    """Follow a table over the revisions of a source, in the child, which reads each of them."""
+    from hfposemb.surveys.source_lists import revisions, spread
+    from hfposemb.surveys.training_run import trajectory
+    from hfposemb.surveys.worker_pool import Engine
+
+    from .fetching import extract
+
+    report(0.0, "looking for checkpoints")
+    found = revisions(source, pattern)
+    read = partial(extract, public=public)
+    run = trajectory(spread(found, most), role=role, draws=draws, engine=Engine(workers=1), progress=report, read=read)
+    return Training(run, len(found))
+
+
+def _opened(sources: Sequence[str], report: Report, *, part: str, public: bool) -> list[Embeddings]:
+    from .fetching import extract
+
+    report(0.0, "reading the tables")
+    opened = [extract(source, public=public) for source in sources]
+    return [source.part(part) if part in source.positions else source for source in opened]
+
+
+def search(pattern: str, texts: Sequence[str]) -> list[int]:
+    """Return which texts a regular expression is found in, in the child: a pattern can take for ever."""
+    try:
+        found = re.compile(pattern, re.IGNORECASE)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise JobError(f"this is not a regular expression: {error}") from error
+    return [place for place, text in enumerate(texts) if found.search(text)]
+
+
+# --- in the child -----------------------------------------------------------------------------------------------------
+
+
+def _send(pipe: IO[bytes], content: bytes) -> None:
+    pipe.write(len(content).to_bytes(8, "little") + content)
+    pipe.flush()
+
+
+def _receive(pipe: IO[bytes]) -> bytes:
+    head = pipe.read(8)
+    if len(head) < 8:
+        raise EOFError
+    return pipe.read(int.from_bytes(head, "little"))
+
+
+def _child() -> None:
+    """Run in the child: do what stands on standard input, answer on standard output."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    faulthandler.enable()  # where a library crashes, its place stands on stderr
+    memory, work, arguments, reports = pickle.loads(_receive(sys.stdin.buffer))
+    _bound(memory)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    lock, last = threading.Lock(), -1.0
+
+    def answer(kind: str, value: Any) -> None:
+        with lock:
+            _send(answers, pickle.dumps((kind, value)))
+
+    def report(share: float, doing: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last > POLL / 2 or share >= 1:
+            last = now
+            answer("progress", (float(share), str(doing)))
+
+    try:
+        answer("done", work(*arguments, report) if reports else work(*arguments))
+    except HfposembError as error:
+        answer("failed", str(error))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, whoever waits is told
+        if _short_of_memory(error):
+            answer("failed", NO_MEMORY)
+        else:
+            answer("fault", traceback.format_exc())
+
+
+def _short_of_memory(error: BaseException | None) -> bool:
+    """Tell whether an error, or one that it came of, is a lack of memory."""
+    while error is not None:
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+            return True
+        if isinstance(error, ImportError) and _SHORT_OF_MEMORY.search(str(error).encode("utf-8", "replace")):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _bound(memory: int | None) -> None:
+    """Step back behind whoever looks at the page, and take no more memory than that."""
+    with suppress(AttributeError, OSError):
+        os.nice(10)
+    if memory is not None:
+        with suppress(ImportError, AttributeError, ValueError, OSError):
+            import resource
+
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _end_with_parent() -> None:
+    """Wait for the other end of the pipe to go away, and end with it."""
+    sys.stdin.buffer.read(1)
+    os._exit(1)

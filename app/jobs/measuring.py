@@ -1,0 +1,75 @@
+"""What a large table takes seconds to tell, measured in a child: see ``jobs``. Nothing heavy is imported here.
+
+``Session.compute`` runs these functions. Each reads the table itself, from this machine's cache where it is of the Hub.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from hfposemb.analysis.projection import Projection
+    from hfposemb.analysis.projection_quality import PointTrust
+    from hfposemb.analysis.undertrained_tokens import Oddities
+    from hfposemb.tables.table import EmbeddingTable
+
+    from .children import Report
+
+READING = 0.05
+"""The share of the bar for starting the child and reading the table."""
+
+
+def _table(source: str, role: str, report: Report, *, public: bool) -> EmbeddingTable:
+    from .fetching import extract
+
+    report(0.0, "reading the table")
+    table = extract(source, public=public).tables[role]
+    report(READING, "reading the table")
+    return table
+
+
+def _rest(report: Report, doing: str) -> Report:
+    """Return what reports the work after the reading."""
+    return lambda share, _: report(READING + (1 - READING) * share, doing)
+
+
+def pca(source: str, role: str, dims: int, report: Report, *, public: bool = False) -> Projection:
+    """Project a table by PCA. How far the picture can be trusted is left unmeasured: that has a job of its own."""
+    from dataclasses import replace
+
+    from hfposemb.analysis.projection import project
+    from hfposemb.analysis.projection_quality import NOT_MEASURED
+
+    table = _table(source, role, report, public=public)
+    found = project(table, method="pca", dims=dims, progress=_rest(report, "PCA"))
+    return replace(found, trust=None, quality=NOT_MEASURED)
+
+
+def trust(
+    source: str,
+    role: str,
+    coordinates: NDArray[np.float32],
+    rows: NDArray[np.int64],
+    metric: Any,
+    points: int,
+    report: Report,
+    *,
+    public: bool = False,
+) -> PointTrust:
+    """Measure how far a picture of a table can be trusted at some of its points."""
+    from hfposemb.analysis.projection_quality import point_trust
+
+    table = _table(source, role, report, public=public)
+    doing = f"comparing the neighbours of {min(points, len(rows)):,} points"
+    return point_trust(table, coordinates, rows=rows, metric=metric, points=points, progress=_rest(report, doing))
+
+
+def odd(source: str, role: str, count: int, report: Report, *, public: bool = False) -> Oddities:
+    """Look for the odd tokens of a table."""
+    from hfposemb.analysis.undertrained_tokens import oddities
+
+    table = _table(source, role, report, public=public)
+    return oddities(table, count=count, progress=_rest(report, "looking for odd tokens"))

@@ -1,0 +1,229 @@
+"""The card of a lesson above the tabs, and the folded list of all lessons: a question first, then what is measured.
+
+Which lesson is open stands in the address, as every control does; a link to one opens the sources and the tab it is
+about. What is revealed is measured on the sources that are then on the page.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from hfposemb.errors import HfposembError, InputError
+
+from ..components.events import QUIET
+from ..components.hidden import State
+from ..findings.properties import MOST
+from ..session.address import one_of, written
+from ..session.state import WAITING, Opened, Session, one_line
+from .lessons import LESSONS, Lesson
+
+NAME = "lesson"
+NUMBERS = ("", *(str(number) for number in range(1, len(LESSONS) + 1)))
+CHOOSE = "Choose what you expect first."
+
+
+def link(number: int) -> str:
+    """Return the query of the address that opens a lesson, from 1."""
+    lesson = LESSONS[number - 1]
+    tab = "" if lesson.tab == "start" else lesson.tab
+    return "?" + written({**lesson.controls, NAME: str(number)}, lesson.models, tab)
+
+
+# --- what is said -----------------------------------------------------------------------------------------------------
+
+
+def told(number: int) -> str:
+    """Return a lesson's title and statement, as HTML."""
+    lesson = LESSONS[number - 1]
+    return (
+        f'<p class="step">Lesson {number} of {len(LESSONS)}<a href="?" data-close>Close the lesson</a></p>'
+        f'<h2 tabindex="-1">{html.escape(lesson.title)}</h2><p>{html.escape(lesson.statement)}</p>'
+    )
+
+
+def revealed(number: int, guess: str | None, opened: Sequence[Opened], session: Session) -> str:
+    """Return what is measured of every source, which choice that makes right, and the exercise, as HTML."""
+    lesson = LESSONS[number - 1]
+    if guess not in lesson.choices:
+        return f'<p role="alert">{CHOOSE}</p>'
+    found = list(_measured(lesson, number, opened, session))
+    values = [value for value, _ in found if value is not None]
+    lines = "".join(f"<li>{html.escape(line)}</li>" for _, line in found)
+    parts = [f"<ul>{lines}</ul>" if lines else ""]
+    if values:
+        right = lesson.choices[lesson.right(values[0])]
+        said = "As you said" if right == guess else f"You said “{guess}”; what is measured is"
+        parts = [f"<p><strong>{html.escape(f'{said}: {right}.')}</strong></p>", *parts]
+        parts.append(f"<p>{html.escape(lesson.why)}</p>")
+    else:
+        parts.append("<p>None of the sources on the page can show it. The link of the lesson has some that can.</p>")
+    parts.append(f"<p><strong>Now you.</strong> {html.escape(lesson.exercise)}</p>")
+    if number < len(LESSONS):
+        after = LESSONS[number].title
+        parts.append(f'<p><a href="{html.escape(link(number + 1))}">Next: {html.escape(after)}</a></p>')
+    return "".join(parts)
+
+
+def _measured(
+    lesson: Lesson, number: int, opened: Sequence[Opened], session: Session
+) -> Iterator[tuple[float | None, str]]:
+    """Yield the value of each source, ``None`` where it has none, and the line that says so."""
+    for source in opened:
+        try:
+            value = _value(lesson, number, source, session)
+        except HfposembError as error:
+            yield None, f"{source.name}: {one_line(str(error))}"
+        else:
+            yield value, lesson.reveal.format(name=source.name, value=value)
+
+
+def _value(lesson: Lesson, number: int, source: Opened, session: Session) -> float:
+    if source.embeddings is None:
+        again = "; reveal it again then" if source.error == WAITING else ""
+        raise InputError(f"{source.error}{again}")
+    embeddings = source.embeddings
+    table = source.table("position")
+    if lesson.tab == "positions" and table is not None and min(table.shape[0], 2048) * table.shape[1] > MOST:
+        raise InputError("its rows are too wide to measure while you wait")
+    # By its name, as the library keeps what is open: a mechanism has no table whose digest could name it.
+    key = (NAME, number, source.text, session.public)
+    return session.library.results.make(key, lambda: lesson.measure(embeddings))
+
+
+# --- how it looks -----------------------------------------------------------------------------------------------------
+
+# A link that stays on the page: the address is what says which lesson is open, and it is read as after a step back.
+FOLLOW_JS = """
+element.addEventListener("click", (event) => {
+  const link = event.target.closest("a[href^='?']");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  event.preventDefault();
+  const query = new URLSearchParams(link.hasAttribute("data-close") ? location.search : link.getAttribute("href"));
+  if (link.hasAttribute("data-close")) query.delete("lesson");
+  const text = query.toString();
+  history.pushState(history.state, "", location.pathname + (text ? "?" + text : ""));
+  dispatchEvent(new PopStateEvent("popstate"));
+});
+"""
+
+# Where somebody follows a link, the lesson is what they are brought to; so it is for those who hear the page.
+CARD_JS = (
+    FOLLOW_JS
+    + """
+const bring = () => requestAnimationFrame(() => element.querySelector("h2")?.focus());
+watch("value", bring);
+bring();
+"""
+)
+
+_PLAIN = """
+    .block:has(> .html-container > &) { padding: 0; background: none; box-shadow: none; border: 0; overflow: visible; }
+    .html-container:has(> &) { padding: 0; }
+    a { color: var(--link-text-color); text-underline-offset: 3px; }
+"""
+_TEXT = """
+    font-size: 15px; line-height: 24px; color: var(--body-text-color); max-width: 80ch;
+    p { margin: 0 0 8px; } strong { font-weight: 650; color: inherit; } ul { margin: 0 0 8px; padding-left: 20px; }
+    li { list-style: disc; }
+"""
+CARD_CSS = f"""
+    {_PLAIN} {_TEXT}
+    h2 {{ font-size: 22px; line-height: 30px; font-weight: 650; margin: 4px 0; color: inherit; }}
+    h2:focus {{ outline: none; }}
+    .step {{ display: flex; flex-wrap: wrap; gap: 0 24px; font-size: 13px; line-height: 24px; margin: 0;
+      color: var(--hfposemb-subdued, inherit); }}
+    .gradio-container:has(&) .lesson {{ background: var(--block-background-fill); box-shadow: var(--block-shadow);
+      border-radius: 12px; padding: 20px 24px; gap: 12px; margin: 72px 0 8px; }}
+    .gradio-container:has(&) .lesson .block {{ background: none; box-shadow: none; padding: 0; border: 0; }}
+    .gradio-container:has(&) .lesson fieldset .wrap {{ flex-direction: column; align-items: start; gap: 4px; }}
+    .gradio-container:has(&) .lesson fieldset label {{ min-height: 44px; white-space: normal; border-radius: 8px; }}
+    .gradio-container:has(&) .lesson fieldset label.selected {{ background: var(--color-accent-soft); }}
+    .gradio-container:has(&) .lesson [data-testid="block-info"] {{ font-size: 15px; line-height: 24px;
+      color: var(--body-text-color); max-width: 72ch; }}
+    .gradio-container:has(&) .lesson ~ .tabs > .tab-wrapper {{ padding: 0; margin-top: 0; }}
+    @media (min-width: 900px) {{
+      .gradio-container:has(&) .lesson {{ display: grid; grid-template-columns: 1fr 1fr; align-items: start;
+        gap: 12px 64px; }}
+      .gradio-container:has(&) .lesson > * {{ grid-column: 1; width: 100%; }}
+      .gradio-container:has(&) .lesson > button {{ width: 160px; }}
+      .gradio-container:has(&) .lesson > :last-child {{ grid-area: 1 / 2 / 4 / 3; padding-top: 28px; }}
+    }}
+"""
+LIST_CSS = f"""
+    {_PLAIN}
+    font-size: 15px; line-height: 24px; color: var(--body-text-color);
+    summary {{ cursor: pointer; width: fit-content; min-height: 44px; line-height: 44px; font-weight: 650; }}
+    ol {{ margin: 0; padding-inline-start: 24px; list-style: decimal; max-width: 80ch; }}
+    li {{ padding: 10px 0; }}
+"""
+
+
+def lesson_list() -> None:
+    """Put the folded list of all lessons here."""
+    lines = "".join(
+        f'<li><a href="{html.escape(link(number))}">{html.escape(lesson.title)}</a></li>'
+        for number, lesson in enumerate(LESSONS, 1)
+    )
+    gr.HTML(
+        f"<details><summary>Eight lessons: predict, then see what is measured</summary><ol>{lines}</ol></details>",
+        css_template=LIST_CSS,
+        js_on_load=FOLLOW_JS,
+        apply_default_css=False,
+        elem_classes="lessons",
+    )
+
+
+@dataclass(frozen=True)
+class Card:
+    """The parts of the card, which stand above the tabs: drawn before there is a session, and bound to it after."""
+
+    number: gr.State
+    box: gr.Column
+    head: gr.HTML
+    guess: gr.Radio
+    reveal: gr.Button
+    result: gr.HTML
+
+    @classmethod
+    def drawn(cls) -> Card:
+        """Draw the card here, unseen until a lesson is open."""
+        number = State("")
+        with gr.Column(visible=False, elem_classes="lesson") as box:
+            head = gr.HTML("", css_template=CARD_CSS, js_on_load=CARD_JS, apply_default_css=False)
+            guess = gr.Radio([], label="What do you expect?", min_width=200)
+            reveal = gr.Button("Reveal", scale=0, min_width=160)
+            result = gr.HTML(
+                "",
+                html_template='<div role="status">${value}</div>',
+                css_template=_PLAIN + _TEXT,
+                js_on_load=FOLLOW_JS,
+                apply_default_css=False,
+            )
+        return cls(number, box, head, guess, reveal, result)
+
+    def bind(self, session: Session, sessions: Mapping[str, Session]) -> None:
+        """Bind the card to a page, whose tabs have these sessions."""
+        session.keep(NAME, self.number, read=one_of(NUMBERS))
+
+        def show(number: str) -> list[Any]:
+            if not number:
+                return [gr.update(visible=False), *[gr.skip()] * 3]
+            lesson = LESSONS[int(number) - 1]
+            asked = gr.update(choices=list(lesson.choices), label=lesson.question, value=None)
+            return [gr.update(visible=True), told(int(number)), asked, ""]
+
+        def tell(number: str, guess: str | None, texts: list[str], fetched: dict[str, Any]) -> Any:
+            if not number:
+                return gr.skip()
+            # What the lesson's own tab has read of a source is what there is to measure.
+            own = sessions[LESSONS[int(number) - 1].tab]
+            return revealed(int(number), guess, own.open(texts, fetched), own)
+
+        self.number.change(show, self.number, [self.box, self.head, self.guess, self.result], **QUIET)
+        asked = [self.number, self.guess, session.sources, session.fetched]
+        self.reveal.click(tell, asked, self.result, trigger_mode="once", **QUIET)

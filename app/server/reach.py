@@ -1,0 +1,212 @@
+"""Who can reach a launch, and so what it may open: this machine alone, or strangers. Nothing heavy is imported here.
+
+Promised: an address that is not loopback for certain, and a share link, mean public mode, whether they were given to
+``launch`` or in Gradio's environment variables, unless ``public=False`` was given too.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import os
+import socket
+import sys
+import threading
+import webbrowser
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hfposemb.errors import HfposembError, InputError
+
+FIRST_PORT, PORTS = 7860, 100
+"""Without a port, the first free one of so many is taken, as Gradio does."""
+
+AUTH = "HFPOSEMB_AUTH"
+"""The environment variable that holds USER:PASSWORD where none is given."""
+
+LOGIN_BYTES = 64 * 1024
+"""The largest file of users that is read."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Where an app listens, whether it has a share link, and whether it is ``public``, with the reason."""
+
+    host: str
+    share: bool
+    public: bool
+    why: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """Say on one line which mode this is, why, and how to have another."""
+        if self.public:
+            files = "" if self.why == _SPACE else " (--trusted, or public=False in Python, allows files)"
+            why = f", because {self.why}" if self.why else ""
+            return f"Public mode: visitors can open Hub models and built-ins, not files on this machine{why}{files}."
+        if is_loopback(self.host) and not self.share:
+            return "Local mode: only this machine can reach the app, and it opens files on it."
+        via = "has the share link" if self.share else f"can reach {self.host}"
+        return f"Trusted mode: whoever {via} can open every file on this machine that you can read."
+
+
+_SPACE = "this is a Hugging Face Space"
+
+
+def reach(host: str | None, share: bool | None, public: bool | None) -> Reach:
+    """Decide how an app is reached and what it opens; what is ``None`` or empty is looked up as Gradio does."""
+    host = (host or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1").strip()
+    if share is None:
+        share = os.environ.get("GRADIO_SHARE", "").lower() == "true" or _notebook_elsewhere()
+    if public is not None:
+        return Reach(host, share, public)
+    if on_a_space():
+        return Reach(host, share, True, _SPACE)
+    if share:
+        return Reach(host, share, True, "a share link is open to everybody who has it")
+    if not is_loopback(host):
+        return Reach(host, share, True, f"{host} can be reached from other machines")
+    return Reach(host, share, False)
+
+
+def on_a_space() -> bool:
+    """Tell whether this is a Hugging Face Space, where strangers come."""
+    return bool(os.environ.get("SPACE_ID"))
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address to listen on is of this machine alone. Of names only ``localhost`` is believed."""
+    name = host.strip().removeprefix("[").removesuffix("]").lower()
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _notebook_elsewhere() -> bool:
+    """Tell whether Gradio would make a share link by itself, as in a notebook on somebody else's machine."""
+    from gradio import utils
+
+    return bool(utils.colab_check() or utils.is_hosted_notebook())
+
+
+# --- the port ---------------------------------------------------------------------------------------------------------
+
+
+def free_port(host: str, port: int | None) -> int:
+    """Return the port if it is free, or without one the first that is. Raises ``HfposembError`` where there is none."""
+    if port is not None:
+        if not 1 <= port <= 65535:
+            raise InputError(f"a port is a number from 1 to 65535; got {port}")
+        if not _is_free(host, port):
+            raise HfposembError(
+                f"port {port} of {host} is in use; choose another port, or leave it out to take the next free one"
+            )
+        return port
+    first = first_port()
+    last = min(first + PORTS, 65536)
+    found = next((candidate for candidate in range(first, last) if _is_free(host, candidate)), None)
+    if found is None:
+        raise HfposembError(f"the ports {first} to {last - 1} of {host} are all in use; choose another port")
+    return found
+
+
+def first_port() -> int:
+    given = os.environ.get("GRADIO_SERVER_PORT", "")
+    if not given:
+        return FIRST_PORT
+    if not (given.isascii() and given.isdecimal() and 1 <= int(given[:6]) <= 65535):
+        raise InputError(f"GRADIO_SERVER_PORT is a number from 1 to 65535; it is {given[:40]!r}")
+    return int(given)
+
+
+def _is_free(host: str, port: int) -> bool:
+    """Tell whether an app could listen there; raise ``HfposembError`` where no port of that address can be had."""
+    name = host.removeprefix("[").removesuffix("]")
+    try:
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        raise HfposembError(f"there is no host {host[:80]!r}; give 127.0.0.1, or 0.0.0.0 for all addresses") from error
+    family, kind, protocol, _, address = found[0]
+    try:
+        with socket.socket(family, kind, protocol) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(address)
+            tried.listen(1)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return False
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise HfposembError(f"{host} is no address of this machine; give 127.0.0.1, or 0.0.0.0 for all") from error
+        if error.errno == errno.EACCES:
+            raise HfposembError(f"port {port} is reserved for the system; choose one from 1024 on") from error
+        raise HfposembError(f"the app cannot listen on {host}:{port}: {error.strerror or error}") from error
+    return True
+
+
+# --- who may come in --------------------------------------------------------------------------------------------------
+
+
+def credentials(text: str) -> list[tuple[str, str]]:
+    """Read USER:PASSWORD, or ``@FILE`` with one on each line, so that no password stands in the list of processes."""
+    if not text.startswith("@"):
+        return [_credential(text, "a login is written USER:PASSWORD, or @FILE for a file with one on each line")]
+    path = Path(text[1:]).expanduser()
+    try:
+        with path.open(encoding="utf-8") as file:
+            lines = [line.strip() for line in file.read(LOGIN_BYTES).splitlines()]
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"the logins in {path} cannot be read: {getattr(error, 'strerror', '') or error}") from error
+    found = [_credential(line, f"every line of {path} is written USER:PASSWORD") for line in lines if line]
+    if not found:
+        raise InputError(f"{path} has no login; write USER:PASSWORD on a line of it")
+    return found
+
+
+def _credential(text: str, expected: str) -> tuple[str, str]:
+    user, colon, password = text.partition(":")
+    if not (user.strip() and colon and password):
+        raise InputError(expected)  # without the text: it may be a password
+    return user.strip(), password
+
+
+# --- the browser ------------------------------------------------------------------------------------------------------
+
+
+def has_a_browser(environment: Mapping[str, str] | None = None, platform: str = sys.platform) -> bool:
+    """Tell whether there is somebody to open a browser for: a screen, and neither a remote shell nor a CI job."""
+    known = os.environ if environment is None else environment
+    if any(known.get(name) for name in ("CI", "SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY")) or on_a_space():
+        return False
+    if platform in ("darwin", "win32", "cygwin"):
+        return True
+    return any(known.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME"))
+
+
+def open_browser(url: str) -> None:
+    """Open a page in the browser; nobody waits for it, and one that does not open is no error."""
+    threading.Thread(target=webbrowser.open, args=(url,), name="browser", daemon=True).start()
+
+
+# --- what is shown first ----------------------------------------------------------------------------------------------
+
+
+def check_sources(sources: Sequence[str], *, public: bool) -> None:
+    """Raise ``HfposembError`` for a source that cannot be: no name of any, a path that is not there, or not public."""
+    from hfposemb.tables.source_parser import parse_source
+    from hfposemb.tables.sources import LocalSource
+
+    for text in sources:
+        source = parse_source(text)
+        if not isinstance(source, LocalSource):
+            continue
+        if public:
+            raise InputError(
+                f"{text} is on this machine, and public mode opens no files; give --trusted (public=False in Python), "
+                "or name a model of the Hub"
+            )
+        if not source.path.exists():
+            raise InputError(f"{text} does not exist; give a folder with a checkpoint or a .safetensors file")

@@ -1,0 +1,153 @@
+"""Suggest models of the Hub while a name is typed: late, few, remembered, and silent where there are none."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import urlencode
+
+import gradio as gr
+
+from hfposemb.checkpoints.deadline import Deadline
+from hfposemb.checkpoints.http import Wire
+from hfposemb.checkpoints.strict_json import parse_json
+
+from ..components.events import QUIET
+from .state import HUB_PRESETS, Session, choice
+
+MOST = 8
+LEAST_TYPED = 2
+PAUSE = 0.3
+"""Seconds without a key after which the Hub is asked."""
+
+SECONDS = 3.0
+"""After which the Hub's answer is of no use any more."""
+
+REMEMBERED = 256
+AT_ONCE = 2
+MOST_WAITING = 16
+_ANSWER_BYTES = 2_000_000
+_TYPED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{1,95}")
+_FOUND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?")
+
+Names = tuple[str, ...]
+
+
+class Suggestions:
+    """What the Hub answered to what was typed. A user's own token is never used for a stranger."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, bool], Names] = OrderedDict()
+        self._typed: dict[str, int] = {}
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="suggest")
+        self._places = threading.BoundedSemaphore(MOST_WAITING)
+
+    async def after_quiet(self, page: str, text: str, *, public: bool) -> Names | None:
+        """Return what a text may become, once no more was typed on that page; ``None`` where more was."""
+        turn = self._typed[page] = self._typed.get(page, 0) + 1
+        await asyncio.sleep(PAUSE)
+        if self._typed.get(page) != turn:
+            return None
+        found = await self.find(text, public=public)
+        if self._typed.get(page) != turn:
+            return None
+        del self._typed[page]
+        return found
+
+    async def find(self, text: str, *, public: bool) -> Names:
+        """Return up to ``MOST`` models whose names hold the text, the most downloaded first; none where it fails."""
+        typed = text.strip()
+        if len(typed) < LEAST_TYPED or not _TYPED.fullmatch(typed):
+            return ()
+        key = (typed.lower(), public)
+        if key in self._known:
+            self._known.move_to_end(key)
+            return self._known[key]
+        if not self._places.acquire(blocking=False):
+            return ()
+        asked = self._threads.submit(_ask, typed, public)
+        asked.add_done_callback(self._answered)
+        waiting = asyncio.wrap_future(asked)
+        await asyncio.wait([waiting], timeout=SECONDS)
+        if not waiting.done():
+            waiting.cancel()
+            return ()
+        if waiting.exception() is not None:
+            return ()
+        self._known[key] = waiting.result()
+        while len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+        return self._known[key]
+
+    def _answered(self, _: object) -> None:
+        self._places.release()
+
+
+def _ask(typed: str, public: bool) -> Names:
+    query = urlencode({"search": typed, "sort": "downloads", "limit": MOST})
+    wire = Wire("the Hub", "main", False if public else None)
+    raw = wire.api(f"/api/models?{query}", most=_ANSWER_BYTES, deadline=Deadline(SECONDS))
+    answer = parse_json(raw, size=len(raw), name="the Hub's answer", limit=_ANSWER_BYTES, kind=list)
+    found = [model.get("id") for model in answer if isinstance(model, dict)]
+    names = [name for name in found if isinstance(name, str) and _FOUND.fullmatch(name) and "--" not in name]
+    return tuple(dict.fromkeys(names))[:MOST]
+
+
+SUGGESTIONS = Suggestions()
+
+_EVERY_KEY: dict[str, Any] = {
+    **QUIET,
+    "trigger_mode": "multiple",  # what waits for the next key must not hold it up
+    "queue": False,
+}
+
+
+def in_field(session: Session, dropdown: gr.Dropdown) -> None:
+    """Add suggestions to the choices of a field of sources while somebody types there."""
+
+    async def typed(active: str, texts: list[str], key: gr.KeyUpData, request: gr.Request) -> Any:
+        page = f"{request.session_hash}/{session.scope}/{active}"
+        found = await SUGGESTIONS.after_quiet(page, key.input_value, public=session.public)
+        if not found:
+            return gr.skip()
+        return gr.update(choices=[choice(text) for text in dict.fromkeys((*found, *texts, *session.presets))])
+
+    dropdown.key_up(typed, [session.active, session.sources], dropdown, **_EVERY_KEY)
+
+
+def in_box(session: Session, box: gr.Textbox, *, name: str) -> None:
+    """Put a list of suggestions here, which the browser shows under a one-line box; ``name`` is the list's own."""
+    name_here = f"{session.scope}-{name}"  # another panel of the page has a box and a list of that name, too
+    box.elem_classes = [*(box.elem_classes or ()), f"{name_here}-box"]
+    offered = gr.HTML(
+        _options(HUB_PRESETS),
+        html_template=f'<datalist id="{name_here}">${{value}}</datalist>',
+        js_on_load=_JOIN % (f"{name_here}-box", name_here),
+        css_template=".block:has(> .html-container > &) { display: none; }",
+        apply_default_css=False,
+    )
+
+    async def typed(text: str, request: gr.Request) -> Any:
+        found = await SUGGESTIONS.after_quiet(
+            f"{request.session_hash}/{session.scope}/{name}", text, public=session.public
+        )
+        return _options((*found, *HUB_PRESETS)) if found else gr.skip()
+
+    box.input(typed, box, offered, **_EVERY_KEY)
+
+
+def _options(names: Iterable[str]) -> str:
+    return "".join(f'<option value="{html.escape(name)}"></option>' for name in dict.fromkeys(names))
+
+
+_JOIN = """
+const join = () => document.querySelectorAll('.%s input').forEach((box) => box.setAttribute('list', '%s'));
+join();
+new MutationObserver(join).observe(document.body, { childList: true, subtree: true });
+"""

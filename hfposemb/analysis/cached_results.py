@@ -1,0 +1,141 @@
+"""Keep what takes long to compute in the cache, and give it back the same."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..cache import Cache, Key
+from ..tables.null_comparison import Null
+from ..tables.table import EmbeddingTable
+from .projection import Projection, UMAPParameters, project
+from .projection_quality import PointTrust
+from .row_values import Progress
+from .surrogates import Keep
+
+FORMAT = 3
+"""Raise it when a projection is computed or written otherwise: what was kept before is then not found."""
+
+NULL_FORMAT = 1
+"""Raise it when a figure or its surrogates are computed otherwise."""
+
+LIBRARIES = {
+    "pca": ("numpy", "scipy"),
+    "umap": ("numpy", "scipy", "scikit-learn", "numba", "pynndescent", "umap-learn"),
+}
+"""The libraries that decide the numbers of each method."""
+
+POINTS = ("points", "neighbours_kept", "trustworthiness", "continuity")
+"""The arrays of a projection's trust."""
+
+
+def cached_projection(
+    cache: Cache,
+    table: EmbeddingTable,
+    *,
+    method: Literal["pca", "umap"],
+    dims: int,
+    seed: int,
+    umap: UMAPParameters | None = None,
+    progress: Progress | None = None,
+) -> Projection:
+    """Return what ``project`` returns, from the cache where the same was computed before.
+
+    The same is: equal numbers in the table, equal arguments, and equal versions of the libraries beneath.
+    """
+    key = projection_key(table, method=method, dims=dims, seed=seed, umap=umap)
+    if (entry := cache.find(key)) is not None and (kept := _unpack(entry.bytes(), name=table.name)) is not None:
+        if progress is not None:
+            progress(1.0, "done")
+        return kept
+    found = project(table, method=method, dims=dims, seed=seed, umap=umap, progress=progress)
+    cache.put(key, _pack(found))
+    return found
+
+
+def keep_nulls(cache: Cache) -> Keep:
+    """Return what keeps nulls in the cache: those of one key are computed once for each version of the libraries."""
+
+    def keep(key: tuple[str, ...], compute: Callable[[], Mapping[str, Null]]) -> Mapping[str, Null]:
+        versions = {name: library_version(name) for name in LIBRARIES["pca"]}
+        whole: Key = ("null", *key, json.dumps(versions, sort_keys=True), str(NULL_FORMAT))
+        if (entry := cache.find(whole)) is not None and (kept := _read_nulls(entry.bytes())) is not None:
+            return kept
+        found = compute()
+        cache.put(whole, json.dumps({name: asdict(null) for name, null in found.items()}).encode())
+        return found
+
+    return keep
+
+
+def _read_nulls(payload: bytes) -> dict[str, Null] | None:
+    try:
+        return {name: Null(**null) for name, null in json.loads(payload).items()}
+    except (ValueError, TypeError, AttributeError):
+        return None
+
+
+def projection_key(
+    table: EmbeddingTable, *, method: str, dims: int, seed: int, umap: UMAPParameters | None = None
+) -> Key:
+    """Return the key of a projection; reads the whole table once, for its digest."""
+    parameters = asdict(umap or UMAPParameters()) if method == "umap" else {}
+    versions = {name: library_version(name) for name in LIBRARIES.get(method, ())}
+    facts = [json.dumps(value, sort_keys=True) for value in (parameters, versions, FORMAT)]
+    return ("projection", table.digest, method, str(dims), str(seed), *facts)
+
+
+def library_version(library: str) -> str:
+    """Return the version of an installed library, "unknown" where there is none."""
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _pack(found: Projection) -> bytes:
+    trust = found.trust
+    assert trust is not None
+    facts = {
+        "left_out": found.left_out,
+        "method": found.method,
+        "dims": found.dims,
+        "seed": found.seed,
+        "parameters": dict(found.parameters),
+        "trust": {"k": trust.k, "rows": trust.rows, "metric": trust.metric},
+    }
+    arrays: dict[str, NDArray[Any]] = {"coordinates": found.coordinates, "rows": found.rows}
+    arrays |= {name: getattr(trust, name) for name in POINTS}
+    if found.explained_variance_ratio is not None:
+        arrays["explained_variance_ratio"] = found.explained_variance_ratio
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, facts=np.frombuffer(json.dumps(facts).encode(), np.uint8), **arrays)
+    return file.getvalue()
+
+
+def _unpack(payload: bytes, *, name: str) -> Projection | None:
+    """Return the projection that a payload holds; ``None`` where it holds none."""
+    try:
+        with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
+            facts = json.loads(arrays["facts"].tobytes())
+            trust = PointTrust(**{name: arrays[name] for name in POINTS}, **facts.pop("trust"))
+            # The name is not part of the numbers: another table may hold the same.
+            return Projection(
+                coordinates=arrays["coordinates"],
+                rows=arrays["rows"],
+                explained_variance_ratio=arrays.get("explained_variance_ratio"),
+                name=name,
+                trust=trust,
+                quality=trust.quality,
+                **facts,
+            )
+    except (ValueError, TypeError, LookupError, EOFError, zipfile.BadZipFile):
+        return None

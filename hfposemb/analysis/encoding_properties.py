@@ -1,0 +1,356 @@
+"""What is asked of any way to tell positions apart, and which scheme meets it: the discarded candidates among them.
+
+A scheme is read as rows: a position's vector where it has one, else, of mechanisms that look at distances alone, what
+every head adds to the score of a key so many positions back. Each requirement is one number, a rule that makes it met
+or not, and a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import HfposembError, InputError, MissingTableError
+from ..progress import shown
+from ..tables.closed_forms import from_source
+from ..tables.embeddings import Embeddings
+from ..tables.encodings import Absolute, Alibi, PositionEncoding, RelativeBias, RelativeTable, Rotary
+from ..tables.source_names import names
+from ..tables.sources import BuiltinSource
+from ..tables.table import EmbeddingTable, Provenance, table_of, walk
+from .nearest_rows import all_neighbours
+from .probes import extrapolation_probe
+
+Verdict = Literal["met", "not met", "not measured"]
+
+MOST = 2_048
+"""Positions that are looked at most, the first ones: every one is compared with every other."""
+
+LONGER = 8
+"""How many times as many positions are computed of a formula, to see what becomes of it."""
+
+GROWS = 1.25
+"""Growth of the largest value, over twice the length, beyond which a scheme is not bounded; counting has 2."""
+
+CHANGES = 1e-6
+"""Change of a row, over its length, that is more than rounding."""
+
+SAME = 0.01
+"""Share of a typical step below which two positions are as good as one."""
+
+STEP = 0.01
+"""Share of a typical row's length that a step has at least where neighbours can be told apart."""
+
+
+WIDEST_NAME = 24
+MARKS: Mapping[Verdict, str] = {"met": "yes", "not met": " no", "not measured": "  –"}
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One requirement: its number, ``None`` where there is none, whether it is met, and why, in a sentence."""
+
+    name: str
+    value: float | None
+    verdict: Verdict
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What the positions of one source meet.
+
+    ``rows`` of them were looked at; ``reads`` says what a row is: "position", "distance", or "" where there is none.
+    """
+
+    source: str
+    kind: str
+    reads: str
+    rows: int
+    items: tuple[Requirement, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def met(self) -> int:
+        """How many requirements are met."""
+        return sum(item.verdict == "met" for item in self.items)
+
+    def __str__(self) -> str:
+        """List every requirement with its number, and its sentence."""
+        lines = [f"{self.source}: {self.met} of {len(self.items)} requirements met"]
+        lines += [f"  {item.name:<23}{item.verdict:<14}{item.sentence}" for item in self.items]
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+
+    def __getitem__(self, name: str) -> Requirement:
+        return self.items[list(CHECKS).index(name)]
+
+
+def requirements(embeddings: Embeddings, *, part: str | None = None) -> Requirements:
+    """Return which requirements the positions of a source meet, those of its first part or of ``part``.
+
+    - *bounded*: the largest absolute value; met where it stays, of eight times as many rows within a quarter of that of
+      four times as many.
+    - *independent of length*: by how much a row changes at most, over the mean length of a row, when there are eight
+      times as many; met up to rounding. A learned table has one length: not measured.
+    - *unique*: the smallest distance of two rows over the mean length of a row; met where it is at least 1 % of the
+      mean distance of two neighbours.
+    - *neighbours apart*: the smallest distance of two neighbours over the mean length of a row; met from 1 % on. The
+      sentence has the mean distance too.
+    - *extrapolates*: how many positions a linear map that was fitted on the first half errs by on the second; met where
+      that is less than an eighth of all positions, what naming the middle of the second half errs by, and the scheme is
+      defined beyond its length.
+
+    Of a formula, eight times as many rows are computed; a table that was read from a file has no more rows. The first
+    2,048 positions are looked at. Raises ``MissingTableError`` where there are no positions at all.
+    """
+    if part is not None and part not in embeddings.positions:
+        raise MissingTableError(
+            f"{embeddings.name} has no positions of {part!r}; it has {', '.join(embeddings.positions)}"
+        )
+    with shown(f"requirements of {embeddings.name}"):
+        return _measured(embeddings, part)
+
+
+def _measured(embeddings: Embeddings, part: str | None) -> Requirements:
+    encoding = embeddings.position if part is None else embeddings.positions[part]
+    try:
+        scheme = _Scheme.of(encoding, embeddings)
+        if not scheme.typical > 0:
+            raise InputError(f"every row of {scheme.table.name} is zero or not finite")
+    except HfposembError as error:
+        reason = str(error)
+        items = tuple(Requirement(name, None, "not measured", reason) for name in CHECKS)
+        return Requirements(embeddings.name, encoding.kind, "", 0, items, (reason,))
+    items = tuple(_checked(name, scheme) for name in CHECKS)
+    return Requirements(embeddings.name, encoding.kind, scheme.reads, len(scheme.rows), items, scheme.notes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Scheme:
+    """A scheme as rows [n, values].
+
+    ``longer`` has ``LONGER`` / 2 and ``LONGER`` times as many; none where there are no more, and ``fixed`` says so.
+    """
+
+    table: EmbeddingTable
+    longer: tuple[EmbeddingTable, ...]
+    reads: str
+    fixed: str
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, encoding: PositionEncoding, embeddings: Embeddings) -> _Scheme:
+        """Read a scheme. Raises ``HfposembError`` for those without numbers for a position or a distance."""
+        match encoding:
+            case Absolute():
+                return cls._of_rows(encoding.table, embeddings)
+            case Rotary():
+                count = min(encoding.length, MOST)
+                tables = [replace(encoding, length=length).table for length in (count, *_more(count))]
+                note = (
+                    "a row holds the cosines and sines that queries and keys are turned with; nothing is added to words"
+                )
+                return cls(tables[0], tuple(tables[1:]), "position", "", (note, *_cut(count, encoding.length)))
+            case Alibi() | RelativeBias() | RelativeTable():
+                count = min(encoding.length, MOST)
+                tables = [_by_distance(encoding, length) for length in (count, *_more(count))]
+                heads = " from every head" if isinstance(encoding, Alibi | RelativeBias) else ""
+                note = f"a row holds what a key so many positions back gets{heads}: there is none for a position"
+                return cls(tables[0], tuple(tables[1:]), "distance", "", (note, *_cut(count, encoding.length)))
+        if encoding.has_table:
+            return cls._of_rows(encoding.table, embeddings)
+        raise MissingTableError(getattr(encoding, "reason", f"{encoding.kind} positions have no row for a position"))
+
+    @classmethod
+    def _of_rows(cls, table: EmbeddingTable, embeddings: Embeddings) -> _Scheme:
+        count = min(table.shape[0], MOST)
+        note = _cut(count, table.shape[0])
+        longer = tuple(more for rows in _more(count) if (more := _computed(embeddings, rows)) is not None)
+        # Of a formula whose rows depend on the length, so many rows are another table than the first of more.
+        first = (_computed(embeddings, count) if longer else None) or table
+        short = first if first.shape[0] == count else first.part(0, count)
+        fixed = "" if len(longer) == 2 else f"it has {table.shape[0]:,} rows and no more"
+        return cls(short, () if fixed else longer, "position", fixed, note)
+
+    @cached_property
+    def rows(self) -> NDArray[np.float64]:
+        return np.asarray(self.table.rows(0, self.table.shape[0]), np.float64)
+
+    def counted(self, count: int | None = None) -> str:
+        """Write a number of rows, that of all by default."""
+        count = len(self.rows) if count is None else count
+        return f"{count:,} {self.reads}{'' if count == 1 else 's'}"
+
+    @cached_property
+    def typical(self) -> float:
+        """The mean length of a row that is finite."""
+        lengths = np.linalg.norm(self.rows[self.table.finite], axis=1)
+        return float(lengths.mean()) if len(lengths) else 0.0
+
+    @cached_property
+    def steps(self) -> NDArray[np.float64]:
+        """The distances of neighbours; NaN beside a row that is not finite."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.linalg.norm(np.diff(self.rows, axis=0), axis=1))
+
+
+def _more(count: int) -> tuple[int, int]:
+    return LONGER // 2 * count, LONGER * count
+
+
+def _cut(count: int, whole: int) -> tuple[str, ...]:
+    return (f"the first {count:,} of {whole:,} positions",) if count < whole else ()
+
+
+def _computed(embeddings: Embeddings, rows: int) -> EmbeddingTable | None:
+    """Return as many rows of a formula; ``None`` of what is none, or where so many are out of range."""
+    config = embeddings.config
+    if "builtin" not in config:
+        return None
+    options = {key: str(value) for key, value in config.items() if key not in ("builtin", "rows", "width")}
+    try:
+        return from_source(BuiltinSource(config["builtin"], rows, config["width"], options)).position.table
+    except HfposembError:
+        return None
+
+
+def _by_distance(encoding: Alibi | RelativeBias | RelativeTable, length: int) -> EmbeddingTable:
+    """Return what a key 0, 1, 2 … positions back gets [length, heads or width]; NaN where the model has nothing."""
+    back = -np.arange(length)
+    match encoding:
+        case Alibi():
+            values = np.multiply.outer(back, encoding.effective)
+        case RelativeBias():
+            values = encoding.bias_at(back)
+        case RelativeTable():
+            row = encoding.row_of(back)
+            values = np.where((row >= 0)[:, None], np.asarray(encoding.rows, np.float64)[row], np.nan)
+    name = f"{encoding.kind} by distance"
+    return table_of(np.asarray(values, np.float64), name=name, provenance=Provenance(encoding.kind))
+
+
+def side_by_side(found: Sequence[Requirements]) -> str:
+    """Write the requirements of several sources as one table: met or not, and the number."""
+    shown = names([one.source for one in found], widest=WIDEST_NAME)
+    width = max(16, *(len(name) + 2 for name in shown))
+    lines = [f"{'':<21}" + "".join(f"{name:>{width}}" for name in shown)]
+    for place, name in enumerate(CHECKS):
+        cells = [
+            f"{'–' if item.value is None else _said(item.value)}  {MARKS[item.verdict]}"
+            for item in (one.items[place] for one in found)
+        ]
+        lines.append(f"{name:<21}" + "".join(f"{cell:>{width}}" for cell in cells))
+    lines.append(f"{'met':<21}" + "".join(f"{f'{one.met} of {len(CHECKS)}':>{width}}" for one in found))
+    return "\n".join(lines)
+
+
+# --- the requirements -------------------------------------------------------------------------------------------------
+
+
+def _bounded(scheme: _Scheme) -> Requirement:
+    largest = _largest(scheme.table)
+    if not scheme.longer:
+        return _item("bounded", largest, True, f"No number is larger than {_said(largest)}; {scheme.fixed}.")
+    half, whole = map(_largest, scheme.longer)
+    met = whole <= GROWS * half
+    verb = "is" if met else "keeps growing:"
+    sentence = (
+        f"The largest number {verb} {_said(largest)} in {scheme.counted()}, {_said(whole)} in {LONGER} times as many."
+    )
+    return _item("bounded", largest, met, sentence)
+
+
+def _independent(scheme: _Scheme) -> Requirement:
+    if not scheme.longer:
+        return Requirement("independent of length", None, "not measured", f"It has one length: {scheme.fixed}.")
+    rows = scheme.table.shape[0]
+    moved = np.linalg.norm(np.asarray(scheme.longer[-1].rows(0, rows), np.float64) - scheme.rows, axis=1)
+    change = float(np.nanmax(moved)) / scheme.typical
+    if change <= CHANGES:
+        return _item(
+            "independent of length",
+            change,
+            True,
+            f"No row changes when there are {LONGER} times as many {scheme.reads}s.",
+        )
+    sentence = (
+        f"With {LONGER} times as many {scheme.reads}s a row changes by up to {_percent(change)} of a typical length."
+    )
+    return _item("independent of length", change, False, sentence)
+
+
+def _unique(scheme: _Scheme) -> Requirement:
+    found = all_neighbours(scheme.table, k=1, metric="euclidean")
+    place = int(found.values[:, 0].argmin())
+    smallest = float(found.values[place, 0])
+    step = float(np.nanmean(scheme.steps)) if np.isfinite(scheme.steps).any() else 0.0
+    pair = sorted((int(found.rows[place]), int(found.indices[place, 0])))
+    nearest = f"The nearest two are {scheme.reads}s {pair[0]:,} and {pair[1]:,}"
+    if smallest == 0:
+        return _item("unique", 0.0, False, f"{nearest}: they are the same.")
+    sentence = f"{nearest}, {_percent(smallest / step)} of a typical step apart." if step else f"{nearest}."
+    return _item("unique", smallest / scheme.typical, smallest >= SAME * step, sentence)
+
+
+def _apart(scheme: _Scheme) -> Requirement:
+    if not np.isfinite(scheme.steps).any():
+        raise InputError(f"{scheme.table.name} has no two neighbours that are finite")
+    at = int(np.nanargmin(scheme.steps))
+    smallest, mean = (float(size) / scheme.typical for size in (scheme.steps[at], np.nanmean(scheme.steps)))
+    sentence = (
+        f"A step is {_percent(mean)} of a typical row’s length on average, and at least {_percent(smallest)}, from "
+        f"{at:,} to {at + 1:,}."
+    )
+    return _item("neighbours apart", smallest, smallest >= STEP, sentence)
+
+
+def _extrapolates(scheme: _Scheme) -> Requirement:
+    error, guess = extrapolation_probe(scheme.table), int(scheme.table.finite.sum()) / 8
+    better = error < guess
+    sentence = (
+        f"A linear map fitted on the first half errs by {scheme.counted(round(error))} on the second, where naming its "
+        f"middle errs by {guess:,.0f}"
+    )
+    sentence += f"; {scheme.fixed}." if scheme.fixed else "; it is defined beyond."
+    return _item("extrapolates", error, better and not scheme.fixed, sentence)
+
+
+CHECKS: Mapping[str, Callable[[_Scheme], Requirement]] = {
+    "bounded": _bounded,
+    "independent of length": _independent,
+    "unique": _unique,
+    "neighbours apart": _apart,
+    "extrapolates": _extrapolates,
+}
+"""The requirements by name, in the order shown."""
+
+
+def _item(name: str, value: float, met: bool, sentence: str) -> Requirement:
+    return Requirement(name, value, "met" if met else "not met", sentence)
+
+
+def _checked(name: str, scheme: _Scheme) -> Requirement:
+    try:
+        return CHECKS[name](scheme)
+    except HfposembError as error:
+        return Requirement(name, None, "not measured", f"{error}.")
+
+
+def _largest(table: EmbeddingTable) -> float:
+    """Return the largest absolute value of the finite rows."""
+    parts = (np.abs(vectors[np.isfinite(vectors).all(axis=1)]).max(initial=0.0) for _, vectors in walk(table))
+    return float(max(parts))
+
+
+def _said(value: float) -> str:
+    return f"{value:,.0f}" if 100 <= value < 1e6 else f"{value:.3g}"
+
+
+def _percent(share: float) -> str:
+    text = f"{100 * share:.3g}" if share < 10 else f"{100 * share:,.0f}"
+    return f"{text} %"

@@ -1,0 +1,416 @@
+"""What shape a table has: norms, spectrum, isotropy, and how alike its rows are at each distance.
+
+P is a table [n, d] with rows p_t, P̄ is P with its column means removed. Everything is accumulated in float64. Rows
+that hold NaN or Inf are left out everywhere, and rows that are zero wherever a cosine is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..tables.encodings import PositionEncoding, table_in, unit_rows
+from ..tables.table import EmbeddingTable, all_rows
+from .rows import BLOCK_BYTES, LARGEST_BLOCK, MOST_SQUARE, directed, finite_blocks, mean_row, norms, unit_sums
+
+
+@dataclass(frozen=True)
+class Isotropy:
+    """Say how evenly a table of ``rows`` finite rows and ``width`` fills its space.
+
+    ``participation_ratio`` is (Σλ)² / Σλ², how many components carry the variance.
+    """
+
+    participation_ratio: float
+    rows: int
+    width: int
+
+    @property
+    def isoscore(self) -> float:
+        """(participation ratio − 1) / (d − 1): 0 for a line, 1 for equal variance everywhere (Rudman et al. 2022).
+
+        Raises ``InputError`` for a single column, which has only one direction.
+        """
+        return self._isoscore_of(self.participation_ratio)
+
+    @property
+    def isoscore_of_noise(self) -> float:
+        """IsoScore of isotropic noise with as many rows and columns, the null: few rows never look isotropic.
+
+        The ratio of expectations (E Σλ)² / E Σλ² for a Wishart matrix with n − 1 degrees of freedom.
+        """
+        freedom, width = self.rows - 1, self.width
+        return self._isoscore_of((freedom * width + 2) / (freedom + width + 1))
+
+    def _isoscore_of(self, participation: float) -> float:
+        if self.width < 2:
+            raise InputError("IsoScore compares directions; a table of width 1 has only one")
+        return (participation - 1) / (self.width - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Scatter:
+    """Hold the scatter of a table's finite rows about their mean.
+
+    ``matrix`` is P̄ᵀP̄ [d, d], or P̄P̄ᵀ [n, n] where that is the smaller (``dual``): both have the same eigenvalues.
+    """
+
+    mean: NDArray[np.float64]
+    matrix: NDArray[np.float64]
+    rows: int
+    dual: bool
+
+    @property
+    def total(self) -> float:
+        """The sum of all eigenvalues; 0 where all rows are the same but for rounding."""
+        total = float(np.trace(self.matrix))
+        return total if total > self.rows * float(self.mean @ self.mean) * 1e-28 else 0.0
+
+    @property
+    def isotropy(self) -> Isotropy:
+        """How even the eigenvalues are, from their sum and that of their squares: none of them is computed.
+
+        Raises ``InputError`` where all rows are the same.
+        """
+        if not (total := self.total):
+            raise InputError(f"all {self.rows:,} rows are the same: there is no variance to divide")
+        return Isotropy(total**2 / float(np.vdot(self.matrix, self.matrix)), self.rows, len(self.mean))
+
+
+def scatter(
+    value: EmbeddingTable | PositionEncoding,
+    *,
+    single: bool = False,
+    progress: Callable[[float, str], None] | None = None,
+) -> Scatter:
+    """Accumulate the scatter by blocks of rows, in two passes; ``single`` in one, of large tables.
+
+    That centres and multiplies each block as the table has it, in float32 mostly, and still sums blocks in float64:
+    twice as fast, and entries within 1e-6 of their size; ``progress`` is then called with the share of the rows that
+    was read. Raises ``InputError`` for fewer than two finite rows.
+    """
+    table = table_in(value)
+    rows, width = int(table.finite.sum()), table.shape[1]
+    if rows < 2:
+        raise InputError(f"{table.name} has {rows} finite rows; at least 2 are needed to say how rows differ")
+    if single and rows >= width:
+        return _scatter_in_one_pass(table, rows, progress)
+    mean = mean_row(table)
+    if rows < width:
+        whole = np.concatenate([vectors - mean for _, vectors in finite_blocks(table)])
+        return Scatter(mean, whole @ whole.T, rows, dual=True)
+    matrix = np.zeros((width, width))
+    for _, vectors in finite_blocks(table):
+        block = vectors - mean
+        matrix += block.T @ block
+    return Scatter(mean, matrix, rows, dual=False)
+
+
+def _scatter_in_one_pass(table: EmbeddingTable, rows: int, progress: Callable[[float, str], None] | None) -> Scatter:
+    """Accumulate about the mean of the first block, and move that to the mean of all (Chan, Golub & LeVeque 1983)."""
+    width = table.shape[1]
+    matrix, total = np.zeros((width, width)), np.zeros(width)
+    centre: NDArray[np.floating] = np.zeros(0)
+    # To add up matrices [d, d] takes as long as multiplying d/8 rows: there are more of these in a block.
+    for numbers, vectors in finite_blocks(table, single=True, least=min(2 * width, LARGEST_BLOCK // (4 * width))):
+        if not len(centre):
+            centre = vectors.mean(axis=0, dtype=np.float64).astype(vectors.dtype)
+        block = vectors - centre
+        matrix += block.T @ block
+        total += np.ones(len(block), block.dtype) @ block
+        if progress is not None:
+            progress(float(numbers[-1] + 1) / table.shape[0], "components")
+    offset = total / rows
+    matrix -= np.outer(rows * offset, offset)
+    return Scatter(np.asarray(centre + offset, np.float64), matrix, rows, dual=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Hold the eigenvalues λ of P̄ᵀP̄, largest first [min(n, d)], of a table of ``rows`` finite rows and ``width``."""
+
+    eigenvalues: NDArray[np.float64]
+    rows: int
+    width: int
+    left_out: int
+
+    @cached_property
+    def ratio(self) -> NDArray[np.float64]:
+        """The share of the variance that each component explains."""
+        return np.asarray(self.eigenvalues / self.eigenvalues.sum())
+
+    @cached_property
+    def cumulative(self) -> NDArray[np.float64]:
+        """The share of the variance that the first components explain together."""
+        return np.cumsum(self.ratio)
+
+    def components_for(self, share: float) -> int:
+        """Return how many components explain ``share`` of the variance. Raises ``InputError`` outside 0 to 1."""
+        if not 0 < share <= 1:
+            raise InputError(f"a share of the variance lies above 0 and up to 1; got {share}")
+        # The sum may end an ulp short of 1.
+        return int(np.searchsorted(self.cumulative, share - 1e-12)) + 1
+
+    @cached_property
+    def effective_rank(self) -> float:
+        """exp H(σ/Σσ) over the singular values σ of P̄ (Roy & Vetterli 2007)."""
+        singular = np.sqrt(self.eigenvalues[self.eigenvalues > 0])
+        share = singular / singular.sum()
+        return float(np.exp(-(share * np.log(share)).sum()))
+
+    @cached_property
+    def participation_ratio(self) -> float:
+        """(Σλ)² / Σλ²: how many components carry the variance."""
+        return float(1.0 / (self.ratio**2).sum())
+
+    @property
+    def isotropy(self) -> Isotropy:
+        """How evenly the table fills its space."""
+        return Isotropy(self.participation_ratio, self.rows, self.width)
+
+    @property
+    def isoscore(self) -> float:
+        """See ``Isotropy``."""
+        return self.isotropy.isoscore
+
+    @property
+    def isoscore_of_noise(self) -> float:
+        """See ``Isotropy``."""
+        return self.isotropy.isoscore_of_noise
+
+
+def spectrum(value: EmbeddingTable | PositionEncoding) -> Spectrum:
+    """Return the spectrum of a table, exactly, by blocks of rows.
+
+    Raises ``InputError`` for fewer than two finite rows, or rows that are all the same.
+    """
+    table = table_in(value)
+    found = scatter(table)
+    if not found.total:
+        raise InputError(f"all {found.rows:,} rows of {table.name} are the same: there is no variance to divide")
+    eigenvalues = np.array(np.linalg.eigvalsh(found.matrix)[::-1], np.float64)
+    # What is left of the directions without variance is rounding, which the square root of σ would blow up.
+    eigenvalues[eigenvalues < eigenvalues[0] * max(table.shape) * np.finfo(float).eps] = 0
+    return Spectrum(eigenvalues, found.rows, table.shape[1], table.shape[0] - found.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _Diagonals:
+    """Sums over the diagonals of a Gram matrix: pairs and sum of products at each distance, sum of all squares."""
+
+    pairs: NDArray[np.float64]
+    sums: NDArray[np.float64]
+    squares: float
+
+
+_summed: WeakKeyDictionary[EmbeddingTable, dict[tuple[bool, bool], _Diagonals]] = WeakKeyDictionary()
+
+
+def _diagonals(table: EmbeddingTable, *, unit: bool, single: bool) -> _Diagonals:
+    """Sum over the diagonals of P Pᵀ, or of the cosines, once for as long as the table is there."""
+    kept = _summed.setdefault(table, {})
+    if (unit, single) not in kept:
+        kept[unit, single] = _summed_diagonals(table, unit=unit, single=single)
+    return kept[unit, single]
+
+
+def _summed_diagonals(table: EmbeddingTable, *, unit: bool, single: bool) -> _Diagonals:
+    rows = table.shape[0]
+    keep = directed(table) if unit else table.finite
+    if not keep.any():
+        raise InputError(f"{table.name} has no row that is finite{' and not zero' if unit else ''}; nothing to compare")
+    scale = np.where(keep, norms(table) if unit else 1.0, 1.0)
+    whole = np.zeros((rows, table.shape[1]), np.float32 if single else np.float64)
+    for found, vectors in finite_blocks(table):
+        whole[found] = vectors / scale[found, None]
+    length = 1 << (2 * rows - 1).bit_length()
+    present = np.abs(np.fft.rfft(keep.astype(float), length)) ** 2
+    pairs = np.rint(np.fft.irfft(present, length)[:rows])
+    if rows <= min(2 * table.shape[1], MOST_SQUARE):
+        matrix = np.zeros((rows, 2 * rows), whole.dtype)
+        np.matmul(whole, whole.T, out=matrix[:, :rows])
+        # Row t read from column t on: entry [t, k] is the product of rows t and t + k, or the padding.
+        skewed = np.lib.stride_tricks.as_strided(
+            matrix, (rows, rows), (matrix.strides[0] + matrix.strides[1], matrix.strides[1]), writeable=False
+        )
+        squares = sum(float(np.vdot(row, row)) for row in matrix[:, :rows])
+        return _Diagonals(pairs, skewed.sum(axis=0, dtype=np.float64), squares)
+    # Of longer tables by the autocorrelation of the columns: no [n, n] is made.
+    gram, power = whole.T @ whole, np.zeros(length // 2 + 1)
+    step = max(1, BLOCK_BYTES // (16 * length))
+    for start in range(0, table.shape[1], step):
+        power += (np.abs(np.fft.rfft(whole[:, start : start + step], length, axis=0)) ** 2).sum(axis=1)
+    return _Diagonals(pairs, np.fft.irfft(power, length)[:rows], float(np.vdot(gram, gram)))
+
+
+def similarity_by_distance(
+    value: EmbeddingTable | PositionEncoding, *, longest: int | None = None, single: bool = False
+) -> NDArray[np.float64]:
+    """Return the mean over t of cos(p_t, p_{t+k}) for k = 0 … ``longest`` [longest + 1]; all distances by default.
+
+    ``single`` multiplies in float32, which gives six digits in half the time. NaN at a distance that no pair of rows
+    with a direction has. Raises ``InputError`` for distances beyond the table, or where no row has a direction.
+    """
+    table = table_in(value)
+    last = table.shape[0] - 1
+    if longest is not None and not 0 <= longest <= last:
+        raise InputError(f"{table.name} has distances 0 to {last:,}; got {longest:,}")
+    sums = _diagonals(table, unit=True, single=single)
+    means = np.divide(sums.sums, sums.pairs, out=np.full(last + 1, np.nan), where=sums.pairs > 0)
+    return np.asarray(np.clip(means, -1, 1)[: None if longest is None else longest + 1], np.float64)
+
+
+def translation_invariance(
+    value: EmbeddingTable | PositionEncoding,
+    *,
+    on: Literal["cosine", "inner product"] = "cosine",
+    single: bool = False,
+) -> float:
+    """Return how much of the differences between pairs of rows their distance alone explains.
+
+    1 − Σ(M_ij − mean of its diagonal)² / Σ(M_ij − M̄)² over i ≠ j: 1 for the sinusoid, near 0 for noise. The property:
+    Wang et al., ICLR 2021; as the R² of a Toeplitz matrix: after TISA (Wennberg & Henter 2021). The diagonal is left
+    out because with it noise scores .43. ``single`` multiplies in float32, to six digits. Raises ``InputError`` for
+    fewer than three rows, or where all pairs are alike.
+    """
+    table = table_in(value)
+    if on not in ("cosine", "inner product"):
+        raise InputError(f'translation invariance is on "cosine" or "inner product"; got {on!r}')
+    found = _diagonals(table, unit=on == "cosine", single=single)
+    pairs, sums = found.pairs[1:], found.sums[1:]
+    # The squares of all entries, both triangles, without those of the main diagonal.
+    diagonal = float(found.pairs[0]) if on == "cosine" else float(np.nansum(norms(table) ** 4))
+    squares = (found.squares - diagonal) / 2
+    count = float(pairs.sum())
+    if count < 3:
+        raise InputError(f"{table.name} has too few rows for pairs at different distances; at least 3 are needed")
+    overall = count * (float(sums.sum()) / count) ** 2
+    if squares - overall <= 1e-12 * squares:
+        raise InputError(f"all pairs of rows of {table.name} are equally alike: there is nothing to explain")
+    explained = float(np.divide(sums**2, pairs, out=np.zeros_like(sums), where=pairs > 0).sum())
+    return min(1.0, (explained - overall) / (squares - overall))
+
+
+def difference_by_place(encoding: PositionEncoding, distance: int, *, length: int = 128) -> float:
+    """Return by how much the value of two positions so far apart differs, at most, from place to place.
+
+    Of the first ``length`` positions, or all there are, query after key, in the encoding's own unit: 0 where distance
+    alone counts, as for ALiBi, relative biases and rotary positions. Raises ``InputError`` where fewer than two pairs
+    are that far apart, and what ``matrix`` raises.
+    """
+    most = length if not encoding.has_table else min(length, encoding.table.shape[0])
+    values = np.diagonal(encoding.matrix(most), -distance) if 0 < distance < most else np.empty(0)
+    known = values[np.isfinite(values)]
+    if len(known) < 2:
+        raise InputError(f"of {most} positions {len(known)} pairs are {distance} apart; two places are needed")
+    return float(known.max() - known.min())
+
+
+def anisotropy(value: EmbeddingTable | PositionEncoding) -> float:
+    """Return the mean cosine of two different rows: (‖Σ û‖² − n) / (n(n − 1)), û the unit rows.
+
+    Exact where Ethayarajh (2019) samples pairs; 0 for noise. Raises ``InputError`` for fewer than two rows with a
+    direction.
+    """
+    table = table_in(value)
+    keep = directed(table)
+    rows = int(keep.sum())
+    if rows < 2:
+        raise InputError(f"{table.name} has {rows} rows that are finite and not zero; a cosine needs 2")
+    total = unit_sums[table]
+    return float((total @ total - rows) / (rows * (rows - 1)))
+
+
+def monotonicity(value: EmbeddingTable | PositionEncoding, *, longest: int = 128, single: bool = False) -> float:
+    """Return how often the farther of two later positions is the less alike: 1 where likeness only falls, .5 for noise.
+
+    The share of triples (t, m > n) with cos(p_t, p_{t+m}) < cos(p_t, p_{t+n}), m ≤ ``longest``; the property: Wang et
+    al., ICLR 2021. GPT-2's table falls all the way up to 128 and not beyond, so the bound is part of the answer.
+    ``single`` compares in float32. Raises ``InputError`` where no triple of rows with a direction is left.
+    """
+    table = table_in(value)
+    last = table.shape[0] - 1
+    reach = min(longest, last)
+    if longest < 2:
+        raise InputError(f"monotonicity compares two distances, so it looks 2 rows ahead or more; got {longest}")
+    whole = unit_rows(all_rows(table))
+    whole = whole.astype(np.float32) if single else whole
+    falling = triples = 0
+    step = max(1, min(reach, BLOCK_BYTES // (16 * max(1, reach))))
+    for start in range(0, last, step):
+        stop = min(start + step, last)
+        ahead = whole[start + 1 : stop + reach]
+        cosines = np.full((stop - start, stop - start + reach - 1), np.nan, whole.dtype)
+        cosines[:, : len(ahead)] = whole[start:stop] @ ahead.T
+        # Entry [t, m − 1] is the cosine with the row m later; NaN beyond the table or without a direction.
+        band = np.lib.stride_tricks.sliding_window_view(cosines, reach, axis=1)[
+            range(stop - start), range(stop - start)
+        ]
+        counts = np.isfinite(band).sum(axis=1)
+        triples += int((counts * (counts - 1) // 2).sum())
+        for near in range(reach - 1):
+            falling += int(np.count_nonzero(band[:, near + 1 :] < band[:, near : near + 1]))
+    if not triples:
+        raise InputError(f"{table.name} has no three rows with a direction within {longest}; monotonicity needs them")
+    return falling / triples
+
+
+@dataclass(frozen=True, eq=False)
+class Waves:
+    """Hold how strong the waves of each period are in a table's columns, as multiples of the mean over periods.
+
+    ``periods`` [m] are n, n / 2, n / 3 … positions, ``strength`` [m] is their part of ``wave_spectrum``. ``low`` and
+    ``high`` hold 95 % of what one period has in a table without order.
+    """
+
+    periods: NDArray[np.float64]
+    strength: NDArray[np.float64]
+    low: float
+    high: float
+    peak: float | None
+    """The period of the strongest wave; ``None`` where none is beyond what the strongest of noise is."""
+
+
+def waves(value: EmbeddingTable | PositionEncoding) -> Waves:
+    """Return the waves of a table by their period, beside noise.
+
+    In Gaussian noise each magnitude is Rayleigh distributed, so the mean over d columns has a standard deviation of
+    √(4/π − 1) / √d of its mean. The interval is that of 95 %; a peak is what the strongest of as many periods of noise
+    hardly ever reaches. Raises ``InputError`` for fewer than 8 rows, or rows that are all the same.
+    """
+    from statistics import NormalDist
+
+    table = table_in(value)
+    count, width = table.shape
+    found = wave_spectrum(table)[1:]
+    mean = float(found.mean()) if len(found) else 0.0
+    if count < 8 or mean <= 1e-12 * float(np.nanmax(norms(table), initial=0.0)):
+        raise InputError(f"{table.name} has {count:,} rows that do not wave: 8 that differ are needed for a spectrum")
+    spread = float(np.sqrt((4 / np.pi - 1) / width))
+    strength = found / mean
+    highest = 1 + spread * NormalDist().inv_cdf(1 - 0.005 / len(found))
+    top = int(strength.argmax())
+    periods = count / np.arange(1, len(found) + 1)
+    peak = float(periods[top]) if strength[top] > highest else None
+    return Waves(periods, strength, max(0.0, 1 - 1.96 * spread), 1 + 1.96 * spread, peak)
+
+
+def wave_spectrum(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
+    """Return the mean over columns of the magnitude of the DFT of P̄'s columns [n // 2 + 1], by turns over the table.
+
+    After Yamamoto & Matsuzaki (EMNLP 2023). Entry k belongs to waves of period n / k; entry 0 is 0. Rows that are not
+    finite count as the mean. Raises ``InputError`` where no row is finite.
+    """
+    table = table_in(value)
+    mean = mean_row(table)
+    whole = np.zeros(table.shape)
+    for rows, vectors in finite_blocks(table):
+        whole[rows] = vectors - mean
+    return np.asarray(np.abs(np.fft.rfft(whole, axis=0)).mean(axis=1), np.float64)

@@ -1,0 +1,439 @@
+"""The rows nearest to a row, a word or a vector, to several of these, or to every row: exactly.
+
+Sums run in float32 only to find candidates, with their rounding allowed for; what is given out is computed in float64.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..tables.encodings import PositionEncoding, table_in
+from ..tables.row_lookup import named
+from ..tables.table import EmbeddingTable, Vectors, all_rows, walk
+from .anisotropy import anisotropy_notes, mean_cosine
+from .row_values import Floats, Frame, Metric, Progress, Query, Rows, frame_of, pair_values, usable
+from .score_bounds import Scores
+
+if TYPE_CHECKING:
+    import pandas
+
+GROUPED = 64
+"""Scores of which only the largest is looked at while it is sought what the k nearest reach."""
+
+SCORE_BYTES = 16 * 2**20
+"""How many bytes of scores are held at once: about what a processor's cache holds."""
+
+
+def query_of(
+    table: EmbeddingTable, query: int | str | Vectors | Sequence[float], metric: Metric, *, centred: bool = False
+) -> Query:
+    """Return what is looked for as the frame of the table sees it.
+
+    A vector is a point of the table's own space, so the mean row is subtracted from it too. Raises ``InputError`` for
+    what the table has not, or that has no value.
+    """
+    frame = frame_of(table, metric, centred=centred)
+    if isinstance(query, (int, str, np.integer)):
+        found = named(table, query if isinstance(query, str) else int(query))
+        row = found.row
+        if not frame.usable(metric)[row]:
+            what = "not finite" if not table.finite[row] else "zero" if frame.centre is None else "the mean row"
+            raise InputError(f"row {row} of {table.name} is {what}: no {metric}")
+        return Query(table.labels[row], frame.seen(table.rows(row, row + 1)[0]), row, found.note)
+    vector = np.asarray(query, np.float64)
+    if vector.shape != (table.shape[1],):
+        raise InputError(
+            f"a query is a row of {table.name}, a label or a vector [{table.shape[1]}], and several of these go in a "
+            f"list; got an array of shape {vector.shape}"
+        )
+    seen = frame.seen(vector)
+    if not np.isfinite(seen).all() or (metric == "cosine" and not seen.any()):
+        raise InputError(f"the query vector is {'zero' if np.isfinite(seen).all() else 'not finite'}: no {metric}")
+    return Query("vector", seen, None)
+
+
+def _reached(scores: Vectors, k: int) -> float:
+    """Return what ``k`` of some scores reach at least, close to the most that they do; −Inf for fewer than ``k``.
+
+    Of groups of scores the k-th largest maximum: k groups have one that reaches it.
+    """
+    if len(scores) < k:
+        return -np.inf
+    size = max(1, min(GROUPED, len(scores) // (4 * k)))
+    tops = scores[: len(scores) // size * size].reshape(-1, size).max(axis=1)
+    return float(np.partition(tops, len(tops) - k)[len(tops) - k])
+
+
+def _order(values: Floats, rows: Rows, metric: Metric) -> Rows:
+    """Order nearest first, the lower row first where values are the same."""
+    return np.lexsort((rows, values if metric == "euclidean" else -values))
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Hold the rows nearest to a query, nearest first: ``values`` [k] are cosines, inner products or distances.
+
+    ``centred`` tells whether the mean row was subtracted first. ``anisotropy`` is the mean cosine of two random rows of
+    the table as it is, ``None`` where that is not defined. ``notes`` are sentences on how to read the list.
+    """
+
+    query: str
+    rows: Rows
+    labels: tuple[str, ...]
+    values: Floats
+    metric: Metric
+    left_out: int
+    centred: bool = False
+    anisotropy: float | None = None
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join([self._lines(), *(f"note: {note}" for note in self.notes)])
+
+    def _lines(self) -> str:
+        width = max(map(len, self.labels), default=0)
+        lines = [f"  {label:<{width}}  {value:.3f}" for label, value in zip(self.labels, self.values, strict=True)]
+        how = f"{self.metric}, centred" if self.centred else self.metric
+        return "\n".join([f"nearest to {self.query!r} by {how}", *lines])
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a pandas DataFrame with a line for each neighbour. Needs pandas."""
+        return NeighbourLists((self,)).to_frame()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, ready for JSON."""
+        near = zip(self.rows.tolist(), self.labels, self.values.tolist(), strict=True)
+        return {
+            "query": self.query,
+            "metric": self.metric,
+            "centred": self.centred,
+            "anisotropy": self.anisotropy,
+            "neighbours": [{"row": row, "label": label, "value": value} for row, label, value in near],
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class NeighbourLists(Sequence[Neighbours]):
+    """Hold the neighbours of several queries in their order: a sequence, indexed by place or by the query's label."""
+
+    each: tuple[Neighbours, ...]
+
+    def __len__(self) -> int:
+        return len(self.each)
+
+    @overload
+    def __getitem__(self, index: int | str) -> Neighbours: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Neighbours, ...]: ...
+    def __getitem__(self, index: int | str | slice) -> Neighbours | tuple[Neighbours, ...]:
+        if not isinstance(index, str):
+            return self.each[index]
+        for spelling in (index, f" {index}"):
+            for one in self.each:
+                if one.query == spelling:
+                    return one
+        asked = ", ".join(repr(one.query) for one in self.each)
+        raise InputError(f"{index!r} is none of the queries, which are {asked}")
+
+    def __str__(self) -> str:
+        notes = dict.fromkeys(note for one in self.each for note in one.notes)
+        return "\n".join(["\n\n".join(one._lines() for one in self.each), *(f"note: {note}" for note in notes)])
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a pandas DataFrame with a line for each query and neighbour. Needs pandas."""
+        try:
+            import pandas
+        except ImportError as error:
+            from ..errors import MissingExtraError
+
+            raise MissingExtraError("pandas", extra="export", purpose="to_frame()") from error
+        lines = [
+            (one.query, place, int(row), label, float(value))
+            for one in self.each
+            for place, (row, label, value) in enumerate(zip(one.rows, one.labels, one.values, strict=True), 1)
+        ]
+        return pandas.DataFrame(lines, columns=["query", "rank", "row", "label", self.each[0].metric])
+
+
+@overload
+def neighbours(
+    value: EmbeddingTable | PositionEncoding,
+    query: int | str,
+    *,
+    k: int = 10,
+    metric: Metric = "cosine",
+    centred: bool = False,
+    include_query: bool = False,
+) -> Neighbours: ...
+@overload
+def neighbours(
+    value: EmbeddingTable | PositionEncoding,
+    query: list[str] | list[int] | list[int | str] | list[Vectors] | tuple[str, ...] | tuple[int, ...],
+    *,
+    k: int = 10,
+    metric: Metric = "cosine",
+    centred: bool = False,
+    include_query: bool = False,
+) -> NeighbourLists: ...
+@overload
+def neighbours(
+    value: EmbeddingTable | PositionEncoding,
+    query: Vectors | Sequence[float],
+    *,
+    k: int = 10,
+    metric: Metric = "cosine",
+    centred: bool = False,
+    include_query: bool = False,
+) -> Neighbours: ...
+def neighbours(
+    value: EmbeddingTable | PositionEncoding,
+    query: int | str | Vectors | Sequence[float] | Sequence[int | str | Vectors],
+    *,
+    k: int = 10,
+    metric: Metric = "cosine",
+    centred: bool = False,
+    include_query: bool = False,
+) -> Neighbours | NeighbourLists:
+    """Return the ``k`` rows nearest to a row, a label or a vector [width], exactly, reading the table by chunks.
+
+    A list of labels, row numbers or vectors gives one result each, ``NeighbourLists``, in one pass over the table; a
+    list of floats is one vector. ``centred`` subtracts the mean row first (Mu & Viswanath 2018), which helps where the
+    table is strongly anisotropic; the notes of the result say whether it is.
+
+    Fewer where the table has fewer. Rows with the same value come in row order; the query's own row only if asked for.
+    Raises ``InputError`` for ``k`` < 1, or a query that the table has not or that has no value.
+    """
+    table = table_in(value)
+    if k < 1:
+        raise InputError(f"k counts neighbours and is at least 1; got {k}")
+    several = _is_several(query)
+    queries: Any = query if several else [query]
+    asked = [query_of(table, one, metric, centred=centred) for one in queries]
+    if not asked:
+        raise InputError("the list of queries is empty; name at least one row, label or vector")
+    frame = frame_of(table, metric, centred=centred)
+    searches = [_Search(table, frame, one, k, metric, include_query=include_query) for one in asked]
+    for start, vectors in walk(table):
+        for search in searches:
+            search.take(start, vectors)
+    left_out = int((~frame.usable(metric)).sum())
+    shared, notes = mean_cosine(table), anisotropy_notes(table, metric, centred=centred)
+    found = tuple(
+        Neighbours(
+            search.asked.name,
+            search.rows,
+            tuple(table.labels[int(row)] for row in search.rows),
+            search.values,
+            metric,
+            left_out,
+            frame.centre is not None,
+            shared,
+            (*filter(None, [search.asked.note]), *notes),
+        )
+        for search in searches
+    )
+    return NeighbourLists(found) if several else found[0]
+
+
+def _is_several(query: Any) -> bool:
+    """Tell several queries from one vector: a list of floats is a vector, other lists hold queries."""
+    if not isinstance(query, (list, tuple, range)):
+        return False
+    return not any(isinstance(one, (float, np.floating)) for one in query)
+
+
+class _Search:
+    """Collect the ``k`` rows nearest to a query while chunks of the table come in."""
+
+    def __init__(
+        self, table: EmbeddingTable, frame: Frame, asked: Query, k: int, metric: Metric, *, include_query: bool
+    ) -> None:
+        self.asked, self.frame, self.k, self.metric = asked, frame, k, metric
+        self.plan = Scores.of(metric, table, frame, asked.length)
+        self.vector = self.plan.query(asked.vector)
+        self.skip = -1 if include_query or asked.row is None else asked.row
+        self.rows: Rows = np.empty(0, np.int64)
+        self.values: Floats = np.empty(0)
+        self.least: Vectors = np.empty(0, self.plan.dtype)
+        """What the scores of ``rows`` are at least."""
+
+    def take(self, start: int, vectors: Vectors) -> None:
+        """Take in the rows from ``start``."""
+        scores, slack = self.plan.score(self.vector, vectors, start), self.plan.slack(start, start + len(vectors))
+        if start <= self.skip < start + len(vectors):
+            scores[self.skip - start] = -np.inf
+        least = scores - slack
+        floor = _reached(np.concatenate([self.least, least]), self.k)
+        picks = np.flatnonzero((scores + slack >= floor) & (scores > -np.inf))
+        lengths = self.frame.lengths[start + picks]
+        fresh = self.asked.values(vectors[picks], self.metric, self.frame, lengths)
+        rows, values = np.append(self.rows, start + picks), np.append(self.values, fresh)
+        best = _order(values, rows, self.metric)[: self.k]
+        self.rows, self.values = rows[best], values[best]
+        self.least = np.append(self.least, least[picks])[best]
+
+
+@dataclass(frozen=True, eq=False)
+class AllNeighbours:
+    """Hold each row's nearest others: ``indices`` and ``values`` [m, k], nearest first, for the ``rows`` [m] in use."""
+
+    rows: Rows
+    indices: Rows
+    values: Floats
+    metric: Metric
+    left_out: int
+
+
+class _Block:
+    """Collect who can be among the ``k`` nearest of the rows from ``start``, while scores of other rows come in.
+
+    ``best`` [m, k] are the highest scores so far; pairs that stay below ``floor`` [m] are out for good.
+    """
+
+    def __init__(self, start: int, own: Vectors, k: int, margin: float) -> None:
+        count = len(own)
+        self.start, self.stop, self.margin = start, start + count, margin
+        self.most = count * (64 + 4 * k)
+        self.crowded = False
+        self.pairs: list[tuple[Rows, Rows, Vectors]] = []
+        self.best = np.full((count, k), -np.inf, own.dtype)
+        if k < count:
+            self.best[:] = np.partition(own, count - k, axis=1)[:, count - k :]
+        left, right = _places(own >= self.floor[:, None])
+        self._keep(left, right + start, own[left, right])
+
+    @property
+    def floor(self) -> Vectors:
+        """What the score of a pair must reach [m]: the k-th highest so far, less what rounding can make of it."""
+        return np.asarray(self.best.min(axis=1) - 2 * self.margin, self.best.dtype)
+
+    def add(self, own: Rows, others: Rows, scores: Vectors) -> None:
+        """Take in new pairs that reach the floor; ``own`` counts from the first row here, ``others`` from row 0."""
+        if not len(own):
+            return
+        k, order = self.best.shape[1], np.lexsort((-scores, own))
+        row, score = own[order], scores[order]
+        place = np.arange(len(row)) - np.searchsorted(row, row)
+        changed, line = np.unique(row, return_inverse=True)
+        fresh = np.full((len(changed), k), -np.inf, self.best.dtype)
+        fresh[line[place < k], place[place < k]] = score[place < k]
+        self.best[changed] = np.partition(np.hstack([self.best[changed], fresh]), k, axis=1)[:, k:]
+        self._keep(own, others, scores)
+
+    def _keep(self, own: Rows, others: Rows, scores: Vectors) -> None:
+        self.pairs.append((own, others, scores))
+        if sum(len(part[0]) for part in self.pairs) > self.most:
+            self.pairs = [self._reaching()]
+            # Where so many rows are alike that the pairs take too much memory, they are looked for once more, later.
+            self.crowded = 2 * len(self.pairs[0][0]) > self.most
+            if self.crowded:
+                self.pairs = []
+
+    def _reaching(self) -> tuple[Rows, Rows, Vectors]:
+        own, others, scores = (np.concatenate(parts) for parts in zip(*self.pairs, strict=True))
+        reach = scores >= self.floor[own]
+        return own[reach], others[reach], scores[reach]
+
+    @property
+    def candidates(self) -> tuple[Rows, Rows]:
+        """The pairs that reach the floor as it is now: rows from the first one here, and the others from row 0."""
+        return self._reaching()[:2]
+
+
+def _places(hits: NDArray[np.bool_]) -> tuple[Rows, Rows]:
+    """Return row and column of what is true, as ``np.nonzero`` does, several times as fast."""
+    left, right = np.divmod(np.flatnonzero(hits), hits.shape[1])
+    return left, right
+
+
+def all_neighbours(
+    value: EmbeddingTable | PositionEncoding,
+    *,
+    k: int,
+    metric: Metric = "cosine",
+    progress: Progress | None = None,
+) -> AllNeighbours:
+    """Return the ``k`` rows nearest to every row, exactly, the row itself left out; fewer where there are fewer.
+
+    Scores come from products of blocks of rows, in float32, and each product serves the rows of both its blocks. Pairs
+    that reach the k-th highest score of a row, rounding allowed for, are computed again in float64.
+    """
+    table = table_in(value)
+    keep = usable(table, metric)
+    rows = np.flatnonzero(keep)
+    k = min(k, len(rows) - 1)
+    if k < 1:
+        raise InputError(
+            f"{table.name} has {len(rows)} rows with a {metric}; neighbours need 2 rows and k of at least 1"
+        )
+    vectors = all_rows(table) if keep.all() else all_rows(table)[rows]
+    whole, count = frame_of(table, metric), len(rows)
+    frame = replace(whole, lengths=whole.lengths[rows])
+    plan = replace(Scores.of(metric, table, whole), lengths=frame.lengths)
+    indices, values = np.empty((count, k), np.int64), np.empty((count, k))
+
+    def settle(start: int, stop: int, own: Rows, others: Rows) -> None:
+        exact = pair_values(vectors, own + start, others, metric, frame)
+        order = np.lexsort((others, exact if metric == "euclidean" else -exact, own))
+        best = order[np.searchsorted(own, np.arange(stop - start), sorter=order)[:, None] + np.arange(k)]
+        indices[start:stop], values[start:stop] = rows[others[best]], exact[best]
+
+    blocks = [_Block(start, plan.among(vectors, start, stop), k, plan.margin) for start, stop in _spans(count, plan)]
+    for at, block in enumerate(blocks):
+        for other in blocks[at + 1 :]:
+            if block.crowded and other.crowded:
+                continue
+            scores = plan.between(vectors, (block.start, block.stop), (other.start, other.stop))
+            if not block.crowded:
+                left, right = _places(scores >= block.floor[:, None])
+                block.add(left, right + other.start, scores[left, right])
+            if not other.crowded:
+                left, right = _places(scores >= other.floor)
+                other.add(right, left + block.start, scores[left, right])
+        if not block.crowded:
+            settle(block.start, block.stop, *block.candidates)
+        block.pairs.clear()
+        if progress is not None:
+            progress(1 - (1 - block.stop / count) ** 2, "neighbours")
+    for block in blocks:
+        few = max(1, SCORE_BYTES // (plan.dtype.itemsize * count))
+        for start in range(block.start, block.stop, few) if block.crowded else ():
+            stop = min(start + few, block.stop)
+            floor = block.floor[start - block.start : stop - block.start, None]
+            found = []
+            for other in blocks:
+                left, right = _places(plan.between(vectors, (start, stop), (other.start, other.stop)) >= floor)
+                found.append((left, right + other.start))
+            own, others = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            apart = own + start != others
+            settle(start, stop, own[apart], others[apart])
+    return AllNeighbours(rows, indices, values, metric, int((~keep).sum()))
+
+
+def _spans(count: int, plan: Scores) -> Iterator[tuple[int, int]]:
+    """Cut rows into blocks of about one size, of which two make as many scores as are held at once."""
+    side = math.isqrt(SCORE_BYTES // plan.dtype.itemsize)
+    return itertools.pairwise(np.linspace(0, count, -(-count // side) + 1).astype(int).tolist())
+
+
+def nearest_unit_rows(asked: Vectors, unit: Vectors, own: Rows, k: int) -> Rows:
+    """Return the ``k`` unit rows of largest cosine to each asked vector [m, k], in no order, its ``own`` row left out.
+
+    In the precision of what is given, so rows that are alike to rounding may stand for each other; ``neighbours`` and
+    ``all_neighbours`` are exact. The length of what is asked changes no order.
+    """
+    found = np.empty((len(asked), k), np.int64)
+    for start in range(0, len(asked), 256):
+        cosines = asked[start : start + 256] @ unit.T
+        cosines[np.arange(len(cosines)), own[start : start + 256]] = -np.inf
+        found[start : start + 256] = np.argpartition(-cosines, k - 1, axis=1)[:, :k]
+    return found

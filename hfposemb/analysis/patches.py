@@ -1,0 +1,136 @@
+"""Position tables of images: similarity maps of patches and the variance of rows and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..tables.encodings import Absolute, Grid, PositionEncoding, table_in, unit_rows
+from ..tables.null_comparison import Null, beside
+
+MOST_TILES = 14
+"""Patches in a row or a column that :func:`patch_maps` takes at most: more tiles cannot be told apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class PatchMaps:
+    """Hold the cosines of some patches with all of them.
+
+    ``maps`` [rows, columns, grid rows, grid columns] are those of the patches in ``rows`` and ``columns`` of the grid.
+    NaN where a vector has no direction.
+    """
+
+    grid: Grid
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    maps: NDArray[np.float32]
+
+
+def _patches(encoding: PositionEncoding) -> Grid:
+    """Return the grid of an encoding whose rows lie over an image."""
+    grid = encoding.grid if isinstance(encoding, Absolute) else None
+    if grid is None:
+        raise InputError(f"these {encoding.kind} positions do not lie over an image: they have no grid of patches")
+    rows = encoding.table.shape[0] if encoding.has_table else 0
+    if grid.rows < 1 or grid.columns < 1 or rows < grid.first + grid.rows * grid.columns:
+        raise InputError(
+            f"a grid of {grid.rows} × {grid.columns} patches after {grid.first} other rows does not fit a table of "
+            f"{rows:,} rows"
+        )
+    return grid
+
+
+def _patch_rows(encoding: PositionEncoding, grid: Grid) -> NDArray[np.float64]:
+    rows = table_in(encoding).rows(grid.first, grid.first + grid.rows * grid.columns)
+    return np.asarray(rows, np.float64)
+
+
+def patch_maps(encoding: PositionEncoding, *, most: int = MOST_TILES) -> PatchMaps:
+    """Return the cosine of a patch's position with those of all patches, for up to ``most`` patches each way.
+
+    The figure of Dosovitskiy et al. 2021 (ViT), figure 7. Of larger grids evenly spaced rows and columns are taken.
+    Raises ``InputError`` for positions without a grid.
+    """
+    grid = _patches(encoding)
+    unit = unit_rows(_patch_rows(encoding, grid))
+    rows, columns = (_spaced(count, most) for count in (grid.rows, grid.columns))
+    chosen = (rows[:, None] * grid.columns + columns).ravel()
+    cosines = np.clip(unit[chosen] @ unit.T, -1, 1).astype(np.float32)
+    return PatchMaps(grid, rows, columns, cosines.reshape(len(rows), len(columns), grid.rows, grid.columns))
+
+
+def patch_map(encoding: PositionEncoding, patch: int) -> NDArray[np.float32]:
+    """Return the cosine of one patch's position, counted row by row, with those of all [grid rows, grid columns].
+
+    Raises ``InputError`` for positions without a grid, and for patches outside of it.
+    """
+    grid = _patches(encoding)
+    if not 0 <= patch < grid.rows * grid.columns:
+        raise InputError(f"the grid has patches 0 to {grid.rows * grid.columns - 1:,}; got {patch:,}")
+    unit = unit_rows(_patch_rows(encoding, grid))
+    cosines = np.clip(unit @ unit[patch], -1, 1).astype(np.float32)
+    return np.asarray(cosines.reshape(grid.rows, grid.columns))
+
+
+def _spaced(count: int, most: int) -> NDArray[np.int64]:
+    """At most ``most`` of ``count`` places, one step apart, with as much left out before as after."""
+    step = -(-count // max(1, most))
+    places = np.arange(0, count, step)
+    return places + (count - 1 - int(places[-1])) // 2
+
+
+@dataclass(frozen=True)
+class GridVariance:
+    """Hold which share of the patches' variance their row, their column and both additively explain.
+
+    ``nulls`` have what each share is for shuffled patches, by the same names: "row", "column", "both".
+    """
+
+    row: float
+    column: float
+    both: float
+    nulls: Mapping[str, Null]
+    draws: int
+    seed: int
+
+
+def grid_variance(encoding: PositionEncoding, *, draws: int = 100, seed: int = 0) -> GridVariance:
+    """Return how much of the variance of the patches' vectors is a matter of their row, and of their column.
+
+    The two-way analysis of variance without interaction (Fisher 1925), summed over dimensions: the squares of the row
+    means about the grand mean over those of all vectors. With one vector a cell both shares add up. The null shuffles
+    the patches ``draws`` times. Raises ``InputError`` for positions without a grid, a grid of one row or column,
+    vectors with NaN or Inf, or vectors that are all the same.
+    """
+    grid = _patches(encoding)
+    if min(grid.rows, grid.columns) < 2 or draws < 1:
+        raise InputError(f"shares need a grid of 2 × 2 and a draw; got {grid.rows} × {grid.columns}, {draws} draws")
+    patches = _patch_rows(encoding, grid)
+    if not np.isfinite(patches).all():
+        bad = int((~np.isfinite(patches).all(axis=1)).sum())
+        raise InputError(f"{bad:,} of {len(patches):,} patches hold NaN or Inf: the shares need every one of them")
+    centred = patches - patches.mean(axis=0)
+    total = float(np.einsum("ij,ij->", centred, centred))
+    if total <= 1e-24 * float(np.einsum("ij,ij->", patches, patches)):
+        raise InputError(f"all {len(patches):,} patches have the same vector: there is no variance to divide")
+    if len(centred) < centred.shape[1]:  # the same inner products in fewer columns
+        centred = np.linalg.qr(centred.T).R.T
+
+    def shares(order: NDArray[np.int64] | slice) -> NDArray[np.float64]:
+        cells = centred[order].reshape(grid.rows, grid.columns, -1)
+        row, column = cells.mean(axis=1), cells.mean(axis=0)
+        found = np.array([grid.columns * (row**2).sum(), grid.rows * (column**2).sum()]) / total
+        return np.append(found, found.sum())
+
+    random = np.random.default_rng(seed)
+    drawn = np.stack([shares(random.permutation(len(centred))) for _ in range(draws)])
+    found = dict(zip(("row", "column", "both"), np.minimum(shares(slice(None)), 1.0).tolist(), strict=True))
+    nulls = {
+        name: beside(share, drawn[:, place], seed=seed, kind="permutation")
+        for place, (name, share) in enumerate(found.items())
+    }
+    return GridVariance(**found, nulls=nulls, draws=draws, seed=seed)

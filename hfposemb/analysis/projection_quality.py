@@ -1,0 +1,341 @@
+"""How far a picture of a table can be trusted: which neighbourhoods it keeps, tears and makes up, point by point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..tables.encodings import PositionEncoding, table_in
+from ..tables.table import EmbeddingTable
+from .row_values import Progress, read_rows, usable
+from .rows import finite_blocks, mean_row, norms
+
+Places = NDArray[np.int64]
+Shares = NDArray[np.float64]
+
+NEIGHBOURS = 10
+
+WHOLE = 2_500
+"""Rows up to which every point is measured; beyond, ``SAMPLE`` of them."""
+
+SAMPLE = 500
+
+DOUBLE_ROWS = 5_000
+"""Rows up to which products are in float64; beyond, in float32, which moves nothing that is shown."""
+
+WRONG = 0.3
+"""The share of its neighbours kept below which a point is said to lie wrongly: fewer than 3 of 10."""
+
+GROUPS = 6
+"""Groups of a block's columns for each neighbour that is looked for."""
+
+HELD = 512
+"""Rows of neighbours that are held at once."""
+
+CELLS = 2**18
+"""Distances that are held at once: about what a processor's cache holds."""
+
+TREE_DIMS = 3
+"""Dimensions up to which a tree finds the nearest in a picture, and differences are quicker than products."""
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Say how well neighbourhoods survive a projection of ``rows`` rows: means over ``points`` of its points.
+
+    See ``PointTrust`` for what each number is. What a layout at random gives stands beside them.
+    """
+
+    trustworthiness: float
+    continuity: float
+    neighbours_kept: float
+    k: int
+    points: int
+    rows: int
+    metric: str
+
+    @property
+    def kept_by_chance(self) -> float:
+        """The share of neighbours that a random layout keeps: k / (n − 1)."""
+        return self.k / (self.rows - 1) if self.rows > 2 else 1.0
+
+    @property
+    def trust_by_chance(self) -> float:
+        """The trustworthiness, and the continuity, expected of a random layout: .5 for many rows.
+
+        Each neighbour in the picture has any rank r in the table, 1 … n − 1, alike; so its penalty max(r − k, 0) is
+        (n − 1 − k)(n − k) / 2(n − 1) on average.
+        """
+        n, k = self.rows, self.k
+        return 1 - (n - 1 - k) * (n - k) / ((n - 1) * (2 * n - 3 * k - 1)) if n > 2 else 1.0
+
+
+NOT_MEASURED = Quality(np.nan, np.nan, np.nan, NEIGHBOURS, 0, 0, "")
+"""The quality of a picture that was drawn before anybody measured it."""
+
+
+@dataclass(frozen=True, eq=False)
+class PointTrust:
+    """Say of single points of a picture how far each can be trusted; the means over points are the picture's.
+
+    ``points`` [m] are places in the picture, of ``rows`` points. With U_i the k nearest of point i in the picture (by
+    Euclidean distance), V_i those of its row in the table (by ``metric``), and r(i, j) the rank of j among the nearest
+    of i in the table, from 1:
+
+    - ``neighbours_kept`` [m] is |U_i ∩ V_i| / k;
+    - ``trustworthiness`` [m] is 1 − 2 Σ_{j ∈ U_i} max(r(i, j) − k, 0) / k(2n − 3k − 1): lowered by points that are near
+      in the picture and far in the table;
+    - ``continuity`` [m] is the same with picture and table exchanged: lowered by neighbours that were torn away.
+
+    Venna & Kaski 2001 and 2006. All are from 0 to 1.
+    """
+
+    points: Places
+    neighbours_kept: Shares
+    trustworthiness: Shares
+    continuity: Shares
+    k: int
+    rows: int
+    metric: str
+
+    @property
+    def quality(self) -> Quality:
+        """The picture's numbers: the means."""
+        return Quality(
+            trustworthiness=float(self.trustworthiness.mean()),
+            continuity=float(self.continuity.mean()),
+            neighbours_kept=float(self.neighbours_kept.mean()),
+            k=self.k,
+            points=len(self.points),
+            rows=self.rows,
+            metric=self.metric,
+        )
+
+    @property
+    def counts(self) -> Places:
+        """How many of each point's k nearest are near it in the picture [m]."""
+        return np.asarray(np.rint(self.neighbours_kept * self.k), np.int64)
+
+    @property
+    def wrong(self) -> NDArray[np.bool_]:
+        """Which points [m] lie wrongly: they keep less than ``WRONG`` of their neighbours."""
+        return np.asarray(self.neighbours_kept < WRONG - 1e-9)
+
+    def take(self, places: Places) -> PointTrust:
+        """Return what was measured of the points at ``places`` [m] of the picture, in that order, among all as before.
+
+        ``points`` are then places in the cut picture.
+        """
+        _, cut, kept = np.intersect1d(places, self.points, return_indices=True)
+        order = np.argsort(cut)
+        kept = kept[order]
+        return replace(
+            self,
+            points=cut[order],
+            neighbours_kept=self.neighbours_kept[kept],
+            trustworthiness=self.trustworthiness[kept],
+            continuity=self.continuity[kept],
+        )
+
+
+def measure(
+    value: EmbeddingTable | PositionEncoding,
+    coordinates: NDArray[np.floating],
+    *,
+    rows: Places | None = None,
+    metric: Literal["cosine", "euclidean"] = "euclidean",
+    seed: int = 0,
+) -> Quality:
+    """Measure any picture [n, dims] of a table's ``rows`` [n], all by default: the means of ``point_trust``."""
+    return point_trust(value, coordinates, rows=rows, metric=metric, seed=seed).quality
+
+
+def point_trust(
+    value: EmbeddingTable | PositionEncoding,
+    coordinates: NDArray[np.floating],
+    *,
+    rows: Places | None = None,
+    metric: Literal["cosine", "euclidean"] = "euclidean",
+    points: int | Sequence[int] | Places | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> PointTrust:
+    """Measure single points of a picture [n, dims] of a table's ``rows`` [n], all by default, streaming the table once.
+
+    ``points`` are places in the picture, or how many to draw with ``seed``; by default all of up to 2,500, else 500.
+    Neighbours are found among all points, exactly; k is 10, less where there are fewer than 21 points. ``progress`` is
+    called with the share of the table that was read. Raises ``InputError`` where the picture does not have one finite
+    point for each row, or a row has no ``metric``.
+    """
+    table = table_in(value)
+    rows = np.arange(table.shape[0]) if rows is None else np.asarray(rows, np.int64)
+    picture, count = np.asarray(coordinates), len(rows)
+    if picture.ndim != 2 or len(picture) != count or not np.isfinite(picture).all():
+        raise InputError(f"a picture of {count:,} rows has that many finite points; its shape is {list(picture.shape)}")
+    if not usable(table, metric)[rows].all():
+        raise InputError(f"some of the rows are not finite, or zero, and have no {metric}; leave them out with rows=")
+    chosen = _chosen(points, count, seed)
+    if count < 3:
+        whole = np.ones(len(chosen))
+        return PointTrust(chosen, whole, whole, whole, max(0, count - 1), count, metric)
+    k = min(NEIGHBOURS, (count - 1) // 2)
+    near = _near(picture, chosen, k)
+    found = _in_table(table, rows, chosen, near, metric, progress)
+    torn = _in_picture(picture, chosen, found.nearest)
+    scale = 2 / (k * (2 * count - 3 * k - 1))
+    trusted, whole = (1 - scale * np.maximum(ranks - k, 0).sum(axis=1) for ranks in (found.ranks, torn))
+    return PointTrust(chosen, (found.ranks <= k).mean(axis=1), trusted, whole, k, count, metric)
+
+
+def _chosen(points: int | Sequence[int] | Places | None, count: int, seed: int) -> Places:
+    """Return the places that are measured. Raises ``InputError`` for places that the picture does not have."""
+    if points is None:
+        points = count if count <= WHOLE else SAMPLE
+    if isinstance(points, (int, np.integer)):
+        if points >= count:
+            return np.arange(count)
+        if points < 1:
+            raise InputError(f"at least one point is measured; got points={points}")
+        return np.sort(np.random.default_rng(seed).choice(count, int(points), replace=False))
+    found = np.asarray(points, np.int64)
+    if found.ndim != 1 or not len(found) or found.min() < 0 or found.max() >= count:
+        raise InputError(f"points are places in the picture, 0 to {count - 1:,}, one at least; got {points!r:.80}")
+    return found
+
+
+def _near(picture: NDArray[np.floating], points: Places, k: int) -> Places:
+    """Return the places of the k nearest of each point in the picture [points, k]."""
+    if picture.shape[1] > TREE_DIMS:
+        best = np.full((len(points), k), np.inf), np.zeros((len(points), k), np.int64)
+        for away, places in _distances(picture, points):
+            best = _merged(best, (away, places))
+        return best[1]
+    from scipy.spatial import cKDTree
+
+    near = cKDTree(picture).query(picture[points], k + 1)[1]
+    # The point itself comes first, but for others at the very same place.
+    itself = near == points[:, None]
+    itself[~itself.any(axis=1), -1] = True
+    return np.asarray(near[~itself].reshape(len(points), k), np.int64)
+
+
+def _distances(picture: NDArray[np.floating], points: Places) -> Iterator[tuple[NDArray[np.float64], Places]]:
+    """Walk through a picture as (squared distances of points to places [points, m], places [m]), itself at Inf."""
+    from scipy.spatial.distance import cdist
+
+    here, step = np.asarray(picture[points], np.float64), max(1, CELLS // len(points))
+    own, few = _squares(here)[:, None], picture.shape[1] <= TREE_DIMS
+    for start in range(0, len(picture), step):
+        block = np.asarray(picture[start : start + step], np.float64)
+        away = cdist(here, block, "sqeuclidean") if few else own + _squares(block) - 2 * (here @ block.T)
+        mine = np.flatnonzero((points >= start) & (points < start + step))
+        away[mine, points[mine] - start] = np.inf
+        yield away, np.arange(start, start + len(block))
+
+
+def _squares(vectors: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the squared length of every vector [m]."""
+    return np.asarray(np.einsum("ij,ij->i", vectors, vectors))
+
+
+@dataclass(frozen=True, eq=False)
+class _InTable:
+    """Of each point [points, k]: the ranks in the table of its nearest in the picture, and its nearest in the table."""
+
+    ranks: Places
+    nearest: Places
+
+
+def _in_table(
+    table: EmbeddingTable, rows: Places, points: Places, near: Places, metric: str, progress: Progress | None
+) -> _InTable:
+    """Walk through the table once, for the ranks of places ``near`` [points, k] and the places nearest there.
+
+    Rows as far as the neighbour, but for rounding, do not come before it.
+    """
+    single = len(rows) > DOUBLE_ROWS
+    dtype: np.dtype[np.floating] = np.dtype(np.float32 if single else np.float64)
+    lengths = norms(table) if metric == "cosine" else None
+    offset = mean_row(table).astype(dtype) if lengths is None else np.zeros(1, dtype)
+
+    def ready(vectors: NDArray[np.floating], numbers: Places) -> NDArray[np.floating]:
+        wide = vectors.astype(dtype, copy=False)
+        return wide - offset if lengths is None else wide / lengths[numbers, None].astype(dtype)
+
+    asked = ready(read_rows(table, rows[points]), rows[points])
+    keys = np.empty(near.shape, dtype)
+    step = max(1, HELD // near.shape[1])
+    for start in range(0, len(near), step):  # every row of some points is read once: neighbours have much in common
+        some = slice(start, start + step)
+        known = np.unique(near[some])
+        others, at = ready(read_rows(table, rows[known]), rows[known]), np.searchsorted(known, near[some])
+        for column in range(near.shape[1]):
+            other = others[at[:, column]]
+            keys[some, column] = _squares(other) / 2 - np.einsum("ij,ij->i", asked[some], other)
+    largest = max(float(_squares(asked).max()) / 2, float(np.abs(keys).max()))
+    keys -= 8 * np.sqrt(table.shape[1]) * np.finfo(dtype).eps * largest
+    before = np.zeros(near.shape, np.int64)
+    best, nearest = np.full(near.shape, np.inf, dtype), np.zeros(near.shape, np.int64)
+    place = np.full(table.shape[0], -1)
+    place[rows] = np.arange(len(rows))
+    asker = np.full(len(rows), -1)
+    asker[points] = np.arange(len(points))
+    for numbers, vectors in finite_blocks(table, single=single, rows=max(1, CELLS // len(points))):
+        here = place[numbers] >= 0
+        if not here.all():
+            numbers, vectors = numbers[here], vectors[here]
+        if not len(numbers):
+            continue
+        block, places = ready(vectors, numbers), place[numbers]
+        away = _squares(block) / 2 - asked @ block.T
+        own = np.flatnonzero(asker[places] >= 0)
+        away[asker[places[own]], own] = np.inf
+        for column in range(near.shape[1]):
+            before[:, column] += np.count_nonzero(away < keys[:, column, None], axis=1)
+        best, nearest = _merged((best, nearest), (away, places))
+        if progress is not None:
+            progress(float(numbers[-1] + 1) / table.shape[0], "neighbours in the table")
+    return _InTable(before + 1, nearest)
+
+
+def _merged(
+    best: tuple[NDArray[np.floating], Places], fresh: tuple[NDArray[np.floating], Places]
+) -> tuple[NDArray[np.floating], Places]:
+    """Return the smallest keys, and their places, of those known [points, k] and of a block's [points, m] and [m].
+
+    The k-th smallest of the minima over groups of columns bounds a point's k-th key from above: few are left to sort.
+    """
+    keys, places = best
+    away, numbers = fresh
+    count, k = keys.shape
+    bound, size = keys[:, -1], away.shape[1] // (GROUPS * k)
+    if size > 1:
+        minima = away[:, : size * GROUPS * k].reshape(count, GROUPS * k, size).min(axis=2)
+        bound = np.minimum(bound, np.partition(minima, k - 1, axis=1)[:, k - 1])
+    rows, columns = np.nonzero(away <= bound[:, None])
+    found = np.bincount(rows, minlength=count)
+    turn = np.arange(len(rows)) - np.repeat(np.cumsum(found) - found, found)
+    left, at = np.full((count, found.max()), np.inf, away.dtype), np.zeros((count, found.max()), np.int64)
+    left[rows, turn], at[rows, turn] = away[rows, columns], numbers[columns]
+    keys, places = np.hstack([keys, left]), np.hstack([places, at])
+    picks = np.argsort(keys, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(keys, picks, axis=1), np.take_along_axis(places, picks, axis=1)
+
+
+def _in_picture(picture: NDArray[np.floating], points: Places, near: Places) -> Places:
+    """Return the ranks in the picture of places ``near`` [points, k], from 1; ties do not count against them."""
+    here, keys, before = picture[points].astype(np.float64), np.empty(near.shape), np.zeros(near.shape, np.int64)
+    for column in range(near.shape[1]):
+        keys[:, column] = _squares(here - picture[near[:, column]])
+    # Distances by products are off by what rounding makes of the squares.
+    largest = float(_squares(np.array([picture.min(axis=0), picture.max(axis=0)], np.float64)).sum())
+    keys -= 1e-9 * keys + 8 * picture.shape[1] * np.finfo(np.float64).eps * largest
+    for away, _ in _distances(picture, points):
+        for column in range(near.shape[1]):
+            before[:, column] += np.count_nonzero(away < keys[:, column, None], axis=1)
+    return before + 1

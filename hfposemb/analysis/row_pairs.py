@@ -1,0 +1,306 @@
+"""Chosen rows in pairs: how alike they are, how rare that is among random pairs, and where each stands for the other.
+
+Two questions are easily confused. Among random pairs of a table, nearly every pair of common words ranks high; among
+all rows, ordered by how near they are to one of the two, few do. So both are given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..tables.encodings import PositionEncoding, table_in
+from ..tables.row_lookup import named
+from ..tables.table import TOKEN_CLASSES, EmbeddingTable, all_rows, walk
+from .anisotropy import anisotropy_notes, mean_cosine
+from .row_values import Floats, Frame, Metric, Query, Rows, frame_of, pair_values, read_rows, values_of
+from .score_bounds import Scores
+
+MOST_PAIRED = 1_000
+"""Rows up to which every pair is looked up among random pairs."""
+
+WHOLE_BYTES = 2**30
+"""Size of a table up to which all of it is widened at once, where rows are wanted from everywhere: that is quickest."""
+
+READ_BYTES = 2**25
+"""How many bytes of rows are read together, from larger tables."""
+
+
+def random_pairs(
+    value: EmbeddingTable | PositionEncoding,
+    *,
+    metric: Metric = "cosine",
+    centred: bool = False,
+    among: NDArray[np.bool_] | None = None,
+    seed: int = 0,
+    sample: int = 100_000,
+) -> Floats:
+    """Return the values of ``sample`` random pairs of different rows, sorted: how alike rows are by chance.
+
+    Of all rows, or of those ``among`` [n] marks.
+    """
+    table = table_in(value)
+    frame = frame_of(table, metric, centred=centred)
+    keep = frame.usable(metric)
+    rows = np.flatnonzero(keep if among is None else keep & among)
+    if len(rows) < 2 or sample < 1:
+        raise InputError(f"{table.name} has {len(rows)} rows with a {metric}; random pairs need 2, and a sample of 1")
+    random = np.random.default_rng(seed)
+    first = random.integers(len(rows), size=sample)
+    second = (first + random.integers(1, len(rows), size=sample)) % len(rows)
+    return np.sort(_values_of(table, rows[first], rows[second], metric, frame))
+
+
+def _values_of(table: EmbeddingTable, left: Rows, right: Rows, metric: Metric, frame: Frame) -> Floats:
+    """Return the value of each pair of rows of a table, in any order; of a large one some rows are read at a time."""
+    lengths, row_bytes = frame.lengths, table.shape[1] * table.dtype.itemsize
+    stored = {"F32": np.float32, "F64": np.float64}.get(table.provenance.stored_dtype)
+    if table.dtype == stored or table.shape[0] * row_bytes <= WHOLE_BYTES:  # nothing is widened, or little
+        return pair_values(all_rows(table), left, right, metric, frame)
+    order = np.argsort(left, kind="stable")  # one side is then read from the first row to the last
+    out, step = np.empty(len(left)), max(1, READ_BYTES // row_bytes)
+    for start in range(0, len(left), step):
+        here = order[start : start + step]
+        a, b = left[here], right[here]
+        first, second = frame.seen(read_rows(table, a)), frame.seen(read_rows(table, b))
+        out[here] = values_of(first, second, metric, lengths[a] * lengths[b])
+    return out
+
+
+def similarity_percentile(
+    value: EmbeddingTable | PositionEncoding,
+    values: float | Floats,
+    *,
+    metric: Metric = "cosine",
+    centred: bool = False,
+    among: NDArray[np.bool_] | None = None,
+    seed: int = 0,
+    sample: int = 100_000,
+) -> Floats:
+    """Return the percentile of each value among random pairs: 99.99 means nearer than 99.99 % of them.
+
+    Pairs with the very same value count half. NaN stays NaN.
+    """
+    wanted = np.asarray(values, np.float64)
+    chance = random_pairs(value, metric=metric, centred=centred, among=among, seed=seed, sample=sample)
+    below = (np.searchsorted(chance, wanted, "left") + np.searchsorted(chance, wanted, "right")) / 2 / len(chance)
+    return np.where(np.isnan(wanted), np.nan, 100 * (1 - below if metric == "euclidean" else below))
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Hold chosen rows' values [m, m], and how rare they are: among random pairs, and among the pairs of each row.
+
+    ``percentiles`` [m, m] are among ``sample`` random pairs of the ``classes`` that the chosen rows have: among words,
+    not among unused tokens, which are all alike. ``ranks`` [m, m] say which nearest neighbour of row i row j is, 1 for
+    the nearest of ``others`` rows, in the order of ``neighbours``; ``row_percentiles`` [m, m] what share of these is
+    farther from row i, those at the same distance counted half. NaN, and rank 0, on the diagonal and where there is no
+    value. ``centred`` tells whether the mean row was subtracted first; ``anisotropy`` is the mean cosine of two random
+    rows of the table as it is. ``notes`` are sentences on how to read the values.
+    """
+
+    rows: Rows
+    labels: tuple[str, ...]
+    values: Floats
+    percentiles: Floats
+    classes: tuple[str, ...]
+    metric: Metric
+    seed: int
+    sample: int
+    ranks: Rows
+    row_percentiles: Floats
+    others: int
+    centred: bool = False
+    anisotropy: float | None = None
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        width = max(9, *(len(label) + 2 for label in self.labels))
+        lines = [" " * width + "".join(f"{label:>{width}}" for label in self.labels)]
+        for label, values in zip(self.labels, self.values, strict=True):
+            lines.append(f"{label:<{width}}" + "".join(f"{value:>{width}.3f}" for value in values))
+        how = f"{self.metric}, centred" if self.centred else self.metric
+        lines.append(f"\n{how}. Each pair: its percentile among {self.sample:,} random pairs (seed {self.seed}),")
+        lines.append(f"and how near each is to the other among all {self.others:,} neighbours, with its percentile")
+        for i in range(len(self.rows)):
+            lines += [f"  {self._pair(i, j)}" for j in range(i + 1, len(self.rows))]
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The labels without the space that marks a word's start, unless two of them would then be the same."""
+        bare = tuple(label.strip() for label in self.labels)
+        return bare if len(set(bare)) == len(set(self.labels)) and all(bare) else self.labels
+
+    def _pair(self, i: int, j: int) -> str:
+        left, right = self.names[i], self.names[j]
+        said = f"{left} – {right}: {_percentile(self.percentiles[i, j])}"
+        if self.ranks[i, j]:
+            there, back = (
+                f"{nearest(int(self.ranks[at]))} ({_percentile(self.row_percentiles[at])})" for at in ((i, j), (j, i))
+            )
+            said += f"; {right} is {left}’s {there}, {left} is {right}’s {back}"
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, ready for JSON: ``None`` where there is no value."""
+        return {
+            "metric": self.metric,
+            "centred": self.centred,
+            "anisotropy": self.anisotropy,
+            "rows": self.rows.tolist(),
+            "labels": list(self.labels),
+            "values": _known(self.values),
+            "percentiles": _known(self.percentiles),
+            "random_pairs": self.sample,
+            "ranks": [[rank or None for rank in line] for line in self.ranks.tolist()],
+            "row_percentiles": _known(self.row_percentiles),
+            "others": self.others,
+            "notes": list(self.notes),
+        }
+
+
+def _known(values: Floats) -> list[list[float | None]]:
+    return [[None if np.isnan(value) else value for value in line] for line in values.tolist()]
+
+
+def _percentile(value: float) -> str:
+    """Return a percentile to two places, cut off: 100 is only what nothing reaches."""
+    return "–" if np.isnan(value) else f"{math.floor(100 * value) / 100:.2f}"
+
+
+def nearest(rank: int) -> str:
+    """Return a rank in words: "nearest", "2nd nearest", "1,021st nearest"."""
+    if rank == 1:
+        return "nearest"
+    ending = "th" if rank % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(rank % 10, "th")
+    return f"{rank:,}{ending} nearest"
+
+
+def pairs(
+    value: EmbeddingTable | PositionEncoding,
+    rows: Sequence[int | str],
+    *,
+    metric: Metric = "cosine",
+    centred: bool = False,
+    seed: int = 0,
+    sample: int = 100_000,
+) -> Pairs:
+    """Return how alike chosen rows are, named by number or label, and how rare that is.
+
+    That is among random pairs, and among the pairs that each row makes with all others, in one pass over the table.
+    ``centred`` subtracts the mean row first (Mu & Viswanath 2018). Raises ``InputError`` for no rows, more than 1,000,
+    or rows that the table has not.
+    """
+    table = table_in(value)
+    asked = [named(table, key) for key in rows]
+    found = np.array([one.row for one in asked], np.int64)
+    if not 1 <= len(found) <= MOST_PAIRED:
+        raise InputError(f"pairs() takes 1 to {MOST_PAIRED:,} rows; got {len(found):,}")
+    classes = np.unique(table.labels.classes[found])
+    among = np.isin(table.labels.classes, classes)
+    frame = frame_of(table, metric, centred=centred)
+    keep, count, vectors = frame.usable(metric), len(found), read_rows(table, found)
+    left, right = np.divmod(np.arange(count**2), count)
+    own = Frame(frame.centre, frame.lengths[found])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values = pair_values(vectors, left, right, metric, own).reshape(count, count)
+    values[~keep[found]], values[:, ~keep[found]] = np.nan, np.nan
+    percentiles = similarity_percentile(
+        table, values, metric=metric, centred=centred, among=among, seed=seed, sample=sample
+    )
+    np.fill_diagonal(percentiles, np.nan)
+    ranks, row_percentiles = _standings(table, frame, metric, found)
+    return Pairs(
+        rows=found,
+        labels=tuple(table.labels[int(row)] for row in found),
+        values=values,
+        percentiles=percentiles,
+        classes=tuple(TOKEN_CLASSES[index] for index in classes),
+        metric=metric,
+        seed=seed,
+        sample=sample,
+        ranks=ranks,
+        row_percentiles=row_percentiles,
+        others=max(0, int(keep.sum()) - 1),
+        centred=frame.centre is not None,
+        anisotropy=mean_cosine(table),
+        notes=(
+            *dict.fromkeys(one.note for one in asked if one.note),
+            *anisotropy_notes(table, metric, centred=centred),
+        ),
+    )
+
+
+def _standings(table: EmbeddingTable, frame: Frame, metric: Metric, rows: Rows) -> tuple[Rows, Floats]:
+    """Return the rank of each of some rows for each other [m, m], and its percentile [m, m], in one pass."""
+    count, keep = len(rows), frame.usable(metric)
+    ranks, shares = np.zeros((count, count), np.int64), np.full((count, count), np.nan)
+    places = np.flatnonzero(keep[rows])
+    others = int(keep.sum()) - 1
+    if len(places) < 2 or others < 1:
+        return ranks, shares
+    chosen, vectors = rows[places], read_rows(table, rows[places])
+    rankings = [_Ranking(table, frame, metric, vectors, chosen, at) for at in range(len(chosen))]
+    for start, block in walk(table):
+        for ranking in rankings:
+            ranking.take(start, block)
+    for place, ranking in zip(places, rankings, strict=True):
+        apart = chosen != ranking.asked.row
+        ranks[place, places[apart]] = 1 + ranking.before[apart]
+        shares[place, places[apart]] = 100 * (1 - (ranking.nearer + ranking.equal / 2)[apart] / others)
+    return ranks, shares
+
+
+class _Ranking:
+    """Count the rows nearer to one of some rows than each of the others is, while chunks of the table come in.
+
+    ``nearer`` [m] are the rows that are strictly nearer, ``equal`` [m] those that are as near, the other itself
+    included, and ``before`` [m] the nearer ones and, of the equal ones, those with a lower number.
+    """
+
+    def __init__(
+        self, table: EmbeddingTable, frame: Frame, metric: Metric, vectors: NDArray[Any], rows: Rows, at: int
+    ) -> None:
+        self.rows, self.frame, self.metric = rows, frame, metric
+        self.asked = Query("", frame.seen(vectors[at]), int(rows[at]))
+        self.plan = Scores.of(metric, table, frame, self.asked.length)
+        self.vector = self.plan.query(self.asked.vector)
+        # By the same sums as those of other rows, so that rows that are the same are as near to the last bit.
+        self.values = self.asked.values(vectors, metric, frame, frame.lengths[rows])
+        goals = (self.asked.length**2 - self.values**2) / 2 if metric == "euclidean" else self.values
+        self.order = np.argsort(goals)
+        self.goals = goals[self.order].astype(self.plan.dtype)
+        self.nearer, self.equal, self.before = np.zeros((3, len(rows)), np.int64)
+
+    def take(self, start: int, vectors: NDArray[Any]) -> None:
+        """Count among the rows from ``start``."""
+        scores, slack = self.plan.score(self.vector, vectors, start), self.plan.slack(start, start + len(vectors))
+        assert self.asked.row is not None
+        if start <= self.asked.row < start + len(vectors):
+            scores[self.asked.row - start] = -np.inf
+        # What reaches no goal, even by rounding, is farther than all.
+        reach = np.flatnonzero(scores + 2 * slack >= self.goals[0])
+        scores, slack = scores[reach], slack if isinstance(slack, float) else slack[reach]
+        low = np.searchsorted(self.goals, scores - 2 * slack, "left")
+        high = np.searchsorted(self.goals, scores + 2 * slack, "right")
+        sure = low == high
+        beaten = np.cumsum(np.bincount(low[sure], minlength=len(self.goals) + 1)[::-1])[::-1][1:]
+        self.nearer[self.order] += beaten
+        self.before[self.order] += beaten
+        near = reach[~sure]
+        if not len(near):
+            return
+        values = self.asked.values(vectors[near], self.metric, self.frame, self.frame.lengths[start + near])[:, None]
+        nearer = values < self.values if self.metric == "euclidean" else values > self.values
+        equal = values == self.values
+        lower = equal & ((start + near)[:, None] < self.rows)
+        self.nearer += nearer.sum(axis=0)
+        self.equal += equal.sum(axis=0)
+        self.before += (nearer | lower).sum(axis=0)

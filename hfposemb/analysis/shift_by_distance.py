@@ -1,0 +1,205 @@
+"""Shifts of the position by every distance, beside impostors, and by how much each plane of the table turns.
+
+Vaswani et al. (2017, 3.5) chose sines and cosines because a shift then is a rotation. Whether tables that were learned
+obey the same law is measured here, by what ``shift`` fits for a single distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..tables.encodings import PositionEncoding, table_in
+from ..tables.table import EmbeddingTable
+from .shift_operator import COMPONENTS, Shift, Split, rotation, scores, shift_of
+from .surrogates import Rows, finite_rows, impostors
+
+IMPOSTORS = 20
+"""Surrogates of a table whose shifts are fitted too; their lowest and highest R² make the band."""
+
+ALIKE = 0.25
+"""How far from a full rotation by the expected angle a plane may be to be counted: 14 degrees, or a quarter lost."""
+
+SPLITS: tuple[Split, ...] = get_args(Split)
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftCurve:
+    """Held-out R² of the shift by each of ``distances`` [m], of both maps and both splits.
+
+    ``linear`` and ``orthogonal`` [m] are by split, "random" or "contiguous"; see ``Shift``. At either end ``leave_out``
+    rows were not counted.
+    """
+
+    distances: NDArray[np.int64]
+    linear: Mapping[Split, NDArray[np.float64]]
+    orthogonal: Mapping[Split, NDArray[np.float64]]
+    components: int
+    leave_out: int
+    seed: int
+
+
+def shift_distances(rows: int) -> tuple[int, ...]:
+    """Return 1, 2, 4, … up to a quarter of a table's rows."""
+    return tuple(2**power for power in range(max(0, rows // 4).bit_length()))
+
+
+def shift_by_distance(
+    value: EmbeddingTable | PositionEncoding,
+    *,
+    distances: Sequence[int] | None = None,
+    components: int = COMPONENTS,
+    leave_out: int = 1,
+    seed: int = 0,
+) -> ShiftCurve:
+    """Return how well a shift by each distance is a linear map, and how well a rotation, on held-out rows.
+
+    By default the distances are 1, 2, 4, … up to a quarter of the rows, as far as pairs are left to fit a map. The
+    ``leave_out`` rows at either end often stand apart, and would decide R² where they are held out. Raises
+    ``InputError`` where not one distance can be fitted.
+    """
+    table = _inner(value, leave_out)
+    return _curve(scores(table, components), distances, (leave_out, seed), table.name)
+
+
+def shift_null(
+    value: EmbeddingTable | PositionEncoding,
+    *,
+    distances: Sequence[int] | None = None,
+    components: int = COMPONENTS,
+    leave_out: int = 1,
+    draws: int = IMPOSTORS,
+    seed: int = 0,
+) -> tuple[ShiftCurve, ShiftCurve]:
+    """Return the lowest and the highest R² of a table's impostors, as ``shift_by_distance`` measures the table.
+
+    Impostors are as smooth as the table, so a shift that is only smoothness is no better than theirs. Their leading
+    components are found by random projection (Halko, Martinsson & Tropp 2011), within 1e-3 of R².
+    """
+    from sklearn.utils.extmath import randomized_svd
+
+    table = _inner(value, leave_out)
+    drawn = []
+    for rows in impostors(finite_rows(table), draws=draws, seed=seed):
+        u, s, _ = randomized_svd(rows - rows.mean(axis=0), min(components, *rows.shape), n_iter=2, random_state=seed)
+        real = s > s[0] * 1e-6
+        drawn.append(_curve(u[:, real] * s[real], distances, (leave_out, seed), table.name))
+
+    def edge(take: Callable[..., Rows]) -> ShiftCurve:
+        linear, orthogonal = (
+            {split: take([getattr(one, name)[split] for one in drawn], axis=0) for split in SPLITS}
+            for name in ("linear", "orthogonal")
+        )
+        return replace(drawn[0], linear=linear, orthogonal=orthogonal)
+
+    return edge(np.min), edge(np.max)
+
+
+def _inner(value: EmbeddingTable | PositionEncoding, leave_out: int) -> EmbeddingTable:
+    """Return a table without so many rows at either end. Raises ``InputError`` where hardly any are left."""
+    table = table_in(value)
+    last = table.shape[0] - leave_out
+    if last - leave_out < 3:
+        raise InputError(
+            f"{table.name} has {max(0, last - leave_out)} rows between its ends; a shift needs many more to be fitted"
+        )
+    return table.part(leave_out, last)
+
+
+def _curve(scores: Rows, distances: Sequence[int] | None, how: tuple[int, int], name: str) -> ShiftCurve:
+    leave_out, seed = how
+    found: dict[int, tuple[Shift, ...]] = {}
+    for distance in shift_distances(len(scores)) if distances is None else distances:
+        try:
+            found[distance] = tuple(shift_of(scores, distance, split=split, seed=seed) for split in SPLITS)
+        except InputError:
+            if not found or distances is not None:
+                raise
+            break
+    if not found:
+        raise InputError(f"{name} has {len(scores)} rows between its ends; a shift needs many more to be fitted")
+    linear, orthogonal = (
+        {split: np.array([getattr(one[place], kind) for one in found.values()]) for place, split in enumerate(SPLITS)}
+        for kind in ("linear", "orthogonal")
+    )
+    return ShiftCurve(np.array(list(found)), linear, orthogonal, scores.shape[1], leave_out, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Turning:
+    """How far each plane turns in a shift by ``distance``, beside what one step's turn says it should.
+
+    ``step`` [planes] is ω_i, the angle in radians by which the best orthogonal map of a shift by 1 turns plane i;
+    ``expected`` is ω_i k and ``turned`` the angle by which the best orthogonal map of a shift by k turns that plane,
+    both folded to 0 … π. ``held`` says how much of the plane comes to lie in itself, 0 to 1: 1 for a rotation in it.
+    ``alike`` planes turn as they should: |held · e^{i turned} − e^{i expected}| < ``ALIKE``, before folding.
+    """
+
+    distance: int
+    step: NDArray[np.float64]
+    expected: NDArray[np.float64]
+    turned: NDArray[np.float64]
+    held: NDArray[np.float64]
+    alike: NDArray[np.bool_]
+
+
+def turning(
+    value: EmbeddingTable | PositionEncoding, distance: int, *, components: int = COMPONENTS, leave_out: int = 1
+) -> Turning:
+    """Return the angles of the best orthogonal map of a shift by ``distance`` against ω_i k, plane by plane.
+
+    Positions that shift by a rotation, as the sinusoid does (Vaswani et al. 2017, 3.5), turn every plane by ω_i k. The
+    planes are those of the shift by one: pairs of eigenvectors v of its map, and plane i turns by the angle of
+    v* O_k v. Both maps are fitted on all pairs of the leading components. Raises ``InputError`` where too few pairs are
+    left.
+    """
+    if distance < 1:
+        raise InputError(f"a shift is by 1 position or more; got {distance}")
+    table = _inner(value, leave_out)
+    places = scores(table, components)
+    one, many = (_orthogonal(places, k, table.name) for k in (1, distance))
+    values, vectors = np.linalg.eig(one)
+    plane = np.imag(values) > 1e-9  # one of each pair; what is left turns by 0 or is mirrored
+    step, vectors = np.angle(values[plane]), vectors[:, plane]
+    found = np.einsum("ij,ij->j", vectors.conj(), many @ vectors)
+    wanted = np.exp(1j * step * distance)
+    order = np.argsort(-step)
+    return Turning(
+        distance,
+        step[order],
+        np.abs(np.angle(wanted))[order],
+        np.abs(np.angle(found))[order],
+        np.abs(found)[order],
+        (np.abs(found - wanted) < ALIKE)[order],
+    )
+
+
+def _orthogonal(places: Rows, distance: int, name: str) -> Rows:
+    """Return the orthogonal map that takes rows [n, d] nearest to those ``distance`` later (Schönemann 1966)."""
+    x, y = places[:-distance], places[distance:]
+    both = np.isfinite(x[:, 0]) & np.isfinite(y[:, 0])
+    if both.sum() <= places.shape[1] + 1:
+        raise InputError(f"a shift by {distance} of {name} leaves {int(both.sum())} pairs of rows: too few to rotate")
+    u, _, vt = np.linalg.svd(x[both].T @ y[both])
+    return np.asarray(u @ vt)
+
+
+def closed_form(
+    rows: int, width: int, *, distances: Sequence[int] | NDArray[np.int64], base: float = 10000.0
+) -> NDArray[np.float64]:
+    """Return R² of the sinusoid's own rotation for each distance: 1, but for rounding (Vaswani et al. 2017, 3.5)."""
+    inv_freq = base ** (-np.arange(0, width - 1, 2) / width)
+    angles = np.arange(rows)[:, None] * inv_freq
+    table = np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(rows, -1)
+    centred = table - table.mean(axis=0)
+
+    def explained(distance: int) -> float:
+        missed = table[distance:] - table[:-distance] @ rotation(inv_freq, distance)
+        return 1.0 - float((missed**2).sum() / (centred[distance:] ** 2).sum())
+
+    return np.array([explained(int(distance)) for distance in distances])

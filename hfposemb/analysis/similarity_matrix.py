@@ -1,0 +1,177 @@
+"""How alike rows are: matrices, chosen pairs, exact nearest neighbours, and how all rows lie to one of them.
+
+The value of a pair is its cosine, its inner product ("dot") or its Euclidean distance, of which small is near; with
+``centred`` the mean row is subtracted from all rows first. Rows that hold NaN or Inf have no value, and rows of length
+0 have no cosine: both are left out, and results say how many. What is given out is computed in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..tables.encodings import PositionEncoding, table_in
+from ..tables.table import EmbeddingTable, Vectors, walk
+from .nearest_rows import AllNeighbours as AllNeighbours
+from .nearest_rows import NeighbourLists as NeighbourLists
+from .nearest_rows import Neighbours as Neighbours
+from .nearest_rows import all_neighbours as all_neighbours
+from .nearest_rows import nearest_unit_rows as nearest_unit_rows
+from .nearest_rows import neighbours as neighbours
+from .nearest_rows import query_of
+from .row_pairs import Pairs as Pairs
+from .row_pairs import pairs as pairs
+from .row_pairs import random_pairs as random_pairs
+from .row_pairs import similarity_percentile as similarity_percentile
+from .row_values import PAIR_BYTES as PAIR_BYTES
+from .row_values import Floats as Floats
+from .row_values import Metric as Metric
+from .row_values import Progress as Progress
+from .row_values import Rows as Rows
+from .row_values import frame_of
+from .row_values import read_rows as read_rows
+from .row_values import usable as usable
+
+LARGEST_MATRIX = 20_000
+"""Rows beyond which a whole matrix is refused; in float32 it takes 1.6 GB there."""
+
+DOUBLE_MATRIX = 5_000
+"""Rows up to which a matrix is given in float64."""
+
+MATRIX_BYTES = 2**27
+"""How many bytes of rows a matrix of all pairs is made of at once; fewer rows are taken together."""
+
+
+def _matrix(
+    read: Callable[[int, int], Vectors], keep: NDArray[np.bool_], width: int, metric: Metric
+) -> NDArray[np.floating]:
+    """Return the value of every pair of the rows that ``read`` gives [n, n]; ``keep`` [n] marks those that have one.
+
+    Two blocks of rows are held at a time, beside the matrix.
+    """
+    count, dtype = len(keep), np.dtype(np.float64 if len(keep) <= DOUBLE_MATRIX else np.float32)
+    step = max(1, MATRIX_BYTES // (dtype.itemsize * width))
+    starts = range(0, count, step)
+    mean = np.zeros(width)
+    if metric == "euclidean" and keep.any():
+        for start in starts:
+            mean += read(start, min(start + step, count))[keep[start : start + step]].sum(axis=0, dtype=np.float64)
+        mean /= keep.sum()
+
+    def block(start: int) -> NDArray[np.floating]:
+        found = read(start, min(start + step, count)).astype(dtype)
+        found[~keep[start : start + step]] = 0
+        if metric == "euclidean":
+            found -= mean.astype(dtype)
+        elif metric == "cosine":
+            lengths = np.linalg.norm(found, axis=1, keepdims=True)
+            np.divide(found, lengths, out=found, where=lengths > 0)
+        return np.asarray(found)
+
+    out = np.empty((count, count), dtype)
+    for start in starts:
+        left = block(start)
+        rows = slice(start, start + step)
+        out[rows, rows] = left @ left.T
+        for other in range(start + step, count, step):
+            columns = slice(other, other + step)
+            out[rows, columns] = left @ block(other).T
+            out[columns, rows] = out[rows, columns].T
+    if metric == "euclidean":
+        squares = np.diagonal(out).copy()
+        out *= -2
+        # Both squares are added up first, so that the matrix stays symmetric to the last bit.
+        for start in range(0, count, 256):
+            out[start : start + 256] += squares[start : start + 256, None] + squares
+        np.sqrt(np.maximum(out, 0, out=out), out=out)
+        np.fill_diagonal(out, 0)
+    elif metric == "cosine":
+        np.clip(out, -1, 1, out=out)
+        np.fill_diagonal(out, 1)
+    out[~keep], out[:, ~keep] = np.nan, np.nan
+    return out
+
+
+def similarity(
+    value: EmbeddingTable | PositionEncoding,
+    *,
+    metric: Metric = "cosine",
+    centred: bool = False,
+    rows: Sequence[int | str] | None = None,
+) -> NDArray[np.floating]:
+    """Return the value of every pair of rows [n, n], of the whole table or of ``rows``, named by number or label.
+
+    In float64 up to 5,000 rows, in float32 beyond; NaN for rows without a value. ``centred`` subtracts the mean row of
+    the whole table first. Raises ``InputError`` beyond 20,000.
+    """
+    table = table_in(value)
+    frame = frame_of(table, metric, centred=centred)
+    keep = frame.usable(metric)
+    chosen = None if rows is None else np.array([table.row(key) for key in rows], np.int64)
+    count = table.shape[0] if chosen is None else len(chosen)
+    if count > LARGEST_MATRIX:
+        raise InputError(
+            f"a matrix of {count:,} rows would not fit; choose up to {LARGEST_MATRIX:,} with rows=, "
+            "or ask for neighbours()"
+        )
+
+    def read(start: int, stop: int) -> Vectors:
+        found = table.rows(start, stop) if chosen is None else read_rows(table, chosen[start:stop])
+        return found if frame.centre is None else frame.seen(found)
+
+    return _matrix(read, keep if chosen is None else keep[chosen], table.shape[1], metric)
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """Hold how many rows have which value with a query: ``counts`` [bins] between ``edges`` [bins + 1]."""
+
+    query: str
+    counts: Rows
+    edges: Floats
+    mean: float
+    deviation: float
+    metric: Metric
+    left_out: int
+    centred: bool = False
+
+
+def query_distribution(
+    value: EmbeddingTable | PositionEncoding,
+    query: int | str | Vectors | Sequence[float],
+    *,
+    bins: int = 100,
+    metric: Metric = "cosine",
+    centred: bool = False,
+) -> Distribution:
+    """Return how the values of all rows with a query are spread, the query's own row left out.
+
+    Cosines are binned from −1 to 1, so that queries can be laid over one another; other values over what occurs.
+    ``centred`` subtracts the mean row first. Raises ``InputError`` as ``neighbours`` does, or where no other row has a
+    value.
+    """
+    table = table_in(value)
+    asked = query_of(table, query, metric, centred=centred)
+    frame = frame_of(table, metric, centred=centred)
+    keep = frame.usable(metric)
+    wanted = keep.copy()
+    if asked.row is not None:
+        wanted[asked.row] = False
+    if not wanted.any() or bins < 1:
+        raise InputError(
+            f"{table.name} has {wanted.sum()} other rows with a {metric}, and {bins} bins; both must be 1 or more"
+        )
+    out = np.empty(table.shape[0])
+    for start, vectors in walk(table):
+        here = slice(start, start + len(vectors))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            out[here] = asked.values(vectors, metric, frame, frame.lengths[here])
+    found = out[wanted]
+    counts, edges = np.histogram(found, bins=bins, range=(-1, 1) if metric == "cosine" else None)
+    left_out = int((~keep).sum())
+    mean, deviation = float(found.mean()), float(found.std())
+    return Distribution(asked.name, counts, edges, mean, deviation, metric, left_out, frame.centre is not None)

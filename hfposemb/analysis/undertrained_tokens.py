@@ -1,0 +1,464 @@
+"""Which tokens are odd: near the mean, of outlying length, the same as others, or never used. Glitch tokens are there.
+
+A token that training hardly saw keeps the vector it began with, pushed along with all others: so it lies near the mean
+of the table (Rumbelow & Watkins 2023, on " SolidGoldMagikarp"; in the largest GPT-2 it lies far from it), and near the
+mean of rows that are known to be unused, once the direction that all rows share is taken out (Land & Bartolo, EMNLP
+2024). What is listed is suspect, not guilty: whether a model cannot say a token is seen by asking it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..progress import Report, shown
+from ..tables.table import CHUNK_BYTES, TOKEN_CLASSES, EmbeddingTable, Vectors
+from .geometry import Isotropy, Scatter, anisotropy, scatter
+from .row_values import PAIR_BYTES, read_rows
+from .rows import directed, finite_blocks, norms, outliers
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+COUNT = 20
+"""Tokens listed of each kind."""
+
+NEVER = ("unused", "padding")
+"""Classes of rows that no text leads to."""
+
+NEAR = 0.1
+"""Distance of two near duplicates at most, over the root mean square distance of a row from the mean."""
+
+HASHES, BITS = 8, 20
+"""Ways in which rows are put together by the sides of planes they are on, and planes of each."""
+
+CANDIDATES = 4
+"""Rows that each is compared with in every group, those next to it along the first direction."""
+
+COLUMNS = 64
+"""Columns of the table that a candidate must be near in too: what is far in a few is not read in full."""
+
+TWINS = 5
+"""Labels of other rows that are given with one."""
+
+PAIRS = 2_000
+"""Random pairs that the distance of two near duplicates is held against."""
+
+
+@dataclass(frozen=True)
+class Odd:
+    """One token: its row, label and class, the number it is listed for, and how far out that is.
+
+    ``z`` is the modified z-score of the number among all tokens, .6745 (x − median) / MAD; ``percentile`` the share of
+    tokens, or of random pairs, in per cent, that are less far out. ``twins`` are the labels of other rows it is like.
+    """
+
+    row: int
+    label: str
+    kind: str
+    value: float
+    z: float | None
+    percentile: float
+    twins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OddList:
+    """Tokens odd in one way, the oddest first.
+
+    ``about`` says in which, ``unit`` what the number of a token is; ``found`` counts all there are, where that is more
+    than a ranking. ``expected`` is the modified z-score that the farthest of as many normal numbers would have.
+    ``note`` says why a list is empty.
+    """
+
+    name: str
+    about: str
+    unit: str
+    rows: tuple[Odd, ...]
+    found: int | None = None
+    expected: float | None = None
+    note: str = ""
+
+    @property
+    def beyond(self) -> int:
+        """How many of the listed are farther out than the farthest of as many normal numbers would be."""
+        if self.expected is None:
+            return 0
+        return sum(row.z is not None and abs(row.z) > self.expected for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Oddities:
+    """The odd tokens of one table, and how evenly the table fills its space.
+
+    ``isoscore`` stands beside ``isoscore_of_noise``, that of isotropic noise with as many rows; the three are ``None``
+    where the table has too few rows. ``unused`` counts the rows that the first list is measured from.
+    """
+
+    table: str
+    shape: tuple[int, int]
+    lists: tuple[OddList, ...]
+    unused: int
+    anisotropy: float | None
+    isoscore: float | None
+    isoscore_of_noise: float | None
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> OddList:
+        return next(one for one in self.lists if one.name == name)
+
+    def __str__(self) -> str:
+        """List the tokens of every kind with their numbers."""
+        rows, width = self.shape
+        lines = [f"{self.table}: {rows:,} × {width:,}"]
+        if self.isoscore is not None:
+            lines.append(
+                f"  anisotropy {self.anisotropy:.4f} (noise 0), IsoScore {self.isoscore:.4f} "
+                f"(noise {self.isoscore_of_noise:.4f})"
+            )
+        lines += [f"  note: {note}" for note in self.notes]
+        for one in self.lists:
+            lines += ["", f"{one.name}: {one.about}"]
+            if one.rows:
+                beyond = (
+                    f"{one.beyond} of {len(one.rows)} beyond z ±{one.expected or 0:.1f}, the farthest of as many normal"
+                )
+                lines.append(f"  {one.unit}, " + (f"z, percentile; {beyond} numbers" if one.expected else "percentile"))
+            if one.note:
+                lines.append(f"  {one.note}")
+            for odd in one.rows:
+                z = f"  z {odd.z:>7.1f}" if odd.z is not None else ""
+                twins = f"  like {', '.join(repr(twin) for twin in odd.twins)}" if odd.twins else ""
+                share = f"{np.floor(100 * odd.percentile) / 100:>6.2f} %"  # never more than is true
+                lines.append(f"  {odd.row:>7}  {odd.label!r:<28} {odd.value:>9.4g}{z}  {share}{twins}")
+            if one.found is not None and one.found > len(one.rows):
+                lines.append(f"  … and {one.found - len(one.rows):,} more")
+        return "\n".join(lines)
+
+
+def oddities(
+    table: EmbeddingTable,
+    *,
+    count: int = COUNT,
+    unused: Sequence[int] = (),
+    seed: int = 0,
+    progress: Report | None = None,
+) -> Oddities:
+    """Return the odd tokens of a token table, ``count`` of each kind.
+
+    - *near unused*: the cosine distance to the mean of the unused rows, both without the first principal direction
+      (Land & Bartolo 2024). Unused are rows whose name says so, padding, and those that ``unused`` names.
+    - *near the mean*, *far from the mean*: the Euclidean distance to the mean of all rows.
+    - *short*, *long*: rows whose length stands out (``geometry.outliers``).
+    - *same*: rows that are equal to the last bit, the first of each group, the largest group first.
+    - *nearly the same*: rows whose nearest other, not equal, is within a tenth of the typical distance from the mean.
+      Of equal rows one is looked at. Pairs are looked for among rows on the same side of random planes through the mean
+      (Charikar 2002): 99 of 100 at that distance are found, and those that are much nearer always.
+    - *unused*: rows that no text leads to, by row.
+
+    The table is walked by blocks and never widened as a whole. ``progress`` is called with the share done, 0 to 1, and
+    what is being done. Raises ``InputError`` for fewer than three rows with a
+    direction, and rows that the table has not.
+    """
+    if count < 1:
+        raise InputError(f"a list has at least one token; got a count of {count}")
+    if wrong := [row for row in unused if not 0 <= row < table.shape[0]]:
+        raise InputError(f"{table.name} has rows 0 to {table.shape[0] - 1:,}; {wrong[0]} is none")
+    usable = directed(table)
+    if usable.sum() < 3:
+        raise InputError(f"{table.name} has {usable.sum()} rows that are finite and not zero; odd ones need 3")
+    with shown(f"odd tokens of {table.name}", progress) as report:
+        return _listed(table, usable, count, unused, seed, report)
+
+
+def _listed(
+    table: EmbeddingTable, usable: NDArray[np.bool_], count: int, unused: Sequence[int], seed: int, report: Report
+) -> Oddities:
+    never = np.isin(table.labels.classes, [TOKEN_CLASSES.index(name) for name in NEVER])
+    never[list(unused)] = True
+    reference = never & usable
+    report(0.05, "reading the table")
+    walk = _Walk.of(table, reference, seed=seed)
+    report(0.5, "ranking the rows")
+    rank = partial(_ranked, table, count=count)
+    mean = "the mean of all tokens"
+    ranked = (
+        _near_unused(walk, rank, reference),
+        rank("near the mean", f"nearest to {mean}, as glitch tokens of GPT-2 are", "distance", walk.from_mean, usable),
+        rank(
+            "far from the mean",
+            f"farthest from {mean}, as those of GPT-2 XL are",
+            "distance",
+            walk.from_mean,
+            usable,
+            -1,
+        ),
+        *_lengths(rank, table, usable),
+    )
+    report(0.6, "looking for equal rows")
+    lists = (*ranked, *_twins(walk, usable, count=count, seed=seed), _unused(table, never, count=count))
+    notes = []
+    if left := int((~usable).sum()):
+        zero = int((norms(table) == 0).sum())
+        notes.append(f"{left:,} rows have no direction: {zero:,} are zero, {left - zero:,} hold NaN or Inf")
+    spread = walk.isotropy
+    return Oddities(
+        table.name,
+        table.shape,
+        lists,
+        int(reference.sum()),
+        anisotropy(table),
+        None if spread is None else spread.isoscore,
+        None if spread is None else spread.isoscore_of_noise,
+        tuple(notes),
+    )
+
+
+# --- one walk through the table ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Walk:
+    """What every list needs of a table: numbers of each row [n], NaN where it is not finite.
+
+    ``from_mean`` is the distance from the mean, ``from_unused`` the cosine distance to the mean of the unused rows
+    without the first direction, ``along`` the coordinate in that direction, ``columns`` [n, k] some of the row's own,
+    ``sides`` [n, hashes] the sides of planes it is on, as bits. ``typical`` is the root mean square of ``from_mean``,
+    ``isotropy`` ``None`` where all rows are the same.
+    """
+
+    table: EmbeddingTable
+    from_mean: Floats
+    from_unused: Floats
+    along: NDArray[np.float32]
+    columns: NDArray[np.float32]
+    sides: NDArray[np.uint32]
+    typical: float
+    isotropy: Isotropy | None
+
+    @classmethod
+    def of(cls, table: EmbeddingTable, reference: NDArray[np.bool_], *, seed: int) -> _Walk:
+        """Walk through the table, with the unused rows that ``reference`` marks."""
+        found = scatter(table, single=True)
+        first = _first_direction(table, found, seed=seed)[0]
+        rng = np.random.default_rng(seed)
+        planes = rng.standard_normal((table.shape[1], HASHES * BITS)).astype(table.dtype)
+        unused = _sum_of(table, np.flatnonzero(reference))
+        unused -= (first @ unused) * first
+        unused /= np.linalg.norm(unused) or 1.0
+        along_both = np.stack([first, unused], axis=1)
+        from_mean, from_unused = (np.full(table.shape[0], np.nan) for _ in range(2))
+        picked = np.unique(np.linspace(0, table.shape[1] - 1, COLUMNS).astype(np.int64))
+        along, columns = np.zeros(table.shape[0], np.float32), np.zeros((table.shape[0], len(picked)), np.float32)
+        sides = np.zeros((table.shape[0], HASHES), np.uint32)
+        for rows, vectors in finite_blocks(table):
+            shared, own = (vectors @ along_both).T
+            # What is left of a row without the first direction, to which the mean of the unused is orthogonal.
+            squares = np.einsum("ij,ij->i", vectors, vectors)
+            left = squares - shared**2
+            length = np.sqrt(np.where(left > 1e-12 * squares, left, 0))
+            from_unused[rows] = 1 - np.divide(own, length, out=np.zeros_like(length), where=length > 0)
+            centred = vectors - found.mean
+            from_mean[rows] = np.sqrt(np.einsum("ij,ij->i", centred, centred))
+            along[rows], columns[rows] = centred @ first, centred[:, picked]
+            above = (centred.astype(table.dtype) @ planes > 0).reshape(len(rows), HASHES, BITS)
+            sides[rows] = above @ (1 << np.arange(BITS, dtype=np.uint32))
+        typical = float(np.sqrt(np.nanmean(from_mean**2)))
+        isotropy = found.isotropy if found.total and table.shape[1] > 1 else None
+        return cls(table, from_mean, from_unused, along, columns, sides, typical, isotropy)
+
+
+def _some_rows(table: EmbeddingTable, rows: Rows) -> Iterator[tuple[Rows, Vectors]]:
+    """Walk through some rows of a table, in their order, reading no others."""
+    step = max(1, CHUNK_BYTES // (table.shape[1] * table.dtype.itemsize))
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        yield part, read_rows(table, part)
+
+
+def _sum_of(table: EmbeddingTable, rows: Rows) -> Floats:
+    total = np.zeros(table.shape[1])
+    for _, vectors in _some_rows(table, rows):
+        total += vectors.sum(axis=0, dtype=np.float64)
+    return total
+
+
+def _first_direction(table: EmbeddingTable, found: Scatter, *, seed: int) -> Floats:
+    """Return the unit direction of most variance [1, width]."""
+    if found.dual:
+        whole = np.concatenate([vectors - found.mean for _, vectors in finite_blocks(table)])
+        return np.asarray(np.linalg.svd(whole, full_matrices=False)[2][:1])
+    if len(found.matrix) < 64:
+        return np.asarray(np.linalg.eigh(found.matrix)[1][:, -1:].T)
+    from scipy.sparse.linalg import eigsh
+
+    begin = np.random.default_rng(seed).standard_normal(len(found.matrix))
+    return np.asarray(eigsh(found.matrix, k=1, v0=begin)[1].T)
+
+
+# --- the lists --------------------------------------------------------------------------------------------------------
+
+
+def _odd(
+    table: EmbeddingTable, row: int, value: float, z: float | None, percentile: float, twins: Sequence[int] = ()
+) -> Odd:
+    labels = table.labels
+    kind = TOKEN_CLASSES[int(labels.classes[row])]
+    return Odd(row, labels[row], kind, value, z, percentile, tuple(labels[twin] for twin in twins))
+
+
+def _ranked(
+    table: EmbeddingTable,
+    name: str,
+    about: str,
+    unit: str,
+    values: Floats,
+    among: NDArray[np.bool_],
+    sign: int = 1,
+    *,
+    count: int,
+) -> OddList:
+    """List the rows ``among`` those marked with the smallest values first, or with ``sign`` −1 the largest."""
+    rows = np.flatnonzero(among)
+    ordered = np.sort(sign * values[rows])
+    median = float(np.median(values[rows]))
+    spread = float(np.median(np.abs(values[rows] - median)))
+    odd = []
+    for row in rows[np.argsort(sign * values[rows], kind="stable")][:count]:
+        z = 0.6745 * (float(values[row]) - median) / spread if spread > 0 else None
+        farther = int(np.searchsorted(ordered, sign * values[row], "right"))
+        odd.append(_odd(table, int(row), float(values[row]), z, 100 * (1 - farther / len(rows))))
+    return OddList(name, about, unit, tuple(odd), expected=NormalDist().inv_cdf(1 - 1 / max(len(rows), 3)))
+
+
+def _near_unused(walk: _Walk, rank: Callable[..., OddList], reference: NDArray[np.bool_]) -> OddList:
+    name, unit = "near unused", "cosine distance"
+    about = "nearest to the mean of the unused rows, without the direction all share"
+    if not reference.any():
+        return OddList(name, about, unit, (), note="no row is known to be unused: give ids that are")
+    among = directed(walk.table) & ~reference
+    if not among.any():
+        return OddList(name, about, unit, (), note="every row is known to be unused")
+    return rank(name, about, unit, walk.from_unused, among)
+
+
+def _lengths(rank: Callable[..., OddList], table: EmbeddingTable, usable: NDArray[np.bool_]) -> Iterator[OddList]:
+    """List the rows that stand out by their length, among all rows with a direction."""
+    length = norms(table)
+    out = np.zeros(table.shape[0], bool)
+    out[outliers(table)] = True
+    median = float(np.median(length[usable]))
+    for name, sign in (("short", 1), ("long", -1)):
+        found = out & usable & ((length < median) if sign > 0 else (length > median))
+        listed = rank(name, f"{name}er than the others by far", "norm", length, usable, sign)
+        kept = tuple(row for row in listed.rows if found[row.row])
+        note = "" if kept else f"no token stands out: none is a quarter {name}er and beyond 3.5 modified z-scores"
+        yield replace(listed, rows=kept, found=int(found.sum()), note=note)
+
+
+def _groups(table: EmbeddingTable) -> list[list[int]]:
+    """Return the groups of two or more finite rows that are equal, largest first.
+
+    Equal rows have equal norms, to the last bit: few others have, so few rows are read.
+    """
+    length, finite = norms(table), np.flatnonzero(table.finite)
+    _, place, count = np.unique(length[finite], return_inverse=True, return_counts=True)
+    seen: defaultdict[bytes, list[int]] = defaultdict(list)
+    for rows, vectors in _some_rows(table, finite[count[place] > 1]):
+        for row, vector in zip(rows.tolist(), np.ascontiguousarray(vectors), strict=True):
+            seen[hashlib.blake2b(vector.data, digest_size=16).digest()].append(row)
+    return sorted((rows for rows in seen.values() if len(rows) > 1), key=lambda rows: (-len(rows), rows[0]))
+
+
+def _twins(walk: _Walk, usable: NDArray[np.bool_], *, count: int, seed: int) -> Iterator[OddList]:
+    """List the rows that are equal, and those that nearly are."""
+    table, groups = walk.table, _groups(walk.table)
+    alone = 100 * (1 - sum(map(len, groups)) / table.shape[0])
+    equal = tuple(_odd(table, rows[0], len(rows), None, alone, rows[1 : 1 + TWINS]) for rows in groups[:count])
+    yield OddList(
+        "same",
+        "equal to others to the last bit",
+        "tokens",
+        equal,
+        found=len(groups),
+        note="" if equal else "no two tokens have the same vector",
+    )
+    once = usable.copy()
+    once[[row for rows in groups for row in rows[1:]]] = False
+    near = _nearest(walk, np.flatnonzero(once))
+    chance = _random_distances(table, np.flatnonzero(usable), seed=seed)
+    odd = [
+        _odd(table, row, distance, None, 100 * float((chance > distance * walk.typical).mean()), (twin,))
+        for distance, row, twin in near[:count]
+    ]
+    yield OddList(
+        "nearly the same",
+        f"within {NEAR:g} of the typical distance from the mean of another",
+        "relative distance",
+        tuple(odd),
+        found=len(near),
+        note="" if odd else "no two tokens are so near and not equal",
+    )
+
+
+def _nearest(walk: _Walk, rows: Rows) -> list[tuple[float, int, int]]:
+    """Return (relative distance, row, other row) of near pairs, the nearest first, each once."""
+    if len(rows) < 2 or not walk.typical > 0:
+        return []
+    found = []
+    for sides in walk.sides.T:
+        ordered = rows[np.lexsort((walk.along[rows], sides[rows]))]
+        for step in range(1, min(CANDIDATES, len(rows) - 1) + 1):
+            pairs = np.stack([ordered[:-step], ordered[step:]], axis=1)
+            found.append(_close(walk, pairs[sides[pairs[:, 0]] == sides[pairs[:, 1]]]))
+    pairs = np.unique(np.sort(np.concatenate(found), axis=1), axis=0)
+    distance = _distances(walk.table, pairs) / walk.typical
+    near: dict[int, tuple[float, int, int]] = {}
+    for at in np.argsort(distance, kind="stable"):
+        first, second = (int(row) for row in pairs[at])
+        if distance[at] <= NEAR and not (first in near and second in near):
+            near[first] = near[second] = (float(distance[at]), first, second)
+    return sorted(set(near.values()))
+
+
+def _close(walk: _Walk, pairs: Rows) -> Rows:
+    """Return those pairs that can be near: in any of the columns two rows are as near as in all, or nearer."""
+    apart = walk.columns[pairs[:, 0]] - walk.columns[pairs[:, 1]]
+    # A little more than NEAR, for the rounding of the columns.
+    return np.asarray(pairs[np.einsum("ij,ij->i", apart, apart) <= (1.01 * NEAR * walk.typical) ** 2])
+
+
+def _distances(table: EmbeddingTable, pairs: Rows) -> Floats:
+    """Return the distance of each pair of rows, a few of them widened at a time."""
+    out, step = np.empty(len(pairs)), max(1, PAIR_BYTES // (8 * table.shape[1]))
+    for start in range(0, len(pairs), step):
+        first, second = (read_rows(table, pairs[start : start + step, side]) for side in (0, 1))
+        out[start : start + step] = np.linalg.norm(np.asarray(first, np.float64) - second, axis=1)
+    return out
+
+
+def _random_distances(table: EmbeddingTable, rows: Rows, *, seed: int) -> Floats:
+    random = np.random.default_rng(seed)
+    first = random.integers(len(rows), size=PAIRS)
+    second = (first + random.integers(1, len(rows), size=PAIRS)) % len(rows)
+    return _distances(table, np.stack([rows[first], rows[second]], axis=1))
+
+
+def _unused(table: EmbeddingTable, never: NDArray[np.bool_], *, count: int) -> OddList:
+    length, rows = norms(table), np.flatnonzero(never)
+    known = np.sort(length[np.isfinite(length)])
+    odd = [
+        _odd(table, int(row), float(length[row]), None, 100 * float(np.searchsorted(known, length[row]) / len(known)))
+        for row in rows[:count]
+        if np.isfinite(length[row])
+    ]
+    note = "" if len(rows) else "no row is named unused, and none is padding"
+    return OddList("unused", "no text leads to them, by id", "norm", tuple(odd), found=len(rows), note=note)

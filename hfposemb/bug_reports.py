@@ -1,0 +1,149 @@
+"""Keep what is needed to report a bug of this package: the traceback, the versions and the command, in a file.
+
+Promised: no token and no password is written, of the environment, of the command line or inside a URL; the files stay
+few and small; and to write one never fails.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import sys
+import tempfile
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|CREDENTIAL|API_?KEY|ACCESS_KEY|AUTH", re.IGNORECASE)
+"""Names of environment variables whose values are nobody else's business."""
+
+MOST_FILES = 20
+"""Reports that are kept; the oldest go first."""
+
+MOST_TEXT = 200_000
+"""Characters of a report. Of a longer traceback the end is kept, which says what went wrong."""
+
+_FOLDER = "faults"
+_PACKAGES = (
+    *("numpy", "scikit-learn", "scipy", "umap-learn", "numba", "huggingface_hub", "tokenizers", "plotly"),
+    *("gradio", "torch", "transformers", "pandas", "pyarrow"),
+)
+_TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{6,}")
+_USER = re.compile(r"(?<=://)[^/\s@'\"]+@")
+_LEAST = 6
+"""Characters of the shortest secret that is looked for: a shorter one would blank out ordinary words."""
+
+_written_here: dict[str, Path] = {}
+"""By code, what this process has put where temporary files lie: one file for each, and no more than are kept."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A bug that was kept: the short ``code`` that names it, the same for the same traceback, and its file."""
+
+    code: str
+    path: Path | None
+    """``None`` where no file could be written."""
+
+
+def keep(error: BaseException | str, *, command: Sequence[str] = (), folder: Path | None = None) -> Fault:
+    """Write the traceback of an error, or the text of one, to a file of its own and return its name and place.
+
+    The file lies in the ``folder``, by default that of the cache, else in the system's for temporary files.
+    """
+    details = error if isinstance(error, str) else "".join(traceback.format_exception(error))
+    details = redacted(details)[-MOST_TEXT:]
+    code = hashlib.sha256(details.encode("utf-8", "replace")).hexdigest()[:8]
+    text = "\n".join([*_facts(code, command), "", details.rstrip(), ""])
+    return Fault(code, _written(text, f"{code}.txt", folder or _cache_folder()))
+
+
+def redacted(text: str, environment: Mapping[str, str] | None = None) -> str:
+    """Return a text without tokens of the Hub, users in URLs, and the values of secret environment variables."""
+    known = os.environ if environment is None else environment
+    secrets = {value for name, value in known.items() if SECRET.search(name) and len(value) >= _LEAST}
+    secrets |= {part for secret in secrets for part in secret.split(":") if len(part) >= _LEAST}
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return _USER.sub("***@", _TOKEN.sub("hf_***", text))
+
+
+def without_passwords(command: Sequence[str]) -> list[str]:
+    """Return the words of a command with what follows ``--auth`` and ``--token`` left out."""
+    shown: list[str] = []
+    for word in command:
+        name, assigned, _ = word.partition("=")
+        if shown and shown[-1] in ("--auth", "--token"):
+            word = "***"
+        elif assigned and name in ("--auth", "--token"):
+            word = f"{name}=***"
+        shown.append(word)
+    return shown
+
+
+def _facts(code: str, command: Sequence[str]) -> list[str]:
+    from . import __version__
+
+    return [
+        f"A bug in hfposemb, reference {code}. Tokens and passwords were left out; read it before you share it.",
+        "",
+        f"command   {redacted(' '.join(without_passwords(command))) or 'not known'}",
+        f"versions  {', '.join((f'hfposemb {__version__}', *_versions()))}",
+        f"Python    {sys.version.split()[0]} on {platform.platform()}",
+    ]
+
+
+@cache
+def _versions() -> tuple[str, ...]:
+    found = []
+    for name in _PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            found.append(f"{name} {metadata.version(name)}")
+    return tuple(found)
+
+
+def _cache_folder() -> Path | None:
+    from .cache import Cache
+    from .errors import InputError
+
+    try:
+        return Cache.default().folder / _FOLDER
+    except InputError:  # a limit that is no number
+        return None
+
+
+def _written(text: str, name: str, folder: Path | None) -> Path | None:
+    """Write a file that only this user can read, in the folder or where temporary files lie."""
+    if folder is not None:
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _make_room(folder, name)
+            path = folder / name
+            path.unlink(missing_ok=True)  # never into a file, or through a link, that stands there
+            _fill(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), text)
+            return path
+    if name not in _written_here and len(_written_here) < MOST_FILES:
+        with suppress(OSError):
+            opened, made = tempfile.mkstemp(prefix="hfposemb-", suffix=f"-{name}")
+            _fill(opened, text)
+            _written_here[name] = Path(made)
+    return _written_here.get(name)
+
+
+def _fill(opened: int, text: str) -> None:
+    with os.fdopen(opened, "w", encoding="utf-8", errors="replace") as file:
+        file.write(text)
+
+
+def _make_room(folder: Path, name: str) -> None:
+    """Remove the oldest reports beyond those that are kept."""
+    found = [path for path in folder.glob("*.txt") if path.name != name]
+    found.sort(key=lambda path: path.stat().st_mtime)
+    for path in found[: max(0, len(found) - MOST_FILES + 1)]:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,212 @@
+"""Find the checkpoint among the files of a folder or repository."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from ..errors import CheckpointError
+from .folder_layouts import PIPELINE, advice
+from .limits import DEFAULT_LIMITS
+from .strict_json import (
+    CONVERT_ADVICE,
+    GGUF_ADVICE,
+    MOST_NAMES,
+    MOST_NESTED,
+    SHOWN,
+    fault,
+    read_json,
+    shortened,
+)
+
+FOREIGN_FORMATS = {
+    **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack"), CONVERT_ADVICE),
+    ".gguf": GGUF_ADVICE,
+    ".onnx": "this format is not supported; use the original safetensors checkpoint",
+}
+
+
+MODEL = "model.safetensors"
+
+
+INDEX = "model.safetensors.index.json"
+
+
+_INDEX = r"\.safetensors\.index(\.\w+)?\.json$"
+
+
+MODULES = "modules.json"
+"""What sentence-transformers writes beside its modules, each of which has a folder, the model perhaps too."""
+
+
+TRANSFORMER = "0_Transformer"
+
+
+PICKLE = "pytorch_model.bin"
+
+
+PICKLE_INDEX = "pytorch_model.bin.index.json"
+
+
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+
+
+_LEFTOVERS = ("optimizer", "scheduler", "training_args", "rng_state", "random_states", "scaler", "events.out")
+
+
+def _plain(name: object) -> TypeGuard[str]:
+    """Tell whether this is the name of something directly inside a folder, on any system."""
+    return isinstance(name, str) and name.isprintable() and name not in ("", ".", "..") and not set(name) & set("/\\:")
+
+
+def weight_map(index: Mapping[str, Any], *, name: str, suffix: str = ".safetensors") -> dict[str, str]:
+    """Return the file of each tensor as the JSON of an index says; raise CheckpointError."""
+    files = index.get("weight_map")
+    if not isinstance(files, dict) or not files:
+        raise fault(name, "must have a weight_map that names the file of each tensor")
+    for tensor, file in files.items():
+        if not tensor.isprintable() or not _plain(file) or not file.endswith(suffix):
+            found = f"{shortened(tensor)} in {shortened(str(file)[:SHOWN])}"
+            raise fault(name, f"weight_map names {suffix} files of this folder, found {found}")
+    return files
+
+
+def choose_file(names: Sequence[str], *, name: str) -> str | None:
+    """Return which of a folder's files is the checkpoint: a .safetensors file or an index of several.
+
+    ``None`` where there is none of either; raises CheckpointError where the choice is not clear.
+    """
+    stored = [file for file in names if file.endswith(".safetensors") and not file.startswith(_LEFTOVERS)]
+    indexes = [file for file in names if is_index(file)]
+    for wanted in (MODEL, INDEX):
+        if wanted in names:
+            return wanted
+    if PIPELINE in names:
+        return None  # whatever else is there is of no model alone
+    for found in (indexes, stored):
+        if len(found) == 1:
+            return found[0]
+    shown = shortened(", ".join(indexes or stored))
+    if indexes or not all(re.search(r"-\d{5}-of-\d{5}\.", file) for file in stored):
+        raise fault(name, f"holds several checkpoints, {shown}; name one file")
+    if stored:
+        raise fault(name, f"holds shards, {shown}, but no index; download {INDEX} too")
+    return None
+
+
+def choose_pickle(names: Sequence[str], *, name: str) -> str | None:
+    """Return which of a folder's files is the checkpoint as torch.save writes it: a file, or an index of several.
+
+    ``None`` where there is none; raises CheckpointError where the choice is not clear.
+    """
+    for wanted in (PICKLE, PICKLE_INDEX):
+        if wanted in names:
+            return wanted
+    stored = [file for file in names if file.endswith(PICKLES) and not file.startswith(_LEFTOVERS)]
+    if len(stored) > 1:
+        raise fault(name, f"holds several pickled checkpoints, {shortened(', '.join(stored))}; name one file")
+    return stored[0] if stored else None
+
+
+def is_pickled(file: str) -> bool:
+    """Tell whether a file of this name is what torch.save writes, or the index of several such files."""
+    return file.endswith((*PICKLES, PICKLE_INDEX))
+
+
+def no_checkpoint(names: Sequence[str], *, name: str, path: str = "", hub: bool = False) -> CheckpointError:
+    """Return the error for a folder without a checkpoint: what it has instead, and what to do.
+
+    ``names`` are those of all files below it; ``path`` is where it is, or the repository's name with ``hub``.
+    """
+    if known := advice(names, name=path or name, endings=(".safetensors", *PICKLES), hub=hub):
+        return fault(name, known)
+    foreign = [file for file in names if Path(file).suffix in FOREIGN_FORMATS and not file.startswith(_LEFTOVERS)]
+    if foreign:
+        return fault(
+            name,
+            f"holds no .safetensors file, but {shortened(', '.join(foreign))}; "
+            f"{FOREIGN_FORMATS[Path(foreign[0]).suffix]}",
+        )
+    return fault(name, f"holds no .safetensors file among {len(names)} files; name a model's folder")
+
+
+def is_index(file: str) -> bool:
+    """Tell whether a file of this name is the index of a sharded checkpoint."""
+    return re.search(_INDEX, file) is not None
+
+
+def locate(path: Path) -> Path:
+    """Return the file that a folder's checkpoint begins with, safetensors before pickles; a file is itself."""
+    if not os.path.isdir(path):
+        return path
+    return _search(path, choose_file) or _search(path, choose_pickle) or locate_safetensors(path)
+
+
+def locate_safetensors(folder: Path) -> Path:
+    """Return the .safetensors file, or the index of several, that holds a folder's model."""
+    if (found := _search(folder, choose_file)) is None:
+        raise no_checkpoint(_names_below(folder), name=folder.name, path=str(folder))
+    return found
+
+
+def _search(folder: Path, choose: Callable[..., str | None]) -> Path | None:
+    """Return what ``choose`` takes among a folder's files, else among those of its first module."""
+    if (found := choose(_names(folder), name=folder.name)) is not None:
+        return folder / found
+    module = _first_module(folder)
+    return None if module is None else _search(module, choose)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(entry.name for entry in os.scandir(folder) if not entry.is_dir())
+    except OSError as error:
+        raise fault(folder.name, f"cannot be listed: {shortened(str(error))}") from None
+
+
+def _names_below(folder: Path) -> list[str]:
+    """Return the files of a folder and of those in it, as far as layouts of models go; not of a whole disk."""
+    found: list[str] = []
+    for at, folders, files in os.walk(folder):
+        inside = os.path.relpath(at, folder)
+        if inside.count(os.sep) >= MOST_NESTED - 1:
+            folders.clear()
+        folders[:] = sorted(one for one in folders if not one.startswith("."))
+        found += [file if inside == "." else f"{inside}/{file}".replace(os.sep, "/") for file in sorted(files)]
+        if len(found) > MOST_NAMES:
+            break
+    return found
+
+
+def _first_module(folder: Path) -> Path | None:
+    """Return the folder of the model in a sentence-transformers folder, where this is one."""
+    listing = folder / MODULES
+    if not os.path.exists(listing):
+        return folder / TRANSFORMER if os.path.isdir(folder / TRANSFORMER) else None
+    path = module_folder(read_json(listing, limit=DEFAULT_LIMITS.config_bytes, kind=list))
+    if path is not None and not os.path.isdir(folder / path):
+        raise fault(MODULES, f"puts the model into the folder {shortened(path)}, which is not there; download it too")
+    return None if path is None else folder / path
+
+
+def module_folder(modules: Sequence[Any]) -> str | None:
+    """Return the folder that modules.json of sentence-transformers puts the model into, ``None`` for the listing's own.
+
+    The model is the first module whose type says Transformer, else the first. Raises CheckpointError where its path is
+    anything but the name of one folder beside the listing.
+    """
+    listed = [one for one in modules if isinstance(one, dict)]
+    if not listed:
+        raise fault(MODULES, f"must list the modules of a model, each an object with a path; it lists {len(modules)}")
+    kinds = [one.get("type") for one in listed]
+    first = next((at for at, kind in enumerate(kinds) if isinstance(kind, str) and kind.endswith(".Transformer")), 0)
+    path = listed[first].get("path")
+    if path == "":
+        return None
+    if not _plain(path):
+        found = shortened(path) if isinstance(path, str) else f"a path that is {type(path).__name__}"
+        raise fault(MODULES, f"must name one folder beside it as the path of the model, found {found}")
+    return path

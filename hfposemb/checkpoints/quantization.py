@@ -1,0 +1,34 @@
+"""Quantised tables: what tells that a tensor holds codes and no vectors, by its type and by what stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from .safetensors import PLAIN, TensorInfo
+
+_PACKED = ("qweight", "weight_packed", "W_q", "codes")
+"""What stands in the place of a weight whose codes are packed: GPTQ and AWQ, compressed-tensors, HQQ, AQLM."""
+
+_SCALES = (
+    *("weight_scale_inv", "weight_scale", "weight_zero_point", "weight.absmax", "weight.quant_map"),
+    *("scales", "qzeros", "SCB", "absmax", "weight_scale_2"),
+)
+"""What stands beside a weight that must be multiplied first: FP8, compressed-tensors, bitsandbytes, MLX, NVFP4."""
+
+
+def packed(names: Iterable[str]) -> dict[str, str]:
+    """Return the tensors that hold packed codes, by the names that their weights would have."""
+    likely = [name for name in names if name.endswith(_PACKED)]
+    split = ((name, *name.rpartition(".")[::2]) for name in likely)
+    return {f"{module}.weight": name for name, module, last in split if last in _PACKED and module}
+
+
+def coded(info: TensorInfo, names: Collection[str]) -> str:
+    """Return how a tensor is quantised, on one line with what to use instead; "" where it holds vectors as they are."""
+    module, _, last = info.name.rpartition(".")
+    scales = _SCALES if module and last in ("weight", *_PACKED) else ()
+    beside = next((f"{module}.{scale}" for scale in scales if f"{module}.{scale}" in names), None)
+    if info.dtype in PLAIN and beside is None:
+        return ""
+    stored = f"{info.name} is stored as {info.dtype}{f' with {beside} beside it' if beside else ''}"
+    return f"{stored}, not as vectors: use the full-precision checkpoint of this model"

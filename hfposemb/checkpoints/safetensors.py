@@ -1,0 +1,480 @@
+"""Read tensors of local safetensors checkpoints: a strict header parser and a zero-copy reader.
+
+The format: https://huggingface.co/docs/safetensors#format. The header is scanned with one pattern per tensor rather
+than parsed as general JSON: hostile text cannot nest and costs no more memory than the tensors it lists.
+``header_length`` and ``parse_header`` touch no file; ranged reads from the Hub use them too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..memory_maps import lent, mapped
+from .limits import DEFAULT_LIMITS, Limits
+from .locate import FOREIGN_FORMATS, is_index, locate_safetensors, weight_map
+from .strict_json import CONVERT_ADVICE, fault, foreign, open_regular, read_json, shortened
+
+_BITS = {
+    **dict.fromkeys((b"BOOL", b"U8", b"I8", b"F8_E5M2", b"F8_E4M3", b"F8_E8M0", b"F8_E4M3FNUZ", b"F8_E5M2FNUZ"), 8),
+    **dict.fromkeys((b"U16", b"I16", b"F16", b"BF16"), 16),
+    **dict.fromkeys((b"U32", b"I32", b"F32"), 32),
+    **dict.fromkeys((b"U64", b"I64", b"F64", b"C64"), 64),
+    **{b"F4": 4, b"F6_E2M3": 6, b"F6_E3M2": 6},
+}
+
+
+_STORED: dict[str, np.dtype[Any]] = {
+    name: np.dtype(code) for name, code in (("F64", "<f8"), ("F32", "<f4"), ("F16", "<f2"), ("BF16", "<u2"))
+}
+
+
+_WIDENED = ("F16", "BF16")
+
+
+PLAIN = frozenset(_STORED)
+"""Stored types that hold vectors as they are."""
+
+
+_CHUNK = 2**19  # elements widened at a time: source and result stay in the cache
+
+
+_LEAST_ENTRY = len(b'"__metadata__":{}')
+
+
+_NAME_BYTES = 256
+
+
+_METADATA_BYTES = 10_000_000
+
+
+_METADATA_KEYS = 10_000
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[bytes]:
+    """Compile, when first used, a pattern in which a space is JSON white space; possessive: it never backs up."""
+    text = text.replace("WHOLE", r"(?:0|[1-9][0-9]{0,18}+)")
+    text = text.replace("STRING", r'"(?:[^"\\\x00-\x1f]++|\\.)*+"')
+    return re.compile(text.replace(" ", r"[\x20\t\n\r]*+").encode())
+
+
+# One entry of the header and what ends it, or else all the rest: findall then never skips or searches. An entry has
+# three fields in any order, and their three groups must all be set: so each stands exactly once.
+_SHAPE = r"(\[ (?:WHOLE(?: , WHOLE){0,99999}+)?+ \])"
+
+
+_FIELD = rf'"(?:dtype" : "(\w*+)"|shape" : {_SHAPE}|data_offsets" : \[ (WHOLE , WHOLE) \])'
+
+
+_TENSOR = rf"(STRING) : \{{(?! ,)(?:(?:(?<=\{{)|,) {_FIELD} ){{3}}\}}"
+
+
+_METADATA = r'"__metadata__" : (\{(?: STRING : STRING(?: , STRING : STRING)*+)?+ \})'
+
+
+_ENTRY = rf" (?:{_METADATA}|{_TENSOR}) ([,}}])|([\s\S]++)"
+
+
+_PAIR = "(STRING) : (STRING)"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """Say where one tensor lies: ``start`` and ``stop`` are byte offsets in ``file``, relative to the folder."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+    file: str
+
+    @property
+    def nbytes(self) -> int:
+        """Return the stored size in bytes."""
+        return self.stop - self.start
+
+
+class _Layout(NamedTuple):
+    """Hold what many tensors of a file share, or the rule that they break."""
+
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    bits: int = 0
+    rule: str = ""
+
+
+_Row: TypeAlias = tuple[int, int, _Layout]  # begin and end in the data
+
+
+@dataclass(frozen=True, eq=False)
+class _Tensors(Mapping[str, TensorInfo]):
+    """Make each TensorInfo when it is asked for: few ever are, and making them costs as much as all the checks."""
+
+    rows: Mapping[str, _Row] = field(repr=False)
+    data_start: int
+    file: str
+
+    def __getitem__(self, name: str) -> TensorInfo:
+        begin, end, layout = self.rows[name]
+        return TensorInfo(name, layout.dtype, layout.shape, self.data_start + begin, self.data_start + end, self.file)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def placed(self, file: str) -> _Tensors:
+        """Return the same tensors, in a file that is called otherwise."""
+        return replace(self, file=file)
+
+
+@dataclass(frozen=True)
+class Header:
+    """Hold what one safetensors header says; ``data_start`` is the byte offset of the first tensor."""
+
+    tensors: _Tensors
+    metadata: Mapping[str, str]
+    data_start: int
+    file_bytes: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "metadata": dict(self.metadata)}
+
+
+def header_length(first8: bytes, *, file_bytes: int, name: str, limits: Limits = DEFAULT_LIMITS) -> int:
+    """Return the header's length in bytes from the first eight bytes of a file; raise CheckpointError."""
+    if file_bytes == 0:
+        raise fault(name, "the file is empty; download it again")
+    length = int.from_bytes(first8[:8], "little")
+    if file_bytes < 10 or len(first8) < 8:
+        rule = f"a safetensors file has at least 10 bytes, found {file_bytes}; download it again"
+    elif length < 2:
+        rule = f"the header has at least 2 bytes, its length says {length}"
+    elif length > limits.header_bytes:
+        rule = f"the header may have {limits.header_bytes} bytes, its length says {length}"
+    elif length > file_bytes - 8:
+        rule = f"the header's length says {length} bytes, the file has {file_bytes - 8} after it; download it again"
+    else:
+        return length
+    raise fault(name, foreign(first8) or rule)
+
+
+def parse_header(header_json: bytes, *, file_bytes: int, name: str, limits: Limits = DEFAULT_LIMITS) -> Header:
+    """Check and return a header, without its 8 length bytes; raise CheckpointError naming the first rule broken.
+
+    At least as strict as ``safetensors.safe_open``; also refused are duplicate keys, further fields, other ways to
+    write the same thing (a tensor as a list, escapes in field names) and whatever exceeds ``limits``.
+    """
+    first8 = len(header_json).to_bytes(8, "little")
+    length = header_length(first8, file_bytes=file_bytes, name=name, limits=limits)
+    if not header_json.startswith(b"{"):
+        raise fault(name, foreign(first8) or f"the header must begin with '{{', found {shortened(header_json[:40])}")
+    # Whatever is listed needs three of these, or the last one: so this bounds the entries before any is made. A short
+    # header has no room for too many.
+    if length > _LEAST_ENTRY * limits.tensors and limits.tensors < max(
+        map(header_json.count, (b'"dtype"', b'"shape"', b'"data_offsets"', b'"__metadata__"'))
+    ):
+        raise fault(name, f"a file may list {limits.tensors} tensors, found more")
+    entries = _pattern(_ENTRY).findall(header_json, 1)
+    rest = entries.pop()[6] if entries[-1][6] else b""
+    ends = b"".join([entry[5] for entry in entries])
+    if (ends + rest).lstrip(b" \t\n\r").rstrip(b" ") != b"," * (len(entries) - 1) + b"}":
+        rule = "a header lists tensors, each a name with dtype, shape and data_offsets of whole numbers, in one object"
+        raise fault(name, f"{rule}; byte {8 + length - len(rest)} reads {shortened(rest[:60])}")
+    metadata = _read_metadata([text for entry in entries if (text := entry[0])], name=name)
+    rows = _read_tensors([entry for entry in entries if entry[1]], name=name, limits=limits)
+    _check_cover(rows, data_bytes=file_bytes - 8 - length, name=name)
+    return Header(_Tensors(rows, 8 + length, name), metadata, 8 + length, file_bytes)
+
+
+def check_read(info: TensorInfo, start: int = 0, stop: int | None = None, *, limits: Limits = DEFAULT_LIMITS) -> range:
+    """Return the byte range of rows [start, stop) in the file; raise CheckpointError where it may not be read.
+
+    Rows are entries of the first axis, so the elements of a vector. Rows that do not exist raise InputError.
+    """
+    if info.dtype not in _STORED:
+        rule = "only F64, F32, F16 and BF16 hold vectors as they are; use a full-precision checkpoint of this model"
+        raise fault(info.file, f"{shortened(info.name)} is stored as {info.dtype}; {rule}")
+    if not info.shape:
+        raise fault(info.file, f"{shortened(info.name)} is a single number, not a table")
+    rows, columns = info.shape[0], math.prod(info.shape[1:])
+    vectors, width = math.prod(info.shape[:-1]), info.shape[-1]
+    stop = rows if stop is None else stop
+    if not 0 <= start <= stop <= rows:
+        raise InputError(f"rows {start} to {stop} of {shortened(info.name)}: it has rows 0 to {rows}")
+    if len(info.shape) > 1 and (vectors > limits.rows or width > limits.columns):
+        rule = f"the limit is {limits.rows} rows of {limits.columns}"
+        raise fault(info.file, f"{shortened(info.name)} has {vectors} rows of {width} numbers; {rule}")
+    row_bytes = columns * _STORED[info.dtype].itemsize
+    span = range(info.start + start * row_bytes, info.start + stop * row_bytes)
+    if len(span) > limits.table_bytes:
+        rule = f"the limit of one read is {limits.table_bytes}; read fewer rows at a time"
+        raise fault(info.file, f"rows {start} to {stop} of {shortened(info.name)} have {len(span)} bytes; {rule}")
+    return span
+
+
+def widen(raw: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Return stored numbers as float32, exactly: F16 and BF16 (given as uint16) are widened, F32 and F64 stay.
+
+    A copy is made only where the numbers must change or are not aligned in memory.
+    """
+    if dtype == "F16":
+        return raw.astype(np.float32)
+    if dtype != "BF16":
+        return raw if raw.flags.aligned else raw.copy()
+    source = raw.reshape(-1)
+    bits = np.empty(source.size, np.uint32)
+    for start in range(0, source.size, _CHUNK):
+        part = bits[start : start + _CHUNK]
+        np.copyto(part, source[start : start + _CHUNK])
+        part <<= 16
+    return bits.view(np.float32).reshape(raw.shape)
+
+
+def as_rows(
+    raw: NDArray[np.uint8], info: TensorInfo, start: int, stop: int | None, *, shared: bool = True
+) -> NDArray[Any]:
+    """Return the stored bytes of rows [start, stop) of a tensor as its rows, widened as ``widen`` does, read-only.
+
+    Where others use ``raw`` as well (``shared``), the rows are in memory of their own all the same (``memory.lent``).
+    """
+    stored: np.dtype[Any] = _STORED[info.dtype]
+    shape = ((info.shape[0] if stop is None else stop) - start, *info.shape[1:])
+    rows = widen(raw.view(stored).reshape(shape), info.dtype)
+    if shared and np.may_share_memory(rows, raw):
+        rows = lent(rows)
+    rows.flags.writeable = False
+    return rows
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """Remember one file's header, and when the file was last modified."""
+
+    header: Header
+    modified: int
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Read one local checkpoint; a shard's header is read when a tensor of it is first asked for.
+
+    ``folder`` holds the files, ``files`` maps each tensor's name to one of them. All errors are CheckpointError.
+    """
+
+    name: str
+    folder: Path
+    files: Mapping[str, str]
+    limits: Limits = DEFAULT_LIMITS
+    _shards: dict[str, _Shard] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def open(cls, path: Path, *, limits: Limits = DEFAULT_LIMITS) -> Checkpoint:
+        """Open a folder (one file, an index with its shards, a sentence-transformers folder) or a .safetensors file."""
+        name = os.path.basename(os.path.abspath(path))
+        path = Path(path).absolute()  # it is read later too, perhaps from another working directory
+        if os.path.isdir(path):
+            path = locate_safetensors(path)
+        if is_index(path.name):
+            index: dict[str, Any] = read_json(path, limit=limits.header_bytes, kind=dict, unique=True)
+            return cls(name, path.parent, MappingProxyType(weight_map(index, name=path.name)), limits)
+        if path.suffix != ".safetensors" and os.path.exists(path):
+            raise fault(path.name, f"is not a .safetensors file; {FOREIGN_FORMATS.get(path.suffix, CONVERT_ADVICE)}")
+        shard = _read_shard(path, limits)
+        files = dict.fromkeys(shard.header.tensors, path.name)
+        return cls(name, path.parent, MappingProxyType(files), limits, {path.name: shard})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle where the files are and when they were last modified, which ``read`` compares; no tensor."""
+        return {**self.__dict__, "files": dict(self.files)}
+
+    @property
+    def tensors(self) -> Mapping[str, TensorInfo]:
+        """Return all tensors by name; reads every shard's header."""
+        return MappingProxyType({name: self.info(name) for name in self.files})
+
+    def names(self) -> tuple[str, ...]:
+        """Return the tensors' names; reads no shard."""
+        return tuple(self.files)
+
+    def info(self, name: str) -> TensorInfo:
+        """Return where a tensor lies."""
+        shard = self._shard(name)
+        if name not in shard.header.tensors:
+            raise fault(
+                self.files[name], f"the index puts {shortened(name)} into this shard, its header does not list it"
+            )
+        return shard.header.tensors[name]
+
+    def metadata(self) -> Mapping[str, str]:
+        """Return ``__metadata__``, merged over the headers read so far."""
+        return MappingProxyType({k: v for shard in self._shards.values() for k, v in shard.header.metadata.items()})
+
+    def file_bytes(self, name: str) -> int:
+        """Return the size of the file that holds a tensor."""
+        return self._shard(name).header.file_bytes
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows [start, stop) of a tensor, read-only: F64 as float64, F32, F16 and BF16 as float32, all exact.
+
+        F32 and F64 are copy-on-write maps of the file where their alignment permits, so a change to the array reaches
+        neither the file nor what is read later. The file must not be truncated while the array is in use.
+        """
+        info = self.info(name)
+        span = check_read(info, start, stop, limits=self.limits)
+        with open_regular(self.folder / info.file) as file:
+            status, shard = os.fstat(file.fileno()), self._shards[info.file]
+            if status.st_size != shard.header.file_bytes or status.st_mtime_ns != shard.modified:
+                raise fault(info.file, "the file changed since it was opened; open it again")
+            raw = mapped(file.fileno(), span.start, len(span), private=info.dtype not in _WIDENED)
+        return as_rows(raw, info, start, stop, shared=False)
+
+    def header(self, file: str) -> Header:
+        """Return the header of one of the files."""
+        if file not in self._shards:
+            self._shards[file] = _read_shard(self.folder / file, self.limits)
+        return self._shards[file].header
+
+    def config(self) -> dict[str, Any] | None:
+        """Return config.json beside the checkpoint, or None where there is none."""
+        path = self.folder / "config.json"
+        return read_json(path, limit=self.limits.config_bytes, kind=dict) if os.path.exists(path) else None
+
+    def _shard(self, name: str) -> _Shard:
+        file = self.files.get(name)
+        if file is None:
+            raise fault(self.name, f"has no tensor {shortened(name)} among its {len(self.files)}")
+        self.header(file)
+        return self._shards[file]
+
+
+def _texts(quoted: Sequence[bytes], name: str) -> list[str]:
+    """Return the strings that JSON string literals write."""
+    joined = b",".join(quoted)
+    if joined.isascii() and b"\\" not in joined:
+        return joined[1:-1].decode().split('","')
+    texts = []
+    for one in quoted:
+        try:
+            text: str = json.loads(one.decode("utf-8"))
+            text.encode("utf-8")  # refuses lone surrogates, which escapes can write and nothing can print
+        except ValueError as error:
+            what = "UTF-8" if isinstance(error, UnicodeError) else "a JSON string"
+            raise fault(name, f"text in the header must be {what}, found {shortened(one[:60])}") from None
+        texts.append(text)
+    return texts
+
+
+def _layout(kind: bytes, axes: bytes, *, limits: Limits) -> _Layout:
+    """Return what a tensor's dtype and shape fields say, or the rule that they break."""
+    dims = axes[1:-1].strip()
+    rank = dims.count(b",") + 1 if dims else 0
+    if kind not in _BITS:
+        return _Layout(rule=f"has the dtype {shortened(kind)}, which safetensors does not know")
+    if rank > limits.rank:
+        return _Layout(rule=f"has {rank} axes, the limit is {limits.rank}")
+    shape = tuple(map(int, dims.split(b","))) if dims else ()
+    # Without the zero axes: numpy cannot hold (0, 2**62, 2**62) either.
+    if math.prod(filter(None, shape)) * _BITS[kind] >= 2**63:
+        return _Layout(rule=f"has a shape that overflows: {shortened(axes[:60])}")
+    return _Layout(kind.decode(), shape, math.prod(shape) * _BITS[kind])
+
+
+def _read_tensors(entries: list[tuple[bytes, ...]], *, name: str, limits: Limits) -> dict[str, _Row]:
+    """Check each tensor by itself; column by column, because a file has hundreds and a row costs microseconds."""
+    if not entries:
+        return {}
+    _, quoted, kinds, axes, offsets, _, _ = zip(*entries, strict=True)
+    if max(map(len, quoted)) > _NAME_BYTES + 2:
+        found = shortened(max(quoted, key=len)[:60])
+        raise fault(name, f"a tensor's name may have {_NAME_BYTES} bytes, found one that begins with {found}")
+    names = _texts(quoted, name)
+
+    def require(column: Iterable[object], rule: str) -> None:
+        if not all(good := list(column)):
+            tensor = next(tensor for tensor, fine in zip(names, good, strict=True) if not fine)
+            raise fault(name, f"{shortened(tensor)} {rule}")
+
+    require(map(str.isprintable, names), "is no tensor's name, which is printable")
+    require(names, "is no tensor's name, which is not empty")
+    for column in (kinds, axes, offsets):
+        require(column, "must have dtype, shape and data_offsets, each once")
+    numbers = json.loads(b"[%b]" % b",".join(offsets))  # whole numbers, as the pattern has it
+    begins, ends = numbers[::2], numbers[1::2]
+    kept = {pair: _layout(*pair, limits=limits) for pair in set(zip(kinds, axes, strict=True))}
+    layouts = list(map(kept.__getitem__, zip(kinds, axes, strict=True)))
+    for layout in kept.values():
+        if layout.rule:
+            require((other is not layout for other in layouts), layout.rule)
+    sizes = [layout.bits for layout in layouts]
+    taken = [8 * (end - begin) for begin, end in zip(begins, ends, strict=True)]
+    if sizes != taken:
+        at = next(at for at, size in enumerate(sizes) if size != taken[at])
+        found = (
+            f"{layouts[at].dtype} of shape {shortened(axes[at][:60])} from byte {begins[at]} to {ends[at]} of the data"
+        )
+        raise fault(name, f"{shortened(names[at])} has {found}, where it takes {sizes[at] / 8:.16g} bytes")
+    rows = dict(zip(names, zip(begins, ends, layouts, strict=True), strict=True))
+    if len(rows) != len(names):
+        twice = next(tensor for tensor, count in Counter(names).items() if count > 1)
+        raise fault(name, f"each tensor stands once, found {shortened(twice)} twice")
+    if "__metadata__" in rows:
+        raise fault(name, "__metadata__ maps strings to strings, found a tensor of this name")
+    return rows
+
+
+def _read_metadata(objects: list[bytes], *, name: str) -> Mapping[str, str]:
+    """Return ``__metadata__`` from the text of its object, which is well-formed."""
+    if len(objects) > 1:
+        raise fault(name, "__metadata__ stands once, found it twice")
+    metadata: dict[str, str] = {}
+    for text in objects:
+        if len(text) > _METADATA_BYTES:
+            raise fault(name, f"__metadata__ may have {_METADATA_BYTES} bytes, found {len(text)}")
+        for pair in _pattern(_PAIR).finditer(text):
+            key, value = _texts(pair.groups(), name)
+            if key in metadata or len(metadata) == _METADATA_KEYS:
+                rule = f"__metadata__ has {_METADATA_KEYS} keys at most, each once"
+                raise fault(name, f"{rule}, found {shortened(key)} beside {len(metadata)}")
+            metadata[key] = value
+    return MappingProxyType(metadata)
+
+
+def _check_cover(rows: Mapping[str, _Row], *, data_bytes: int, name: str) -> None:
+    """Require that the tensors follow each other without gap or overlap, to the file's last byte."""
+    reached = 0
+    for begin, end, _ in sorted(rows.values()):
+        if begin != reached:
+            tensor = next(tensor for tensor, row in rows.items() if row[:2] == (begin, end))
+            kind = "overlaps another tensor" if begin < reached else "leaves a gap before it"
+            raise fault(name, f"{shortened(tensor)} {kind}: it begins at byte {begin} of the data, not at {reached}")
+        reached = end
+    if reached != data_bytes:
+        raise fault(name, f"the tensors take {reached} bytes, the file has {data_bytes} for them; download it again")
+
+
+def _read_shard(path: Path, limits: Limits) -> _Shard:
+    """Read one file's header, and no byte more."""
+    with open_regular(path) as file:
+        status = os.fstat(file.fileno())
+        length = header_length(file.read(8), file_bytes=status.st_size, name=path.name, limits=limits)
+        text = file.read(length)
+    if len(text) != length:
+        raise fault(path.name, f"the header has {length} bytes, only {len(text)} could be read")
+    return _Shard(parse_header(text, file_bytes=status.st_size, name=path.name, limits=limits), status.st_mtime_ns)

@@ -1,0 +1,112 @@
+"""_DEEPEST _MOST_NAMES Read JSON from untrusted files within bounds."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import FileIO
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..errors import CheckpointError
+
+_JSON_VALUES = 300_000
+
+
+SHOWN = 80
+
+
+_T = TypeVar("_T")
+
+
+CONVERT_ADVICE = "load it with transformers and write safetensors with model.save_pretrained(folder)"
+
+
+GGUF_ADVICE = (
+    "GGUF is llama.cpp's own format, its tables mostly quantised; use the safetensors checkpoint it was made from"
+)
+
+
+_MAGIC = (
+    (b"version ", "is a Git LFS pointer, not the file itself; fetch it with 'git lfs pull'"),
+    (b"<", "is an HTML or XML page, not a checkpoint; download the file again"),
+    (b"\x1f\x8b", "is gzip-compressed; unpack it first"),
+    (b"PK\x03\x04", f"is a zip archive, as torch.save writes; {CONVERT_ADVICE}"),
+    (b"\x80", f"is a Python pickle; {CONVERT_ADVICE}"),
+    (b"GGUF", f"is a GGUF file; {GGUF_ADVICE}"),
+    (b"\x89HDF", f"is an HDF5 file; {CONVERT_ADVICE}"),
+)
+
+
+MOST_NESTED, MOST_NAMES = 3, 5000
+
+
+def fault(name: str, rule: str) -> CheckpointError:
+    return CheckpointError(f"{name if name.isprintable() and len(name) <= SHOWN else shortened(name)}: {rule}")
+
+
+def shortened(value: str | bytes) -> str:
+    """Quote hostile text for a one-line message."""
+    shown = repr(value[:SHOWN])
+    return shown if len(shown) <= SHOWN else shown[: SHOWN - 1] + "…"
+
+
+def foreign(start: bytes) -> str | None:
+    """Say what other kind of file begins with these (eight) bytes, unless they are a length below 4 GB."""
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if len(start) == 8 and not any(start[4:]) and not start.startswith(b"\x1f\x8b\x08"):
+        return None
+    return next((kind for magic, kind in _MAGIC if text.startswith(magic)), None)
+
+
+@contextmanager
+def open_regular(path: Path) -> Iterator[FileIO]:
+    """Open a regular file, unbuffered; a pipe or a device would wait for ever."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise fault(path.name, "is not a regular file")
+        with open(path, "rb", buffering=0) as file:
+            yield file
+    except FileNotFoundError:
+        raise fault(path.name, "the file is missing") from None
+    except (OSError, ValueError) as error:
+        raise fault(path.name, f"cannot be read: {shortened(str(error))}") from None
+
+
+def parse_json(raw: bytes, *, size: int, name: str, limit: int, kind: type[_T], unique: bool = False) -> _T:
+    """Return JSON of one kind from a file of ``size`` bytes that begins with ``raw``; raise CheckpointError.
+
+    ``limit`` bounds the file's bytes; ``unique`` refuses duplicate keys.
+    """
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(items)
+        if len(made) != len(items):
+            raise fault(name, "a key stands twice in one object")
+        return made
+
+    # Other text takes up to four times its bytes once decoded.
+    if size > (limit if raw.isascii() else limit // 4):
+        raise fault(name, f"has {size} bytes, the limit is {limit}, a quarter of it where it is not ASCII")
+    if sum(map(raw.count, (b",", b"[", b"{"))) > _JSON_VALUES:
+        raise fault(name, f"holds more than {_JSON_VALUES} values")
+    try:
+        found = json.loads(raw.decode("utf-8"), object_pairs_hook=pairs if unique else None)
+        if b"\\u" in raw:
+            json.dumps(found, ensure_ascii=False).encode("utf-8")  # refuses lone surrogates
+    except (ValueError, RecursionError) as error:
+        raise fault(name, foreign(raw[:8]) or f"is not JSON: {shortened(str(error))}") from None
+    if not isinstance(found, kind):
+        raise fault(name, f"must be a JSON {kind.__name__}, found {type(found).__name__}")
+    return found
+
+
+def read_json(path: Path, *, limit: int, kind: type[_T], unique: bool = False) -> _T:
+    """Return JSON of one kind from a file, as ``parse_json`` does."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        raw = file.read(min(size, limit))
+    return parse_json(raw, size=size, name=path.name, limit=limit, kind=kind, unique=unique)

@@ -1,0 +1,98 @@
+"""Read the tensors of a live ``torch.nn.Module`` as a checkpoint's are read. Needs no torch beyond the module's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .safetensors import TensorInfo
+
+if TYPE_CHECKING:
+    import torch
+
+_STORED = {"torch.float64": "F64", "torch.float32": "F32", "torch.float16": "F16", "torch.bfloat16": "BF16"}
+
+
+@dataclass(frozen=True, eq=False)
+class LiveTensors:
+    """Hold a module's state as named tensors; what is read is a copy, so later training does not change it."""
+
+    name: str
+    module: torch.nn.Module
+    state: Mapping[str, Any]
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all tensors, as ``state_dict()`` has them."""
+        return tuple(self.state)
+
+    def tensors(self) -> tuple[str, ...]:
+        """Return the names of all parameters and buffers, those that ``state_dict()`` leaves out among them."""
+        buffers = (name for name, _ in self.module.named_buffers(remove_duplicate=False))
+        return tuple(dict.fromkeys((*self.state, *buffers)))
+
+    def has(self, name: str) -> bool:
+        """Tell whether a name is that of a tensor: in the state, or an attribute of a module."""
+        return name in self.state or hasattr(self._attribute(name), "is_meta")
+
+    def trained(self, name: str) -> bool:
+        """Tell whether a tensor is a parameter, which training changes, and not a buffer."""
+        return any(name == one for one, _ in self.module.named_parameters(remove_duplicate=False))
+
+    def _attribute(self, name: str) -> Any:
+        found: Any = self.module
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return found
+
+    def _tensor(self, name: str) -> Any:
+        return self.state[name] if name in self.state else self._attribute(name)
+
+    def info(self, name: str) -> TensorInfo:
+        """Return dtype and shape of one tensor."""
+        tensor = self._tensor(name)
+        dtype = _STORED.get(str(tensor.dtype), str(tensor.dtype).removeprefix("torch."))
+        return TensorInfo(name, dtype, tuple(tensor.shape), 0, tensor.numel() * tensor.element_size(), "")
+
+    def metadata(self) -> Mapping[str, str]:
+        """Return nothing: a live module has no header."""
+        return {}
+
+    def config(self) -> dict[str, Any] | None:
+        """Return the transformers configuration of the module, ``None`` where it has none."""
+        config: Any = getattr(self.module, "config", None)
+        values = config.to_dict() if hasattr(config, "to_dict") else None
+        return values if isinstance(values, dict) else None
+
+    def file_bytes(self, name: str) -> None:
+        """Return ``None``: there is no file."""
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor, F16 and BF16 widened to float32.
+
+        Raises ``InputError`` for tensors without data (on the meta device) or that hold no floating numbers.
+        """
+        tensor = self._tensor(name).detach()
+        if tensor.is_meta or not tensor.is_floating_point():
+            raise InputError(
+                f"{name} of the live model holds {tensor.dtype} on {tensor.device}; load it with real weights"
+            )
+        rows = tensor[start:stop].cpu()
+        return np.array((rows if str(rows.dtype) == "torch.float64" else rows.float()).numpy())
+
+    def modules_of(self, kind: str) -> tuple[str, ...]:
+        """Return the names of the modules whose class, or a parent of it, is named ``kind``, such as ``Embedding``."""
+        return tuple(
+            name
+            for name, module in self.module.named_modules()
+            if any(parent.__name__ == kind for parent in type(module).__mro__)
+        )
+
+
+def open_module(module: torch.nn.Module, *, name: str | None = None) -> LiveTensors:
+    """Return the tensors of a live module, which is named for its class by default."""
+    return LiveTensors(name or type(module).__name__, module, module.state_dict())

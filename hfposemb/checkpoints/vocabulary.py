@@ -1,0 +1,530 @@
+"""Name the rows of a token table, and cut texts into its tokens, from the tokenizer files beside a checkpoint.
+
+Names come from the files' own text: tokenizer.json, else vocab.txt, else vocab.json. The Rust tokenizer, which some
+files make panic, is used only where a text has to be cut, behind ``load_tokenizer``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import SourceError
+from ..tables.table import TOKEN_CLASSES, Labels
+from ..text import named
+
+if TYPE_CHECKING:
+    pass
+
+
+LARGEST_FILE = 40 * 2**20
+"""Bytes of the largest tokenizer file that is read; Gemma's has 33 MB."""
+
+
+MOST_VALUES = 1_000_000
+"""Values in a JSON file besides merges; parsed, 40 MB of short ones would take gigabytes. mT5's has 760,000."""
+
+
+LARGEST_TEXT = 48 * 2**20
+"""Bytes of such a file's text in memory, merges and indentation left out: four a character where it has an emoji."""
+
+
+LARGEST_ID = 2**31 - 1
+"""Largest id of a token; the Rust tokenizer's are 32 bits wide."""
+
+
+_START, _CONTINUATION, _DIGIT, _OTHER, _UNUSED, _SPECIAL, _PADDING = range(len(TOKEN_CLASSES))
+
+
+def read_labels(folder: Path, *, rows: int) -> Labels | None:
+    """Return the names of ``rows`` rows from the tokenizer files in ``folder``; ``None`` where it has none.
+
+    ``texts`` are readable and whole: byte-level pieces are decoded (``Ġking`` is `` king``), bytes that are no
+    character by themselves are ``<0xE2 0x80>``, SentencePiece's ``▁king`` is `` king``, ``##ing`` stays, ``king</w>``
+    is ``king``; control, bidi and other invisible characters stand by name. They are not escaped for HTML. ``pieces``
+    are as stored, except that lone surrogates, which no file can be written with, stand by name there too.
+
+    ``classes`` holds the first of these that fits:
+
+    - *padding*: no token has this id;
+    - *unused*: the name says so (``[unused12]``, ``<|reserved_special_token_3|>``), even if it is declared special;
+    - *special*: tokenizer.json declares it so (T5's ``<extra_id_0>`` too); beside a bare vocabulary, or where none is
+      declared, its name such as ``<s>`` suffices;
+    - *other script*: it has a letter or vowel sign that is not Latin;
+    - *has a digit*;
+    - *continuation*: it starts with ``##``; or with a letter and no space, where spaces are marked; or it lacks
+      ``</w>``, where the ends of words are marked; or it is part of a character;
+    - *word start*: all else, punctuation too. ``</w>`` marks an end, but most such pieces are whole words.
+
+    Raises ``SourceError`` for a file that breaks its format.
+    """
+    vocabulary = read_vocabulary(folder)
+    return None if vocabulary is None else vocabulary.labels(rows)
+
+
+SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class _ByteMap(dict[int, str]):
+    """Map the characters that stand for bytes to these, as Latin-1, and all others to none."""
+
+    def __missing__(self, code: int) -> str:
+        return "\uffff"
+
+
+def _byte_map() -> _ByteMap:
+    """Return the inverse of GPT-2's ``bytes_to_unicode`` (Radford et al. 2019, encoder.py)."""
+    visible = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    hidden = [byte for byte in range(256) if byte not in visible]
+    codes = visible + [256 + place for place in range(len(hidden))]
+    return _ByteMap({code: chr(byte) for code, byte in zip(codes, visible + hidden, strict=True)})
+
+
+_BYTES = _byte_map()
+
+
+_BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+
+
+_NO_CHARACTER = "\ufffd"
+
+
+def _by_characters(raw: bytes) -> str:
+    """Decode UTF-8, each run of bytes that is no character written ``<0xE2 0x80>``."""
+    parts: list[str] = []
+    loose: list[str] = []
+    while raw:
+        try:
+            good, bad, rest = raw.decode(), b"", b""
+        except UnicodeDecodeError as error:
+            good, bad, rest = raw[: error.start].decode(), raw[error.start : error.end], raw[error.end :]
+        if good and loose:
+            parts.append(f"<{' '.join(loose)}>")
+            loose = []
+        parts.append(good)
+        loose += [f"0x{byte:02X}" for byte in bad]
+        raw = rest
+    return "".join(parts) + (f"<{' '.join(loose)}>" if loose else "")
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a vocabulary's pieces are written: which signs stand for bytes, a space, a continuation, a word's end."""
+
+    byte_level: bool = False
+    space: str = ""
+    prefix: str = ""
+    suffix: str = ""
+
+    def bare(self, piece: str) -> tuple[str, str]:
+        """Return the text of a piece as read, and as classified: bytes that are no character as U+FFFD there."""
+        if self.suffix and piece.endswith(self.suffix):
+            piece = piece.removesuffix(self.suffix)
+        if self.byte_level:
+            if piece.isascii():  # Every visible ASCII character stands for itself: most pieces end here.
+                return piece, piece
+            try:
+                raw = piece.translate(_BYTES).encode("latin-1")
+            except UnicodeEncodeError:
+                return piece, piece
+            try:
+                text = raw.decode()
+            except UnicodeDecodeError:
+                return _by_characters(raw), raw.decode(errors="replace")
+            return text, text
+        if self.space:
+            if piece[:1] == "<" and _BYTE_PIECE.fullmatch(piece):
+                return piece, _NO_CHARACTER
+            piece = piece.replace(self.space, " ")
+        return piece, piece
+
+
+_UNUSED_NAME = re.compile(
+    r"madeupword\d+"
+    r"|[\[<]\|?(?:unused|reserved(?:_special)?(?:_token)?|placeholder|dummy|control|SPECIAL|extra)_?\d+\|?[\]>]"
+)
+
+
+_UNUSED_STARTS = ("m", "[", "<")
+
+
+_SPECIAL_NAME = re.compile(
+    r"\[(?:CLS|SEP|PAD|UNK|MASK|BOS|EOS)\]|</?s>|<(?:pad|unk|mask|bos|eos|cls|sep|s_start|extra_id_\d+)>|<\|[^|]*\|>"
+)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Hold a vocabulary as its files state it: pieces by id, which of them are written literally or are special.
+
+    ``declared`` are the special tokens by their part (``cls_token``) where the files say it.
+    """
+
+    file: str
+    pieces: Mapping[int, str]
+    style: Style
+    literal: Mapping[int, str] = field(default_factory=dict)
+    special: frozenset[str] = frozenset()
+    declared: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self, row: int, piece: str) -> str:
+        """Return the readable text of the piece at an id."""
+        if row in self.literal or piece in self.special:
+            return _shown(piece)
+        return _shown(self.style.bare(piece)[0])
+
+    def labels(self, rows: int) -> Labels:
+        """Return the names of ``rows`` rows."""
+        pieces, texts, plain = ([""] * rows for _ in range(3))
+        reserved: dict[int, int] = {}
+        found, bare = self.pieces.get, self.style.bare
+        for row in range(rows):
+            literal = self.literal.get(row)
+            piece = found(row) if literal is None else literal
+            if piece is None:
+                piece, reserved[row] = f"(padding {row})", _PADDING
+            elif piece[:1] in _UNUSED_STARTS and _UNUSED_NAME.fullmatch(piece):
+                reserved[row] = _UNUSED
+            elif piece in self.special:
+                reserved[row] = _SPECIAL
+            if row in reserved:
+                texts[row] = piece
+            elif literal is None:
+                texts[row], plain[row] = bare(piece)
+            else:
+                texts[row] = plain[row] = piece
+            pieces[row] = piece
+        classes = _classes(self.style, pieces, plain)
+        classes[list(reserved)] = list(reserved.values())
+        # One look at all of them together, for most vocabularies hold no surrogate.
+        if SURROGATES.search("".join(pieces)):
+            pieces = [SURROGATES.sub(lambda one: named(one[0]), piece) for piece in pieces]
+        return Labels(tuple(map(_shown, texts)), tuple(pieces), classes)
+
+
+def _shown(text: str) -> str:
+    return text if text and text.isprintable() else named(text) or "⟨empty⟩"
+
+
+_IS_DIGIT, _IS_OTHER, _IS_WORD = 1, 2, 4
+
+
+def _character_flags(code: int) -> int:
+    character = chr(code)
+    category = unicodedata.category(character)
+    flags = _IS_DIGIT if character.isdigit() else 0
+    if category[0] in "LM":
+        name = unicodedata.name(character, "")
+        # Letters of no script of their own, and what combines with Latin ones, say so in their names.
+        latin = (
+            code < 0x250 or "LATIN" in name or name.startswith(("COMBINING", "MODIFIER LETTER", "VARIATION SELECTOR"))
+        )
+        flags |= _IS_WORD | (0 if latin else _IS_OTHER)
+    return flags | (_IS_WORD if flags & _IS_DIGIT or character == _NO_CHARACTER else 0)
+
+
+_BLOCK, _CLASSIFIED = 4096, 1000
+"""Rows that are classified at once, and how many characters of each: names can be as long as their file."""
+
+
+def _classes(style: Style, pieces: list[str], plain: list[str]) -> NDArray[np.uint8]:
+    """Return the classes [rows] that follow from how the pieces are written."""
+    any_flag, first_flag = np.zeros((2, len(plain)), np.uint8)
+    flag_of, known = np.zeros(0x110000, np.uint8), np.zeros(0x110000, bool)
+    for begin in range(0, len(plain), _BLOCK):
+        block = [text[:_CLASSIFIED] for text in plain[begin : begin + _BLOCK]]
+        lengths = np.fromiter(map(len, block), np.int64, len(block))
+        codes = np.frombuffer("".join(block).encode("utf-32-le", "surrogatepass"), "<u4")
+        present = np.unique(codes)
+        for code in present[~known[present]].tolist():
+            flag_of[code], known[code] = _character_flags(code), True
+        flags = flag_of[codes]
+        filled = np.flatnonzero(lengths)
+        starts = (np.cumsum(lengths) - lengths)[filled]
+        if len(filled):
+            any_flag[begin + filled] = np.bitwise_or.reduceat(flags, starts)
+            first_flag[begin + filled] = flags[starts]
+    if style.suffix:
+        inner = np.array([not piece.endswith(style.suffix) for piece in pieces]) & (first_flag & _IS_WORD > 0)
+    elif style.prefix:
+        inner = np.array([piece.startswith(style.prefix) for piece in pieces])
+    elif style.byte_level or style.space:
+        inner = first_flag & _IS_WORD > 0
+    else:
+        inner = np.zeros(len(plain), bool)
+    classes = np.where(inner, np.uint8(_CONTINUATION), np.uint8(_START))
+    classes[any_flag & _IS_DIGIT > 0] = _DIGIT
+    classes[any_flag & _IS_OTHER > 0] = _OTHER
+    return classes
+
+
+def read_vocabulary(folder: Path) -> Vocabulary | None:
+    """Return the vocabulary of the tokenizer files in ``folder``; ``None`` where it has none.
+
+    Raises ``SourceError`` for a file that breaks its format.
+    """
+    for file, read in _READERS.items():
+        if is_regular_file(folder / file):
+            return read(folder)
+    return None
+
+
+def has_vocabulary(folder: Path) -> bool:
+    """Tell whether ``read_labels`` finds a file in ``folder`` that names rows."""
+    return any(is_regular_file(folder / file) for file in _READERS)
+
+
+def is_regular_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror}; check the folder") from error
+
+
+def read_bounded(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise SourceError(f"{path.name} cannot be read: {error.strerror}; check the file in {path.parent}") from error
+    if len(raw) > LARGEST_FILE:
+        raise SourceError(f"{path.name} is larger than {LARGEST_FILE >> 20} MB, the limit for a tokenizer's file")
+    return raw
+
+
+def read_lines(path: Path) -> list[str]:
+    try:
+        text = read_bounded(path).decode()
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path.name} is not UTF-8 at byte {error.start}; save it as UTF-8") from error
+    if text.count("\n") + text.count("\r") > MOST_VALUES:
+        raise SourceError(f"{path.name} has more than {MOST_VALUES:,} lines, the limit for a tokenizer's file")
+    # str.splitlines would break at U+2028 too, which is a token of several vocabularies.
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def read_tokenizer_json(path: Path) -> dict[str, Any]:
+    """Read an object; an absent file is an empty one. Merges are left out: half of a file, they name no row."""
+    if not is_regular_file(path):
+        return {}
+    raw = _without_merges(read_bounded(path))
+    if len(raw) * _width(raw) > LARGEST_TEXT:
+        raw = _without_indentation(raw)
+    if sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise SourceError(f"{path.name} has more than {MOST_VALUES:,} values, the limit for a tokenizer's file")
+    if len(raw) * _width(raw) > LARGEST_TEXT:
+        raise SourceError(f"{path.name} holds more text than {LARGEST_TEXT >> 20} MB, the limit for a tokenizer's file")
+    try:
+        text = raw.decode()
+        del raw  # text can take as much again, and what is parsed once more
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{path.name} is not JSON ({str(error)[:80]}); fetch it again") from error
+    return cast(dict[str, Any], _expect(found, dict, f"{path.name} as a whole"))
+
+
+_MERGES = re.compile(rb'"merges"\s*+:\s*+(?=\[)')
+
+
+_TEXT = rb'"(?:[^"\\]++|\\.)*+"'
+
+
+_LIST = re.compile(rb'\[(?:[^"\[\]]++|%b|\[(?:[^"\[\]]++|%b)*+\])*+\]' % (_TEXT, _TEXT), re.DOTALL)
+
+
+def _without_merges(raw: bytes) -> bytes:
+    """Return JSON whose first list that is named merges is empty."""
+    # Only the first: to look for an end from every such name would take the square of the file.
+    if (name := _MERGES.search(raw)) and (listed := _LIST.match(raw, name.end())):
+        return b"%b[]%b" % (raw[: name.end()], raw[listed.end() :])
+    return raw
+
+
+def _without_indentation(raw: bytes) -> bytes:
+    """Return JSON without most spaces at the beginning of lines; no line can begin within a text."""
+    for depth in (16, 8, 4, 2, 1):
+        raw = raw.replace(b"\n" + b" " * depth, b"\n")
+    return raw
+
+
+def _width(raw: bytes) -> int:
+    """Return the bytes that Python keeps for a character of this UTF-8."""
+    return 1 if raw.isascii() else 4 if re.search(rb"[\xf0-\xff]", raw) else 2
+
+
+def _expect(value: Any, kind: type, what: str) -> Any:
+    if not isinstance(value, kind):
+        names = {dict: "an object", list: "a list", str: "a text", int: "a whole number"}
+        raise SourceError(f"{what:.80} must be {names[kind]}; found {type(value).__name__}. Fetch the file again")
+    return value
+
+
+def _given(stated: Mapping[str, Any], name: str, absent: Any) -> Any:
+    return absent if stated.get(name) is None else stated[name]
+
+
+def _id(value: Any, what: str) -> int:
+    # bool is an int to Python, not to JSON.
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_ID:
+        raise SourceError(f"the id of {what!r:.40} must be a whole number from 0 to {LARGEST_ID}; found {value!r:.40}")
+    return value
+
+
+def _by_id(vocabulary: Any, what: str) -> dict[int, str]:
+    """Return the pieces by id of a vocabulary: {piece: id}, [[piece, score], …] or [piece, …]."""
+    if isinstance(vocabulary, dict):
+        ids = vocabulary.values()
+        if ids and set(map(type, ids)) == {int} and 0 <= min(ids) <= max(ids) <= LARGEST_ID:
+            return dict(zip(ids, vocabulary, strict=True))
+        return {_id(row, piece): piece for piece, row in vocabulary.items()}
+    pieces = {}
+    for row, entry in enumerate(_expect(vocabulary, list, what)):
+        piece = entry[0] if isinstance(entry, list) and entry else entry
+        pieces[row] = _expect(piece, str, f"piece {row} of {what}")
+    return pieces
+
+
+def _components(found: Any) -> Iterator[dict[str, Any]]:
+    """Walk through the parts of a normalizer, pre-tokenizer or decoder, those of a Sequence included."""
+    waiting = [found]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield part
+            for name in ("normalizers", "pretokenizers", "decoders"):
+                if isinstance(inner := part.get(name), list):
+                    waiting.extend(inner)
+
+
+def _style_of(data: Mapping[str, Any], model: Mapping[str, Any]) -> Style:
+    byte_level, space, suffix = False, "", ""
+    for part in (part for name in ("normalizer", "pre_tokenizer", "decoder") for part in _components(data.get(name))):
+        kind, pattern = part.get("type"), part.get("pattern")
+        byte_level |= kind == "ByteLevel"
+        if kind == "Metaspace":
+            space = _sign(part.get("replacement", "▁"))
+        elif kind == "Replace" and part.get("content") == " " and isinstance(pattern, dict):
+            # Llama's files have no Metaspace: their decoder replaces the sign itself.
+            sign = _sign(pattern.get("String"))
+            space = space or (sign if sign == "▁" else "")
+        elif kind == "BPEDecoder":
+            suffix = _sign(part.get("suffix", "</w>"))
+    return Style(
+        byte_level=byte_level,
+        space=space,
+        prefix=_sign(model.get("continuing_subword_prefix")),
+        suffix=_sign(model.get("end_of_word_suffix")) or suffix,
+    )
+
+
+def _sign(value: Any) -> str:
+    return value if isinstance(value, str) and len(value) <= 16 else ""
+
+
+def _from_tokenizer_json(folder: Path) -> Vocabulary:
+    data = read_tokenizer_json(folder / "tokenizer.json")
+    model = _expect(data.get("model"), dict, "model in tokenizer.json")
+    literal: dict[int, str] = {}
+    special = set()
+    for token in _expect(_given(data, "added_tokens", []), list, "added_tokens in tokenizer.json"):
+        content = _expect(_expect(token, dict, "an added token").get("content"), str, "content of an added token")
+        literal[_id(token.get("id"), content)] = content
+        if token.get("special") is True:
+            special.add(content)
+    pieces = _by_id(model.get("vocab"), "vocab in tokenizer.json")
+    return Vocabulary(
+        "tokenizer.json", pieces, _style_of(data, model), literal, frozenset(special) or _special_by_name(pieces)
+    )
+
+
+def _special_by_name(pieces: Mapping[int, str]) -> frozenset[str]:
+    return frozenset(piece for piece in pieces.values() if _SPECIAL_NAME.fullmatch(piece))
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """What the files beside a bare vocabulary say about its special and added tokens."""
+
+    literal: Mapping[int, str]
+    special: frozenset[str]
+    parts: Mapping[str, str]
+
+
+def _declared(folder: Path) -> _Declared:
+    settings = read_tokenizer_json(folder / "tokenizer_config.json")
+    added = {_id(row, token): token for token, row in read_tokenizer_json(folder / "added_tokens.json").items()}
+    special: set[str] = set()
+    for key, token in _expect(_given(settings, "added_tokens_decoder", {}), dict, "added_tokens_decoder").items():
+        if (
+            isinstance(token, dict)
+            and isinstance(content := token.get("content"), str)
+            and re.fullmatch(r"\d{1,9}", key)
+        ):
+            added[int(key)] = content
+            special |= {content} if token.get("special") is True else set()
+    parts: dict[str, str] = {}
+    for stated in (settings, read_tokenizer_json(folder / "special_tokens_map.json")):
+        for part, value in stated.items():
+            if part.endswith("_token") and (content := _content(value)) is not None:
+                parts[part] = content
+                special.add(content)
+            elif part.endswith("_tokens") and isinstance(value, list):
+                special |= {content for token in value if (content := _content(token)) is not None}
+    return _Declared(added, frozenset(special), parts)
+
+
+def _content(token: Any) -> str | None:
+    found = token.get("content") if isinstance(token, dict) else token
+    return found if isinstance(found, str) else None
+
+
+def _from_vocab_txt(folder: Path) -> Vocabulary | None:
+    if is_regular_file(folder / "bpe.codes"):
+        return None  # A fairseq dictionary (BERTweet, PhoBERT): pieces with their counts, and not one for each row.
+    declared = _declared(folder)
+    pieces = dict(enumerate(read_lines(folder / "vocab.txt")))
+    prefix = "##" if any(piece.startswith("##") for piece in pieces.values()) else ""
+    return _bare("vocab.txt", pieces, Style(prefix=prefix), declared)
+
+
+def _from_vocab_json(folder: Path) -> Vocabulary:
+    declared = _declared(folder)
+    pieces = _by_id(read_tokenizer_json(folder / "vocab.json"), "vocab.json")
+    return _bare("vocab.json", pieces, _style_by_share(pieces.values()), declared)
+
+
+def _bare(file: str, pieces: Mapping[int, str], style: Style, declared: _Declared) -> Vocabulary:
+    # What is not stated beside a bare vocabulary, the tokenizer's class states: these names are those of all classes.
+    special = declared.special | _special_by_name(pieces)
+    return Vocabulary(file, pieces, style, declared.literal, special, declared.parts)
+
+
+def _style_by_share(pieces: Iterable[str]) -> Style:
+    """Tell the style of a bare vocabulary from what its pieces look like."""
+    known = set(pieces)
+    enough = max(1, len(known) // 20)
+
+    def often(found: Iterable[str]) -> bool:
+        return sum(1 for _ in found) >= enough
+
+    # CLIP's has no piece with Ġ, but, as every byte-level vocabulary, a piece for each byte.
+    byte_level = all(chr(code) in known for code in _BYTES) or often(piece for piece in known if piece[:1] == "Ġ")
+    suffix = "</w>" if often(piece for piece in known if piece.endswith("</w>")) else ""
+    space = "▁" if not byte_level and often(piece for piece in known if piece[:1] == "▁") else ""
+    return Style(byte_level=byte_level, suffix=suffix, space=space)
+
+
+_READERS: Mapping[str, Callable[[Path], Vocabulary | None]] = {
+    "tokenizer.json": _from_tokenizer_json,
+    "vocab.txt": _from_vocab_txt,
+    "vocab.json": _from_vocab_json,
+}

@@ -1,0 +1,46 @@
+"""What the command ``hfposemb`` runs first: it takes Ctrl-C from here on, while everything else is still imported.
+
+This module imports next to nothing, for Ctrl-C before its handler is there ends in a traceback of Python's own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+_STOPPED = 128 + signal.SIGINT
+
+
+def main() -> int:
+    """Import the command line and run it; return its exit code, 130 after Ctrl-C at any moment."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return _run()  # ignored, as in the background of a shell, or handled by somebody else
+    signal.signal(signal.SIGINT, _leave)
+    try:
+        return _run(signal.default_int_handler)
+    except KeyboardInterrupt:
+        print("hfposemb: stopped", file=sys.stderr)
+        return _STOPPED
+    finally:
+        # Also while Python shuts down, which prints a traceback of every interrupted step.
+        signal.signal(signal.SIGINT, _leave)
+
+
+def _run(handler: signal._HANDLER | None = None) -> int:
+    """Run the command line, with ``handler`` for Ctrl-C once it is imported."""
+    from .main import main as run
+
+    if handler is not None:
+        signal.signal(signal.SIGINT, handler)
+    return run()
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """End the process at once. An exception could be lost in whatever the import machinery is doing."""
+    os.write(2, b"hfposemb: stopped\n")
+    os._exit(_STOPPED)

@@ -1,0 +1,245 @@
+"""Commands that read and show one source."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ..cache import KINDS, Cache, Key, Listed
+from ..errors import HfposembError, InputError
+from ..models.extraction import extract
+from ..tables.embeddings import Embeddings
+from ..tables.table import EmbeddingTable
+from .options import SHOWN, byte_size, chosen_table, opened_source, parts_of, role_of
+
+if TYPE_CHECKING:
+    pass
+
+
+def run_info(given: argparse.Namespace) -> None:
+    from ..models.summary import describe
+
+    facts = describe(opened_source(given))
+    if given.json:
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        return
+    print(facts["name"])
+    for role, table in facts["tables"].items():
+        rows, width = table["shape"]
+        origin = " · ".join(str(part) for part in (table["tensor"], table["file"]) if part) or "computed"
+        offset = f" · {table['row_offset']} leading rows left out" if table["row_offset"] else ""
+        print(f"  {role:<18}{rows:>9,} × {width:<6,} {table['stored_dtype']:<5} {origin}{offset}")
+    for part, position in facts["positions"].items():
+        more = ", ".join(f"{name} {value}" for name, value in position["facts"].items())
+        print(f"  {part}: {position['kind']}{f' ({more})' if more else ''}")
+    for note in facts["notes"]:
+        print(f"  note: {note}")
+    if facts["commit"]:
+        received, total = facts["received_bytes"], facts["file_bytes"]
+        asked = f"{facts['requests']} {'request' if facts['requests'] == 1 else 'requests'}"
+        print(f"  commit {facts['commit'][:8]}; read {byte_size(received)} of {byte_size(total)}, {asked}")
+
+
+def run_extract(given: argparse.Namespace) -> None:
+    from ..reports.export import write_table
+
+    table = chosen_table(given)
+    write_table(table, given.out)
+    print(f"wrote {given.out}: {table.name}, {table.shape[0]:,} × {table.shape[1]:,} {table.dtype.name}")
+
+
+def run_project(given: argparse.Namespace) -> None:
+    from ..analysis.cached_results import cached_projection
+
+    table = chosen_table(given)
+    found = cached_projection(
+        Cache.default(), table, method=given.method, dims=given.dims, seed=given.seed, progress=given.told
+    )
+    print(found, file=sys.stderr)
+    if given.out is None:
+        from ..reports.export import AXES, safe_cell
+
+        lines = csv.writer(sys.stdout, lineterminator="\n")
+        lines.writerow(["label", *AXES[: given.dims]])
+        for row, point in zip(found.rows, found.coordinates, strict=True):
+            lines.writerow([safe_cell(table.labels[int(row)]), *(f"{value:.6g}" for value in point)])
+        return
+    from ..reports.export import write_projection
+
+    write_projection(found, table, given.out)
+    print(f"wrote {given.out}: {len(found.rows):,} points", file=sys.stderr)
+
+
+def run_export(given: argparse.Namespace) -> None:
+    """Write what the options and the file's ending say; both are checked before anything is read."""
+    from ..files import check_place
+    from ..reports.export import ENDINGS, FIGURE_ENDINGS, check_ending
+
+    whole = given.out.suffix == ".zip"
+    check_ending(given.out, (".zip",) if whole else FIGURE_ENDINGS if given.figure else ENDINGS)
+    check_place(given.out)
+    if not whole and not given.figure and len(given.sources) > 1:
+        raise InputError(
+            f"{given.out.suffix} holds one table; got {len(given.sources)} sources: export them one by one"
+        )
+    from ..comparison.side_by_side import of_parts
+
+    opened = [extract(source, allow_full_download=given.allow_full_download) for source in given.sources]
+    opened = of_parts(opened, parts_of(given))
+    if whole:
+        said = _export_comparison(opened, given)
+    elif given.figure:
+        from ..figures.named_figures import view
+        from ..reports.export import write_figure
+
+        write_figure(view(given.figure, *opened), given.out)
+        said = f"{given.figure} of {', '.join(given.sources)}"
+    else:
+        said = _export_table(role_of(opened[0], given.table), given)
+    print(f"wrote {given.out}: {said}, {byte_size(given.out.stat().st_size)}")
+
+
+def _export_table(table: EmbeddingTable, given: argparse.Namespace) -> str:
+    from ..reports.export import write_projection, write_table
+
+    if given.projection is None:
+        write_table(table, given.out)
+        return f"{table.name}, {table.shape[0]:,} × {table.shape[1]:,} {table.dtype.name}"
+    from ..analysis.cached_results import cached_projection
+
+    found = cached_projection(
+        Cache.default(), table, method=given.projection, dims=given.dims, seed=given.seed, progress=given.told
+    )
+    write_projection(found, table, given.out)
+    return f"{table.name} by {found.method}, {len(found.rows):,} points in {found.dims}-D"
+
+
+def _export_comparison(opened: Sequence[Embeddings], given: argparse.Namespace) -> str:
+    from ..comparison.side_by_side import Run, compare
+    from ..reports.bundle import write_bundle
+
+    found = compare(*opened, run=Run(cache=Cache.default(), progress=given.told))
+    write_bundle(found, opened, given.out, progress=given.told)
+    return f"the comparison of {', '.join(given.sources)}"
+
+
+def run_similarity(given: argparse.Namespace) -> None:
+    from ..analysis.row_pairs import pairs
+    from ..tables.row_lookup import typed
+
+    table = chosen_table(given)
+    found = pairs(table, [typed(key) for key in given.rows.split(",")], metric=given.metric, centred=given.centred)
+    _print(found, {"table": table.name, **found.to_dict()}, given)
+
+
+def run_neighbours(given: argparse.Namespace) -> None:
+    from ..analysis.nearest_rows import neighbours
+    from ..tables.row_lookup import typed
+
+    table, several = chosen_table(given), len(given.queries) > 1
+    queries = [typed(query) for query in given.queries]
+    found = neighbours(table, queries, k=given.k, metric=given.metric, centred=given.centred)
+    results = [{"table": table.name, **one.to_dict()} for one in found]
+    _print(found if several else found[0], {"results": results} if several else results[0], given)
+
+
+def _print(found: object, facts: dict[str, Any], given: argparse.Namespace) -> None:
+    """Print a result, or with ``--json`` its facts."""
+    print(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) if given.json else found)
+
+
+def run_verify(given: argparse.Namespace) -> None:
+    from ..models.verification import verify
+
+    found = verify(given.source, revision=given.revision)
+    print(json.dumps(asdict(found), indent=2, ensure_ascii=False) if given.json else found)
+    if not found.passed:
+        wrong = sum(check.verdict in ("different", "missing") for check in found.checks)
+        raise HfposembError(
+            f"{wrong} of {len(found.checks)} comparisons with the model itself failed; please report them with its name"
+            if wrong
+            else f"nothing of {found.source} could be compared with the model that transformers loads"
+        )
+
+
+def run_odd(given: argparse.Namespace) -> None:
+    from ..analysis.undertrained_tokens import oddities
+
+    ids = [part.strip() for part in given.unused.split(",") if part.strip()]
+    if wrong := [part for part in ids if not (part.isascii() and part.isdecimal())]:
+        raise InputError(f"--unused takes ids with commas between, such as 177,188; got {wrong[0]!r}")
+    found = oddities(opened_source(given).token, count=given.count, unused=[int(part) for part in ids])
+    print(json.dumps(asdict(found), indent=2, ensure_ascii=False, allow_nan=False) if given.json else found)
+
+
+def run_requirements(given: argparse.Namespace) -> None:
+    from ..analysis.encoding_properties import requirements, side_by_side
+    from ..analysis.resolution import resolution
+
+    opened = [extract(source, allow_full_download=given.allow_full_download) for source in given.sources]
+    found = [requirements(one) for one in opened]
+    facts: list[dict[str, Any]] = [{**asdict(one), "met": one.met} for one in found]
+    texts = [side_by_side(found), *map(str, found)]
+    for place, embeddings in enumerate(opened if given.resolution else ()):
+        try:
+            waves = resolution(embeddings.position)
+            facts[place]["resolution"], text = waves.to_dict(), str(waves)
+        except HfposembError as error:
+            facts[place]["resolution"], text = None, f"note: {error}"
+        texts[place + 1] += "\n" + "\n".join(f"  {line}" for line in text.splitlines())
+    print(json.dumps({"sources": facts}, indent=2, ensure_ascii=False) if given.json else "\n\n".join(texts))
+
+
+def run_cache(given: argparse.Namespace) -> None:
+    cache = Cache.default()
+    if given.clear:
+        freed = cache.clear()
+        print(json.dumps({"folder": str(cache.folder), "freed": freed}) if given.json else f"freed {byte_size(freed)}")
+        return
+    entries = cache.entries()
+    kinds = {kind: [entry.size for entry in entries if entry.key[0] == kind] for kind in KINDS}
+    if given.json:
+        facts = {
+            "folder": str(cache.folder),
+            "limit": cache.limit,
+            "kinds": {kind: {"entries": len(sizes), "bytes": sum(sizes)} for kind, sizes in kinds.items()},
+            "entries": [asdict(entry) for entry in entries],
+        }
+        print(json.dumps(facts, indent=2))
+        return
+    total = sum(entry.size for entry in entries)
+    print(f"{cache.folder}: {byte_size(total)} of {byte_size(cache.limit)}")
+    for kind, sizes in kinds.items():
+        print(f"  {kind:<12}{len(sizes):>6,} {'entry' if len(sizes) == 1 else 'entries':<8}{byte_size(sum(sizes)):>10}")
+    largest = sorted(entries, key=lambda entry: -entry.size)
+    for title, few in (("largest", largest[:SHOWN]), ("last used", entries[:SHOWN])):
+        if few:
+            print(f"{title}:")
+        for entry in few:
+            print(f"  {_entry(entry)}")
+
+
+def _entry(entry: Listed) -> str:
+    """Describe an entry of the cache on one line."""
+    text = f"{entry.key[0]} {_about(entry.key)}"
+    # Names of tensors and files are other people's text.
+    text = text if text.isprintable() else ascii(text)
+    return f"{text} {byte_size(entry.size)}"
+
+
+def _about(key: Key) -> str:
+    match key:
+        case ("table", repo, commit, _, tensor, *_):
+            return f"{repo}@{commit[:8]} {tensor}"
+        case ("header" | "file", repo, commit, file):
+            return f"{repo}@{commit[:8]} {file}"
+        case ("commit", repo, revision):
+            return f"{repo}@{revision}"
+        case ("projection", digest, method, dims, seed, *_):
+            return f"{method} in {dims}-D of the table {digest[:8]}, seed {seed}"
+    return " ".join(key[1:])

@@ -1,0 +1,171 @@
+"""Commands that compare sources."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from ..cache import Cache
+from ..errors import HfposembError, InputError
+from ..models.extraction import extract
+from ..surveys.worker_pool import Engine
+from .options import Terminated, parts_of
+
+if TYPE_CHECKING:
+    from ..surveys.source_figures import Plan
+    from ..surveys.survey_folder import Campaign
+
+
+def run_compare(given: argparse.Namespace) -> None:
+    from ..comparison.side_by_side import Run, compare
+    from ..reports.json_schema import document
+    from ..reports.report import check_path, report, write_report
+
+    if given.out is not None:
+        check_path(given.out)
+    words = tuple(word for word in given.words.split(",") if word)
+    opened = [extract(source, allow_full_download=given.allow_full_download) for source in given.sources]
+    comparison = compare(
+        *opened,
+        words=words,
+        pairs=given.pairs,
+        draws=given.draws,
+        fold_case=given.fold_case,
+        leave_out=given.leave_out,
+        part=parts_of(given),
+        run=Run(extras=tuple(given.also), cache=Cache.default(), progress=given.told),
+    )
+    if given.out is not None:
+        write_report(report(*opened, comparison=comparison, part=parts_of(given), progress=given.told), given.out)
+    if given.out is not None:
+        size = f"{given.out.stat().st_size / 1e6:.1f} MB"
+        said = f"wrote {given.out}: {size}, opens in any browser, without a network"
+        print(said, file=sys.stderr if given.json else sys.stdout)
+    if given.json:
+        print(json.dumps(document(comparison), indent=2, ensure_ascii=False, allow_nan=False))
+    elif given.out is None:
+        print(comparison)
+
+
+def run_survey(given: argparse.Namespace) -> None:
+    from ..surveys.source_figures import conduct, plan
+    from ..surveys.survey_folder import check_out
+
+    if given.out is None and not given.dry_run:
+        raise InputError("a survey is written into a folder; name it by --out, or ask --dry-run")
+    engine = _engine(given)
+    asked = plan(_named(given), metrics=given.metric, draws=given.draws, allow_full_download=given.allow_full_download)
+    with TemporaryDirectory() as nowhere:
+        campaign = check_out(nowhere if given.out is None else given.out, asked.settings)
+        with _said_if_stopped(asked, campaign):
+            if given.dry_run:
+                from ..surveys.cost_forecast import forecast
+
+                found = forecast(asked, campaign, engine=engine, progress=given.told)
+                print(found)
+            else:
+                done = conduct(asked, campaign, engine=engine, progress=given.told)
+                print(f"wrote {given.out}: {done}")
+                for source, reason in done.failed.items():
+                    print(f"  {source}: {reason}", file=sys.stderr)
+
+
+def run_again(given: argparse.Namespace) -> None:
+    from ..surveys.remeasure import again
+    from ..surveys.survey_folder import rows_of
+
+    found = again(
+        rows_of(given.survey),
+        sources=given.sources,
+        engine=_engine(given),
+        allow_full_download=given.allow_full_download,
+        progress=given.told,
+    )
+    print(found)
+    if other := [one.source for one in found.sources if one.verdict in ("differs", "fails now")]:
+        raise HfposembError(
+            f"{len(other):,} of {len(found.sources):,} sources are not as {given.survey} has them, {other[0]} first; "
+            "the lines above say what changed"
+        )
+
+
+@contextmanager
+def _said_if_stopped(asked: Plan, campaign: Campaign) -> Iterator[None]:
+    """Where a survey is stopped, by Ctrl-C or SIGTERM, let it end its processes, and say what is kept."""
+    from ..surveys.source_figures import left
+
+    def end(*_: object) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        if kept := len(asked.targets) - len(left(asked, campaign)):
+            stop.args = (f"; {kept:,} of {len(asked.targets):,} sources are kept; the same command goes on from there",)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _engine(given: argparse.Namespace) -> Engine:
+    return Engine(given.engine, given.scheduler, given.workers, given.requests)
+
+
+def run_trajectory(given: argparse.Namespace) -> None:
+    from ..figures.position_figures import trajectory_map
+    from ..files import check_place
+    from ..reports.export import check_ending, write_figure
+    from ..surveys.source_lists import revisions, spread
+    from ..surveys.training_run import trajectory
+
+    if given.out is not None:
+        check_ending(given.out, (".html",))
+        check_place(given.out)
+    engine, sources = _engine(given), revisions(given.source, given.revisions)
+    if given.most is not None:
+        sources = spread(sources, given.most)
+    found = trajectory(
+        sources, role=given.table, metrics=given.metric, draws=given.draws, engine=engine, progress=given.told
+    )
+    print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if given.json else found)
+    if given.out is not None:
+        drawn = trajectory_map(found.frames, found.steps, found.labels, joined=given.table == "position")
+        write_figure(drawn, given.out)
+        print(f"wrote {given.out}: {len(found.steps)} checkpoints, {len(found.rows):,} rows", file=sys.stderr)
+
+
+def _named(given: argparse.Namespace) -> list[str]:
+    """Return the sources that a command names, one by one or many at once."""
+    from ..surveys.source_lists import in_file, on_hub, revisions
+
+    found = [*given.sources, *([] if given.file is None else in_file(given.file))]
+    if given.author or given.filter:
+        found += on_hub(author=given.author, filters=given.filter, limit=given.limit)
+    if given.revisions is None:
+        return found
+    if len(found) != 1:
+        raise InputError(f"--revisions are those of one source; {len(found)} are named")
+    return revisions(found[0], given.revisions)
+
+
+def run_reproduce(given: argparse.Namespace) -> None:
+    from ..surveys.published_findings import reproduce_all
+
+    models = [text.partition("=")[::2] for text in given.model]
+    if wrong := [text for text, pair in zip(given.model, models, strict=True) if not all(pair)]:
+        raise InputError(f"--model takes KEY=SOURCE, such as gpt2=./folder; got {wrong[0]!r}")
+    found = reproduce_all(
+        given.studies, models=dict(models), allow_full_download=given.allow_full_download, progress=given.told
+    )
+    if given.json:
+        print(json.dumps({"studies": [asdict(one) for one in found]}, indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        print("\n\n".join(map(str, found)))

@@ -1,0 +1,62 @@
+"""What several commands take from their options."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..errors import MissingTableError
+from ..models.extraction import extract
+from ..tables.embeddings import Embeddings
+from ..tables.table import EmbeddingTable
+
+if TYPE_CHECKING:
+    pass
+
+
+SHOWN = 5
+
+
+Command = Callable[[argparse.Namespace], None]
+
+
+def parts_of(given: argparse.Namespace) -> str | list[str | None] | None:
+    """Return what ``--part`` names, as ``compare`` takes it."""
+    if len(given.part) > 1:
+        return [None if name == "-" else name for name in given.part]
+    return given.part[0] if given.part and given.part[0] != "-" else None
+
+
+def opened_source(given: argparse.Namespace) -> Embeddings:
+    return extract(given.source, revision=given.revision, allow_full_download=given.allow_full_download)
+
+
+def chosen_table(given: argparse.Namespace) -> EmbeddingTable:
+    return role_of(opened_source(given), given.table)
+
+
+def role_of(embeddings: Embeddings, wanted: str | None) -> EmbeddingTable:
+    """Return the table that ``--table`` names; by default the tokens', or the positions' where there are none."""
+    role = wanted or ("token" if "token" in embeddings.tables else "position")
+    if role in embeddings.tables:
+        return embeddings.tables[role]
+    computed = embeddings.positions.get(role.removesuffix(".position"))
+    if computed is not None and computed.has_table:
+        return computed.table
+    reason = embeddings.absent.get(role, "it was not found")
+    raise MissingTableError(
+        f"{embeddings.name} has no {role} table: {reason}; its tables: {', '.join(embeddings.tables) or 'none'}"
+    )
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came, as a batch system sends it before its time is over."""
+
+
+def byte_size(count: int) -> str:
+    """Return a number of bytes as a person reads it."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"

@@ -1,0 +1,54 @@
+"""Commands that open the app, here or as a Space."""
+
+from __future__ import annotations
+
+import argparse
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from ..errors import InputError, MissingExtraError
+from .options import byte_size
+
+if TYPE_CHECKING:
+    pass
+
+
+def run_app(given: argparse.Namespace) -> None:
+    if find_spec("gradio") is None:
+        raise MissingExtraError("gradio", extra="app", purpose="the app")
+    from ..app import launch
+    from ..app.limits import MOST_SOURCES
+    from ..app.reach import check_sources, has_a_browser, reach
+
+    if len(given.sources) > MOST_SOURCES:
+        raise InputError(f"{len(given.sources)} sources are more than the app shows at once; name {MOST_SOURCES}")
+    public = True if given.public else False if given.trusted else None
+    at = reach(given.host, given.share or None, public)
+    check_sources(given.sources, public=at.public)
+    launch(
+        tuple(given.sources),
+        host=at.host,
+        port=given.port,
+        share=at.share,
+        public=public,
+        auth=given.auth,
+        mcp=given.mcp,
+        inbrowser=not given.no_open and has_a_browser(),
+        debug=given.debug,
+    )
+
+
+def run_space(given: argparse.Namespace) -> None:
+    from .space import check_name, presets_of, publish, space_files
+
+    models = [model.strip() for model in given.models.split(",") if model.strip()]
+    if not given.dry_run:
+        print(publish(given.name, models=models, private=given.private))
+        return
+    check_name(given.name)
+    files = space_files(models, presets=presets_of(models))
+    sizes = {name: len(text.encode()) if isinstance(text, str) else text.stat().st_size for name, text in files.items()}
+    print(f"{given.name} would hold {len(files)} files, {byte_size(sum(sizes.values()))}; nothing was uploaded")
+    for name, size in sizes.items():
+        print(f"  {name:<44}{byte_size(size):>12}")
+    print(f"\nREADME.md:\n{files['README.md']}")

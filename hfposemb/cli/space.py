@@ -1,0 +1,310 @@
+"""A Space of the Hugging Face Hub that runs the app: what it holds, and how that gets there.
+
+It holds what a clone of the repository would: the sources of the package and of the app, and pinned requirements. So it
+depends on no release of the package, and a duplicate of it runs as it is: no secret and no variable is read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from ..checkpoints.http_errors import http_errors
+from ..checkpoints.hub import TOKENIZER_FILES
+from ..errors import HfposembError, HubError, InputError, MissingFileError, OfflineError
+from ..tables.source_parser import parse_source
+from ..tables.sources import HubSource, LocalSource
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+PYTHON = "3.11"
+
+PINS = {
+    "numpy": "2.4.6",
+    "scipy": "1.17.1",
+    "scikit-learn": "1.9.1",
+    "umap-learn": "0.5.12",
+    "numba": "0.68.1",
+    "huggingface_hub": "2.4.0",
+    "tokenizers": "0.23.3",
+    "plotly": "7.1.0",
+    "joblib": "1.6.0",
+    "threadpoolctl": "3.8.0",
+    "tqdm": "4.70.1",
+    "fsspec": "2026.9.0",
+    "gradio": "6.31.0",
+    "starlette": "1.10.0",
+}
+"""The versions that are tested together. ``requirements.txt`` of the repository says the same."""
+
+SOURCES = "sources.txt"
+"""Names what a Space opens with, one source a line. A file, so that a duplicate has it too."""
+
+SDK = "gradio"
+_ENTRY = "app/space.py"
+_OURS = ("app/*", "hfposemb/*", SOURCES)
+_BLANK = {".gitattributes", "README.md"}
+"""What a Space that was made by hand has, before anything is put there."""
+
+_SMALL = ("config.json", *TOKENIZER_FILES)
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}"
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A model of the Hub that a Space opens with: its full name, and the small files to fetch with the build."""
+
+    repo: str
+    files: tuple[str, ...] = ()
+    commit: str | None = None
+
+    def __str__(self) -> str:
+        """Return it as ``preload_from_hub`` takes it."""
+        return " ".join(filter(None, (self.repo, ",".join(self.files), self.commit)))
+
+
+# --- what a Space holds ----------------------------------------------------------------------------------------------
+
+
+def front_matter(presets: Sequence[Preset] = ()) -> str:
+    """Return the lines between ``---`` that tell the Hub how to run the Space."""
+    lines = [
+        "title: hfposemb",
+        "emoji: 🌀",
+        "colorFrom: blue",
+        "colorTo: pink",
+        f"sdk: {SDK}",
+        f"sdk_version: {PINS[SDK]}",
+        f'python_version: "{PYTHON}"',
+        f"app_file: {_ENTRY}",
+        "license: apache-2.0",
+        "short_description: What a pretrained model knows about words and positions",
+    ]
+    preloaded = [str(preset) for preset in presets if preset.files]
+    for name, values in (("models", [preset.repo for preset in presets]), ("preload_from_hub", preloaded)):
+        if values:
+            lines += [f"{name}:", *(f"- {json.dumps(value)}" for value in values)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def requirements() -> str:
+    """Return the lines of the Space's ``requirements.txt``."""
+    return "".join(f"{name}=={version}\n" for name, version in PINS.items())
+
+
+def space_files(models: Sequence[str] = (), *, presets: Sequence[Preset] = ()) -> dict[str, Path | str]:
+    """Return the files of a Space by their path in it: a file of this package, or a text.
+
+    ``models`` are the sources it opens with, the samples where there are none; ``presets`` are those of the Hub.
+    """
+    from ..app import __file__ as app
+
+    package, page = Path(__file__).parents[1], Path(app).parent
+    files: dict[str, Path | str] = {
+        "README.md": f"---\n{front_matter(presets)}---\n\n{_about(models)}",
+        "requirements.txt": requirements(),
+        "LICENSE": _licence(),
+    }
+    if models:
+        files[SOURCES] = "".join(f"{model}\n" for model in models)
+    files |= {f"hfposemb/{name}": path for name, path in _tree(package).items() if page not in path.parents}
+    return files | {f"app/{name}": path for name, path in _tree(page).items()}
+
+
+def _tree(folder: Path) -> dict[str, Path]:
+    """Return the files that belong to a package; Python and Gradio write others beside them."""
+    return {
+        path.relative_to(folder).as_posix(): path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix not in (".pyc", ".pyi")
+    }
+
+
+def _about(models: Sequence[str]) -> str:
+    from .. import __version__
+
+    shown = f"It opens with {', '.join(models)}." if models else "It opens with two small models that come with it."
+    return (
+        "# hfposemb\n\n"
+        "See and measure what a pretrained model knows about words and positions: its token and position embedding\n"
+        "tables, side by side with other models', with the sinusoid and with an untrained table.\n\n"
+        f"{shown} `{SOURCES}` names what it opens with, one source a line.\n\n"
+        "Duplicate this Space to have one of your own: it reads models that everybody may read, and needs no token\n"
+        f"and no secret. Version {__version__}, put here by `hfposemb space`; its licence is Apache-2.0.\n"
+    )
+
+
+def _licence() -> str:
+    try:
+        text = distribution("hfposemb").read_text("licenses/LICENSE")
+    except PackageNotFoundError:
+        text = None
+    return text or (Path(__file__).parents[2] / "LICENSE").read_text(encoding="utf-8")
+
+
+def write_files(files: Mapping[str, Path | str], folder: Path) -> None:
+    """Write the files of a Space into a folder."""
+    for name, content in files.items():
+        place = folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, Path):
+            shutil.copyfile(content, place)
+        else:
+            place.write_text(content, encoding="utf-8", newline="\n")
+
+
+def first_sources(folder: Path) -> tuple[str, ...]:
+    """Return what the Space in a folder opens with; nothing where it does not say."""
+    try:
+        text = (folder / SOURCES).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ()
+    lines = (line.strip() for line in text.splitlines())
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+# --- its way to the Hub ----------------------------------------------------------------------------------------------
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot name a Space."""
+    if "/" not in name:
+        raise InputError(f"{name!r:.80} has no owner; write OWNER/NAME, where OWNER is you or an organisation of yours")
+    if not re.fullmatch(rf"{_NAME}/{_NAME}", name) or "--" in name or ".." in name:
+        raise InputError(f"{name!r:.80} cannot name a Space; write OWNER/NAME with letters, digits, '-', '_' and '.'")
+
+
+def presets_of(models: Sequence[str]) -> tuple[Preset, ...]:
+    """Look the models of the Hub up among some sources, as the Space will: without a token.
+
+    Raises ``InputError`` for what no Space can open, and ``HubError`` for models that not everybody may read.
+    """
+    from ..app.limits import MOST_SOURCES
+
+    if len(models) > MOST_SOURCES:
+        raise InputError(f"{len(models)} models are more than the app shows beside each other; name {MOST_SOURCES}")
+    found = []
+    for model in models:
+        source = parse_source(model)
+        if isinstance(source, LocalSource):
+            raise InputError(f"{model!r:.80} is on this machine, where no Space can read; upload it to the Hub first")
+        if isinstance(source, HubSource):
+            found.append(_preset(source))
+    return tuple(found)
+
+
+def _preset(source: HubSource) -> Preset:
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
+
+    with _told(source.repo):
+        try:
+            info = HfApi().model_info(source.repo, revision=source.revision, token=False)
+        except RepositoryNotFoundError as error:
+            raise MissingFileError(f"{source.repo} is no model of the Hub that everybody may read") from error
+        except RevisionNotFoundError as error:
+            raise MissingFileError(f"{source.repo} has no revision {source.revision!r:.80}") from error
+    if info.gated:
+        raise HubError(f"{info.id} is gated: a Space reads without a token, and would be refused")
+    names = {one.rfilename for one in info.siblings or ()}
+    files = tuple(name for name in _SMALL if name in names)
+    return Preset(info.id, files, None if source.revision is None else info.sha)
+
+
+def publish(name: str, *, models: Sequence[str] = (), private: bool = False) -> str:
+    """Create or update the Space ``owner/name`` and return its address.
+
+    Needs a token that may write, from HF_TOKEN or a login. A Space of another SDK, and one that runs something else, is
+    left alone. Raises ``InputError`` and ``HubError``.
+    """
+    from huggingface_hub import HfApi, get_token
+
+    check_name(name)
+    files = space_files(models, presets=presets_of(models))
+    token = get_token()
+    if not token:
+        raise HubError("you are not logged in: run `hf auth login`, or set HF_TOKEN, with a token that may write")
+    hub = HfApi(token=token, library_name="hfposemb")
+    with _told(name), TemporaryDirectory(prefix="hfposemb-") as folder:
+        _check_present(hub, name, private=private)
+        write_files(files, Path(folder))
+        url = hub.create_repo(name, repo_type="space", space_sdk=SDK, private=private or None, exist_ok=True)
+        hub.upload_folder(
+            repo_id=name,
+            repo_type="space",
+            folder_path=folder,
+            delete_patterns=list(_OURS),
+            commit_message=f"hfposemb {_version()}",
+        )
+    return str(url)
+
+
+def _version() -> str:
+    from .. import __version__
+
+    return __version__
+
+
+def _check_present(hub: HfApi, name: str, *, private: bool) -> None:
+    """Refuse to write over a Space that is not one of ours, or that others see where it shall be private."""
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    try:
+        present = hub.space_info(name)
+    except RepositoryNotFoundError:
+        return
+    if present.sdk not in (None, SDK):
+        raise HubError(f"{name} is a Space of the SDK {present.sdk!r:.40}, this app needs {SDK!r}; choose another name")
+    names = {one.rfilename for one in present.siblings or ()}
+    if names - _BLANK and _ENTRY not in names:
+        raise HubError(f"{name} runs another app, whose files would be replaced; choose another name")
+    if private and not present.private:
+        raise InputError(f"{name} exists and everybody may see it; make it private in its settings first")
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """Say what the Hub refuses, and that it cannot be reached, in one line each."""
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+    try:
+        yield
+    except HfposembError:
+        raise
+    except HfHubHTTPError as error:
+        raise _refusal(error, name) from error
+    except OfflineModeIsEnabled as error:
+        raise OfflineError("the Hub is not asked, for HF_HUB_OFFLINE is set; unset it and try again") from error
+    except http_errors().request as error:
+        raise OfflineError("the Hub cannot be reached; check the network and try again") from error
+    except (OSError, RuntimeError, ValueError) as error:  # of the upload, which has several ways
+        raise HubError(f"the upload to {name} broke off ({_line(error)}); run it again: it goes on") from error
+
+
+def _refusal(error: HfHubHTTPError, name: str) -> HubError:
+    status, said = error.response.status_code, _line(error.server_message or "")
+    match status:
+        case 401:
+            return HubError("the Hub does not know this token; run `hf auth login`, or set HF_TOKEN to another one")
+        case 402:
+            return HubError(f"the Hub asks for a paid plan before it runs {name}{f': {said}' if said else ''}")
+        case 403:
+            owner = name.partition("/")[0]
+            return HubError(f"your token may not write to {owner}: take another owner, or a token that may write there")
+    return HubError(f"the Hub refused {name} with status {status}{f': {said}' if said else ''}")
+
+
+def _line(value: Any) -> str:
+    """Return the first line of a text of somebody else."""
+    lines = str(value).strip().splitlines() or [""]
+    return "".join(character for character in lines[0] if character.isprintable())[:200]

@@ -1,0 +1,130 @@
+"""Two maps that can be compared by eye: the rows both tables have, drawn in one frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..analysis.projection import MOST_COMPONENTS, pca
+from ..analysis.row_values import read_rows
+from ..errors import InputError
+from ..tables.embeddings import Embeddings
+from .alignment import SAMPLE, stacks
+from .matched_rows import shared_rows, tables_of
+
+NEIGHBOURS = 15
+
+Points = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class AlignedMaps:
+    """Hold the shared rows of two tables in one frame: ``coordinates_left`` and ``coordinates_right`` [n, dims].
+
+    ``rows`` [n, 2] are the rows of both tables, ``labels`` their names in the left one. ``disparity`` is what
+    the best rotation and scaling leaves unexplained of one map by the other, from 0 to 1; ``parts`` those that
+    positions are of, "" where a model has one.
+    """
+
+    left: str
+    right: str
+    role: str
+    method: str
+    labels: tuple[str, ...]
+    rows: NDArray[np.int64]
+    coordinates_left: Points
+    coordinates_right: Points
+    disparity: float
+    notes: tuple[str, ...] = ()
+    parts: tuple[str, str] = ("", "")
+
+
+def aligned(
+    left: Embeddings,
+    right: Embeddings,
+    role: str,
+    *,
+    method: Literal["pca", "umap"] = "pca",
+    dims: int = 2,
+    seed: int = 0,
+) -> AlignedMaps:
+    """Draw the rows that both sources have of ``role``, ``position`` or ``token``, in one frame.
+
+    By PCA each table is projected by itself, and the second map turned onto the first and scaled to its spread. By UMAP
+    both are laid out together (AlignedUMAP), up to 5,000 shared rows, beyond that a seeded sample. Raises
+    ``InputError`` for fewer than 20 shared rows.
+    """
+    if method not in ("pca", "umap"):
+        raise InputError(f'the method is "pca" or "umap"; got {method!r}')
+    tables = tables_of(left, right, role)
+    if method == "umap" and dims not in (2, 3):
+        raise InputError(f"UMAP is drawn in 2 or 3 dimensions; got {dims}")
+    most = min(MOST_COMPONENTS, *(table.shape[1] for table in tables))
+    if not 1 <= dims <= most:
+        raise InputError(f"{left.name} and {right.name} can be drawn in 1 to {most} dimensions; got {dims}")
+    rows = shared_rows(left, right, role)
+    shared = len(rows)
+    notes = []
+    if method == "umap" and shared > SAMPLE:
+        rows = rows[np.sort(np.random.default_rng(seed).choice(shared, SAMPLE, replace=False))]
+        notes.append(f"{SAMPLE:,} of {shared:,} shared {role}s, drawn with seed {seed}")
+    if method == "pca":
+        maps = [pca(table, dims) for table in tables]
+        places = [np.searchsorted(found.rows, rows[:, side]) for side, found in enumerate(maps)]
+        one, other = (
+            np.asarray(found.coordinates[place], np.float32) for found, place in zip(maps, places, strict=True)
+        )
+    else:
+        one, other = _umap([read_rows(table, rows[:, side]) for side, table in enumerate(tables)], dims, seed)
+    turned = turned_onto(other, one, same_spread=True)
+    names = tuple(tables[0].labels[int(row)] for row in rows[:, 0])
+    second = turned.coordinates if method == "pca" else other
+    parts = stacks(left, right, role)
+    return AlignedMaps(
+        left.name, right.name, role, method, names, rows, one, second, turned.disparity, tuple(notes), parts
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Turned:
+    """Hold points that were turned onto others, and what that leaves unexplained of these, 0 to 1."""
+
+    coordinates: Points
+    disparity: float
+
+
+def turned_onto(points: Points, onto: Points, *, same_spread: bool = False) -> Turned:
+    """Move, scale and turn points onto others, mirrored where that fits better (Schönemann 1966).
+
+    The least-squares scale shrinks points to nothing where the two have little in common; with ``same_spread`` they are
+    scaled to the spread of the others instead, so that they can be seen. The disparity is the same either way.
+
+    Raises ``InputError`` where one of both is a single point.
+    """
+    x, y = np.asarray(onto, np.float64), np.asarray(points, np.float64)
+    centre = x.mean(axis=0)
+    x, y = x - centre, y - y.mean(axis=0)
+    sizes = float(np.linalg.norm(x)), float(np.linalg.norm(y))
+    if not min(sizes) > 0:
+        raise InputError("one of the maps is a single point: there is nothing to turn onto the other")
+    u, s, vt = np.linalg.svd(y.T @ x)
+    fit = min(float(s.sum()) / (sizes[0] * sizes[1]), 1.0)
+    scale = sizes[0] / sizes[1] * (1.0 if same_spread else fit)
+    return Turned((y @ u @ vt * scale + centre).astype(np.float32), 1 - fit**2)
+
+
+def _umap(rows: list[NDArray[Any]], dims: int, seed: int) -> tuple[Points, Points]:
+    import warnings
+
+    from umap import AlignedUMAP
+
+    count = len(rows[0])
+    fit = AlignedUMAP(n_neighbors=min(NEIGHBOURS, count - 1), n_components=dims, metric="cosine", random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit.fit([np.asarray(one, np.float32) for one in rows], relations=[{row: row for row in range(count)}])
+    one, other = (np.asarray(found, np.float32) for found in fit.embeddings_)
+    return one, other

@@ -1,0 +1,489 @@
+"""What is measured of one source: figures of its positions, of its tokens and of both, and what chance gives for each.
+
+A figure of positions stands beside the same figure of impostors of the table (``nulls``). No order of the rows changes
+a figure of tokens, so those stand beside a random table of the same shape and scale: its figures have a closed form, of
+which as many values are drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from functools import cached_property, partial
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..analysis.geometry import (
+    Isotropy,
+    Spectrum,
+    anisotropy,
+    monotonicity,
+    scatter,
+    similarity_by_distance,
+    spectrum,
+    translation_invariance,
+)
+from ..analysis.probes import PROBES, STABLE, Probe, extrapolation_probe
+from ..analysis.row_values import Progress
+from ..analysis.rows import breaks, deepest_fall, finite_blocks, norms
+from ..analysis.shift_operator import Helix, Shift, Split, helix, scores, shift_of
+from ..analysis.surrogates import Rows, finite_rows, impostors, over_surrogates
+from ..composition.neighbour_retention import (
+    Kept,
+    Overlap,
+    Protocol,
+    Recovered,
+    neighbours_kept,
+    recovered,
+    subspace_overlap,
+)
+from ..errors import HfposembError, InputError, MissingTableError
+from ..tables.embeddings import Embeddings
+from ..tables.encodings import Absolute, Rotary, table_in
+from ..tables.null_comparison import Null, beside
+from ..tables.table import EmbeddingTable, Provenance, table_of
+
+Section: TypeAlias = Literal["position", "token", "both"]
+SECTIONS: Mapping[Section, str] = {"position": "positions", "token": "tokens", "both": "tokens and positions"}
+"""What a figure is of, and the heading of its section."""
+
+Extra: TypeAlias = Literal["probes", "sums"]
+EXTRAS: tuple[Extra, ...] = ("probes", "sums")
+"""Figures that are taken where they are asked for: of GPT-2 the probes take a minute on two cores."""
+
+PROBE_DRAWS = 20
+"""Impostors that a probe is beside at most, each probed once."""
+
+PROBE_SEEDS = 10
+
+Values = NDArray[np.float64]
+
+
+class Tables:
+    """The tables of a source and what several measures need of them, computed once; absent ones raise their reason."""
+
+    def __init__(self, source: Embeddings, *, seeds: int = PROBE_SEEDS, single: bool = False) -> None:
+        self.source = source
+        self.seeds = range(seeds)
+        self.single = single
+        self._probes: dict[str, Probe] = {}
+        self._kept: dict[Protocol, Kept] = {}
+
+    @classmethod
+    def of_positions(cls, rows: Rows) -> Tables:
+        """Hold positions that were drawn; probes look at them once, and products are in float32."""
+        table = table_of(rows, name="surrogate", provenance=Provenance("drawn"))
+        return cls(Embeddings("surrogate", {"position": table}, {"position": Absolute(table)}), seeds=1, single=True)
+
+    @cached_property
+    def position(self) -> EmbeddingTable:
+        encoding = self.source.position
+        if isinstance(encoding, Rotary):
+            # It has a table of cosines and sines; beside rows that a model adds, their norms and shares mean nothing.
+            raise MissingTableError(
+                "rotary positions have no row for each position that is added to a word; use .matrix() or .profile()"
+            )
+        return table_in(encoding)
+
+    @property
+    def token(self) -> EmbeddingTable:
+        return self.source.token
+
+    @cached_property
+    def position_spectrum(self) -> Spectrum:
+        return spectrum(self.position)
+
+    @cached_property
+    def token_isotropy(self) -> Isotropy:
+        return scatter(self.token).isotropy
+
+    @cached_property
+    def by_distance(self) -> Values:
+        return similarity_by_distance(self.position, single=self.single)
+
+    @cached_property
+    def scores(self) -> Values:
+        return scores(self.position)
+
+    @cached_property
+    def helix(self) -> Helix:
+        return helix(self.position)
+
+    @cached_property
+    def recovered(self) -> Recovered:
+        return recovered(self.source)
+
+    @cached_property
+    def overlap(self) -> Overlap:
+        return subspace_overlap(self.source)
+
+    def variance(self, components: int) -> float:
+        return 100 * float(self.position_spectrum.cumulative[:components][-1])
+
+    def cosine(self, distance: int) -> float:
+        if distance >= len(self.by_distance):
+            raise InputError(f"{self.position.name} has {len(self.by_distance)} positions, none {distance} apart")
+        return float(self.by_distance[distance])
+
+    def norm(self, row: int) -> float:
+        return float(norms(self.position)[row])
+
+    def mean_norm(self, table: EmbeddingTable) -> float:
+        if not table.finite.any():
+            raise InputError(f"{table.name} has no row that is finite")
+        return float(np.nanmean(norms(table)))
+
+    def ratio(self) -> float:
+        if not (below := self.mean_norm(self.position)) > 0:
+            raise InputError("all position rows are zero: there is no ratio to them")
+        return self.mean_norm(self.token) / below
+
+    def shifted(self, distance: int, split: Split) -> Shift:
+        return shift_of(self.scores, distance, split=split)
+
+    def break_at(self) -> float:
+        found = breaks(self.position)
+        if not found:
+            raise InputError("no break: nowhere does the cosine of neighbours fall far below that of the others")
+        return found[0].before + 1
+
+    def probe(self, name: str) -> Probe:
+        if name not in self._probes:
+            self._probes[name] = PROBES[name](self.position, seeds=self.seeds)
+        return self._probes[name]
+
+    def kept(self, protocol: Protocol) -> Kept:
+        if protocol not in self._kept:
+            self._kept[protocol] = neighbours_kept(self.source, protocol=protocol)
+        return self._kept[protocol]
+
+
+Chance: TypeAlias = Callable[[Tables, np.random.Generator, int], Values]
+"""Draws as many values of a figure as chance gives."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Name a figure of a source, its unit, and how it and its chance are had.
+
+    A figure of positions is ``against`` impostors, or nothing; another one draws by ``chance``. Of ``small`` figures,
+    such as errors, small values are the remarkable ones. ``deviation`` is that over seeds.
+    """
+
+    name: str
+    unit: str
+    section: Section
+    take: Callable[[Tables], float]
+    extra: Extra | None = None
+    against: bool = True
+    chance: Chance | None = None
+    small: bool = False
+    deviation: Callable[[Tables], float] | None = None
+
+
+# --- what chance gives for tokens ------------------------------------------------------------------------------------
+
+
+def _finite_shape(table: EmbeddingTable) -> tuple[int, int]:
+    return int(table.finite.sum()), table.shape[1]
+
+
+def _norm_by_chance(tables: Tables, rng: np.random.Generator, draws: int) -> Values:
+    """Draw the mean norm of rows of noise with the table's mean square: that of χ with d degrees of freedom."""
+    rows, width = _finite_shape(tables.token)
+    scale = math.sqrt(sum(float(np.square(block).sum()) for _, block in finite_blocks(tables.token)) / (rows * width))
+    mean = math.sqrt(2) * math.exp(math.lgamma((width + 1) / 2) - math.lgamma(width / 2))
+    return np.asarray(scale * (mean + math.sqrt(max(width - mean**2, 0) / rows) * rng.standard_normal(draws)))
+
+
+def _ratio_by_chance(tables: Tables, rng: np.random.Generator, draws: int) -> Values:
+    return _norm_by_chance(tables, rng, draws) / tables.mean_norm(tables.position)
+
+
+def _anisotropy_by_chance(tables: Tables, rng: np.random.Generator, draws: int) -> Values:
+    """Draw the mean cosine of rows of noise: their unit rows add up to a normal vector of variance n/d a column."""
+    rows, width = _finite_shape(tables.token)
+    return np.asarray((rng.chisquare(width, draws) / width - 1) / (rows - 1))
+
+
+def _isoscore_by_chance(tables: Tables, rng: np.random.Generator, draws: int) -> Values:
+    """Draw the IsoScore of noise: d / participation ratio is 1 + (d + 1 + 2Z) / n (Ledoit & Wolf 2002, proposition 7).
+
+    Z is standard normal as rows and columns grow.
+    """
+    rows, width = _finite_shape(tables.token)
+    participation = width / (1 + (width + 1 + 2 * rng.standard_normal(draws)) / max(rows - 1, 1))
+    return np.asarray((np.clip(participation, 1, min(width, rows - 1)) - 1) / max(width - 1, 1))
+
+
+def _kept_by_chance(tables: Tables, rng: np.random.Generator, draws: int, *, protocol: Protocol) -> Values:
+    """Draw the share of neighbours that k random ones have in common with them."""
+    found = tables.kept(protocol)
+    others = round(found.k / found.chance)
+    drawn = rng.hypergeometric(found.k, others - found.k, found.k, (draws, found.queries))
+    return np.asarray(100 * drawn.mean(axis=1) / found.k)
+
+
+def _word_by_chance(tables: Tables, rng: np.random.Generator, draws: int) -> Values:
+    found = tables.recovered
+    return np.asarray(100 * rng.binomial(found.tokens, found.word_by_chance, draws) / found.tokens)
+
+
+def _position_by_chance(tables: Tables, rng: np.random.Generator, draws: int) -> Values:
+    found = tables.recovered
+    return np.asarray(100 * rng.binomial(found.tokens, found.position_by_chance, draws) / found.tokens)
+
+
+# --- the measures -----------------------------------------------------------------------------------------------------
+
+
+def _variance(tables: Tables, *, components: int) -> float:
+    return tables.variance(components)
+
+
+def _components(tables: Tables, *, share: float) -> float:
+    return tables.position_spectrum.components_for(share)
+
+
+def _cosine(tables: Tables, *, distance: int) -> float:
+    return tables.cosine(distance)
+
+
+def _invariance(tables: Tables) -> float:
+    return translation_invariance(tables.position, single=tables.single)
+
+
+def _monotonicity(tables: Tables) -> float:
+    return monotonicity(tables.position, longest=128, single=tables.single)
+
+
+def _shift(tables: Tables, *, distance: int, split: Split) -> float:
+    return tables.shifted(distance, split).linear
+
+
+def _probed(tables: Tables, *, name: str, scale: float) -> float:
+    return scale * tables.probe(name).mean
+
+
+def _probe_deviation(tables: Tables, *, name: str, scale: float) -> float:
+    return scale * tables.probe(name).deviation
+
+
+def _kept(tables: Tables, *, protocol: Protocol) -> float:
+    return 100 * tables.kept(protocol).share
+
+
+def _probe(name: str, unit: str, probe: str) -> Measure:
+    scale = 100.0 if unit == "%" else 1.0
+    return Measure(
+        name,
+        unit,
+        "position",
+        partial(_probed, name=probe, scale=scale),
+        extra="probes",
+        small=True,
+        deviation=partial(_probe_deviation, name=probe, scale=scale),
+    )
+
+
+SPLITS: Mapping[Split, str] = {"random": "random rows", "contiguous": "last quarter"}
+PLACED: Mapping[Protocol, str] = {
+    "query": "query placed",
+    "both": "all placed",
+    "same": "all at 5",
+    "first": "query at 0",
+}
+
+MEASURES: tuple[Measure, ...] = (
+    *(
+        Measure(f"variance of {count} components", "%", "position", partial(_variance, components=count))
+        for count in (2, 3, 5)
+    ),
+    *(
+        Measure(f"components for {share} %", "components", "position", partial(_components, share=share / 100))
+        for share in (90, 95, 99)
+    ),
+    Measure("effective rank", "", "position", lambda tables: tables.position_spectrum.effective_rank),
+    Measure("participation ratio", "", "position", lambda tables: tables.position_spectrum.participation_ratio),
+    Measure("IsoScore", "", "position", lambda tables: tables.position_spectrum.isoscore),
+    Measure(
+        "IsoScore of noise", "", "position", lambda tables: tables.position_spectrum.isoscore_of_noise, against=False
+    ),
+    *(
+        Measure(f"mean cosine at distance {distance}", "cosine", "position", partial(_cosine, distance=distance))
+        for distance in (1, 2, 4, 8, 16)
+    ),
+    Measure("translation invariance", "", "position", _invariance),
+    Measure(
+        "  of inner products",
+        "",
+        "position",
+        lambda tables: translation_invariance(tables.position, on="inner product", single=tables.single),
+    ),
+    Measure("monotonicity up to 128", "", "position", _monotonicity),
+    *(
+        Measure(f"shift R² by {distance}, {rows}", "", "position", partial(_shift, distance=distance, split=split))
+        for split, rows in SPLITS.items()
+        for distance in (1, 4, 16)
+    ),
+    Measure("helix period", "positions", "position", lambda tables: tables.helix.period),
+    Measure("helix evenness", "", "position", lambda tables: tables.helix.even),
+    Measure("deepest fall of neighbours", "cosine", "position", lambda tables: deepest_fall(tables.position)),
+    Measure("break at position", "position", "position", Tables.break_at, against=False),
+    Measure("norm of position 0", "norm", "position", lambda tables: tables.norm(0)),
+    Measure("mean norm", "norm", "position", lambda tables: tables.mean_norm(tables.position)),
+    Measure("norm of the last position", "norm", "position", lambda tables: tables.norm(-1)),
+    _probe("absolute probe, error", "positions", "absolute"),
+    _probe(f"  on {STABLE} components", "positions", f"absolute, {STABLE} components"),
+    _probe("relative probe, error", "%", "relative"),
+    _probe("  standardised", "%", "relative, standardised"),
+    Measure(
+        "extrapolation probe, error",
+        "positions",
+        "position",
+        lambda tables: extrapolation_probe(tables.position),
+        extra="probes",
+        small=True,
+    ),
+    Measure("token mean norm", "norm", "token", lambda tables: tables.mean_norm(tables.token), chance=_norm_by_chance),
+    Measure(
+        "token anisotropy", "cosine", "token", lambda tables: anisotropy(tables.token), chance=_anisotropy_by_chance
+    ),
+    Measure("token IsoScore", "", "token", lambda tables: tables.token_isotropy.isoscore, chance=_isoscore_by_chance),
+    Measure("token IsoScore of noise", "", "token", lambda tables: tables.token_isotropy.isoscore_of_noise),
+    Measure(
+        "token norm / position norm",
+        "",
+        "both",
+        Tables.ratio,
+        chance=_ratio_by_chance,
+    ),
+    *(
+        Measure(
+            f"neighbours kept, {said}",
+            "%",
+            "both",
+            partial(_kept, protocol=protocol),
+            extra="sums",
+            chance=partial(_kept_by_chance, protocol=protocol),
+        )
+        for protocol, said in PLACED.items()
+    ),
+    Measure(
+        "words recovered", "%", "both", lambda tables: 100 * tables.recovered.word, extra="sums", chance=_word_by_chance
+    ),
+    Measure(
+        "positions recovered",
+        "%",
+        "both",
+        lambda tables: 100 * tables.recovered.position,
+        extra="sums",
+        chance=_position_by_chance,
+    ),
+    Measure(
+        "token variance among positions",
+        "%",
+        "both",
+        lambda tables: 100 * tables.overlap.share,
+        extra="sums",
+        chance=lambda tables, rng, draws: 100 * np.array(tables.overlap.drawn),
+    ),
+)
+"""Every figure that is compared, in the order shown."""
+
+
+def measures_of(extras: Collection[Extra] = ()) -> tuple[Measure, ...]:
+    """Return the measures that are taken where ``extras`` are asked for. Raises ``InputError`` for unknown ones."""
+    if unknown := sorted(set(extras) - set(EXTRAS)):
+        raise InputError(f"figures that are taken on request: {', '.join(EXTRAS)}; got {', '.join(unknown)}")
+    return tuple(measure for measure in MEASURES if measure.extra is None or measure.extra in extras)
+
+
+def measures_named(patterns: Collection[str]) -> tuple[Measure, ...]:
+    """Return the measures that ``patterns`` name, whole or as in ``shift*``; without any, those that are compared.
+
+    Raises ``InputError`` for a pattern that names none.
+    """
+    if not patterns:
+        return measures_of()
+    if unknown := [one for one in patterns if not any(_is_named(measure, one) for measure in MEASURES)]:
+        near = get_close_matches(unknown[0], [measure.name.strip() for measure in MEASURES], n=3, cutoff=0.4)
+        meant = f"; near to it: {', '.join(near)}" if near else f"; there are {', '.join(m.name for m in MEASURES[:6])}"
+        raise InputError(f"no metric is named {unknown[0]!r:.80}{meant}, and so on, as 'hfposemb compare' lists them")
+    return tuple(measure for measure in MEASURES if any(_is_named(measure, one) for one in patterns))
+
+
+def _is_named(measure: Measure, pattern: str) -> bool:
+    return fnmatchcase(measure.name.strip(), pattern.strip())
+
+
+# --- beside chance ----------------------------------------------------------------------------------------------------
+
+
+def beside_impostors(
+    tables: Tables,
+    observed: Mapping[str, float],
+    *,
+    draws: int,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> dict[str, Null]:
+    """Set figures of positions, named as in ``MEASURES``, beside those of ``draws`` impostors of the table.
+
+    Probes are set beside the first 20 of them. A figure that impostors do not have has no null.
+    """
+    measures = [measure for measure in MEASURES if measure.name in observed and _has_impostors(measure)]
+    if not measures or draws < 1:
+        return {}
+    rows = finite_rows(tables.position)
+
+    def figures(number: int, surrogate: Rows) -> dict[str, float]:
+        drawn = Tables.of_positions(surrogate)
+        taken = {measure.name: _known(measure, drawn) for measure in measures if _drawn_at(measure, number)}
+        return {name: value for name, value in taken.items() if value is not None}
+
+    drawn: dict[str, list[float]] = {measure.name: [] for measure in measures}
+    done = over_surrogates(figures, impostors(rows, draws=draws, seed=seed), nbytes=rows.nbytes)
+    for number, found in enumerate(done):
+        for name, value in found.items():
+            drawn[name].append(value)
+        if progress is not None:
+            progress((number + 1) / draws, f"impostor {number + 1:,} of {draws:,}")
+    return {
+        measure.name: beside(
+            observed[measure.name], np.array(drawn[measure.name]), seed=seed, kind="impostor", small=measure.small
+        )
+        for measure in measures
+        if drawn[measure.name]
+    }
+
+
+def _drawn_at(measure: Measure, number: int) -> bool:
+    return measure.extra is None or number < PROBE_DRAWS
+
+
+def _has_impostors(measure: Measure) -> bool:
+    return measure.section == "position" and measure.against
+
+
+def _known(measure: Measure, tables: Tables) -> float | None:
+    try:
+        value = measure.take(tables)
+    except HfposembError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def beside_noise(tables: Tables, observed: Mapping[str, float], *, draws: int, seed: int = 0) -> dict[str, Null]:
+    """Set figures of tokens, or of both, beside ``draws`` of what random rows of the same scale give."""
+    found = {}
+    for measure in MEASURES:
+        if measure.chance is not None and measure.name in observed and draws > 0:
+            drawn = measure.chance(tables, np.random.default_rng(seed), draws)
+            found[measure.name] = beside(observed[measure.name], drawn, seed=seed, kind="random", small=measure.small)
+    return found

@@ -1,0 +1,292 @@
+"""The figures of several sources, as values, text and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TypeVar
+
+from ..tables.html_repr import card, grid
+from ..tables.null_comparison import Null
+from ..tables.source_names import names
+from .alignment import Alignment
+from .metrics import MEASURES as MEASURES
+from .metrics import SECTIONS
+from .moved_words import Moves
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Hold one figure; where ``value`` is ``None``, ``note`` says why it cannot be had.
+
+    ``null`` is what chance gives for the same figure; ``deviation`` that over seeds, where it depends on them.
+    """
+
+    name: str
+    value: float | None
+    unit: str
+    note: str = ""
+    null: Null | None = None
+    deviation: float | None = None
+
+    def __str__(self) -> str:
+        """The value as in a table; a dash where there is none."""
+        return "–" if self.value is None else short(self.value, self.unit)
+
+
+@dataclass(frozen=True)
+class SourceFigures:
+    """Hold the figures of one source by name, the neighbours (label, cosine) of each word, and what to know of them.
+
+    A shape is ``None`` where the source has no such table. ``part`` is the part of the model that the positions are of,
+    "" where it has one only.
+    """
+
+    source: str
+    kind: str
+    position_shape: tuple[int, int] | None
+    token_shape: tuple[int, int] | None
+    metrics: Mapping[str, Figure]
+    neighbours: Mapping[str, tuple[tuple[str, float], ...]]
+    notes: tuple[str, ...]
+    part: str = ""
+
+    @property
+    def positions(self) -> str:
+        """The kind of its positions and, where the model has several, whose they are."""
+        return f"{self.kind}, {self.part}" if self.part else self.kind
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Hold the figures of several sources; its text is a table with a column for each.
+
+    ``pairs`` says how alike the tables of every two sources are, where that was asked for; ``missing`` why some pair
+    could not be compared.
+    """
+
+    sources: tuple[SourceFigures, ...]
+    words: tuple[str, ...]
+    pairs: tuple[Alignment, ...] = ()
+    missing: tuple[str, ...] = ()
+    moves: tuple[Moves, ...] = ()
+
+    @property
+    def nulls(self) -> tuple[Null, ...]:
+        """What chance gives for each number that stands beside it: of the pairs, then of the sources."""
+        of_pairs = [null for pair in self.pairs for null in pair.measures.values()]
+        of_sources = [one.null for source in self.sources for one in source.metrics.values() if one.null]
+        return (*of_pairs, *of_sources)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain values for JSON; what cannot be had is null, with its note."""
+        return {
+            "words": list(self.words),
+            "sources": [
+                {
+                    "source": source.source,
+                    "kind": source.kind,
+                    "part": source.part,
+                    "position_shape": None if source.position_shape is None else list(source.position_shape),
+                    "token_shape": None if source.token_shape is None else list(source.token_shape),
+                    "metrics": {
+                        name: {key: value for key, value in asdict(figure).items() if key != "name"}
+                        for name, figure in source.metrics.items()
+                    },
+                    "neighbours": {
+                        word: [{"label": label, "cosine": value} for label, value in found]
+                        for word, found in source.neighbours.items()
+                    },
+                    "notes": list(source.notes),
+                }
+                for source in self.sources
+            ],
+            "pairs": [asdict(pair) for pair in self.pairs],
+            "missing": list(self.missing),
+            "moves": [asdict(moves) for moves in self.moves],
+        }
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+
+T = TypeVar("T", "Alignment", "Moves")
+
+
+WIDEST = 120
+"""Columns of a terminal that a table takes at most; further sources follow in a table of their own."""
+
+
+WIDEST_NAME = 24
+
+
+MOST_MOVED = 8
+
+
+def as_text(comparison: Comparison) -> str:
+    """Return a comparison as lines of up to 120 columns."""
+    comparison = _named_shortly(comparison)
+    parts = ["\n".join(lines) for lines in _tables(comparison.sources)]
+    if any(figure.null for source in comparison.sources for figure in source.metrics.values()):
+        parts.append(
+            "In brackets what chance gives, from 2.5 to 97.5 %, * outside of it: for positions impostors, curves of\n"
+            "the same waves in random phases; for tokens a random table of the same scale."
+        )
+    for word in comparison.words:
+        near = [
+            f"  {source.source}: "
+            + ", ".join(f"{label.strip()} {value:.3f}" for label, value in source.neighbours[word])
+            for source in comparison.sources
+            if word in source.neighbours
+        ]
+        if near:
+            parts.append("\n".join([f"nearest to {word!r}", *near]))
+    parts += ["\n".join(_pair(pair)) for pair in comparison.pairs]
+    parts += ["\n".join(_moves(moves)) for moves in comparison.moves]
+    notes = dict.fromkeys(f"{source.source}: {note}" for source in comparison.sources for note in source.notes)
+    parts += ["\n".join(lines) for lines in (comparison.missing, notes) if lines]
+    return "\n\n".join(parts)
+
+
+def as_html(comparison: Comparison) -> str:
+    """Return the same as tables of HTML: the figures, and how alike every two tables are."""
+    columns = [_column(source) for source in comparison.sources]
+    rows = [(name, *(cells[name] for cells in columns)) for name in ("positions", "position table", "token table")]
+    for section, heading in SECTIONS.items():
+        names = _named(section, comparison.sources)
+        rows += [(f"of {heading}",)] if names else []
+        rows += [(title, *(cells[name] for cells in columns)) for name, title in names.items()]
+    parts = [grid("Figures", ["", *(source.source for source in comparison.sources)], rows)]
+    for pair in comparison.pairs:
+        measured = [(name, f"{value:.3f}", _beside(pair.measures.get(name))) for name, value in pair.observed.items()]
+        notes = [("note", "; ".join(pair.notes))] if pair.notes else []
+        parts.append(grid(next(_pair(pair)), (), measured) + (card("", notes) if notes else ""))
+    return "".join(parts)
+
+
+def _named_shortly(comparison: Comparison) -> Comparison:
+    """Return the same comparison with names that fit into a column."""
+    texts = [source.source for source in comparison.sources]
+    named = dict(zip(texts, names(texts, widest=WIDEST_NAME), strict=True))
+
+    def renamed(between: T) -> T:
+        return replace(between, left=named[between.left], right=named[between.right])
+
+    return replace(
+        comparison,
+        sources=tuple(replace(source, source=named[source.source]) for source in comparison.sources),
+        pairs=tuple(map(renamed, comparison.pairs)),
+        moves=tuple(map(renamed, comparison.moves)),
+    )
+
+
+@dataclass(frozen=True)
+class _Line:
+    name: str
+    cells: Sequence[str]
+
+
+def _tables(sources: Sequence[SourceFigures]) -> Iterator[list[str]]:
+    """Yield the lines of one table after the other, each of as many sources as fit."""
+    taken = {name for source in sources for name in source.metrics}
+    first = max((len(measure.name) for measure in MEASURES if measure.name in taken), default=0) + 3
+    start = 0
+    while start < len(sources):
+        columns = [_column(source) for source in sources[start:]]
+        widths = [max(map(len, cells.values())) + 2 for cells in columns]
+        count = 1
+        while count < len(columns) and first + sum(widths[: count + 1]) <= WIDEST:
+            count += 1
+        shown = columns[:count]
+        lines = [
+            _Line(name, [cells[name] for cells in shown]) for name in ("", "positions", "position table", "token table")
+        ]
+        text = [_row(line, first, widths) for line in lines]
+        for section, heading in SECTIONS.items():
+            names = _named(section, sources)
+            text += ["", f"of {heading}"] if names else []
+            for name, title in names.items():
+                text.append(_row(_Line(title, [cells[name] for cells in shown]), first, widths))
+        yield text
+        start += count
+
+
+def _named(section: str, sources: Sequence[SourceFigures]) -> dict[str, str]:
+    """Return the measures of a section that were taken of any source, and how each is called with its unit."""
+    taken = {name for source in sources for name in source.metrics}
+    found = [measure for measure in MEASURES if measure.section == section and measure.name in taken]
+    return {one.name: f"{one.name}, %" if one.unit == "%" else one.name for one in found}
+
+
+def _row(line: _Line, first: int, widths: Sequence[int]) -> str:
+    return (line.name.ljust(first) + "".join(map(str.rjust, line.cells, widths))).rstrip()
+
+
+def _column(source: SourceFigures) -> dict[str, str]:
+    """Return the cells of one source by name, values and intervals one below the other."""
+    cells = {
+        "": source.source,
+        "positions": source.positions,
+        "position table": _shape(source.position_shape),
+        "token table": _shape(source.token_shape),
+    }
+    values = {name: str(figure) + _plus_minus(figure) for name, figure in source.metrics.items()}
+    chances = {name: _chance(figure) for name, figure in source.metrics.items()}
+    wide, wider = (max(map(len, texts.values()), default=0) for texts in (values, chances))
+    for name, value in values.items():
+        cells[name] = value.rjust(wide) + (f" {chances[name]:<{wider}}" if wider else "")
+    return cells
+
+
+def _plus_minus(figure: Figure) -> str:
+    return "" if figure.deviation is None else f" ± {short(figure.deviation, figure.unit)}"
+
+
+def _chance(figure: Figure) -> str:
+    if figure.null is None:
+        return ""
+    low, high = (short(value, figure.unit) for value in (figure.null.low, figure.null.high))
+    outside = figure.value is not None and not figure.null.low <= figure.value <= figure.null.high
+    return f"[{low}, {high}]{'*' if outside else ''}"
+
+
+def short(value: float, unit: str) -> str:
+    """Write a value without a leading 0, and with about three digits that say something."""
+    if unit in ("components", "position"):
+        return f"{value:.0f}"
+    size = abs(value)
+    digits = 2 if unit == "%" or (size >= 10 and unit != "norm") else 3 if size >= 0.1 else 4
+    text = f"{value:.{digits}f}"
+    return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
+
+
+def _shape(shape: tuple[int, int] | None) -> str:
+    return "–" if shape is None else f"{shape[0]} × {shape[1]}"
+
+
+def _pair(pair: Alignment) -> Iterator[str]:
+    shared = f"{pair.rows:,} {pair.of_what}" + (
+        f", {pair.coverage:.0%} of the smaller vocabulary shared" if pair.role == "token" else ""
+    )
+    yield f"{pair.left} and {pair.right}: {shared}"
+    for name, value in pair.observed.items():
+        null = pair.measures.get(name)
+        yield f"  {name:<18}{value:>7.3f}   {_beside(null)}".rstrip()
+    yield from (f"  {note}" for note in pair.notes)
+
+
+def _beside(null: Null | None) -> str:
+    return "" if null is None else f"{null.kind} {null.low:.3f} to {null.high:.3f}, p {null.p:.3f}"
+
+
+def _moves(moves: Moves) -> Iterator[str]:
+    yield (f"words of {moves.left} in {moves.right}: {moves.shared:,} shared, mean distance {moves.mean:.3f}")
+    yield f"  of {moves.rows:,} words {moves.null.observed:.3f}   {_beside(moves.null)}"
+    for name, found in (("moved most", moves.most), ("moved least", moves.least)):
+        yield f"  {name}: " + ", ".join(f"{move.label.strip()} {move.distance:.2f}" for move in found[:MOST_MOVED])
+    yield from (f"  {note}" for note in moves.notes)

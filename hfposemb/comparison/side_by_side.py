@@ -1,0 +1,292 @@
+"""Measure several sources and compare them pair by pair."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..analysis.cached_results import keep_nulls
+from ..analysis.nearest_rows import neighbours
+from ..analysis.row_values import Progress
+from ..analysis.rows import breaks, directed, outliers, without
+from ..analysis.surrogates import DRAWS, Keep, compute_always
+from ..cache import Cache
+from ..errors import HfposembError, InputError
+from ..progress import shown
+from ..tables.embeddings import Embeddings, stack
+from ..tables.encodings import Absolute, PositionEncoding
+from ..tables.null_comparison import Null
+from ..tables.source_names import names
+from ..tables.table import EmbeddingTable
+from .alignment import Alignment, align
+from .metrics import MEASURES as MEASURES
+from .metrics import Extra, Measure, Tables, beside_impostors, beside_noise, measures_of
+from .moved_words import Moves, moved
+from .results import Comparison, Figure, SourceFigures
+
+MOST_FLAGGED = 8
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a comparison is run.
+
+    ``extras`` are the figures taken on request, "probes" and "sums". With a ``cache`` what chance gives is computed
+    once. ``progress`` is called with the share done and the stage; without one a bar is drawn in terminals and
+    notebooks (``progress.shown``), and with ``False`` none.
+    """
+
+    extras: tuple[Extra, ...] = ()
+    seed: int = 0
+    cache: Cache | None = None
+    progress: Progress | Literal[False] | None = None
+
+    @property
+    def keep(self) -> Keep:
+        """What gives nulls, kept ones where there is a cache."""
+        return compute_always if self.cache is None else keep_nulls(self.cache)
+
+    def stage(self, number: int, stages: int, of: str) -> Progress | None:
+        """Return what tells how far one of some stages is, as a part of the whole."""
+        if not (whole := self.progress):
+            return None
+        return lambda share, doing: whole((number + share) / stages, f"{of}: {doing}")
+
+
+def _figure(tables: Tables, measure: Measure) -> Figure:
+    try:
+        value = measure.take(tables)
+        deviation = None if measure.deviation is None else measure.deviation(tables)
+    except HfposembError as error:
+        return Figure(measure.name, None, measure.unit, str(error))
+    if not math.isfinite(value):
+        why = "the rows it is taken from hold NaN or Inf, are zero, or are left out"
+        return Figure(measure.name, None, measure.unit, why)
+    return Figure(measure.name, value, measure.unit, deviation=deviation)
+
+
+def _beside_chance(
+    tables: Tables, figures: Mapping[str, Figure], *, draws: int, run: Run, progress: Progress | None
+) -> dict[str, Figure]:
+    """Set every figure beside what chance gives for it."""
+    observed = {name: figure.value for name, figure in figures.items() if figure.value is not None}
+    nulls: dict[str, Null] = dict(beside_noise(tables, observed, draws=draws, seed=run.seed))
+    curves = [measure.name for measure in MEASURES if measure.section == "position" and measure.name in observed]
+    if curves and draws > 0:
+        key = ("figures", tables.position.digest, ",".join(curves), str(draws), str(run.seed))
+        own = {name: observed[name] for name in curves}
+        nulls |= run.keep(key, lambda: beside_impostors(tables, own, draws=draws, seed=run.seed, progress=progress))
+    return {name: replace(figure, null=nulls.get(name)) for name, figure in figures.items()}
+
+
+def figures_of(
+    tables: Tables, measures: Collection[Measure], *, draws: int, run: Run = Run(), progress: Progress | None = None
+) -> dict[str, Figure]:
+    """Take measures of a source, each beside ``draws`` of what chance gives for it; by name."""
+    figures = {measure.name: _figure(tables, measure) for measure in measures}
+    return _beside_chance(tables, figures, draws=draws, run=run, progress=progress)
+
+
+def _flags(role: str, table: EmbeddingTable) -> list[str]:
+    """Say which rows bend the averages: those left out, and positions whose norm stands out."""
+    notes = []
+    if missing := int((~table.finite).sum()):
+        notes.append(f"{missing:,} of {table.shape[0]:,} {role} rows hold NaN or Inf and are left out")
+    if role == "position":
+        if len(rows := outliers(table)):
+            notes.append(f"norms that stand out: {_some(rows)} ({len(rows)} of {table.shape[0]:,} positions)")
+        notes += [
+            f"a break between positions {found.before} and {found.after}: neighbours there have a cosine of "
+            f"{found.cosine:.3f}, elsewhere {found.typical:.3f}; {found.deviations:.0f} deviations of the others"
+            for found in breaks(table)
+        ]
+    return notes
+
+
+def _some(rows: NDArray[np.int64]) -> str:
+    return ", ".join(map(str, rows[:MOST_FLAGGED])) + (", …" if len(rows) > MOST_FLAGGED else "")
+
+
+def _without_outliers(source: Embeddings) -> Embeddings:
+    """Return a source without the rows whose norm stands out; its notes say which they are."""
+    tables, positions = dict(source.tables), dict(source.positions)
+    notes = list(source.notes)
+    with suppress(HfposembError):
+        if isinstance(encoding := source.position, Absolute) and len(rows := outliers(encoding.table)):
+            part = next(iter(source.positions))
+            positions[part] = replace(encoding, table=without(encoding.table, rows))
+            notes.append(f"positions left out, since their norms stand out: {_some(rows)} ({len(rows)})")
+    with suppress(HfposembError):
+        if len(rows := outliers(source.token)):
+            tables["token"] = without(source.token, rows)
+            notes.append(f"tokens left out, since their norms stand out: {len(rows):,} of {source.token.shape[0]:,}")
+    return replace(source, tables=tables, positions=positions, notes=tuple(notes))
+
+
+def _source_figures(
+    source: Embeddings, words: Sequence[str], *, k: int, draws: int, run: Run, progress: Progress | None
+) -> SourceFigures:
+    tables = Tables(source)
+    kind, notes = "none", list(source.notes)
+    shapes: dict[str, tuple[int, int]] = {}
+    if source.positions:
+        kind = source.position.kind
+        if len(parts := list(source.positions)) > 1:
+            notes.append(f"the positions are those of its part {parts[0]}; it also has those of {', '.join(parts[1:])}")
+    for role in ("position", "token"):
+        try:
+            table: EmbeddingTable = getattr(tables, role)
+        except HfposembError as error:
+            notes.append(str(error))
+        else:
+            shapes[role] = table.shape
+            notes += _flags(role, table)
+    near: dict[str, tuple[tuple[str, float], ...]] = {}
+    if "token" in shapes:
+        labels = tables.token.labels
+        for word in words:
+            if (row := labels.find(word)) is not None and directed(tables.token)[row]:
+                found = neighbours(tables.token, row, k=k)
+                near[word] = tuple(zip(found.labels, map(float, found.values), strict=True))
+        if absent := [word for word in words if word not in near]:
+            notes.append(f"no single token is named {', '.join(absent)}: no neighbours of it")
+    return SourceFigures(
+        source=source.name,
+        kind=kind,
+        position_shape=shapes.get("position"),
+        token_shape=shapes.get("token"),
+        metrics=figures_of(tables, measures_of(run.extras), draws=draws, run=run, progress=progress),
+        neighbours=near,
+        notes=tuple(dict.fromkeys(notes)),
+        part=stack(source),
+    )
+
+
+def _open(source: str | Path | Embeddings) -> Embeddings:
+    """Return an open source as it is, and open one that is named."""
+    if isinstance(source, Embeddings):
+        return source
+    if isinstance(source, (list, tuple)):
+        raise InputError("compare() takes its sources one by one: write compare(*sources)")
+    if isinstance(source, (EmbeddingTable, PositionEncoding)):
+        raise InputError("compare() takes whole sources: give the Embeddings that this table is from, or its name")
+    from ..models.extraction import extract
+
+    return extract(source)
+
+
+def of_parts(sources: Sequence[Embeddings], part: str | Sequence[str | None] | None) -> list[Embeddings]:
+    """Return sources with the part chosen of each (``Embeddings.part``).
+
+    A single name is that of all sources that have several parts, and one of them at least must have it; a sequence has
+    a name for each, ``None`` for the part that the words enter.
+    """
+    if part is None:
+        return list(sources)
+    if isinstance(part, str):
+        if not any(part in source.positions for source in sources):
+            known = "; ".join(f"{source.name} has {', '.join(source.positions) or 'none'}" for source in sources)
+            raise InputError(f"no source has a part {part!r}; {known}")
+        return [source.part(part) if part in source.positions else source for source in sources]
+    if len(part) != len(sources):
+        raise InputError(f"part names one part for each source; got {len(part)} for {len(sources)} sources")
+    return [source if name is None else source.part(name) for source, name in zip(sources, part, strict=True)]
+
+
+def compare(
+    *sources: str | Path | Embeddings,
+    words: Sequence[str] = ("king", "queen", "paris"),
+    k: int = 10,
+    pairs: bool = True,
+    draws: int = DRAWS,
+    fold_case: bool = False,
+    leave_out: bool = False,
+    part: str | Sequence[str | None] | None = None,
+    run: Run = Run(),
+) -> Comparison:
+    """Measure sources side by side: their position tables, their token tables, and the ``k`` neighbours of ``words``.
+
+    ``sources`` are Embeddings, or names and paths as ``hpe.extract`` takes them, in any mixture.
+    Every figure stands beside ``draws`` of what chance gives for it (``measures``); ``draws=0`` is quick and without.
+    With ``pairs`` the tables of every two sources are compared too, tokens beside half as many draws
+    (``alignment.align``), and the words named that moved most (``moved``). ``leave_out`` leaves out of every figure the
+    rows whose norm stands out (``geometry.outliers``); rows before position 0 never count. A source without a table has
+    no figures of it and says why.
+
+    Of a model of several parts, such as an encoder and a decoder, the positions are those of the part that its words
+    enter. ``part`` chooses another: a name for all sources of several parts, or one for each, ``None`` for the default
+    (``of_parts``). Raises ``InputError`` without sources, or for a part that a source does not have, and
+    ``SourceError`` for a source that cannot be opened.
+
+    >>> compare("sample:gpt2", hpe.sinusoidal(256, 128), words=["king"], draws=0).sources[0].source
+    'sample:gpt2'
+    """
+    if not sources:
+        raise InputError('compare() takes one source or more, such as "gpt2" and sinusoidal(1024, 768)')
+    if isinstance(words, str):
+        raise InputError(f"words is a sequence of words; got the text {words!r}: write words=[{words!r}]")
+    if k < 1 or draws < 0:
+        raise InputError(f"neighbours are counted from 1 and draws from 0; got k = {k} and draws = {draws}")
+    chosen = of_parts([_open(source) for source in sources], part)
+    measured = [_without_outliers(source) for source in chosen] if leave_out else chosen
+    with shown("comparing", run.progress) as told:
+        run = replace(run, progress=told)
+        return _compared(measured, words, k=k, pairs=pairs, draws=draws, fold_case=fold_case, run=run)
+
+
+def _compared(
+    measured: Sequence[Embeddings],
+    words: Sequence[str],
+    *,
+    k: int,
+    pairs: bool,
+    draws: int,
+    fold_case: bool,
+    run: Run,
+) -> Comparison:
+    couples = list(combinations(measured, 2)) if pairs else []
+    stages = len(measured) + 2 * len(couples)
+    written = [source.name for source in measured]
+    short = dict(zip(written, names(written), strict=True))
+    figures = tuple(
+        _source_figures(
+            source, words, k=k, draws=draws, run=run, progress=run.stage(number, stages, short[source.name])
+        )
+        for number, source in enumerate(measured)
+    )
+    found: list[Alignment] = []
+    moves: list[Moves] = []
+    missing: list[str] = []
+    for number, (left, right) in enumerate(couples):
+        stage = len(measured) + 2 * number
+        for place, role in enumerate(("position", "token")):
+            try:
+                found.append(
+                    align(
+                        left,
+                        right,
+                        role,
+                        draws=draws if role == "position" else (draws + 1) // 2,
+                        seed=run.seed,
+                        fold_case=fold_case,
+                        keep=run.keep,
+                        progress=run.stage(
+                            stage + place, stages, f"{role}s of {short[left.name]} and {short[right.name]}"
+                        ),
+                    )
+                )
+                if role == "token":
+                    moves.append(moved(left, right, k=k, seed=run.seed, fold_case=fold_case))
+            except HfposembError as error:
+                missing.append(f"{role}s of {left.name} and {right.name} are not compared: {error}")
+    if run.progress:
+        run.progress(1.0, "done")
+    return Comparison(figures, tuple(words), tuple(found), tuple(missing), tuple(moves))

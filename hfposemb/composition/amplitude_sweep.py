@@ -1,0 +1,328 @@
+"""How much of a word is left, and how much of its place, as positions are added to it: the sweep of the amplitude.
+
+The cosine of x + A·p with a token grows in a straight line with A before it is divided by the sum's own length, which
+changes no order. So two matrix products serve every amplitude, whatever their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..analysis.nearest_rows import Neighbours, neighbours
+from ..analysis.row_values import Floats, Rows
+from ..errors import InputError
+from .added_positions import Added, Single
+from .position_decoder import PositionDecoder
+
+AMPLITUDES: tuple[float, ...] = tuple(step / 4 for step in range(17))
+"""0 to 4 in quarters."""
+
+SCORE_BYTES = 4 * 2**20
+"""Scores that are held at once for one amplitude."""
+
+FITTED_NUMBERS = 2**22
+"""Numbers of the tokens that the position decoder is fitted on, where that is more tokens than they are wide."""
+
+BOOTSTRAPS = 1000
+
+
+@dataclass(frozen=True)
+class Concatenated:
+    """What is left where a position stands beside the word instead of being added, at twice the width.
+
+    The nearest neighbours of a word are then the same at every amplitude, ``kept`` 1. ``words`` and ``positions`` are
+    the shares of rows that no other row equals, which are told apart exactly.
+    """
+
+    kept: float
+    words: float
+    positions: float
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """Hold what is left of ``queries`` words, each at a random inner position, at every amplitude [A].
+
+    ``kept`` is the share of a word's ``k`` nearest, by cosine with the tokens alone, that are among the ``k`` nearest
+    of the sum; ``low`` and ``high`` its 2.5–97.5 % interval over bootstrapped words. ``words`` is how often the token
+    nearest to the sum, by distance, is the word; ``positions`` how often ``PositionDecoder``, fitted on ``fitted``
+    other tokens, names the position. Each has its chance. ``tokens`` of ``whole`` were searched.
+    """
+
+    amplitudes: Floats
+    kept: Floats
+    low: Floats
+    high: Floats
+    words: Floats
+    positions: Floats
+    chance: float
+    words_by_chance: float
+    positions_by_chance: float
+    concatenated: Concatenated
+    ratio: float
+    k: int
+    queries: int
+    fitted: int
+    tokens: int
+    whole: int
+    places: int
+    seed: int
+
+    def index(self, amplitude: float) -> int:
+        """Return the place of the amplitude nearest to one."""
+        return step_of(amplitude, self.amplitudes)
+
+
+def step_of(amplitude: float, amplitudes: Sequence[float] | Floats = AMPLITUDES) -> int:
+    """Return the place, among amplitudes, of the one nearest to another."""
+    return int(np.abs(np.asarray(amplitudes) - amplitude).argmin())
+
+
+def sweep(
+    words: Added, *, amplitudes: Sequence[float] = AMPLITUDES, queries: int = 500, k: int = 10, seed: int = 0
+) -> Sweep:
+    """Return what is left of words, and of their places, at each amplitude.
+
+    Raises ``InputError`` for amplitudes that are not finite and 0 or more, or where there are too few tokens.
+    """
+    at = _amplitudes(amplitudes)
+    tokens, count = words.tokens, len(words.rows)
+    if not 1 <= k < count - 1 or queries < 2:
+        raise InputError(f"{words.name} has {count:,} tokens to search; more than {k + 1} are needed, and 2 queries")
+    rng = np.random.default_rng(seed)
+    own = np.sort(rng.choice(count, min(queries, count // 2), replace=False))
+    drawn = rng.integers(len(words.inner), size=len(own))
+    asked, where = tokens[own], words.positions[words.inner]
+    pairs = _Pairs.of(words, asked, where[drawn], own, k)
+    shares, found = pairs.kept(at), pairs.found(at)
+    drawings = rng.multinomial(len(own), np.full(len(own), 1 / len(own)), BOOTSTRAPS)
+    low, high = np.quantile(drawings @ shares.T / len(own), [0.025, 0.975], axis=0)
+    others = np.setdiff1d(np.arange(count), own)
+    width = tokens.shape[1]
+    fit = np.sort(rng.choice(others, min(len(others), max(width, FITTED_NUMBERS // width)), replace=False))
+    decoder = PositionDecoder.fit(tokens[fit], where)
+    evidence = decoder.evidence(asked)
+    named = np.array([(decoder.named(evidence, drawn, one) == drawn).mean() for one in at])
+    return Sweep(
+        amplitudes=at,
+        kept=shares.mean(axis=1),
+        low=low,
+        high=high,
+        words=found.mean(axis=1),
+        positions=named,
+        chance=k / (count - 1),
+        words_by_chance=1 / count,
+        positions_by_chance=1 / len(where),
+        concatenated=Concatenated(1.0, _distinct(asked, tokens, own), _distinct(where, where, np.arange(len(where)))),
+        ratio=words.ratio,
+        k=k,
+        queries=len(own),
+        fitted=len(fit),
+        tokens=count,
+        whole=words.whole,
+        places=len(where),
+        seed=seed,
+    )
+
+
+def kept_at(words: Added, rows: Rows, places: Rows, *, amplitudes: Sequence[float] = AMPLITUDES, k: int = 10) -> Floats:
+    """Return the share of its ``k`` nearest that each word keeps at each of the places [A, words, places].
+
+    ``rows`` are token rows, ``places`` positions. Raises ``InputError`` for such as have no vector.
+    """
+    whose, which = np.divmod(np.arange(len(rows) * len(places)), max(1, len(places)))
+    found = _kept(words, (np.asarray(rows), np.asarray(places)), (whose, which), _amplitudes(amplitudes), k)
+    return found.reshape(len(found), len(rows), len(places))
+
+
+def kept_in_place(
+    words: Added, rows: Rows, places: Rows, *, amplitudes: Sequence[float] = AMPLITUDES, k: int = 10
+) -> Floats:
+    """Return the share of its ``k`` nearest that each word keeps at its own place [A, words]: those of a sentence.
+
+    Raises ``InputError`` as ``kept_at`` does.
+    """
+    (some, whose), (where, which) = (np.unique(part, return_inverse=True) for part in (rows, places))
+    return _kept(words, (some, where), (whose, which), _amplitudes(amplitudes), k)
+
+
+def _kept(words: Added, distinct: tuple[Rows, Rows], pairs: tuple[Rows, Rows], at: Floats, k: int) -> Floats:
+    """Return the shares [A, pairs] of pairs of one of the ``distinct`` token rows and one of the distinct places."""
+    if not 1 <= k < len(words.rows) - 1:
+        raise InputError(f"{words.name} has {len(words.rows):,} tokens to search; more than {k + 1} are needed")
+    rows, places = distinct
+    asked, where = words.words(rows), words.at(places)
+    place = np.minimum(np.searchsorted(words.rows, rows), len(words.rows) - 1)
+    own = np.where(words.rows[place] == rows, place, -1)
+    return _Pairs.of(words, asked, where, own, k, pairs=pairs).kept(at)
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """Hold a word's nearest neighbours alone and at a place, and the rows that both have in common."""
+
+    before: Neighbours
+    after: Neighbours
+    shared: tuple[int, ...]
+
+
+def moved(words: Added, row: int, place: int, *, amplitude: float = 1.0, k: int = 10) -> Moved:
+    """Return the ``k`` nearest tokens of a word alone and of its sum with a position, exactly, among all tokens."""
+    before = neighbours(words.table, int(row), k=k)
+    total = words.words(np.array([row]))[0].astype(np.float64) + amplitude * words.at(np.array([place]))[0]
+    if not total.any():
+        raise InputError(f"row {row} and position {place} cancel each other out at amplitude {amplitude:g}")
+    near = neighbours(words.table, total, k=k + 1)
+    keep = np.flatnonzero(near.rows != row)[:k]
+    after = Neighbours(
+        before.query,
+        near.rows[keep],
+        tuple(near.labels[one] for one in keep),
+        near.values[keep],
+        near.metric,
+        near.left_out,
+    )
+    return Moved(before, after, tuple(int(one) for one in before.rows if one in set(after.rows.tolist())))
+
+
+def _amplitudes(amplitudes: Sequence[float]) -> Floats:
+    at = np.asarray(amplitudes, np.float64)
+    if at.ndim != 1 or not len(at) or not np.isfinite(at).all() or (at < 0).any():
+        raise InputError(f"amplitudes are finite and 0 or more, one at least; got {list(amplitudes)[:5]}")
+    return at
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Hold words and places by their inner products with every unit token, in float32, and which go together.
+
+    ``word`` [w, n] and ``place`` [t, n]; pair i is word ``whose[i]`` at place ``which[i]``; ``own`` [w] is the column
+    of the word itself, −1 where it is not searched, and ``near`` [w, k] the columns of its nearest.
+    """
+
+    word: Single
+    place: Single
+    own: Rows
+    near: Rows
+    lengths: Single
+    whose: Rows
+    which: Rows
+
+    @classmethod
+    def of(
+        cls,
+        words: Added,
+        asked: Single,
+        where: Single,
+        own: Rows,
+        k: int,
+        *,
+        pairs: tuple[Rows, Rows] | None = None,
+    ) -> _Pairs:
+        inverse = 1 / words.lengths
+        word, place = asked @ words.tokens.T, where @ words.tokens.T
+        word *= inverse
+        place *= inverse
+        near = _nearest(word, own, k)
+        whose, which = pairs or (np.arange(len(asked)),) * 2
+        return cls(word, place, own, near, words.lengths, whose, which)
+
+    def kept(self, amplitudes: Floats) -> Floats:
+        """Return the share of its nearest that each pair keeps [A, pairs]."""
+        columns, k = self.word.shape[1], self.near.shape[1]
+        out = np.empty((len(amplitudes), len(self.whose)))
+        grouped = _Grouped.of(columns, k, len(self.whose))
+        for start in range(0, len(self.whose), grouped.step):
+            whose, which = self.whose[start : start + grouped.step], self.which[start : start + grouped.step]
+            word, place, own, near = self.word[whose], self.place[which], self.own[whose], self.near[whose]
+            line, scores = np.arange(len(whose)), grouped.scores(len(whose))
+            for turn, amplitude in enumerate(amplitudes):
+                np.multiply(place, np.float32(amplitude), out=scores)
+                scores += word
+                scores[line[own >= 0], own[own >= 0]] = -np.inf
+                inside = grouped.largest(len(whose))[0]
+                floor = np.partition(inside, inside.shape[1] - k, axis=1)[:, inside.shape[1] - k]
+                out[turn, start : start + len(whose)] = (scores[line[:, None], near] >= floor[:, None]).mean(axis=1)
+        return out
+
+    def found(self, amplitudes: Floats) -> NDArray[np.bool_]:
+        """Return whether the token nearest to each sum by distance is the word itself, and no other [A, pairs]."""
+        out = np.empty((len(amplitudes), len(self.whose)), bool)
+        halves = self.lengths / 2
+        step = max(1, SCORE_BYTES // (4 * self.word.shape[1]))
+        for start in range(0, len(self.whose), step):
+            whose, which = self.whose[start : start + step], self.which[start : start + step]
+            own, line = self.own[whose], np.arange(len(whose))
+            # y·e − ‖e‖²/2, which ranks as the distance does.
+            word, place = (self.word[whose] - halves) * self.lengths, self.place[which] * self.lengths
+            scores = np.empty_like(word)
+            for turn, amplitude in enumerate(amplitudes):
+                np.multiply(place, np.float32(amplitude), out=scores)
+                scores += word
+                mine = scores[line, own]
+                scores[line, own] = -np.inf
+                out[turn, start : start + len(whose)] = mine > scores.max(axis=1)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Grouped:
+    """Hold room for scores [step, columns], in groups of columns that lie a number of groups apart.
+
+    The k largest lie in the k groups whose maxima are largest, so no others need be looked at.
+    """
+
+    padded: Single
+    columns: int
+    groups: int
+    k: int
+
+    @classmethod
+    def of(cls, columns: int, k: int, rows: int) -> _Grouped:
+        members = max(1, min(64, columns // (4 * k)))
+        groups = -(-columns // members)
+        step = max(1, min(rows, SCORE_BYTES // (4 * columns)))
+        return cls(np.full((step, groups * members), -np.inf, np.float32), columns, groups, k)
+
+    @property
+    def step(self) -> int:
+        """How many rows there is room for."""
+        return len(self.padded)
+
+    def scores(self, rows: int) -> Single:
+        """Return the room for the scores of some rows, to be written to."""
+        return self.padded[:rows, : self.columns]
+
+    def largest(self, rows: int) -> tuple[Single, Rows]:
+        """Return the scores of the leading groups [rows, k · members], the largest k among them, and the groups."""
+        grouped = self.padded[:rows].reshape(rows, -1, self.groups)
+        best = np.argpartition(grouped.max(axis=1), self.groups - self.k, axis=1)[:, self.groups - self.k :]
+        return grouped[np.arange(rows)[:, None], :, best].reshape(rows, -1), best
+
+
+def _nearest(scores: Single, own: Rows, k: int) -> Rows:
+    """Return the columns of the ``k`` largest scores [n, k] of each row, in no order, its ``own`` column left out."""
+    found = np.empty((len(scores), k), np.int64)
+    grouped = _Grouped.of(scores.shape[1], k, len(scores))
+    for start in range(0, len(scores), grouped.step):
+        block, mine = scores[start : start + grouped.step], own[start : start + grouped.step]
+        line, room = np.arange(len(block)), grouped.scores(len(block))
+        room[:] = block
+        room[line[mine >= 0], mine[mine >= 0]] = -np.inf
+        inside, best = grouped.largest(len(block))
+        place = np.argpartition(inside, inside.shape[1] - k, axis=1)[:, inside.shape[1] - k :]
+        group, member = np.divmod(place, inside.shape[1] // k)
+        found[start : start + len(block)] = member * grouped.groups + np.take_along_axis(best, group, axis=1)
+    return found
+
+
+def _distinct(asked: Single, among: Single, own: Rows) -> float:
+    """Return the share of rows [n, d] that equal none ``among`` [m, d] but their ``own``."""
+    seen: dict[bytes, int] = {}
+    for row in among:
+        seen[row.tobytes()] = seen.get(row.tobytes(), 0) + 1
+    return float(np.mean([seen[row.tobytes()] == 1 for row in asked])) if len(own) else 1.0

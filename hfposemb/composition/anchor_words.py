@@ -1,0 +1,85 @@
+"""How near a word stays to words that the user names while positions are added to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..analysis.row_values import Floats, Rows
+from ..errors import InputError
+from .added_positions import Added
+from .amplitude_sweep import AMPLITUDES
+
+RANDOM_TOKENS = 500
+RANDOM_PLACES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Anchors:
+    """Hold the cosine of x + A·p with each anchor token, over the inner positions p, at every amplitude.
+
+    ``mean`` and the 2.5–97.5 % interval ``low``, ``high`` are [A, anchors]. ``chance_low`` and ``chance_high`` [A] are
+    the interval of the same cosine with ``random`` tokens, drawn with ``seed``: what a word has with any other.
+    """
+
+    amplitudes: Floats
+    rows: Rows
+    mean: Floats
+    low: Floats
+    high: Floats
+    chance_low: Floats
+    chance_high: Floats
+    random: int
+    places: int
+    seed: int
+
+
+def anchored(
+    words: Added, row: int, anchors: Rows, *, amplitudes: Sequence[float] = AMPLITUDES, seed: int = 0
+) -> Anchors:
+    """Return how near a word, a token row, stays to the ``anchors``, token rows too, as positions are added to it.
+
+    Raises ``InputError`` for rows without a vector, and where there is no anchor.
+    """
+    at, anchors = np.asarray(amplitudes, np.float64), np.asarray(anchors, np.int64)
+    if not len(anchors):
+        raise InputError("there is no anchor word; name at least one")
+    rng = np.random.default_rng(seed)
+    x = words.words(np.array([row]))[0].astype(np.float64)
+    named = _Cosines.of(x, words.positions[words.inner], words.words(anchors))
+    drawn = rng.choice(words.rows, min(RANDOM_TOKENS, len(words.rows)), replace=False)
+    drawn = drawn[drawn != row]
+    places = rng.choice(words.inner, min(RANDOM_PLACES, len(words.inner)), replace=False)
+    chance = _Cosines.of(x, words.positions[places], words.words(drawn))
+    cosines, others = [named.at(one) for one in at], [chance.at(one) for one in at]
+    low, high = (np.array([np.quantile(one, edge, axis=0) for one in cosines]) for edge in (0.025, 0.975))
+    chance_low, chance_high = (np.array([np.quantile(one, edge) for one in others]) for edge in (0.025, 0.975))
+    mean = np.array([one.mean(axis=0) for one in cosines])
+    return Anchors(at, anchors, mean, low, high, chance_low, chance_high, len(drawn), len(words.inner), seed)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cosines:
+    """Hold the inner products that the cosine of x + A·p with y is made of, for every place and y."""
+
+    square: float
+    crossed: Floats
+    squares: Floats
+    word: Floats
+    place: Floats
+
+    @classmethod
+    def of(cls, x: Floats, positions: np.ndarray, others: np.ndarray) -> _Cosines:
+        where, other = np.asarray(positions, np.float64), np.asarray(others, np.float64)
+        other = other / np.linalg.norm(other, axis=1, keepdims=True)
+        squares = np.einsum("ij,ij->i", where, where)
+        return cls(float(x @ x), where @ x, squares, other @ x, where @ other.T)
+
+    def at(self, amplitude: float) -> Floats:
+        """Return the cosines [places, others]; 0 where word and position cancel each other out."""
+        length = np.sqrt(np.maximum(self.square + 2 * amplitude * self.crossed + amplitude**2 * self.squares, 0))
+        total = self.word + amplitude * self.place
+        some = np.broadcast_to(length[:, None] > 0, total.shape)
+        return np.divide(total, length[:, None], out=np.zeros_like(total), where=some)

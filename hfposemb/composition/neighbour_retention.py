@@ -1,0 +1,234 @@
+"""What is left of words and of positions where a model adds the two: neighbours, recovery, shared directions.
+
+E are token rows, P position rows, A a factor on the positions; a token at a position is E + A·P before the model's
+normalisation. Most models learn positions about as large as words, and still the sum keeps both: these numbers say how.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..analysis.geometry import scatter
+from ..analysis.nearest_rows import nearest_unit_rows
+from ..analysis.row_values import read_rows
+from ..analysis.rows import directed, finite_blocks
+from ..errors import InputError
+from ..tables.embeddings import Embeddings
+from ..tables.encodings import table_in
+from ..tables.table import EmbeddingTable
+from .position_decoder import PositionDecoder
+
+Protocol = Literal["query", "both", "same", "first"]
+PROTOCOLS: tuple[Protocol, ...] = ("query", "both", "same", "first")
+"""What gets a position: the query alone, a random one; query and all others, each its own random one; all the same
+position, 5; the query alone, position 0."""
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The share of a token's ``k`` nearest neighbours that are left, the mean over ``queries`` tokens.
+
+    ``low`` and ``high`` are its 2.5–97.5 % interval over bootstrapped queries, ``chance`` what random neighbours keep.
+    """
+
+    protocol: Protocol
+    share: float
+    low: float
+    high: float
+    chance: float
+    k: int
+    queries: int
+    amplitude: float
+    normed: bool
+    seed: int
+
+
+def neighbours_kept(
+    embeddings: Embeddings,
+    *,
+    protocol: Protocol = "query",
+    amplitude: float = 1.0,
+    normed: bool = False,
+    queries: int = 1000,
+    k: int = 10,
+    seed: int = 0,
+) -> Kept:
+    """Return how many of a token's nearest neighbours, by cosine, it keeps where positions are added.
+
+    Neighbours are those among all tokens, before and after; ``normed`` adds token types and normalises as the model
+    does. Raises ``InputError`` where widths differ or there are too few tokens.
+    """
+    token, position = _tables(embeddings)
+    rng = np.random.default_rng(seed)
+    rows = np.flatnonzero(directed(token))
+    if len(rows) <= k + 1 or not np.isfinite(amplitude):
+        raise InputError(f"{token.name} has {len(rows)} tokens with a direction; more than {k + 1} are needed")
+    chosen = np.sort(rng.choice(len(rows), min(queries, len(rows)), replace=False))
+    words = np.asarray(read_rows(token, rows), np.float32)
+    places = np.flatnonzero(directed(position))
+    where = np.asarray(position.rows(0, position.shape[0]), np.float32) * np.float32(amplitude)
+    drawn = where[rng.choice(places, len(rows))]
+    fixed = where[min(5, len(where) - 1)] if protocol == "same" else where[0]
+    others = {"query": words, "first": words, "both": words + drawn, "same": words + fixed}[protocol]
+    asked = {"query": words + drawn, "first": words + fixed, "both": others, "same": others}[protocol][chosen]
+    if normed:
+        asked, others = (_normed(embeddings, vectors) for vectors in (asked, others))
+    before = _nearest(words[chosen], words, chosen, k)
+    after = _nearest(asked, others, chosen, k)
+    shares = np.array([len(np.intersect1d(a, b)) for a, b in zip(before, after, strict=True)]) / k
+    means = rng.choice(shares, (1000, len(shares))).mean(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    chance = k / (len(rows) - 1)
+    return Kept(
+        protocol, float(shares.mean()), float(low), float(high), chance, k, len(chosen), amplitude, normed, seed
+    )
+
+
+def _tables(embeddings: Embeddings) -> tuple[EmbeddingTable, EmbeddingTable]:
+    token, position = embeddings.token, table_in(embeddings.position)
+    if token.shape[1] != position.shape[1]:
+        raise InputError(
+            f"{embeddings.name} has tokens of width {token.shape[1]} and positions of width {position.shape[1]}: "
+            "it does not add them"
+        )
+    return token, position
+
+
+def _normed(embeddings: Embeddings, vectors: Floats) -> Floats:
+    recipe = embeddings._recipe
+    for table in recipe.types:
+        vectors = vectors + np.asarray(table.rows(0, 1), np.float32)
+    return np.asarray(vectors if recipe.norm is None else recipe.norm(vectors), np.float32)
+
+
+def _nearest(asked: Floats, others: Floats, own: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """Return the k rows of ``others`` nearest to each asked vector [n, k] by cosine, its ``own`` row left out."""
+    unit = others / np.maximum(np.linalg.norm(others, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    return nearest_unit_rows(asked, unit, own, k)
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """How often word and position are told from their sum, from 0 to 1, and what guessing gives.
+
+    ``word``: the token row nearest to the sum is the token's own. ``position``: a linear map that knows how tokens
+    scatter, fitted on other tokens, names the position.
+    """
+
+    word: float
+    position: float
+    word_by_chance: float
+    position_by_chance: float
+    amplitude: float
+    tokens: int
+    seed: int
+
+
+def recovered(embeddings: Embeddings, *, amplitude: float = 1.0, tokens: int = 2000, seed: int = 0) -> Recovered:
+    """Return how well word and position are recovered from E + A·P.
+
+    Half of the drawn tokens serve to estimate how tokens scatter; the other half, each at a random position, are
+    decoded: the position by ``PositionDecoder``, the word by the nearest of all token rows. Position 0 and the last
+    row are left out, since many tables keep them apart. Raises ``InputError`` where widths differ or there are too few
+    rows.
+    """
+    token, position = _tables(embeddings)
+    rng = np.random.default_rng(seed)
+    rows = np.flatnonzero(directed(token))
+    places = np.flatnonzero(directed(position))
+    places = places[(places > 0) & (places < position.shape[0] - 1)]
+    if len(rows) < 40 or len(places) < 2:
+        raise InputError(
+            f"{embeddings.name} has {len(rows)} tokens and {len(places)} inner positions; 40 and 2 are needed"
+        )
+    drawn = rng.choice(rows, min(tokens, len(rows)), replace=False)
+    fit, test = drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]
+    where = np.asarray(position.rows(0, position.shape[0]), np.float64)[places]
+    tested = np.asarray(read_rows(token, test), np.float64)
+    decoder = PositionDecoder.fit(np.asarray(read_rows(token, fit), np.float64), where)
+    at = rng.integers(0, len(places), len(test))
+    named = decoder.named(decoder.evidence(tested), at, amplitude)
+    nearest = _nearest_row(token, tested + amplitude * where[at])
+    return Recovered(
+        float((nearest == test).mean()),
+        float((named == at).mean()),
+        1 / len(rows),
+        1 / len(places),
+        amplitude,
+        len(test),
+        seed,
+    )
+
+
+def _nearest_row(token: EmbeddingTable, sums: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the token row nearest to each sum by distance [n], walking through the table."""
+    best, found = np.full(len(sums), np.inf), np.zeros(len(sums), np.int64)
+    known = directed(token)
+    for rows, block in finite_blocks(token):
+        squares = np.where(known[rows], np.einsum("ij,ij->i", block, block), np.inf)
+        scores = squares - 2 * (sums @ block.T)
+        place = scores.argmin(axis=1)
+        value = scores[np.arange(len(sums)), place]
+        nearer = value < best
+        best[nearer], found[nearer] = value[nearer], rows[place[nearer]]
+    return found
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """The share of the tokens' variance that lies in the leading position components, beside two expectations.
+
+    ``flat`` is k/d, that of a subspace drawn evenly; ``low`` and ``high`` are the 2.5–97.5 % interval of subspaces
+    drawn with the tokens' own covariance, which is fairer: tokens are no ball. ``drawn`` are the shares of those.
+    """
+
+    components: int
+    share: float
+    flat: float
+    low: float
+    high: float
+    draws: int
+    seed: int
+    drawn: tuple[float, ...]
+
+
+def _covariance(token: EmbeddingTable) -> NDArray[np.float64]:
+    """Return the covariance of the finite tokens [d, d]."""
+    found = scatter(token, single=True)
+    if not found.dual:
+        return np.asarray(found.matrix / found.rows)
+    centred = np.concatenate([block - found.mean for _, block in finite_blocks(token)])
+    return np.asarray(centred.T @ centred / found.rows)
+
+
+def subspace_overlap(embeddings: Embeddings, *, components: int = 16, draws: int = 200, seed: int = 0) -> Overlap:
+    """Return how much of the tokens' variance the leading principal components of the positions hold.
+
+    After an observation on GPT-2 by Simon (2023). Raises ``InputError`` where widths differ or positions are too few.
+    """
+    token, position = _tables(embeddings)
+    where = np.asarray(position.rows(0, position.shape[0]), np.float64)[directed(position)]
+    if not 1 <= components < min(where.shape):
+        raise InputError(f"{position.name} has {min(where.shape) - 1} components to take; got {components}")
+    axes = np.linalg.svd(where - where.mean(axis=0), full_matrices=False)[2][:components]
+    covariance = _covariance(token)
+    width, total = token.shape[1], float(np.trace(covariance))
+    if not total > 0:
+        raise InputError(f"the tokens of {token.name} do not differ, so there is no variance to share")
+    # Any root of the covariance will do; a trace of the even one makes sure that there is one.
+    root = np.linalg.cholesky(covariance + 1e-9 * total / width * np.eye(width))
+    rng = np.random.default_rng(seed)
+
+    def held(basis: NDArray[np.float64]) -> float:
+        return float(((basis @ covariance) * basis).sum()) / total
+
+    drawn = [held(np.linalg.qr(root @ rng.standard_normal((root.shape[1], components)))[0].T) for _ in range(draws)]
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    flat = components / token.shape[1]
+    return Overlap(components, held(axes), flat, float(low), float(high), draws, seed, tuple(drawn))

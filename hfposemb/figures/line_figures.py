@@ -1,0 +1,513 @@
+"""Figures with lines: curves by distance, position and period."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import plotly.graph_objects as go
+
+from ..errors import InputError
+from . import label_placement
+from .label_placement import LINE, Frame, wide
+from .matrix_figures import as_matrix, heatmap
+from .palette import SIMILARITY, SOURCES
+from .style import (
+    ACCENT,
+    BASELINE,
+    CLEAR,
+    FAINT,
+    MARGIN,
+    SUBDUED,
+    Array,
+    Axis,
+    Series,
+    Unit,
+    add_label,
+    bare_figure,
+    decade_ticks,
+    decimal_places,
+    escape,
+    finite_span,
+    new_figure,
+    nice_ticks,
+    number,
+    plotly_scale,
+    robust_limit,
+    tick_text,
+)
+from .token_figures import token_name
+
+if TYPE_CHECKING:
+    from ..analysis.nearest_rows import Neighbours
+    from ..analysis.similarity_matrix import Distribution
+    from ..tables.encodings import Wavelengths
+
+
+def curves(
+    series: Sequence[Series],
+    *,
+    x: Axis,
+    y: Axis,
+    labels: Literal["line", "end"] = "line",
+    marked: float | None = None,
+    written: Callable[[float], str] | None = None,
+    height: int = 300,
+) -> go.Figure:
+    """Draw one or several series on shared axes, each named on its line.
+
+    ``labels="end"`` names them right of the plot. Where lines leave no room, one legend row above names them.
+    ``marked`` is the place of a vertical line; ``written`` writes the values of the marked points beside their dots.
+    """
+    if not series:
+        raise InputError("there is nothing to draw: no series was given")
+    spans = (
+        _span(x, [s.x for s in series]),
+        _span(y, [v for s in series for v in (s.values, *(s.band or ()))], pad=0.04),
+    )
+    margin = {**MARGIN, "r": 120 if labels == "end" else 16}
+    size = (260.0, float(height - margin["t"] - margin["b"]))
+    traces = [_band(s) for s in series if s.band is not None]
+    traces += [_line(s) for s in series]
+    traces += [_spots(s) for s in series if s.marks]
+    notes: list[dict[str, Any]] = []
+    frame = Frame((x.log, y.log), spans, size)
+    dots = [(float(x), float(y), 6.0, 6.0) for s in series for x, y in frame.pixels(*_marked(s))]
+    values = [] if written is None else _values(series, frame, written, rise=0 if marked is None else 14)
+    notes += [note for _, note in values]
+    taken = [*dots, *(box for box, _ in values)]
+    names = _end_labels(series, frame) if labels == "end" else _line_labels(series, frame, taken)
+    legend: dict[str, Any] = {}
+    if names is None:
+        margin["t"] = 36
+        legend = {"showlegend": True, "legend": _legend_row()}
+    shapes = [] if marked is None else [_upright(marked)]
+    yaxis = _axis(y, spans[1], grid=True)
+    margin["l"] = max(margin["l"], 36 + int(max(map(wide, yaxis["ticktext"]))))
+    return new_figure(
+        traces,
+        height=height,
+        margin=margin,
+        hovermode="x",
+        xaxis=_axis(x, spans[0], grid=False),
+        yaxis=yaxis,
+        annotations=notes + (names or []),
+        shapes=shapes,
+        **legend,
+    )
+
+
+def _legend_row() -> dict[str, Any]:
+    return {
+        "orientation": "h",
+        "x": 0,
+        "y": 1.02,
+        "yanchor": "bottom",
+        "itemclick": False,
+        "itemdoubleclick": False,
+        "bgcolor": CLEAR,
+        "font": {"color": SUBDUED, "size": 12.5},
+    }
+
+
+def _upright(place: float) -> dict[str, Any]:
+    line = {"color": ACCENT, "width": 1.5}
+    return {"type": "line", "x0": place, "x1": place, "y0": 0, "y1": 1, "yref": "paper", "line": line}
+
+
+def _span(axis: Axis, arrays: Iterable[Array], *, pad: float = 0.0) -> tuple[float, float]:
+    """The range of an axis in its own coordinates: powers of ten where it is logarithmic."""
+    if axis.span is not None:
+        low, high = axis.span
+        return (float(np.log10(low)), float(np.log10(high))) if axis.log else (float(low), float(high))
+    parts = [np.asarray(array, np.float64) for array in arrays]
+    if axis.log:
+        parts = [np.log10(part[part > 0]) for part in parts]
+    low, high = finite_span(parts)
+    room = (high - low or 1.0) * pad
+    return low - room, (high if high > low else low + 1) + room
+
+
+def _axis(axis: Axis, span: tuple[float, float], *, grid: bool) -> dict[str, Any]:
+    low, high = (10.0 ** span[0], 10.0 ** span[1]) if axis.log else span
+    ticks = axis.ticks or (decade_ticks(low, high) if axis.log else nice_ticks(low, high))
+    look = plotly_scale(axis.title, ticks, grid=grid, share=axis.share)
+    return {**look, "type": "log" if axis.log else "linear", "range": [span[0], span[1]]}
+
+
+def _line(s: Series) -> go.Scatter:
+    line = {"color": s.colour, "width": 3 if s.chosen else 2, "dash": s.dash}
+    return go.Scatter(
+        x=s.x, y=np.asarray(s.values), mode="lines", name=escape(s.name), line=line, hoverinfo="none", connectgaps=False
+    )
+
+
+def _band(s: Series) -> go.Scatter:
+    low, high = (np.asarray(edge) for edge in s.band or ())
+    good = np.isfinite(low) & np.isfinite(high)
+    x = s.x[good]
+    return go.Scatter(
+        x=np.concatenate([x, x[::-1]]),
+        y=np.concatenate([high[good], low[good][::-1]]),
+        mode="lines",
+        fill="toself",
+        fillcolor=s.colour,
+        opacity=0.2,
+        line={"width": 0, "color": s.colour},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def _marked(s: Series) -> tuple[Array, Array]:
+    at = list(s.marks)
+    return s.x[at], np.asarray(s.values)[at]
+
+
+def _spots(s: Series) -> go.Scatter:
+    x, y = _marked(s)
+    marker = {"size": 8, "color": s.colour, "line": {"width": 0}}
+    return go.Scatter(x=x, y=y, mode="markers", marker=marker, hoverinfo="skip", showlegend=False)
+
+
+def _values(
+    series: Sequence[Series], frame: Frame, written: Callable[[float], str], *, rise: int = 0
+) -> list[tuple[label_placement.Box, dict[str, Any]]]:
+    """The values of the marked points, written beside their dots, and the room that each takes.
+
+    They ``rise`` so many pixels where a line goes through the dots.
+    """
+    notes = []
+    for s in series:
+        for index in s.marks:
+            value = float(np.asarray(s.values)[index])
+            text = written(value)
+            place = label_placement.beside_value(text, frame.pixels(s.x[[index]], np.asarray([value]))[0], frame=frame)
+            place = replace(place, offset=(place.offset[0], place.offset[1] + rise))
+            at = {"x": float(frame.own(s.x[[index]], 0)[0]), "y": float(frame.own(np.asarray([value]), 1)[0])}
+            notes.append((place.box(text), add_label(text, colour=s.colour, at=place.offset, **at)))
+    return notes
+
+
+def _line_labels(
+    series: Sequence[Series], frame: Frame, taken: Sequence[label_placement.Box]
+) -> list[dict[str, Any]] | None:
+    """The name of each line beside it; None where one of them finds no room."""
+    texts = [escape(s.name, width=24) for s in series]
+    places = label_placement.on_lines(texts, [frame.trail(s.x, s.values) for s in series], size=frame.size, taken=taken)
+    if places is None:
+        return None
+    notes = []
+    for s, text, place in zip(series, texts, places, strict=True):
+        x, y = frame.at(place.point)
+        notes.append(add_label(text, colour=s.colour, at=place.offset, x=float(x), y=float(y)))
+    return notes
+
+
+def _end_labels(series: Sequence[Series], frame: Frame) -> list[dict[str, Any]] | None:
+    """Name the lines right of the plot at the height of their ends, pushed apart to at least one line of text."""
+    ends = []
+    for s in series:
+        values = np.asarray(s.values, np.float64)
+        finite = np.flatnonzero(np.isfinite(frame.own(values, 1)))
+        if not len(finite):
+            return None
+        ends.append(float(values[finite[-1]]))
+    heights = frame.pixels(np.ones(len(ends)), np.asarray(ends))[:, 1]
+    moved = label_placement.apart(heights)
+    notes = []
+    for s, end, before, after in zip(series, ends, heights, moved, strict=True):
+        y = float(frame.own(np.asarray([end]), 1)[0])
+        more = {"xref": "paper", "x": 1.015, "xanchor": "left", "y": y}
+        notes.append(add_label(escape(s.name, width=16), colour=s.colour, at=(0, float(after - before)), **more))
+    return notes
+
+
+def similarity_by_distance(series: Sequence[Series], *, unit: Unit = "cosine", height: int = 300) -> go.Figure:
+    """Draw the mean similarity of two positions against the distance between them; bands are the null's interval."""
+    cosine = unit in ("cosine", "expected rotary kernel")
+    low, _ = finite_span([np.asarray(v) for s in series for v in (s.values, *(s.band or ()))])
+    title = {"cosine": "mean cosine", "dot": "mean inner product", "euclidean": "mean distance"}.get(unit, unit)
+    y = Axis(title)
+    if cosine:
+        edges = (min(-0.1, np.floor(low * 10 - 0.5) / 10) if low < 0 else -0.02, 1.04)
+        y = Axis(title, ticks=tuple(t for t in (-1, -0.5, 0, 0.5, 1) if t >= low), span=edges)
+    span = finite_span([s.x for s in series])
+    x = Axis("distance in positions" if span[0] >= 0 else "distance in positions, key − query", span=span)
+    figure = curves(series, x=x, y=y, height=height)
+    if cosine:
+        figure.update_yaxes(zeroline=True, zerolinecolor=SUBDUED, zerolinewidth=1)
+    return figure
+
+
+def norms_by_position(series: Sequence[Series], *, first: int = 0, height: int = 300) -> go.Figure:
+    """Draw the Euclidean norm of every position on a log axis, with a dot and its value at each series's ``marks``."""
+    low, high = finite_span([s.x for s in series])
+    ticks = tuple(float(place) for place in decimal_places(int(high - low) + 1, int(low) + first))
+    moved = tuple(replace(s, at=s.x + first) for s in series)
+    x = Axis("position", ticks=ticks, span=(low + first, high + first))
+    figure = curves(moved, x=x, y=Axis("norm", log=True), written=lambda value: number(value, digits=2), height=height)
+    figure.update_xaxes(range=[low + first - 0.02 * (high - low), high + first + 0.02 * (high - low)])
+    return _linked(figure, moved)
+
+
+def _linked(figure: go.Figure, series: Sequence[Series]) -> go.Figure:
+    names = {escape(s.name): int(s.x[0]) for s in series if len(s.values)}
+    for trace in figure.data:
+        if trace.mode == "lines" and trace.fill is None and trace.name in names:
+            trace.update(meta={"link": "position", "first": names[trace.name]})
+    return figure
+
+
+def explained_variance(series: Sequence[Series], *, height: int = 300) -> go.Figure:
+    """Draw the share of the variance that the first components hold together, on a log axis; dots at the ``marks``."""
+    longest = max((len(s.values) for s in series), default=2)
+    ticks = [tick for tick in (1, 3, 10, 30, 100, 300, 1000, 3000) if tick <= longest]
+    if len(ticks) > 5:
+        ticks = [tick for tick in (1, 3, 10, 100, 1000, 10_000) if tick <= longest]
+    one = [replace(s, at=np.arange(1, len(s.values) + 1, dtype=np.float32)) for s in series]
+    x = Axis("components, log scale", log=True, ticks=tuple(map(float, ticks)), span=(1, max(longest, 2)))
+    return curves(
+        one, x=x, y=Axis("variance", share=True, ticks=(0, 0.25, 0.5, 0.75, 1), span=(-0.01, 1.03)), height=height
+    )
+
+
+def waves_by_period(series: Sequence[Series], *, noise: tuple[float, float], height: int = 300) -> go.Figure:
+    """Draw how strong the waves of each period are, as multiples of the mean, on log axes; ``noise`` is its interval.
+
+    ``at`` of the series are periods in positions, shortest first; dots at their ``marks``.
+    """
+    low, high = finite_span([s.x for s in series])
+    flat = np.array([low, high], np.float32)
+    band = tuple(np.full(2, max(edge, 1e-3), np.float32) for edge in noise)
+    null = Series("Noise", np.ones(2, np.float32), at=flat, band=(band[0], band[1]))
+    x = Axis("period in positions, log scale", log=True, span=(low, high))
+    values = [np.asarray(s.values)[np.asarray(s.values) > 0] for s in series]
+    bottom, top = finite_span([*values, np.array([1.0])])
+    y = Axis("strength, mean = 1", log=True, span=(max(bottom, top / 3_000) / 1.3, top * 1.5))
+    return curves([*series, null], x=x, y=y, height=height)
+
+
+def shift_by_distance(series: Sequence[Series], *, height: int = 300) -> go.Figure:
+    """Draw held-out R² of a shift against its distance, on a log axis; bands are the null's. Below 0 it is drawn as 0.
+
+    R² below 0 is no better than the mean, however far below.
+    """
+    at = np.unique(np.concatenate([s.x for s in series])) if series else np.zeros(1)
+    ticks = at if len(at) <= 5 else at[:: -(-(len(at) - 1) // 4)]
+    x = Axis("shift in positions, log scale", log=True, ticks=tuple(map(float, ticks)), span=(1, max(float(at[-1]), 2)))
+    y = Axis("R² on rows held out", ticks=(0, 0.25, 0.5, 0.75, 1), span=(-0.03, 1.05))
+
+    def floored(s: Series) -> Series:
+        band = s.band and (np.maximum(s.band[0], 0), np.maximum(s.band[1], 0))
+        return replace(s, values=np.maximum(s.values, 0), band=band)
+
+    return curves([floored(s) for s in series], x=x, y=y, height=height)
+
+
+def turned_planes(series: Sequence[Series], *, height: int = 300) -> go.Figure:
+    """Draw by which angle each plane turns (``values``) against the angle that its step says (``at``), in degrees.
+
+    Angles are folded to 0 … 180. The dotted diagonal is a rotation, such as the sinusoid's.
+    """
+    ends = np.array([0.0, 180.0], np.float32)
+    axis = Axis("", ticks=(0, 45, 90, 135, 180), span=(-6.0, 186.0))
+    figure = curves(
+        [Series("rotation", ends, at=ends)],
+        x=replace(axis, title="ω k, degrees"),
+        y=replace(axis, title="turned by, degrees"),
+        height=height,
+    )
+    figure.data[0].update(showlegend=False)  # it is named on its line
+    for s in series:
+        name, angles = escape(s.name), zip(s.x, s.values, strict=True)
+        text = [f"{name}: turned by {tick_text(round(y))}°, ω k is {tick_text(round(x))}°" for x, y in angles]
+        marker = {"size": 8, "color": s.colour, "opacity": 0.8, "line": {"width": 0}}
+        look = {"mode": "markers", "marker": marker, "name": name, "hoverinfo": "none"}
+        figure.add_scatter(x=s.x, y=np.asarray(s.values), text=text, **look)
+    return figure.update_layout(hovermode="closest", showlegend=True, legend=_legend_row(), margin_t=36)
+
+
+def wavelengths(found: Wavelengths, *, series: Series, scaled: str = "after scaling", height: int = 300) -> go.Figure:
+    """Draw how many positions every pair of a rotary encoding takes for a turn, on a log axis.
+
+    ``series`` has the name, colour and dash; its values are not read. Where scaling moves any pair, the wavelengths
+    before it are the dotted grey line and those after it are named ``scaled``. The trained length is a line of its own;
+    pairs beyond it in training have dots. Pairs that stand still have no wavelength, and are not drawn.
+    """
+    before, after = (np.where(np.isfinite(part), part, np.nan) for part in (found.before, found.after))
+    pairs = np.arange(len(after), dtype=np.float32)
+    moved = bool(found.moved.any())
+    lines = [Series("before scaling", before)] if moved else []
+    lines.append(replace(series, name=scaled if moved else series.name, values=after, marks=(), band=None, at=None))
+    low, high = finite_span([before, after, np.asarray([found.trained_length], np.float64)])
+    ticks = tuple(map(float, decimal_places(len(pairs))))
+    x = Axis("pair of dimensions", ticks=ticks, span=(0, max(len(pairs) - 1, 1)))
+    y = Axis("positions for one turn", log=True, span=(low * 0.8, high * 1.6))
+    figure = curves(lines, x=x, y=y, labels="line", height=height)
+    beyond = np.flatnonzero(found.beyond & np.isfinite(before))
+    dots = {"size": 5, "color": lines[0].colour, "line": {"width": 0}}
+    figure.add_scatter(
+        x=pairs[beyond], y=before[beyond], mode="markers", marker=dots, hoverinfo="skip", showlegend=False
+    )
+    trained = {"xref": "paper", "x0": 0, "x1": 1, "y0": found.trained_length, "y1": found.trained_length}
+    figure.add_shape(type="line", **trained, line={"color": SUBDUED, "width": 1, "dash": "dash"})
+    where = {"xref": "paper", "x": 0, "xanchor": "left", "y": float(np.log10(found.trained_length))}
+    figure.add_annotation(add_label(f"trained on {found.trained_length:,}", colour=SUBDUED, at=(4, 10), **where))
+    return figure
+
+
+def waves(
+    vectors: Array,
+    dimensions: Sequence[int],
+    *,
+    first: int = 0,
+    link: str | None = "position",
+    height: int | None = None,
+) -> go.Figure:
+    """Draw chosen dimensions of a table against the position, one strip each, all on one range."""
+    vectors = as_matrix(vectors)
+    if not dimensions or not all(0 <= d < vectors.shape[1] for d in dimensions):
+        raise InputError(f"waves are drawn of dimensions 0 to {vectors.shape[1] - 1}; got {list(dimensions)}")
+    low, high = finite_span([vectors[:, list(dimensions)]])
+    end = max(abs(low), abs(high)) or 1.0
+    count, share = len(dimensions), 1 / len(dimensions)
+    x = np.arange(first, first + len(vectors), dtype=np.float32)
+    traces, axes, notes = [], {}, []
+    for place, dimension in enumerate(dimensions):
+        suffix = "" if place == 0 else str(place + 1)
+        line = {"color": SOURCES[0].colour.light, "width": 1.5}
+        name = f"dimension {dimension:,}"
+        traces.append(
+            go.Scatter(
+                x=x, y=vectors[:, dimension], mode="lines", line=line, name=name, yaxis=f"y{suffix}", hoverinfo="none",
+                **({"meta": {"link": link, "first": first}} if link else {}),
+            )
+        )  # fmt: skip
+        bottom, top = 1 - (place + 1) * share, 1 - place * share
+        zero = {"zeroline": True, "zerolinecolor": FAINT, "zerolinewidth": 1}
+        domain = [max(0.0, bottom + 0.08 * share), min(1.0, top - 0.08 * share)]
+        axes[f"yaxis{suffix}"] = {**bare_figure(range=[-1.08 * end, 1.08 * end], domain=domain), **zero}
+        middle = {"xref": "paper", "x": 0, "yref": "paper", "y": (bottom + top) / 2, "xanchor": "right"}
+        notes.append(add_label(name, colour=SUBDUED, at=(-10, 0), **middle))
+    ticks = decimal_places(len(vectors), first)
+    span = {"range": [first, first + len(vectors) - 1], "anchor": f"y{'' if count == 1 else count}"}
+    return new_figure(
+        traces,
+        height=height or 56 * count + 52,
+        margin={**MARGIN, "l": 28 + int(max(wide(note["text"]) for note in notes)), "r": 22},
+        hovermode="x",
+        xaxis={**plotly_scale("position", ticks, grid=False), **span},
+        annotations=notes,
+        **axes,
+    )
+
+
+def distribution(
+    d: Distribution, *, neighbours: Neighbours | None = None, named: int = 2, height: int = 220
+) -> go.Figure:
+    """Draw how many tokens have which similarity with the query, on a log axis; the nearest as dots at its foot."""
+    counts, edges = np.asarray(d.counts, np.float32), np.asarray(d.edges, np.float64)
+    used = np.flatnonzero(counts)
+    low, high = (
+        (float(edges[used[0]]), float(edges[used[-1] + 1])) if len(used) else (float(edges[0]), float(edges[-1]))
+    )
+    bars = go.Bar(
+        x=((edges[:-1] + edges[1:]) / 2).astype(np.float32),
+        y=counts,
+        width=np.diff(edges).astype(np.float32) * 0.9,
+        marker={"color": BASELINE, "opacity": 0.55, "line": {"width": 0}},
+        hoverinfo="none",
+    )
+    traces, notes = [bars], []
+    most = float(max(counts.max(initial=1), 1))
+    top = float(np.log10(most)) + 0.15
+    if neighbours is not None and len(neighbours.values):
+        values = np.asarray(neighbours.values, np.float32)
+        low, high = min(low, float(values.min())), max(high, float(values.max()))
+        names = [escape(label, width=20) for label in neighbours.labels]
+        marker = {"size": 8, "color": ACCENT, "line": {"width": 0}}
+        foot = np.ones_like(values)
+        ids = {"ids": np.asarray(neighbours.rows, np.int32)}
+        traces.append(
+            go.Scatter(x=values, y=foot, mode="markers", marker=marker, text=names, hoverinfo="none", meta=ids)
+        )
+        for order in range(min(named, len(names))):
+            # Each name a line higher than the one before, ending at its dot: so those of near dots never collide.
+            at: dict[str, Any] = {"x": float(values[order]), "y": 0.0, "xanchor": "right"}
+            notes.append(add_label(names[order], at=(10, 16 + LINE * order), **at))
+    pad = 0.03 * (high - low or 1.0)
+    name = {"cosine": "cosine with", "dot": "inner product with", "euclidean": "distance to"}[d.metric]
+    name = f"centred {name}" if d.centred else name
+    ticks = [tick for tick in (1, 10, 100, 1000, 10_000, 100_000, 1_000_000) if tick <= 10**top]
+    yaxis = plotly_scale("tokens", ticks[:: 1 + (len(ticks) > 5)], grid=True)
+    return new_figure(
+        traces,
+        height=height,
+        margin={**MARGIN, "l": max(48, 36 + int(max(map(wide, yaxis["ticktext"])))), "r": 22},
+        bargap=0,
+        xaxis={
+            **plotly_scale(f"{name} {escape(d.query.strip() or d.query, width=20)}", nice_ticks(low, high), grid=False),
+            "range": [low - pad, high + pad],
+        },
+        yaxis={**yaxis, "type": "log", "range": [-0.12, max(top, 0.5)]},
+        annotations=notes,
+    )
+
+
+def stripes(
+    parts: Mapping[str, Array],
+    pieces: Sequence[str],
+    *,
+    ids: Sequence[int] | Array = (),
+    dimensions: int = 64,
+    limit: float | None = None,
+    accented: Sequence[int] = (),
+    height: int | None = None,
+) -> go.Figure:
+    """Draw vectors as coloured stripes, a row for each piece and a column of rows for each part: the last is their sum.
+
+    ``parts`` are [pieces, width], of which the first ``dimensions`` are drawn, all coloured from −limit to limit; the
+    traces' ``meta["range"]`` states both. ``accented`` pieces are named in the accent; ``ids`` stand beside the names.
+    """
+    blocks = {name: np.asarray(part, np.float32)[:, :dimensions] for name, part in parts.items()}
+    if not blocks or not pieces or any(len(block) != len(pieces) for block in blocks.values()):
+        sizes = {name: list(np.shape(part)) for name, part in parts.items()}
+        raise InputError(f"every part must have one row for each of the {len(pieces)} pieces; they are {sizes}")
+    end = robust_limit(*blocks.values()) if limit is None else float(limit)
+    count, rows, gap = len(blocks), len(pieces), 0.09
+    width = (1 - gap * (count - 1)) / count
+    traces, axes, notes = [], {}, []
+    for place, (name, block) in enumerate(blocks.items()):
+        suffix = "" if place == 0 else str(place + 1)
+        heat = heatmap(block, SIMILARITY, (-end, end), ygap=6, name=escape(name), meta={"range": [-end, end]})
+        heat.update(xaxis=f"x{suffix}", yaxis="y")
+        traces.append(heat)
+        left = place * (width + gap)
+        axes[f"xaxis{suffix}"] = bare_figure(range=[-0.5, block.shape[1] - 0.5], domain=[left, min(1.0, left + width)])
+        above = {"xref": "paper", "x": left, "xanchor": "left", "yref": "paper", "y": 1, "yanchor": "bottom"}
+        notes.append(add_label(escape(name), colour=SUBDUED, at=(0, 4), **above))
+        if place:
+            sign: dict[str, Any] = {"xref": "paper", "x": left - gap / 2, "xanchor": "center"}
+            notes += [
+                add_label("=" if place == count - 1 else "+", colour=SUBDUED, y=row, **sign) for row in range(rows)
+            ]
+    names = [escape(piece, width=16) for piece in pieces]
+    numbers = [str(int(number)) for number in ids]
+    room = int(max(map(wide, names))) + 28 + (int(max(map(wide, numbers))) + 14 if numbers else 0)
+    edge: dict[str, Any] = {"xref": "paper", "x": 0}
+    for row, name in enumerate(names):
+        side = {"at": (4 - room, 0), "xanchor": "left"} if numbers else {"at": (-14, 0), "xanchor": "right"}
+        notes.append(token_name(name, chosen=row in accented, y=row, **side, **edge))
+    for row, text in enumerate(numbers):
+        notes.append(add_label(text, colour=SUBDUED, at=(-14, 0), xanchor="right", y=row, **edge))
+    return new_figure(
+        traces,
+        height=height or 34 * rows + 36,
+        margin={"l": room, "r": 4, "t": 28, "b": 8},
+        yaxis=bare_figure(range=[rows - 0.5, -0.5]),
+        annotations=notes,
+        **axes,
+    )

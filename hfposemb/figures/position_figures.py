@@ -1,0 +1,323 @@
+"""Figures of positions and projections in two and three dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from ..errors import InputError
+from . import label_placement
+from .palette import CLASSES, POSITION, SHARE, Scale
+from .style import (
+    CLEAR,
+    COIL,
+    EYE,
+    FAINT,
+    INK,
+    PANEL,
+    RING,
+    SVG_POINTS,
+    Array,
+    add_label,
+    bare_figure,
+    escape,
+    finite_span,
+    link_axis,
+    new_figure,
+    tick_text,
+)
+
+if TYPE_CHECKING:
+    from ..analysis.projection import Projection
+
+
+def projection(
+    p: Projection,
+    *,
+    joined: bool = True,
+    color: Array | None = None,
+    labels: Sequence[str] | None = None,
+    named: Sequence[int] = (),
+    trust: bool = False,
+    link: str | None = "position",
+    height: int = 340,
+) -> go.Figure:
+    """Draw every row of a projection as a dot in two or three dimensions, coloured from the first row to the last.
+
+    ``joined`` dots are connected in their order. ``color`` and ``labels`` have a number and a name for every row of the
+    table: what colour shows in place of the order, and what a point is called. ``named`` rows are pointed out. With
+    ``trust`` points that lie wrongly are hollow, and every point says how many of its neighbours are near it.
+    """
+    points = cloud_of(p)
+    order = np.asarray(p.rows, np.float32) if color is None else np.asarray(color, np.float32)[p.rows]
+    scale = POSITION if color is None else SHARE
+    low, high = finite_span([order])
+    shown = [escape(labels[row]) for row in p.rows] if labels is not None else None
+    smooth = joined and _step(points) < COIL
+    paint = {"cmin": low, "cmax": high if high > low else low + 1, "colorscale": scale.stops(), "showscale": False}
+    kept = kept_rows(p) if trust else None
+    common = {"hoverinfo": "none", "text": shown, **link_axis(link, np.asarray(p.rows), kept=kept)}
+    hollow = np.zeros(len(points), bool)
+    if trust and p.trust is not None:
+        hollow[p.trust.points] = p.trust.wrong
+    cloud = _Cloud(points, order, paint, common, joined, smooth, scale, tuple(named), height, hollow)
+    draw = _cloud_3d if points.shape[1] == 3 else _cloud_2d
+    return draw(cloud, points[[point_index(p, row) for row in named]])
+
+
+@dataclass(frozen=True, eq=False)
+class _Cloud:
+    """Points [n, 2 or 3], their colours, what all traces of them say, and how they look."""
+
+    points: Array
+    order: Array
+    paint: Mapping[str, Any]
+    common: Mapping[str, Any]
+    joined: bool
+    smooth: bool
+    scale: Scale
+    named: tuple[int, ...]
+    height: int
+    hollow: Array
+
+    def shape(self, size: float) -> dict[str, Any]:
+        """The dots' size and symbol: rings, which must be larger to be seen, for points that lie wrongly."""
+        if not self.hollow.any():
+            return {"size": size}
+        return {
+            "size": np.where(self.hollow, size * RING[self.points.shape[1]], size).astype(np.float32),
+            "symbol": np.where(self.hollow, "circle-open", "circle").tolist(),
+        }
+
+
+def kept_rows(p: Projection) -> tuple[Array, int] | None:
+    """How many of the nearest of every point are near it, −1 for what was not measured, and of how many."""
+    if p.trust is None:
+        return None
+    kept = np.full(len(p.rows), -1, np.int8)
+    kept[p.trust.points] = p.trust.counts
+    return kept, p.trust.k
+
+
+def cloud_of(p: Projection) -> Array:
+    points = np.asarray(p.coordinates)
+    if points.ndim != 2 or points.shape[1] not in (2, 3):
+        raise InputError(f"a cloud is drawn in 2 or 3 dimensions; this projection is {list(points.shape)}")
+    return points
+
+
+def point_index(p: Projection, row: int) -> int:
+    found = np.flatnonzero(np.asarray(p.rows) == row)
+    if not len(found):
+        raise InputError(f"row {row} is not among the {len(p.rows):,} rows of this projection")
+    return int(found[0])
+
+
+def _step(points: Array) -> float:
+    """The median step from a point to the next, as a share of the cloud's widest extent."""
+    extent = float(np.ptp(points, axis=0).max()) if len(points) > 1 else 0.0
+    return float(np.median(np.linalg.norm(np.diff(points, axis=0), axis=1))) / extent if extent else 0.0
+
+
+def cube_axes(points: Array) -> tuple[Array, float]:
+    """The middle of the cloud and half the width of the cube around it: one scale on all axes keeps distances true."""
+    low, high = points.min(axis=0).astype(np.float64), points.max(axis=0).astype(np.float64)
+    return (low + high) / 2, (float((high - low).max()) / 2 or 1.0) * 1.04
+
+
+def _cloud_3d(cloud: _Cloud, at: Array) -> go.Figure:
+    middle, half = cube_axes(cloud.points)
+    marker = {"color": cloud.order, "line": {"width": 0}, **cloud.paint, **cloud.shape(2.6 if cloud.smooth else 2.2)}
+    line = {"width": 5 if cloud.smooth else 1.5, "color": cloud.order, **cloud.paint}
+    x, y, z = cloud.points.T
+    traces = [
+        go.Scatter3d(
+            x=x, y=y, z=z,
+            mode="lines+markers" if cloud.joined else "markers",
+            marker=marker,
+            line=line if cloud.joined else None,
+            opacity=1 if cloud.smooth else 0.8,
+            **cloud.common,
+        )
+    ]  # fmt: skip
+    notes = []
+    if len(at):
+        traces.append(dots_3d(at, INK, 5))
+        size = (1.2 * cloud.height, float(cloud.height))
+        texts = [tick_text(row) for row in cloud.named]
+        parts = (at, label_placement.dense(cloud.points))
+        anchors, crowd = (label_placement.on_screen((part - middle) / (2 * half), eye=EYE, size=size) for part in parts)
+        for where, text, offset in zip(
+            at, texts, label_placement.beside_dots(anchors, texts, crowd, size=size), strict=True
+        ):
+            place: dict[str, Any] = dict(zip("xyz", map(float, where), strict=True))
+            notes.append(add_label(text, at=offset, **place))
+    scene = scene_3d(middle, half, notes)
+    return new_figure(traces, height=cloud.height, margin=dict.fromkeys("lrtb", 0), scene=scene)
+
+
+def scene_3d(middle: Array, half: float, notes: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    axes = {f"{name}axis": _side(float(mid), half) for name, mid in zip("xyz", middle, strict=True)}
+    camera = {"eye": dict(zip("xyz", EYE, strict=True))}
+    scene = {"aspectmode": "cube", "camera": camera, "bgcolor": CLEAR, "dragmode": "turntable"}
+    return {**axes, **scene, "annotations": list(notes)}
+
+
+def _side(middle: float, half: float) -> dict[str, Any]:
+    return {
+        "range": [middle - half, middle + half],
+        "title": {"text": ""},
+        "showticklabels": False,
+        "ticks": "",
+        "nticks": 5,
+        "showgrid": True,
+        "gridcolor": FAINT,
+        "gridwidth": 1,
+        "zeroline": False,
+        "showline": False,
+        "showspikes": False,
+        "showbackground": False,
+    }
+
+
+def dots_3d(points: Array, colour: str, size: float) -> go.Scatter3d:
+    x, y, z = points.T
+    marker = {"size": size, "color": colour, "line": {"width": 0}}
+    return go.Scatter3d(x=x, y=y, z=z, mode="markers", marker=marker, hoverinfo="skip")
+
+
+def _cloud_2d(cloud: _Cloud, at: Array) -> go.Figure:
+    x, y = cloud.points.T
+    scatter = go.Scatter if len(cloud.points) <= SVG_POINTS else go.Scattergl
+    traces = []
+    if cloud.joined:
+        # A flat line has one colour, so the line is drawn in as many pieces as the scale has stops.
+        stops = cloud.scale.light
+        ends = np.linspace(0, len(cloud.points) - 1, len(stops) + 1).astype(int)
+        for colour, start, stop in zip(stops, ends[:-1], ends[1:] + 1, strict=True):
+            line = {"color": colour, "width": 3 if cloud.smooth else 1}
+            piece = {"x": x[start:stop], "y": y[start:stop], "mode": "lines", "line": line}
+            traces.append(scatter(**piece, opacity=0.8 if cloud.smooth else 0.45, hoverinfo="skip"))
+    shape = cloud.shape(4.5 if cloud.smooth else 4)
+    marker = {"color": cloud.order, "line": {"width": 0}, "opacity": 1, **cloud.paint, **shape}
+    traces.append(scatter(x=x, y=y, mode="markers", marker=marker, **cloud.common))
+    notes = []
+    middle, half = cube_axes(cloud.points)
+    if len(at):
+        marker = {"size": 9, "color": INK, "line": {"width": 0}}
+        traces.append(go.Scatter(x=at[:, 0], y=at[:, 1], mode="markers", marker=marker, hoverinfo="skip"))
+        side = cloud.height - 16.0
+        parts = (at, label_placement.dense(cloud.points))
+        anchors, crowd = (((part - middle) / (2 * half) + 0.5) * side for part in parts)
+        texts = [tick_text(row) for row in cloud.named]
+        offsets = label_placement.beside_dots(anchors, texts, crowd, size=(side, side))
+        for where, text, offset in zip(at, texts, offsets, strict=True):
+            notes.append(add_label(text, at=offset, x=float(where[0]), y=float(where[1])))
+    sides = [
+        bare_figure(range=[float(mid) - half, float(mid) + half], showgrid=True, gridcolor=FAINT) for mid in middle
+    ]
+    xaxis, yaxis = {**sides[0], "nticks": 6}, {**sides[1], "nticks": 6, "scaleanchor": "x"}
+    margin = dict.fromkeys("lrtb", 8)
+    return new_figure(traces, height=cloud.height, margin=margin, xaxis=xaxis, yaxis=yaxis, annotations=notes)
+
+
+@dataclass(frozen=True, eq=False)
+class MapFrame:
+    """The square that maps beside each other share: a point has one place in all of them."""
+
+    middle: Array
+    half: float
+
+    @classmethod
+    def of(cls, *maps: Array) -> MapFrame:
+        """Return the square around the points of some maps [n, 2], but for the 2 % of them that lie farthest out."""
+        points = np.concatenate([np.asarray(points)[:, :2] for points in maps])
+        away = np.abs(points - np.median(points, axis=0)).max(axis=1)
+        return cls(*cube_axes(points[away <= np.quantile(away, 0.98)]))
+
+    def outside(self, points: Array) -> int:
+        """Return how many points lie beyond it."""
+        return int((np.abs(np.asarray(points)[:, :2] - self.middle) > self.half).any(axis=1).sum())
+
+
+def aligned_map(
+    points: Array,
+    labels: Sequence[str],
+    *,
+    frame: MapFrame,
+    link: str,
+    order: Array | None = None,
+    named: Sequence[int] = (),
+    height: int = 420,
+) -> go.Figure:
+    """Draw one of two maps [n, 2] of the same rows in the ``frame`` of both; a point's ``link`` row is its place.
+
+    With ``order`` [n] the points are joined and coloured by it, as positions are. ``named`` points are pointed out.
+    """
+    points = np.asarray(points)[:, :2]
+    shown = [escape(label) for label in labels]
+    x, y = points.T
+    scatter = go.Scatter if len(points) <= SVG_POINTS else go.Scattergl
+    common = {"text": shown, "hoverinfo": "none", "meta": {"link": link, "first": 0}}
+    traces: list[Any] = []
+    if order is None:
+        marker = {"size": 4, "color": CLASSES["word start"].light, "opacity": 0.6, "line": {"width": 0}}
+    else:
+        low, high = finite_span([np.asarray(order)])
+        paint = {"cmin": low, "cmax": high if high > low else low + 1, "colorscale": POSITION.stops()}
+        marker = {"size": 4.5, "color": np.asarray(order, np.float32), "line": {"width": 0}, **paint}
+        traces.append(scatter(x=x, y=y, mode="lines", line={"color": FAINT, "width": 1.5}, hoverinfo="skip"))
+    traces.append(scatter(x=x, y=y, mode="markers", marker=marker, **common))
+    notes = []
+    if len(named):
+        named = [place for place in named if not frame.outside(points[[place]])]
+        at = points[named]
+        spot = {"size": 8, "color": INK, "line": {"width": 0}}
+        traces.append(scatter(x=at[:, 0], y=at[:, 1], mode="markers", marker=spot, hoverinfo="skip"))
+        side = height - 16.0
+        parts = (at, points if order is None else label_placement.dense(points))
+        anchors, crowd = (((part - frame.middle) / (2 * frame.half) + 0.5) * side for part in parts)
+        texts = [shown[place].strip() or "(space)" for place in named]
+        offsets = label_placement.beside_dots(anchors, texts, crowd, size=(side, side))
+        for where, text, offset in zip(at, texts, offsets, strict=True):
+            notes.append(add_label(text, at=offset, x=float(where[0]), y=float(where[1]), bgcolor=PANEL))
+    sides = [
+        bare_figure(range=[float(mid) - frame.half, float(mid) + frame.half], showgrid=True, gridcolor=FAINT)
+        for mid in frame.middle
+    ]
+    xaxis, yaxis = {**sides[0], "nticks": 6}, {**sides[1], "nticks": 6, "scaleanchor": "x"}
+    margin = dict.fromkeys("lrtb", 8)
+    return new_figure(traces, height=height, margin=margin, xaxis=xaxis, yaxis=yaxis, annotations=notes)
+
+
+def trajectory_map(
+    frames: Array, steps: Sequence[int], labels: Sequence[str], *, joined: bool, height: int = 520
+) -> go.Figure:
+    """Draw the maps [steps, n, 2] of one table over its training, one at a time, with a slider over the steps.
+
+    ``joined`` points are coloured by their order, as positions are.
+    """
+    whole = MapFrame.of(*frames)
+    order = np.arange(len(labels)) if joined else None
+    shown = [aligned_map(one, labels, frame=whole, link="trajectory", order=order) for one in frames]
+    figure = go.Figure(shown[-1])
+    figure.frames = [go.Frame(data=one.data, name=f"{step}") for step, one in zip(steps, shown, strict=True)]
+    at_once = {"mode": "immediate", "frame": {"duration": 0, "redraw": False}, "transition": {"duration": 0}}
+    figure.update_layout(
+        height=height,
+        margin={"l": 8, "r": 8, "t": 8, "b": 70},
+        sliders=[
+            {
+                "active": len(steps) - 1,
+                "currentvalue": {"prefix": "step "},
+                "steps": [
+                    {"label": f"{step:,}", "method": "animate", "args": [[f"{step}"], at_once]} for step in steps
+                ],
+            }
+        ],
+    )
+    return figure

@@ -1,0 +1,311 @@
+"""Colours, scales and layout that all figures share."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from ..tables.table import TOKEN_CLASSES, Labels
+from ..text import display
+from .palette import CLASSES, PALETTE, SOURCES, dark_map
+
+if TYPE_CHECKING:
+    pass
+
+
+Array: TypeAlias = NDArray[Any]
+
+
+Unit: TypeAlias = Literal["cosine", "expected rotary kernel", "additive bias", "dot", "euclidean", "share"]
+
+
+FONT = "-apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif"
+
+
+INK, SUBDUED, FAINT = (PALETTE[role].light for role in ("ink", "subdued", "faint"))
+
+
+PAGE, PANEL = PALETTE["page"].light, PALETTE["panel"].light
+
+
+ACCENT, ACCENT_TEXT, BASELINE = (PALETTE[role].light for role in ("accent", "accent_text", "baseline"))
+
+
+CLEAR = "rgba(0,0,0,0)"
+
+
+MARGIN = {"l": 48, "r": 16, "t": 8, "b": 44}
+
+
+EYE = (1.22, 1.08, 0.66)
+
+
+LARGEST_MATRIX = 1024
+
+
+SVG_POINTS = 2_000  # more points than this go to WebGL; fewer stay SVG, since a page has about 16 WebGL contexts
+
+
+UNMEASURED = 0.15  # opacity of tokens that have no number to be coloured by
+
+
+RING = {2: 1.7, 3: 3.0}  # how much larger a hollow dot is, by the dimensions of the picture
+
+
+COIL = 0.05  # a median step above this share of the extent makes a coil, which is drawn with thin lines
+
+
+CLASS_COLOURS = {
+    name: CLASSES[{"has a digit": "digit", "padding": "unused"}.get(name, name)].light for name in TOKEN_CLASSES
+}
+
+
+CLASS_MEANINGS = frozenset({"text", "hovertext", "customdata", "meta", "name", "ticktext", "ids"})
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """One line of a plot: ``values`` [n] at ``at`` [n], which is 0, 1, 2… by default.
+
+    ``band`` is a pair of arrays [n], low and high; ``marks`` are indices of values worth a dot; the ``chosen`` one of
+    several lines is thicker.
+    """
+
+    name: str
+    values: Array
+    colour: str = BASELINE
+    dash: str = "dot"
+    at: Array | None = None
+    band: tuple[Array, Array] | None = None
+    marks: tuple[int, ...] = ()
+    chosen: bool = False
+
+    @property
+    def x(self) -> Array:
+        """Where the values are [n]."""
+        return np.arange(len(self.values), dtype=np.float32) if self.at is None else np.asarray(self.at)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What an axis shows. ``ticks`` and ``span`` are chosen from the data unless given; a ``share`` .5 reads 50 %."""
+
+    title: str = ""
+    log: bool = False
+    share: bool = False
+    ticks: tuple[float, ...] = ()
+    span: tuple[float, float] | None = None
+
+
+def source_style(index: int) -> tuple[str, str]:
+    """Return the colour and dash of a source by its place in the list of sources."""
+    style = SOURCES[index % len(SOURCES)]
+    return style.colour.light, style.dash
+
+
+def sources(values: Mapping[str, Array]) -> tuple[Series, ...]:
+    """Make one series of each source, in their order and with the colour and dash each has in every plot."""
+    return tuple(Series(name, array, *source_style(index)) for index, (name, array) in enumerate(values.items()))
+
+
+def escape(text: str, *, width: int = 40) -> str:
+    """Return a text that plotly shows literally: no markup, formula or invisible character, and at most ``width``."""
+    shown = text if len(text) <= width and text.isprintable() else display(text, width=width)
+    return _markup(shown) if SPECIAL.search(shown) else shown
+
+
+SPECIAL = re.compile("[&<>$]")
+
+
+def _markup(text: str) -> str:
+    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("$", "&#36;")):
+        text = text.replace(character, entity)
+    return text
+
+
+def number(value: float, *, digits: int = 3) -> str:
+    """Write a number for a reader: .690, 1,024, and a true minus."""
+    text = f"{value:,.{digits}f}" if abs(value) < 1000 else f"{value:,.0f}"
+    sign, text = ("−", text[1:]) if text.startswith("-") else ("", text)
+    if not text.strip("0."):
+        sign = ""
+    return sign + (text[1:] if text.startswith("0.") else text)
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Join parts as a reader would say them."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def standing(percentile: float) -> str:
+    """Say where a value stands by its percentile, from 0 to 100: above 98.2 %.
+
+    It is rounded so that no more is said than is true, and no sample is trusted beyond 99.9 %.
+    """
+    if percentile < 0.1:
+        return "below 99.9 %"
+    return f"above {min(99.9, math.floor(10 * percentile + 1e-9) / 10):g} %"
+
+
+def tick_text(value: float, *, share: bool = False) -> str:
+    text = f"{100 * value:,.4g} %" if share else f"{value:,.4g}"
+    return (f"{value:,.0f}" if not share and abs(value) >= 1000 else text).replace("-", "−")
+
+
+def new_figure(traces: Iterable[Any], *, height: int | None, **layout: Any) -> go.Figure:
+    base: dict[str, Any] = {
+        "template": "none",
+        "autosize": True,
+        "paper_bgcolor": CLEAR,
+        "plot_bgcolor": CLEAR,
+        "font": {"family": FONT, "size": 12.5, "color": SUBDUED},
+        "margin": MARGIN,
+        "showlegend": False,
+        "hovermode": "closest",
+        "dragmode": False,
+        "modebar": {"bgcolor": CLEAR},
+    }
+    if height is not None:
+        base["height"] = height
+    return go.Figure(list(traces), {**base, **layout})
+
+
+def bare_figure(**more: Any) -> dict[str, Any]:
+    return {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": "", "automargin": False, **more}
+
+
+def _titled(title: str, *, standoff: int = 8) -> dict[str, Any]:
+    return {"text": title, "standoff": standoff, "font": {"size": 12.5, "color": SUBDUED}} if title else {"text": ""}
+
+
+def plotly_scale(title: str, ticks: Sequence[float], *, grid: bool, share: bool = False) -> dict[str, Any]:
+    return {
+        "title": _titled(title),
+        "tickmode": "array",
+        "tickvals": [float(tick) for tick in ticks],
+        "ticktext": [tick_text(tick, share=share) for tick in ticks],
+        "ticks": "outside",
+        "ticklen": 6,
+        "tickcolor": CLEAR,
+        "ticklabeloverflow": "allow",
+        "showgrid": grid,
+        "gridcolor": FAINT,
+        "gridwidth": 1,
+        "zeroline": False,
+        "showline": False,
+        "automargin": False,
+    }
+
+
+def decimal_places(count: int, first: int = 0) -> list[int]:
+    """Five places of an axis of rows, the first and the last among them."""
+    if count <= 5:
+        return [first + i for i in range(count)]
+    return [first + i * count // 4 for i in range(4)] + [first + count - 1]
+
+
+def nice_ticks(low: float, high: float) -> list[float]:
+    """At most five round numbers between low and high."""
+    if not high > low:
+        return [low]
+    raw = (high - low) / 4
+    power = 10.0 ** np.floor(np.log10(raw))
+    for step in (1, 2, 2.5, 5, 10, 20):
+        first, last = np.ceil(low / (step * power) - 1e-9), np.floor(high / (step * power) + 1e-9)
+        if last - first < 5:
+            return [round(float(i * step * power), 12) + 0.0 for i in np.arange(first, last + 1)]
+    return [low, high]
+
+
+def decade_ticks(low: float, high: float) -> list[float]:
+    """At most five round numbers between low and high, for a logarithmic axis."""
+    first, last = int(np.floor(np.log10(low))) - 1, int(np.ceil(np.log10(high))) + 1
+    choices: list[list[float]] = [[m * 10.0**e for e in range(first, last) for m in (1, 3)]]
+    choices += [[10.0**e for e in range(first, last) if not e % every] for every in (1, 2, 3, 4, 6, 12, 24)]
+    for choice in choices:
+        inside = [round(v, 12) for v in choice if low * 0.999 <= v <= high * 1.001]
+        if 2 <= len(inside) <= 5:
+            return inside
+    return [low, high]
+
+
+def link_axis(group: str | None, rows: Array, *, kept: tuple[Array, int] | None = None) -> dict[str, Any]:
+    """Say which rows of the group the points are: by the first one where they follow each other, else one by one."""
+    if group is None:
+        return {}
+    told = {} if kept is None else {"kept": kept[0], "of": kept[1]}
+    if not len(rows) or np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
+        return {"meta": {"link": group, "first": int(rows[0]) if len(rows) else 0, **told}}
+    return {"meta": {"link": group, "ids": np.asarray(rows, np.int32), **told}}
+
+
+def finite_span(arrays: Iterable[Array]) -> tuple[float, float]:
+    lows, highs = [], []
+    for array in arrays:
+        finite = array[np.isfinite(array)]
+        if finite.size:
+            lows.append(float(finite.min()))
+            highs.append(float(finite.max()))
+    return (min(lows), max(highs)) if lows else (0.0, 1.0)
+
+
+def robust_limit(*arrays: Array) -> float:
+    """Return the end of a range −limit…limit that 99 % of all these numbers are in, rounded up to two digits."""
+    parts = [np.abs(array[np.isfinite(array)]).ravel() for array in map(np.asarray, arrays)]
+    together = np.concatenate(parts) if parts else np.zeros(0)
+    limit = float(np.quantile(together, 0.99)) if together.size else 0.0
+    if limit <= 0:
+        return 1.0
+    unit = 10.0 ** (np.floor(np.log10(limit)) - 1)
+    return float(np.ceil(limit / unit - 1e-9) * unit)
+
+
+def dark(figure: go.Figure) -> go.Figure:
+    """Return the same figure for a dark page: every colour replaced by its partner, every number as it was."""
+    partners = dark_map()
+
+    def recolour(value: Any) -> Any:
+        if isinstance(value, str):
+            return partners.get(value.lower(), value)
+        if isinstance(value, Mapping):
+            return {
+                key: item if key in CLASS_MEANINGS and key != "font" else recolour(item) for key, item in value.items()
+            }
+        if isinstance(value, (list, tuple)):
+            return [recolour(item) for item in value]
+        return value
+
+    return go.Figure(
+        [recolour(trace.to_plotly_json()) for trace in figure.data], recolour(figure.layout.to_plotly_json())
+    )
+
+
+def add_label(text: str, *, colour: str = INK, at: tuple[float, float] = (0, 0), **more: Any) -> dict[str, Any]:
+    return {
+        "text": text,
+        "showarrow": False,
+        "font": {"size": 12.5, "color": colour},
+        "xshift": at[0],
+        "yshift": at[1],
+        **more,
+    }
+
+
+spelt_out: WeakKeyDictionary[Labels, Array] = WeakKeyDictionary()
+
+
+def escaped(labels: Labels) -> Array:
+    """Return all labels as plotly shows them, an array of texts, which it takes as it is. Kept as long as they are."""
+    if labels not in spelt_out:
+        texts = np.empty(len(labels), object)
+        texts[:] = list(map(escape, labels))
+        spelt_out[labels] = texts
+    return spelt_out[labels]

@@ -1,0 +1,466 @@
+"""Figures of vocabularies: maps, islands and label placement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import plotly.graph_objects as go
+
+from ..errors import InputError
+from ..tables.table import TOKEN_CLASSES, Labels
+from . import label_placement
+from .label_placement import Corner, wide
+from .matrix_figures import as_matrix, heatmap
+from .palette import CLASSES, PALETTE, POSITION, SHARE, SOURCES
+from .position_figures import cloud_of, cube_axes, dots_3d, kept_rows, point_index, scene_3d
+from .style import (
+    ACCENT,
+    ACCENT_TEXT,
+    BASELINE,
+    CLASS_COLOURS,
+    EYE,
+    FAINT,
+    INK,
+    PAGE,
+    PANEL,
+    SUBDUED,
+    UNMEASURED,
+    Array,
+    add_label,
+    bare_figure,
+    decimal_places,
+    escape,
+    escaped,
+    finite_span,
+    link_axis,
+    new_figure,
+    number,
+    plotly_scale,
+)
+
+if TYPE_CHECKING:
+    from ..analysis.nearest_rows import Neighbours
+    from ..analysis.projection import Projection
+    from ..composition.variance_decomposition import Club
+
+
+ISLANDS = {
+    "continuation": "continuations",
+    "has a digit": "numbers",
+    "other script": "other scripts",
+    "unused": "unused slots",
+    "padding": "padding",
+}  # what a part of a map is called; words are the mainland
+
+
+def class_counts(labels: Labels, *, rows: Sequence[int] | Array | None = None) -> dict[str, int]:
+    """Return how many tokens each class has, the largest first; their colours are ``CLASS_COLOURS``."""
+    classes = labels.classes if rows is None else labels.classes[np.asarray(rows)]
+    counts = np.bincount(classes, minlength=len(TOKEN_CLASSES))
+    order = np.argsort(-counts, kind="stable")
+    return {TOKEN_CLASSES[place]: int(counts[place]) for place in order if counts[place]}
+
+
+def token_map(
+    p: Projection,
+    labels: Labels,
+    *,
+    color: Literal["class", "id", "trust"] | Array = "class",
+    selected: int | None = None,
+    neighbours: Sequence[int] = (),
+    link: str | None = "token",
+    height: int = 720,
+) -> go.Figure:
+    """Draw a whole vocabulary, every token a dot, coloured by class, id or the numbers given [tokens of ``labels``].
+
+    "trust" colours the tokens that ``p.trust`` has by how many of their nearest are near them; the others are faint, as
+    tokens whose number is NaN are. The ``selected`` row and its ``neighbours`` are marked and named; in two dimensions
+    their surroundings are enlarged in the emptiest corner.
+    """
+    points, rows = cloud_of(p), np.asarray(p.rows)
+    if len(rows) and int(rows.max()) >= len(labels):
+        raise InputError(f"the projection has row {int(rows.max()):,}, but there are only {len(labels):,} labels")
+    looked_at = isinstance(color, str) and color == "trust"
+    kept = kept_rows(p) if p.measured or looked_at else None  # a map does not wait to be measured
+    if isinstance(color, str) and color == "trust":
+        if p.trust is None or kept is None:
+            raise InputError(f"no trust was measured of this projection of {p.name}; colour by class, id or numbers")
+        color = np.full(len(labels), np.nan, np.float32)
+        color[rows[p.trust.points]] = p.trust.neighbours_kept
+    layers = _layers(rows, labels, color)
+    chosen = [point_index(p, row) for row in ([] if selected is None else [selected, *neighbours])]
+    names = [escape(labels[int(rows[index])]).strip() or "(space)" for index in chosen]
+    texts = escaped(labels)[rows]
+    draw = _token_map_3d if points.shape[1] == 3 else _token_map_2d
+    tokens = _Tokens(points, rows, texts, labels.classes[rows], layers, link, kept)
+    return draw(tokens, chosen, names, height)
+
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    """Dots drawn alike: ``at`` are places in the projection; later layers lie above."""
+
+    name: str
+    at: Array
+    marker: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class _Tokens:
+    points: Array
+    rows: Array
+    texts: Array
+    classes: Array
+    layers: Sequence[_Layer]
+    link: str | None
+    kept: tuple[Array, int] | None
+
+    def trace(self, kind: Any, layer: _Layer, size: float, **more: Any) -> Any:
+        """One layer as a plotly trace of some kind; few dots are drawn larger, or nobody would find them."""
+        few = len(layer.at) <= 50 < len(self.rows) and layer.marker["opacity"] > UNMEASURED
+        names = dict(zip("xyz", self.points[layer.at].T, strict=False))
+        part = isinstance(layer.marker["color"], np.ndarray) and len(layer.at) < len(self.rows)
+        marker = {"line": {"width": 0}, **layer.marker, "size": 2.8 * size if few else 1.6 * size if part else size}
+        if few:
+            marker["opacity"] = 1
+        opacity = {"opacity": marker.pop("opacity")} if kind is go.Scatter3d else {}
+        return kind(
+            **names,
+            mode="markers",
+            name=layer.name,
+            marker=marker,
+            text=self.texts[layer.at],
+            hoverinfo="none",
+            **opacity,
+            **link_axis(self.link, self.rows[layer.at], kept=self.kept and (self.kept[0][layer.at], self.kept[1])),
+            **more,
+        )
+
+
+def _layers(rows: Array, labels: Labels, color: Literal["class", "id"] | Array) -> list[_Layer]:
+    if isinstance(color, str) and color == "class":
+        classes, counts = labels.classes[rows], class_counts(labels, rows=rows)
+        layers: list[_Layer] = []
+        for name in counts:
+            opacity = 0.4 if not layers else 0.65
+            marker = {"color": CLASS_COLOURS[name], "opacity": opacity}
+            layers.append(_Layer(name, np.flatnonzero(classes == TOKEN_CLASSES.index(name)), marker))
+        return layers
+    if isinstance(color, str) and color != "id":
+        raise InputError(f'tokens are coloured by "class", by "id" or by numbers, one for each; got {color!r}')
+    values = np.asarray(rows if isinstance(color, str) else np.asarray(color)[rows], np.float32)
+    finite = values[np.isfinite(values)]
+    low, high = np.quantile(finite, (0.01, 0.99)).tolist() if finite.size else (0.0, 1.0)
+    scale = POSITION if isinstance(color, str) else SHARE
+    paint = {"cmin": low, "cmax": high if high > low else low + 1, "colorscale": scale.stops(), "showscale": False}
+    known = np.isfinite(values)
+    without = [_Layer("without a number", np.flatnonzero(~known), {"color": BASELINE, "opacity": UNMEASURED})]
+    numbers = _Layer("tokens", np.flatnonzero(known), {"color": values[known], "opacity": 0.65, **paint})
+    return [*([] if known.all() else without), numbers]
+
+
+def _token_map_3d(tokens: _Tokens, chosen: Sequence[int], names: Sequence[str], height: int) -> go.Figure:
+    points = tokens.points
+    middle, half = cube_axes(points)
+    traces = [tokens.trace(go.Scatter3d, layer, 1.8) for layer in tokens.layers]
+    notes = []
+    if chosen:
+        at = points[list(chosen)]
+        traces += [dots_3d(dots, ACCENT, size) for dots, size in ((at[1:], 5), (at[:1], 9)) if len(dots)]
+        size = (float(height), float(height))
+        anchors, crowd = (
+            label_placement.on_screen((q - middle) / (2 * half), eye=EYE, size=size) for q in (at, points)
+        )
+        for index, offset in enumerate(label_placement.beside_dots(anchors, names, crowd, size=size)):
+            place: dict[str, Any] = dict(zip("xyz", map(float, at[index]), strict=True))
+            notes.append(token_name(names[index], chosen=index == 0, at=offset, bgcolor=PANEL, **place))
+    return new_figure(traces, height=height, margin=dict.fromkeys("lrtb", 0), scene=scene_3d(middle, half, notes))
+
+
+def token_name(text: str, *, chosen: bool, at: tuple[float, float], **more: Any) -> dict[str, Any]:
+    """A token's name, the chosen one in the accent."""
+    return add_label(f"<b>{text}</b>" if chosen else text, colour=ACCENT_TEXT if chosen else INK, at=at, **more)
+
+
+MAP_WIDTH = 640  # the width in pixels that labels on a map are placed for
+
+
+def _token_map_2d(tokens: _Tokens, chosen: Sequence[int], names: Sequence[str], height: int) -> go.Figure:
+    points = tokens.points.astype(np.float64)
+    low, high = points.min(axis=0), points.max(axis=0)
+    extent = np.where(high > low, high - low, 1.0)
+    low, high, extent = low - 0.02 * extent, high + 0.02 * extent, 1.04 * extent
+    corner = label_placement.empty_corner((points - low) / extent) if chosen else None
+    if chosen and corner is None:
+        low[0] -= 0.5 * extent[0]  # no corner is empty: make room at the left
+        extent = high - low
+        corner = (0.0, 0.3, 0.68, 1.0)
+    traces = [tokens.trace(go.Scattergl, layer, 2.6) for layer in tokens.layers]
+    layout: dict[str, Any] = {
+        "xaxis": bare_figure(range=[float(low[0]), float(high[0])]),
+        "yaxis": bare_figure(range=[float(low[1]), float(high[1])]),
+    }
+    if chosen and corner is not None:
+        room = np.asarray([float(MAP_WIDTH), float(height)])
+        spot = _Spot(tokens, (points - low) / extent, low, extent, chosen, names, corner, room)
+        traces += spot.dots()
+        layout |= spot.layout()
+    layout["annotations"] = [*layout.get("annotations", ()), *_island_names(tokens, low, extent, corner, height)]
+    return new_figure(traces, height=height, margin=dict.fromkeys("lrtb", 0), **layout)
+
+
+def _island_names(
+    tokens: _Tokens, low: Array, extent: Array, corner: Corner | None, height: int
+) -> list[dict[str, Any]]:
+    """What the islands of a flat map are made of, written below them."""
+    unit = (tokens.points - low) / extent
+    of = label_placement.islands(unit)
+    notes = []
+    for island in range(1, int(of.max(initial=0)) + 1):
+        here = np.flatnonzero(of == island)
+        if len(here) < max(30, 0.003 * len(unit)):
+            break  # they come by size
+        shares = np.bincount(tokens.classes[here], minlength=len(TOKEN_CLASSES)) / len(here)
+        found = [TOKEN_CLASSES[place] for place in np.argsort(-shares, kind="stable") if shares[place] >= 0.2]
+        if found[0] not in ISLANDS:
+            continue
+        text = ", ".join(ISLANDS[name] for name in found if name in ISLANDS)
+        size = (float(MAP_WIDTH), float(height))
+        place = label_placement.beside_island(text, unit[here], unit=unit, size=size, inset=corner)
+        if place is not None:
+            at = low + place * extent
+            notes.append(add_label(text, colour=SUBDUED, x=float(at[0]), y=float(at[1])))
+    return notes
+
+
+@dataclass(frozen=True, eq=False)
+class _Spot:
+    """The selected token and its neighbours on the flat map, and the enlarged surroundings."""
+
+    tokens: _Tokens
+    unit: Array  # the points in the unit square
+    low: Array
+    extent: Array
+    chosen: Sequence[int]
+    names: Sequence[str]
+    corner: Corner
+    room: Array  # the map's size in pixels
+
+    @property
+    def half(self) -> float:
+        """Half the width of what is enlarged: it holds the neighbours that the map has nearby."""
+        away = self._away()
+        near = away[away < 0.06]
+        return float(np.clip(1.3 * near.max(initial=0.0), 0.012, 0.075)) if len(near) > 1 else 0.03
+
+    def _away(self) -> Array:
+        away: Array = np.abs(self.unit[list(self.chosen)] - self.unit[self.chosen[0]]).max(axis=1)
+        return away
+
+    def _window(self) -> tuple[Array, Array]:
+        centre = self.unit[self.chosen[0]]
+        return centre - self.half, centre + self.half
+
+    def dots(self) -> list[Any]:
+        """The marked dots, on the map and enlarged, and everything around them enlarged."""
+        low, high = self._window()
+        inside: Array = np.all((self.unit > low) & (self.unit < high), axis=1)
+        traces = []
+        for layer in self.tokens.layers:
+            at = layer.at[inside[layer.at]]
+            if not len(at):
+                continue
+            color = layer.marker["color"]
+            part = color if isinstance(color, str) else color[inside[layer.at]]
+            marker = {**layer.marker, "color": part, "opacity": 0.9}
+            traces.append(self.tokens.trace(go.Scattergl, _Layer(layer.name, at, marker), 6, xaxis="x2", yaxis="y2"))
+            traces[-1].marker.size = 6
+        chosen = np.asarray(self.chosen)
+        for at, size, axes in (
+            (chosen, 6, {}),
+            (chosen[1:][inside[chosen[1:]]], 9, {"xaxis": "x2", "yaxis": "y2"}),
+            (chosen[:1], 13, {"xaxis": "x2", "yaxis": "y2"}),
+        ):
+            if not len(at):
+                continue
+            x, y = self.tokens.points[at].T
+            marker = {"size": size, "color": ACCENT, "opacity": 1, "line": {"width": 0}}
+            traces.append(go.Scattergl(x=x, y=y, mode="markers", marker=marker, hoverinfo="skip", **axes))
+        return traces
+
+    def layout(self) -> dict[str, Any]:
+        """The enlarged corner's axes and ground, the frame around the place it shows, and all names."""
+        low, high = (self.low + edge * self.extent for edge in self._window())
+        x0, x1, y0, y1 = self.corner
+        ground = {"type": "rect", "xref": "paper", "yref": "paper", "x0": x0, "x1": x1, "y0": y0, "y1": y1}
+        frame = {"type": "rect", "x0": low[0], "x1": high[0], "y0": low[1], "y1": high[1]}
+        title = {"xref": "paper", "yref": "paper", "x": x0, "y": y1, "xanchor": "left", "yanchor": "top"}
+        return {
+            "xaxis2": bare_figure(range=[float(low[0]), float(high[0])], domain=[x0, x1], anchor="y2"),
+            "yaxis2": bare_figure(range=[float(low[1]), float(high[1])], domain=[y0, y1], anchor="x2"),
+            "shapes": [
+                {**ground, "fillcolor": PAGE, "line": {"width": 0}, "layer": "below"},
+                {**frame, "line": {"color": ACCENT, "width": 1.5}},
+            ],
+            "annotations": [
+                add_label(f"around {self.names[0]}, enlarged", colour=SUBDUED, at=(8, -8), bgcolor=PAGE, **title),
+                self._pointer(),
+                *self._inside_names(),
+                *self._far_names(),
+            ],
+        }
+
+    def _pointer(self) -> dict[str, Any]:
+        """The selected token's name beside its frame, with a line to it, where the map is emptiest."""
+        crowd = self.unit * self.room
+        edge = self.half * self.room
+        spot = crowd[self.chosen[0]]
+        best = label_placement.pointer(
+            self.names[0], at=spot, edge=edge, crowd=crowd, room=self.room, inset=self.corner
+        )
+        at = self.low + self.unit[self.chosen[0]] * self.extent
+        arrow = {
+            "showarrow": True,
+            "arrowhead": 0,
+            "arrowwidth": 1.5,
+            "arrowcolor": ACCENT,
+            "standoff": float(edge.min()),
+        }
+        place = {"x": float(at[0]), "y": float(at[1]), "ax": best[0], "ay": -best[1]}
+        return token_name(self.names[0], chosen=True, at=(0, 0), bgcolor=PANEL, **arrow, **place)
+
+    def _inside_names(self) -> list[dict[str, Any]]:
+        low, high = self._window()
+        x0, x1, y0, y1 = self.corner
+        size = np.asarray([x1 - x0, y1 - y0]) * self.room
+        inside = [place for place, away in enumerate(self._away()) if away < self.half]
+        crowd = (self.unit - low) / (high - low) * size
+        crowd = crowd[((crowd > 0) & (crowd < size)).all(axis=1)]
+        anchors = (self.unit[[self.chosen[place] for place in inside]] - low) / (high - low) * size
+        offsets = label_placement.beside_dots(
+            anchors, [self.names[place] for place in inside], crowd, size=(float(size[0]), float(size[1]) - 24)
+        )
+        return [
+            self._named(place, offset, bgcolor=PAGE, xref="x2", yref="y2")
+            for place, offset in zip(inside, offsets, strict=True)
+        ]
+
+    def _far_names(self) -> list[dict[str, Any]]:
+        """Neighbours in the table that the map has elsewhere."""
+        far = [place for place, away in enumerate(self._away()) if away >= self.half][:6]
+        crowd = self.unit * self.room
+        anchors = crowd[[self.chosen[place] for place in far]]
+        size = (float(self.room[0]), float(self.room[1]))
+        offsets = label_placement.beside_dots(anchors, [self.names[place] for place in far], crowd, size=size)
+        return [self._named(place, offset, bgcolor=PANEL) for place, offset in zip(far, offsets, strict=True)]
+
+    def _named(self, place: int, offset: tuple[float, float], **more: str) -> dict[str, Any]:
+        """A name beside its dot, on ground of its own: letters among dots cannot be read."""
+        at = self.tokens.points[self.chosen[place]]
+        return token_name(self.names[place], chosen=place == 0, at=offset, x=float(at[0]), y=float(at[1]), **more)
+
+
+def neighbour_list(n: Neighbours, *, shared: Sequence[int] = (), height: int | None = None) -> go.Figure:
+    """Draw the neighbours of a token as a list of bars that start at 0; ``shared`` rows are tinted."""
+    values = np.asarray(n.values, np.float32)
+    low, high = finite_span([values])
+    tinted = [int(row) in set(map(int, shared)) for row in n.rows]
+    place = np.arange(len(values), dtype=np.float32)
+    names = [escape(label, width=24) for label in n.labels]
+    bars = go.Bar(
+        x=values,
+        y=place,
+        orientation="h",
+        width=0.24,
+        marker={"color": [ACCENT if tint else FAINT for tint in tinted], "cornerradius": 4, "line": {"width": 0}},
+        text=[f"{name}: {number(float(value))}" for name, value in zip(names, values, strict=True)],
+        textposition="none",
+        hoverinfo="none",
+        meta={"ids": np.asarray(n.rows, np.int32)},
+    )
+    notes, shapes = [], []
+    for row, (name, value, tint) in enumerate(zip(names, values, tinted, strict=True)):
+        at: dict[str, Any] = {"xref": "paper", "y": row}
+        colour = ACCENT_TEXT if tint else INK
+        notes.append(
+            add_label(f"<b>{name}</b>" if tint else name, colour=colour, at=(10, 0), x=0, xanchor="left", **at)
+        )
+        notes.append(add_label(number(float(value)), colour=SUBDUED, at=(-10, 0), x=1, xanchor="right", **at))
+        if tint:
+            ground = {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": row - 0.46, "y1": row + 0.46}
+            shapes.append({**ground, "fillcolor": PALETTE["accent_soft"].light, "line": {"width": 0}, "layer": "below"})
+    end = max(high, 1.0) if n.metric == "cosine" else high
+    return new_figure(
+        [bars],
+        height=height or 32 * len(values) + 8,
+        margin={"l": 0, "r": 0, "t": 4, "b": 4},
+        xaxis=bare_figure(range=[min(low, 0.0), end if end > 0 else 1.0], domain=[0.45, 0.8]),
+        yaxis=bare_figure(range=[len(values) - 0.5, -0.5]),
+        annotations=notes,
+        shapes=shapes,
+    )
+
+
+CLUB_COLOURS = tuple(
+    colour.light
+    for colour in (
+        *(source.colour for source in SOURCES),
+        *(CLASSES[name] for name in ("continuation", "unused", "word start", "special")),
+    )
+)
+"""The colours of words in a cloud, by their place."""
+
+
+def club(
+    found: Club, names: Sequence[str], *, by: Literal["word", "position"] = "word", height: int = 300
+) -> go.Figure:
+    """Draw a cloud of words, each at all places, in two dimensions, coloured by word or by position."""
+    words, places = found.points.shape[:2]
+    if len(names) != words:
+        raise InputError(f"{len(names)} names cannot name the {words} words of a cloud")
+    size = 5 if words * places < 600 else 4
+    shown = [escape(name, width=24) for name in names]
+    traces = []
+    for word, name in enumerate(shown):
+        x, y = found.points[word].T.astype(np.float32)
+        paint: dict[str, Any] = {"color": CLUB_COLOURS[word % len(CLUB_COLOURS)]}
+        if by == "position":
+            low, high = finite_span([found.places])
+            paint = {"color": found.places, "cmin": low, "cmax": high, "colorscale": POSITION.stops()}
+        marker = {"size": size, "line": {"width": 0}, "opacity": 0.85, **paint}
+        text = [f"{name} at position {place}" for place in found.places]
+        traces.append(go.Scatter(x=x, y=y, mode="markers", marker=marker, text=text, name=name, hoverinfo="none"))
+    middle, half = cube_axes(found.points.reshape(-1, 2))
+    half *= 1.08
+    sides = [
+        bare_figure(range=[float(mid) - half, float(mid) + half], showgrid=True, gridcolor=FAINT) for mid in middle
+    ]
+    xaxis, yaxis = {**sides[0], "nticks": 6}, {**sides[1], "nticks": 6, "scaleanchor": "x"}
+    return new_figure(traces, height=height, margin=dict.fromkeys("lrtb", 8), xaxis=xaxis, yaxis=yaxis)
+
+
+def share_rows(
+    shares: Array, labels: Sequence[str], *, first: int = 0, title: str = "position", height: int | None = None
+) -> go.Figure:
+    """Draw shares from 0 to 1 as coloured strips, one for each label: the neighbours a word keeps at every position."""
+    shares = as_matrix(shares).astype(np.float32)
+    if len(shares) != len(labels):
+        raise InputError(f"{len(labels)} labels cannot name the rows of a matrix {list(shares.shape)}")
+    count, width = shares.shape
+    names = [escape(label, width=16) for label in labels]
+    heat = heatmap(shares, SHARE, (0.0, 1.0), first=first, ygap=4, meta={"link": "position", "axes": "x"})
+    heat.update(y0=(heat.dy - 1) / 2)
+    rows = {**plotly_scale("", range(count), grid=False), "ticktext": names, "tickfont": {"color": INK}}
+    return new_figure(
+        [heat],
+        height=height or 34 * count + 60,
+        margin={"l": 22 + int(max(map(wide, names))), "r": 22, "t": 8, "b": 44},
+        xaxis={
+            **plotly_scale(title, decimal_places(width, first), grid=False),
+            "range": [first - 0.5, first + width - 0.5],
+        },
+        yaxis={**rows, "range": [count - 0.5, -0.5]},
+    )

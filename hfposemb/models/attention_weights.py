@@ -1,0 +1,256 @@
+"""How the first layer of an opened model makes queries and keys: from rules, and the tensors of that layer alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checkpoints.quantization import coded
+from ..errors import CheckpointError, MissingTableError
+from ..tables.attention import Attention, HeadMap, Norm
+from ..tables.encodings import Absolute, Alibi, NoPositions, PositionEncoding, RelativeBias, Rotary
+from ..tables.inputs import LayerNorm, RootMeanSquareNorm
+from ..tables.table import EmbeddingTable
+from .attention_rules import ATTENTION, AttentionRule, no_logits
+from .config_values import real_number, whole_number
+from .input_recipes import epsilon, shared
+from .opened_model import Opened
+from .table_names import tower_of
+
+_HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads", "attention_heads")
+_WIDTHS = ("head_dim",)
+_OTHER_TOWERS = frozenset(("vision", "audio", "video", "talker", "qformer", "action"))
+
+
+def attention(
+    opened: Opened, tables: Mapping[str, EmbeddingTable], positions: Mapping[str, PositionEncoding]
+) -> Attention:
+    """Return how the first layer of a model makes logits; reads W_Q, W_K and the norms of that layer, nothing else.
+
+    Raises ``MissingTableError`` for models that do it in a way that is not known, with the reason.
+    """
+    if not opened.config:
+        raise MissingTableError(f"{opened.name} has no configuration, which says how its first layer attends")
+    if reason := no_logits(opened.config):
+        raise MissingTableError(f"the first layer's logits of {opened.name} are not split: {reason}")
+    layer = _Layer(opened, _rule(opened), tables["token"].provenance.tensor or "")
+    query, key = layer.maps()
+    if query.weight.shape[2] != key.weight.shape[2] or len(query.weight) % len(key.weight):
+        raise layer.unfit(f"{len(query.weight)} heads of queries do not share {len(key.weight)} of keys")
+    rule, config = layer.rule, opened.part("text")
+    norm = layer.norm(rule.norm) if config.get(rule.norm_if) is not False else None
+    if norm is not None and norm.weight is not None and norm.weight.shape != query.weight.shape[2:]:
+        raise layer.unfit(
+            f"a norm {list(norm.weight.shape)} does not fit queries of {query.weight.shape[2]} dimensions"
+        )
+    turning, bias = _mechanism(opened, rule, positions)
+    width = query.weight.shape[1]
+    if turning is not None and 2 * len(turning.inv_freq) > width:
+        raise layer.unfit(f"{2 * len(turning.inv_freq)} dimensions of a head's {width} would turn")
+    if bias is not None and len(bias.slopes if isinstance(bias, Alibi) else bias.bias[0]) != len(query.weight):
+        raise layer.unfit(f"its biases are not those of {len(query.weight)} heads")
+    causal = rule.causal and config.get(rule.both_ways) is not True
+    return Attention(
+        query,
+        key,
+        scale=layer.scale(width),
+        norm=norm,
+        turning=turning,
+        bias=bias,
+        causal=causal or config.get("is_decoder") is True,
+        window=_window(config, _kind(opened, rule)),
+        counts=rule.counts,
+    )
+
+
+def _rule(opened: Opened) -> AttentionRule:
+    """Return the row of a model type. Raises ``MissingTableError`` where a field says that it does not hold."""
+    config = opened.part("text")
+    rule = ATTENTION[str(config.get("model_type", opened.config.get("model_type")))]
+    for name, value in rule.expects:
+        outer, _, inner = name.rpartition(".")
+        holder = config.get(outer, {}) if outer else config
+        if isinstance(holder, Mapping) and holder.get(inner, value) != value:
+            raise MissingTableError(
+                f"the first layer's logits of {opened.name} are not split: its {name} is {str(holder[inner])[:40]}"
+            )
+    return rule
+
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    """Read the tensors of a first layer, each where it is asked for; ``near`` is the name of the token table's."""
+
+    opened: Opened
+    rule: AttentionRule
+    near: str
+
+    @cached_property
+    def heads(self) -> int:
+        """How many heads of queries the configuration states."""
+        found = self.opened.stated(_HEADS)
+        if found is None:
+            raise self.unfit("its configuration states no number of heads")
+        return found
+
+    def unfit(self, what: str) -> CheckpointError:
+        return CheckpointError(f"the first layer of {self.opened.name} cannot be used: {what}")
+
+    def find(self, module: str, kind: str) -> str | None:
+        """Return the weight or the bias of a module of the layer, of several that nearest to the token table."""
+        wanted = f".{self.rule.layer}.{module}.{kind}"
+        fitting = [
+            name
+            for name in self.opened.tensors.names()
+            if f".{name}".endswith(wanted) and tower_of(name) not in _OTHER_TOWERS
+        ]
+        return min(fitting, key=lambda name: (-shared(name, self.near), len(name)), default=None)
+
+    def read(self, name: str) -> NDArray[np.floating]:
+        """Return a tensor of the layer. Raises ``MissingTableError`` for quantised ones."""
+        if reason := coded(self.opened.tensors.info(name), self.opened.tensors.names()):
+            raise MissingTableError(f"the first layer's logits of {self.opened.name} are not split: {reason}")
+        return self.opened.tensors.read(name)
+
+    def maps(self) -> tuple[HeadMap, HeadMap]:
+        """Return what makes queries and what makes keys."""
+        read = self._fused if self.rule.fused else self._apart
+        query, key = read("weight"), read("bias")
+        assert query is not None
+        biases = (None, None) if key is None else key
+        norms = [self.norm(name, rms=True) for name in (self.rule.query_norm, self.rule.key_norm)]
+        maps = []
+        for weight, bias, norm in zip(query, biases, norms, strict=True):
+            assert norm is None or isinstance(norm, RootMeanSquareNorm)
+            size = None if norm is None or norm.weight is None else norm.weight.shape
+            if size not in (None, weight.shape[1:2], (weight.shape[0] * weight.shape[1],)):
+                raise self.unfit(f"a norm {list(size or ())} does not fit heads {list(weight.shape[:2])}")
+            if bias is not None and bias.shape[:2] != weight.shape[:2]:
+                raise self.unfit(f"a bias {list(bias.shape)} does not fit a weight {list(weight.shape)}")
+            maps.append(HeadMap(weight, None if bias is None else bias[..., 0], norm))
+        return maps[0], maps[1]
+
+    def _apart(self, kind: str) -> tuple[NDArray[np.floating], NDArray[np.floating]] | None:
+        """Return weights, or biases, of queries and of keys [heads, width, in]; a bias has in = 1."""
+        names = [self.find(module, kind) for module in (self.rule.query, self.rule.key)]
+        if names[0] is None or names[1] is None:
+            if kind == "bias":
+                return None
+            raise self.unfit(f"it has no tensor {self.rule.layer}.{self.rule.query}.weight")
+        query, key = (self._columns(self.read(name), kind) for name in names if name is not None)
+        width = len(query) // self.heads
+        if 0 in (width, key.size) or len(query) != width * self.heads or len(key) % width:
+            raise self.unfit(f"{len(query)} and {len(key)} rows are not those of {self.heads} heads")
+        return query.reshape(self.heads, width, query.shape[1]), key.reshape(-1, width, key.shape[1])
+
+    def _fused(self, kind: str) -> tuple[NDArray[np.floating], NDArray[np.floating]] | None:
+        name, heads = self.find(self.rule.query, kind), self.heads
+        if name is None:
+            if kind == "bias":
+                return None
+            raise self.unfit(f"it has no tensor {self.rule.layer}.{self.rule.query}.weight")
+        rows = self._columns(self.read(name), kind)
+        width = self.opened.stated(_WIDTHS) or self._inner(name, kind) // heads
+        # Queries of all heads, then as many keys as values.
+        keys = (len(rows) // max(width, 1) - heads) // 2
+        if keys < 1 or len(rows) != (heads + 2 * keys) * width or heads % keys:
+            raise self.unfit(f"{len(rows)} rows are not those of {heads} heads of width {width}")
+        if self.rule.fused == "stacked":
+            parted = rows[: (heads + keys) * width].reshape(heads + keys, width, rows.shape[1])
+            return parted[:heads], parted[heads:]
+        grouped = rows.reshape(keys, heads // keys + 2, width, rows.shape[1])
+        return grouped[:, :-2].reshape(heads, width, rows.shape[1]), grouped[:, -2]
+
+    def _inner(self, name: str, kind: str) -> int:
+        """Return how wide what the fused module reads is; a bias does not tell, its weight does."""
+        weight = name.removesuffix(kind) + "weight"
+        return self.opened.tensors.info(weight).shape[0 if self.rule.turned else -1]
+
+    def _columns(self, values: NDArray[np.floating], kind: str) -> NDArray[np.floating]:
+        """Return a weight as [out, in], a bias as [out, 1]."""
+        if kind == "bias":
+            return values.reshape(-1, 1)
+        if values.ndim != 2:
+            raise self.unfit(f"a weight must have two axes; its shape is {list(values.shape)}")
+        return values.T if self.rule.turned else values
+
+    def norm(self, module: str, *, rms: bool = False) -> Norm | None:
+        """Return a norm of the layer, ``None`` where the rule names none."""
+        if not module:
+            return None
+        name = self.find(module, "weight")
+        if name is None:
+            raise self.unfit(f"it has no tensor {self.rule.layer}.{module}.weight")
+        weight = self.read(name) + np.float32(self.rule.plus_one)
+        eps = epsilon(self.opened, self.rule.eps, self.opened.part("text"), name)
+        if rms or self.rule.rms:
+            return RootMeanSquareNorm(weight, eps)
+        bias = self.find(module, "bias")
+        return LayerNorm(weight, None if bias is None else self.read(bias), eps)
+
+    def scale(self, width: int) -> float:
+        """Return what products of queries and keys are multiplied by."""
+        field = self.rule.scale.removeprefix("1/√")
+        if field == "1":
+            return 1.0
+        config = self.opened.part("text")
+        found = float(width) if field == "head" else real_number(config, field, low=1e-9, high=1e9)
+        if found is None:
+            raise self.unfit(f"its configuration has no number {field}, which scales its logits")
+        return 1 / math.sqrt(found) if field != self.rule.scale else found
+
+
+def _mechanism(
+    opened: Opened, rule: AttentionRule, positions: Mapping[str, PositionEncoding]
+) -> tuple[Rotary | None, Alibi | RelativeBias | None]:
+    """Return what tells positions apart inside the first layer. Raises ``MissingTableError`` for what adds up to none.
+
+    Tables of positions that are added to words are the recipe's.
+    """
+    turning: Rotary | None = None
+    bias: Alibi | RelativeBias | None = None
+    towers = {key: tower_of(key) for key in positions}
+    encodes = "encoder" in towers.values() and not rule.layer.startswith("decoder")
+    passed = _OTHER_TOWERS | ({"decoder"} if encodes else set())
+    first, known = _kind(opened, rule), False
+    for key, tower in towers.items():
+        kind = key.rpartition(".")[2]
+        if tower in passed or (first and kind != first and kind.endswith("_attention")):
+            continue
+        known = True
+        match positions[key]:
+            case Absolute() | NoPositions():
+                pass
+            case Rotary() as found:
+                turning = turning or found
+            case (Alibi(rounded=False) | RelativeBias()) as found:
+                bias = bias or found
+            case other:
+                raise MissingTableError(
+                    f"the first layer's logits of {opened.name} are not split: its {other.kind} positions are no part "
+                    "of a sum, or are rounded"
+                )
+    if not known:
+        raise MissingTableError(
+            f"the first layer's logits of {opened.name} are not split: what tells positions apart in it was not found"
+        )
+    return turning, bias
+
+
+def _kind(opened: Opened, rule: AttentionRule) -> str:
+    """Return which kind of layer the first one is, "" where all are alike."""
+    kinds = opened.part("text").get("layer_types")
+    return str(kinds[0]) if isinstance(kinds, list) and kinds else rule.kind
+
+
+def _window(config: Mapping[str, Any], kind: str) -> int | None:
+    """Return how many keys, its own included, a query of the first layer sees, ``None`` for all."""
+    if kind not in ("", "sliding_attention") or config.get("use_sliding_window") is False:
+        return None
+    return whole_number(config, "sliding_window", low=1)

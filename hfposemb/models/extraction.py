@@ -1,0 +1,420 @@
+"""Turn a source into its Embeddings: the one place that joins naming, reading, families, labels and recipes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..checkpoints.limits import DEFAULT_LIMITS, Limits
+from ..checkpoints.locate import is_pickled, locate
+from ..checkpoints.peft_adapters import ADAPTER_CONFIG, Adapter, adapter_of, may_be_adapter, whole_modules
+from ..checkpoints.quantization import coded, packed
+from ..checkpoints.safetensors import Checkpoint, TensorInfo
+from ..checkpoints.strict_json import read_json
+from ..errors import InputError, SourceError
+from ..tables.embeddings import Embeddings, LazyMapping
+from ..tables.encodings import Absolute, PositionEncoding
+from ..tables.source_parser import parse_source
+from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source
+from ..tables.table import EmbeddingTable
+from . import row_checks
+from .config_values import vocabularies
+from .families import is_known, likely_tables, parts_fed, row_offset
+from .opened_model import Opened, is_table, itself, table_axes, table_in_tensor
+from .position_mechanisms import absolute, keys, mechanisms
+from .table_names import HEADS, ROLES, Candidate, Role, candidates, outside_layers, tower_of
+
+if TYPE_CHECKING:
+    import torch
+
+    from ..checkpoints.hub_access import Access
+    from ..checkpoints.pickled import PickledCheckpoint
+    from ..checkpoints.torch_module import LiveTensors
+    from ..tables.attention import Attention
+    from ..tables.inputs import InputRecipe
+    from .module_tables import Tokenizer
+
+
+def extract(
+    source: str | Path | Source | torch.nn.Module,
+    *,
+    revision: str | None = None,
+    token: str | bool | None = None,
+    allow_full_download: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+    tokenizer: Tokenizer | None = None,
+    tables: Mapping[str, str] | None = None,
+    name: str | None = None,
+) -> Embeddings:
+    """Return the embeddings of a source; tables are read when first used.
+
+    ``source`` is a name such as ``openai-community/gpt2``, ``./folder``, ``sample:bert`` or ``sinusoidal:1024x768``, a
+    path, or any ``torch.nn.Module`` that holds ``nn.Embedding``s. The rest is for the Hub: ``revision`` is a branch,
+    tag or commit; ``token`` ``None`` for the user's own, ``False`` for none; ``allow_full_download`` reads a whole
+    file where a server does not send parts of it, or where it is a pickle, which has none; ``limits`` bound what is
+    read, from this machine too. Files that torch.save wrote are read where there is no safetensors file, with torch.
+
+    For a torch module of your own, ``tables`` says which tensors are its tables: ``{"position": "encoder.pe"}`` maps
+    ``token``, ``token_type``, ``position``, ``encoder.position`` or ``decoder.position`` to the name of a parameter, a
+    buffer or a module. Their shape is [rows, width], [1, rows, width] or [rows, 1, width]. ``tokenizer`` names the
+    tokens: one of transformers or tokenizers, a list of labels, or a dictionary between labels and row numbers.
+    ``name`` is what the module is called in figures.
+
+    Raises ``SourceError`` for a source that cannot be found or read, ``InputError`` for a table or label that does not
+    fit the module.
+
+    >>> layer = torch.nn.Embedding(2, 8)
+    >>> hpe.extract(layer, tokenizer=["yes", "no"], name="mine").token["no"].shape
+    (8,)
+    """
+    if not hasattr(source, "state_dict") and any(one is not None for one in (tokenizer, tables, name)):
+        raise InputError(f"tokenizer, tables and name are for torch modules; the source is {str(source)[:80]!r}")
+    named = LocalSource(source) if isinstance(source, Path) else source
+    if isinstance(named, str):
+        named = parse_source(named)
+    match named:
+        case LocalSource(path):
+            return _from_folder(path, name=str(path), limits=limits)
+        case SampleSource():
+            return _from_sample(named)
+        case BuiltinSource():
+            from ..tables.closed_forms import from_source
+
+            return from_source(named)
+        case HubSource():
+            from ..checkpoints.hub_access import Access
+
+            return _from_hub(_at(named, revision), Access(token, limits, allow_full_download, likely=likely_tables))
+    # torch need not be imported to know a module: whoever made one has imported it.
+    if hasattr(named, "state_dict") and hasattr(named, "named_modules"):
+        from ..checkpoints.torch_module import open_module
+
+        return _from_module(open_module(named, name=name), tokenizer, tables or {})
+    raise SourceError(f"a source is a name, a path or a torch module; got {type(source).__name__}")
+
+
+_MOMENTS, _MOMENT = "positions.safetensors", "step-"
+
+
+def sample_steps(name: str) -> list[int]:
+    """Return the steps of its training that a sample kept."""
+    from ..samples import folder
+
+    names = Checkpoint.open(folder(name) / _MOMENTS).names()
+    return sorted(int(tensor.removeprefix(_MOMENT)) for tensor in names)
+
+
+def _from_sample(sample: SampleSource) -> Embeddings:
+    from ..samples import folder
+
+    home = folder(sample.name)
+    if sample.step is None:
+        return _from_folder(home, name=f"sample:{sample.name}", ours=True)
+    moments = Checkpoint.open(home / _MOMENTS)
+    tensor = f"{_MOMENT}{sample.step}"
+    if tensor not in moments.names():
+        steps = ", ".join(map(str, sample_steps(sample.name)))
+        raise SourceError(f"sample:{sample.name} kept no {tensor}; it kept the steps {steps}")
+    name = f"sample:{sample.name}@{tensor}"
+    table = table_in_tensor(Opened(moments, name), "position", tensor)
+    absent = {"token": "only the position table of this moment of the training was kept"}
+    return Embeddings(name, {"position": table}, {"position": Absolute(table)}, absent=absent)
+
+
+def _from_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours: bool = False) -> Embeddings:
+    if not path.exists():
+        raise SourceError(f"{path} does not exist; give a folder with a checkpoint or a .safetensors file")
+    checkpoint = _open_folder(path, limits)
+    config, home = checkpoint.config() or {}, checkpoint.folder
+    adapter = partial(_adapter_config, home, limits)
+    return _from_files(Opened(checkpoint, name, partial(itself, home), config, ours=ours, adapter=adapter))
+
+
+def _adapter_config(home: Path | None, limits: Limits) -> dict[str, Any] | None:
+    path = None if home is None else home / ADAPTER_CONFIG
+    return read_json(path, limit=limits.config_bytes, kind=dict) if path is not None and path.exists() else None
+
+
+def _open_folder(path: Path, limits: Limits) -> Checkpoint | PickledCheckpoint:
+    file = locate(path)
+    if not (file.exists() and is_pickled(file.name)):
+        return Checkpoint.open(path, limits=limits)
+    from ..checkpoints.pickled import open_pickled
+
+    return open_pickled(file, limits=limits, likely=likely_tables)
+
+
+def _at(source: HubSource, revision: str | None) -> HubSource:
+    """Return a repository at a revision that was given beside its name."""
+    if revision is None:
+        return source
+    if source.revision is not None:
+        raise SourceError(f"the revision is given twice, {source.revision!r} and {revision!r}; give it once")
+    found = parse_source(f"{source.repo}@{revision}")
+    assert isinstance(found, HubSource)
+    return found
+
+
+def _from_hub(source: HubSource, access: Access) -> Embeddings:
+    from ..checkpoints.deadline import one_read
+    from ..checkpoints.hub import open_hub
+
+    with one_read(access.limits.seconds):
+        found = open_hub(source, access)
+        config = found.config() or {}
+        adapter = partial(found.json, ADAPTER_CONFIG)
+        opened = Opened(found, found.name, found.tokenizer_folder, config, found.notes, found.commit, adapter=adapter)
+        return replace(_from_files(opened), traffic=found.traffic)
+
+
+def _from_files(opened: Opened) -> Embeddings:
+    config = opened.config
+    if not config:
+        opened.notes.append(
+            "there is no config.json: tables are told by the names of their tensors, positions from row 0"
+        )
+    elif not is_known(config):
+        kind = str(config.get("model_type"))[:40]
+        opened.notes.append(f"the model type {kind!r} is not known: tables are told by the names of their tensors")
+    found = _candidates(opened)
+    adapter = _adapter(opened)
+    if adapter is None:
+        return _assemble(opened, found)
+    if not any(found.values()):
+        raise SourceError(f"{opened.name}: {adapter.nothing}")
+    opened.notes.append(adapter.note)
+    made = _assemble(opened, found)
+    absent = dict.fromkeys((*ROLES, "inputs"), f"this is {adapter.about}: {adapter.advice}")
+    return replace(made, absent=absent, recipe=None, attention=None)
+
+
+def _adapter(opened: Opened) -> Adapter | None:
+    """Return what kind of adapter an opened source is, ``None`` for a model; asks only where names are an adapter's."""
+    names = opened.tensors.names()
+    config = opened.adapter() if may_be_adapter(names) else None
+    return None if config is None else adapter_of(names, config)
+
+
+def _from_module(live: LiveTensors, tokenizer: Tokenizer | None, tables: Mapping[str, str]) -> Embeddings:
+    from .module_tables import SavedTokenizer, named_tables, names_of
+
+    config = live.config() or {}
+    opened = Opened(live, live.name, config=config)
+    if tokenizer is not None:
+        names = names_of(tokenizer)
+        # The tokenizer is the caller's, and may run in this process.
+        told: dict[str, Any] = {"folder": names} if isinstance(names, SavedTokenizer) else {"labels": names}
+        opened = replace(opened, ours=True, **told)
+    found = _candidates(opened) | named_tables(live, tables)
+    if not config:
+        _add_unnamed(live, found, opened.notes)
+    if not any(found.values()):
+        if opened.refused:
+            raise SourceError(f"{live.name}: {next(iter(opened.refused.values()))}")
+        raise SourceError(
+            f'{live.name} holds no nn.Embedding; name its tables: extract(model, tables={{"position": "NAME"}})'
+        )
+    made = _assemble(opened, found)
+    if tokenizer is not None:
+        _ = made.token.labels  # whether they fit
+    return made
+
+
+def _add_unnamed(live: LiveTensors, found: dict[Role, tuple[Candidate, ...]], notes: list[str]) -> None:
+    """Sort the ``nn.Embedding``s of a module without a configuration by what their names say, the rest by size."""
+    told = {candidate.tensor for tables in found.values() for candidate in tables}
+    rest = [f"{name}.weight".removeprefix(".") for name in live.modules_of("Embedding")]
+    rest = [name for name in rest if name not in told]
+    words_of: dict[Role, tuple[str, ...]] = {"position": ("pos", "wpe"), "token_type": ("type", "segment")}
+    for role, words in words_of.items():
+        named = [name for name in rest if any(word in name.lower() for word in words)]
+        if not found[role]:
+            found[role] = tuple(Candidate(name, "") for name in named)
+        rest = [name for name in rest if name not in named]
+    if rest and not found["token"]:
+        rest.sort(key=lambda name: -live.info(name).shape[0])
+        found["token"] = tuple(Candidate(name, "") for name in rest)
+
+
+def _candidates(opened: Opened) -> dict[Role, tuple[Candidate, ...]]:
+    """Return the tensors that can be the table of each role, aliases of the header and tied heads included."""
+    stored = opened.tensors.names()
+    aliases = {**packed(stored), **opened.tensors.metadata(), **whole_modules(stored)}
+    aliases = {alias: kept for alias, kept in aliases.items() if kept in stored and alias not in stored}
+    names = outside_layers((*stored, *aliases))
+    return {role: _find(opened, role, names, aliases) for role in ROLES}
+
+
+def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[str, str]) -> tuple[Candidate, ...]:
+    """Return those of ``names`` that can be the table of a role, as the file calls them.
+
+    Those that hold codes instead of vectors are left out, and why is kept for where no other is found.
+    """
+    tensors, config = opened.tensors, opened.config
+    stored = tensors.names()
+
+    def rows(name: str) -> int:
+        shape = tensors.info(aliases.get(name, name)).shape
+        return shape[-2] if len(shape) > 1 else 0
+
+    found = []
+    for candidate in candidates(names, role, vocabularies=vocabularies(config), rows=rows):
+        info = tensors.info(aliases.get(candidate.tensor, candidate.tensor))
+        if reason := coded(info, stored):
+            opened.refused.setdefault(role, reason)
+        elif _can_be(role, info):
+            found.append(candidate)
+    tied = config.get("tie_word_embeddings", opened.part("text").get("tie_word_embeddings", opened.family().tied))
+    if role == "token" and not found and role not in opened.refused and config and tied is True:
+        heads = [name for name in stored if any(name == head or name.endswith(f".{head}") for head in HEADS)]
+        found = [Candidate(name, "") for name in heads[:1]]
+        if found:
+            opened.notes.append(
+                f"the token table is {found[0].tensor}, the output head that the configuration ties to it"
+            )
+    return tuple(Candidate(aliases.get(one.tensor, one.tensor), one.part) for one in found)
+
+
+def _can_be(role: Role, info: TensorInfo) -> bool:
+    """Return whether a tensor has the shape of a table; words have several dimensions, times and prices have one."""
+    return is_table(info) and (role != "token" or info.shape[-1] > 1)
+
+
+def _tokens(opened: Opened, found: tuple[Candidate, ...]) -> dict[str, Candidate]:
+    """Return the token table, and the decoder's where it has a vocabulary of its own."""
+    if not found:
+        return {}
+    first, chosen = found[0], {"": found[0]}
+    ending = first.tensor.rsplit(".", 2)[-2:]
+    if first.part != "decoder" and ending[0] != "shared":
+        own = [one for one in found[1:] if one.part == "decoder" and one.tensor.rsplit(".", 2)[-2:] == ending]
+        chosen |= {one.part: one for one in own[:1] if one.tensor != first.tensor}
+    _note_others(opened, "token", found, chosen)
+    return chosen
+
+
+def _parts(opened: Opened, role: Role, found: tuple[Candidate, ...]) -> dict[str, Candidate]:
+    """Return the tables of each part of the model and each axis, by key.
+
+    Of several with one key the surest has it; others are named by the module that holds them, which is noted.
+    """
+    chosen: dict[str, Candidate] = {}
+    for candidate in found:
+        if candidate.part not in chosen:
+            chosen[candidate.part] = candidate
+        elif candidate.tensor not in {one.tensor for one in chosen.values()}:
+            holder = candidate.tensor.removesuffix(".weight").split(".")
+            for depth in (*range(2, len(holder) + 1), 1):
+                key = f"{candidate.part}.{holder[-depth]}".strip(".")
+                if key not in chosen:
+                    chosen[key] = candidate
+                    break
+    several = [one.tensor for key, one in chosen.items() if key != one.part]
+    if role == "position" and several:
+        opened.notes.append(f"{role}: took {chosen[found[0].part].tensor}; there are {', '.join(several)[:200]} too")
+    return chosen
+
+
+def _note_others(opened: Opened, role: Role, found: tuple[Candidate, ...], chosen: Mapping[str, Candidate]) -> None:
+    """Note a choice among several tensors, so that it is never a silent guess."""
+    tensors = {candidate.tensor for candidate in chosen.values()}
+    others = [candidate.tensor for candidate in found if candidate.tensor not in tensors]
+    if others:
+        taken = ", ".join(candidate.tensor for candidate in chosen.values())
+        opened.notes.append(f"{role}: took {taken}; {', '.join(others)[:200]} could be one too, by a less sure name")
+
+
+def _planes(opened: Opened, parts: Mapping[str, Candidate]) -> dict[str, tuple[Candidate, int | None]]:
+    """Return every position table with its plane: a tensor that stacks two tables has one for each axis."""
+    found: dict[str, tuple[Candidate, int | None]] = {}
+    for part, candidate in parts.items():
+        axes = table_axes(opened.tensors.info(candidate.tensor))
+        if len(axes) == 3 and axes[0] == 2:
+            found |= {f"{part}.{axis}".strip("."): (candidate, plane) for plane, axis in enumerate(("x", "y"))}
+        else:
+            found[part] = (candidate, None)
+    return found
+
+
+def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Embeddings:
+    makers: dict[str, Callable[[], EmbeddingTable]] = {}
+    for part, candidate in _tokens(opened, found["token"]).items():
+        if part == "":
+            opened.notes.extend(row_checks.of_tokens(opened, candidate.tensor))
+        makers[f"{part}.token".strip(".")] = partial(table_in_tensor, opened, "token", candidate.tensor)
+    for part, candidate in _parts(opened, "token_type", found["token_type"]).items():
+        makers[f"{part}.token_type".strip(".")] = partial(table_in_tensor, opened, "token_type", candidate.tensor)
+    stored = _planes(opened, _parts(opened, "position", found["position"]))
+    split = [_split(part) for part in stored]
+    # Where rows of a stored table are angles of rotations, the mechanism is rotary, and the table one of its own.
+    turns = opened.family().kind == "rotary"
+    main = tower_of(found["token"][0].tensor) if found["token"] else ""
+    placed = mechanisms(opened, main, frozenset() if turns else frozenset(tower for tower, axis in split))
+    names = keys([*split, *((one.tower, one.axis) for one in placed)])
+    tables = LazyMapping(makers)
+    encodings: dict[str, Callable[[], PositionEncoding]] = {}
+    for (candidate, plane), (tower, axis), key in zip(stored.values(), split, names, strict=False):
+        rows = opened.tensors.info(candidate.tensor).shape[-2]
+        offset = row_offset(opened.family(tower), opened.part(tower), rows) if tower not in ("vision", "audio") else 0
+        if axis == "":
+            opened.notes.extend(row_checks.of_positions(opened, tower, candidate.tensor, offset=offset))
+        name = "position" if key == "position" else f"{key}.position"
+        makers[name] = partial(table_in_tensor, opened, "position", candidate.tensor, offset=offset, plane=plane)
+        if not turns:
+            encodings[key] = partial(_absolute, opened, tables, tower, name)
+    opened.notes.extend(f"{role.replace('_', ' ')}: {reason}" for role, reason in opened.refused.items())
+    for one, key in zip(placed, names[len(split) :], strict=True):
+        encodings[key] = one.make
+    fed = parts_fed(encodings, found["token"][0].part) if found["token"] else ()
+    ordered = sorted(
+        encodings, key=lambda key: (key not in fed, [_ORDER.get(word, 3) for word in re.split(r"[. ]", key)])
+    )
+    listed = ", ".join(opened.tensors.names()[:4])
+    reason = f"no tensor has the name of one; its tensors are {listed[:120]}"
+    absent = {"token": reason, "token_type": "the model has no token types", "position": reason, **opened.refused}
+    if "token" not in makers:
+        absent["inputs"] = "it has no token table"
+    positions = LazyMapping({key: encodings[key] for key in ordered})
+    made = partial(_recipe, opened, tables, positions, fed) if "token" in makers else None
+    attends = partial(_attention, opened, tables, positions) if made is not None else None
+    return Embeddings(
+        opened.name, tables, positions, opened.config, absent, tuple(opened.notes), made, attention=attends, fed=fed
+    )
+
+
+# What a model does with its tables is told by modules that whoever wants the tables alone need not load.
+def _recipe(
+    opened: Opened,
+    tables: Mapping[str, EmbeddingTable],
+    positions: Mapping[str, PositionEncoding],
+    fed: tuple[str, ...],
+) -> InputRecipe:
+    from .input_recipes import recipe
+
+    return recipe(opened, tables, positions, fed)
+
+
+def _attention(
+    opened: Opened, tables: Mapping[str, EmbeddingTable], positions: Mapping[str, PositionEncoding]
+) -> Attention:
+    from .attention_weights import attention
+
+    return attention(opened, tables, positions)
+
+
+_ORDER = {"position": 0, "text": 0, "encoder": 1, "decoder": 2}
+"""Which positions come first: those of the text, after those that the words enter (``families.parts_fed``)."""
+
+
+def _split(part: str) -> tuple[str, str]:
+    """Return the tower and the axis that a part's name holds."""
+    tower = tower_of(part.split(".")[0])
+    return (tower, part.partition(".")[2]) if tower else ("", part)
+
+
+def _absolute(opened: Opened, tables: Mapping[str, EmbeddingTable], tower: str, key: str) -> Absolute:
+    return absolute(opened, tower, tables[key])

@@ -1,0 +1,266 @@
+"""An opened source: its named tensors and its configuration, while its tables are looked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checkpoints.safetensors import TensorInfo
+from ..errors import CheckpointError, InputError
+from ..tables.encodings import Grid
+from ..tables.table import TOKEN_CLASSES, EmbeddingTable, Labels, Provenance, row_labels, rows_in_memory
+from .config_values import CONTINUED, part_config, whole_number
+from .families import DEFAULT, Family, family_of
+
+T = TypeVar("T")
+
+_MOST_PADDING = 1024
+"""More rows than this are not added to round a vocabulary up."""
+
+
+class Tensors(Protocol):
+    """Named tensors to read from: a checkpoint on disk or on the Hub, a live model."""
+
+    @property
+    def name(self) -> str: ...
+    def names(self) -> tuple[str, ...]: ...
+    def info(self, name: str) -> TensorInfo: ...
+    def metadata(self) -> Mapping[str, str]: ...
+    def config(self) -> dict[str, Any] | None: ...
+    def file_bytes(self, name: str) -> int | None: ...
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]: ...
+
+
+def can_reopen(tensors: Tensors) -> bool:
+    """Tell whether another process can read tensors from their file or repository: their class then pickles them so."""
+    return not {"__getstate__", "__reduce__"}.isdisjoint(vars(type(tensors)))
+
+
+def itself(value: T) -> T:
+    """Return what it is given: what is known already, where a maker is asked for."""
+    return value
+
+
+def _none() -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Absent:
+    """Stand for tensors that were not pickled. Whatever is asked of them raises ``InputError``."""
+
+    name: str
+
+    def __getattr__(self, asked: str) -> Any:
+        if asked.startswith("__"):
+            raise AttributeError(asked)
+        raise InputError(
+            f"{self.name} was pickled with its tables and positions, without its other tensors; "
+            "call inputs() and logits() where it was opened, or open it again"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """Hold an opened source while its tables are looked for; ``folder`` returns where its tokenizer is, if any.
+
+    ``ours`` says that its tokenizer comes with this package, and may run in this process.
+    """
+
+    tensors: Tensors
+    name: str
+    folder: Callable[[], Path | None] = _none
+    config: Mapping[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    commit: str | None = None
+    ours: bool = False
+    adapter: Callable[[], Mapping[str, Any] | None] = _none
+    """Returns adapter_config.json, if there is one."""
+
+    labels: Callable[[int], Labels] | None = None
+    """Names so many rows of tokens, where the caller gave their labels."""
+
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why the tensor that would be the table of a role is not read, by role."""
+
+    _parts: dict[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle tensors that can be read again, and what stands for others."""
+        tensors = self.tensors if can_reopen(self.tensors) else Absent(self.name)
+        return {**self.__dict__, "tensors": tensors}
+
+    def part(self, tower: str) -> Mapping[str, Any]:
+        """Return the configuration of a part of the model; of the text, or of the whole, for ""."""
+        if tower not in self._parts:
+            self._parts[tower] = part_config(self.config, tower)
+        return self._parts[tower]
+
+    def family(self, tower: str = "text") -> Family:
+        """Return the row of the part's model type, that of the whole where the part has none."""
+        found = family_of(self.part(tower))
+        return family_of(self.config) if found is DEFAULT else found
+
+    def stated(self, names: tuple[str, ...], tower: str = "text") -> int | None:
+        """Return the first of some whole numbers that the configuration of a part has."""
+        config = self.part(tower)
+        found = (whole_number(config, name, low=1, high=2**24) for name in names)
+        return next((number for number in found if number is not None), None)
+
+
+def table_axes(info: TensorInfo) -> tuple[int, ...]:
+    """Return the axes of a tensor that are longer than 1, two at least: the last, and one before it."""
+    *leading, width = info.shape
+    long = [length for length in leading if length != 1]
+    return (*(long or [1]), width)
+
+
+def is_table(info: TensorInfo) -> bool:
+    """Return whether a tensor's shape is that of a table [rows, width], or of a grid [rows, columns, width]."""
+    return len(info.shape) >= 2 and 2 <= len(table_axes(info)) <= 3
+
+
+def stored_grid(info: TensorInfo) -> Grid | None:
+    """Return the grid that a tensor itself is, [rows, columns, width] or [width, rows, columns]."""
+    axes = table_axes(info)
+    if len(axes) != 3:
+        return None
+    return Grid(axes[1], axes[2]) if _channels_first(axes) else Grid(axes[0], axes[1])
+
+
+def _channels_first(axes: tuple[int, ...]) -> bool:
+    # SAM 2 stores [width, rows, columns]; its windows are square, and narrower than it is wide.
+    return axes[1] == axes[2] < axes[0]
+
+
+def table_in_tensor(
+    opened: Opened, role: str, tensor: str, *, offset: int = 0, plane: int | None = None
+) -> EmbeddingTable:
+    """Return the table that a tensor holds, from row ``offset`` on; a grid row by row.
+
+    ``plane`` chooses one of the tables that a tensor of three axes stacks. Raises ``CheckpointError`` where the tensor
+    is no table, or has no row left.
+    """
+    tensors = opened.tensors
+    info = tensors.info(tensor)
+    if role == "token" and (more := _continuation(opened, tensor)) is not None:
+        return _joined(table_in_tensor(opened, "", tensor), table_in_tensor(opened, "", more), opened)
+    if not is_table(info):
+        raise CheckpointError(
+            f"{tensor} in {opened.name} must have two axes [rows, width]; its shape is {list(info.shape)}"
+        )
+    axes = table_axes(info)
+    turned = len(axes) == 3 and plane is None and _channels_first(axes)
+    width = axes[0] if turned else axes[-1]
+    stored = axes[-2] if plane is not None else math.prod(axes) // max(width, 1)
+    rows = stored - offset
+    if rows < 1 or width < 1:
+        raise CheckpointError(
+            f"{tensor} in {opened.name} has {stored} rows of {width}, of which {offset} are not positions"
+        )
+
+    provenance = Provenance(
+        source=opened.name,
+        commit=opened.commit,
+        file=info.file or None,
+        tensor=tensor,
+        stored_dtype=info.dtype,
+        nbytes=info.nbytes,
+        file_bytes=tensors.file_bytes(tensor),
+        row_offset=offset,
+    )
+    dtype = np.dtype(np.float64 if info.dtype == "F64" else np.float32)
+    named = partial(_labels, opened, rows) if role == "token" else None
+    read = _Rows(tensors, info, rows, offset=offset, plane=plane, turned=turned)
+    return EmbeddingTable(f"{opened.name} {role.replace('_', ' ')}s", (rows, width), dtype, provenance, read, named)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Read the rows of a table that is a tensor, or one plane of it, from row ``offset`` on.
+
+    ``turned`` says that the tensor is a grid [width, rows, columns].
+    """
+
+    tensors: Tensors
+    info: TensorInfo
+    rows: int
+    offset: int
+    plane: int | None
+    turned: bool
+
+    def __call__(self, start: int, stop: int) -> NDArray[Any]:
+        start, stop = start + self.offset, stop + self.offset
+        if len(self.info.shape) == 2:
+            return self.tensors.read(self.info.name, start, stop)
+        whole = self.tensors.read(self.info.name).reshape(table_axes(self.info))
+        if self.plane is not None:
+            whole = whole[self.plane]
+        whole = np.moveaxis(whole, 0, -1) if self.turned else whole
+        return whole.reshape(-1, whole.shape[-1])[start:stop]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle where the rows are, if another process can read them there, and else the rows."""
+        if not can_reopen(self.tensors):
+            return rows_in_memory, (self(0, self.rows),)
+        return _Rows, (self.tensors, self.info, self.rows, self.offset, self.plane, self.turned)
+
+
+def _continuation(opened: Opened, tensor: str) -> str | None:
+    """Return the tensor that a token table goes on in, if there is one beside it."""
+    for ending, more in CONTINUED.items():
+        name = tensor.removesuffix(ending) + more
+        if tensor.endswith(ending) and name in opened.tensors.names():
+            return name
+    return None
+
+
+def _joined(first: EmbeddingTable, second: EmbeddingTable, opened: Opened) -> EmbeddingTable:
+    """Return the token table whose rows are those of two tensors, one after the other."""
+    split, rows = first.shape[0], first.shape[0] + second.shape[0]
+
+    note = f"rows from {split:,} on are those of {second.provenance.tensor}"
+    provenance = replace(first.provenance, notes=(*first.provenance.notes, note))
+    named = partial(_labels, opened, rows)
+    read = partial(_read_both, first, second)
+    return EmbeddingTable(f"{opened.name} tokens", (rows, first.shape[1]), first.dtype, provenance, read, named)
+
+
+def _read_both(first: EmbeddingTable, second: EmbeddingTable, start: int, stop: int) -> NDArray[Any]:
+    split = first.shape[0]
+    parts = [first.rows(min(start, split), min(stop, split))]
+    parts.append(second.rows(max(start - split, 0), max(stop - split, 0)))
+    return np.concatenate(parts)
+
+
+def padded_rows(rows: int, tokens: int) -> bool:
+    """Tell whether a table of ``rows`` rows is one of so many tokens, padded to a multiple that processors like."""
+    return 0 < rows - tokens < _MOST_PADDING and rows % 8 == 0
+
+
+def _labels(opened: Opened, rows: int) -> Labels:
+    from ..checkpoints.vocabulary import read_labels
+
+    if opened.labels is not None:
+        return opened.labels(rows)
+    found = opened.folder()
+    named = read_labels(found, rows=rows) if found else None
+    return _numbered(rows, whole_number(opened.part("text"), "vocab_size")) if named is None else named
+
+
+def _numbered(rows: int, tokens: int | None) -> Labels:
+    """Name rows by their number, and those beyond the tokens as ``read_labels`` names padding."""
+    labels = row_labels(rows)
+    if tokens is None or not padded_rows(rows, tokens):
+        return labels
+    texts = labels.texts[:tokens] + tuple(f"(padding {row})" for row in range(tokens, rows))
+    classes = labels.classes.copy()
+    classes[tokens:] = TOKEN_CLASSES.index("padding")
+    return Labels(texts, texts, classes)

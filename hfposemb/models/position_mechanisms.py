@@ -1,0 +1,327 @@
+"""How an opened source tells positions apart: the mechanism of every part, from its tensors and its configuration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checkpoints.torch_module import LiveTensors
+from ..errors import CheckpointError
+from ..tables.encodings import (
+    Absolute,
+    Alibi,
+    Convolution,
+    Grid,
+    NoPositions,
+    PositionEncoding,
+    RelativeBias,
+    RelativeTable,
+    Unmeasured,
+    WindowBias,
+    alibi_slopes,
+)
+from ..tables.table import EmbeddingTable, Provenance
+from .config_values import real_number
+from .families import CONVOLUTION, RELATIVE, ROTARY_FIELDS, RelativeRule, row_offset
+from .opened_model import Opened, itself, stored_grid
+from .table_names import tower_of
+
+if TYPE_CHECKING:
+    from ..tables.closed_forms import Layout
+
+_LENGTHS = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length")
+_HEADS = ("n_head", "n_heads", "num_attention_heads", "encoder_attention_heads")
+_WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "emb_dim", "embed_dim")
+_DRAWN = 512
+"""Positions that are drawn of a mechanism whose configuration states no longest input."""
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A position encoding to be made: which ``tower`` it serves, and which ``axis`` or kind of layer in it."""
+
+    tower: str
+    axis: str
+    make: Callable[[], PositionEncoding]
+
+
+def mechanisms(opened: Opened, main: str, absolute: frozenset[str]) -> list[Placed]:
+    """Return what tells positions apart beside the position tables of the towers in ``absolute``, the text first.
+
+    ``main`` is the tower that the token table is in.
+    """
+    found = [
+        replace(one, axis=one.axis or ("relative" if one.tower in absolute else ""))
+        for one in (*_relative(opened, main), *_convolutions(opened))
+    ]
+    served = absolute | {placed.tower for placed in found}
+    own = {main, "", *(("encoder", "decoder") if main in ("", "encoder", "decoder") else ())}
+    if not served & own or opened.part("text").get("rope_parameters"):
+        found = [*_by_configuration(opened, main), *found]
+    return found
+
+
+def _by_configuration(opened: Opened, main: str) -> list[Placed]:
+    """Return the mechanism of the text, as far as its configuration or its row states it."""
+    config, family = opened.part("text"), opened.family()
+    kind = family.kind or _stated_kind(config)
+    if kind == "none":
+        order = family.order or "the causal mask alone"
+        return [Placed("", "", partial(NoPositions, order))]
+    if kind == "alibi":
+        return [Placed("", "", partial(_alibi, opened))]
+    if family.waves:
+        return [Placed(tower, "", partial(_waves, opened, tower)) for tower in _towers_with_waves(opened, main)]
+    if kind == "rotary":
+        return _rotary(opened, "")
+    # An encoder and a decoder with a configuration of their own each, as in T5Gemma.
+    apart = [tower for tower in ("encoder", "decoder") if _stated_kind(opened.part(tower)) == "rotary"]
+    return [placed for tower in apart for placed in _rotary(opened, tower)]
+
+
+def _rotary(opened: Opened, tower: str) -> list[Placed]:
+    config = opened.part(tower or "text")
+    if "vocab_size" not in config and "patch_size" in config:
+        reason = f"{opened.name} turns by the row and the column of a patch, which is not computed"
+        return [Placed(tower, "", partial(Unmeasured, "rotary", reason))]
+    from .rope import rotary_encodings
+
+    return [
+        Placed(tower, "" if axis == "position" else axis, partial(itself, encoding))
+        for axis, encoding in rotary_encodings(config, name=opened.name).items()
+    ]
+
+
+def _stated_kind(config: Mapping[str, Any]) -> str:
+    if config.get("use_mem_rope") is False:
+        return "none"
+    if config.get("alibi") is True:
+        return "alibi"
+    stated = config.get("position_embedding_type")
+    if isinstance(stated, str) and stated in ("rope", "rotary"):
+        return "rotary"
+    if stated == "nope":
+        return "none"
+    return "rotary" if any(config.get(name) is not None for name in ROTARY_FIELDS) else ""
+
+
+def absolute(opened: Opened, tower: str, table: EmbeddingTable) -> Absolute:
+    """Return the encoding of a stored position table, with the grid of an image's patches where it has one."""
+    family = opened.family(tower)
+    filled = bool(family.computed) and opened.part(tower or "text").get(family.computed) is True
+    kind: Literal["sinusoidal", "learned"] = (
+        "sinusoidal" if filled or family.waves or tower in family.filled else "learned"
+    )
+    assert table.provenance.tensor is not None
+    fixed = isinstance(opened.tensors, LiveTensors) and not opened.tensors.trained(table.provenance.tensor)
+    grid = stored_grid(opened.tensors.info(table.provenance.tensor)) or _patch_grid(opened, tower, table.shape[0])
+    return Absolute(table, "fixed" if fixed and kind == "learned" else kind, table.provenance.row_offset, grid)
+
+
+def _patch_grid(opened: Opened, tower: str, rows: int) -> Grid | None:
+    """Return how patches lie over the image that the configuration states, up to three other rows before them."""
+    config = opened.part(tower)
+    image, patch = _pair(config.get("image_size")), _pair(config.get("patch_size"))
+    if image is None or patch is None:
+        return None
+    down, across = image[0] // patch[0], image[1] // patch[1]
+    return Grid(down, across, rows - down * across) if 0 <= rows - down * across <= 3 and down and across else None
+
+
+def _pair(value: object) -> tuple[int, int] | None:
+    pair = value if isinstance(value, list | tuple) else (value, value)
+    if len(pair) == 2 and all(isinstance(one, int) and not isinstance(one, bool) and 0 < one < 2**16 for one in pair):
+        return int(cast(int, pair[0])), int(cast(int, pair[1]))
+    return None
+
+
+def _alibi(opened: Opened) -> PositionEncoding:
+    heads = opened.stated(_HEADS)
+    if heads is None:
+        return Unmeasured("alibi", f"{opened.name} has ALiBi positions, but states no number of heads")
+    config = opened.part("text")
+    inner = config.get("attn_config")
+    longest = real_number(inner if isinstance(inner, dict) else config, "alibi_bias_max", low=1e-3, high=1e3) or 8.0
+    family, width = opened.family(), opened.stated(_WIDTHS)
+    slopes = alibi_slopes(heads, longest=longest, kept=family.alibi_kept)
+    scale = 1 / math.sqrt(width / heads) if family.alibi_scaled and width is not None else 1.0
+    return Alibi(slopes, opened.stated(_LENGTHS) or 2048, scale, rounded=family.alibi_scaled)
+
+
+def _towers_with_waves(opened: Opened, main: str) -> list[str]:
+    """Return the encoder and the decoder where both have words for input, else the tower of the words."""
+    towers = {tower_of(name) for name in opened.tensors.names()} & {"encoder", "decoder"}
+    return sorted(towers, reverse=True) if len(towers) == 2 and main != "decoder" else [main]
+
+
+def _waves(opened: Opened, tower: str) -> PositionEncoding:
+    """Return the sinusoids that a model computes and does not store, as far as its configuration lets it read."""
+    family = opened.family()
+    width = opened.stated(_WIDTHS, tower or "text")
+    sides = f"max_{'source' if tower == 'encoder' else 'target'}_positions"
+    length = opened.stated((*_LENGTHS, sides), tower or "text")
+    if width is None:
+        return Unmeasured("sinusoidal", f"{opened.name} computes sinusoids, but states no width for them")
+    length, form = length or _DRAWN, cast("Layout", family.waves)
+    first = row_offset(family, opened.part(tower or "text"), length + 2) if family.counts_padding else family.first
+    name, scale = f"{opened.name} positions", 1 / math.sqrt(width) if family.waves_scaled else 1.0
+    notes = (f"computed: sinusoids laid out as {form}, position 0 at the angles of {first}",)
+    provenance = Provenance(opened.name, commit=opened.commit, nbytes=4 * length * width, notes=notes)
+
+    read = partial(_sines, width, form, first, scale)
+    table = EmbeddingTable(name, (length, width), np.dtype(np.float32), provenance, read)
+    return Absolute(table, "sinusoidal", first)
+
+
+def _sines(width: int, layout: Layout, offset: int, scale: float, start: int, stop: int) -> NDArray[np.float32]:
+    from ..tables.closed_forms import sine_rows
+
+    return (sine_rows(start, stop, width, layout=layout, offset=offset) * scale).astype(np.float32)
+
+
+def _relative(opened: Opened, main: str) -> Iterator[Placed]:
+    """Yield the relative positions that tensors hold, for every tower: of the first layer where all have their own."""
+    # A model of many experts has tens of thousands of names: only those that can fit a rule are held against all.
+    endings = tuple(rule.ending for rule in RELATIVE)
+    likely = [name for name in opened.tensors.names() if name.endswith(endings)]
+    for rule in RELATIVE:
+        towers: dict[str, list[str]] = {}
+        for name in filter(rule.fits, likely):
+            towers.setdefault(tower_of(name), []).append(name)
+        if set(towers) == {"encoder"} and main == "":
+            # The encoder of a model that has no decoder is the model.
+            towers = {"": towers["encoder"]}
+        for tower, names in towers.items():
+            if len(names) > 1:
+                where = tower or "position"
+                opened.notes.append(
+                    f"{where}: {len(names)} layers have biases of their own; shown are those of the first"
+                )
+            make = partial(_relative_of, opened, rule, tower, min(names, key=_layers))
+            yield Placed(tower, rule.axis, make)
+
+
+def _layers(name: str) -> list[int]:
+    return [int(part) for part in name.split(".") if part.isdecimal()]
+
+
+def _relative_of(opened: Opened, rule: RelativeRule, tower: str, tensor: str) -> PositionEncoding:
+    length = opened.stated(_LENGTHS, tower or "text") or _DRAWN
+    if rule.rows == "unread":
+        return Unmeasured("relative-bias", f"{opened.name} has relative positions, but {rule.why}")
+    if rule.rows == "waves":
+        return _relative_waves(opened, tower, length)
+    shape = [size for size in opened.tensors.info(tensor).shape if size != 1]
+    if len(shape) != 2 or 0 in shape:
+        raise CheckpointError(f"{tensor} in {opened.name} must have two axes, neither empty; its shape is {shape}")
+    rows = np.asarray(opened.tensors.read(tensor), np.float64).reshape(shape)
+    if rule.rows == "buckets":
+        return _bucketed(opened, rule, tower, rows, length)
+    if rule.rows == "window":
+        return _window(opened, rows)
+    zero = len(rows) // 2
+    stated = opened.part(tower or "text").get(rule.zero) if rule.zero else None
+    sign = rule.sign if isinstance(stated, int) or not rule.zero else -1
+    if isinstance(stated, int) and 0 <= stated < len(rows):
+        zero = stated
+    if rule.bias:
+        return RelativeBias(rows, length, zero=zero)
+    if rule.rows == "logarithmic":
+        return _logarithmic(opened, rows, length)
+    return RelativeTable(rows, sign * (np.arange(len(rows)) - zero), length, rule.clipped)
+
+
+def _bucketed(
+    opened: Opened, rule: RelativeRule, tower: str, rows: NDArray[np.float64], length: int
+) -> PositionEncoding:
+    """Return T5's biases, where the distances that have a bucket each end before the farthest that is told apart."""
+    far, both = opened.stated(rule.far, tower or "text") or 128, tower != "decoder"
+    exact = len(rows) // 4 if both else len(rows) // 2
+    if not 1 <= exact < far:
+        found = f"{len(rows)} buckets for distances up to {far}"
+        return Unmeasured("relative-bias", f"{opened.name} has {found}, which T5's formula does not define")
+    return RelativeBias(rows, length, bidirectional=both, max_distance=far)
+
+
+def _window(opened: Opened, rows: NDArray[np.float64]) -> PositionEncoding:
+    """Return the biases of a square window; up to three rows after them are those of a class token (BEiT)."""
+    for extra in (0, 3):
+        side = math.isqrt(max(0, len(rows) - extra))
+        if side * side == len(rows) - extra and side % 2:
+            return WindowBias(rows[: side * side].reshape(side, side, -1))
+    return Unmeasured("relative-bias", f"{opened.name} has biases for a window that is not square")
+
+
+def _logarithmic(opened: Opened, rows: NDArray[np.float64], length: int) -> PositionEncoding:
+    """Return DeBERTa's table: rows by query − key, in buckets that widen with the distance where it states some.
+
+    Near distances have a row each, up to half of the buckets; those beyond share rows on a logarithmic scale up to the
+    longest input (He et al. 2021, ``make_log_bucket_position`` of transformers).
+    """
+    config = opened.part("text")
+    span, buckets = len(rows) // 2, config.get("position_buckets")
+    if not isinstance(buckets, int) or buckets <= 0 or 2 * buckets != len(rows):
+        return RelativeTable(rows, span - np.arange(len(rows)), length)
+    farthest = opened.stated(("max_relative_positions",)) or length
+    distances = np.arange(farthest)
+    middle = buckets // 2
+    with np.errstate(divide="ignore"):
+        scaled = np.log(distances / middle) / math.log((farthest - 1) / middle) * (middle - 1)
+    place = np.where(distances <= middle, distances, np.ceil(np.where(distances > 0, scaled, 0)) + middle).astype(int)
+    place, first = np.unique(np.minimum(place, span - 1), return_index=True)
+    nearest = distances[first]
+    # Row span + p is that of query − key in bucket p; distances here are key − query.
+    kept = np.concatenate([span - place[::-1], span + place[1:]])
+    return RelativeTable(rows[kept], np.concatenate([nearest[::-1], -nearest[1:]]), length)
+
+
+def _relative_waves(opened: Opened, tower: str, length: int) -> PositionEncoding:
+    """Return the sinusoids of distances that Transformer-XL (Dai et al. 2019) projects and adds to keys."""
+    width = opened.stated(_WIDTHS, tower or "text")
+    if width is None:
+        return Unmeasured("relative-table", f"{opened.name} has sinusoids of distances, but states no width for them")
+    from ..tables.closed_forms import sine_rows
+
+    reach = min(length, _DRAWN)
+    distances = np.arange(-reach + 1, reach)
+    # A sinusoid of −t is that of t with its sines turned over; queries − keys are the angles.
+    rows = sine_rows(0, reach, width, layout="concatenated")
+    turned = rows * np.where(np.arange(width) < (width + 1) // 2, -1.0, 1.0)
+    return RelativeTable(np.concatenate([rows[::-1], turned[1:]]), distances, length, clipped=False)
+
+
+def _convolutions(opened: Opened) -> Iterator[Placed]:
+    """Yield the convolutions that leave positions in the input, for every tower that has one."""
+    towers: dict[str, str] = {}
+    for name in opened.tensors.names():
+        # Most names are told by the first look, which is quick.
+        if CONVOLUTION in name and CONVOLUTION in name.split(".") and len(opened.tensors.info(name).shape) == 3:
+            shape, known = opened.tensors.info(name).shape, towers.get(tower_of(name))
+            if known is None or math.prod(shape) > math.prod(opened.tensors.info(known).shape):
+                towers[tower_of(name)] = name
+    for tower, name in towers.items():
+        channels, group, width = opened.tensors.info(name).shape
+        yield Placed(tower, "", partial(Convolution, width, max(channels // max(group, 1), 1)))
+
+
+def keys(placed: list[tuple[str, str]]) -> list[str]:
+    """Return a key for every (tower, axis): the tower only where there are several, ``position`` where nothing is left.
+
+    What has no tower serves the text where other towers do not.
+    """
+    towers = {tower for tower, _ in placed}
+    several = len(towers) > 1
+    beside = several and bool(towers - {"", "encoder", "decoder"})
+    found: list[str] = []
+    for tower, axis in placed:
+        named = (tower or ("text" if beside and "text" not in towers else "")) if several else ""
+        key = ".".join(filter(None, (named, axis))) or "position"
+        taken = sum(other == key or other.startswith(f"{key} ") for other in found)
+        found.append(f"{key} {taken + 1}" if taken else key)
+    return found

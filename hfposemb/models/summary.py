@@ -1,0 +1,77 @@
+"""What a source has, as plain values: what ``hfposemb info --json`` prints and the app's ``info`` answers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from ..tables.embeddings import Embeddings
+from ..tables.encodings import (
+    Absolute,
+    Alibi,
+    Convolution,
+    Grid,
+    NoPositions,
+    PositionEncoding,
+    RelativeBias,
+    RelativeTable,
+    Rotary,
+    WindowBias,
+)
+from ..tables.table import EmbeddingTable
+
+
+def describe(embeddings: Embeddings) -> dict[str, Any]:
+    """Return which tables and positions a source has, ready for JSON; no table is read."""
+    tables = {role: table_facts(table) for role, table in embeddings.tables.items()}
+    positions = {
+        part: {"kind": one.kind, "unit": one.unit, "offset": one.offset, "facts": _facts(one)}
+        for part, one in embeddings.positions.items()
+    }
+    model_type = embeddings.config.get("model_type")
+    origins = [table.provenance for table in embeddings.tables.values()]
+    files = {origin.file: origin.file_bytes or 0 for origin in origins}
+    traffic = embeddings.traffic
+    return {
+        "name": embeddings.name,
+        "model_type": model_type if isinstance(model_type, str) else None,
+        "tables": tables,
+        "positions": positions,
+        "absent": {role: why for role, why in embeddings.absent.items() if role not in tables},
+        "notes": list(embeddings.notes),
+        "commit": next((origin.commit for origin in origins if origin.commit), None),
+        "file_bytes": sum(files.values()),
+        "received_bytes": 0 if traffic is None else traffic.received,
+        "requests": 0 if traffic is None else traffic.requests,
+    }
+
+
+def table_facts(table: EmbeddingTable) -> dict[str, Any]:
+    """Return what a table is and where it came from, ready for JSON; it is not read."""
+    return {"shape": list(table.shape), "dtype": table.dtype.name, **asdict(table.provenance)}
+
+
+def _facts(encoding: PositionEncoding) -> dict[str, Any]:
+    """Return what tells one encoding of a kind from another."""
+    match encoding:
+        case Absolute(grid=Grid(rows, columns, first)):
+            return {"grid": f"{rows} × {columns}", "rows before it": first}
+        case Rotary():
+            return {
+                "frequencies": len(encoding.inv_freq),
+                "layout": encoding.layout,
+                "scaling": round(encoding.attention_scaling, 6),
+            }
+        case Alibi():
+            return {"heads": len(encoding.slopes)}
+        case RelativeBias():
+            return {"rows": encoding.bias.shape[0], "heads": encoding.bias.shape[1]}
+        case RelativeTable():
+            return {"rows": len(encoding.rows)}
+        case WindowBias():
+            return {"window": f"{encoding.grid.rows} × {encoding.grid.columns}", "heads": encoding.bias.shape[2]}
+        case Convolution():
+            return {"width": encoding.width, "groups": encoding.groups}
+        case NoPositions():
+            return {"order": encoding.order}
+    return {}

@@ -1,0 +1,223 @@
+"""Tensor names of token, position and token-type tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Role: TypeAlias = Literal["token", "token_type", "position"]
+
+
+ROLES: tuple[Role, ...] = ("token", "token_type", "position")
+
+
+TOKEN_ENDINGS: tuple[str, ...] = (
+    "shared.weight",
+    "embed_tokens.weight",
+    "embed_tokens.embedding.weight",
+    "word_embeddings.weight",
+    "word_embedding.weight",
+    "wte.weight",
+    "wte.embedding",
+    "tokens_embed.weight",
+    "tok_embeddings.weight",
+    "token_embeddings.weight",
+    "token_embedding.weight",
+    "token_embedding_table.weight",
+    "embed_in.weight",
+    "tok_emb.weight",
+    "token_emb.weight",
+    "tok_embed.weight",
+    "token_embed.weight",
+    "input_embeds_layer.weight",
+    "input_embedding.weight",
+    "text_token_embedding.weight",
+    "text_embed_tokens.weight",
+    "word_emb.emb_layers.0.weight",
+)
+"""How the names of token tables end, the surest first. What stands before (``bert.``, ``model.``) varies freely."""
+
+
+LOOSE_TOKEN_ENDINGS: tuple[str, ...] = (
+    "embeddings.weight",
+    "embedding.weight",
+    "embeds.weight",
+    "embed.weight",
+    "emb.weight",
+    "text_embedding.weight",
+    "text_embeddings.weight",
+    "w.weight",
+)
+"""Endings that many tables have: taken only where the rows are as many as a vocabulary of the configuration."""
+
+
+_NO_TOKENS = re.compile(
+    r"codebook|quantizer|(^|[._])vq|codec|per_layer|[a-z0-9_]*(pos(ition)?|type|segment|speaker|lang|bucket|class|modality|"
+    r"image|video|size|time|age|distance)_?[a-z]*_?(emb|embed|embedding|embeddings|embeds)(\.weight)?$"
+)
+"""What the names of tables with other rows than tokens have in them."""
+
+
+POSITION_ENDING = re.compile(
+    r"(?:(?P<axis>x|y|h|w|row|col|column|height|width|box|char|temporal|spatial|mid|visual|text)_)?"
+    r"(?:wpe|embed_positions|positions_embed|"
+    r"(?:[a-z0-9]+_)*?(?:pos|position|positions|positional)_?(?:emb|embed|embeds|embedding|embeddings|enc|encoding)"
+    r"(?:_(?P<kind>layer|table|window|vlm))?|(?P<line>row|column|col)_embed(?:der|ding|dings)?|pos_idx_to_embed)"
+)
+"""What a tensor's name, or that of the module whose weight it is, must be to be a table of positions."""
+
+
+_NO_POSITIONS = re.compile(r"class_pos|query_pos|conv_embed|shared_(image_)?embedding|no_memory|pos_embedder|ids$")
+"""Names like those of position tables that are something else: rotary angles, queries of objects, random waves."""
+
+
+TYPE_ENDING = re.compile(r"(visual_)?(token_type|segment)_(emb|embedding|embeddings)(_\d+)?")
+"""What the module of a table of token types (segments) is called."""
+
+
+HEADS = ("lm_head.weight", "cls.predictions.decoder.weight", "generator_lm_head.weight", "lm_head.decoder.weight")
+"""Output heads: the token table of last resort, where the configuration ties them."""
+
+
+TOWERS: Mapping[str, frozenset[str]] = {
+    "qformer": frozenset(("qformer",)),
+    "talker": frozenset(("talker", "token2wav", "depth")),
+    "action": frozenset(("action", "dit")),
+    "vision": frozenset(("vision", "visual", "image", "img", "vit", "sam", "patch")),
+    "audio": frozenset(("audio", "speech", "acoustic")),
+    "video": frozenset(("video",)),
+    "text": frozenset(("text", "language", "llm", "lm")),
+    "encoder": frozenset(("encoder",)),
+    "decoder": frozenset(("decoder",)),
+}
+"""Parts of a model by the words in the names of its modules, and of its configuration's fields."""
+
+
+AXES: Mapping[str, str] = {"col": "column", "char": "character", "visual": "vision", "text": ""}
+"""What the first word of a position table's name says of its rows, where it is not the word itself."""
+
+
+_NUMBERED = re.compile(r"\.\d+\.")
+
+
+def tower_of(name: str) -> str:
+    """Return the part of the model that a module or field belongs to by its name, "" where no word tells one.
+
+    The first word that names a tower of one kind of input stands above the encoders and decoders inside it.
+    """
+    words = [frozenset(part.lower().split("_")) for part in name.split(".")]
+    found = [tower for component in words for tower, told in TOWERS.items() if component & told]
+    apart = [tower for tower in found if tower not in ("encoder", "decoder")]
+    return next(iter(apart or found), "")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A tensor that can be the table of a role, and the part of the model it belongs to ("" where there is one)."""
+
+    tensor: str
+    part: str
+
+
+_ORDER = {"": 0, "text": 1, "encoder": 2, "decoder": 3}
+"""Which parts of a model come first: those of the text."""
+
+
+def candidates(
+    names: Iterable[str],
+    role: Role,
+    *,
+    vocabularies: frozenset[int] = frozenset(),
+    rows: Callable[[str], int] = lambda name: -1,
+) -> tuple[Candidate, ...]:
+    """Return the tensors whose names end as tables of ``role`` do, the best first within each part.
+
+    Names inside numbered layers are passed over. Better is: the surer ending, no tower beside the text, no
+    ``decoder``, the shorter path. A loose ending counts where ``rows`` of the tensor are one of ``vocabularies``.
+    """
+    found: list[tuple[int, int, int, str, Candidate]] = []
+    for name in outside_layers(names):
+        rank = _RANKS[role](name)
+        if rank is None and role == "token" and _loose(name) and rows(name) in vocabularies:
+            rank = len(TOKEN_ENDINGS)
+        if rank is not None:
+            tower = tower_of(name)
+            part = _PART[role](name, tower) if role in _PART else tower
+            order = _ORDER.get(tower, 4)
+            if role == "token":
+                order = (0, 0, 0, 1, 2)[order]
+            found.append((rank, order, name.count("."), name, Candidate(name, part)))
+    return tuple(entry[-1] for entry in sorted(found, key=lambda entry: entry[:-1]))
+
+
+def _ends(name: str, ending: str) -> bool:
+    return name == ending or name.endswith(f".{ending}")
+
+
+def outside_layers(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that are not inside numbered layers; the number in the one ending that has one is none."""
+    ending = "word_emb.emb_layers.0.weight"
+    return tuple(name for name in names if not _NUMBERED.search(f".{name.removesuffix(ending)}."))
+
+
+def _token_rank(name: str) -> int | None:
+    if _NO_TOKENS.search(name):
+        return None
+    return next((rank for rank, ending in enumerate(TOKEN_ENDINGS) if _ends(name, ending)), None)
+
+
+def _loose(name: str) -> bool:
+    return not _NO_TOKENS.search(name) and any(_ends(name, ending) for ending in LOOSE_TOKEN_ENDINGS)
+
+
+def _module(name: str) -> str:
+    """Return the last word of a tensor's name, or of the module whose weight it is."""
+    path = name.removesuffix(".weight").removesuffix(".embedding")
+    return path.rsplit(".", 1)[-1]
+
+
+def _position_rank(name: str) -> int | None:
+    if _NO_POSITIONS.search(name) or name.endswith((".bias", "_bias")):
+        return None
+    told = POSITION_ENDING.fullmatch(_module(name))
+    if told is None:
+        return None
+    if told["axis"] or told["kind"] or told["line"]:
+        return 2
+    return int(_module(name) not in ("wpe", "embed_positions", "positions_embed", "position_embeddings"))
+
+
+def _type_rank(name: str) -> int | None:
+    return 0 if TYPE_ENDING.fullmatch(_module(name)) else None
+
+
+_RANKS: Mapping[Role, Callable[[str], int | None]] = {
+    "token": _token_rank,
+    "token_type": _type_rank,
+    "position": _position_rank,
+}
+
+
+def _part(name: str, tower: str) -> str:
+    """Return the key of a position table: its tower, and which axis its rows are of, where its name says one."""
+    told = POSITION_ENDING.fullmatch(_module(name))
+    assert told is not None
+    axis = told["axis"] or told["line"] or ("window" if told["kind"] == "window" else "")
+    parent = name.removesuffix(".weight").rpartition(".")[0].rpartition(".")[2]
+    axis = axis or next((word for word in ("spatial", "temporal") if parent.startswith(f"{word}_")), "")
+    axis = AXES.get(axis, axis)
+    inner = next((word for word in name.split(".") if word in ("encoder", "decoder")), "")
+    return ".".join(filter(None, (tower if axis != tower else "", inner if tower == "text" else "", axis)))
+
+
+def _type_part(name: str, tower: str) -> str:
+    """Return the key of a table of token types: its tower, and its number where a model has several (TAPAS)."""
+    told = TYPE_ENDING.fullmatch(_module(name))
+    assert told is not None
+    number = (told[4] or "").removeprefix("_")
+    return ".".join(filter(None, ("vision" if told[1] else tower, number if number != "0" else "")))
+
+
+_PART: Mapping[Role, Callable[[str, str], str]] = {"position": _part, "token_type": _type_part}

@@ -1,0 +1,128 @@
+"""A comparison as one zip: its page, its numbers, and a manifest that says where every one of them comes from."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import platform
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import __version__
+from ..analysis.cached_results import library_version
+from ..comparison.results import Comparison
+from ..errors import InputError
+from ..files import complete_file
+from ..models.summary import table_facts
+from ..progress import Report
+from .export import safe_cell
+from .json_schema import COMPARISON, document
+from .report import LIBRARIES, SEED, report
+
+if TYPE_CHECKING:
+    from ..tables.embeddings import Embeddings
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+"""Of the manifest; raised when something in it changes its meaning."""
+
+_DATE = (1980, 1, 1, 0, 0, 0)  # the same inputs give the same bytes
+
+
+def write_bundle(
+    comparison: Comparison, sources: Sequence[Embeddings], path: Path, *, progress: Report | None = None
+) -> None:
+    """Write a comparison of these sources, each with the part compared, to a ``.zip``, complete or not at all.
+
+    It holds ``report.html``, which opens without a network; ``comparison.json`` with its ``schema.json``;
+    ``metrics.csv`` and ``pairs.csv``, one number a line beside what chance gives; and ``manifest.json``: sources,
+    commits, tensors, hashes of every table, seeds, versions, and size and hash of every file.
+
+    Raises ``InputError`` for another ending or sources that are not those of the comparison, and ``HfposembError``
+    where the file cannot be written.
+    """
+    if path.suffix != ".zip":
+        raise InputError(f"a comparison is written as one archive: {path.name} must end in .zip")
+    members = {
+        "report.html": report(*sources, comparison=comparison, progress=progress).encode(),
+        "comparison.json": _json(document(comparison)),
+        "schema.json": _json(COMPARISON),
+        "metrics.csv": _metrics(comparison),
+        "pairs.csv": _pairs(comparison),
+    }
+    members[MANIFEST] = _json(manifest(comparison, sources, members))
+    with complete_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            entry = zipfile.ZipInfo(name, _DATE)
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            archive.writestr(entry, content)
+
+
+def manifest(comparison: Comparison, sources: Sequence[Embeddings], members: dict[str, bytes]) -> dict[str, Any]:
+    """Return where every number comes from, ready for JSON."""
+    nulls = comparison.nulls
+    return {
+        "format": FORMAT,
+        "sources": [
+            {
+                "name": source.name,
+                "tables": {
+                    role: {"sha256": table.digest, **table_facts(table)} for role, table in source.tables.items()
+                },
+                "positions": {part: one.kind for part, one in source.positions.items()},
+                "notes": list(source.notes),
+            }
+            for source in sources
+        ],
+        "words": list(comparison.words),
+        "seeds": sorted({SEED, *(null.seed for null in nulls)}),
+        "draws": sorted({null.draws for null in nulls}),
+        "versions": {
+            "hfposemb": __version__,
+            "python": platform.python_version(),
+            **{name: library_version(name) for name in LIBRARIES},
+        },
+        "files": {
+            name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            for name, content in members.items()
+        },
+    }
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+
+
+def _metrics(comparison: Comparison) -> bytes:
+    heads = ("source", "metric", "value", "unit", "chance_low", "chance_high", "draws", "note")
+    rows = []
+    for source in comparison.sources:
+        for name, found in source.metrics.items():
+            null = found.null
+            chance = ("", "", "") if null is None else (null.low, null.high, null.draws)
+            value = "" if found.value is None else found.value
+            rows.append((source.source, name, value, found.unit, *chance, found.note))
+    return _csv(heads, rows)
+
+
+def _pairs(comparison: Comparison) -> bytes:
+    heads = ("role", "left", "right", "measure", "value", "chance_low", "chance_high", "p", "draws", "rows", "shared")
+    rows = []
+    for pair in comparison.pairs:
+        for measure, value in pair.observed.items():
+            null = pair.measures.get(measure)
+            chance = ("", "", "", "") if null is None else (null.low, null.high, null.p, null.draws)
+            rows.append((pair.role, pair.left, pair.right, measure, value, *chance, pair.rows, pair.shared))
+    return _csv(heads, rows)
+
+
+def _csv(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> bytes:
+    text = io.StringIO(newline="")
+    lines = csv.writer(text)
+    lines.writerow(heads)
+    lines.writerows([safe_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    return text.getvalue().encode("utf-8", "replace")

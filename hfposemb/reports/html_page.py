@@ -1,0 +1,109 @@
+"""The frame of the report: script, style and Content-Security-Policy."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from ..figures.assets import asset
+from . import html_tables
+
+if TYPE_CHECKING:
+    pass
+
+
+def as_data(value: Any) -> str:
+    """Return JSON that no parser of HTML takes for anything else."""
+    found = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return found.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def csp_hash(content: str) -> str:
+    return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+def plotly_script() -> str:
+    """Return the plotly.js of the installed plotly, so that nothing in it ends the element that holds it."""
+    from importlib.resources import files
+
+    source = (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+    return source.replace("</script", "<\\/script").replace("<!--", "<\\!--").replace("\r\n", "\n")
+
+
+def page_script() -> str:
+    """Return the page's one script: the app's panels, and what hands them their numbers."""
+    return f"{asset('plot.js')}{START}"
+
+
+START = """
+(() => {
+  const wanted = matchMedia("(prefers-color-scheme: dark)");
+  const paint = (dark) => document.body.classList.toggle("dark", dark);
+  paint(wanted.matches);
+  wanted.addEventListener("change", () => paint(wanted.matches));
+  addEventListener("beforeprint", () => paint(false));
+  addEventListener("afterprint", () => paint(wanted.matches));
+  const content = (id) => document.getElementById(id).textContent;
+  const kept = (part, type) => ({ url: URL.createObjectURL(new Blob([part], { type })) });
+  const views = JSON.parse(content("views"));
+  const plotly = kept(content("plotly"), "text/javascript");
+  const files = views.files.map(({ data }) => kept(Uint8Array.from(atob(data), (byte) => byte.charCodeAt(0))));
+  const shared = { scope: "report", dark: views.dark, plotly, files };
+  for (const element of document.querySelectorAll("[data-view]")) {
+    drawRow(element, () => {}, { value: { ...shared, ...views.rows[element.dataset.view] } }, () => {});
+  }
+})();
+"""
+
+
+def page_style() -> str:
+    """Return the page's style, the tables' and the panels'."""
+    theme = (
+        "--body-text-color: var(--ink); --hfposemb-subdued: var(--subdued); --background-fill-primary: var(--panel); "
+        "--background-fill-secondary: var(--field); --border-color-primary: var(--faint);"
+    )
+    # The panels name their own colours as the tables do, some of them by way of themselves.
+    rows = asset("plot.css")
+    return (
+        f":root {{ {html_tables.colours(dark=False)} {theme} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ @media screen {{ :root {{ {html_tables.colours(dark=True)} }} }} }}\n"
+        f"{PAGE}\n{html_tables.STYLE}\n.rows {{\n{rows}\n}}\n"
+    )
+
+
+PAGE = """
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--ink); font-size: 15px; line-height: 24px; }
+body { font-family: -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
+main { max-width: 1240px; margin: 0 auto; padding: 32px; }
+h1 { font-size: 32px; line-height: 40px; font-weight: 700; margin: 0 0 8px; overflow-wrap: anywhere; }
+h2 { font-size: 22px; line-height: 30px; font-weight: 650; margin: 0 0 4px; overflow-wrap: anywhere; }
+h3 { font-size: 15px; line-height: 22px; font-weight: 650; margin: 24px 0 4px; }
+main > section { margin-top: 40px; }
+.lead { margin: 0 0 16px; font-size: 16px; overflow-wrap: anywhere; }
+.sheet, .pairs { background: var(--panel); border-radius: 12px; padding: 16px 24px; margin-top: 12px; }
+.pairs h3 { margin: 0; }
+.rows { margin-top: 16px; }
+.rows h3 { margin: 0; }
+.rows .heading h2 { font-size: 18px; line-height: 26px; }
+pre { background: var(--field); border-radius: 8px; padding: 12px 16px; font-size: 13px; line-height: 20px; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+code { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: 12.5px; }
+code { overflow-wrap: anywhere; }
+@media (max-width: 719px) {
+  main { padding: 16px; }
+  h1 { font-size: 26px; line-height: 32px; }
+  .sheet, .pairs { padding: 12px 16px; }
+}
+@page { margin: 12mm; }
+@media print {
+  body { background: #fff; zoom: .58; }
+  main { width: 1176px; max-width: none; padding: 0; }
+  .sheet { overflow: visible; padding: 0; }
+  .panel, .pair, tr { break-inside: avoid; }
+  h2, h3, .lead { break-after: avoid; }
+  .actions { display: none !important; }
+}
+"""

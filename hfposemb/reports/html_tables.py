@@ -1,0 +1,332 @@
+"""A comparison as tables of HTML, each number beside what chance gives. Nothing is measured here.
+
+The report and the app show the same tables. What comes from a source, such as names, labels and notes, is escaped.
+What is beyond chance is told by a sign and a word, never by colour alone. ``STYLE`` styles them with the variables of
+``colours``.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..comparison.metrics import MEASURES, SECTIONS
+from ..figures.palette import PALETTE, SOURCES
+from ..figures.style import listed
+from ..text import display
+
+if TYPE_CHECKING:
+    from ..comparison.alignment import Alignment
+    from ..comparison.moved_words import Move, Moves
+    from ..comparison.results import Comparison, Figure, SourceFigures
+    from ..tables.null_comparison import Null
+
+LONGEST_NAME = 60
+SIGNS: Mapping[str, str] = {"above": "▲", "below": "▼", "within": "○"}
+"""What stands beside a number that is above, below and within the interval of its null."""
+
+KEY = "▲ above, ▼ below, ○ within what chance gives"
+
+SURE = 0.05
+"""The p from which a number is not called above chance."""
+
+
+def colours(*, dark: bool) -> str:
+    """Return the CSS variables that ``STYLE`` reads, of a light or a dark page."""
+    roles = ("page", "panel", "field", "ink", "subdued", "faint", "accent", "accent_text", "accent_soft", "baseline")
+    chosen = {role.replace("_", "-"): PALETTE[role] for role in roles}
+    chosen |= {f"source-{place}": style.colour for place, style in enumerate(SOURCES)}
+    return " ".join(f"--{name}: {colour.dark if dark else colour.light};" for name, colour in chosen.items())
+
+
+def text(value: str, *, width: int = LONGEST_NAME) -> str:
+    """Return a text as HTML: on one line, invisible characters by name, no markup."""
+    return html.escape(display(value, width=width))
+
+
+def disc(place: int) -> str:
+    """Return the dot in the colour of a source, by its place."""
+    return f'<span class="disc" style="--colour: var(--source-{place % len(SOURCES)})" aria-hidden="true"></span>'
+
+
+def figure(value: float | None, unit: str = "") -> str:
+    """Write a figure as a comparison's text does, with a true minus; – where there is none."""
+    from ..comparison.results import short
+
+    if value is None:
+        return "–"
+    written = short(value, unit)
+    return written.replace("-", "−") if written.strip("-.0") else written.lstrip("-")
+
+
+def standing(observed: float, null: Null) -> str:
+    """Say where a number stands: "above", "below" or "within" the interval of its null."""
+    return "above" if observed > null.high else "below" if observed < null.low else "within"
+
+
+def pair_standing(null: Null) -> str:
+    """Say where a measure of a pair stands; above only where its p says so too.
+
+    That p is the larger one of those against surrogates of either table, the interval is of the second one alone.
+    """
+    where = standing(null.observed, null)
+    return "within" if where == "above" and null.p > SURE else where
+
+
+def _sign(where: str) -> str:
+    unseen = f'<span class="unseen">{where} chance</span>'
+    return f'<span class="sign {where}" title="{where} chance">{SIGNS[where]}{unseen}</span>'
+
+
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+
+def metrics_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
+    """Return the figures of every source, a column for each, and below in words what is missing and what to know.
+
+    ``names`` are shown for the sources, by default their own.
+    """
+    shown = list(names) or [source.source for source in comparison.sources]
+    heads = "".join(f'<th scope="col">{disc(place)}{text(name)}</th>' for place, name in enumerate(shown))
+    facts = (
+        ("positions", [source.positions for source in comparison.sources]),
+        ("position table", [_shape(source.position_shape) for source in comparison.sources]),
+        ("token table", [_shape(source.token_shape) for source in comparison.sources]),
+    )
+    rows = [
+        f'<tr><th scope="row">{name}</th>{"".join(f"<td>{text(value)}</td>" for value in values)}</tr>'
+        for name, values in facts
+    ]
+    columns = len(shown) + 1
+    for section, heading in SECTIONS.items():
+        if names_of := [name for name in known(comparison) if _section(name) == section]:
+            rows.append(f'<tr><th colspan="{columns}" scope="rowgroup">of {heading}</th></tr>')
+            rows += [_row(name, comparison.sources) for name in names_of]
+    return (
+        f'<div class="sheet" role="region" aria-label="Figures of every source" tabindex="0"><table>'
+        f'<thead><tr><th scope="col">Figure</th>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+        f"{_notes(comparison, shown)}"
+    )
+
+
+def known(comparison: Comparison) -> list[str]:
+    """Return the names of the figures that at least one source has."""
+    first = comparison.sources[0].metrics
+    return [name for name in first if any(source.metrics[name].value is not None for source in comparison.sources)]
+
+
+def _section(name: str) -> str:
+    return next((measure.section for measure in MEASURES if measure.name == name), "both")
+
+
+def _row(name: str, sources: Sequence[SourceFigures]) -> str:
+    unit = sources[0].metrics[name].unit
+    title = f"{name}, %" if unit == "%" else name
+    cells = "".join(_cell(source.metrics[name]) for source in sources)
+    return f'<tr><th scope="row">{text(title)}</th>{cells}</tr>'
+
+
+def _cell(one: Figure) -> str:
+    if one.value is None:
+        return f'<td title="{html.escape(one.note)}"><span aria-label="not to be had">–</span></td>'
+    spread = "" if one.deviation is None else f" ± {figure(one.deviation, one.unit)}"
+    value = f"<strong>{figure(one.value, one.unit)}</strong>{spread}"
+    if one.null is None:
+        return f"<td>{value}</td>"
+    low, high = (figure(end, one.unit) for end in (one.null.low, one.null.high))
+    return f'<td>{value} {_sign(standing(one.value, one.null))}<span class="chance">chance {low} to {high}</span></td>'
+
+
+def _shape(shape: tuple[int, int] | None) -> str:
+    return "–" if shape is None else f"{shape[0]:,} × {shape[1]:,}"
+
+
+def _notes(comparison: Comparison, names: Sequence[str]) -> str:
+    """Say of every source what there is to know, and why figures are missing: each reason once."""
+    lines = []
+    for place, (name, source) in enumerate(zip(names, comparison.sources, strict=True)):
+        reasons = [one.note for one in source.metrics.values() if one.note]
+        said = dict.fromkeys((*source.notes, *reasons))
+        if said:
+            lines.append(f"<li>{disc(place)}<strong>{text(name)}</strong> {text('; '.join(said), width=1200)}</li>")
+    return f'<ul class="notes">{"".join(lines)}</ul>' if lines else ""
+
+
+def finding(comparison: Comparison, names: Sequence[str] = ()) -> str:
+    """Say which figure differs most between the sources, among those that go from −1 to 1."""
+    shown = list(names) or [source.source for source in comparison.sources]
+    best: tuple[float, str] = (0.0, "")
+    for name in known(comparison):
+        found = [source.metrics[name] for source in comparison.sources]
+        values = [one.value for one in found if one.value is not None]
+        if len(values) > 1 and found[0].unit in ("", "cosine") and max(map(abs, values)) <= 1:
+            best = max(best, (max(values) - min(values), name))
+    if not best[1]:
+        return "There is no figure that two of these sources have"
+    parts = [
+        f"{figure(source.metrics[best[1]].value, source.metrics[best[1]].unit)} in {display(name, width=LONGEST_NAME)}"
+        for name, source in zip(shown, comparison.sources, strict=True)
+        if source.metrics[best[1]].value is not None
+    ]
+    return f"They differ most in {best[1]}: {listed(parts)}"
+
+
+# --- pairs ------------------------------------------------------------------------------------------------------------
+
+
+def pairs_tables(comparison: Comparison, names: Mapping[str, str] | None = None) -> str:
+    """Return a table for every pair and role: each measure as a dot on the band of its null, with its p.
+
+    ``names`` are shown for the sources by their own names.
+    """
+    blocks = [_pair(pair, names or {}) for pair in comparison.pairs]
+    missing = "".join(f"<li>{text(line, width=600)}</li>" for line in comparison.missing)
+    words = f'<ul class="notes">{missing}</ul>' if missing else ""
+    return f'<div class="pairs">{"".join(blocks)}</div>{words}' if blocks else words
+
+
+def _pair(pair: Alignment, names: Mapping[str, str]) -> str:
+    left, right = (text(names.get(name, name)) for name in (pair.left, pair.right))
+    shared = f"{pair.rows:,} {pair.of_what}"
+    if pair.role == "token":
+        shared += f", {pair.shared:,} shared, {100 * pair.coverage:.0f} % of the smaller vocabulary"
+    first = min((0.0, *pair.observed.values(), *(null.low for null in pair.measures.values())))
+    rows = "".join(_measure(name, value, pair.measures.get(name), first) for name, value in pair.observed.items())
+    notes = f'<p class="about">{text("; ".join(pair.notes), width=600)}</p>' if pair.notes else ""
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("Measure", "On its scale", "Value", "Chance"))
+    return (
+        f'<section class="pair"><h3>{left} and {right}</h3><p class="about">{text(shared, width=200)}</p><table>'
+        f'<thead class="unseen"><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}</section>'
+    )
+
+
+def _measure(name: str, value: float, null: Null | None, first: float) -> str:
+    def at(value: float) -> str:
+        return f"{100 * min(max((value - first) / (1 - first), 0.0), 1.0):.1f}%"
+
+    where = "within" if null is None else pair_standing(null)
+    band = "" if null is None else f"left: {at(null.low)}; right: calc(100% - {at(null.high)})"
+    marks = (("zero", f"left: {at(0)}"), ("band", band), (f"dot {where}", f"left: {at(value)}"))
+    strip = "".join(f'<i class="{kind}" style="{place}"></i>' for kind, place in marks if place)
+    chance = "" if null is None else f"{figure(null.low)} to {figure(null.high)}, p {p_value(null)}"
+    return (
+        f'<tr><th scope="row">{text(name)}</th><td class="strip" aria-hidden="true"><span>{strip}</span></td>'
+        f"<td><strong>{figure(value)}</strong> {_sign(where) if null is not None else ''}</td>"
+        f'<td class="chance">{chance}</td></tr>'
+    )
+
+
+def p_value(null: Null) -> str:
+    """Write a p-value: no smaller than its draws can show."""
+    return f"{null.p:.3f}".removeprefix("0") if null.p < 1 else "1"
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def moves_table(moves: Moves, names: Mapping[str, str] | None = None) -> str:
+    """Return the words that moved most and least, with whom they have beside them in either source."""
+    left, right = (text((names or {}).get(name, name)) for name in (moves.left, moves.right))
+    heads = ("Word", "Moved", "Kept", f"Near in {left}", f"Near in {right}")
+    head = "".join(f'<th scope="col">{name}</th>' for name in heads)
+    parts = [
+        f'<tr><th colspan="5" scope="rowgroup">{title}</th></tr>{"".join(map(_move, found))}'
+        for title, found in (("Moved most", moves.most), ("Moved least", moves.least))
+        if found
+    ]
+    return (
+        f'<div class="sheet" role="region" aria-label="Words that moved between {left} and {right}" tabindex="0">'
+        f'<table class="moves"><thead><tr>{head}</tr></thead><tbody>{"".join(parts)}</tbody></table></div>'
+    )
+
+
+def _move(move: Move) -> str:
+    near = "".join(f"<td>{_labels(label for label, _ in side)}</td>" for side in (move.left, move.right))
+    numbers = f"<td>{figure(move.distance)}</td><td>{100 * move.kept:.0f} %</td>"
+    return f'<tr><th scope="row">{word(move.label)}</th>{numbers}{near}</tr>'
+
+
+def word(label: str) -> str:
+    """Return a token's label as HTML, without the space that marks a word's start."""
+    return text(label.strip() or "(space)", width=32)
+
+
+def _labels(labels: Iterable[str]) -> str:
+    return " · ".join(map(word, labels))
+
+
+def neighbours_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
+    """Return the neighbours of the words asked for, a column for each source that has any."""
+    shown = list(names) or [source.source for source in comparison.sources]
+    having = [place for place, source in enumerate(comparison.sources) if source.neighbours]
+    if not having:
+        return ""
+    head = "".join(f'<th scope="col">{disc(place)}{text(shown[place])}</th>' for place in having)
+    rows = []
+    for asked in comparison.words:
+        cells = []
+        for place in having:
+            found = comparison.sources[place].neighbours.get(asked, ())
+            said = " · ".join(f"{word(label)} {figure(value)}" for label, value in found)
+            cells.append(f"<td>{said or '–'}</td>")
+        rows.append(f'<tr><th scope="row">{text(asked)}</th>{"".join(cells)}</tr>')
+    return (
+        '<div class="sheet" role="region" aria-label="Neighbours of chosen words" tabindex="0"><table class="moves">'
+        f'<thead><tr><th scope="col">Word</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    )
+
+
+STYLE = """
+.sheet { overflow-x: auto; position: relative; }
+.sheet:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; line-height: 21px; }
+.sheet table { min-width: 100%; }
+th, td { text-align: start; vertical-align: top; padding: 4px 20px 4px 0; font-weight: 400; }
+thead th { color: var(--subdued); border-bottom: 2px solid var(--faint); white-space: nowrap; }
+tbody tr + tr > * { border-top: 1px solid var(--faint); }
+tbody th { color: var(--ink); }
+th[scope="rowgroup"] { color: var(--subdued); padding-top: 16px; }
+strong { font-weight: 650; color: inherit; }
+td > strong { font-size: 15px; }
+.sheet table:not(.moves) tbody th { min-width: 110px; }
+.sheet td { overflow-wrap: anywhere; }
+.moves td { min-width: 60px; }
+.moves td:nth-last-child(-n+2) { min-width: 220px; }
+.chance { color: var(--subdued); font-size: 12.5px; line-height: 18px; }
+td > .chance { white-space: nowrap; margin-inline-start: 6px; }
+.sign { font-size: 11px; color: var(--subdued); }
+.sign.above, .sign.below { color: var(--accent-text); }
+.disc { display: inline-block; width: 10px; height: 10px; border-radius: 50%; margin-inline-end: 8px; }
+.disc { background: var(--colour, var(--subdued)); }
+.notes { margin: 12px 0 0; padding: 0; list-style: none; max-width: 100ch; }
+.notes { color: var(--subdued); font-size: 13px; line-height: 20px; }
+.notes li { margin-top: 4px; overflow-wrap: anywhere; }
+.notes strong { margin-inline-end: 6px; }
+.pairs { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(400px, 100%), 1fr)); gap: 24px 40px; }
+.pair { min-width: 0; position: relative; }
+.pair h3 { margin: 0; font-size: 15px; line-height: 22px; font-weight: 650; color: var(--ink); }
+.pair h3 { overflow-wrap: anywhere; }
+.pair table { width: 100%; margin-top: 6px; }
+.pair td, .pair tbody th { padding-inline-end: 12px; white-space: nowrap; vertical-align: middle; }
+.pair td:last-child { padding-inline-end: 0; }
+.pair .strip { width: 40%; min-width: 56px; }
+.about { margin: 0; color: var(--subdued); font-size: 13px; line-height: 20px; overflow-wrap: anywhere; }
+.strip > span { display: block; position: relative; height: 14px; }
+.strip > span { background: linear-gradient(var(--faint), var(--faint)) center / 100% 1px no-repeat; }
+.strip i { position: absolute; top: 0; height: 14px; }
+.strip .zero { width: 1px; background: var(--baseline); }
+.strip .band { top: 3px; height: 8px; min-width: 2px; background: var(--baseline); opacity: .45; border-radius: 4px; }
+.strip .dot { top: 2px; width: 10px; height: 10px; margin-left: -5px; box-sizing: border-box; }
+.strip .dot.above, .strip .dot.below { background: var(--accent); transform: rotate(45deg) scale(.9); }
+.strip .dot.within { border: 2px solid var(--subdued); border-radius: 50%; background: var(--panel); }
+.unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+@media (max-width: 719px) {
+  .pair tbody tr { display: grid; grid-template-columns: minmax(0, 1fr) 96px 64px; align-items: center; }
+  .pair tbody tr + tr > * { border: 0; }
+  .pair tbody tr + tr { border-top: 1px solid var(--faint); }
+  .pair .strip { width: auto; }
+  .pair tbody th { white-space: normal; }
+  .pair td.chance { grid-column: 2 / -1; padding-top: 0; }
+}
+"""

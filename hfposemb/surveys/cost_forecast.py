@@ -1,0 +1,166 @@
+"""What a survey will read and how long it will take, by the headers of its sources alone."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..analysis.row_values import Progress
+from ..analysis.surrogates import on_one_core
+from ..comparison.metrics import Section, Tables
+from ..comparison.side_by_side import figures_of
+from ..errors import HfposembError, one_line
+from ..tables.embeddings import from_arrays
+from ..tables.table import EmbeddingTable
+from .source_figures import Job, Plan, View, left, views, working
+from .survey_folder import Campaign
+from .worker_pool import HERE, Engine, Lost, Permits
+
+_ROWS = 1_024
+"""Rows of the table that is measured for an estimate, at most; a longer one takes longer in proportion."""
+
+_RATE = 20e6
+"""Bytes a second that are taken for the rate of the Hub; of headers alone it cannot be told."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """What one source needs: bytes in all, those of them from the Hub, requests, and the tables that are measured.
+
+    ``wait`` is how many seconds a request took, of those for its header.
+    """
+
+    source: str
+    nbytes: int = 0
+    fetched: int = 0
+    requests: int = 0
+    wait: float = 0.0
+    tables: tuple[tuple[Section, tuple[int, int]], ...] = ()
+    error: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """How long the reading takes, roughly."""
+        return self.requests * self.wait + self.fetched / _RATE
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a survey needs: bytes to read, those of them from the Hub, requests, and seconds, roughly.
+
+    ``before`` is how many of the sources are done already; ``failed`` says which cannot be opened, and why.
+    """
+
+    sources: int
+    before: int
+    nbytes: int
+    fetched: int
+    requests: int
+    seconds: float
+    failed: Mapping[str, str]
+
+    def __str__(self) -> str:
+        """Say it in a few lines, nothing was read or written but headers."""
+        done = f", {self.before:,} of them done already" if self.before else ""
+        lines = [
+            f"{self.sources:,} {'source' if self.sources == 1 else 'sources'}{done}",
+            f"{self.nbytes / 1e6:,.1f} MB to read, {self.fetched / 1e6:,.1f} MB of them from the Hub in "
+            f"{self.requests:,} requests",
+            f"about {_duration(self.seconds)}",
+        ]
+        return "\n".join([*lines, *(f"  {source}: {reason}" for source, reason in self.failed.items())])
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{math.ceil(seconds)} s"
+
+
+def forecast(asked: Plan, campaign: Campaign, *, engine: Engine = HERE, progress: Progress | None = None) -> Forecast:
+    """Open every source that is not done yet, and say what measuring it will need; no table is read.
+
+    The headers stand in the cache then, and are not fetched again. The mathematics is timed on noise of the same size,
+    on this machine.
+    """
+    jobs = [asked.job(target) for target in left(asked, campaign)]
+    needs: list[Need] = []
+    with engine.running() as pool:
+        for found in pool.each(needed, jobs):
+            if isinstance(found, Lost):
+                found = Need(found.item.target.source, error=found.reason)
+            needs.append(found)
+            if progress is not None:
+                progress(len(needs) / len(jobs), f"{len(needs):,} of {len(jobs):,} headers")
+        workers = max(1, min(pool.workers, len(jobs)))
+    computing = _Timed(asked)
+    seconds = sum(need.seconds + sum(computing.of(*table) for table in need.tables) for need in needs)
+    return Forecast(
+        sources=len(asked.targets),
+        before=len(asked.targets) - len(jobs),
+        nbytes=sum(need.nbytes for need in needs),
+        fetched=sum(need.fetched for need in needs),
+        requests=sum(need.requests for need in needs),
+        seconds=seconds / workers,
+        failed={need.source: need.error for need in needs if need.error},
+    )
+
+
+def needed(job: Job, permits: Permits) -> Need:
+    """Return what one source needs; on a worker."""
+    began = time.perf_counter()
+    try:
+        with working(permits):
+            source = job.open()
+            waited = time.perf_counter() - began
+            found = [(view.section, _tables(view)) for view in views(source) if job.measures(view.section)]
+    except (HfposembError, OSError) as error:
+        return Need(job.target.source, error=one_line(error))
+    tables = {table.name: table.provenance for _, of in found for table in of}
+    nbytes = sum(one.nbytes for one in tables.values())
+    shapes = tuple((section, of[0].shape) for section, of in found if of)
+    if (traffic := source.traffic) is None:
+        return Need(job.target.source, nbytes, tables=shapes)
+    # Which commit the revision names by then, where each file is, and each table.
+    requests = 1 + len({one.file for one in tables.values()}) + len(tables)
+    return Need(job.target.source, nbytes, nbytes, requests, waited / max(1, traffic.requests), shapes)
+
+
+def _tables(view: View) -> tuple[EmbeddingTable, ...]:
+    try:
+        return view.tables()
+    except HfposembError:
+        return ()
+
+
+class _Timed:
+    """Times the measures of a plan on noise, once for each size."""
+
+    def __init__(self, asked: Plan) -> None:
+        self._asked = asked
+        self._known: dict[tuple[Section, tuple[int, int]], float] = {}
+
+    def of(self, section: Section, shape: tuple[int, int]) -> float:
+        """Return the seconds that the measures of a section take of a table of this shape."""
+        if (section, shape) not in self._known:
+            self._known[section, shape] = self._taken(section, shape)
+        return self._known[section, shape]
+
+    def _taken(self, section: Section, shape: tuple[int, int]) -> float:
+        measures = [one for one in self._asked.measures if one.section == section and one.extra is None]
+        noise = np.random.default_rng(0).standard_normal((min(shape[0], _ROWS), shape[1])).astype(np.float32)
+        position = section == "position"
+        drawn = from_arrays(position=noise) if position else from_arrays(token=noise)
+        seconds = []
+        for draws in (0, 1):
+            began = time.perf_counter()
+            with on_one_core():
+                figures_of(Tables(drawn), measures, draws=draws)
+            seconds.append(time.perf_counter() - began)
+        each = max(0.0, seconds[1] - seconds[0]) * (shape[0] / len(noise))
+        return seconds[0] * (shape[0] / len(noise)) + each * self._asked.draws

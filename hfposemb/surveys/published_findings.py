@@ -1,0 +1,564 @@
+"""Published findings about positions and words, measured again: what was said, what is found, and whether they agree.
+
+Every finding is a row of ``STUDIES``. A number stands as published only where it was read at its source; otherwise the
+claim stands in words. What agrees is decided by a rule that is told beside every result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..analysis.geometry import spectrum
+from ..analysis.nearest_rows import neighbours
+from ..analysis.patches import grid_variance
+from ..analysis.probes import Probe, absolute_probe, relative_probe
+from ..analysis.row_pairs import pairs
+from ..analysis.rows import directed
+from ..analysis.shift_operator import helix, leading, rotation
+from ..analysis.surrogates import finite_rows
+from ..errors import HfposembError, InputError, MissingTableError, SourceError
+from ..models.extraction import extract
+from ..progress import Report, shown
+from ..tables.embeddings import Embeddings
+from ..tables.encodings import Absolute, PositionEncoding, table_in, unit_rows
+from ..tables.table import EmbeddingTable
+
+Verdict = Literal["agrees", "differs", "not measured"]
+Models = Mapping[str, Embeddings]
+
+SEEDS = range(5)
+"""Seeds that probes are averaged over."""
+
+PROBED = 512
+"""Positions that the probes of Wang & Chen take, of every model the first."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured: a number, the same in words with what it is held against, and whether the rule holds."""
+
+    value: float | None
+    words: str
+    agrees: bool
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement: what was ``published``, which models it takes, how it is measured, and when the two agree."""
+
+    published: str
+    needs: tuple[str, ...]
+    measure: Callable[[Models], Measured]
+    rule: str
+
+
+@dataclass(frozen=True)
+class Study:
+    """A published finding: its citation, the sources it takes by a name of ours, and its claims."""
+
+    citation: str
+    models: Mapping[str, str]
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One claim beside what was measured; ``measured`` says why where nothing was."""
+
+    published: str
+    measured: str
+    value: float | None
+    verdict: Verdict
+    rule: str
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What came of one study: the sources that were read, those that were ``missing`` and why, and every claim."""
+
+    name: str
+    citation: str
+    sources: Mapping[str, str]
+    missing: Mapping[str, str]
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def measured(self) -> bool:
+        """Whether anything was measured."""
+        return any(outcome.verdict != "not measured" for outcome in self.outcomes)
+
+    def __str__(self) -> str:
+        """Write every claim, what was published above what is measured, and the verdict."""
+        lines = [f"{self.name}: {self.citation}"]
+        lines += [f"  {key} is {source}" for key, source in self.sources.items()]
+        for outcome in self.outcomes:
+            told = {"published": outcome.published, "measured": outcome.measured}
+            told[outcome.verdict] = f"(rule: {outcome.rule})"
+            lines += ["", *(f"  {label:<14}{text}" for label, text in told.items())]
+        if self.missing:
+            keys = ", ".join(self.missing)
+            example = f"--model {next(iter(self.missing))}=./folder"
+            reason = next(iter(self.missing.values()))
+            lines += ["", f"  not to be had: {keys} ({reason}); give a folder or another source: {example}"]
+        return "\n".join(lines)
+
+
+def reproduce(name: str, *, models: Mapping[str, str] | None = None, allow_full_download: bool = False) -> Reproduction:
+    """Measure a study of ``STUDIES`` again, with its own models from the Hub or with those that are given.
+
+    ``models`` are sources by the study's name for them, ``{"gpt2": "./folder"}``. A model of the Hub that cannot be
+    read is missing, and the claims that need it are not measured. Raises ``InputError`` for a study or a model that
+    there is not, and what ``extract`` raises for a source that was given.
+    """
+    if name not in STUDIES:
+        raise InputError(f"there is no study {name!r}; there are {', '.join(STUDIES)}")
+    study, given = STUDIES[name], dict(models or {})
+    if unknown := [key for key in given if key not in study.models]:
+        raise InputError(f"{name} has no model {unknown[0]!r}; it takes {', '.join(study.models)}")
+    sources = {**study.models, **given}
+    found: dict[str, Embeddings] = {}
+    missing: dict[str, str] = {}
+    for key, source in sources.items():
+        try:
+            found[key] = extract(source, allow_full_download=allow_full_download)
+        except HfposembError as error:
+            if key in given:
+                raise
+            missing[key] = str(error)
+    outcomes = tuple(_outcome(claim, found) for claim in study.claims)
+    return Reproduction(name, study.citation, {key: sources[key] for key in found}, missing, outcomes)
+
+
+def reproduce_all(
+    names: Sequence[str] = (),
+    *,
+    models: Mapping[str, str] | None = None,
+    allow_full_download: bool = False,
+    progress: Report | Literal[False] | None = None,
+) -> tuple[Reproduction, ...]:
+    """Measure several studies again, all of them by default, each with those of ``models`` that it takes.
+
+    ``progress`` is called with the share done and the study; without one a bar is drawn (``progress.shown``).
+
+    Raises what ``reproduce`` raises, ``InputError`` for a model that none of them takes, and ``SourceError`` where
+    nothing at all could be measured.
+    """
+    chosen, given = tuple(dict.fromkeys(names)) or tuple(STUDIES), dict(models or {})
+    if unknown := [name for name in chosen if name not in STUDIES]:
+        raise InputError(f"there is no study {unknown[0]!r}; there are {', '.join(STUDIES)}")
+    taken = {name: {key: source for key, source in given.items() if key in STUDIES[name].models} for name in chosen}
+    if unused := [key for key in given if not any(key in own for own in taken.values())]:
+        known = dict.fromkeys(key for name in chosen for key in STUDIES[name].models)
+        raise InputError(f"no model is called {unused[0]!r} here; there are {', '.join(known)}")
+    measured = []
+    with shown(f"study {chosen[0]}", progress) as told:
+        for number, name in enumerate(chosen):
+            told(number / len(chosen), f"study {name}")
+            measured.append(reproduce(name, models=taken[name], allow_full_download=allow_full_download))
+    found = tuple(measured)
+    if not any(one.measured for one in found):
+        reasons = [f"{key}: {why}" for one in found for key, why in one.missing.items()]
+        reasons += [outcome.measured for one in found for outcome in one.outcomes]
+        raise SourceError(f"nothing could be measured ({reasons[0]}); give another source with --model KEY=./folder")
+    return found
+
+
+def _outcome(claim: Claim, found: Models) -> Outcome:
+    if absent := [key for key in claim.needs if key not in found]:
+        return Outcome(
+            claim.published, f"nothing: {', '.join(absent)} is not to be had", None, "not measured", claim.rule
+        )
+    try:
+        result = claim.measure(found)
+    except HfposembError as error:
+        return Outcome(claim.published, f"nothing: {error}", None, "not measured", claim.rule)
+    verdict: Verdict = "agrees" if result.agrees else "differs"
+    return Outcome(claim.published, result.words, result.value, verdict, claim.rule)
+
+
+# --- Wang & Chen 2020 -------------------------------------------------------------------------------------------------
+
+
+def _probed(embeddings: Embeddings) -> EmbeddingTable:
+    """Return the positions that are probed."""
+    table = table_in(embeddings.position)
+    return table if table.shape[0] <= PROBED else table.part(0, PROBED)
+
+
+def _said(found: Probe, *, share: bool) -> str:
+    if share:
+        return f"{100 * found.mean:.2f} ± {100 * found.deviation:.2f} %"
+    return f"{found.mean:.2f} ± {found.deviation:.2f} positions"
+
+
+def _read_off(models: Models, *, model: str) -> Measured:
+    """Hold the absolute probe of one model against that of an untrained table."""
+    found, chance = (absolute_probe(_probed(models[key]), seeds=SEEDS) for key in (model, "untrained"))
+    words = f"{model} {_said(found, share=False)} off, untrained {_said(chance, share=False)}"
+    return Measured(found.mean, words, found.mean <= chance.mean / 10)
+
+
+def _less(models: Models, *, less: str, more: str, relative: bool) -> Measured:
+    """Hold the error of one model against that of another."""
+    probe = relative_probe if relative else absolute_probe
+    low, high, chance = (probe(_probed(models[key]), seeds=SEEDS) for key in (less, more, "untrained"))
+    said = [f"{key} {_said(one, share=relative)}" for key, one in ((less, low), (more, high), ("untrained", chance))]
+    return Measured(low.mean, ", ".join(said), low.mean + 2 * low.deviation < high.mean - 2 * high.deviation)
+
+
+_ABSOLUTE = "linear regression, 5-fold, mean error of the rounded position"
+_APART = "the errors are two standard deviations of either apart, over 5 seeds"
+
+
+# --- Yamamoto & Matsuzaki 2023 ----------------------------------------------------------------------------------------
+
+
+def _held(models: Models, *, model: str, components: int, percent: float, tolerance: float) -> Measured:
+    found = 100 * float(spectrum(models[model].position).cumulative[components - 1])
+    return Measured(found, f"{found:.2f} %", abs(found - percent) <= tolerance)
+
+
+WAVES = 12
+
+
+def _purity(value: PositionEncoding) -> float:
+    """Return the median share of the power of the leading components that is in one wave, its two neighbours counted.
+
+    From the spectra of ``WAVES`` principal components, under a Hann window.
+    """
+    rows = finite_rows(value)
+    parts = leading(rows, WAVES) * np.hanning(len(rows))[:, None]
+    power = np.abs(np.fft.rfft(parts, axis=0)[1:]) ** 2
+    padded = np.pad(power, ((1, 1), (0, 0)))
+    near = padded[:-2] + padded[1:-1] + padded[2:]
+    peak = power.argmax(axis=0)
+    return float(np.median(near[peak, np.arange(parts.shape[1])] / power.sum(axis=0)))
+
+
+def _wavy(models: Models, *, model: str) -> Measured:
+    found, chance = (_purity(models[key].position) for key in (model, "untrained"))
+    words = f"of {WAVES} components the median has {100 * found:.0f} % of its power in one wave"
+    words += f", untrained {100 * chance:.0f} %"
+    return Measured(found, words, found >= 0.5 and found > chance)
+
+
+# --- the helix of GPT-2 -----------------------------------------------------------------------------------------------
+
+
+def _few(models: Models) -> Measured:
+    found, chance = (100 * float(spectrum(models[key].position).cumulative[2]) for key in ("gpt2", "untrained"))
+    return Measured(
+        found, f"three components hold {found:.1f} % of the variance, untrained {chance:.1f} %", found >= 75
+    )
+
+
+def _winds(models: Models) -> Measured:
+    found, chance = (helix(models[key].position) for key in ("gpt2", "untrained"))
+    first, second = found.components
+    words = (
+        f"components {first} and {second} hold {100 * found.held:.1f} %, wind {found.turns:.2f} times, once in "
+        f"{found.period:.0f} positions, with {100 * found.even:.0f} % of their power in that wave, untrained "
+        f"{100 * chance.even:.0f} %"
+    )
+    return Measured(found.even, words, found.even >= 0.5 and found.even > chance.even)
+
+
+# --- ViT --------------------------------------------------------------------------------------------------------------
+
+
+SHUFFLES = 200
+"""Times that patches are shuffled to see what chance gives."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Tiles:
+    """The cosines [n, n] of the patches of an image, and how many rows and columns they are apart."""
+
+    cosines: NDArray[np.float64]
+    down: NDArray[np.int64]
+    across: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, embeddings: Embeddings) -> _Tiles:
+        encoding = _on_a_grid(embeddings)
+        grid = encoding.grid
+        assert grid is not None
+        unit = unit_rows(encoding.table.rows(grid.first, grid.first + grid.rows * grid.columns))
+        row, column = np.divmod(np.arange(len(unit)), grid.columns)
+        down, across = (np.abs(place[:, None] - place) for place in (row, column))
+        return cls(unit @ unit.T, down, across)
+
+
+def _on_a_grid(embeddings: Embeddings) -> Absolute:
+    for encoding in embeddings.positions.values():
+        if isinstance(encoding, Absolute) and encoding.grid is not None:
+            return encoding
+    raise MissingTableError(f"{embeddings.name} has no positions that lie over an image")
+
+
+def _nearer(models: Models) -> Measured:
+    from scipy.stats import spearmanr
+
+    tiles = _Tiles.of(models["vit"])
+    others = np.triu_indices(len(tiles.cosines), 1)
+    distance = np.hypot(tiles.down, tiles.across)[others]
+    found = float(spearmanr(distance, tiles.cosines[others]).statistic)
+    order = np.random.default_rng(0).permutation(len(tiles.cosines))
+    chance = float(spearmanr(distance, tiles.cosines[np.ix_(order, order)][others]).statistic)
+    words = f"Spearman correlation of distance and cosine {found:.3f}, of shuffled patches {chance:.3f}"
+    return Measured(found, words, found <= -0.3)
+
+
+def _in_line(models: Models) -> Measured:
+    """Hold patches in one row or column against others as far away, since patches in one line are nearer too."""
+    tiles = _Tiles.of(models["vit"])
+    line = (tiles.down == 0) ^ (tiles.across == 0)
+    elsewhere = (tiles.down > 0) & (tiles.across > 0)
+    distance = np.rint(np.hypot(tiles.down, tiles.across)).astype(int)
+    weights = np.zeros(tiles.cosines.shape)
+    for far in np.unique(distance[line]):
+        same, other = line & (distance == far), elsewhere & (distance == far)
+        if other.any():
+            weights += same / same.sum() - other / other.sum()
+    weights /= max(float(weights[line].sum()), 1e-12)
+    cosines = np.nan_to_num(tiles.cosines)
+
+    rng = np.random.default_rng(0)
+    orders = (rng.permutation(len(cosines)) for _ in range(SHUFFLES))
+    chance = [float((weights * cosines[np.ix_(order, order)]).sum()) for order in orders]
+    found, high = float((weights * cosines).sum()), float(np.quantile(chance, 0.975))
+    words = f"their cosine is {found:+.3f} against patches as far apart, of shuffled patches up to {high:+.3f}"
+    return Measured(found, words, found > high)
+
+
+def _by_lines(models: Models) -> Measured:
+    found = grid_variance(_on_a_grid(models["vit"]))
+    null = found.nulls["both"]
+    words = (
+        f"rows explain {100 * found.row:.0f} %, columns {100 * found.column:.0f} % of the variance, both "
+        f"{100 * found.both:.0f} %; of shuffled patches {100 * null.mean:.0f} %, up to {100 * null.high:.0f} %"
+    )
+    return Measured(found.both, words, found.both > null.high)
+
+
+# --- king and queen ---------------------------------------------------------------------------------------------------
+
+
+def _analogy(models: Models, *, left_out: bool) -> Measured:
+    """Look up what is nearest to king − man + woman, of unit rows, with or without the three words themselves."""
+    table = models["words"].token
+    rows = [table.row(word) for word in ("king", "man", "woman", "queen")]
+    if not directed(table)[rows].all():
+        raise InputError(f"one of king, man, woman, queen has no direction in {table.name}")
+    king, man, woman, _ = (unit_rows(table.rows(row, row + 1))[0] for row in rows)
+    found = neighbours(table, king - man + woman, k=8)
+    near = [
+        (label.strip(), float(value), int(row))
+        for row, label, value in zip(found.rows, found.labels, found.values, strict=True)
+        if not (left_out and int(row) in rows[:3])
+    ]
+    said = ", ".join(f"{label} {value:.3f}" for label, value, _ in near[:3])
+    place = next((place for place, (_, _, row) in enumerate(near, 1) if row == rows[3]), None)
+    beside = f"queen is number {place}" if place else "queen is not among the nearest"
+    words = f"nearest: {said}; {beside}" + (", with king, man and woman left out" if left_out else "")
+    return Measured(None if place is None else float(place), words, place == 1)
+
+
+def _alike(models: Models) -> Measured:
+    found = pairs(models["words"].token, ["king", "queen"])
+    percentile = float(found.percentiles[0, 1])
+    said = f"{np.floor(100 * percentile) / 100:.2f} %"  # never more than is true
+    words = f"cosine {found.values[0, 1]:.3f}, above {said} of {found.sample:,} random pairs"
+    return Measured(percentile, words, percentile >= 99.9)
+
+
+# --- the sinusoid -----------------------------------------------------------------------------------------------------
+
+DISTANCES = (1, 4, 16, 64)
+
+
+def _turned(models: Models) -> Measured:
+    table = table_in(models["sinusoid"].position)
+    rows, width = np.asarray(table.vectors, np.float64), table.shape[1]
+    inv_freq = 10000.0 ** (-np.arange(0, width, 2) / width)
+    worst = max(
+        float(np.abs(rows[:-distance] @ rotation(inv_freq, distance) - rows[distance:]).max())
+        for distance in DISTANCES
+        if distance < len(rows)
+    )
+    return Measured(worst, f"largest difference {worst:.1e} for k = {', '.join(map(str, DISTANCES))}", worst <= 1e-6)
+
+
+def _waves(models: Models) -> Measured:
+    table = table_in(models["sinusoid"].position)
+    rows = np.asarray(table.vectors, np.float64)
+    turning = rows[:, 0::2] * 1j + rows[:, 1::2]
+    lengths = 2 * np.pi / np.abs(np.angle((turning[1:] * turning[:-1].conj()).sum(axis=0)))
+    ratios = lengths[1:] / lengths[:-1]
+    even = float(ratios.max() / ratios.min()) - 1
+    first, last = lengths[0] / (2 * np.pi), lengths[-1] / (2 * np.pi)
+    words = f"from 2π × {first:.4f} to 2π × {last:,.0f}, each longer by the same factor within {even:.0e}"
+    return Measured(last, words, abs(first - 1) <= 1e-3 and 0.9 <= last / 10000 <= 1 and even <= 1e-3)
+
+
+# --- the studies ------------------------------------------------------------------------------------------------------
+
+_UNTRAINED = "random:512x768"
+
+STUDIES: Mapping[str, Study] = {
+    "wang-chen-2020": Study(
+        "Wang & Chen, What Do Position Embeddings Learn?, EMNLP 2020 (its tables were not at hand: claims in words)",
+        {
+            "gpt2": "openai-community/gpt2",
+            "bert": "google-bert/bert-base-uncased",
+            "roberta": "FacebookAI/roberta-base",
+            "sinusoid": "sinusoidal:512x768",
+            "untrained": _UNTRAINED,
+        },
+        (
+            Claim(
+                "a linear map reads the position off the sinusoid",
+                ("sinusoid", "untrained"),
+                partial(_read_off, model="sinusoid"),
+                f"the error is at most a tenth of an untrained table's ({_ABSOLUTE})",
+            ),
+            Claim(
+                "decoders such as GPT-2 learn absolute positions",
+                ("gpt2", "untrained"),
+                partial(_read_off, model="gpt2"),
+                f"the error is at most a tenth of an untrained table's ({_ABSOLUTE})",
+            ),
+            *(
+                Claim(
+                    f"encoders learn local positions alone: {model} tells the position worse than GPT-2",
+                    ("gpt2", model, "untrained"),
+                    partial(_less, less="gpt2", more=model, relative=False),
+                    _APART,
+                )
+                for model in ("bert", "roberta")
+            ),
+            *(
+                Claim(
+                    f"GPT-2 tells which of two positions comes first better than {model}",
+                    ("gpt2", model, "untrained"),
+                    partial(_less, less="gpt2", more=model, relative=True),
+                    _APART,
+                )
+                for model in ("bert", "roberta")
+            ),
+        ),
+    ),
+    "yamamoto-2023": Study(
+        "Yamamoto & Matsuzaki, Absolute Position Embedding Learns Sinusoid-like Waves, EMNLP 2023",
+        {"roberta": "FacebookAI/roberta-base", "untrained": _UNTRAINED},
+        (
+            *(
+                Claim(
+                    f"{components} components hold {percent} % of the variance of RoBERTa's positions",
+                    ("roberta",),
+                    partial(_held, model="roberta", components=components, percent=percent, tolerance=0.5),
+                    "the two differ by half a percentage point at most",
+                )
+                for components, percent in ((4, 50.51), (12, 92.23))
+            ),
+            Claim(
+                "learned positions have sinusoid-like components",
+                ("roberta", "untrained"),
+                partial(_wavy, model="roberta"),
+                "one wave has at least half of the power of the median component",
+            ),
+        ),
+    ),
+    "gpt2-helix": Study(
+        "Yedidia, GPT-2's positional embedding matrix is a helix, LessWrong 2023 (claims in words)",
+        {"gpt2": "openai-community/gpt2", "untrained": "random:1024x768"},
+        (
+            Claim(
+                "the positions lie in a subspace of few dimensions",
+                ("gpt2", "untrained"),
+                _few,
+                "three components hold at least 75 % of the variance",
+            ),
+            Claim(
+                "there they wind as a helix does",
+                ("gpt2", "untrained"),
+                _winds,
+                "two of the three have at least half of their power in one wave that both share",
+            ),
+        ),
+    ),
+    "vit-fig7": Study(
+        "Dosovitskiy et al., An Image is Worth 16×16 Words, ICLR 2021, figure 7, of a ViT of another size (in words)",
+        {"vit": "google/vit-base-patch16-224"},
+        (
+            Claim(
+                "patches that are nearer have more similar positions",
+                ("vit",),
+                _nearer,
+                "the rank correlation of distance and cosine is −.3 or below",
+            ),
+            Claim(
+                "patches in the same row or column have similar positions",
+                ("vit",),
+                _in_line,
+                "they are more alike than other patches as far apart, beyond 97.5 % of shuffled patches",
+            ),
+            Claim(
+                "there is a structure of rows and columns",
+                ("vit",),
+                _by_lines,
+                "rows and columns explain more of the variance than of 97.5 % of shuffled patches",
+            ),
+        ),
+    ),
+    "king-queen": Study(
+        "Mikolov, Yih & Zweig, Linguistic Regularities in Continuous Space Word Representations, NAACL 2013, of the "
+        "input layer of another model (claims in words)",
+        {"words": "sentence-transformers/all-MiniLM-L6-v2"},
+        (
+            Claim(
+                "words alike in meaning are near: king and queen",
+                ("words",),
+                _alike,
+                "the pair is more alike than 99.9 % of random pairs",
+            ),
+            Claim(
+                "King − Man + Woman results in a vector very close to Queen",
+                ("words",),
+                partial(_analogy, left_out=False),
+                "queen is nearest of all tokens",
+            ),
+            Claim(
+                "the same, as it is commonly told: the words of the question do not count",
+                ("words",),
+                partial(_analogy, left_out=True),
+                "queen is nearest of all others",
+            ),
+        ),
+    ),
+    "sinusoid-rotation": Study(
+        "Vaswani et al., Attention Is All You Need, 2017, section 3.5",
+        {"sinusoid": "sinusoidal:512x384"},
+        (
+            Claim(
+                "for any fixed offset k, position t + k is a linear function of position t",
+                ("sinusoid",),
+                _turned,
+                "a rotation by ω_i k of every pair gives it within 1e-6",
+            ),
+            Claim(
+                "the wavelengths form a geometric progression from 2π to 10000 · 2π",
+                ("sinusoid",),
+                _waves,
+                "the first is met within .1 %, the last within 10 %, since the formula ends one step before it",
+            ),
+        ),
+    ),
+}
+"""Every study by the name it is asked for."""

@@ -1,0 +1,203 @@
+"""Measure what a survey measured again: its sources at the commits in its rows, held against its hashes and figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..analysis.row_values import Progress
+from ..comparison.metrics import measures_named
+from ..errors import InputError
+from ..tables.source_parser import parse_source
+from ..tables.sources import HubSource
+from .source_figures import Job, Target, each, target_of
+from .survey_folder import Row
+from .worker_pool import HERE, Engine
+
+if TYPE_CHECKING:
+    import pandas
+
+Verdict = Literal["same", "differs", "fails now", "failed before"]
+
+RELATIVE = 1e-6
+"""How far a number may be from what it was, as a share of it."""
+
+ABSOLUTE = 1e-12
+"""The same of what rounding leaves of a zero, which is another on every processor."""
+
+OF_TABLE = ("commit", "kind", "tensor", "file", "rows", "width")
+OF_FIGURE = (
+    *("value", "unit", "deviation", "p", "draws", "seed"),
+    *("baseline", "baseline_mean", "baseline_low", "baseline_high"),
+)
+"""The columns that have to be as they were, beside the hash; not the words that say why a figure is missing."""
+
+_MOST_SHOWN = 6
+_DIGITS = 12
+"""Digits of a hash that are shown."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One column that is not as it ``was``: of a figure, of a whole ``table``, or of what measured it, the versions."""
+
+    column: str
+    was: Any
+    now: Any
+    table: str = ""
+    metric: str = ""
+
+    def __str__(self) -> str:
+        """Say it on one line."""
+        of = ", ".join(part for part in (self.table, self.metric.strip()) if part)
+        if self.column == "digest":
+            was, now = _shortened(self.was), _shortened(self.now)
+            advice = "the source holds another table now; survey it anew, or bring back what it held"
+            return f"{of}: its hash was {was}, is {now}: {advice}"
+        return f"{of + ': ' if of else ''}{self.column} was {_said(self.was)}, is {_said(self.now)}"
+
+
+def _said(value: Any) -> str:
+    return "none" if value is None else f"{value:.9g}" if isinstance(value, float) else f"{value!r:.200}"
+
+
+def _shortened(digest: str | None) -> str:
+    """Return the beginning of a hash, of two joined ones that of each."""
+    return "none" if digest is None else " + ".join(f"{part:.{_DIGITS}}" for part in digest.split(" + "))
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """What came of one source: how many ``figures`` the survey has of it, those that differ, or why it has none."""
+
+    source: str
+    verdict: Verdict
+    figures: int = 0
+    differences: tuple[Difference, ...] = ()
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """Say the verdict, and under it what differs."""
+        of = {"same": f", {self.figures:,} {'figure' if self.figures == 1 else 'figures'}"}
+        lines = [f"{self.source}: {self.verdict}{of.get(self.verdict, '')}{': ' if self.reason else ''}{self.reason}"]
+        lines += [f"  {one}" for one in self.differences[:_MOST_SHOWN]]
+        if (more := len(self.differences) - _MOST_SHOWN) > 0:
+            lines.append(f"  and {more:,} more")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Again:
+    """What came of every source that was asked for, in the order of the survey's rows."""
+
+    sources: tuple[Repeated, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether all that the survey measured is as it was; what failed then does not count."""
+        return all(one.verdict in ("same", "failed before") for one in self.sources)
+
+    def __str__(self) -> str:
+        """List the sources."""
+        return "\n".join(map(str, self.sources))
+
+
+def again(
+    rows: pandas.DataFrame,
+    *,
+    sources: Sequence[str] = (),
+    engine: Engine = HERE,
+    allow_full_download: bool = False,
+    progress: Progress | None = None,
+) -> Again:
+    """Measure the sources of a survey's rows again, or some of them, and hold every figure against what it was.
+
+    ``rows`` are those that ``hpe.survey`` returned or ``campaign.rows_of`` reads. Metrics, draws and seed are those of
+    the rows, a model of the Hub is read at their commit, and chance is drawn anew. Hashes and words have to be equal,
+    numbers within 1e-6 of themselves. What the survey could not measure is listed. Raises ``InputError`` for rows that
+    hold nothing to measure.
+    """
+    kept = _by_source(rows)
+    if unknown := [source for source in sources if source not in kept]:
+        raise InputError(f"the survey has no source {unknown[0]!r:.80}; it has {', '.join(list(kept)[:_MOST_SHOWN])}")
+    was = {source: kept[source] for source in dict.fromkeys(sources or kept)}
+    found = {source: _failed(source, figures) for source, figures in was.items() if figures[0]["metric"] is None}
+    jobs = [_job(source, figures, allow_full_download) for source, figures in was.items() if source not in found]
+    if not jobs:
+        first = next(iter(found.values()))
+        raise InputError(f"all of it failed in the survey, {first.source}: {first.reason}; there is nothing to compare")
+    with engine.running() as pool:
+        for done, (target, now) in enumerate(each(pool, jobs), 1):
+            found[target.source] = _repeated(target.source, was[target.source], now)
+            if progress is not None:
+                progress(done / len(jobs), f"{done:,} of {len(jobs):,} sources")
+    return Again(tuple(found[source] for source in was))
+
+
+def _by_source(rows: pandas.DataFrame) -> Mapping[str, list[Row]]:
+    """Return the rows of every source; of one that was tried again those that say why it failed only if it always did.
+
+    What is null is ``None``.
+    """
+    found: dict[str, list[Row]] = {}
+    for row in rows.astype(object).where(rows.notna(), None).to_dict("records"):
+        found.setdefault(row["source"], []).append(row)
+    return {
+        source: [row for row in those if row["metric"] is not None] or those[-1:] for source, those in found.items()
+    }
+
+
+def _failed(source: str, rows: Sequence[Row]) -> Repeated:
+    return Repeated(source, "failed before", reason=rows[0]["error"] or "its row does not say why")
+
+
+def _job(source: str, rows: Sequence[Row], allow_full_download: bool) -> Job:
+    """Return a source as it was measured, as work."""
+    metrics = tuple(one.name for one in measures_named(dict.fromkeys(row["metric"] for row in rows)))
+    draws = max(row["draws"] or 0 for row in rows)
+    seed = next((row["seed"] for row in rows if row["seed"] is not None), 0)
+    return Job(_pinned(source, rows), metrics, draws, seed, allow_full_download, fresh=True)
+
+
+def _pinned(source: str, rows: Sequence[Row]) -> Target:
+    """Return a source at the commit that its rows name; other sources are told by their hash alone."""
+    target, named = target_of(source), parse_source(source)
+    commit = next((row["commit"] for row in rows if row["commit"]), None)
+    if commit is None or not isinstance(named, HubSource):
+        return target
+    return replace(target, read=f"{named.repo}@{commit}")
+
+
+def _repeated(source: str, was: Sequence[Row], now: Sequence[Row]) -> Repeated:
+    if now[0].get("metric") is None:
+        return Repeated(source, "fails now", reason=now[0]["error"])
+    by_figure = {(row["table"], row["metric"]): row for row in now}
+    pairs = [(row, by_figure.get((row["table"], row["metric"]), {})) for row in was]
+    # What is so of a table stands in each of its rows.
+    differing = dict.fromkeys(one for before, after in pairs for one in _differences(before, after))
+    if differing and was[0]["versions"] != now[0]["versions"]:
+        differing[Difference("versions", was[0]["versions"], now[0]["versions"])] = None
+    figures = sum(row["value"] is not None for row in was)
+    return Repeated(source, "differs" if differing else "same", figures, tuple(differing))
+
+
+def _differences(was: Row, now: Row) -> Iterator[Difference]:
+    """Yield what differs in a row; where the table is another one that alone, since all its figures are others then."""
+    if was["digest"] != now.get("digest"):
+        yield Difference("digest", was["digest"], now.get("digest"), was["table"])
+        return
+    for columns, metric in ((OF_TABLE, ""), (OF_FIGURE, was["metric"])):
+        for name in columns:
+            if not _same(was[name], now.get(name)):
+                yield Difference(name, was[name], now.get(name), was["table"], metric)
+
+
+def _same(was: Any, now: Any) -> bool:
+    if isinstance(was, str) or isinstance(now, str):
+        return (was or "") == (now or "")  # which a CSV file does not tell apart
+    before, after = (math.nan if value is None else float(value) for value in (was, now))
+    if math.isnan(before) or math.isnan(after):
+        return math.isnan(before) and math.isnan(after)
+    return math.isclose(before, after, rel_tol=RELATIVE, abs_tol=ABSOLUTE)

@@ -1,0 +1,145 @@
+"""Name many sources at once: the lines of a file, a search of the Hub, the revisions of one repository."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ..checkpoints.http_errors import http_errors
+from ..errors import HubError, InputError, OfflineError, SourceError
+from ..models.extraction import sample_steps
+from ..tables.source_parser import parse_source
+from ..tables.sources import HubSource, LocalSource, SampleSource
+
+_MOST_SHOWN = 6
+
+
+def in_file(path: Path) -> list[str]:
+    """Return the sources that a file names, one a line; what follows a # is not read.
+
+    Raises ``SourceError`` for a line that names none, and a file that cannot be read.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeError) as error:
+        raise SourceError(f"{path} cannot be read as a list of sources: {error}; give a text file") from error
+    found = []
+    for number, line in enumerate(lines, 1):
+        if text := re.sub(r"(^|\s)#.*", "", line).strip():
+            try:
+                parse_source(text)
+            except SourceError as error:
+                raise SourceError(f"{path}, line {number}: {error}") from error
+            found.append(text)
+    if not found:
+        raise SourceError(f"{path} names no source; write one a line, such as owner/name")
+    return found
+
+
+def on_hub(*, author: str | None = None, filters: Sequence[str] = (), limit: int = 50) -> list[str]:
+    """Return the most downloaded models of the Hub by an ``author`` and with all tags of ``filters``, up to ``limit``.
+
+    Raises ``InputError`` where there is none, and ``HubError`` where the Hub cannot be asked.
+    """
+    from huggingface_hub import HfApi, constants
+
+    if limit < 1:
+        raise InputError(f"the limit of a search is 1 or more; got {limit}")
+    listed = HfApi(endpoint=constants.ENDPOINT).list_models(
+        author=author, filter=list(filters) or None, sort="downloads", limit=limit
+    )
+    tagged = f"with {' and '.join(filters)}" if filters else ""
+    wanted = " ".join(part for part in (f"by {author}" if author else "", tagged) if part)
+    found = [str(one.id) for one in islice(_asked(listed, f"the search for models {wanted}"), limit)]
+    if not found:
+        raise InputError(f"the Hub lists no model {wanted}; check the words on huggingface.co/models")
+    return found
+
+
+def _asked(listed: Iterable[Any], what: str) -> Iterator[Any]:
+    """Yield what huggingface_hub lists, its errors as ours."""
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+    try:
+        yield from listed
+    except OfflineModeIsEnabled as error:
+        raise OfflineError(f"{what}: offline mode is on; unset HF_HUB_OFFLINE") from error
+    except HfHubHTTPError as error:
+        raise HubError(f"{what}: the Hub answers {error.response.status_code}; try again later") from error
+    except (http_errors().any, ValueError) as error:
+        raise OfflineError(f"{what}: the Hub cannot be reached; check the network and HF_ENDPOINT") from error
+
+
+def revisions(source: str, pattern: str) -> list[str]:
+    """Return a source at each of its revisions whose name matches a ``pattern`` such as ``step*``, by number.
+
+    They are the branches and tags of a repository, the moments of a sample's training, and in a local folder the
+    folders with a checkpoint.
+    Raises ``InputError`` where none matches.
+    """
+    named = parse_source(source)
+    match named:
+        case HubSource(repo, None):
+            names, form = _of_hub(repo), f"{repo}@{{}}"
+        case SampleSource(name, None):
+            names, form = [f"step-{step}" for step in sample_steps(name)], f"sample:{name}@{{}}"
+        case LocalSource(path):
+            names, form = _of_folder(path, source), f"{source.rstrip('/')}/{{}}"
+        case _:
+            raise InputError(f"{source} has no revisions; name a repository, a folder of checkpoints or a sample")
+    names.sort(key=_by_number)
+    if not (found := [name for name in names if fnmatchcase(name, pattern)]):
+        shown = ", ".join(names[:_MOST_SHOWN]) + (f", … ({len(names)})" if len(names) > _MOST_SHOWN else "")
+        raise InputError(f"{source} has no revision that matches {pattern!r:.80}; it has {shown or 'none'}")
+    return [form.format(name) for name in found]
+
+
+def _of_hub(repo: str) -> list[str]:
+    from ..checkpoints.http import Wire
+    from ..checkpoints.hub import list_refs
+
+    wire = Wire(repo, "main")
+    refs = list_refs(wire, wire.deadline())
+    return [ref.removeprefix("refs/tags/") for ref in refs if not ref.startswith(("refs/pr/", "refs/convert/"))]
+
+
+def _of_folder(path: Path, source: str) -> list[str]:
+    try:
+        return [child.name for child in path.iterdir() if child.is_dir() and _has_checkpoint(child)]
+    except OSError as error:
+        raise SourceError(f"{source} is no folder of checkpoints: {error.strerror}") from error
+
+
+_WEIGHTS = frozenset((".safetensors", ".bin", ".pt", ".pth", ".ckpt"))
+
+
+def _has_checkpoint(folder: Path) -> bool:
+    """Return whether a folder holds weights: other folders, such as ``1_Pooling``, are no moment of a training run."""
+    try:
+        return any(child.suffix in _WEIGHTS or child.name.endswith(".index.json") for child in folder.iterdir())
+    except OSError:
+        return False
+
+
+def step_of(source: str) -> int | None:
+    """Return the last number in a source's revision, the step of its training; ``None`` where there is none."""
+    numbers = re.findall(r"\d+", re.split(r"[@/]", source)[-1])
+    return int(numbers[-1]) if numbers else None
+
+
+def spread(sources: Sequence[str], most: int) -> list[str]:
+    """Return up to ``most`` of some sources, evenly spread, the first and the last among them."""
+    if len(sources) <= most:
+        return list(sources)
+    if most < 2:
+        raise InputError(f"of several checkpoints the first and the last are kept, so 2 or more; got {most}")
+    return [sources[round(place * (len(sources) - 1) / (most - 1))] for place in range(most)]
+
+
+def _by_number(name: str) -> list[tuple[int, str]]:
+    """Order names as a person does: step9 before step10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]

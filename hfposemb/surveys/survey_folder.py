@@ -1,0 +1,301 @@
+"""The folder of a survey: one parquet file for each source, whole or absent, beside what the survey was asked for.
+
+``_survey.json`` says that, and is written first; its name and those of files under way begin as readers of partitioned
+parquet skip them. A part is named by what it holds: the same source and settings give the same name.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ..errors import HfposembError, InputError, MissingExtraError, one_line
+from ..files import complete_file
+
+if TYPE_CHECKING:
+    import pandas
+
+Row: TypeAlias = dict[str, Any]
+"""One line of a survey: what ``COLUMNS`` names; what is left out is null."""
+
+COLUMNS: Mapping[str, str] = {
+    "source": "string",
+    "commit": "string",
+    "kind": "string",
+    "table": "string",
+    "tensor": "string",
+    "file": "string",
+    "rows": "int64",
+    "width": "int64",
+    "digest": "string",
+    "metric": "string",
+    "value": "float64",
+    "unit": "string",
+    "deviation": "float64",
+    "baseline": "string",
+    "baseline_mean": "float64",
+    "baseline_low": "float64",
+    "baseline_high": "float64",
+    "p": "float64",
+    "draws": "int64",
+    "seed": "int64",
+    "versions": "string",
+    "seconds": "float64",
+    "error": "string",
+}
+"""The columns and their types. A row without a metric is that of a source that failed, and ``error`` says why."""
+
+FORMAT = 1
+"""Raise it when a column is computed or written otherwise."""
+
+SETTINGS = "_survey.json"
+_PART, _ENDING = "part-", ".parquet"
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """Read and write the parts of one survey; ``root`` is a path of the fsspec file system ``fs``."""
+
+    fs: Any = field(repr=False)
+    root: str
+    local: bool
+
+    def kept(self) -> set[str]:
+        """Return the keys of the parts that are there."""
+        names = _names(self.fs, self.root) if self.fs.exists(self.root) else []
+        return {
+            name.removeprefix(_PART).removesuffix(_ENDING)
+            for name in names
+            if name.startswith(_PART) and name.endswith(_ENDING)
+        }
+
+    def failed(self, keys: Collection[str]) -> dict[str, str]:
+        """Return the sources among some parts that failed, and why."""
+        import pyarrow.compute as compute
+
+        if not keys:
+            return {}
+        found = self._dataset(keys).to_table(columns=["source", "error"], filter=compute.field("metric").is_null())
+        return dict(zip(*(found.column(name).to_pylist() for name in ("source", "error")), strict=True))
+
+    def write(self, key: str, rows: Sequence[Row]) -> None:
+        """Write a part, in place of an earlier one of the same name."""
+        arrow = _arrow()
+        packed = io.BytesIO()
+        arrow.parquet.write_table(arrow.Table.from_pylist(list(rows), schema=_schema()), packed)
+        self._put(self._part(key), packed.getvalue())
+
+    def frame(self, keys: Collection[str]) -> pandas.DataFrame:
+        """Return the rows of some parts, in their order within each."""
+        import pandas
+
+        found = self._dataset(keys).to_table() if keys else _schema().empty_table()
+        # Whole numbers stay whole where some are missing.
+        return found.to_pandas(types_mapper={_arrow().int64(): pandas.Int64Dtype()}.get)
+
+    def _dataset(self, keys: Collection[str]) -> Any:
+        import pyarrow.dataset as dataset
+
+        paths = [f"{self.root}/{self._part(key)}" for key in sorted(keys)]
+        return dataset.dataset(paths, schema=_schema(), format="parquet", filesystem=None if self.local else self.fs)
+
+    @staticmethod
+    def _part(key: str) -> str:
+        return f"{_PART}{key}{_ENDING}"
+
+    def _put(self, name: str, content: bytes) -> None:
+        """Write a file that has its name once it is whole."""
+        if self.local:
+            with complete_file(Path(self.root) / name) as file:
+                file.write(content)
+            return
+        # Of some stores a name stands for half of what is still being sent; none moves half of a file.
+        under_way = f"{self.root}/.{name}"
+        with _faults(self.root):
+            self.fs.pipe_file(under_way, content)
+            self.fs.mv(under_way, f"{self.root}/{name}")
+
+
+def check_out(out: str, settings: Mapping[str, Any]) -> Campaign:
+    """Return the folder ``out`` of a survey, a path or any URL of fsspec, without writing; see that it can be one.
+
+    Raises ``InputError`` where it holds a survey with other settings, or anything else.
+    """
+    found = _at(out)
+    fs = found.fs
+    with _faults(out):
+        if not fs.exists(found.root):
+            return found
+        if not fs.isdir(found.root):
+            raise InputError(f"{out} is a file; a survey is written into a folder of its own")
+        listed = _names(fs, found.root)
+        if SETTINGS not in listed:
+            if others := sorted(name for name in listed if not name.startswith(".")):
+                raise InputError(f"{out} holds {others[0]!r:.80} and no survey; choose a new folder")
+            return found
+        text = fs.cat_file(f"{found.root}/{SETTINGS}")
+    _compare(out, text, settings)
+    return found
+
+
+def _at(out: str) -> Campaign:
+    import fsspec
+
+    _arrow()
+    if not out.strip():
+        raise InputError("a survey is written into a folder; its name is empty")
+    try:
+        fs, root = fsspec.core.url_to_fs(out)
+    except Exception as error:  # each file system of fsspec complains in a way of its own
+        raise InputError(f"{out!r:.200} is no folder that can be written to: {one_line(error):.200}") from error
+    names = protocols if isinstance(protocols := fs.protocol, tuple) else (protocols,)
+    return Campaign(fs, root.rstrip("/"), "file" in names)
+
+
+def rows_of(where: str) -> pandas.DataFrame:
+    """Return the rows that a survey wrote, of its folder or of a CSV file of them, a path or any URL of fsspec.
+
+    Such a file has the columns of ``COLUMNS``, as ``DataFrame.to_csv`` writes them; the seconds may be left out.
+    Raises ``InputError`` where there is no survey, or one without rows.
+    """
+    found = _at(where)
+    fs = found.fs
+    with _faults(where):
+        if not fs.exists(found.root):
+            raise InputError(f"{where} does not exist; name the folder of a survey, or a CSV file of its rows")
+        if not fs.isdir(found.root):
+            return _of_csv(where, fs.cat_file(found.root))
+        if SETTINGS not in _names(fs, found.root):
+            raise InputError(f"{where} holds no survey; name the folder of one, or a CSV file of its rows")
+        _compare(where, fs.cat_file(f"{found.root}/{SETTINGS}"), {})
+        if not (keys := found.kept()):
+            raise InputError(f"{where} holds a survey that measured nothing yet; let it run first")
+        try:
+            return found.frame(keys)
+        except ValueError as error:  # as pyarrow's are
+            raise InputError(f"{where} holds a part that is no parquet of a survey: {one_line(error):.200}") from error
+
+
+def _of_csv(where: str, text: bytes) -> pandas.DataFrame:
+    import pandas
+
+    kinds = {"string": "str", "int64": "Int64", "float64": "float64"}
+    types: Any = {name: kinds[kind] for name, kind in COLUMNS.items()}
+    try:
+        # "NA" and the like are texts here.
+        found = pandas.read_csv(io.BytesIO(text), dtype=types, keep_default_na=False, na_values=[""])
+    except (ValueError, TypeError) as error:  # as pandas' own are
+        raise InputError(f"{where} is no CSV file of a survey's rows: {one_line(error):.200}") from error
+    if missing := [name for name in COLUMNS if name not in found and name != "seconds"]:
+        raise InputError(f"{where} is no CSV file of a survey's rows: it has no column {missing[0]}")
+    if found.empty:
+        raise InputError(f"{where} has no row; name a CSV file of a survey's rows")
+    return found.reindex(columns=list(COLUMNS))
+
+
+@contextmanager
+def opened(campaign: Campaign, settings: Mapping[str, Any]) -> Iterator[Campaign]:
+    """Make the folder if need be, and keep other surveys of this machine out of it inside the block."""
+    with _faults(campaign.root):
+        campaign.fs.makedirs(campaign.root, exist_ok=True)
+    if not campaign.local:
+        yield _begun(campaign, settings)
+        return
+    if not os.access(campaign.root, os.W_OK):
+        raise HfposembError(f"{campaign.root} cannot be written to; choose another folder")
+    with _locked(campaign.root):
+        # What one that was killed left under way; nobody else writes here now.
+        for path in Path(campaign.root).glob(".*"):
+            if path.name.startswith((f".{_PART}", f".{SETTINGS}.")):
+                path.unlink()
+        yield _begun(campaign, settings)
+
+
+@contextmanager
+def _locked(root: str) -> Iterator[None]:
+    """Lock a folder for this process inside the block; the system unlocks it when the process ends, however it does."""
+    try:
+        import fcntl
+    except ImportError:  # not everywhere
+        yield
+        return
+    handle = os.open(root, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise HfposembError(f"another survey is writing into {root}; wait for it, or choose another folder") from error
+    finally:
+        os.close(handle)
+
+
+def _begun(campaign: Campaign, settings: Mapping[str, Any]) -> Campaign:
+    if SETTINGS not in _names(campaign.fs, campaign.root):
+        campaign._put(SETTINGS, json.dumps(_stated(settings), indent=2, ensure_ascii=False).encode())
+    return campaign
+
+
+def _stated(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the file of settings holds."""
+    return {"format": FORMAT, **settings}
+
+
+def _names(fs: Any, root: str) -> list[str]:
+    fs.invalidate_cache(root)
+    return [path.rstrip("/").rsplit("/", 1)[-1] for path in fs.ls(root, detail=False)]
+
+
+def _compare(out: str, text: bytes, settings: Mapping[str, Any]) -> None:
+    here = _stated(settings)
+    try:
+        there = json.loads(text)
+        differing = [name for name, value in here.items() if there[name] != value]
+    except (ValueError, LookupError, TypeError) as error:
+        raise InputError(f"{out}/{SETTINGS} is none that a survey wrote; choose a new folder") from error
+    if differing:
+        name = differing[0]
+        was, now = (_shortly(value[name]) for value in (there, here))
+        raise InputError(
+            f"{out} holds a survey with other settings, {name} {was} where this has {now}; choose a new folder, or the "
+            "same settings to go on"
+        )
+
+
+def _shortly(value: Any) -> str:
+    """Return a setting in a few words."""
+    if not isinstance(value, list) or not value:
+        return f"{value!r:.60}"
+    return f"{value[0]!r:.60}" + (f" and {len(value) - 1} more" if value[1:] else "")
+
+
+@contextmanager
+def _faults(where: str) -> Iterator[None]:
+    """Turn what a file system complains of into one line."""
+    try:
+        yield
+    except HfposembError:
+        raise
+    except Exception as error:  # each file system of fsspec complains in a way of its own
+        said = getattr(error, "strerror", None) or one_line(error) or type(error).__name__
+        raise HfposembError(f"{where} cannot be read or written: {said:.200}; choose another folder") from error
+
+
+def _arrow() -> Any:
+    try:
+        import pandas  # noqa: F401 - for the frame, asked for before any work
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingExtraError(str(error.name), extra="export", purpose="a survey") from error
+    return pyarrow
+
+
+def _schema() -> Any:
+    arrow = _arrow()
+    return arrow.schema([(name, getattr(arrow, kind)()) for name, kind in COLUMNS.items()])

@@ -1,0 +1,335 @@
+"""One table over a training run: its maps in one frame, how alike any two checkpoints are, figures by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..analysis.projection import pca
+from ..analysis.row_values import Progress, read_rows
+from ..analysis.rows import directed
+from ..cache import Cache
+from ..comparison.aligned_maps import Points, Turned, turned_onto
+from ..comparison.alignment import SAMPLE, every_cka
+from ..comparison.matched_rows import FEWEST, by_text, tables_of
+from ..comparison.metrics import MEASURES, SECTIONS, Measure, Tables, measures_named
+from ..comparison.results import Figure
+from ..comparison.side_by_side import Run, figures_of
+from ..comparison.table_side import directions
+from ..errors import HfposembError, InputError, MissingExtraError, one_line
+from ..models.extraction import extract
+from ..tables.embeddings import Embeddings
+from .source_figures import working
+from .source_lists import step_of
+from .worker_pool import HERE, Engine, Lost, Permits
+
+if TYPE_CHECKING:
+    import pandas
+
+Role = Literal["position", "token"]
+Read: TypeAlias = Callable[[str], Embeddings]
+Values = NDArray[np.float64]
+
+ALIKE_ROWS = 1024
+"""Rows, evenly spread, by which two checkpoints are compared at most."""
+
+MATRIX_ROWS = 256
+"""The same, of the cosines within a checkpoint: every second of these, or third, and so on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """Hold one figure over the training [checkpoints]: its values, and what chance gives, from 2.5 to 97.5 %.
+
+    NaN where there is none; ``mean``, ``low`` and ``high`` of chance are, where no draws were asked for.
+    """
+
+    name: str
+    unit: str
+    values: Values
+    mean: Values
+    low: Values
+    high: Values
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """Hold the same rows at each of some checkpoints, oldest first.
+
+    ``frames`` [checkpoints, rows, 2] are their maps by PCA, each moved, scaled and turned onto the last one;
+    ``disparity`` [checkpoints] is what that leaves unexplained, 0 to 1. ``likeness`` [checkpoints, checkpoints] is the
+    CKA of every two, by ``ALIKE_ROWS`` rows at most; ``cosines`` [checkpoints, shown, shown] are those of the rows
+    ``shown`` among each other. ``rows`` [rows] are those of the last table, named by ``labels``. ``courses`` has the
+    figures by name, ``missing`` why a checkpoint was left out.
+    """
+
+    role: Role
+    sources: tuple[str, ...]
+    steps: tuple[int, ...]
+    rows: NDArray[np.int64]
+    labels: tuple[str, ...]
+    frames: Points
+    disparity: Values
+    likeness: Values
+    shown: NDArray[np.int64]
+    cosines: NDArray[np.float32]
+    courses: Mapping[str, Course]
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """List the figures by step, with how alike each checkpoint and the last one are."""
+        courses = self.all_courses
+        columns = [[f"{step:,}", *(f"{one.values[at]:.4g}" for one in courses)] for at, step in enumerate(self.steps)]
+        names = ["step", *(one.name for one in courses)]
+        widths = [max(map(len, column)) + 2 for column in columns]
+        first = max(map(len, names))
+        lines = [
+            name.ljust(first) + "".join(map(str.rjust, cells, widths))
+            for name, *cells in zip(names, *columns, strict=True)
+        ]
+        return "\n".join([*lines, *(f"left out: {source}: {reason}" for source, reason in self.missing.items())])
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the figures with a row for each step; needs the extra ``export``."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingExtraError("pandas", extra="export", purpose="to_frame()") from error
+        courses = {one.name.strip(): one.values for one in self.all_courses}
+        return pandas.DataFrame(courses, index=pandas.Index(self.steps, name="step"))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what is known by step as plain values for JSON; what cannot be had is null."""
+        return {
+            "role": self.role,
+            "sources": list(self.sources),
+            "steps": list(self.steps),
+            "rows": len(self.rows),
+            "likeness": _plain(self.likeness),
+            "disparity": _plain(self.disparity),
+            "metrics": {
+                one.name.strip(): {
+                    "unit": one.unit,
+                    **{name: _plain(getattr(one, name)) for name in ("values", "mean", "low", "high")},
+                }
+                for one in self.courses.values()
+            },
+            "missing": dict(self.missing),
+        }
+
+    @property
+    def all_courses(self) -> tuple[Course, ...]:
+        """The figures, and before them how alike each checkpoint and the last one are, by CKA and by their maps."""
+        none = np.full(len(self.steps), np.nan)
+        first = {"CKA with the last": self.likeness[-1], "map's disparity": self.disparity}
+        return (*(Course(name, "", values, none, none, none) for name, values in first.items()), *self.courses.values())
+
+
+def _plain(values: Values) -> Any:
+    found = values.astype(object)
+    found[np.isnan(values)] = None
+    return found.tolist()
+
+
+def trajectory(
+    sources: Sequence[str],
+    *,
+    role: Role = "position",
+    metrics: Sequence[str] | None = (),
+    draws: int = 0,
+    engine: Engine = HERE,
+    progress: Progress | None = None,
+    read: Read = extract,
+) -> Trajectory:
+    """Follow a table over the checkpoints of a training run, as ``listing.revisions`` names them.
+
+    They are ordered by the last number in their names; those without one come last. ``metrics`` are those of
+    ``hpe.survey``, of this table, each beside ``draws`` of what chance gives; ``None`` for none. Of more than 5,000
+    rows a seeded sample is followed. A checkpoint that cannot be read is left out. ``read`` opens a source, in
+    whichever process. Raises ``InputError`` for fewer than two checkpoints or 20 rows that all have, and
+    ``HfposembError`` where the last one cannot be read.
+    """
+    measures = _measures(role, metrics)
+    named = _ordered(sources)
+    if len(named) < 2:
+        raise InputError(f"a trajectory takes two checkpoints or more; got {', '.join(sources) or 'none'}")
+    steps = dict(named)
+    rows, labels = _followed(read(named[-1][0]), role)
+    tasks = [
+        _Task(source, read, role, rows, labels if role == "token" else (), tuple(one.name for one in measures), draws)
+        for source in steps
+    ]
+    found: dict[str, _Moment] = {}
+    with engine.running() as pool:
+        for done, moment in enumerate(pool.each(_moment, tasks), 1):
+            one = _Moment(moment.item.source, moment.reason) if isinstance(moment, Lost) else moment
+            found[one.source] = one
+            if progress is not None:
+                progress(done / len(tasks), f"{done:,} of {len(tasks):,} checkpoints")
+    moments = [found[source] for source in steps if not found[source].error]
+    missing = {source: found[source].error for source in steps if found[source].error}
+    if len(moments) < 2:
+        raise InputError(f"only {len(moments)} of {len(steps)} checkpoints can be followed: {_first(missing)}")
+    return _joined(role, moments, steps, rows, labels, missing)
+
+
+def _first(missing: Mapping[str, str]) -> str:
+    return next(f"{source}: {reason}" for source, reason in missing.items())
+
+
+def _ordered(sources: Sequence[str]) -> list[tuple[str, int]]:
+    """Return the sources with their steps, by step; one without a number comes after all that have one."""
+    numbers = [step_of(source) for source in sources]
+    after = max((number for number in numbers if number is not None), default=-1) + 1
+    steps = {source: after if number is None else number for source, number in zip(sources, numbers, strict=True)}
+    return sorted(steps.items(), key=lambda named: (named[1], named[0]))
+
+
+def _measures(role: Role, metrics: Collection[str] | None) -> list[Measure]:
+    """Return the measures of a table that are asked for. Raises ``InputError`` where all are of another."""
+    if role not in ("position", "token"):
+        raise InputError(f'a trajectory is of the "position" or the "token" table; got {role!r:.40}')
+    found = () if metrics is None else measures_named(metrics)
+    own = [one for one in found if one.section == role]
+    if metrics and not own:
+        raise InputError(
+            f"{found[0].name.strip()} is a figure of {SECTIONS[found[0].section]}, not of {SECTIONS[role]}"
+        )
+    return own
+
+
+# --- on a worker ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """One checkpoint as work: which ``rows`` of the last one are followed, by their ``texts`` where they are tokens."""
+
+    source: str
+    read: Read
+    role: Role
+    rows: NDArray[np.int64]
+    texts: Sequence[str]
+    metrics: tuple[str, ...]
+    draws: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Moment:
+    """What one checkpoint gave: which rows it has, their map [rows, 2], some of their vectors, and its figures."""
+
+    source: str
+    error: str = ""
+    has: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    map: Points = field(default_factory=lambda: np.zeros((0, 2), np.float32))
+    vectors: NDArray[Any] = field(default_factory=lambda: np.zeros((0, 0)))
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+
+
+def _followed(last: Embeddings, role: Role) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Return the rows of the last table that are followed, and their names."""
+    table, _ = tables_of(last, last, role)
+    usable = directed(table)
+    if role == "position":
+        rows = np.flatnonzero(usable)
+        return _sampled(rows), tuple(table.labels[int(row)] for row in _sampled(rows))
+    named = {row: text for text, row in by_text(table).items() if usable[row]}
+    rows = _sampled(np.array(sorted(named), np.int64))
+    return rows, tuple(named[int(row)] for row in rows)
+
+
+def _sampled(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    if len(rows) > SAMPLE:
+        rows = np.sort(np.random.default_rng(0).choice(rows, SAMPLE, replace=False))
+    return rows
+
+
+def _spread(count: int, most: int) -> NDArray[np.int64]:
+    """Return up to ``most`` evenly spread places of ``count``."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
+
+
+def _moment(task: _Task, permits: Permits) -> _Moment:
+    try:
+        with working(permits):
+            return _read(task)
+    except (HfposembError, OSError) as error:
+        return _Moment(task.source, one_line(error))
+
+
+def _read(task: _Task) -> _Moment:
+    source = task.read(task.source)
+    table, _ = tables_of(source, source, task.role)
+    if task.role == "position":
+        places = np.where(task.rows < table.shape[0], task.rows, -1)
+    else:
+        known = by_text(table)
+        places = np.array([known.get(text, -1) for text in task.texts], np.int64)
+    has = (places >= 0) & directed(table)[places]
+    layout = pca(table, 2)
+    drawn = np.full((len(places), 2), np.nan, np.float32)
+    drawn[has] = layout.coordinates[np.searchsorted(layout.rows, places[has])]
+    some = _spread(len(places), ALIKE_ROWS)
+    vectors = np.full((len(some), table.shape[1]), np.nan, table.dtype)
+    vectors[has[some]] = read_rows(table, places[some][has[some]])
+    measures = [one for one in MEASURES if one.name in task.metrics]
+    figures = figures_of(Tables(source), measures, draws=task.draws, run=Run(cache=Cache.default()))
+    return _Moment(task.source, has=has, map=drawn, vectors=vectors, figures=figures)
+
+
+# --- all together -----------------------------------------------------------------------------------------------------
+
+
+def _joined(
+    role: Role,
+    moments: Sequence[_Moment],
+    steps: Mapping[str, int],
+    rows: NDArray[np.int64],
+    labels: Sequence[str],
+    missing: Mapping[str, str],
+) -> Trajectory:
+    """Keep the rows that all checkpoints have, and turn every map onto the last."""
+    kept = np.logical_and.reduce([one.has for one in moments])
+    if (count := int(kept.sum())) < FEWEST:
+        raise InputError(f"the checkpoints share {count} {role}s; at least {FEWEST} are needed")
+    some = _spread(len(rows), ALIKE_ROWS)
+    vectors = [one.vectors[kept[some]] for one in moments]
+    few = np.arange(0, len(vectors[-1]), -(-len(vectors[-1]) // MATRIX_ROWS))  # so that a row stands for as many
+    maps = [_onto(one.map[kept], moments[-1].map[kept]) for one in moments]
+    return Trajectory(
+        role=role,
+        sources=tuple(one.source for one in moments),
+        steps=tuple(steps[one.source] for one in moments),
+        rows=rows[kept],
+        labels=tuple(label for label, has in zip(labels, kept, strict=True) if has),
+        frames=np.stack([one.coordinates for one in maps]),
+        disparity=np.array([one.disparity for one in maps]),
+        likeness=every_cka(vectors),
+        shown=rows[some][kept[some]][few],
+        cosines=np.stack([_cosines(one[few]) for one in vectors]),
+        courses={name: _course([one.figures[name] for one in moments]) for name in moments[-1].figures},
+        missing=missing,
+    )
+
+
+def _onto(points: Points, last: Points) -> Turned:
+    """Turn a map onto the last; one that is a single point, as of rows that are all the same, has nothing to turn."""
+    if not np.ptp(points, axis=0).any():
+        return Turned(np.broadcast_to(last.mean(axis=0), points.shape).astype(np.float32), 1.0)
+    return turned_onto(points, last)
+
+
+def _cosines(vectors: NDArray[Any]) -> NDArray[np.float32]:
+    unit = directions(np.asarray(vectors, np.float32))
+    return np.asarray(unit @ unit.T)
+
+
+def _course(figures: Sequence[Figure]) -> Course:
+    nulls = [one.null for one in figures]
+    values = np.array([np.nan if one.value is None else one.value for one in figures])
+    chance = np.array([[np.nan] * 3 if null is None else [null.mean, null.low, null.high] for null in nulls])
+    return Course(figures[-1].name, figures[-1].unit, values, *chance.T)

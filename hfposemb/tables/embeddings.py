@@ -1,0 +1,236 @@
+"""What one source gave: its tables and position encodings, read when first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import HfposembError, InputError, MissingTableError
+from .encodings import PositionEncoding
+from .html_repr import card
+from .table import EmbeddingTable, Labels, Provenance, Vectors, table_of
+
+if TYPE_CHECKING:
+    import pandas
+
+    from ..transfers import Traffic
+    from .attention import Attention, LogitSplit
+    from .inputs import Given, InputRecipe, Inputs
+
+
+@dataclass(frozen=True, eq=False)
+class LazyMapping(Mapping[str, Any]):
+    """Make each value when it is first asked for; the keys are known from the start."""
+
+    makers: Mapping[str, Callable[[], Any]] = field(repr=False)
+    made: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the values, which are made for it; a maker that fails is pickled in the place of its value."""
+        makers: dict[str, Callable[[], Any]] = {}
+        for key, maker in self.makers.items():
+            try:
+                makers[key] = partial(_itself, self[key])
+            except HfposembError:
+                makers[key] = maker
+        return LazyMapping, (makers,)
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self.made:
+            self.made[key] = self.makers[key]()
+        return self.made[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.makers)
+
+    def __len__(self) -> int:
+        return len(self.makers)
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """Hold what one source gave.
+
+    ``tables`` are all tables found, by role and part: ``token``, ``token_type``, ``position``, and for a model of
+    several parts ``encoder.position``, ``decoder.position``; ``positions`` the position encodings by part. ``absent``
+    says why a role is missing, for the error that asking for it raises. ``fed`` are the parts that the rows of
+    ``token`` enter, the first one first: encoder and decoder for BART, the decoder alone for Whisper. ``traffic``
+    counts what was fetched for it, so far, where it comes from the Hub.
+    """
+
+    name: str
+    tables: Mapping[str, EmbeddingTable]
+    positions: Mapping[str, PositionEncoding]
+    config: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    absent: Mapping[str, str] = field(default_factory=dict, repr=False)
+    notes: tuple[str, ...] = ()
+    recipe: Callable[[], InputRecipe] | None = field(default=None, repr=False)
+    traffic: Traffic | None = field(default=None, repr=False)
+    attention: Callable[[], Attention] | None = field(default=None, repr=False)
+    fed: tuple[str, ...] = field(default=(), repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle how its parts are read or made, and nothing that was; see ``EmbeddingTable`` for its tables."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def __repr__(self) -> str:
+        """Name the source and what it has, without reading any of it."""
+        return f"Embeddings({self.name!r}, tables: {', '.join(self.tables) or 'none'})"
+
+    def _repr_html_(self) -> str:
+        tables = [(role, f"{table.size}, {table.origin}") for role, table in self.tables.items()]
+        positions = [(f"{part} is", one.kind) for part, one in self.positions.items()]
+        read = [("read", str(self.traffic))] if self.traffic is not None else []
+        return card(self.name, [*tables, *positions, *read, *(("note", note) for note in self.notes)])
+
+    def _table(self, role: str) -> EmbeddingTable:
+        if role in self.tables:
+            return self.tables[role]
+        reason = self.absent.get(role, f"it has {', '.join(self.tables) or 'no tables'}")
+        raise MissingTableError(f"{self.name} has no {role.replace('_', ' ')} table: {reason}")
+
+    @property
+    def token(self) -> EmbeddingTable:
+        """The token table [vocabulary, width]. Raises ``MissingTableError`` where there is none."""
+        return self._table("token")
+
+    @property
+    def token_type(self) -> EmbeddingTable:
+        """The token-type (segment) table [types, width]. Raises ``MissingTableError`` where there is none."""
+        return self._table("token_type")
+
+    @property
+    def position(self) -> PositionEncoding:
+        """The position encoding that goes with ``token``: that of the part whose first layer the words enter.
+
+        The encoder's where they enter an encoder and a decoder; the first part's where there are no words.
+        """
+        if not self.positions:
+            reason = self.absent.get("position", "nothing in it names its positions")
+            raise MissingTableError(f"{self.name} has no position encoding: {reason}")
+        return self.positions[next(iter(self.positions))]
+
+    def part(self, name: str) -> Embeddings:
+        """Return one part of a model, such as its decoder: ``position`` is that part's, and so is ``token``.
+
+        Where no words enter the part there is no token table. Raises ``InputError`` for a part without positions.
+        """
+        if name not in self.positions:
+            known = ", ".join(self.positions) or "none"
+            raise InputError(f"{self.name} has no part {name!r} with positions; its parts: {known}")
+        if name == next(iter(self.positions)):
+            return self
+        own = f"{name}.token"
+        tables: Mapping[str, EmbeddingTable] = self.tables
+        absent = {**self.absent, "inputs": f"it is computed for the part {next(iter(self.positions))!r} only"}
+        if own in self.tables or name not in self.fed:
+            makers = {
+                role: partial(self.tables.__getitem__, role) for role in self.tables if role not in ("token", own)
+            }
+            if own in self.tables:
+                makers = {"token": partial(self.tables.__getitem__, own), **makers}
+            else:
+                absent["token"] = f"no words enter its {name}, only its {' and its '.join(self.fed) or 'other parts'}"
+            tables = LazyMapping(makers)
+        others = [one for one in self.positions if one != name]
+        positions = LazyMapping({one: partial(self.positions.__getitem__, one) for one in (name, *others)})
+        fed = (name,) if "token" in tables else ()
+        return replace(self, tables=tables, positions=positions, absent=absent, recipe=None, attention=None, fed=fed)
+
+    @cached_property
+    def _recipe(self) -> InputRecipe:
+        if self.recipe is None:
+            raise MissingTableError(
+                f"{self.name} has no recipe for its first layer's input: {self.absent.get('inputs', 'it is no model')}"
+            )
+        return self.recipe()
+
+    def inputs(self, text_or_ids: Given) -> Inputs:
+        """Return what the first layer is fed for a text or token ids: each part, their sum, the normalised sum.
+
+        A list of texts, or of lists of ids, is a batch: shorter ones are padded on the right, as ``Inputs.mask`` says.
+        """
+        from .inputs import feed
+
+        return feed(self._recipe, text_or_ids)
+
+    @cached_property
+    def _attention(self) -> Attention:
+        if self.attention is None:
+            reason = self.absent.get("inputs", "it is no model")
+            raise MissingTableError(f"{self.name} has no first layer whose logits could be split: {reason}")
+        return self.attention()
+
+    def logits(self, text_or_ids: Given) -> LogitSplit:
+        """Return the attention logits of the first layer for a text or token ids, split into what each part brings.
+
+        Reads W_Q, W_K and the norms of that layer. Raises ``MissingTableError`` for models without known ones.
+        """
+        from .attention import split
+
+        return split(self._recipe, self._attention, text_or_ids)
+
+
+def stack(source: Embeddings) -> str:
+    """Return the name of the part that a source's positions are of, "" where it has one only."""
+    return next(iter(source.positions)) if len(source.positions) > 1 else ""
+
+
+def from_arrays(
+    *,
+    token: Vectors | pandas.DataFrame | Sequence[Sequence[float]] | None = None,
+    position: Vectors | pandas.DataFrame | Sequence[Sequence[float]] | None = None,
+    labels: Sequence[str] | None = None,
+    name: str = "arrays",
+) -> Embeddings:
+    """Make an Embeddings of the caller's own vectors: ``token`` and ``position`` [rows, width], either or both.
+
+    A DataFrame, such as ``EmbeddingTable.to_frame()`` gives, names the tokens by its index unless ``labels`` do.
+
+    Raises ``InputError`` for arrays that are not tables of one width, or labels that do not match the token rows.
+    """
+    from .encodings import Absolute
+    from .inputs import InputRecipe
+
+    given = {role: vectors for role, vectors in (("token", token), ("position", position)) if vectors is not None}
+    if not given:
+        raise InputError("from_arrays needs token vectors, position vectors or both")
+    if labels is None and (frame := _frame(token)) is not None:
+        labels = list(map(str, frame.index))
+    names = None if labels is None else Labels(tuple(labels), tuple(labels), np.zeros(len(labels), np.uint8))
+    tables: dict[str, EmbeddingTable] = {}
+    for role, vectors in given.items():
+        named = partial(_itself, names) if role == "token" and names is not None else None
+        tables[role] = table_of(_array(role, vectors), name=f"{name} {role}s", provenance=Provenance(name), named=named)
+    widths = {role: table.shape[1] for role, table in tables.items()}
+    if len(set(widths.values())) > 1:
+        raise InputError(f"token and position vectors are added, so they need one width; got {widths}")
+    if names is not None and ("token" not in tables or len(names) != tables["token"].shape[0]):
+        rows = tables["token"].shape[0] if "token" in tables else 0
+        raise InputError(f"{len(names)} labels were given for {rows} token vectors; give one for each")
+    absent = dict.fromkeys(("token", "token_type", "position"), "it was not given to from_arrays")
+    positions = {"position": Absolute(tables["position"])} if "position" in tables else {}
+    recipe = partial(InputRecipe, tables["token"], tables.get("position")) if "token" in tables else None
+    return Embeddings(name, tables, positions, absent=absent, recipe=recipe)
+
+
+def _frame(vectors: object) -> Any:
+    """Return a DataFrame as it is, and ``None`` for everything else; pandas is not imported to tell."""
+    return vectors if hasattr(vectors, "to_numpy") and hasattr(vectors, "index") else None
+
+
+def _array(role: str, vectors: Vectors | pandas.DataFrame | Sequence[Sequence[float]]) -> Vectors:
+    if (frame := _frame(vectors)) is not None:
+        vectors = frame.to_numpy()
+    try:
+        return np.array(vectors, dtype=None if isinstance(vectors, np.ndarray) else np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{role} must be a table of numbers with rows of one length: {error}") from error

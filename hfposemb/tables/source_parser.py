@@ -1,0 +1,77 @@
+"""Parse the name of a source into what it refers to."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ..errors import SourceError
+from .sources import LOCAL_PREFIXES, BuiltinSource, HubSource, LocalSource, SampleSource, Source
+
+_HUB_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
+
+
+_HUB = rf"(?P<repo>(?:{_HUB_NAME}/)?{_HUB_NAME})(?:@(?P<revision>[A-Za-z0-9][A-Za-z0-9._/-]{{0,254}}))?"
+
+
+_SHAPED = r"(?P<rows>[0-9]{1,7})x(?P<width>[0-9]{1,6})"
+
+
+_LONGEST = 4096
+"""Characters of the longest path any system takes."""
+
+
+def parse_source(text: str) -> Source:
+    """Read a source's name; nothing is opened or looked up.
+
+    Local paths start with ``./``, ``../``, ``/`` or ``~`` and are never guessed from the working directory.
+    Raises ``SourceError`` for anything else that is neither a built-in, a sample nor a possible Hub id.
+    """
+    name = text.strip()
+    if len(name) > _LONGEST or any(ord(character) < 32 for character in name):
+        raise SourceError("a source is one line such as owner/name, ./folder, sample:bert or sinusoidal:1024x768")
+    if name in (".", "..") or name.startswith(LOCAL_PREFIXES):
+        try:
+            return LocalSource(Path(name).expanduser())
+        except RuntimeError as error:
+            raise SourceError(f"{name!r} names a home folder that does not exist; write the path in full") from error
+    if ":" in name:
+        scheme, _, rest = name.partition(":")
+        return _sample(rest) if scheme == "sample" else _builtin(scheme, rest)
+    match = re.fullmatch(_HUB, name)
+    if match and "--" not in name and ".." not in name and not match["repo"].endswith(".git"):
+        return HubSource(match["repo"], match["revision"])
+    raise SourceError(
+        f"{name[:80]!r} is not a source: write owner/name for the Hub, ./folder for this machine, "
+        "or a built-in such as sinusoidal:1024x768"
+    )
+
+
+def _sample(rest: str) -> SampleSource:
+    from ..samples import NAMES
+
+    name, at, moment = rest.partition("@")
+    if name not in NAMES:
+        raise SourceError(f"there is no sample {name[:40]!r}; the samples are {' and '.join(NAMES)}")
+    if not at:
+        return SampleSource(name)
+    if not (step := re.fullmatch(r"step-([0-9]{1,9})", moment)):
+        raise SourceError(f"{moment[:40]!r} is not a moment of the training; write sample:{name}@step-500")
+    return SampleSource(name, int(step[1]))
+
+
+def _builtin(scheme: str, rest: str) -> BuiltinSource:
+    from urllib.parse import parse_qsl
+
+    from .closed_forms import BUILTINS
+
+    if scheme not in BUILTINS:
+        raise SourceError(f"there is no built-in {scheme[:40]!r}; there are {', '.join(BUILTINS)} and sample")
+    shape, _, query = rest.partition("?")
+    if not (match := re.fullmatch(_SHAPED, shape)):
+        raise SourceError(f"{shape[:40]!r} is not a shape; write rows and width as in {scheme}:1024x768")
+    try:
+        options = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
+    except ValueError as error:
+        raise SourceError(f"{query[:80]!r} is not a list of options; write ?name=value&name=value") from error
+    return BuiltinSource(scheme, int(match["rows"]), int(match["width"]), options)

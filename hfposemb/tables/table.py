@@ -1,0 +1,399 @@
+"""An embedding table: named rows of vectors and where they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..memory_maps import lendable, lent, made_lendable
+from .html_repr import card
+
+if TYPE_CHECKING:
+    import pandas
+    import torch
+
+Vectors: TypeAlias = NDArray[Any]
+"""Floating vectors, one a row: float32, or float64 where the file stores float64."""
+
+RowReader: TypeAlias = Callable[[int, int], Vectors]
+"""Reads rows ``[start, stop)`` of a table, widened to float32 or float64, into memory that nothing else uses."""
+
+TOKEN_CLASSES = ("word start", "continuation", "has a digit", "other script", "unused", "special", "padding")
+"""What a row of a vocabulary can be; ``Labels.classes`` holds indices into this tuple."""
+
+CHUNK_BYTES = 32 * 2**20
+"""How much of a table is read at once where it is walked through by rows."""
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Say where a table came from, so that it can be found again.
+
+    ``row_offset`` is how many leading rows of the stored tensor the table leaves out; ``nbytes`` is the size of the
+    stored tensor and ``file_bytes`` that of the file holding it (``None`` where nothing was read from a file).
+    """
+
+    source: str
+    commit: str | None = None
+    file: str | None = None
+    tensor: str | None = None
+    stored_dtype: str = "F32"
+    nbytes: int = 0
+    file_bytes: int | None = None
+    row_offset: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Labels(Sequence[str]):
+    """Name the rows of a vocabulary, readably.
+
+    ``texts`` is what a person reads (``Ġking`` is `` king``); ``pieces`` what the tokenizer stores; ``classes``
+    [rows] indexes ``TOKEN_CLASSES``. Behaves as the sequence of ``texts``.
+    """
+
+    texts: tuple[str, ...]
+    pieces: tuple[str, ...]
+    classes: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.texts[index]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    def take(self, rows: NDArray[np.int64]) -> Labels:
+        """Return the labels of some rows, in that order."""
+        wanted = rows.tolist()
+        texts, pieces = (tuple(names[row] for row in wanted) for names in (self.texts, self.pieces))
+        return Labels(texts, pieces, self.classes[rows])
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        # Of rows that read the same, the first that begins a word is meant, else the first.
+        order = np.argsort(self.classes != 0, kind="stable")[::-1].tolist()
+        ids = {self.texts[row]: row for row in order}
+        # A piece as stored always names its own row, so that both spellings of a token can be asked for.
+        return ids | {piece: row for row, piece in enumerate(self.pieces) if piece not in ids}
+
+    def exact(self, label: str) -> int | None:
+        """Return the row whose label is exactly this, as shown or as stored; ``None`` if there is none."""
+        return self._ids.get(label)
+
+    def find(self, label: str) -> int | None:
+        """Return the row that a person means by ``label``; ``None`` if there is none.
+
+        That is the one shown or stored so, or with a leading space. Of two, ``king`` and `` king``, a label that begins
+        with a letter means the one that starts a word, since words are typed without their space.
+        """
+        spaced, exact = self.exact(f" {label}"), self.exact(label)
+        return spaced if spaced is not None and (exact is None or label[:1].isalpha()) else exact
+
+
+def row_labels(rows: int) -> Labels:
+    """Name rows by their number, for tables that nothing names."""
+    texts = tuple(map(str, range(rows)))
+    return Labels(texts, texts, np.zeros(rows, np.uint8))
+
+
+@dataclass(eq=False)
+class _Held:
+    """Keep the rows of a table in memory, and lend them; ``was_read`` is whether all of them were read before."""
+
+    rows: Vectors | None = None
+    was_read: bool = False
+
+    def __call__(self, start: int, stop: int) -> Vectors:
+        """Return rows ``[start, stop)`` in memory of their own."""
+        assert self.rows is not None
+        return lent(self.rows[start:stop])
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingTable:
+    """Hold a table of vectors that is read when first used.
+
+    ``shape`` is (rows, width); ``dtype`` that of the vectors as given out: F16 and BF16 are widened exactly to
+    float32, float64 stays. ``named`` gives the labels when they are first asked for.
+
+    NumPy, torch, pandas, scikit-learn and matplotlib take a table as they take an array [rows, width], and
+    ``table["king"]`` or ``table[3:7]`` are rows of it. Two tables are equal only if they are the same object.
+
+    A pickled table of a checkpoint holds where its rows are, not the rows: it reads them again where it is loaded, and
+    raises ``CheckpointError`` if the file has changed since. One of arrays or of a live module holds its rows.
+    """
+
+    name: str
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    provenance: Provenance
+    reader: RowReader = field(repr=False)
+    named: Callable[[], Labels] | None = field(default=None, repr=False)
+    _held: _Held = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Share the rows of a reader that has all of them in memory."""
+        object.__setattr__(self, "_held", self.reader if isinstance(self.reader, _Held) else _Held())
+
+    def __repr__(self) -> str:
+        """Name the table, its size and where it came from, without reading it."""
+        return f"EmbeddingTable({self.name!r}, {self.size}, {self.origin})"
+
+    def _repr_html_(self) -> str:
+        found = self.provenance
+        facts = {"rows × width": self.size, "from": self.origin, "commit": found.commit or ""}
+        facts["left out"] = f"{found.row_offset} leading rows" if found.row_offset else ""
+        return card(
+            self.name, [(name, value) for name, value in (*facts.items(), ("", "; ".join(found.notes))) if value]
+        )
+
+    @property
+    def size(self) -> str:
+        """How large it is, in words."""
+        return f"{self.shape[0]:,} × {self.shape[1]:,} {self.dtype.name}"
+
+    @property
+    def origin(self) -> str:
+        """Where it came from, in words: tensor and file, and how it is stored."""
+        found = self.provenance
+        stored = f", stored as {found.stored_dtype}" if found.file else ""
+        return f"{' of '.join(part for part in (found.tensor, found.file) if part) or 'computed'}{stored}"
+
+    def rows(self, start: int, stop: int) -> Vectors:
+        """Return rows ``[start, stop)`` [stop − start, width], reading no others."""
+        if not 0 <= start <= stop <= self.shape[0]:
+            raise InputError(f"rows {start}:{stop} are not within {self.name}, which has {self.shape[0]:,} rows")
+        return self.reader(start, stop) if self._held.rows is None else self._held(start, stop)
+
+    def take(self, rows: NDArray[np.integer[Any]]) -> Vectors:
+        """Return the given rows [m, width] in their order, reading no others; ``rows`` [m] count from 0."""
+        rows = np.asarray(rows)
+        if self._held.rows is not None:
+            found: Vectors = self._held.rows[rows]
+            return found
+        out = np.empty((len(rows), self.shape[1]), self.dtype)
+        order = np.argsort(rows, kind="stable")
+        for run in np.split(order, np.flatnonzero(np.diff(rows[order]) > 1) + 1):
+            if len(run):
+                first = int(rows[run[0]])
+                out[run] = self.rows(first, int(rows[run[-1]]) + 1)[rows[run] - first]
+        return out
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Vectors]:
+        """Yield every row [width]."""
+        for _, vectors in self.chunks():
+            yield from vectors
+
+    def __contains__(self, key: object) -> bool:
+        """Return whether a row has this label."""
+        return isinstance(key, str) and self.labels.find(key) is not None
+
+    def __getitem__(self, key: int | str | slice | Sequence[int | str] | NDArray[Any]) -> Vectors:
+        """Return the row [width] of a number or label, or the rows [m, width] of a slice, list, array or mask of them.
+
+        Numbers below 0 count from the end. Rows that are not part of a slice of step 1 are copied. Raises
+        ``InputError`` where there is no such row.
+
+        >>> hpe.extract("sample:gpt2").token[["king", "queen"]].shape
+        (2, 128)
+        """
+        if isinstance(key, slice):
+            start, stop, step = key.indices(len(self))
+            return self.rows(start, max(start, stop)) if step == 1 else self.take(np.arange(start, stop, step))
+        if isinstance(key, str) or (isinstance(key, SupportsIndex) and np.ndim(key) == 0):
+            found: Vectors = self.take(np.array([self._place(key)]))[0]
+            return found
+        if isinstance(key, tuple) or np.ndim(key) != 1:
+            raise InputError(
+                f"{self.name} gives rows: write table[3], table['king'], table[3:7] or table[['king', 'queen']]; "
+                "for columns write np.asarray(table)[:, 0]"
+            )
+        wanted = np.asarray(key)
+        if wanted.dtype == bool:
+            if len(wanted) != len(self):
+                raise InputError(f"{self.name} has {len(self):,} rows; the mask has {len(wanted):,}")
+            return self.take(np.flatnonzero(wanted))
+        return self.take(np.array([self._place(one) for one in (key if isinstance(key, list) else wanted)], np.int64))
+
+    def _place(self, key: object) -> int:
+        """Return the row that a number, counted from the end below 0, or a label means."""
+        if isinstance(key, str):
+            return self.row(str(key))
+        if isinstance(key, (bool, np.bool_)) or not isinstance(key, SupportsIndex):
+            raise InputError(f"a row of {self.name} is a number or a label; got {key!r:.80}")
+        number = key.__index__()
+        return self.row(number + len(self) if -len(self) <= number < 0 else number)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Vectors:
+        """Return all rows for NumPy; a copy that may be changed where NumPy asks for one, as ``np.array`` does."""
+        if copy is False and dtype is not None and np.dtype(dtype) != self.dtype:
+            raise ValueError(f"{self.name} is {self.dtype.name}: as {np.dtype(dtype).name} it has to be copied")
+        vectors = self.vectors
+        found: Vectors = np.array(vectors, dtype) if copy else vectors.astype(dtype or self.dtype, copy=False)
+        return found
+
+    def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **wanted: Any) -> Any:
+        """Return all rows for ``torch.as_tensor`` and ``from_dlpack``, in memory of their own."""
+        # Consumers of the first version of DLPack cannot be told that an array is read-only.
+        if max_version is None or max_version < (1, 0):
+            return np.array(self.vectors).__dlpack__(**wanted)
+        return self.vectors.__dlpack__(max_version=max_version, **wanted)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return DLPack's name of the CPU."""
+        return (1, 0)
+
+    def to_torch(self) -> torch.Tensor:
+        """Return a copy of all rows as a tensor [rows, width] on the CPU. Raises ``MissingExtraError`` without torch.
+
+        >>> layer = torch.nn.Embedding.from_pretrained(hpe.extract("sample:gpt2").token.to_torch(), freeze=False)
+        """
+        try:
+            import torch
+        except ImportError as error:
+            from ..errors import MissingExtraError
+
+            raise MissingExtraError("torch", extra="torch", purpose="to_torch()") from error
+        return torch.from_numpy(np.array(self.vectors))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what is needed to read the table again, and nothing that was read, unless that is all there is."""
+        return EmbeddingTable, (self.name, self.shape, self.dtype, self.provenance, self.reader, self.named)
+
+    @property
+    def vectors(self) -> Vectors:
+        """All rows [rows, width], read-only and without a copy where the file stores F32 or F64.
+
+        Each access gives an array of its own: torch, which ignores that it is read-only, can change one in place, and
+        neither the table nor what is computed from it changes. Tables that are stored as F16 or BF16 are widened when
+        first read; from the second access on, the widened rows stay in memory.
+        """
+        held = self._held
+        if held.rows is None or not lendable(held.rows):
+            if not held.was_read:
+                held.was_read = True
+                return self._first()
+            held.rows = made_lendable(all_rows(self))
+        return lent(held.rows)
+
+    def _first(self) -> Vectors:
+        """Read all rows for somebody who may never come again, so that what is widened need not be kept as well."""
+        read = self.reader(0, self.shape[0])
+        if self._held.rows is not None or (not lendable(read) and self.provenance.file):
+            return read
+        self._held.rows = read
+        return lent(read)
+
+    def part(self, start: int, stop: int) -> EmbeddingTable:
+        """Return rows ``[start, stop)`` as a table of their own, read now; its rows are named by number."""
+        return table_of(self.rows(start, stop), name=self.name, provenance=self.provenance)
+
+    def chunks(self) -> Iterator[tuple[int, Vectors]]:
+        """Walk through the table as (first row, vectors), about ``CHUNK_BYTES`` at a time."""
+        return _walk(self.shape, self.dtype, self.rows)
+
+    @cached_property
+    def labels(self) -> Labels:
+        """The name of every row; row numbers where the source has no tokenizer."""
+        return self.named() if self.named is not None else row_labels(self.shape[0])
+
+    @cached_property
+    def finite(self) -> NDArray[np.bool_]:
+        """Which rows [rows] hold neither NaN nor Inf; everything computed leaves the others out and says so."""
+        mask = np.empty(self.shape[0], bool)
+        for start, vectors in walk(self):
+            mask[start : start + len(vectors)] = np.isfinite(vectors).all(axis=1)
+        return mask
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of shape, dtype and vectors: two tables with the same digest hold the same numbers."""
+        import hashlib
+
+        sha = hashlib.sha256(f"{self.shape}{self.dtype.str}".encode())
+        for _, vectors in walk(self):
+            sha.update(np.ascontiguousarray(vectors).data)
+        return sha.hexdigest()
+
+    def row(self, key: int | str) -> int:
+        """Return the row that ``key`` names: a row number, or a label.
+
+        Raises ``InputError`` where no row has that number or label.
+        """
+        if isinstance(key, str):
+            if (found := self.labels.find(key)) is None:
+                raise InputError(f"{self.name} has no row named {key!r}; search its .labels, or give a row number")
+            return found
+        if not 0 <= key < self.shape[0]:
+            raise InputError(f"{self.name} has no row {key}; its rows are 0 to {self.shape[0] - 1:,}")
+        return int(key)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a pandas DataFrame: one row a vector, named by its label. Needs pandas."""
+        try:
+            import pandas
+        except ImportError as error:
+            from ..errors import MissingExtraError
+
+            raise MissingExtraError("pandas", extra="export", purpose="to_frame()") from error
+        return pandas.DataFrame(self.vectors, index=pandas.Index(list(self.labels), name="label"))
+
+
+def table_of(
+    vectors: Vectors, *, name: str, provenance: Provenance, named: Callable[[], Labels] | None = None
+) -> EmbeddingTable:
+    """Make a table of vectors [rows, width] that are in memory.
+
+    Raises ``InputError`` unless ``vectors`` is a two-dimensional array of real numbers with at least one row.
+    """
+    array = np.asarray(vectors)
+    if array.ndim != 2 or 0 in array.shape:
+        raise InputError(f"{name} must be a table [rows, width] that is not empty; its shape is {list(array.shape)}")
+    if array.dtype.kind not in "fiu":
+        raise InputError(f"{name} must hold real numbers; its dtype is {array.dtype}")
+    if array.dtype != np.float64:
+        array = array.astype(np.float32, copy=False)
+    shape = (len(array), array.shape[1])
+    return EmbeddingTable(name, shape, array.dtype, provenance, rows_in_memory(array), named)
+
+
+def rows_in_memory(vectors: Vectors) -> RowReader:
+    """Return what reads rows of vectors [rows, width] that are in memory; with it they can be pickled."""
+    return _Held(vectors)
+
+
+def all_rows(table: EmbeddingTable) -> Vectors:
+    """Return all rows of a table [rows, width], read once and shared by all who ask for them here.
+
+    For computing with them, never for giving them away: that is what ``EmbeddingTable.vectors`` is for.
+    """
+    held = table._held
+    if held.rows is None:
+        held.rows = table.reader(0, table.shape[0])
+    return held.rows
+
+
+def walk(table: EmbeddingTable) -> Iterator[tuple[int, Vectors]]:
+    """Walk through a table as ``EmbeddingTable.chunks`` does, for computing: rows in memory are not copied."""
+    held = table._held.rows
+    read = table.reader if held is None else lambda start, stop: held[start:stop]
+    return _walk(table.shape, table.dtype, read)
+
+
+def _walk(shape: tuple[int, int], dtype: np.dtype[Any], read: RowReader) -> Iterator[tuple[int, Vectors]]:
+    step = max(1, CHUNK_BYTES // max(1, shape[1] * dtype.itemsize))
+    for start in range(0, shape[0], step):
+        yield start, read(start, min(start + step, shape[0]))
