@@ -91,10 +91,11 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
         )
 
     from .components.hidden import State
-    from .lessons import card
+    from .lessons import card as lesson_card
     from .server import api
     from .server.limits import MOST_SOURCES
-    from .session import address, opening, preferences
+    from .session import address as addresses
+    from .session import opening, preferences
     from .session.state import FIRST, NEEDS, Session
 
     modules = {name: import_module(f".tabs.{name}", __package__) for name in TABS}
@@ -104,7 +105,7 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     states = {"fetched": State({}), "restored": State("")}
     states |= {name: State([]) for name in ("due", "asked", "tried", "own")}
     dues = {name: State([]) for name in modules}
-    card = card.Card.drawn() if address else None  # a lesson is a link
+    card = lesson_card.Card.drawn() if address else None  # a lesson is a link
     busy = gr.HTML("<span></span>", css_template=_BUSY_CSS, apply_default_css=False, elem_classes="busy")
     with gr.Tabs() as tabs:
         session = Session(public, first, chosen, active, tabs, linked=address, busy=busy, **states)
@@ -124,7 +125,7 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     if card:
         card.bind(session, sessions)
     if address:
-        address.bind(session, list(modules))
+        addresses.bind(session, list(modules))
         preferences.bind(session)
     if endpoints:
         api.bind(session)

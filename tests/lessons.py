@@ -1,4 +1,4 @@
-"""Write the eight lessons as one notebook, out of ``app/lessons.py``: see ``tests.reference``."""
+"""Write the eight lessons as one notebook, out of ``app/lessons/lessons.py``: see ``tests.reference``."""
 
 from __future__ import annotations
 

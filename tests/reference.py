@@ -21,23 +21,60 @@ from tests.lessons import notebook
 DOCS = Path(__file__).parent.parent / "docs"
 
 CHAPTERS = {
-    "Reading": ("table", "position", "inputs", "verify"),
-    "Seeing": ("projection", "similarity", "nearest", "pairing", "centring", "views", "figures"),
-    "Positions": ("geometry", "shift", "shifts", "probes", "resolution", "requirements", "nulls"),
-    "Words and positions": (
-        "adding",
-        "sums",
-        "survival",
-        "anchors",
-        "club",
-        "reorder",
-        "decoding",
-        "logits",
-        "oddities",
+    "Reading": ("tables.table", "tables.encodings", "tables.inputs", "models.verification"),
+    "Seeing": (
+        "analysis.projection",
+        "analysis.similarity_matrix",
+        "analysis.nearest_rows",
+        "analysis.row_pairs",
+        "analysis.anisotropy",
+        "analysis.projection_quality",
+        "figures.named_figures",
+        "figures.position_figures",
+        "figures.matrix_figures",
+        "figures.line_figures",
+        "figures.token_figures",
     ),
-    "Comparing": ("comparison", "alignment", "moved", "aligned", "trust", "reproduce"),
-    "Many sources": ("survey", "again", "trajectory", "listing", "engine", "campaign", "forecast"),
-    "Keeping": ("export", "bundle", "report", "schema", "cache"),
+    "Positions": (
+        "analysis.rows",
+        "analysis.geometry",
+        "analysis.patches",
+        "analysis.shift_operator",
+        "analysis.shift_by_distance",
+        "analysis.probes",
+        "analysis.resolution",
+        "analysis.encoding_properties",
+        "analysis.surrogates",
+    ),
+    "Words": ("analysis.undertrained_tokens",),
+    "Words and positions": (
+        "composition.added_positions",
+        "composition.neighbour_retention",
+        "composition.amplitude_sweep",
+        "composition.anchor_words",
+        "composition.variance_decomposition",
+        "composition.word_order",
+        "composition.position_decoder",
+        "composition.attention_logits",
+    ),
+    "Comparing": (
+        "comparison.side_by_side",
+        "comparison.results",
+        "comparison.alignment",
+        "comparison.moved_words",
+        "comparison.aligned_maps",
+    ),
+    "Many sources": (
+        "surveys.source_figures",
+        "surveys.source_lists",
+        "surveys.worker_pool",
+        "surveys.survey_folder",
+        "surveys.cost_forecast",
+        "surveys.remeasure",
+        "surveys.training_run",
+        "surveys.published_findings",
+    ),
+    "Keeping": ("reports.export", "reports.bundle", "reports.report", "reports.json_schema", "cache"),
     "Errors": ("errors",),
 }
 """The modules that scripts import, by what they are for."""
@@ -91,11 +128,8 @@ def api() -> str:
         "# In Python\n",
         "Written by `python -m tests.reference` out of the docstrings. `import hfposemb as hpe` gives "
         f"{', '.join(f'`hpe.{name}`' for name in hpe.__all__ if not name.startswith('_'))}; the rest is imported from "
-        "its module, `from hfposemb import geometry`.\n",
-        *(
-            f"- {chapter}: {', '.join(f'[{name}](#hfposemb{name})' for name in names)}"
-            for chapter, names in CHAPTERS.items()
-        ),
+        "its module, `from hfposemb.analysis import geometry`.\n",
+        *(f"- {chapter}: {', '.join(map(_link, names))}" for chapter, names in CHAPTERS.items()),
         "\n## hfposemb\n",
         *(_entry(f"hpe.{name}", getattr(hpe, name)) for name in hpe.__all__ if not name.startswith("_")),
     ]
@@ -103,8 +137,13 @@ def api() -> str:
         for name in names:
             module = import_module(f"hfposemb.{name}")
             parts.append(f"\n## hfposemb.{name}\n\n{_text(module)}\n")
-            parts += [_entry(f"{name}.{one}", value) for one, value in public(module)]
+            parts += [_entry(f"{name.rpartition('.')[2]}.{one}", value) for one, value in public(module)]
     return "\n".join(parts) + "\n"
+
+
+def _link(name: str) -> str:
+    """Return a link to a module's chapter of the page."""
+    return f"[{name}](#hfposemb{name.replace('.', '')})"
 
 
 def public(module: ModuleType) -> Iterator[tuple[str, Any]]:

@@ -13,8 +13,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from hfposemb import figures, logits
+from hfposemb.composition import attention_logits
 from hfposemb.errors import HfposembError, InputError
+from hfposemb.figures import line_figures, matrix_figures
 from hfposemb.figures.palette import SIMILARITY
 from hfposemb.figures.style import Axis, Series, listed, number
 from hfposemb.tables.attention import BIAS, PAIRS, PARTS, LogitSplit
@@ -29,7 +30,7 @@ Value = TypeVar("Value")
 NEEDS = ("position", "token", "inputs", "attention")
 FILES = ("PNG", "SVG")
 
-TERMS = (logits.TOTAL, *PAIRS)
+TERMS = (attention_logits.TOTAL, *PAIRS)
 PIECES = 24  # of a sentence that are drawn as a matrix
 LONGEST = 64  # distances drawn
 NEAR = 24  # distances drawn of a word that stands everywhere
@@ -70,7 +71,7 @@ no part of it is without words (Su et al. 2021).
 
 
 def logit_panels(
-    source: Opened, text: str, session: Session, *, term: str = logits.TOTAL, head: int | None = None
+    source: Opened, text: str, session: Session, *, term: str = attention_logits.TOTAL, head: int | None = None
 ) -> tuple[Panel, ...]:
     """Draw what makes the first layer's logits of a sentence, the logits, and those of one word everywhere.
 
@@ -118,10 +119,10 @@ def _or_reason(draw: Callable[[Panel], Panel], empty: Panel) -> Panel:
 
 def share_panel(empty: Panel, source: Opened, split: LogitSplit, recipe: snippets.Recipe) -> Panel:
     """Draw the shares of the nine terms, parts of the query against parts of the key."""
-    found = logits.shares(split)
+    found = attention_logits.shares(split)
     nine = found.mean[: len(PARTS) ** 2].reshape(len(PARTS), len(PARTS))
     limit = max(1.0, float(np.abs(nine).max()))
-    figure = figures.similarity_matrix(nine, labels=PARTS, unit="dot", limit=limit)
+    figure = matrix_figures.similarity_matrix(nine, labels=PARTS, unit="dot", limit=limit)
     biased = ""
     if BIAS in found.names:
         biased = f" What is added by distance makes {percent(found.mean[found.names.index(BIAS)])}."
@@ -141,7 +142,7 @@ def share_panel(empty: Panel, source: Opened, split: LogitSplit, recipe: snippet
     )
 
 
-def share_title(found: logits.Shares) -> str:
+def share_title(found: attention_logits.Shares) -> str:
     """Say which two terms make most of the logits."""
     first, second = (int(place) for place in np.argsort(-found.mean, kind="stable")[:2])
     said = f"{_called(found.names[first])} make {percent(found.mean[first])} of the first layer's logits"
@@ -168,10 +169,10 @@ def map_panel(empty: Panel, source: Opened, split: LogitSplit, term: str, head: 
     heads = split.queries.shape[1]
     if head is not None and not 0 <= head < heads:
         raise InputError(f"{source.name} has {heads} heads, numbered from 0; there is no head {head}")
-    rows = logits.less_mean(split, term)
+    rows = attention_logits.less_mean(split, term)
     matrix = (rows.mean(axis=0) if head is None else rows[head])[:PIECES, :PIECES]
     pieces = [one_line(piece, width=16).strip() or "(space)" for piece in split.pieces[:PIECES]]
-    figure = figures.similarity_matrix(matrix.astype(np.float32), labels=pieces, unit="dot")
+    figure = matrix_figures.similarity_matrix(matrix.astype(np.float32), labels=pieces, unit="dot")
     low, high = figure.data[0].zmin, figure.data[0].zmax
     others = np.where(np.eye(len(matrix), dtype=bool), np.nan, matrix)
     title = empty.title
@@ -187,7 +188,7 @@ def map_panel(empty: Panel, source: Opened, split: LogitSplit, term: str, head: 
         subtitle="Each row is a query, each column a key.",
         drawings=(Drawing(figure),),
         scale_bars=(ScaleBar(number(low, digits=1), f"+{number(high, digits=1)}", SIMILARITY.light),),
-        foot=f"{source.name} · {'all terms' if term == logits.TOTAL else term} · {where}{cut}",
+        foot=f"{source.name} · {'all terms' if term == attention_logits.TOTAL else term} · {where}{cut}",
         actions=FILES,
         recipe=snippets.logit_map(source, text, term, head, pieces=PIECES),
     )
@@ -200,7 +201,7 @@ def identical_panel(empty: Panel, source: Opened, split: LogitSplit, session: Se
     word = next((int(i) for i, kind in zip(split.ids, classes, strict=True) if TOKEN_CLASSES[kind] != "special"), None)
     if word is None:
         return replace(empty, message="There is no word here to repeat, only special tokens.")
-    found = _once(source, session, ("identical", word), partial(logits.identical, source.embeddings, word))
+    found = _once(source, session, ("identical", word), partial(attention_logits.identical, source.embeddings, word))
     near = np.abs(found.distances) <= NEAR
     at, mean, even, low, high = (
         one[near].astype(np.float32)
@@ -210,7 +211,7 @@ def identical_panel(empty: Panel, source: Opened, split: LogitSplit, session: Se
         Series(source.name, mean, source.color, "solid", at=at, band=(low, high)),
         Series("spread evenly", even, at=at),
     ]
-    figure = figures.curves(lines, x=Axis("distance in positions, key − query"), y=Axis("attention", share=True))
+    figure = line_figures.curves(lines, x=Axis("distance in positions, key − query"), y=Axis("attention", share=True))
     places = found.attention.shape[1]
     return replace(
         empty,
@@ -223,7 +224,7 @@ def identical_panel(empty: Panel, source: Opened, split: LogitSplit, session: Se
     )
 
 
-def identical_title(found: logits.Identical) -> str:
+def identical_title(found: attention_logits.Identical) -> str:
     """Say where attention goes beyond chance where all words are the same."""
     mean = found.mean.mean(axis=0)
     beyond = np.where(mean > found.high_mean, mean - found.uniform, -np.inf)
@@ -256,7 +257,7 @@ def distance_panel(opened: Sequence[Opened], session: Session) -> Panel:
     Those of the Hub whose first layer was not read are named, never waited for.
     """
     empty = Panel(key="logits", title="All kinds of positions in one unit, logits", help=DISTANCE_HELP)
-    found: dict[Opened, logits.ByDistance] = {}
+    found: dict[Opened, attention_logits.ByDistance] = {}
     without: dict[str, list[str]] = {}
     for source in opened:
         try:
@@ -283,7 +284,7 @@ def distance_panel(opened: Sequence[Opened], session: Session) -> Panel:
         )
         for source, one in found.items()
     ]
-    figure = figures.curves(lines, x=Axis("distance in positions, key − query"), y=Axis("change of the logit"))
+    figure = line_figures.curves(lines, x=Axis("distance in positions, key − query"), y=Axis("change of the logit"))
     return replace(
         empty,
         title=distance_title(found),
@@ -295,17 +296,20 @@ def distance_panel(opened: Sequence[Opened], session: Session) -> Panel:
     )
 
 
-def _by_distance(source: Opened, session: Session) -> logits.ByDistance:
+def _by_distance(source: Opened, session: Session) -> attention_logits.ByDistance:
     if source.embeddings is None:
         raise HfposembError(source.error)
     if session.library.opened(source.text, NEEDS, public=session.public) is None:
         raise HfposembError("its first layer has not been read from the Hub")
     return _once(
-        source, session, ("logits by distance",), partial(logits.by_distance, source.embeddings, longest=LONGEST)
+        source,
+        session,
+        ("logits by distance",),
+        partial(attention_logits.by_distance, source.embeddings, longest=LONGEST),
     )
 
 
-def distance_title(found: dict[Opened, logits.ByDistance]) -> str:
+def distance_title(found: dict[Opened, attention_logits.ByDistance]) -> str:
     """Say how much less a far key's logit is than that of the one before the query."""
     told = []
     for source, one in found.items():

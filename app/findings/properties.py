@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 import numpy as np
 
-from hfposemb import figures
 from hfposemb.analysis.encoding_properties import Requirement, Requirements, requirements
 from hfposemb.analysis.resolution import Resolution, resolution
 from hfposemb.errors import HfposembError
+from hfposemb.figures import line_figures
 from hfposemb.figures.style import Axis, Series, number
 from hfposemb.tables.encodings import Absolute
 
@@ -141,7 +141,7 @@ def _curves(waves: Resolution, color: str) -> Any:
     last = max(waves.counts[-1], 2)
     ticks = tuple(float(tick) for tick in (1, 4, 16, 64, 256) if tick <= last)
     x = Axis(f"{waves.unit} kept, log scale", log=True, ticks=ticks, span=(1, last))
-    return figures.curves(lines, x=x, y=Axis("positions off", span=(-0.03 * top, 1.08 * top)), height=300)
+    return line_figures.curves(lines, x=x, y=Axis("positions off", span=(-0.03 * top, 1.08 * top)), height=300)
 
 
 def _caption(waves: Resolution) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import gradio as gr
 import numpy as np
 
-from hfposemb import figures
 from hfposemb.analysis.shift_by_distance import (
     IMPOSTORS,
     SPLITS,
@@ -21,6 +20,7 @@ from hfposemb.analysis.shift_by_distance import (
     turning,
 )
 from hfposemb.errors import HfposembError
+from hfposemb.figures import line_figures
 from hfposemb.figures.style import Series, listed
 from hfposemb.tables.encodings import Rotary
 
@@ -149,7 +149,7 @@ def curve_panel(split: Split, found: Mapping[Opened, Measured], which: Map, said
     return Panel(
         key=f"shift {split}",
         title=title,
-        drawings=(Drawing(figures.shift_by_distance(series)),),
+        drawings=(Drawing(line_figures.shift_by_distance(series)),),
         help=SHIFT_HELP,
         foot=" · ".join([foot, *said]) if random else foot,
         actions=FILES,
@@ -193,7 +193,7 @@ def plane_panel(found: Mapping[Opened, Positions], step: int, session: Session) 
     return Panel(
         key="planes",
         title=f"Planes that a shift by {positions} turns by {steps}: {listed(shares)}",
-        drawings=(Drawing(figures.turned_planes(series)),),
+        drawings=(Drawing(line_figures.turned_planes(series)),),
         help=PLANE_HELP,
         foot="Planes of the 16 leading components · " + (problem or "on the diagonal: a rotation"),
         actions=FILES,

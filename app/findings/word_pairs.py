@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hfposemb import figures
 from hfposemb.analysis.anisotropy import is_strong, mean_cosine
 from hfposemb.analysis.row_pairs import Pairs, nearest, pairs
 from hfposemb.errors import HfposembError
+from hfposemb.figures import matrix_figures
 from hfposemb.figures.palette import SIMILARITY
 from hfposemb.figures.style import number, standing
 from hfposemb.tables.row_lookup import reading
@@ -57,7 +57,7 @@ def _pair_panel(session: Session, source: Opened, words: Sequence[str], *, centr
     except HfposembError as error:
         return Panel(key, f"{source.name} cannot compare these words", message=one_line(str(error)), tone="error")
     names = [shown(label) for label in found.labels]
-    figure = figures.similarity_matrix(found.values, labels=names, percentiles=found.percentiles)
+    figure = matrix_figures.similarity_matrix(found.values, labels=names, percentiles=found.percentiles)
     title, caption = _pair_words(found, names)
     notes = _notes(source, words, centred=centred)
     return Panel(

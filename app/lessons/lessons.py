@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import hfposemb as hpe
-from hfposemb import Embeddings, geometry
+from hfposemb import Embeddings
+from hfposemb.analysis import geometry
 from hfposemb.analysis.encoding_properties import requirements
 from hfposemb.analysis.row_pairs import pairs
 from hfposemb.analysis.shift_operator import shift

@@ -13,12 +13,12 @@ from uuid import uuid4
 import gradio as gr
 
 import hfposemb as hpe
-from hfposemb import sheet
 from hfposemb.comparison.aligned_maps import AlignedMaps, aligned
 from hfposemb.comparison.alignment import rows_of
 from hfposemb.comparison.side_by_side import Run
 from hfposemb.errors import HfposembError
 from hfposemb.figures.map_pairs import beside
+from hfposemb.reports import html_tables
 from hfposemb.tables.embeddings import LazyMapping
 
 from ..components.events import QUIET
@@ -232,10 +232,10 @@ def figures_html(found: Compared) -> str:
         said = "This was stopped." if found.stopped else "The line above says how far it is."
         return f"<h2>These tables are large, so their figures take a while</h2><p>{said}</p>"
     drawn = "was not drawn" if found.stopped else "is being drawn"
-    about = sheet.KEY if found.done else f"Each number as it is; what chance gives {drawn}."
-    title = html.escape(sheet.finding(found.comparison, found.names))
-    table = sheet.metrics_table(found.comparison, found.names)
-    recipe = snippets.fold(found.recipe(pairs=False), sheet.finding(found.comparison, found.names))
+    about = html_tables.KEY if found.done else f"Each number as it is; what chance gives {drawn}."
+    title = html.escape(html_tables.finding(found.comparison, found.names))
+    table = html_tables.metrics_table(found.comparison, found.names)
+    recipe = snippets.fold(found.recipe(pairs=False), html_tables.finding(found.comparison, found.names))
     return f"<h2>{title}</h2><p>{html.escape(about)}</p>{table}{_how(FIGURES_HELP)}{recipe}"
 
 
@@ -247,9 +247,9 @@ def pairs_html(found: Compared) -> str:
         said = "was not" if found.stopped else "is being"
         return f"<h2>How alike two sources are</h2><p>This {said} measured, beside what chance gives.</p>"
     title = html.escape(pairs_title(found))
-    tables = sheet.pairs_tables(found.comparison, found.named)
+    tables = html_tables.pairs_tables(found.comparison, found.named)
     recipe = snippets.fold(found.recipe(pairs=True), pairs_title(found))
-    return f"<h2>{title}</h2><p>{html.escape(sheet.KEY)}</p>{tables}{_how(PAIRS_HELP)}{recipe}"
+    return f"<h2>{title}</h2><p>{html.escape(html_tables.KEY)}</p>{tables}{_how(PAIRS_HELP)}{recipe}"
 
 
 def pairs_title(found: Compared) -> str:
@@ -258,12 +258,12 @@ def pairs_title(found: Compared) -> str:
     best: tuple[float, str] = (0.0, "")
     for pair in found.comparison.pairs:
         null = pair.measures.get("CKA")
-        if null is not None and sheet.pair_standing(null) == "above":
+        if null is not None and html_tables.pair_standing(null) == "above":
             left, right = (found.named.get(name, name) for name in (pair.left, pair.right))
             best = max(best, (null.observed, f"the {pair.role}s of {left} and {right}"))
     if not best[1]:
         return "No two tables are more alike than chance makes them"
-    return f"Most alike are {best[1]}: CKA {sheet.figure(best[0])}, beyond chance"
+    return f"Most alike are {best[1]}: CKA {html_tables.figure(best[0])}, beyond chance"
 
 
 def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:
@@ -288,8 +288,8 @@ def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:
         _near(left, word.left, shared),
         _near(right, word.right, shared),
     )
-    count = f"{moves.shared:,} shared words, mean distance {sheet.figure(moves.mean)}"
-    chance = f"by chance {sheet.figure(moves.null.low)} to {sheet.figure(moves.null.high)}"
+    count = f"{moves.shared:,} shared words, mean distance {html_tables.figure(moves.mean)}"
+    chance = f"by chance {html_tables.figure(moves.null.low)} to {html_tables.figure(moves.null.high)}"
     return Panels(
         (
             Panel(
@@ -320,7 +320,7 @@ def moved_title(word: Move, left: str, right: str) -> str:
     """Say what became of the neighbours of a word that moved."""
     kept = round(word.kept * len(word.left))
     said = "no neighbour is" if kept == 0 else "1 neighbour is" if kept == 1 else f"{kept} neighbours are"
-    return f"“{shown(word.label)}” moved by {sheet.figure(word.distance)} from {left} to {right}: {said} the same"
+    return f"“{shown(word.label)}” moved by {html_tables.figure(word.distance)} from {left} to {right}: {said} the same"
 
 
 def why_not(found: Compared, pair: tuple[int, int], role: str = "token") -> str:
@@ -387,8 +387,8 @@ def maps_panels(found: Compared, pair: tuple[int, int], maps: AlignedMaps) -> Pa
 CARD: dict[str, Any] = {
     "apply_default_css": False,
     "css_template": f"""
-        {sheet.colours(dark=False)}
-        .dark & {{ {sheet.colours(dark=True)} }}
+        {html_tables.colours(dark=False)}
+        .dark & {{ {html_tables.colours(dark=True)} }}
         .block:has(> .html-container > &) {{ background: var(--background-fill-primary, #fff); padding: 0; }}
         .html-container:has(> &) {{ padding: 24px; }}
         color: var(--ink); font-size: 15px; line-height: 24px;
@@ -399,7 +399,7 @@ CARD: dict[str, Any] = {
         summary {{ cursor: pointer; min-height: 24px; width: fit-content; color: var(--subdued); }}
         details p {{ max-width: 80ch; margin: 8px 0 0; }}
         {snippets.FOLD_CSS}
-        {sheet.STYLE}
+        {html_tables.STYLE}
     """,
     "js_on_load": snippets.COPY_JS,
 }

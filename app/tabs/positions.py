@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb import figures, geometry
+from hfposemb.analysis import geometry, rows
+from hfposemb.analysis import patches as image_patches
 from hfposemb.analysis.projection_quality import WRONG
 from hfposemb.analysis.shift_operator import Helix, helix
 from hfposemb.errors import InputError
+from hfposemb.figures import line_figures, matrix_figures, position_figures
 from hfposemb.figures.palette import POSITION, SIMILARITY
 from hfposemb.figures.style import Series, listed, number
+from hfposemb.tables import null_comparison
 from hfposemb.tables.encodings import Absolute, Grid, PositionEncoding, Rotary
 
 from ..components.events import QUIET
@@ -170,7 +173,7 @@ class Facts:
     outliers: NDArray[np.int64]
     invariance: float | None
     profile: NDArray[np.float64] | None
-    breaks: tuple[geometry.Break, ...]
+    breaks: tuple[rows.Break, ...]
     cumulative: NDArray[np.float64] | None
     waves: geometry.Waves | None
     helix: Helix | None
@@ -201,11 +204,11 @@ def measure(table: EmbeddingTable) -> Facts:
     """Measure one table of positions."""
     spectrum = _known(geometry.spectrum, table)
     return Facts(
-        norms=geometry.norms(table),
-        outliers=geometry.outliers(table),
+        norms=rows.norms(table),
+        outliers=rows.outliers(table),
         invariance=_known(geometry.translation_invariance, table),
         profile=_known(geometry.similarity_by_distance, table),
-        breaks=geometry.breaks(table),
+        breaks=rows.breaks(table),
         cumulative=None if spectrum is None else spectrum.cumulative,
         waves=_known(geometry.waves, table),
         helix=_known(helix, table),
@@ -608,7 +611,7 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
     drawings, foot, message, recipe = [], "", "", None
     try:
         projection = (positions.umap(view.dims) if view.method == "umap" else None) or positions.pca(view.dims)
-        drawings.append(Drawing(figures.projection(projection, trust=True), axes_caption(projection)))
+        drawings.append(Drawing(position_figures.projection(projection, trust=True), axes_caption(projection)))
         foot = trust(projection, positions)
         recipe = snippets.cloud(positions, method=projection.method, dims=projection.dims)
         if view.method == "umap" and projection.method != "umap":
@@ -619,7 +622,7 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
     if positions.drawn(view.dims) < 2:
         message = "With one dimension there is no cloud: the dimension itself is drawn below."
     if encoding is None:
-        drawings.append(Drawing(figures.similarity_matrix(positions.cosines), nearest(table, view.marked)))
+        drawings.append(Drawing(matrix_figures.similarity_matrix(positions.cosines), nearest(table, view.marked)))
     else:
         drawings.append(matrix_drawing(encoding, positions.length))
     return replace(
@@ -676,7 +679,7 @@ def matrix_drawing(encoding: PositionEncoding, length: int) -> Drawing:
     """Draw a mechanism's matrix in its own unit."""
     matrix, unit = encoding.matrix(length).astype(np.float32), encoding.unit
     assert unit != "none"
-    return Drawing(figures.similarity_matrix(matrix, unit=unit), f"{unit} of every two positions")
+    return Drawing(matrix_figures.similarity_matrix(matrix, unit=unit), f"{unit} of every two positions")
 
 
 def kernel_finding(encoding: PositionEncoding) -> str:
@@ -716,7 +719,7 @@ def kernel_panel(empty: Panel, source: Opened, encoding: PositionEncoding, view:
         source=(name, " · ".join(filter(None, [f"{encoding.kind} positions", part]))),
         title=why,
         drawings=(
-            Drawing(figures.similarity_by_distance([profile], unit=unit, height=340), f"{unit} by distance"),
+            Drawing(line_figures.similarity_by_distance([profile], unit=unit, height=340), f"{unit} by distance"),
             matrix,
         ),
         help=BIAS_HELP if unit == "additive bias" else "",
@@ -810,7 +813,7 @@ def distance_panels(opened: Sequence[Opened], found: Mapping[Opened, Positions],
     for unit, series in curves.items():
         if series:
             both = mirrored(series)
-            figure = figures.similarity_by_distance(both, unit=unit)  # type: ignore[arg-type]
+            figure = line_figures.similarity_by_distance(both, unit=unit)  # type: ignore[arg-type]
             key = {"cosine": "distance", "expected rotary kernel": "kernel"}.get(unit, "bias")
             rest = mechanisms[unit]
             tables = [found[s] for s, fact in facts.items() if fact.next is not None] if unit == "cosine" else []
@@ -838,7 +841,7 @@ def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions
         norms = [
             _series(s, np.where(fact.norms > 0, fact.norms, np.nan), marks=_ends(fact)) for s, fact in long.items()
         ]
-        figure, recipe = figures.norms_by_position(norms), snippets.lengths([found[s] for s in long])
+        figure, recipe = line_figures.norms_by_position(norms), snippets.lengths([found[s] for s in long])
         drawn.append(_panel("norms", norm_title(by_name), figure, NORM_HELP, "Euclidean norm, log scale", recipe))
     if any(fact.waves is not None for fact in facts.values()):
         drawn.append(wave_panel(facts, found))
@@ -847,7 +850,7 @@ def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions
     }:
         shares = [_series(s, held, marks=(min(3, len(held)) - 1,)) for s, held in parts.items()]
         baseline = _untrained(found, session)
-        figure = figures.explained_variance([*shares, *baseline])
+        figure = line_figures.explained_variance([*shares, *baseline])
         foot = "PCA of the centred table" + (", beside an untrained one" if baseline else "")
         recipe = snippets.variance([found[s] for s in parts])
         drawn.append(_panel("variance", variance_title(by_name), figure, VARIANCE_HELP, foot, recipe))
@@ -867,7 +870,7 @@ def wave_panel(facts: Mapping[Opened, Facts], tables: Mapping[Opened, Positions]
         for source, waves in found.items()
     ]
     widest = max(found.values(), key=lambda waves: waves.high)  # the widest interval is true of all
-    figure = figures.waves_by_period(series, noise=(widest.low, widest.high))
+    figure = line_figures.waves_by_period(series, noise=(widest.low, widest.high))
     title = wave_title({source.name: fact for source, fact in facts.items()})
     foot = "Magnitude of the DFT, mean over columns · band: 95 % of noise"
     return _panel("waves", title, figure, WAVE_HELP, foot, snippets.waves([tables[source] for source in found]))
@@ -883,7 +886,9 @@ def wavelength_panels(opened: Sequence[Opened]) -> list[Panel]:
             continue  # its own panel says why
         if isinstance(encoding, Rotary):
             line = _series(source, np.empty(0))
-            figure = figures.wavelengths(encoding.scaled, series=line, scaled=f"after {encoding.scaling or 'scaling'}")
+            figure = line_figures.wavelengths(
+                encoding.scaled, series=line, scaled=f"after {encoding.scaling or 'scaling'}"
+            )
             key, title, recipe = f"wavelengths {source.text}", wavelength_title(encoding), snippets.wavelengths(source)
             panel = _panel(key, title, figure, WAVELENGTH_HELP, still(encoding), recipe)
             drawn.append(replace(panel, source=(source.name, shown_part(source)), color=source.color))
@@ -972,14 +977,14 @@ def image_panel(source: Opened, positions: Positions, wanted: Sequence[int]) -> 
     """Draw one table and its waves."""
     table = positions.table
     rows, width = table.shape
-    image = figures.table_image(table.vectors)
+    image = matrix_figures.table_image(table.vectors)
     low, high = image.data[0].meta["range"]
     drawings = [Drawing(image)]
     inside = [dimension for dimension in wanted if dimension < width]
     # Rows that stand out at the start, such as position 0 of a BERT, would flatten every wave after them.
     skip = next((row for row in range(ENDS + 1) if row not in positions.facts.outliers), 0) if rows > 4 * ENDS else 0
     if inside:
-        figure = figures.waves(table.vectors[skip:], inside, first=skip)
+        figure = line_figures.waves(table.vectors[skip:], inside, first=skip)
         figure.update_traces(line_color=source.color)
         drawings.append(Drawing(figure))
     said = [f"{rows:,} × {width:,}"]
@@ -1052,11 +1057,11 @@ def patch_panels(
     if grid.rows * grid.columns > MOST:
         return [replace(empty, message=f"These are {grid.rows * grid.columns:,} patches; up to {MOST:,} are drawn.")]
     try:
-        maps = geometry.patch_maps(encoding)
+        maps = image_patches.patch_maps(encoding)
         tiles = replace(
             empty,
             title=patch_finding(encoding, session),
-            drawings=(Drawing(figures.patch_tiles(maps, chosen=patch), tile_caption(maps)),),
+            drawings=(Drawing(matrix_figures.patch_tiles(maps, chosen=patch), tile_caption(maps)),),
             help=PATCH_HELP,
             foot=first_rows(grid),
             actions=FILES,
@@ -1066,7 +1071,11 @@ def patch_panels(
             empty,
             key=f"{source.text} map",
             title=patch_nearest(encoding, patch),
-            drawings=(Drawing(figures.patch_map(geometry.patch_map(encoding, patch), patch), place_of(grid, patch)),),
+            drawings=(
+                Drawing(
+                    matrix_figures.patch_map(image_patches.patch_map(encoding, patch), patch), place_of(grid, patch)
+                ),
+            ),
             actions=FILES,
             emphasis=place_of(grid, patch),
             recipe=snippets.patch_map(source, part, patch),
@@ -1089,7 +1098,7 @@ def first_rows(grid: Grid) -> str:
     return "Row 0 is no patch" if grid.first == 1 else f"Rows 0 to {grid.first - 1} are no patches"
 
 
-def tile_caption(maps: geometry.PatchMaps) -> str:
+def tile_caption(maps: image_patches.PatchMaps) -> str:
     """Say of which patches there are tiles."""
     rows, columns = maps.grid.rows, maps.grid.columns
     if (len(maps.rows), len(maps.columns)) == (rows, columns):
@@ -1101,7 +1110,7 @@ def patch_finding(encoding: Absolute, session: Session) -> str:
     """Say how much of the variance rows and columns explain, and how much they would of shuffled patches."""
     try:
         found = session.library.result(
-            encoding.table, ("grid variance", encoding.grid), lambda: geometry.grid_variance(encoding)
+            encoding.table, ("grid variance", encoding.grid), lambda: image_patches.grid_variance(encoding)
         )
     except hpe.HfposembError as error:
         return _sentence(error)
@@ -1111,7 +1120,7 @@ def patch_finding(encoding: Absolute, session: Session) -> str:
     return f"{shares}; of shuffled patches {chance}"
 
 
-def spread(null: geometry.Null) -> str:
+def spread(null: null_comparison.Null) -> str:
     """Write a null: its mean and half of its interval."""
     return f"{percent(null.mean)}\u00a0±\u00a0{max(1, round(50 * (null.high - null.low)))}"
 

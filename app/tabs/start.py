@@ -13,8 +13,8 @@ import gradio as gr
 import numpy as np
 
 import hfposemb as hpe
-from hfposemb import figures
 from hfposemb.errors import CancelledError, HfposembError
+from hfposemb.figures import line_figures, position_figures
 from hfposemb.figures.palette import POSITION, SIMILARITY
 from hfposemb.figures.style import number
 from hfposemb.tables.table import TOKEN_CLASSES
@@ -103,7 +103,7 @@ def input_panel(opened: Sequence[Opened], text: str) -> Panel:
     shown = min(len(inputs.pieces), PIECES)
     pair = twice(source, inputs)
     parts = {"token": inputs.token, "position": inputs.position, "input": inputs.sum}
-    figure = figures.stripes(
+    figure = line_figures.stripes(
         {name: part[:shown] for name, part in parts.items()},
         [piece.strip() or "(space)" for piece in inputs.pieces[:shown]],
         ids=inputs.ids[:shown],
@@ -264,10 +264,10 @@ def _picture(empty: Panel, learned: Opened, large: tuple[str, Positions], small:
     demo = ", small demo" if learned.text.startswith("sample:") else ""
     about = {learned.name: f"{stack}, {origin}{demo}"}
     pictures = [
-        Drawing(figures.projection(projection, named=named, height=440), f"{name}{about.get(name, '')}"),
-        Drawing(figures.projection(beside.pca(3), height=250), "Untrained: random would look like this")
+        Drawing(position_figures.projection(projection, named=named, height=440), f"{name}{about.get(name, '')}"),
+        Drawing(position_figures.projection(beside.pca(3), height=250), "Untrained: random would look like this")
         if other == "Untrained"
-        else Drawing(figures.projection(beside.pca(3), height=250), f"{other}{about.get(other, '')}"),
+        else Drawing(position_figures.projection(beside.pca(3), height=250), f"{other}{about.get(other, '')}"),
     ]
     return replace(
         empty,

@@ -15,13 +15,13 @@ import gradio as gr
 import numpy as np
 
 import hfposemb as hpe
-from hfposemb import figures
 from hfposemb.analysis.anisotropy import is_strong, mean_cosine
 from hfposemb.analysis.nearest_rows import Neighbours
 from hfposemb.analysis.projection_quality import WRONG, PointTrust, Quality, point_trust
 from hfposemb.analysis.rows import norms
 from hfposemb.analysis.similarity_matrix import query_distribution
 from hfposemb.errors import HfposembError
+from hfposemb.figures import line_figures, style, token_figures
 from hfposemb.figures.palette import POSITION, SHARE
 from hfposemb.figures.style import number
 from hfposemb.tables.row_lookup import reading, spelt
@@ -282,12 +282,12 @@ def map_panels(
     told = kept_here(session, table, projection, row) if projection.measured else []
     values: Any = {"Class": "class", "Id": "id", "Trust": "trust"}.get(color)
     paint = norms(table) if values is None else values
-    figure = figures.token_map(projection, labels, color=paint, selected=row, neighbours=near, height=MAP_HEIGHT)
+    figure = token_figures.token_map(projection, labels, color=paint, selected=row, neighbours=near, height=MAP_HEIGHT)
     legend: tuple[LegendItem, ...] = ()
     bars: tuple[ScaleBar, ...] = ()
     if color == "Class":
-        counts = figures.class_counts(labels, rows=rows)
-        legend = tuple(LegendItem(name, figures.CLASS_COLOURS[name], f"{count:,}") for name, count in counts.items())
+        counts = token_figures.class_counts(labels, rows=rows)
+        legend = tuple(LegendItem(name, style.CLASS_COLOURS[name], f"{count:,}") for name, count in counts.items())
     elif color == "Id":
         bars = (ScaleBar("id 0", f"{table.shape[0] - 1:,}", POSITION.light),)
     else:
@@ -622,7 +622,7 @@ def spread_panels(session: Session, source: Opened | None, word: Word, *, centre
         Panel(
             "spread",
             title,
-            (Drawing(figures.distribution(spread, neighbours=found.near)),),
+            (Drawing(line_figures.distribution(spread, neighbours=found.near)),),
             emphasis=word.shown,
             help=SPREAD_HELP,
             foot=f"{int(spread.counts.sum()):,} tokens, log scale",

@@ -11,12 +11,13 @@ from uuid import uuid4
 import gradio as gr
 import numpy as np
 
-from hfposemb import figures, sheet
 from hfposemb.comparison.metrics import measures_of
 from hfposemb.errors import HfposembError
+from hfposemb.figures import line_figures, matrix_figures, position_figures, style
 from hfposemb.figures.palette import POSITION, SIMILARITY
 from hfposemb.figures.position_figures import MapFrame
 from hfposemb.figures.style import Series, number
+from hfposemb.reports import html_tables
 from hfposemb.surveys.source_lists import revisions
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import HubSource, LocalSource, SampleSource
@@ -171,7 +172,7 @@ def moment_panels(moment: Moment) -> Panels:
     words = [word.strip() for word in FIRST_WORDS.split(",")]
     named = [] if joined else [at for at, label in enumerate(found.labels) if label.strip() in words]
     frame = MapFrame.of(*found.frames)
-    drawn = figures.aligned_map(
+    drawn = position_figures.aligned_map(
         found.frames[place], found.labels, frame=frame, link="training", order=order, named=named, height=520
     )
     left_out = f"; {len(found.missing)} cannot be read: {_first(found)}" if found.missing else ""
@@ -193,7 +194,7 @@ def moment_panels(moment: Moment) -> Panels:
     ]
     if joined:
         every = int(found.shown[1] - found.shown[0]) if len(found.shown) > 1 else 1
-        matrix = figures.similarity_matrix(found.cosines[place], first=int(found.shown[0]), every=every)
+        matrix = matrix_figures.similarity_matrix(found.cosines[place], first=int(found.shown[0]), every=every)
         panels.append(
             Panel(
                 "training-matrix",
@@ -239,8 +240,8 @@ def course_panels(moment: Moment, name: str) -> Panels:
     lines = [Series(source.name, course.values, source.color, source.dash, at=steps, marks=tuple(range(len(steps))))]
     if np.isfinite(course.mean).any():
         lines.insert(0, Series("chance", course.mean, at=steps, band=(course.low, course.high)))
-    x = figures.Axis("training step", span=(float(steps[0]), float(steps[-1])))
-    drawn = figures.curves(lines, x=x, y=figures.Axis(course.name.strip()), marked=steps[moment.place], height=520)
+    x = style.Axis("training step", span=(float(steps[0]), float(steps[-1])))
+    drawn = line_figures.curves(lines, x=x, y=style.Axis(course.name.strip()), marked=steps[moment.place], height=520)
     names = [number(step, digits=0) for step in found.steps]
     return Panels(
         (
@@ -258,7 +259,7 @@ def course_panels(moment: Moment, name: str) -> Panels:
             Panel(
                 "training-alike",
                 alike_title(found),
-                (Drawing(figures.similarity_matrix(found.likeness, labels=names, unit="share")),),
+                (Drawing(matrix_figures.similarity_matrix(found.likeness, labels=names, unit="share")),),
                 source=(source.name, f"{found.role}s · CKA of every two checkpoints"),
                 color=source.color,
                 help=ALIKE_HELP,
@@ -278,7 +279,7 @@ def chosen_course(found: Trajectory, name: str) -> Course:
 
 def course_title(found: Trajectory, course: Course) -> str:
     """Say where a figure begins and where it ends."""
-    ends = [sheet.figure(float(course.values[place]), course.unit) for place in (0, -1)]
+    ends = [html_tables.figure(float(course.values[place]), course.unit) for place in (0, -1)]
     first, last = (number(found.steps[place], digits=0) for place in (0, -1))
     name = course.name.strip()
     return f"{name[:1].upper()}{name[1:]}: {ends[0]} at step {first}, {ends[1]} at step {last}"

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import gradio as gr
 import numpy as np
 
-from hfposemb import figures
 from hfposemb.analysis.rows import directed
 from hfposemb.composition.added_positions import WHOSE, Added, Adding, added
 from hfposemb.composition.amplitude_sweep import AMPLITUDES, Moved, Sweep, kept_at, kept_in_place, moved, step_of, sweep
@@ -21,6 +20,7 @@ from hfposemb.composition.neighbour_retention import Overlap, subspace_overlap
 from hfposemb.composition.variance_decomposition import Cloud, cloud
 from hfposemb.composition.word_order import Reordered, reordered, turned_round
 from hfposemb.errors import HfposembError
+from hfposemb.figures import line_figures, token_figures
 from hfposemb.figures.palette import CLASSES, PALETTE, POSITION, SHARE, SOURCES
 from hfposemb.figures.style import Axis, Series, listed, number
 from hfposemb.tables.table import TOKEN_CLASSES, EmbeddingTable
@@ -350,7 +350,7 @@ def _lines(title: str, series: Sequence[Series], view: View, *, height: int, lab
     ticks = (0.0, 1.0, 2.0, 3.0, 4.0)
     x = Axis("amplitude of the position part", ticks=ticks, span=(0.0, 4.0))
     marked = view.asked.amplitude
-    figure = figures.curves(
+    figure = line_figures.curves(
         series, x=x, y=Axis(title, **y), labels=labels, marked=marked, written=percent, height=height
     )
     figure.update_xaxes(ticktext=[f"{tick:g}×" for tick in ticks])
@@ -574,7 +574,7 @@ def map_panel(view: View) -> Panel:
 
     def made(empty: Panel) -> Panel:
         found = view.map()
-        figure = figures.share_rows(found, list(view.sample), height=34 * len(found) + 60)
+        figure = token_figures.share_rows(found, list(view.sample), height=34 * len(found) + 60)
         others = found[:, 1:]
         rest = others[np.isfinite(others)]
         title = f"Every position leaves some neighbours, {percent(float(rest.mean()))} on average"
@@ -621,11 +621,11 @@ def cloud_panel(view: View) -> Panel:
             title=f"At {view.times} the sums gather by {gather}: words make {percent(word)} of the variance, "
             f"positions {percent(place)}",
             drawings=(
-                Drawing(figures.club(found, called, height=340), "Coloured by word"),
-                Drawing(figures.club(found, called, by="position", height=340), "Coloured by position"),
+                Drawing(token_figures.club(found, called, height=340), "Coloured by word"),
+                Drawing(token_figures.club(found, called, by="position", height=340), "Coloured by position"),
             ),
             legend=tuple(
-                LegendItem(name, figures.CLUB_COLOURS[place % len(figures.CLUB_COLOURS)])
+                LegendItem(name, token_figures.CLUB_COLOURS[place % len(token_figures.CLUB_COLOURS)])
                 for place, name in enumerate(called)
             ),
             scale_bars=(ScaleBar(f"position {found.places[0]}", str(found.places[-1]), POSITION.light),),
