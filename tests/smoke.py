@@ -22,7 +22,7 @@ _FILES = ("config.json", "tokenizer.json", "vocab.txt", "model.safetensors")
 
 FIGURE = """
 from hfposemb import extract, project
-from hfposemb.figures.position_figures.position_figures import projection
+from hfposemb.figures.position_figures import projection
 position = extract("sample:bert").position
 figure = projection(project(position.table))
 assert len(figure.to_json()) > 2_000

@@ -10,9 +10,9 @@ import sys
 import time
 from pathlib import Path
 
-import hfposemb.cutting as cutting
 import pytest
 
+from hfposemb.checkpoints import tokenizer_worker as cutting
 from hfposemb.checkpoints.tokenizer_worker import Cutter
 from hfposemb.checkpoints.tokenizers import load_tokenizer
 from hfposemb.errors import InputError, SourceError

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb.analysis import geometry, undertrained_tokens
+from hfposemb.analysis import rows as rows_module
+from hfposemb.analysis import undertrained_tokens
 from hfposemb.analysis.geometry import anisotropy, spectrum
 from hfposemb.analysis.undertrained_tokens import NEAR, Oddities
 from hfposemb.cli.main import main
@@ -129,7 +130,7 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = noise(257, 70)
     rows[200] = rows[3]
     whole = odd(of(rows), unused=[4])
-    monkeypatch.setattr(geometry, "BLOCK_BYTES", 70 * 8 * 10)
+    monkeypatch.setattr(rows_module, "BLOCK_BYTES", 70 * 8 * 10)
     assert str(odd(of(rows), unused=[4])) == str(whole)
 
 

@@ -228,7 +228,7 @@ def test_rows_taken_some_at_a_time_give_the_same(metric: Metric, monkeypatch: py
     rows[7] = np.nan
     table = table_of(rows.astype(np.float32), name="made", provenance=Provenance("test", stored_dtype="BF16"))
     whole = similarity(table, metric=metric), random_pairs(table, metric=metric, sample=500)
-    monkeypatch.setattr(import_module("hfposemb.similarity"), "MATRIX_BYTES", 8 * 8 * 7)
+    monkeypatch.setattr(import_module("hfposemb.analysis.similarity_matrix"), "MATRIX_BYTES", 8 * 8 * 7)
     pairing = import_module("hfposemb.analysis.row_pairs")
     monkeypatch.setattr(pairing, "WHOLE_BYTES", 0)
     monkeypatch.setattr(pairing, "READ_BYTES", 4 * 8 * 9)

@@ -37,7 +37,7 @@ ROOT = Path(__file__).parent.parent
 CHECKPOINTS = 400 if FULL else 40
 KILLS = 10 if FULL else 3
 ONE = Engine(workers=1)
-MODULE = import_module("hfposemb.survey")  # in the package its name is that of the function
+MODULE = import_module("hfposemb.surveys.source_figures")
 QUICK = {"draws": 0, "engine": ONE}
 
 

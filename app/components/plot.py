@@ -232,7 +232,6 @@ class PanelRow(gr.HTML, metaclass=NoStub):
         return ()
 
 
-@cache
 def _panel(panel: Panel, files: Packer) -> dict[str, Any]:
     words = ("key", "title", "color", "subtitle", "help", "foot", "message", "tone", "span", "emphasis")
     shown = {

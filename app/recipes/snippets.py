@@ -312,7 +312,7 @@ def profiles(found: Sequence[Positions], others: Mapping[Opened, np.ndarray]) ->
         return likeness(found)
     values = {pinned(shown.source): f"likeness({rows(shown)})" for shown in found}
     values |= {pinned(source): f"{position(source)}.profile({_distances(at)})" for source, at in others.items()}
-    imports = ["from hfposemb.figures.position_figures.named_figures import likeness"] if found else []
+    imports = ["from hfposemb.figures.named_figures import likeness"] if found else []
     return _recipe(_by(values), [*(shown.source for shown in found), *others], imports=imports)
 
 
@@ -670,9 +670,7 @@ def moves(left: Opened, right: Opened, at: int) -> Recipe:
             }
         ),
     ]
-    return _recipe(
-        body, [left, right], imports=["from hfposemb.comparison.side_by_side.moved_words import moved"], roles=_TOKEN
-    )
+    return _recipe(body, [left, right], imports=["from hfposemb.comparison.moved_words import moved"], roles=_TOKEN)
 
 
 def maps(left: Opened, right: Opened, role: str, method: str, side: str) -> Recipe:
@@ -684,7 +682,7 @@ def maps(left: Opened, right: Opened, role: str, method: str, side: str) -> Reci
     return _recipe(
         body,
         [left, right],
-        imports=["from hfposemb.comparison.side_by_side.aligned_maps import aligned"],
+        imports=["from hfposemb.comparison.aligned_maps import aligned"],
         roles=(role,),
     )
 

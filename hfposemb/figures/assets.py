@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 STATIC = Path(__file__).with_name("static")
 
 
+@cache
 def asset(name: str) -> str:
     """Return the text of a script or style."""
     return (STATIC / name).read_text(encoding="utf-8")
