@@ -21,14 +21,15 @@ its first tab."""
 IMPORTS = f"""import numpy as np
 
 import hfposemb as hpe
-from hfposemb import Embeddings, geometry
-from hfposemb.composition.added_positions import added
-from hfposemb.errors import InputError
-from hfposemb.composition.word_order import reordered, turned_round
+from hfposemb import Embeddings
+from hfposemb.analysis import geometry
 from hfposemb.analysis.encoding_properties import requirements
-from hfposemb.analysis.shift_operator import shift
 from hfposemb.analysis.row_pairs import pairs
+from hfposemb.analysis.shift_operator import shift
+from hfposemb.composition.added_positions import added
 from hfposemb.composition.amplitude_sweep import sweep
+from hfposemb.composition.word_order import reordered, turned_round
+from hfposemb.errors import InputError
 from hfposemb.tables.table import TOKEN_CLASSES
 
 REPEATED = "{REPEATED}"
