@@ -139,6 +139,8 @@ class Walk:
         node.click()
         count = options.count()
         self.page.keyboard.press("Escape")
+        node.blur()  # a list opens where its field gets the focus
+        options.first.wait_for(state="hidden")
         for place in range(count) if self.every else range(count)[-1:]:
             node.click()
             options.nth(place).click()
