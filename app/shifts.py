@@ -16,8 +16,6 @@ from hfposemb.position import Rotary
 from hfposemb.shifts import IMPOSTORS, SPLITS, ShiftCurve, Turning, closed_form, shift_by_distance, shift_null, turning
 
 from . import snippets
-from .events import QUIET
-from .hidden import State
 from .plot import Drawing, Panel, PanelRow, Panels
 from .positions import FILES, Positions, percent, tables_of, winding
 from .state import Opened, Session, one_line
@@ -196,8 +194,8 @@ def accordion(session: Session, length: gr.Radio, part: gr.State) -> None:
     """Put the part here, closed; it is computed when it is opened, and again when the sources change."""
     from .positions import of_part
 
-    asked = State(False)
-    with gr.Accordion(QUESTION, open=False, elem_classes=["question", session.fold("shifts")]) as box:
+    box, asked = session.fold("shifts", QUESTION)
+    with box:
         with gr.Row(elem_classes="controls"):
             with gr.Column(scale=0, min_width=260):
                 which = gr.Radio(list(MAPS), value="linear", label="Map", elem_classes="segmented")
@@ -217,7 +215,5 @@ def accordion(session: Session, length: gr.Radio, part: gr.State) -> None:
         inputs=[asked, length, which, step, part],
         on=[asked.change, length.input, which.input, step.input, part.change],
     )
-    box.expand(lambda: True, None, asked, **QUIET)
-    box.collapse(lambda: False, None, asked, **QUIET)
     session.keep("map-of-shift", which)
     session.keep("shifted-by", step)
