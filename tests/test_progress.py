@@ -109,10 +109,13 @@ import sys, time
 from hfposemb.interrupts import stopped_promptly, unfinished
 from pathlib import Path
 unfinished.add(Path(sys.argv[1]))
+begun = False
 with stopped_promptly(0.3):
-    print("ready", flush=True)
     while True:
         try:
+            if not begun:  # inside, because the signal may come before this line has ended
+                begun = True
+                print("ready", flush=True)
             time.sleep(0.05)
         except KeyboardInterrupt:  # as compiled code does
             pass

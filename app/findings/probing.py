@@ -147,13 +147,14 @@ def accordion(session: Session, part: gr.State) -> None:
     def run(due: list[Any], part: str | None) -> list[list[str]]:
         return missing(of_part(session.shown(due), part), session)
 
-    with gr.Accordion(QUESTION, open=False, elem_classes=["question", session.fold("probes")]) as box:
+    box, unfolded = session.fold("probes", QUESTION)
+    with box:
         style = CSS + snippets.FOLD_CSS
         shown = gr.HTML(css_template=style, js_on_load=snippets.COPY_JS, apply_default_css=False, elem_classes="probes")
         running = session.works(work, name="probes", label="Probes")
         with gr.Row():
             button = gr.Button(MEASURE, variant="secondary", size="lg", scale=0, min_width=200)
-    session.redraw(draw, [shown], inputs=[part], on=[box.expand, running.done.change, part.change])
+    session.redraw(draw, [shown], inputs=[part], on=[unfolded.change, running.done.change, part.change])
     # Asking for the same again is a change only if nothing was wanted in between.
     running.done.change(lambda: [], None, running.wanted, **QUIET)
     button.click(run, [session.due, part], running.wanted, **QUIET)

@@ -24,8 +24,6 @@ from hfposemb.figures import line_figures
 from hfposemb.figures.style import Series, listed
 from hfposemb.tables.encodings import Rotary
 
-from ..components.events import QUIET
-from ..components.hidden import State
 from ..components.plot import Drawing, Panel, PanelRow, Panels
 from ..recipes import snippets
 from ..session.state import Opened, Session, one_line
@@ -205,8 +203,8 @@ def accordion(session: Session, length: gr.Radio, part: gr.State) -> None:
     """Put the part here, closed; it is computed when it is opened, and again when the sources change."""
     from ..tabs.positions import of_part
 
-    asked = State(False)
-    with gr.Accordion(QUESTION, open=False, elem_classes=["question", session.fold("shifts")]) as box:
+    box, asked = session.fold("shifts", QUESTION)
+    with box:
         with gr.Row(elem_classes="controls"):
             with gr.Column(scale=0, min_width=260):
                 which = gr.Radio(list(MAPS), value="linear", label="Map", elem_classes="segmented")
@@ -226,7 +224,5 @@ def accordion(session: Session, length: gr.Radio, part: gr.State) -> None:
         inputs=[asked, length, which, step, part],
         on=[asked.change, length.input, which.input, step.input, part.change],
     )
-    box.expand(lambda: True, None, asked, **QUIET)
-    box.collapse(lambda: False, None, asked, **QUIET)
     session.keep("map-of-shift", which)
     session.keep("shifted-by", step)

@@ -130,14 +130,11 @@ def read(query: str) -> dict[str, list[str]]:
         return {}
 
 
-_WRITE_JS = """
-const addressOf = (query) => location.pathname + (`${query}` && "?" + query) + location.hash;
-"""
-
 # The page's address may have more in it than ours: only what is named here is replaced. While an address is being read
 # what the page said before does not count; changes that follow each other at once are one step back.
 _JS = """
 const names = %s;
+const addressOf = (query) => location.pathname + (`${query}` && "?" + query) + location.hash;
 let moved = 0, reading = false, restored = "";
 const show = () => {
   reading = true;
@@ -162,51 +159,12 @@ window.addEventListener("popstate", () => element.isConnected && show());
 if (names.some((name) => new URLSearchParams(location.search).has(name))) setTimeout(show, 300);
 """
 
-# What is unfolded the page tells by itself: the server hears of a fold as if the visitor had opened it.
-_FOLDS_JS = """
-const folds = %s, UNFOLDED = "unfolded";
-const button = (name) => document.querySelector(`.fold-${name} > button.label-wrap`);
-const isOpen = (node) => node.classList.contains("open");
-const said = () => new URLSearchParams(location.search).get(UNFOLDED) ?? "";
-const told = () => said().split(".").filter((name) => folds.includes(name));
-let awaited = [];
-const unfold = () => {
-  awaited = awaited.filter((name) => {
-    const node = button(name);
-    if (!node?.offsetWidth) return element.isConnected; // its tab is not on the screen yet
-    if (!isOpen(node)) node.click();
-    return false;
-  });
-  if (awaited.length) setTimeout(unfold, 500);
-};
-const read = () => {
-  const waits = awaited.length;
-  awaited = told();
-  for (const name of folds) if (!awaited.includes(name) && button(name) && isOpen(button(name))) button(name).click();
-  if (!waits) unfold();
-};
-const write = () => {
-  const before = told(), all = new URLSearchParams(location.search);
-  const unknown = (name) => awaited.includes(name) || !button(name);
-  const now = folds.filter((name) => (unknown(name) ? before.includes(name) : isOpen(button(name))));
-  if (now.join() === before.join()) return;
-  all.delete(UNFOLDED);
-  if (now.length) all.append(UNFOLDED, now.join("."));
-  history.replaceState(history.state, "", addressOf(all));
-};
-document.addEventListener("click", ({ target }) => {
-  if (element.isConnected && target.closest?.("[class*=fold-] > button.label-wrap")) setTimeout(write, 50);
-});
-window.addEventListener("popstate", () => element.isConnected && read());
-setTimeout(read, 300);
-"""
-
 
 def bind(session: Any, keys: Sequence[str]) -> None:
     """Bind the address to the sources, the tab and every control that was kept, of a page with these tabs."""
     controls: list[Control] = session.controls
     names = [MODELS, TAB, *(one.name for one in controls)]
-    script = _WRITE_JS + "".join(f"{{{part}}}" for part in (_JS % names, _FOLDS_JS % session.folds))
+    script = _JS % names
     line = gr.HTML("", html_template="", js_on_load=script, apply_default_css=False, elem_classes="unseen")
 
     def say(restored: str, texts: list[str], active: str, *values: Any) -> str:
@@ -225,8 +183,10 @@ def bind(session: Any, keys: Sequence[str]) -> None:
         texts = texts[:MOST_SOURCES] or list(session.first)
         tab = next((key for key in found.get(TAB, ()) if key in keys), keys[0])
         updates = [_update(one, found[one.name][0] if one.name in found else None, texts) for one in controls]
+        values = dict(zip(names[2:], updates, strict=True))
+        folds = [gr.update(open=values[name]) for name in session.folds]
         # The fields too, not only by what follows from the sources: one that comes to the screen says what it holds.
-        return [texts, *session.show(tab), *updates, *session.told_fields(texts, own), uuid4().hex]
+        return [texts, *session.show(tab), *updates, *folds, *session.told_fields(texts, own), uuid4().hex]
 
     components = [one.component for one in controls]
     gr.on(
@@ -237,7 +197,8 @@ def bind(session: Any, keys: Sequence[str]) -> None:
         trigger_mode="always_last",
         **QUIET,
     )
-    shown = [session.sources, session.tabs, session.active, *components, *(field for field, _ in session.fields)]
+    fields = [field for field, _ in session.fields]
+    shown = [session.sources, session.tabs, session.active, *components, *session.folds.values(), *fields]
     line.select(show, session.own, [*shown, session.restored], **QUIET)
 
 

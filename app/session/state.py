@@ -466,6 +466,10 @@ Works = Callable[[Visitor, str, Sequence[Any]], AsyncGenerator[children.Progress
 """Does what a part of a visitor's page wants, and yields how far it is; closing it ends the work."""
 
 
+UNFOLDED = "unfolded"
+"""What the address says of an accordion that is open."""
+
+
 @dataclass(frozen=True)
 class Session:
     """What a tab is given to draw with: see "Tabs" in the package's docstring.
@@ -510,8 +514,8 @@ class Session:
     controls: list[Control] = field(default_factory=list)
     """What the address of the page tells."""
 
-    folds: list[str] = field(default_factory=list)
-    """What is folded away until a visitor, or the address, unfolds it."""
+    folds: dict[str, gr.Accordion] = field(default_factory=dict)
+    """What is folded away until a visitor, or the address, unfolds it, by its name in the address."""
 
     linked: bool = False
     """Whether the address of the page says what is shown, so that a link can."""
@@ -601,10 +605,14 @@ class Session:
         """Let the address of the page tell a control's value under a ``name``, as ``address.control`` describes it."""
         self.controls.append(control(name, component, **more))
 
-    def fold(self, name: str) -> str:
-        """Return a class for an accordion, so that the address of the page tells by a ``name`` whether it is open."""
-        self.folds.append(name)
-        return f"fold-{name}"
+    def fold(self, name: str, title: str) -> tuple[gr.Accordion, State]:
+        """Return an accordion, closed at first, and the state of whether it is open, which the address remembers."""
+        box, unfolded = gr.Accordion(title, open=False, elem_classes=["question", f"fold-{name}"]), State(False)
+        box.expand(lambda: True, None, unfolded, **QUIET)
+        box.collapse(lambda: False, None, unfolded, **QUIET)
+        self.keep(name, unfolded, read=lambda text: text == UNFOLDED, write=lambda _: UNFOLDED)
+        self.folds[name] = box
+        return box, unfolded
 
     def when(self, on: Sequence[Any], draw: Draw, outputs: Sequence[Any], *, inputs: Sequence[Any] = ()) -> None:
         """Call ``draw(opened, *inputs)`` for ``outputs`` when an event of ``on`` comes."""

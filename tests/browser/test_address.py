@@ -149,12 +149,12 @@ def test_a_link_opened_elsewhere_shows_the_same(
     assert found["controls"] == _controls(page) != plain["controls"]
 
 
-def test_what_is_unfolded_is_told_too(browser: Browser, page: Page, serve: Callable[..., str]) -> None:
+def test_a_link_unfolds_what_was_unfolded(browser: Browser, page: Page, serve: Callable[..., str]) -> None:
     blocks = app.build(sources=SMALL["positions"])
     page.goto(f"{serve(blocks, theme=theme.theme(), css=theme.css())}?tab=positions")
     drawn(page)
     page.locator(".fold-shifts > button").click()
-    until(page, lambda: _query(page), {"tab": ["positions"], "unfolded": ["shifts"]})
+    until(page, lambda: _query(page), {"tab": ["positions"], "shifts": ["unfolded"]})
     context = browser.new_context(viewport={"width": 1440, "height": 1000})
     other = context.new_page()
     other.goto(str(page.evaluate("location.href")))
@@ -163,6 +163,8 @@ def test_what_is_unfolded_is_told_too(browser: Browser, page: Page, serve: Calla
     drawn(other)
     other.locator(".fold-shifts > button").click()
     until(other, lambda: _query(other), {"tab": ["positions"]})
+    other.go_back()
+    other.locator(".fold-shifts > button.open").wait_for()
     context.close()
 
 
