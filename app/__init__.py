@@ -67,7 +67,8 @@ if TYPE_CHECKING:
     from hfposemb.tables.embeddings import Embeddings
 
     from .server.reach import Reach
-    from .session.state import Opened, Session
+    from .session.opened import Opened
+    from .session.state import Session
 
 TABS: tuple[str, ...] = ("start", "positions", "tokens", "words", "compare", "training")
 """Modules of this package, in the order of the screen."""
@@ -92,11 +93,13 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
 
     from .components.hidden import State
     from .lessons import card as lesson_card
+    from .limits import MOST_SOURCES
     from .server import api
-    from .server.limits import MOST_SOURCES
     from .session import address as addresses
     from .session import opening, preferences
-    from .session.state import FIRST, NEEDS, Session
+    from .session.opened import NEEDS
+    from .session.source_names import FIRST
+    from .session.state import Session
 
     modules = {name: import_module(f".tabs.{name}", __package__) for name in TABS}
     first = tuple(dict.fromkeys(sources))[:MOST_SOURCES] or FIRST
@@ -147,9 +150,10 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
     """Let every field of sources set the sources, and the sources every field, its line of errors and the foot."""
     import gradio as gr
 
-    from .server.limits import MOST_SOURCES
+    from .limits import MOST_SOURCES
     from .session import suggestions
-    from .session.state import guarded, problems
+    from .session.guard import guarded
+    from .session.opened import problems
 
     def chosen(texts: Sequence[str] | None) -> list[str]:
         return [text.strip() for text in dict.fromkeys(texts or ()) if text.strip()][:MOST_SOURCES]
@@ -242,9 +246,9 @@ def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Bloc
     """Return a page with nothing but the app. ``public`` as for ``launch``; then it tells the limits in its foot."""
     import gradio as gr
 
+    from .components.lines import unseen_heading
     from .components.theme import header
-    from .server.limits import FILES_SECONDS, told
-    from .session.state import unseen_heading
+    from .limits import FILES_SECONDS, told
 
     public = on_a_space() if public is None else public
     with gr.Blocks(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS)) as blocks:
@@ -310,8 +314,8 @@ def launch(
     that name. With ``warm`` a child compiles UMAP in the background, so that the first UMAP of a machine need not.
     ``debug`` prints the traceback of every bug. ``options`` are those of ``gr.Blocks.launch`` beyond what is set here.
     """
+    from . import failures
     from .jobs import children
-    from .server import failures
     from .server.reach import free_port, open_browser, reach
     from .server.temporary_folder import own_folder
 
@@ -347,7 +351,7 @@ def launch(
 def _serve(blocks: gr.Blocks, at: Reach, port: int, **options: Any) -> None:
     """Start the server in a thread of its own."""
     from .components.theme import css, theme
-    from .server.limits import MOST_EVENTS
+    from .limits import MOST_EVENTS
 
     blocks.queue(max_size=MOST_EVENTS, default_concurrency_limit=2, api_open=False)
     if at.public:

@@ -35,3 +35,8 @@ class _Names(dict[int, str]):
 
 
 _NAMES = _Names({ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"})
+
+
+def one_line(text: str, *, width: int = 400) -> str:
+    """Return a message on one line, its control and bidi characters by name."""
+    return display(" ".join(text.split()), width=width)

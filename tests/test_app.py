@@ -21,10 +21,12 @@ import gradio as gr
 import numpy as np
 import pytest
 from hfposemb.app.components.plot import Panel, PanelRow
-from hfposemb.app.findings import word_pairs
+from hfposemb.app.findings import chosen_word, token_map, token_neighbours, token_search, word_pairs
 from hfposemb.app.jobs.queue import LINE, Visitor
-from hfposemb.app.session.state import Kept, Library, Opened, Session, Umaps, choice, problems, short_name, size_of
-from hfposemb.app.tabs import tokens
+from hfposemb.app.session.library import Kept, Library, size_of
+from hfposemb.app.session.opened import Opened, problems
+from hfposemb.app.session.source_names import choice, short_name
+from hfposemb.app.session.state import Session, Umaps
 from safetensors.numpy import save_file
 
 import hfposemb as hpe
@@ -348,11 +350,11 @@ def pair(tmp_path: Path) -> tuple[str, str]:
 def test_neighbours_are_exact_in_every_source(pair: tuple[str, str]) -> None:
     session = open_session(*pair)
     opened = session.open(pair)
-    panel = tokens.word_panels(session, opened, tokens.Word("king"))[0]
+    panel = token_neighbours.word_panels(session, opened, chosen_word.Word("king"))[0]
     keys = []
     for source, shown in zip(opened, panel.lists, strict=True):
         table = source.embeddings.token  # type: ignore[union-attr]
-        wanted = hpe.neighbours(table, tokens.row_of(table, tokens.Word("king"), source.text), k=12)  # type: ignore[arg-type]
+        wanted = hpe.neighbours(table, chosen_word.row_of(table, chosen_word.Word("king"), source.text), k=12)  # type: ignore[arg-type]
         assert [row.id for row in shown.rows] == wanted.rows.tolist()
         assert [row.value for row in shown.rows] == wanted.values.tolist()
         keys.append({row.label.casefold().removeprefix("##") for row in shown.rows})
@@ -376,11 +378,11 @@ def test_a_table_that_is_anisotropic_says_so_and_is_centred(tmp_path: Path) -> N
     session = open_session(source)
     opened = session.open((source,))
     table = opened[0].embeddings.token  # type: ignore[union-attr]
-    (plain,) = tokens.word_panels(session, opened, tokens.Word("king"))
+    (plain,) = token_neighbours.word_panels(session, opened, chosen_word.Word("king"))
     common = number(hpe.neighbours(table, "king").anisotropy or 0, digits=2)
     assert f"Two random tokens have a mean cosine of {common} in gpt, so a high cosine means little" in plain.subtitle
     assert "“king” was read as the token “ king” (word start); the piece “king” is row" in plain.foot
-    (moved,) = tokens.word_panels(session, opened, tokens.Word("king"), centred=True)
+    (moved,) = token_neighbours.word_panels(session, opened, chosen_word.Word("king"), centred=True)
     wanted = hpe.neighbours(table, "king", k=12, centred=True)
     assert [row.id for row in moved.lists[0].rows] == wanted.rows.tolist()
     assert [row.value for row in moved.lists[0].rows] == wanted.values.tolist()
@@ -393,7 +395,12 @@ def test_a_table_that_is_anisotropic_says_so_and_is_centred(tmp_path: Path) -> N
     assert matrix.recipe is not None
     assert "centred=True" in matrix.recipe.python
     assert f"mean cosine of {common}" in word_pairs.pair_panels(session, opened, "king, queen").panels[0].foot
-    assert tokens.spread_panels(session, opened[0], tokens.Word("king"), centred=True)[0].title.count("centred") == 1
+    assert (
+        token_neighbours.spread_panels(session, opened[0], chosen_word.Word("king"), centred=True)[0].title.count(
+            "centred"
+        )
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -402,22 +409,24 @@ def test_a_table_that_is_anisotropic_says_so_and_is_centred(tmp_path: Path) -> N
 )
 def test_word_is_found_by_either_spelling(pair: tuple[str, str], text: str, bert: str, gpt: str | None) -> None:
     one, two = (source.embeddings.token for source in open_session().open(pair))  # type: ignore[union-attr]
-    assert one.labels[tokens.row_of(one, tokens.Word(text), "")] == bert
-    row = tokens.row_of(two, tokens.Word(text), "")
+    assert one.labels[chosen_word.row_of(one, chosen_word.Word(text), "")] == bert
+    row = chosen_word.row_of(two, chosen_word.Word(text), "")
     assert (None if row is None else two.labels[row]) in (gpt, "##ing")
 
 
 def test_number_names_a_token_and_else_an_id(pair: tuple[str, str]) -> None:
     table = open_session().open(pair)[0].embeddings.token  # type: ignore[union-attr]
-    assert tokens.row_of(table, tokens.Word("7"), "") == 12, "a token called 7 comes before row 7"
-    assert tokens.row_of(table, tokens.Word("5"), "") == 5
-    assert tokens.row_of(table, tokens.Word("99999999999"), "") is None
+    assert chosen_word.row_of(table, chosen_word.Word("7"), "") == 12, "a token called 7 comes before row 7"
+    assert chosen_word.row_of(table, chosen_word.Word("5"), "") == 5
+    assert chosen_word.row_of(table, chosen_word.Word("99999999999"), "") is None
 
 
 def test_unknown_word_names_the_nearest_spelling(tmp_path: Path, pair: tuple[str, str]) -> None:
     other = checkpoint(tmp_path / "other", ("alpha", "beta", "quean", "gamma"))
     session = open_session()
-    panel = tokens.word_panels(session, session.open((pair[0], other, "sinusoidal:8x4")), tokens.Word("queen"))[0]
+    panel = token_neighbours.word_panels(
+        session, session.open((pair[0], other, "sinusoidal:8x4")), chosen_word.Word("queen")
+    )[0]
     assert len(panel.lists) == 1
     assert "other has no token “queen”; spelt most like it: “quean”" in panel.foot
     assert "Sinusoid has no tokens" in panel.foot
@@ -431,8 +440,8 @@ def test_page_without_tokens_says_why() -> None:
 
 def asked(session: Session, source: str) -> Panel:
     """Return the panel of the map as the tab first asks for it."""
-    word = tokens.Word("king").state
-    panel: Panel = tokens.asked_map(session, session.open((source,)), None, "PCA", "2-D", "Class", word)[1][0]
+    word = chosen_word.Word("king").state
+    panel: Panel = token_map.asked_map(session, session.open((source,)), None, "PCA", "2-D", "Class", word)[1][0]
     return panel
 
 
@@ -441,7 +450,7 @@ def draw(session: Session, source: str, *, method: str = "pca", color: str = "Cl
     opened = session.open((source,))[0]
     projection = session.projection(opened.embeddings.token, method, 2)  # type: ignore[union-attr]
     assert projection is not None
-    return tokens.map_panels(session, opened, projection, color, tokens.Word(word))[0]
+    return token_map.map_panels(session, opened, projection, color, chosen_word.Word(word))[0]
 
 
 @pytest.mark.parametrize("color", ["Class", "Id", "Norm"])
@@ -463,7 +472,7 @@ def test_rows_with_nan_are_left_out_and_counted(tmp_path: Path) -> None:
     panel = draw(session, source, word="king")
     assert "12 of 13 tokens" in panel.subtitle
     assert "1 rows left out" in panel.foot or "1 row left out" in panel.foot
-    near = tokens.word_panels(session, session.open((source,)), tokens.Word("king"))[0]
+    near = token_neighbours.word_panels(session, session.open((source,)), chosen_word.Word("king"))[0]
     assert "not finite" in near.foot
     assert "nan" not in near.title.lower().replace(source, "")
 
@@ -473,8 +482,8 @@ def test_table_of_one_row_is_drawn_or_explained(tmp_path: Path) -> None:
     opened = session.open((source,))
     assert "one cannot be drawn" in asked(session, source).title
     assert "at least 2 are needed" in asked(session, source).message
-    assert "alone" in tokens.word_panels(session, opened, tokens.Word("alone"))[0].title
-    tokens.spread_panels(session, opened[0], tokens.Word("alone"))
+    assert "alone" in token_neighbours.word_panels(session, opened, chosen_word.Word("alone"))[0].title
+    token_neighbours.spread_panels(session, opened[0], chosen_word.Word("alone"))
     assert "too few" in word_pairs.pair_panels(session, opened, "alone, king").panels[0].title
 
 
@@ -497,13 +506,13 @@ def test_umap_is_only_drawn_once_computed() -> None:
 
 def test_search_by_text_id_and_pattern(pair: tuple[str, str]) -> None:
     opened = open_session().open(pair)
-    panel = tokens.match_panels(opened, "ing", False)[0]
+    panel = token_search.match_panels(opened, "ing", False)[0]
     assert [row.label for row in panel.lists[0].rows] == ["king", "##ing"]
     assert panel.title.startswith("2 of bert and 2 of gpt contain")
-    assert [row.id for row in tokens.match_panels(opened, "5", False)[0].lists[0].rows][:1] == [5]
-    by_pattern = tokens.match_panels(opened, "^.?(king|queen)$", True)[0]
+    assert [row.id for row in token_search.match_panels(opened, "5", False)[0].lists[0].rows][:1] == [5]
+    by_pattern = token_search.match_panels(opened, "^.?(king|queen)$", True)[0]
     assert [row.label for row in by_pattern.lists[0].rows] == ["king", "queen"]
-    assert "not a regular expression" in tokens.match_panels(opened, "(", True)[0].title
+    assert "not a regular expression" in token_search.match_panels(opened, "(", True)[0].title
 
 
 def test_pairs_say_how_rare_they_are(pair: tuple[str, str]) -> None:
@@ -532,10 +541,13 @@ HOSTILE = (
 def test_hostile_tokens_are_short_text_everywhere(tmp_path: Path) -> None:
     source, session = checkpoint(tmp_path / "hostile", (*HOSTILE, *WORDS)), open_session()
     opened = session.open((source,))
-    shown = [*tokens.match_panels(opened, "a", False), draw(session, source, word=HOSTILE[0])]
+    shown = [*token_search.match_panels(opened, "a", False), draw(session, source, word=HOSTILE[0])]
     for row, text in enumerate(HOSTILE):
-        word = tokens.Word(text, source, row)
-        shown += [*tokens.word_panels(session, opened, word), *tokens.spread_panels(session, opened[0], word)]
+        word = chosen_word.Word(text, source, row)
+        shown += [
+            *token_neighbours.word_panels(session, opened, word),
+            *token_neighbours.spread_panels(session, opened[0], word),
+        ]
     shown += word_pairs.pair_panels(session, opened, ",".join(str(row) for row in range(len(HOSTILE)))).panels
     row = PanelRow((), scope="x", render=False)
     sent = json.dumps(row.postprocess(tuple(shown)))

@@ -11,7 +11,7 @@ import pandas
 import pytest
 
 import hfposemb as hpe
-from app.session.state import HUB_PRESETS, PRESETS
+from app.session.source_names import HUB_PRESETS, PRESETS
 from hfposemb.analysis.surrogates import DRAWS
 from hfposemb.cli.main import main
 from hfposemb.cli.parser import parser

@@ -13,12 +13,9 @@ from typing import Any
 import gradio as gr
 import numpy as np
 import pytest
+from hfposemb.app import limits
 from hfposemb.app.components.plot import PanelRow
-from hfposemb.app.jobs import children
-from hfposemb.app.jobs.queue import LINE, Visitor
-from hfposemb.app.session.state import Library, Session
-from hfposemb.app.tabs import compare
-from hfposemb.app.tabs.compare import (
+from hfposemb.app.findings.comparison import (
     POSITIONS,
     Compared,
     compared,
@@ -32,6 +29,11 @@ from hfposemb.app.tabs.compare import (
     quick,
     why_not,
 )
+from hfposemb.app.jobs import children
+from hfposemb.app.jobs.queue import LINE, Visitor
+from hfposemb.app.session.library import Library
+from hfposemb.app.session.state import Session
+from hfposemb.app.tabs import compare
 
 import hfposemb as hpe
 from hfposemb import app
@@ -155,7 +157,7 @@ def test_positions_are_measured_at_once_where_words_are_many(monkeypatch: pytest
     """Of 256 positions and 4,000 words as many dimensions wide, the words alone are left to the job."""
     session = session_of("sample:bert")
     opened = session.open(["sample:bert"])
-    monkeypatch.setattr(compare, "QUICK_FLOPS", 256 * 128**2)
+    monkeypatch.setattr(limits, "QUICK_FLOPS", 256 * 128**2)
     assert not quick(opened[0])
     found = compared(opened, session)
     assert found.comparison is not None

@@ -12,12 +12,14 @@ from typing import Any
 import gradio as gr
 import numpy as np
 import pytest
+from hfposemb.app import failures
 from hfposemb.app.components.hidden import State
 from hfposemb.app.components.plot import Panel, PanelRow
+from hfposemb.app.failures import BugError, said_of
 from hfposemb.app.jobs import queue as lines
-from hfposemb.app.server import failures
-from hfposemb.app.server.failures import BugError, said_of
-from hfposemb.app.session.state import Library, Session, guarded
+from hfposemb.app.session.guard import guarded
+from hfposemb.app.session.library import Library
+from hfposemb.app.session.state import Session
 
 from hfposemb import app
 from hfposemb.errors import InputError, SourceError

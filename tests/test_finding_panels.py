@@ -15,7 +15,7 @@ from app.findings import undertrained as odd_app
 from app.findings.properties import requirement_panel
 from app.findings.undertrained import odd_panels
 from app.jobs.queue import Visitor
-from app.session.state import Opened
+from app.session.opened import Opened
 from hfposemb.analysis.encoding_properties import requirements
 from hfposemb.analysis.undertrained_tokens import oddities
 from tests.test_app import HOSTILE, WORDS, checkpoint, open_session

@@ -18,11 +18,12 @@ import gradio as gr
 import numpy as np
 import psutil
 import pytest
+from hfposemb.app.failures import BugError
 from hfposemb.app.jobs import children, queue
 from hfposemb.app.jobs.queue import BusyError, Line, Visitor, in_line, known_address
-from hfposemb.app.server.failures import BugError
-from hfposemb.app.server.limits import MOST_WAITING, PUBLIC_MEMORY
-from hfposemb.app.session.state import Library, Session
+from hfposemb.app.limits import MOST_WAITING, PUBLIC_MEMORY
+from hfposemb.app.session.library import Library
+from hfposemb.app.session.state import Session
 
 import hfposemb as hpe
 from hfposemb.errors import CancelledError, HfposembError

@@ -13,7 +13,9 @@ from app import TABS
 from app.lessons.card import CHOOSE, NUMBERS, link, revealed, told
 from app.lessons.lessons import LESSONS, Lesson
 from app.session import address
-from app.session.state import FIRST, Opened, Session, short_name
+from app.session.opened import Opened
+from app.session.source_names import FIRST, short_name
+from app.session.state import Session
 from hfposemb.analysis.encoding_properties import requirements
 from hfposemb.errors import HfposembError
 from hfposemb.surveys.published_findings import STUDIES

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psutil
 import pytest
 from hfposemb.app.jobs.queue import BUSY, TWICE, in_line
-from hfposemb.app.server.limits import MOST_WAITING
+from hfposemb.app.limits import MOST_WAITING
 
 from tests.conftest import FULL
 from tests.serving import Served, Visitor, serving

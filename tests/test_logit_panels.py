@@ -13,7 +13,9 @@ import pytest
 from safetensors.numpy import save
 
 from app.findings.logits import NEEDS, distance_panel, logit_panels
-from app.session.state import Library, Opened, Session
+from app.session.library import Library
+from app.session.opened import Opened
+from app.session.state import Session
 from hfposemb.composition.attention_logits import by_distance, shares
 from hfposemb.errors import InputError
 

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from hfposemb.app import limits
+from hfposemb.app.findings import chosen_word, token_map, token_neighbours
 from hfposemb.app.jobs import fetching
 from hfposemb.app.jobs.children import Progress
 from hfposemb.app.jobs.queue import LINE, Visitor
-from hfposemb.app.session import state
+from hfposemb.app.session import library
 from hfposemb.app.session.state import Session
-from hfposemb.app.tabs import tokens
 
 import hfposemb as hpe
 from hfposemb.analysis.projection_quality import point_trust
@@ -30,21 +31,20 @@ SOURCE = "sample:bert"
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> Session:
     """A session to which every table is a large one."""
-    monkeypatch.setattr(tokens, "PCA_FLOPS", 1)
-    monkeypatch.setattr(tokens, "QUICK_FLOPS", 1)
-    monkeypatch.setattr(state, "QUICK_FLOPS", 1)
+    monkeypatch.setattr(limits, "PCA_FLOPS", 1)
+    monkeypatch.setattr(limits, "QUICK_FLOPS", 1)
     return open_session(SOURCE)
 
 
 def asked(session: Session, color: str = "Class", done: dict[str, Any] | None = None) -> list[Any]:
     """Return what the map answers to its controls: projection, panels, work that is wanted first, and colour."""
     opened = session.open((SOURCE,))
-    return tokens.asked_map(session, opened, None, "PCA", "2-D", color, tokens.Word("king").state, done=done)
+    return token_map.asked_map(session, opened, None, "PCA", "2-D", color, chosen_word.Word("king").state, done=done)
 
 
 def work(session: Session, wanted: list[list[Any]]) -> AsyncGenerator[Progress, None]:
     """Return the work that the map waits for, for one page."""
-    return tokens.map_work(session, Visitor("page"), "tokens", wanted)
+    return token_map.map_work(session, Visitor("page"), "tokens", wanted)
 
 
 def run(session: Session, wanted: list[list[Any]]) -> list[Progress]:
@@ -75,7 +75,7 @@ def test_a_large_map_and_its_trust_are_those_of_the_library(session: Session) ->
     assert shares == sorted(shares)
     _, (panel,), wanted, _ = asked(session, "Trust")
     assert not wanted
-    wrong = point_trust(table, expected.coordinates, rows=expected.rows, points=tokens.MEASURED).wrong.sum()
+    wrong = point_trust(table, expected.coordinates, rows=expected.rows, points=token_map.MEASURED).wrong.sum()
     assert f"{wrong:,} lie wrongly" in panel.title
 
 
@@ -87,7 +87,7 @@ def test_cancel_leaves_no_child_and_the_page_is_answered_meanwhile(session: Sess
         steps = work(session, wanted)
         while not (pids := [child.pid for child in psutil.Process().children() if child.pid not in before]):
             await anext(steps)
-        (panel,) = tokens.word_panels(session, session.open((SOURCE,)), tokens.Word("king"))
+        (panel,) = token_neighbours.word_panels(session, session.open((SOURCE,)), chosen_word.Word("king"))
         assert panel.lists[0].rows
         await steps.aclose()
         return pids
@@ -111,7 +111,7 @@ def test_cancelled_trust_goes_back_to_classes(session: Session) -> None:
 
 
 def test_results_of_a_file_that_changed_are_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "HASHED", 0)  # a table goes by itself, as a large one does
+    monkeypatch.setattr(library, "HASHED", 0)  # a table goes by itself, as a large one does
     random, session = np.random.default_rng(0), open_session()
     source = checkpoint(tmp_path / "model", WORDS, random.normal(size=(len(WORDS), 16)).astype(np.float32))
     first = session.library.open(source).token
@@ -127,12 +127,12 @@ def test_results_of_a_file_that_changed_are_others(tmp_path: Path, monkeypatch: 
 
 def test_the_size_of_a_result_is_told_without_measuring_it() -> None:
     found = hpe.project(hpe.extract(SOURCE).token)
-    assert state.size_of(found) > found.coordinates.nbytes
+    assert library.size_of(found) > found.coordinates.nbytes
     assert not found.measured
 
 
 def test_two_views_agree_where_a_table_is_read_from_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "HELD_BYTES", 0)
+    monkeypatch.setattr(limits, "HELD_BYTES", 0)
     session = open_session()
     work = session.library.fetch(SOURCE, ("token",))[1]
     work(fetching.Fetch("bert"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hfposemb.app.session.state import choices, short_names
+from hfposemb.app.session.source_names import choices, short_names
 
 import hfposemb as hpe
 from hfposemb.analysis.encoding_properties import requirements, side_by_side

@@ -14,7 +14,10 @@ import numpy as np
 import pytest
 from hfposemb.app.jobs.fetching import Fetch, Fetches, Reading, megabytes
 from hfposemb.app.session import opening
-from hfposemb.app.session.state import HUB_PRESETS, WAITING, Library, Session, choice, short_name, waiting
+from hfposemb.app.session.library import Library
+from hfposemb.app.session.opened import WAITING, waiting
+from hfposemb.app.session.source_names import HUB_PRESETS, choice, short_name
+from hfposemb.app.session.state import Session
 from hfposemb.app.session.suggestions import MOST, Suggestions
 from safetensors.numpy import save
 

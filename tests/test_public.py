@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hfposemb.app import on_a_space
-from hfposemb.app.server import limits, route_allowlist
+from hfposemb.app import limits, on_a_space, route_allowlist
 
 import hfposemb as hpe
 from hfposemb import app

@@ -22,13 +22,14 @@ from typing import Any
 import gradio as gr
 import numpy as np
 import pytest
+from hfposemb.app import limits
 from hfposemb.app.components.plot import Panel, PanelRow, Panels
+from hfposemb.app.components.recipe import Recipe
+from hfposemb.app.findings import comparison, training_run
 from hfposemb.app.jobs import children
-from hfposemb.app.recipes import snippets
-from hfposemb.app.server import limits
-from hfposemb.app.session.state import Opened, Session
-from hfposemb.app.tabs import compare as compare_tab
-from hfposemb.app.tabs import training as training_tab
+from hfposemb.app.recipes import sentence_snippets, writing
+from hfposemb.app.session.opened import Opened
+from hfposemb.app.session.state import Session
 
 import hfposemb as hpe
 from hfposemb import app
@@ -106,7 +107,7 @@ class Page:
             library = self.session.library
             if isinstance(source, list):
                 left, right = (library.open(text) for text in source)
-                key = compare_tab.maps_key(source, role, third, public=False)
+                key = comparison.maps_key(source, role, third, public=False)
                 library.results.put(key, aligned(left, right, role, method=third))
             else:
                 table = library.open(source).tables[role]
@@ -131,9 +132,9 @@ def _others(component: Any, sources: tuple[str, ...]) -> list[Any]:
             return [not component.value]
         case gr.Slider() if component.maximum == 4:
             return list(AMPLITUDES)
-        case gr.State() if component.value == training_tab.LAST:
+        case gr.State() if component.value == training_run.LAST:
             return [450]
-        case gr.State() if component.value == training_tab.FIRST_FIGURE["position"]:
+        case gr.State() if component.value == training_run.FIRST_FIGURE["position"]:
             return ["CKA with the last", "map's disparity", "IsoScore", "helix period"]
         case gr.State() if component.value in sources:
             return [text for text in sources if text != component.value]
@@ -179,9 +180,8 @@ def opened_page(sources: tuple[str, ...]) -> Page:
 def few_draws() -> Iterator[None]:
     """What chance gives is no part of what is compared."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compare_tab, "COMPARISON_DRAWS", 3)
-        for module in (limits, snippets):
-            patch.setattr(module, "TRAINING_DRAWS", 3)
+        patch.setattr(limits, "COMPARISON_DRAWS", 3)
+        patch.setattr(limits, "TRAINING_DRAWS", 3)
         yield
 
 
@@ -267,15 +267,15 @@ def compared(page: Page) -> None:
     """Compare the sources of a page, as the tab's job would."""
     library, texts = page.session.library, list(page.session.first)
     found = hpe.compare(*map(library.open, texts), words=children.WORDS, draws=3)
-    library.results.put(compare_tab.comparison_key(texts, public=False), found)
+    library.results.put(comparison.comparison_key(texts, public=False), found)
 
 
 def followed(page: Page) -> None:
     """Follow the runs of a page, as the tab's job would."""
-    for run in training_tab.runs_of(page.session.open(page.session.first)):
-        wanted = (run, "position", training_tab.PATTERN, limits.CHECKPOINTS)
+    for run in training_run.runs_of(page.session.open(page.session.first)):
+        wanted = (run, "position", training_run.PATTERN, limits.CHECKPOINTS)
         found = children.training(*wanted, limits.TRAINING_DRAWS, lambda share, doing: None)
-        page.session.library.results.put(training_tab.run_key(wanted, public=False), found)
+        page.session.library.results.put(training_run.run_key(wanted, public=False), found)
 
 
 def done(page: Page, tab: str) -> None:
@@ -308,7 +308,7 @@ def test_every_row_of_panels_is_among_the_views(samples: Page) -> None:
 
 @pytest.mark.parametrize(("text", "regex"), [("king", False), ("5", False), ("^.?(king|queen)$", True), ("'\"", True)])
 def test_a_search_is_given_by_its_snippet(samples: Page, text: str, regex: bool) -> None:
-    from hfposemb.app.tabs.tokens import match_panels
+    from hfposemb.app.findings.token_search import match_panels
 
     (panel,) = match_panels(samples.session.open(SAMPLES), text, regex)
     view = View("tokens", panel, panel.recipe.python if panel.recipe else "")
@@ -400,7 +400,7 @@ def test_a_snippet_runs_as_a_script(samples: Page, tab: str) -> None:
 
 @pytest.mark.parametrize("text", ['it\'s "so"', "a\\", "\u202egnp\x00", "x\n__import__('os')", "\ud800", "{0}", "日本"])
 def test_texts_of_visitors_are_literals(text: str) -> None:
-    literal = snippets.quoted(text)
+    literal = writing.quoted(text)
     assert ast.literal_eval(literal) == text
     assert literal.isprintable()
 
@@ -528,9 +528,9 @@ def opened_as(text: str, commit: str | None = None, shape: tuple[int, int] = (4,
 def test_a_source_of_the_hub_is_pinned_to_what_was_read() -> None:
     commit = "607a30d783dfa663caf39e06633721c8d4cfcd7e"
     for name in ("openai-community/gpt2", "openai-community/gpt2@main", " openai-community/gpt2 "):
-        assert snippets.pinned(opened_as(name, commit)) == f"openai-community/gpt2@{commit}"
+        assert writing.pinned(opened_as(name, commit)) == f"openai-community/gpt2@{commit}"
     for name in ("sample:gpt2", "sinusoidal:8x4", "./folder"):
-        assert snippets.pinned(opened_as(name)) == name
+        assert writing.pinned(opened_as(name)) == name
 
 
 def test_a_citation_names_version_sources_and_hashes(samples: Page) -> None:
@@ -549,7 +549,7 @@ def test_a_citation_names_version_sources_and_hashes(samples: Page) -> None:
 
 
 def test_titles_and_names_are_text_to_bibtex() -> None:
-    said = snippets.Recipe("", sources=("./a_b",)).citation("100 % of {x} & $y$ \\input{z}\nmore")
+    said = Recipe("", sources=("./a_b",)).citation("100 % of {x} & $y$ \\input{z}\nmore")
     assert "100 \\% of \\{x\\} \\& \\$y\\$ \\textbackslash{}input\\{z\\} more" in said
     assert "./a\\_b" in said
     assert said.count("\n") == 6
@@ -557,15 +557,15 @@ def test_titles_and_names_are_text_to_bibtex() -> None:
 
 def test_nothing_is_read_from_the_hub_for_a_citation() -> None:
     commit, source = "607a30d783dfa663caf39e06633721c8d4cfcd7e", opened_as("owner/name", "6" * 40)
-    recipe = snippets.sentence(source, "a", pieces=1, stripes=1)
+    recipe = sentence_snippets.sentence(source, "a", pieces=1, stripes=1)
     assert recipe.sources == (f"owner/name@{'6' * 40}",)
     assert commit not in recipe.python
     assert "digest" not in vars(source.embeddings.tables["position"])  # type: ignore[union-attr]
 
 
 def test_local_paths_are_told_apart(tmp_path: Path) -> None:
-    assert snippets.sentence(opened_as(str(tmp_path)), "a", pieces=1, stripes=1).local
-    assert not snippets.sentence(opened_as("sample:bert"), "a", pieces=1, stripes=1).local
+    assert sentence_snippets.sentence(opened_as(str(tmp_path)), "a", pieces=1, stripes=1).local
+    assert not sentence_snippets.sentence(opened_as("sample:bert"), "a", pieces=1, stripes=1).local
 
 
 def test_a_row_sends_its_recipes_whole(samples: Page) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hfposemb.app.server import limits
+from hfposemb.app import limits
 
 from hfposemb import __version__
 from hfposemb.cli import space

@@ -13,13 +13,25 @@ import gradio as gr
 import numpy as np
 import pytest
 from hfposemb.app.components.step import of_steps
+from hfposemb.app.findings import training_run
+from hfposemb.app.findings.training_run import (
+    LAST,
+    PATTERN,
+    Moment,
+    Run,
+    beyond_chance,
+    chosen_run,
+    run_key,
+    run_of,
+    runs_of,
+)
 from hfposemb.app.jobs import children
 from hfposemb.app.jobs.children import Training
 from hfposemb.app.jobs.queue import Visitor
-from hfposemb.app.server.limits import PUBLIC_CHECKPOINTS
-from hfposemb.app.session.state import Library, Session
+from hfposemb.app.limits import PUBLIC_CHECKPOINTS
+from hfposemb.app.session.library import Library
+from hfposemb.app.session.state import Session
 from hfposemb.app.tabs import training
-from hfposemb.app.tabs.training import LAST, PATTERN, Moment, Run, beyond_chance, chosen_run, run_key, run_of, runs_of
 
 from hfposemb.errors import HfposembError, SourceError
 from hfposemb.samples import folder
@@ -80,7 +92,7 @@ def test_each_run_is_offered_once_in_the_colour_of_its_first_source() -> None:
 
 def test_the_panels_say_what_is_at_a_step(gpt2: Trajectory) -> None:
     last = len(gpt2.steps) - 1
-    first, turned = (training.moment_panels(moment_of(gpt2, place)).panels for place in (0, last))
+    first, turned = (training_run.moment_panels(moment_of(gpt2, place)).panels for place in (0, last))
     assert first[0].title == "At step 0 the best turn leaves 100 % of the last map unexplained"
     assert turned[0].title == "The map at step 2,000, onto which all others are turned"
     cosine = gpt2.courses["mean cosine at distance 1"].values
@@ -88,18 +100,18 @@ def test_the_panels_say_what_is_at_a_step(gpt2: Trajectory) -> None:
     assert f"{cosine[-1]:.3f}".lstrip("0") in turned[1].title
     np.testing.assert_array_equal(turned[1].drawings[0].figure.data[0].z, gpt2.cosines[last])
     assert turned[0].foot == f"PCA · 256 positions · all {last + 1} checkpoints"
-    assert f"{last + 1} of 150 checkpoints" in training.moment_panels(moment_of(gpt2, 0, total=150)).panels[0].foot
+    assert f"{last + 1} of 150 checkpoints" in training_run.moment_panels(moment_of(gpt2, 0, total=150)).panels[0].foot
 
 
 def test_a_figure_by_step_stands_beside_chance(gpt2: Trajectory) -> None:
-    course, alike = training.course_panels(moment_of(gpt2, 1), "mean cosine at distance 4").panels
+    course, alike = training_run.course_panels(moment_of(gpt2, 1), "mean cosine at distance 4").panels
     assert course.title.startswith("Mean cosine at distance 4: .0015 at step 0, ")
     lines = {trace.name: trace for trace in course.drawings[0].figure.data if trace.mode == "lines" and trace.name}
     np.testing.assert_allclose(lines["GPT-2"].y, gpt2.courses["mean cosine at distance 4"].values)
     np.testing.assert_allclose(lines["chance"].y, gpt2.courses["mean cosine at distance 4"].mean)
     assert [shape.x0 for shape in course.drawings[0].figure.layout.shapes] == [gpt2.steps[1]]
     np.testing.assert_array_equal(alike.drawings[0].figure.data[0].z, gpt2.likeness)
-    fallen_back, _ = training.course_panels(moment_of(gpt2, 1), "no such figure").panels
+    fallen_back, _ = training_run.course_panels(moment_of(gpt2, 1), "no such figure").panels
     assert fallen_back.title.startswith("CKA with the last: ")
     assert not fallen_back.subtitle
 
@@ -126,7 +138,7 @@ def test_a_checkpoint_that_was_left_out_is_named(gpt2: Trajectory) -> None:
     from dataclasses import replace
 
     found = replace(gpt2, missing={"sample:gpt2@step-1": "it is <b>gone</b>"})
-    foot = training.moment_panels(moment_of(found, 0)).panels[0].foot
+    foot = training_run.moment_panels(moment_of(found, 0)).panels[0].foot
     assert "1 cannot be read: sample:gpt2@step-1: it is <b>gone</b>" in foot
 
 

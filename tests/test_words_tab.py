@@ -11,12 +11,16 @@ import pytest
 
 import hfposemb as hpe
 from app.components.plot import Panel
-from app.session.state import Library, Opened, Session
-from app.tabs import positions, start, words
-from app.tabs.words import Asked, View
+from app.findings import model_input, sum_amplitude, sum_view, word_order
+from app.findings.sum_view import Asked, View
+from app.session.library import Library
+from app.session.opened import Opened
+from app.session.state import Session
+from app.tabs import words
 from hfposemb.composition.added_positions import added
 from hfposemb.composition.amplitude_sweep import kept_in_place, moved, sweep
 from hfposemb.composition.neighbour_retention import subspace_overlap
+from hfposemb.reports import position_findings
 from hfposemb.tables.inputs import InputRecipe, Pieces
 from hfposemb.tables.table import Labels, Provenance, table_of
 
@@ -51,7 +55,7 @@ def session() -> Session:
 def view(session: Session) -> Callable[..., View]:
     def make(embeddings: hpe.Embeddings | None = None, **asked: Any) -> View:
         chosen = {
-            "text": start.SENTENCE, "before": "", "whose": "own", "scaled": True, "amplitude": 1.0, "word": -1,
+            "text": model_input.SENTENCE, "before": "", "whose": "own", "scaled": True, "amplitude": 1.0, "word": -1,
             "anchors": ("queen", "bread"), **asked,
         }  # fmt: skip
         found = embeddings or model()
@@ -80,13 +84,13 @@ def test_each_panel_says_what_it_found(view: Callable[..., View]) -> None:
     assert "ten nearest of 67 tokens" in panels["survival"].foot
     assert all(panel.help and panel.title for panel in panels.values())
     assert not any(panel.tone == "error" for panel in panels.values())
-    share = subspace_overlap(made, draws=words.OVERLAP_DRAWS).share
+    share = subspace_overlap(made, draws=sum_view.OVERLAP_DRAWS).share
     assert f"The 16 leading directions of positions hold {round(100 * share)}\u00a0%" in panels["finding"].subtitle
     lines = {trace.name: np.asarray(trace.y) for trace in panels["survival"].drawings[0].figure.data if trace.name}
     assert np.array_equal(lines["The model’s own"], found.kept)
     assert set(lines) == {"The model’s own", "Sinusoid", "Random"}
-    assert panels["recovery"].numbers[0][0] == positions.percent(float(found.words[4]))
-    assert panels["recovery"].numbers[1][0] == positions.percent(float(found.positions[4]))
+    assert panels["recovery"].numbers[0][0] == position_findings.percent(float(found.words[4]))
+    assert panels["recovery"].numbers[1][0] == position_findings.percent(float(found.positions[4]))
 
 
 def test_the_words_of_the_sentence_have_their_shares(view: Callable[..., View]) -> None:
@@ -95,7 +99,7 @@ def test_the_words_of_the_sentence_have_their_shares(view: Callable[..., View]) 
     ids = np.array([3, 1, 4, 3, 2])
     kept = kept_in_place(added(made), ids, np.arange(1, 6), amplitudes=(2.0,))[0]
     for share in kept:
-        assert f"<span>{positions.percent(float(share))}</span>" in written
+        assert f"<span>{position_findings.percent(float(share))}</span>" in written
     assert written.count("<button") == 5
     assert "[CLS]" not in written
     assert written.count('aria-pressed="true"') == 1
@@ -106,7 +110,7 @@ def test_the_words_of_the_sentence_have_their_shares(view: Callable[..., View]) 
 
 def test_the_lists_are_those_of_the_chosen_word(view: Callable[..., View]) -> None:
     made = model(scale=0.3)
-    panel = words.lists_panel(view(made, word=5, amplitude=1.5))
+    panel = sum_amplitude.lists_panel(view(made, word=5, amplitude=1.5))
     found = moved(added(made), 2, 5, amplitude=1.5)
     assert panel.title == f"queen at position 5 keeps {len(found.shared)} of its 10 neighbours at 1.5×"
     assert [row.label for row in panel.lists[1].rows] == list(found.after.labels)
@@ -126,10 +130,10 @@ def test_a_large_amplitude_drowns(view: Callable[..., View]) -> None:
 @pytest.mark.parametrize("whose", ["sinusoid", "random"])
 def test_others_positions(view: Callable[..., View], whose: str) -> None:
     panels = every(view(whose=whose))
-    assert words.CALLED[whose] in [trace.name for trace in panels["survival"].drawings[0].figure.data]
+    assert sum_view.CALLED[whose] in [trace.name for trace in panels["survival"].drawings[0].figure.data]
     called = {"sinusoid": "the sinusoid", "random": "random positions"}[whose]
     assert called in panels["finding"].title
-    unscaled = words.survival_panel(view(whose=whose, scaled=False))
+    unscaled = sum_amplitude.survival_panel(view(whose=whose, scaled=False))
     assert unscaled.title != panels["survival"].title
     assert "Each has its own norm" in unscaled.subtitle
 
@@ -148,42 +152,44 @@ def test_a_model_that_adds_nothing_says_so_and_others_can_be_tried(view: Callabl
 
 
 def test_another_order(view: Callable[..., View]) -> None:
-    panel = words.reorder_panel(view())
+    panel = word_order.reorder_panel(view())
     assert panel.title == "In another order 4 of 5 words go in as another vector"
     assert "The token vectors are the same in both orders" in panel.subtitle
     assert "Turned round: “[CLS] queen the saw king the”" in panel.subtitle
     assert [row.label for row in panel.lists[0].rows][:2] == ["the  1 → 2", "king  2 → 4"]
     assert [row.shared for row in panel.lists[0].rows] == [False, False, True, False, False]
-    before = words.reorder_panel(view(before="the queen saw the king"))
+    before = word_order.reorder_panel(view(before="the queen saw the king"))
     assert before.title == "In another order 2 of 5 words go in as another vector"
     assert "Before: “the queen saw the king”" in before.subtitle
-    assert "Turned round" in words.reorder_panel(view(before="bread")).subtitle
-    assert words.reorder_panel(view(text="king")).title == "This order is the same as the other"
+    assert "Turned round" in word_order.reorder_panel(view(before="bread")).subtitle
+    assert word_order.reorder_panel(view(text="king")).title == "This order is the same as the other"
 
 
 def test_shuffling_keeps_the_words() -> None:
-    again = words.shuffled(start.SENTENCE)
-    assert again != start.SENTENCE
-    assert sorted(again.split()) == sorted(start.SENTENCE.split())
-    assert words.shuffled("the the") == "the the"
-    assert words.shuffled("") == ""
+    again = word_order.shuffled(model_input.SENTENCE)
+    assert again != model_input.SENTENCE
+    assert sorted(again.split()) == sorted(model_input.SENTENCE.split())
+    assert word_order.shuffled("the the") == "the the"
+    assert word_order.shuffled("") == ""
 
 
 def test_anchor_words_that_are_not_there(view: Callable[..., View]) -> None:
-    panel = words.anchor_panel(view(anchors=("queen", "bred", "zzz")))
+    panel = sum_amplitude.anchor_panel(view(anchors=("queen", "bred", "zzz")))
     assert "No token “bred”, spelt most like it: “bread”." in panel.foot
     assert "No token “zzz”." in panel.foot
     assert "queen" in panel.title
-    none = words.anchor_panel(view(anchors=()))
+    none = sum_amplitude.anchor_panel(view(anchors=()))
     assert "Name a word that the model has" in none.message
-    assert "Name a word" in words.anchor_panel(view(anchors=("king",))).message
+    assert "Name a word" in sum_amplitude.anchor_panel(view(anchors=("king",))).message
 
 
 def test_the_anchor_title_tells_turns() -> None:
     mean, at = np.array([[0.9, 0.5], [0.4, 0.45]]), np.array([0.0, 2.0])
-    assert words.anchor_title("a", ["b", "c"], mean, at) == "“a” is nearest to “b” until 2×, where “c” is nearer"
-    assert words.anchor_title("a", ["b"], mean[:, :1], at) == "“a” and “b”: .900 alone, .400 at 4×"
-    same = words.anchor_title("a", ["b", "c"], mean[:1], at[:1])
+    assert (
+        sum_amplitude.anchor_title("a", ["b", "c"], mean, at) == "“a” is nearest to “b” until 2×, where “c” is nearer"
+    )
+    assert sum_amplitude.anchor_title("a", ["b"], mean[:, :1], at) == "“a” and “b”: .900 alone, .400 at 4×"
+    same = sum_amplitude.anchor_title("a", ["b", "c"], mean[:1], at[:1])
     assert same == "“a” stays nearest to “b” and farthest from “c” at every amplitude"
 
 
@@ -196,20 +202,20 @@ def test_what_cannot_be_fed_leaves_the_rest(view: Callable[..., View]) -> None:
     assert "Write a word" in words.top_panels(view(text=" "), []).panels[0].message
     long = view(text="king " * 100)
     assert "at most 300 characters" in words.top_panels(long, [long.source]).panels[0].message
-    assert words.survival_panel(view(text=" ")).drawings
+    assert sum_amplitude.survival_panel(view(text=" ")).drawings
 
 
 def test_sources_without_words_are_named(view: Callable[..., View], session: Session) -> None:
     sines = Opened("sinusoidal:32x8", "Sinusoid", "", "", hpe.extract("sinusoidal:32x8"))
     failed = Opened("gone", "gone", "", "", None, "it is not there")
-    assert words.view_of(session, [sines, failed], None, view().asked) is None
+    assert sum_view.view_of(session, [sines, failed], None, view().asked) is None
     panel = words.top_panels(None, [sines, failed]).panels[0]
     assert panel.title == "No source here has words"
     assert "Sinusoid has no words: " in panel.message
     assert "gone: it is not there." in panel.message
     assert words.top_panels(None, []).panels[0].message
     here = view()
-    both = words.view_of(session, [sines, here.source], "made", here.asked)
+    both = sum_view.view_of(session, [sines, here.source], "made", here.asked)
     assert both is not None
     assert both.source.name == "made"
     assert "Sinusoid has no words" in words.top_panels(both, [sines, here.source]).panels[0].foot
@@ -238,5 +244,5 @@ def test_each_is_measured_once(view: Callable[..., View], monkeypatch: pytest.Mo
     made = model(name="once")
     every(view(made))
     for name in ("sweep", "kept_at", "kept_in_place", "anchored"):
-        monkeypatch.setattr(words, name, lambda *_, **__: pytest.fail("computed again"))
+        monkeypatch.setattr(sum_view, name, lambda *_, **__: pytest.fail("computed again"))
     every(view(made, amplitude=2.25))

@@ -33,8 +33,8 @@ from hfposemb.figures.assets import STATIC, asset
 from hfposemb.figures.figure_packing import Packer, sendable
 from hfposemb.figures.palette import dark_map
 
-from ..recipes.snippets import Recipe
 from .hidden import NoStub
+from .recipe import Recipe
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -8,7 +8,7 @@ import gradio as gr
 
 from hfposemb.figures.palette import PALETTE
 
-from ..session.preferences import STORE_JS
+from .browser_storage import STORE_JS
 
 FONT = ["-apple-system", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "sans-serif"]
 CSS_PATH = Path(__file__).with_name("theme.css")

@@ -20,10 +20,14 @@ from hfposemb.figures.palette import SIMILARITY
 from hfposemb.figures.style import Axis, Series, listed, number
 from hfposemb.tables.attention import BIAS, PAIRS, PARTS, LogitSplit
 from hfposemb.tables.table import TOKEN_CLASSES
+from hfposemb.text import one_line
 
 from ..components.plot import Drawing, Panel, ScaleBar
-from ..recipes import snippets
-from ..session.state import Opened, Session, allowed, one_line, source_key
+from ..components.recipe import Recipe
+from ..recipes import sentence_snippets
+from ..session.library import allowed, source_key
+from ..session.opened import Opened
+from ..session.state import Session
 
 Value = TypeVar("Value")
 
@@ -90,7 +94,7 @@ def logit_panels(
         said = f"There are no logits to show: {one_line(str(error))}"
         return (replace(panels[0], message=said),)
     drawn = (
-        partial(share_panel, source=source, split=split, recipe=snippets.logit_shares(source, text)),
+        partial(share_panel, source=source, split=split, recipe=sentence_snippets.logit_shares(source, text)),
         partial(map_panel, source=source, split=split, term=term, head=head, text=text),
         partial(identical_panel, source=source, split=split, session=session),
     )
@@ -117,7 +121,7 @@ def _or_reason(draw: Callable[[Panel], Panel], empty: Panel) -> Panel:
 # --- one sentence ----------------------------------------------------------------------------------------------------
 
 
-def share_panel(empty: Panel, source: Opened, split: LogitSplit, recipe: snippets.Recipe) -> Panel:
+def share_panel(empty: Panel, source: Opened, split: LogitSplit, recipe: Recipe) -> Panel:
     """Draw the shares of the nine terms, parts of the query against parts of the key."""
     found = attention_logits.shares(split)
     nine = found.mean[: len(PARTS) ** 2].reshape(len(PARTS), len(PARTS))
@@ -190,7 +194,7 @@ def map_panel(empty: Panel, source: Opened, split: LogitSplit, term: str, head: 
         scale_bars=(ScaleBar(number(low, digits=1), f"+{number(high, digits=1)}", SIMILARITY.light),),
         foot=f"{source.name} · {'all terms' if term == attention_logits.TOTAL else term} · {where}{cut}",
         actions=FILES,
-        recipe=snippets.logit_map(source, text, term, head, pieces=PIECES),
+        recipe=sentence_snippets.logit_map(source, text, term, head, pieces=PIECES),
     )
 
 
@@ -220,7 +224,7 @@ def identical_panel(empty: Panel, source: Opened, split: LogitSplit, session: Se
         drawings=(Drawing(figure),),
         foot=f"{source.name} · mean over {len(found.mean)} heads · band: positions in random order, 95\u00a0%",
         actions=FILES,
-        recipe=snippets.identical(source, word, near=NEAR),
+        recipe=sentence_snippets.identical(source, word, near=NEAR),
     )
 
 
@@ -292,7 +296,7 @@ def distance_panel(opened: Sequence[Opened], session: Session) -> Panel:
         drawings=(Drawing(figure),),
         foot=foot,
         actions=FILES,
-        recipe=snippets.logits_by_distance(list(found), longest=LONGEST),
+        recipe=sentence_snippets.logits_by_distance(list(found), longest=LONGEST),
     )
 
 

@@ -12,13 +12,16 @@ import gradio as gr
 from hfposemb.analysis.probes import MOST, PROBES
 from hfposemb.errors import HfposembError
 from hfposemb.figures.style import listed, number
+from hfposemb.reports.position_findings import percent
 
 from ..components.events import QUIET
+from ..components.recipe import COPY_JS, FOLD_CSS, folded_code
 from ..jobs import children
 from ..jobs.queue import Visitor
-from ..recipes import snippets
-from ..session.state import Opened, Session
-from ..tabs.positions import of_part, percent, tables_of
+from ..recipes import position_snippets
+from ..session.opened import Opened
+from ..session.shown_positions import of_part, tables_of
+from ..session.state import Session
 
 if TYPE_CHECKING:
     from hfposemb.analysis.probes import Probe
@@ -102,13 +105,13 @@ def table(opened: Sequence[Opened], session: Session) -> str:
     ]
     explained = "".join(f"<p>{text}</p>" for text in EXPLAINED)
     done = [source for source, one in found.items() if one is not None]
-    recipe = snippets.fold(snippets.probes(done), finding(found)) if done else ""
+    code = folded_code(position_snippets.probes(done), finding(found)) if done else ""
     about = f"Off by so many positions, and wrong about so many pairs. The first {MOST:,} positions are probed at most."
     return (
         f"<h3>{html.escape(finding(found))}</h3><p>{about}</p>"
         f'<div class="scroll" tabindex="0" role="region" aria-label="Probes"><table><thead><tr><th scope="col">Source'
         f"</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-        f"<details><summary>How to read this</summary>{explained}</details>{recipe}"
+        f"<details><summary>How to read this</summary>{explained}</details>{code}"
     )
 
 
@@ -149,8 +152,8 @@ def accordion(session: Session, part: gr.State) -> None:
 
     box, unfolded = session.fold("probes", QUESTION)
     with box:
-        style = CSS + snippets.FOLD_CSS
-        shown = gr.HTML(css_template=style, js_on_load=snippets.COPY_JS, apply_default_css=False, elem_classes="probes")
+        style = CSS + FOLD_CSS
+        shown = gr.HTML(css_template=style, js_on_load=COPY_JS, apply_default_css=False, elem_classes="probes")
         running = session.works(work, name="probes", label="Probes")
         with gr.Row():
             button = gr.Button(MEASURE, variant="secondary", size="lg", scale=0, min_width=200)

@@ -14,15 +14,17 @@ from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures
 from hfposemb.figures.style import Axis, Series, number
 from hfposemb.tables.encodings import Absolute
+from hfposemb.text import one_line
 
 from ..components.plot import Drawing, Panel, PanelRow, Panels
-from ..recipes import snippets
-from ..session.state import Opened, Session, one_line
+from ..limits import MEASURED_AT_ONCE
+from ..recipes import position_snippets
+from ..session.opened import Opened
+from ..session.state import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-MOST = 2**22  # numbers of a table that is measured while somebody waits
 MOST_READ = 2**26  # numbers of a table that is read for it
 
 FAILS = {
@@ -61,7 +63,7 @@ def requirement_panel(source: Opened, session: Session) -> Panel:
     try:
         encoding = source.position
         table = encoding.table if isinstance(encoding, Absolute) else None
-        if table is not None and min(table.shape[0], 2048) * table.shape[1] > MOST:
+        if table is not None and min(table.shape[0], 2048) * table.shape[1] > MEASURED_AT_ONCE:
             return replace(empty, message=f"Its rows are too wide to measure here: hfposemb requirements {source.text}")
         if table is not None and table.shape[0] * table.shape[1] > MOST_READ:
             return replace(empty, message=f"It is too large to measure here: hfposemb requirements {source.text}")
@@ -104,7 +106,7 @@ def _drawn(empty: Panel, source: Opened, found: Requirements, waves: Resolution 
         help=HELP,
         foot=" · ".join(found.notes),
         actions=("PNG", "SVG") if drawings else (),
-        recipe=snippets.requirements(source, drawn=bool(drawings)),
+        recipe=position_snippets.requirements(source, drawn=bool(drawings)),
     )
 
 

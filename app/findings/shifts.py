@@ -22,12 +22,15 @@ from hfposemb.analysis.shift_by_distance import (
 from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures
 from hfposemb.figures.style import Series, listed
+from hfposemb.reports.position_findings import percent, winding
 from hfposemb.tables.encodings import Rotary
+from hfposemb.text import one_line
 
 from ..components.plot import Drawing, Panel, PanelRow, Panels
-from ..recipes import snippets
-from ..session.state import Opened, Session, one_line
-from ..tabs.positions import FILES, Positions, percent, tables_of, winding
+from ..recipes import position_snippets
+from ..session.opened import Opened
+from ..session.shown_positions import FILES, Positions, tables_of
+from ..session.state import Session
 
 if TYPE_CHECKING:
     from hfposemb.analysis.shift_operator import Split
@@ -109,7 +112,7 @@ def shift_panels(opened: Sequence[Opened], length: int, which: Map, step: int, s
         return Panels((Panel("shifts", "There is no table to shift", message=message),))
     tables = {source: tables[source] for source in found}
     curves = [curve_panel(split, found, which, said) for split in SPLITS]
-    recipes = [snippets.shifts(list(tables.values()), which, split) for split in SPLITS]
+    recipes = [position_snippets.shifts(list(tables.values()), which, split) for split in SPLITS]
     drawn = [replace(panel, recipe=recipe) for panel, recipe in zip(curves, recipes, strict=True)]
     drawn.append(plane_panel(tables, step, session))
     facts = {source.name: positions.facts for source, positions in tables.items()}
@@ -195,13 +198,13 @@ def plane_panel(found: Mapping[Opened, Positions], step: int, session: Session) 
         help=PLANE_HELP,
         foot="Planes of the 16 leading components · " + (problem or "on the diagonal: a rotation"),
         actions=FILES,
-        recipe=snippets.planes(measured, step),
+        recipe=position_snippets.planes(measured, step),
     )
 
 
 def accordion(session: Session, length: gr.Radio, part: gr.State) -> None:
     """Put the part here, closed; it is computed when it is opened, and again when the sources change."""
-    from ..tabs.positions import of_part
+    from ..session.shown_positions import of_part
 
     box, asked = session.fold("shifts", QUESTION)
     with box:

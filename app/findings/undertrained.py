@@ -13,14 +13,17 @@ import gradio as gr
 from hfposemb.analysis.undertrained_tokens import Odd, Oddities, oddities
 from hfposemb.errors import HfposembError
 from hfposemb.figures.style import number
+from hfposemb.text import one_line
 
 from ..components.events import QUIET
 from ..components.plot import NeighbourList, NeighbourRow, Panel, PanelRow
 from ..jobs import measuring
-from ..recipes import snippets
-from ..server.limits import SEARCHED
-from ..session.state import Opened, Session, one_line
-from ..tabs.tokens import NOT_SEARCHED, Word, shown
+from ..limits import SEARCHED
+from ..recipes import token_snippets
+from ..session.opened import Opened
+from ..session.state import Session
+from .chosen_word import Word, shown
+from .token_search import NOT_SEARCHED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -80,7 +83,7 @@ def odd_panels(session: Session, source: Opened | None) -> tuple[Panel, ...]:
             subtitle="Tokens like these may hardly have been in the training texts. Suspect, not guilty. Click one.",
             lists=lists,
             foot=_foot(found),
-            recipe=snippets.odd(source, [one.name for one in drawn], count=LISTED) if drawn else None,
+            recipe=token_snippets.odd(source, [one.name for one in drawn], count=LISTED) if drawn else None,
         ),
     )
 

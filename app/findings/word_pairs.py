@@ -13,12 +13,14 @@ from hfposemb.figures import matrix_figures
 from hfposemb.figures.palette import SIMILARITY
 from hfposemb.figures.style import number, standing
 from hfposemb.tables.row_lookup import reading
+from hfposemb.text import one_line
 
 from ..components.plot import Drawing, Panel, Panels, ScaleBar
-from ..recipes import snippets
-from ..server.limits import MOST_WORDS
-from ..session.state import Opened, Session, one_line
-from ..tabs.tokens import Word, cosine, row_of, shown, with_tokens
+from ..limits import MOST_WORDS
+from ..recipes import token_snippets
+from ..session.opened import Opened
+from ..session.state import Session
+from .chosen_word import Word, cosine, row_of, shown, with_tokens
 
 PAIR_HELP = """
 The cosine of every two of the words. Point at a cell to read how it stands among 100,000 random pairs of tokens of the
@@ -70,7 +72,7 @@ def _pair_panel(session: Session, source: Opened, words: Sequence[str], *, centr
         help=PAIR_HELP,
         foot=" ".join([f"{absent}Against {found.sample:,} random pairs, seed {found.seed}.", *notes]),
         actions=("PNG", "SVG"),
-        recipe=snippets.pairs(source, known, centred=centred),
+        recipe=token_snippets.pairs(source, known, centred=centred),
     )
 
 

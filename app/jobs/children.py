@@ -34,8 +34,8 @@ from typing import IO, TYPE_CHECKING, Any
 from hfposemb.bug_reports import SECRET
 from hfposemb.errors import CancelledError, HfposembError
 
-from ..server.failures import BugError
-from ..server.limits import PUBLIC_MEMORY, PUBLIC_SECONDS, SEARCH_MEMORY
+from ..failures import BugError
+from ..limits import PUBLIC_MEMORY, PUBLIC_SECONDS, SEARCH_MEMORY
 
 if TYPE_CHECKING:
     from hfposemb.analysis.probes import Probe

@@ -15,7 +15,7 @@ from hfposemb.checkpoints.limits import PUBLIC_LIMITS
 from hfposemb.errors import CancelledError, HfposembError, SourceError
 from hfposemb.transfers import Progress, watching
 
-from ..server.failures import BugError
+from ..failures import BugError
 
 if TYPE_CHECKING:
     from hfposemb.tables.embeddings import Embeddings

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from hfposemb.errors import HfposembError
 
-from ..server.limits import MOST_OF_ONE, MOST_WAITING
+from ..limits import MOST_OF_ONE, MOST_WAITING
 from .children import CancelledError, Job
 
 if TYPE_CHECKING:

@@ -14,12 +14,14 @@ from typing import Any
 import gradio as gr
 
 from hfposemb.errors import HfposembError, InputError
+from hfposemb.text import one_line
 
 from ..components.events import QUIET
 from ..components.hidden import State
-from ..findings.properties import MOST
+from ..limits import MEASURED_AT_ONCE
 from ..session.address import one_of, written
-from ..session.state import WAITING, Opened, Session, one_line
+from ..session.opened import WAITING, Opened
+from ..session.state import Session
 from .lessons import LESSONS, Lesson
 
 NAME = "lesson"
@@ -88,7 +90,11 @@ def _value(lesson: Lesson, number: int, source: Opened, session: Session) -> flo
         raise InputError(f"{source.error}{again}")
     embeddings = source.embeddings
     table = source.table("position")
-    if lesson.tab == "positions" and table is not None and min(table.shape[0], 2048) * table.shape[1] > MOST:
+    if (
+        lesson.tab == "positions"
+        and table is not None
+        and min(table.shape[0], 2048) * table.shape[1] > MEASURED_AT_ONCE
+    ):
         raise InputError("its rows are too wide to measure while you wait")
     # By its name, as the library keeps what is open: a mechanism has no table whose digest could name it.
     key = (NAME, number, source.text, session.public)

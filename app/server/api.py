@@ -24,14 +24,17 @@ from hfposemb.reports.json_schema import document
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.row_lookup import typed
 from hfposemb.tables.table import EmbeddingTable
+from hfposemb.text import one_line
 
+from .. import limits
+from ..failures import said_of
+from ..findings.comparison import comparison_key
+from ..findings.token_map import quality_of
 from ..jobs import children
 from ..jobs.queue import Visitor
-from ..session.state import Session, one_line, short_name
-from ..tabs.compare import comparison_key
-from ..tabs.tokens import quality_of
-from .failures import said_of
-from .limits import COMPARISON_DRAWS, LONGEST_TEXT, MOST_SOURCES, MOST_WORDS
+from ..limits import LONGEST_TEXT, MOST_SOURCES, MOST_WORDS
+from ..session.source_names import short_name
+from ..session.state import Session
 
 Endpoint = Callable[..., Awaitable[dict[str, Any]]]
 
@@ -185,7 +188,7 @@ def bind(session: Session) -> None:
         for text in texts:
             await opened(text, "position", "token")
         key = comparison_key(texts, public=session.public)
-        return document(await in_child(request, key, children.comparison, texts, COMPARISON_DRAWS))
+        return document(await in_child(request, key, children.comparison, texts, limits.COMPARISON_DRAWS))
 
     answering = partial(_answering, public=session.public)
     for endpoint in (info, neighbours, similarity):

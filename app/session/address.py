@@ -18,7 +18,7 @@ from uuid import uuid4
 import gradio as gr
 
 from ..components.events import QUIET
-from ..server.limits import LONGEST_SOURCE, MOST_SOURCES
+from ..limits import LONGEST_SOURCE, MOST_SOURCES
 
 LONGEST_ADDRESS = 8_192
 MODELS, TAB = "models", "tab"
@@ -46,7 +46,7 @@ class Control:
 
 def of_sources(texts: Sequence[str]) -> Choices:
     """Return the choices of a control that names one of the sources on the page."""
-    from .state import short_names
+    from .source_names import short_names
 
     return list(zip(short_names(texts), texts, strict=True))
 

@@ -16,11 +16,15 @@ import gradio as gr
 from gradio.context import Context
 
 from hfposemb.errors import CancelledError, HfposembError, OfflineError
+from hfposemb.text import one_line
 
 from ..components.events import QUIET
+from ..components.lines import work_line
+from ..failures import said_of
 from ..jobs.fetching import GRACE, Fetch, Reading
-from ..server.failures import said_of
-from .state import HUB_PRESETS, STOPPED, Session, one_line, short_name, waiting, work_line
+from .opened import STOPPED, waiting
+from .source_names import HUB_PRESETS, short_name
+from .state import Session
 
 
 def reading_line(fetches: list[Fetch]) -> Any:

@@ -16,24 +16,15 @@ from hfposemb.errors import HfposembError
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import BuiltinSource, HubSource, SampleSource
 
+from ..components.browser_storage import STORE_JS
 from ..components.events import QUIET
-from ..server.limits import LONGEST_SOURCE
+from ..limits import LONGEST_SOURCE
 
 if TYPE_CHECKING:
     from .state import Session
 
 MOST = 8
 """Sources that are remembered, the last chosen first."""
-
-STORE_JS = """
-const stored = () => {
-  try { return Object(JSON.parse(localStorage.getItem("hfposemb"))); } catch { return {}; }
-};
-const store = (more) => {
-  try { localStorage.setItem("hfposemb", JSON.stringify({ ...stored(), ...more })); } catch { /* it keeps nothing */ }
-};
-"""
-"""For scripts of the page: what is remembered, an object, and how more is."""
 
 _JS = (
     STORE_JS

@@ -19,7 +19,8 @@ from hfposemb.checkpoints.http import Wire
 from hfposemb.checkpoints.strict_json import parse_json
 
 from ..components.events import QUIET
-from .state import HUB_PRESETS, Session, choice
+from .source_names import HUB_PRESETS, choice
+from .state import Session
 
 MOST = 8
 LEAST_TYPED = 2

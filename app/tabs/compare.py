@@ -3,385 +3,56 @@
 from __future__ import annotations
 
 import html
-from collections.abc import AsyncGenerator, Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import gradio as gr
 
-import hfposemb as hpe
-from hfposemb.comparison.aligned_maps import AlignedMaps, aligned
-from hfposemb.comparison.alignment import rows_of
-from hfposemb.comparison.side_by_side import Run
 from hfposemb.errors import HfposembError
-from hfposemb.figures.map_pairs import beside
 from hfposemb.reports import html_tables
-from hfposemb.tables.embeddings import LazyMapping
+from hfposemb.text import one_line
 
+from .. import limits
 from ..components.events import QUIET
 from ..components.hidden import State
-from ..components.plot import Drawing, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, kept_file
+from ..components.lines import unseen_heading
+from ..components.plot import Panel, PanelRow, Panels, kept_file
+from ..components.recipe import COPY_JS, FOLD_CSS
+from ..findings.comparison import (
+    POSITIONS,
+    ROLES,
+    TOKENS,
+    Compared,
+    compared,
+    comparison_key,
+    figures_html,
+    maps_key,
+    maps_of,
+    maps_panels,
+    moved_panels,
+    named_pairs,
+    of_part,
+    pairs_html,
+    part_choices,
+    part_of,
+    parts_of,
+)
 from ..jobs import children
 from ..jobs.queue import Visitor
-from ..recipes import snippets
-from ..server.limits import COMPARISON_DRAWS, QUICK_FLOPS
 from ..session.address import number_up_to, text_up_to
-from ..session.state import Opened, Session, Umaps, allowed, guarded, one_line, short_names, source_key, unseen_heading
-from .tokens import shown
+from ..session.guard import guarded
+from ..session.opened import Opened
+from ..session.state import Session, Umaps
 
 if TYPE_CHECKING:
-    from hfposemb.comparison.moved_words import Move, Moves
-    from hfposemb.comparison.results import Comparison
-    from hfposemb.tables.embeddings import Embeddings
-    from hfposemb.tables.table import EmbeddingTable
+    pass
+
 
 TITLE = "Compare"
 NEEDS = ("position", "token")
-
-POSITIONS, TOKENS = "Positions", "Tokens"
-ROLES = {POSITIONS: "position", TOKENS: "token"}
-
-FIGURES_HELP = """
-Each number is measured on the whole table. Beside it stands what chance gives, the middle 95 % of it: for positions,
-curves as smooth as the table itself, with the same waves in every column and random phases (Theiler et al. 1992); for
-tokens, a random table of the same shape and scale. A number within that band says little about the model.
-"""
-PAIRS_HELP = """
-Each measure is 0 for tables that have nothing in common and 1 for such as differ by rotation, place and scale alone.
-CKA compares all inner products (Kornblith et al. 2019, unbiased as in Nguyen et al. 2021), RSA the order of all cosines
-(Kriegeskorte 2008), Procrustes fit is what the best rotation explains (Schönemann 1966), shared neighbours the share of
-each row's ten nearest that both have. Centred cosines are taken about the mean row: what all rows of a table share
-counts for nothing then. The bar is the middle 95 % of what chance gives, and p how often chance gives as much; the
-larger one where there are surrogates of either table.
-"""
-MOVED_HELP = """
-One vocabulary is centred, scaled and turned onto the other. A word has moved as far as its two vectors differ then,
-relative to their lengths: 0 where it stayed, 1 where they have nothing in common. An absolute distance would name the
-longest vectors only.
-
-The lists are the nearest of the shared words by cosine. Tinted ones are in both.
-"""
-MAPS_HELP = """
-PCA: each table is projected by itself; the second map is turned onto the first (Procrustes) and drawn at its spread.
-UMAP: both are laid out together, so that a row shared by both is drawn to one place (AlignedUMAP), up to 5,000 rows.
-
-Point at a dot to see where the same row lies in the other map.
-"""
-
-
-# --- what there is to show --------------------------------------------------------------------------------------------
-
-
-def pair_choices(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return every two of some sources as a choice: what it is called, and its value."""
-    pairs = combinations(range(len(names)), 2)
-    return [(f"{names[left]} – {names[right]}", f"{left}-{right}") for left, right in pairs]
-
-
-def named_pairs(texts: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the same of sources by their texts."""
-    return pair_choices(short_names(texts))
-
-
-@dataclass(frozen=True)
-class Compared:
-    """The sources that could be opened, and their comparison: with chance and pairs where that is done.
-
-    ``stopped`` is whether that was tried, and cancelled or failed.
-    """
-
-    sources: tuple[Opened, ...]
-    comparison: Comparison | None
-    done: bool
-    stopped: bool = False
-
-    @property
-    def names(self) -> list[str]:
-        """What the sources are called on the page."""
-        return [source.name for source in self.sources]
-
-    @property
-    def named(self) -> dict[str, str]:
-        """The same by the names that the comparison has."""
-        return {source.embeddings.name: source.name for source in self.sources if source.embeddings is not None}
-
-    @property
-    def pairs(self) -> list[tuple[int, int]]:
-        """The places of every two of them."""
-        return list(combinations(range(len(self.sources)), 2))
-
-    @property
-    def choices(self) -> list[tuple[str, str]]:
-        """Every two of them as a choice: what it is called, and its value."""
-        return pair_choices(self.names)
-
-    def pair(self, chosen: str | None) -> tuple[int, int] | None:
-        """Return the pair that is chosen, else the first."""
-        known = {f"{left}-{right}": (left, right) for left, right in self.pairs}
-        return known.get(chosen or "", next(iter(known.values()), None))
-
-    def recipe(self, *, pairs: bool) -> snippets.Recipe:
-        """Return what gives the figures, or those of every two sources."""
-        return snippets.compared(self.sources, draws=COMPARISON_DRAWS, words=children.WORDS, pairs=pairs)
-
-    def moves(self, pair: tuple[int, int]) -> Moves | None:
-        """Return the words that moved between two sources, where they were found."""
-        names = [self.sources[place].embeddings.name for place in pair]  # type: ignore[union-attr]
-        found = self.comparison.moves if self.comparison is not None else ()
-        return next((one for one in found if [one.left, one.right] == names), None)
-
-
-def comparison_key(texts: Sequence[str], *, public: bool, what: str = "comparison", part: str = "") -> Hashable:
-    """Return the name of a comparison in the library's results. Raises ``SourceError`` for what may not be asked."""
-    return (what, COMPARISON_DRAWS, part, *_keys(texts, public=public))
-
-
-def of_part(opened: Sequence[Opened], part: str | None) -> tuple[Opened, ...]:
-    """Return the sources as a part of each: those that have no such part as they are."""
-    return tuple(
-        replace(source, embeddings=source.embeddings.part(part), wanted=part)
-        if part and source.embeddings is not None and part in source.parts
-        else source
-        for source in opened
-    )
-
-
-def part_of(*sources: Opened) -> str:
-    """Return the part that was chosen of some sources, "" where each is shown with the one that its words enter."""
-    return next((source.wanted for source in sources if source.wanted), "")
-
-
-def _keys(texts: Sequence[str], *, public: bool) -> list[Hashable]:
-    return [source_key(allowed(text, public=public), public=public) for text in texts]
-
-
-def quick(source: Opened) -> bool:
-    """Tell whether a source is measured while the page waits: its token table is small enough."""
-    return _quick(source.table("token"))
-
-
-def _quick(table: EmbeddingTable | None) -> bool:
-    return table is None or table.shape[0] * table.shape[1] ** 2 <= QUICK_FLOPS
-
-
-def _positions(source: Opened) -> list[str]:
-    """Return the roles of the position tables of a source."""
-    assert source.embeddings is not None
-    return [role for role in source.embeddings.tables if role.rpartition(".")[2] == "position"]
-
-
-def at_once(source: Opened) -> Embeddings:
-    """Return what is measured of a source while the page waits: all of it, or no words where there are many."""
-    found = source.embeddings
-    assert found is not None
-    if quick(source):
-        return found
-    rest = {role: partial(found.tables.__getitem__, role) for role in found.tables if role != "token"}
-    absent = {**found.absent, "token": "its table is large; its figures come with what chance gives"}
-    return replace(found, tables=LazyMapping(rest), absent=absent)
-
-
-def compared(opened: Sequence[Opened], session: Session) -> Compared:
-    """Return what is known of the sources now: all of it, or the figures alone, or nothing yet."""
-    having = tuple(source for source in opened if source.embeddings is not None)
-    if not having:
-        return Compared((), None, done=True)
-    texts = [source.text for source in having]
-    results, part = session.library.results, part_of(*having)
-    if (full := results.get(comparison_key(texts, public=session.public, part=part))) is not None:
-        return Compared(having, full, done=True)
-    positions = [
-        source.embeddings.tables[role] for source in having if source.embeddings for role in _positions(source)
-    ]
-    if not all(map(_quick, positions)):
-        return Compared(having, None, done=False)
-    embeddings = [at_once(source) for source in having if source.embeddings is not None]
-    found = results.make(
-        comparison_key(texts, public=session.public, what="figures", part=part),
-        lambda: hpe.compare(*embeddings, words=(), pairs=False, draws=0, run=Run(progress=False)),
-    )
-    return Compared(having, found, done=False)
-
-
-def parts_of(opened: Sequence[Opened]) -> list[str]:
-    """Return the parts there are to choose from: those of all sources that have several."""
-    return list(dict.fromkeys(part for source in opened if len(source.parts) > 1 for part in source.parts))
-
-
-def part_choices(parts: Sequence[str]) -> list[tuple[str, str]]:
-    """Return parts as choices, after that of each source with the part that its words enter."""
-    return [("what the words enter", ""), *((part, part) for part in parts)]
-
-
-# --- the panels -------------------------------------------------------------------------------------------------------
-
-
-def _how(text: str) -> str:
-    paragraphs = "".join(f"<p>{html.escape(' '.join(part.split()))}</p>" for part in text.strip().split("\n\n"))
-    return f"<details><summary>How to read this</summary>{paragraphs}</details>"
-
-
-def figures_html(found: Compared) -> str:
-    """Return the panel with the figures of every source."""
-    if not found.sources:
-        return "<h2>Nothing to compare yet</h2><p>Choose two to four sources above, such as BERT and GPT-2.</p>"
-    if found.comparison is None:
-        said = "This was stopped." if found.stopped else "The line above says how far it is."
-        return f"<h2>These tables are large, so their figures take a while</h2><p>{said}</p>"
-    drawn = "was not drawn" if found.stopped else "is being drawn"
-    about = html_tables.KEY if found.done else f"Each number as it is; what chance gives {drawn}."
-    title = html.escape(html_tables.finding(found.comparison, found.names))
-    table = html_tables.metrics_table(found.comparison, found.names)
-    recipe = snippets.fold(found.recipe(pairs=False), html_tables.finding(found.comparison, found.names))
-    return f"<h2>{title}</h2><p>{html.escape(about)}</p>{table}{_how(FIGURES_HELP)}{recipe}"
-
-
-def pairs_html(found: Compared) -> str:
-    """Return the panel with the measures of every pair."""
-    if len(found.sources) < 2:
-        return "<h2>How alike two sources are</h2><p>Choose a second source to compare this one with.</p>"
-    if not found.done or found.comparison is None:
-        said = "was not" if found.stopped else "is being"
-        return f"<h2>How alike two sources are</h2><p>This {said} measured, beside what chance gives.</p>"
-    title = html.escape(pairs_title(found))
-    tables = html_tables.pairs_tables(found.comparison, found.named)
-    recipe = snippets.fold(found.recipe(pairs=True), pairs_title(found))
-    return f"<h2>{title}</h2><p>{html.escape(html_tables.KEY)}</p>{tables}{_how(PAIRS_HELP)}{recipe}"
-
-
-def pairs_title(found: Compared) -> str:
-    """Say which two tables are most alike, by CKA beyond chance."""
-    assert found.comparison is not None
-    best: tuple[float, str] = (0.0, "")
-    for pair in found.comparison.pairs:
-        null = pair.measures.get("CKA")
-        if null is not None and html_tables.pair_standing(null) == "above":
-            left, right = (found.named.get(name, name) for name in (pair.left, pair.right))
-            best = max(best, (null.observed, f"the {pair.role}s of {left} and {right}"))
-    if not best[1]:
-        return "No two tables are more alike than chance makes them"
-    return f"Most alike are {best[1]}: CKA {html_tables.figure(best[0])}, beyond chance"
-
-
-def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:
-    """Return the words that moved most between a pair, and whom the chosen one has beside it in both."""
-    pair = found.pair(chosen)
-    if pair is None:
-        return Panels(())
-    left, right = (found.sources[place] for place in pair)
-    empty = Panel("moved", f"The words that moved most from {left.name} to {right.name}", help=MOVED_HELP)
-    moves = found.moves(pair)
-    if moves is None:
-        still = "They were not looked for." if found.stopped else "They are being looked for."
-        return Panels((_said(empty, why_not(found, pair) if found.done else still),))
-    word = moves.most[at] if 0 <= at < len(moves.most) else moves.most[0]
-    shared = {label for label, _ in word.left} & {label for label, _ in word.right}
-    lists = (
-        NeighbourList(
-            "Moved most",
-            "",
-            tuple(NeighbourRow(shown(one.label), one.distance, one == word, row) for row, one in enumerate(moves.most)),
-        ),
-        _near(left, word.left, shared),
-        _near(right, word.right, shared),
-    )
-    count = f"{moves.shared:,} shared words, mean distance {html_tables.figure(moves.mean)}"
-    chance = f"by chance {html_tables.figure(moves.null.low)} to {html_tables.figure(moves.null.high)}"
-    return Panels(
-        (
-            Panel(
-                "moved",
-                moved_title(word, left.name, right.name),
-                subtitle="Click a word that moved to see its neighbours, and a neighbour to see it under Tokens.",
-                emphasis=f"“{shown(word.label)}”",
-                lists=lists,
-                help=MOVED_HELP,
-                foot="; ".join([f"{count}, {chance}", *map(one_line, moves.notes)]),
-                actions=("See it under Tokens",),
-                recipe=snippets.moves(left, right, moves.most.index(word)),
-            ),
-        )
-    )
-
-
-def _said(panel: Panel, message: str) -> Panel:
-    return Panel(panel.key, panel.title, message=message, help=panel.help)
-
-
-def _near(source: Opened, near: Sequence[tuple[str, float]], shared: set[str]) -> NeighbourList:
-    rows = (NeighbourRow(shown(label), value, label in shared, place) for place, (label, value) in enumerate(near))
-    return NeighbourList(source.name, source.color, tuple(rows))
-
-
-def moved_title(word: Move, left: str, right: str) -> str:
-    """Say what became of the neighbours of a word that moved."""
-    kept = round(word.kept * len(word.left))
-    said = "no neighbour is" if kept == 0 else "1 neighbour is" if kept == 1 else f"{kept} neighbours are"
-    return f"“{shown(word.label)}” moved by {html_tables.figure(word.distance)} from {left} to {right}: {said} the same"
-
-
-def why_not(found: Compared, pair: tuple[int, int], role: str = "token") -> str:
-    """Say why two sources are not compared, as the comparison says it."""
-    names = [found.sources[place].embeddings.name for place in pair]  # type: ignore[union-attr]
-    start = f"{role}s of {' and '.join(names)} are not compared: "
-    for line in found.comparison.missing if found.comparison is not None else ():
-        if line.startswith(start):
-            return one_line(line.removeprefix(start))
-    return "Nothing is known of this pair."
-
-
-def maps_key(texts: Sequence[str], role: str, method: str, *, public: bool, part: str = "") -> Hashable:
-    """Return the name of two aligned maps in the library's results. Raises as ``comparison_key`` does."""
-    return ("aligned", role, method, part, *_keys(texts, public=public))
-
-
-def maps_of(left: Opened, right: Opened, role: str, method: str, session: Session) -> AlignedMaps | None:
-    """Return two aligned maps: PCA of small tables at once, others only if they have been laid out."""
-    key = maps_key([left.text, right.text], role, method, public=session.public, part=part_of(left, right))
-    found: AlignedMaps | None = session.library.results.get(key)
-    if found is None and method == "pca" and (role == "position" or (quick(left) and quick(right))):
-        assert left.embeddings is not None
-        assert right.embeddings is not None
-        one, other = left.embeddings, right.embeddings
-        found = session.library.results.make(key, lambda: aligned(one, other, role))
-    return found
-
-
-def maps_panels(found: Compared, pair: tuple[int, int], maps: AlignedMaps) -> Panels:
-    """Return two maps beside each other."""
-    drawn = beside(maps, found.comparison.moves if found.comparison is not None else ())
-    left, right = (found.sources[place] for place in pair)
-    about = "turned onto it" if maps.method == "pca" else "laid out with it"
-    panels = tuple(
-        Panel(
-            f"map-{side}",
-            "",
-            (Drawing(figure),),
-            source=(source.name, note),
-            color=source.color,
-            help=MAPS_HELP,
-            foot=f"{maps.method.upper()} · {drawn.drawn}",
-            actions=("PNG", "SVG"),
-            recipe=snippets.maps(left, right, maps.role, maps.method, side),
-        )
-        for side, source, figure, note in (
-            ("left", left, drawn.left, rows_of(maps.role, (maps.parts[0], ""))),
-            ("right", right, drawn.right, f"{rows_of(maps.role, (maps.parts[1], ''))}, {about}"),
-        )
-    )
-    share = f"{100 * maps.disparity:.0f} %"
-    heading = (
-        f"The best turn leaves {share} of the map of {right.name} unexplained by that of {left.name}"
-        if maps.method == "pca"
-        else f"{left.name} and {right.name} in one layout, {share} apart"
-    )
-    return Panels(panels, heading=heading, subheading="; ".join(map(one_line, maps.notes)), columns=2)
-
-
-# --- the tab ----------------------------------------------------------------------------------------------------------
 
 
 CARD: dict[str, Any] = {
@@ -398,10 +69,10 @@ CARD: dict[str, Any] = {
         details {{ margin-top: 16px; font-size: 14px; line-height: 21px; }}
         summary {{ cursor: pointer; min-height: 24px; width: fit-content; color: var(--subdued); }}
         details p {{ max-width: 80ch; margin: 8px 0 0; }}
-        {snippets.FOLD_CSS}
+        {FOLD_CSS}
         {html_tables.STYLE}
     """,
-    "js_on_load": snippets.COPY_JS,
+    "js_on_load": COPY_JS,
 }
 
 
@@ -489,7 +160,7 @@ def tab(session: Session) -> None:
         texts, part = wanted[:2]
         key = comparison_key(texts, public=session.public, part=part)
         work = partial(children.comparison, part=part)
-        async for step in session.compute(visitor, place, key, texts, work, texts, COMPARISON_DRAWS):
+        async for step in session.compute(visitor, place, key, texts, work, texts, limits.COMPARISON_DRAWS):
             yield step
 
     async def lay_out(visitor: Visitor, place: str, wanted: Sequence[Any]) -> AsyncGenerator[children.Progress, None]:
@@ -506,7 +177,7 @@ def tab(session: Session) -> None:
 
         def late() -> tuple[Any, ...]:
             """Take the comparison from the results, where the panel above has it by now."""
-            return texts, session.library.results.get(measured), COMPARISON_DRAWS
+            return texts, session.library.results.get(measured), limits.COMPARISON_DRAWS
 
         work = partial(children.page, part=part)
         async for step in session.compute(visitor, place, key, wanted[0], work, late=late):

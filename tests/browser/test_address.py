@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import app
 from app.components import theme
+from app.findings import chosen_word, token_search
 from app.session import address
-from app.tabs import tokens
 
 from .conftest import TIMEOUT
 from .waiting import drawn, open_tab, until
@@ -269,13 +269,13 @@ def test_numbers_by_source_are_read_again() -> None:
 
 @pytest.mark.parametrize("sought", [["king", False], ["^a:b", True]])
 def test_a_search_is_written_and_read(sought: list[Any]) -> None:
-    assert tokens.read_search(tokens.write_sought(sought)) == sought
+    assert token_search.read_search(token_search.write_sought(sought)) == sought
 
 
 @pytest.mark.parametrize("text", ["", "king", "regex:", "text:", "other:x", "regex:" + "x" * 999])
 def test_what_is_no_search_is_none(text: str) -> None:
     with pytest.raises(ValueError, match=r".{0,40}"):
-        tokens.read_search(text)
+        token_search.read_search(text)
 
 
 @pytest.mark.parametrize("text", ["-1", "1e9", "nan", "inf", "x", "", "9" * 30, "٣"])
@@ -287,4 +287,4 @@ def test_numbers_out_of_range_are_none(text: str) -> None:
 
 @pytest.mark.parametrize("state", [["king", "", -1], [" king", "sample:gpt2", 12], ["a|b", "", -1], ["|", "x|y", 3]])
 def test_a_word_is_written_and_read(state: list[object]) -> None:
-    assert tokens.read_word(tokens.write_word(state)) in (state, ["||3|x|y", "", -1])
+    assert chosen_word.read_word(chosen_word.write_word(state)) in (state, ["||3|x|y", "", -1])

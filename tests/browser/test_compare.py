@@ -41,7 +41,7 @@ def compare(page: Page, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Callab
     from hfposemb.app import build
     from hfposemb.app.components.theme import css, theme
 
-    monkeypatch.setattr("hfposemb.app.tabs.compare.COMPARISON_DRAWS", DRAWS)
+    monkeypatch.setattr("hfposemb.app.limits.COMPARISON_DRAWS", DRAWS)
 
     def start(*sources: str) -> Page:
         page.goto(serve(build(sources=sources), theme=theme(), css=css()))

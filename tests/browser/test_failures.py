@@ -11,7 +11,9 @@ import pytest
 from hfposemb.app import build
 from hfposemb.app.components.hidden import State
 from hfposemb.app.components.plot import Panel, PanelRow
-from hfposemb.app.session.state import Library, Opened, Session
+from hfposemb.app.session.library import Library
+from hfposemb.app.session.opened import Opened
+from hfposemb.app.session.state import Session
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

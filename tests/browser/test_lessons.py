@@ -13,7 +13,7 @@ import hfposemb as hpe
 from app.components import theme
 from app.lessons.card import CHOOSE, link
 from app.lessons.lessons import LESSONS
-from app.session.state import short_name
+from app.session.source_names import short_name
 
 from .waiting import accessible_everywhere, drawn, no_sideways_page, still, until
 

@@ -17,9 +17,18 @@ from safetensors.numpy import save_file
 import app
 import hfposemb as hpe
 from app.components import theme
-from app.findings import shifts
-from app.session.state import Library, Opened, Session
-from app.tabs import positions
+from app.findings import (
+    image_patches,
+    position_clouds,
+    position_lines,
+    position_tables,
+    shifts,
+)
+from app.session import shown_positions
+from app.session.library import Library
+from app.session.opened import Opened
+from app.session.state import Session
+from hfposemb.reports import position_findings
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.encodings import (
     Absolute,
@@ -85,27 +94,27 @@ CIRCLE = np.stack([np.cos(np.linspace(0, 4, 90)), np.sin(np.linspace(0, 4, 90)),
     ],
 )
 def test_finding_is_true_of_the_table(vectors: np.ndarray, said: str) -> None:
-    assert said in positions.finding(positions.measure(table(vectors)))
+    assert said in position_findings.finding(position_findings.measure(table(vectors)))
 
 
 def test_titles_tell_sources_apart() -> None:
     facts = {
-        "Sinusoid": positions.measure(built_in("sinusoidal:256x64")),
-        "Untrained": positions.measure(built_in("random:256x64")),
+        "Sinusoid": position_findings.measure(built_in("sinusoidal:256x64")),
+        "Untrained": position_findings.measure(built_in("random:256x64")),
     }
-    assert positions.heading(facts) == (
+    assert position_findings.heading(facts) == (
         "Distance alone explains how alike two positions are: 100\u00a0% in Sinusoid and 1\u00a0% in Untrained"
     )
-    assert positions.distance_title(facts) == (
+    assert position_findings.distance_title(facts) == (
         "Similarity stays above zero in Sinusoid, is near zero throughout in Untrained"
     )
-    assert positions.norm_title(facts) == "None stands out in Untrained; all are equally long in Sinusoid"
+    assert position_findings.norm_title(facts) == "None stands out in Untrained; all are equally long in Sinusoid"
     held = facts["Sinusoid"].held
     assert held is not None
-    assert f"{round(100 * held)}\u00a0% of Sinusoid" in positions.variance_title(facts)
+    assert f"{round(100 * held)}\u00a0% of Sinusoid" in position_findings.variance_title(facts)
     long = np.array(built_in("random:256x64").vectors)
     long[0] *= 9
-    assert positions.norm_title({"A": positions.measure(table(long))}) == "Position 0 is longest in A"
+    assert position_findings.norm_title({"A": position_findings.measure(table(long))}) == "Position 0 is longest in A"
 
 
 def spiral(rows: int, period: float) -> np.ndarray:
@@ -117,17 +126,17 @@ def spiral(rows: int, period: float) -> np.ndarray:
 
 def test_helices_and_waves_are_told() -> None:
     facts = {
-        "Coil": positions.measure(table(spiral(400, 100.0))),
-        "Sinusoid": positions.measure(built_in("sinusoidal:256x64")),
-        "Untrained": positions.measure(built_in("random:256x64")),
+        "Coil": position_findings.measure(table(spiral(400, 100.0))),
+        "Sinusoid": position_findings.measure(built_in("sinusoidal:256x64")),
+        "Untrained": position_findings.measure(built_in("random:256x64")),
     }
     assert facts["Coil"].winds is not None
-    assert positions.finding(facts["Coil"]).startswith("One slow helix: 3.9")
-    assert "turns, one in 10" in positions.finding(facts["Coil"])
-    assert positions.winding(facts).startswith("Coil winds: ")
-    assert "Sinusoid" not in positions.winding(facts)
-    assert positions.winding({"Untrained": facts["Untrained"]}) == "No table here winds evenly around an axis"
-    assert positions.wave_title(facts) == (
+    assert position_findings.finding(facts["Coil"]).startswith("One slow helix: 3.9")
+    assert "turns, one in 10" in position_findings.finding(facts["Coil"])
+    assert position_findings.winding(facts).startswith("Coil winds: ")
+    assert "Sinusoid" not in position_findings.winding(facts)
+    assert position_findings.winding({"Untrained": facts["Untrained"]}) == "No table here winds evenly around an axis"
+    assert position_findings.wave_title(facts) == (
         "The strongest wave is 100 positions long in Coil and as long as the table in Sinusoid; "
         "none is stronger than noise in Untrained"
     )
@@ -136,7 +145,7 @@ def test_helices_and_waves_are_told() -> None:
 def test_the_foot_counts_the_points_that_lie_wrongly() -> None:
     page = session()
     (source,) = shown(Absolute(built_in("random:64x16")))
-    panel = positions.source_panel(source, positions.View(), page)
+    panel = position_clouds.source_panel(source, shown_positions.View(), page)
     trust = hpe.project(built_in("random:64x16"), dims=3).trust
     assert trust is not None
     wrong = int(trust.wrong.sum())
@@ -144,7 +153,7 @@ def test_the_foot_counts_the_points_that_lie_wrongly() -> None:
     dots = panel.drawings[0].figure.data[0]
     assert np.count_nonzero(np.asarray(dots.marker.symbol) == "circle-open") == wrong
     assert "by chance 16\u00a0%, .5" in panel.foot
-    whole = positions.source_panel(shown(LEARNED)[0], positions.View(length=32), page)
+    whole = position_clouds.source_panel(shown(LEARNED)[0], shown_positions.View(length=32), page)
     assert "by chance 32\u00a0%, .5" in whole.foot
 
 
@@ -168,46 +177,51 @@ def test_shifts_are_told_of_every_source_beside_impostors() -> None:
 
 
 def test_titles_of_nothing_are_sentences() -> None:
-    nothing = {"A": positions.measure(table(np.zeros((3, 2))))}
-    titles = (positions.heading, positions.distance_title, positions.norm_title, positions.variance_title)
-    for title in (*titles, positions.winding, positions.wave_title):
+    nothing = {"A": position_findings.measure(table(np.zeros((3, 2))))}
+    titles = (
+        position_findings.heading,
+        position_findings.distance_title,
+        position_findings.norm_title,
+        position_findings.variance_title,
+    )
+    for title in (*titles, position_findings.winding, position_findings.wave_title):
         for facts in ({}, nothing):
             assert title(facts)
 
 
 def test_widest_dimension() -> None:
-    assert "of 64 dimensions range from −1.00 to 1.00" in positions.widest_title(built_in("sinusoidal:256x64"))
+    assert "of 64 dimensions range from −1.00 to 1.00" in position_findings.widest_title(built_in("sinusoidal:256x64"))
     spiked = np.zeros((5, 9))
     spiked[2, 7] = -3
-    assert positions.widest_title(table(spiked)) == "Dimension 7 ranges widest, from −3.00 to .00"
+    assert position_findings.widest_title(table(spiked)) == "Dimension 7 ranges widest, from −3.00 to .00"
 
 
 @pytest.mark.parametrize(
     ("share", "written"), [(1.0, "100"), (0.9993, "99"), (0.345, "34"), (0.006, "1"), (0.004, "under 1"), (0.0, "0")]
 )
 def test_percent_rounds_to_no_untruth(share: float, written: str) -> None:
-    assert positions.percent(share) == f"{written}\u00a0%"
+    assert position_findings.percent(share) == f"{written}\u00a0%"
 
 
 def test_nearest_are_the_exact_neighbours() -> None:
     wave = built_in("sinusoidal:64x16")
     found = hpe.neighbours(wave, 20, k=3)
-    said = positions.nearest(wave, 20)
+    said = position_findings.nearest(wave, 20)
     assert said.startswith("Position 20 is most like ")
     assert all(f"{row} (" in said for row in found.rows)
-    assert "beyond its end at 63" in positions.nearest(wave, 64)
-    assert "zero" in positions.nearest(table(np.zeros((3, 2))), 1)
+    assert "beyond its end at 63" in position_findings.nearest(wave, 64)
+    assert "zero" in position_findings.nearest(table(np.zeros((3, 2))), 1)
 
 
 @pytest.mark.parametrize(("text", "read"), [("0, 1", (0, 1)), ("7;7 8", (7, 8)), ("dims 3 and 4", (3, 4))])
 def test_dimensions_are_read_from_what_people_type(text: str, read: tuple[int, ...]) -> None:
-    assert positions.read_dimensions(text) == read
+    assert position_tables.read_dimensions(text) == read
 
 
 @pytest.mark.parametrize("text", ["", "none", "1 2 3 4 5 6 7", "9999999999"])
 def test_dimensions_that_cannot_be_drawn(text: str) -> None:
     with pytest.raises(hpe.HfposembError, match="write 1 to 6 dimensions"):
-        positions.read_dimensions(text)
+        position_tables.read_dimensions(text)
 
 
 # --- mechanisms side by side -----------------------------------------------------------------------------------------
@@ -241,7 +255,7 @@ def test_every_mechanism_stands_in_the_plot_of_its_unit() -> None:
         LEARNED, SINE, ROTARY, Alibi(alibi_slopes(8), 512), T5, SHAW, T5_DECODER, Convolution(9), NoPositions()
     )
     page = session()
-    drawn = {panel.key: panel for panel in positions.lines(opened, 0, page).panels}
+    drawn = {panel.key: panel for panel in position_lines.lines(opened, 0, page).panels}
     assert list(drawn) == ["distance", "kernel", "bias", "norms", "waves", "variance", "wavelengths ./2"]
     lines = {
         key: {trace.name: trace for trace in drawn[key].drawings[0].figure.data if trace.mode == "lines"}
@@ -266,7 +280,7 @@ def test_every_mechanism_stands_in_the_plot_of_its_unit() -> None:
     np.testing.assert_allclose(sine.y, SINE.profile(sine.x.astype(int)), atol=1e-5)
     assert "S5: with the vector of distance 0 · not here: S7 and S8, without numbers" in drawn["distance"].foot
     assert "16 positions back, the bias is " in drawn["bias"].title
-    panels = positions.clouds(opened, positions.View(), page).panels
+    panels = position_clouds.clouds(opened, shown_positions.View(), page).panels
     assert all(panel.tone == "normal" for panel in panels)
     assert [len(panel.drawings) for panel in panels] == [2, 2, 2, 2, 2, 2, 2, 0, 0]
     assert "convolution of width 9" in panels[7].message
@@ -275,7 +289,7 @@ def test_every_mechanism_stands_in_the_plot_of_its_unit() -> None:
 
 def test_rotary_rows_have_a_cloud_and_a_kernel_of_their_own() -> None:
     (source,) = shown(Rotary(10000.0 ** (-np.arange(8) / 8), 131_072))
-    panel = positions.source_panel(source, positions.View(dims=2, method="umap"), session())
+    panel = position_clouds.source_panel(source, shown_positions.View(dims=2, method="umap"), session())
     assert panel.source == ("S0", "512 of 131,072 rotary positions")
     kernel = panel.drawings[1].figure.data[0].z
     np.testing.assert_allclose(kernel, source.position.matrix(512), atol=1e-6)
@@ -286,46 +300,48 @@ def test_rotary_rows_have_a_cloud_and_a_kernel_of_their_own() -> None:
 
 
 def test_the_sentence_about_wavelengths_counts_pairs() -> None:
-    assert positions.wavelength_title(ROTARY) == (
+    assert position_lines.wavelength_title(ROTARY) == (
         "0 of 8 pairs turn less than once in the 64 positions it was trained on; scaling by yarn moves 8 pairs"
     )
     plain = Rotary(np.array([1.0, 1e-3, 0.0]), 100)
-    assert positions.wavelength_title(plain) == (
+    assert position_lines.wavelength_title(plain) == (
         "2 of 3 pairs turn less than once in the 100 positions it was trained on; none is scaled"
     )
-    assert "1 stand" in positions.still(plain)
+    assert "1 stand" in position_lines.still(plain)
 
 
 def test_a_part_is_chosen_where_a_source_has_it() -> None:
     opened = shown(LEARNED, text=ROTARY, vision=SINE)
-    assert positions.parts_of(opened) == ["text", "vision"]
-    assert positions.parts_of(opened[:1]) == []
+    assert shown_positions.parts_of(opened) == ["text", "vision"]
+    assert shown_positions.parts_of(opened[:1]) == []
     for part, kinds in (
         ("vision", ["learned", "sinusoidal"]),
         ("", ["learned", "rotary"]),
         ("x", ["learned", "rotary"]),
     ):
-        assert [source.position.kind for source in positions.of_part(opened, part)] == kinds
-    panel = positions.source_panel(positions.of_part(opened, "vision")[1], positions.View(), session())
+        assert [source.position.kind for source in shown_positions.of_part(opened, part)] == kinds
+    panel = position_clouds.source_panel(
+        shown_positions.of_part(opened, "vision")[1], shown_positions.View(), session()
+    )
     assert panel.source == ("S1", "64 computed positions · vision")
 
 
 def test_patches_of_a_vision_part_are_drawn_whichever_part_is_chosen() -> None:
     table = table_of(RNG.normal(size=(13, 8)), name="patches", provenance=Provenance("test"))
     opened = shown(LEARNED, text=ROTARY, vision=Absolute(table, grid=Grid(3, 4, 1)))
-    drawn = positions.patches(opened, {"./1": 3}, session())
+    drawn = image_patches.patches(opened, {"./1": 3}, session())
     assert [panel.key for panel in drawn.panels] == ["./1 tiles", "./1 map"]
     tiles, large = drawn.panels
     assert tiles.source == ("S1", "3 × 4 patches · vision")
     assert tiles.title.startswith("Rows explain ")
     assert "of shuffled patches " in tiles.title
     assert large.drawings[0].caption == "row\u00a00, column\u00a03"
-    assert not positions.patches(opened[:1], {}, session()).panels
+    assert not image_patches.patches(opened[:1], {}, session()).panels
     vast = table_of(np.ones((70 * 70, 2)), name="vast", provenance=Provenance("test"))
-    (only,) = positions.patches(shown(Absolute(vast, grid=Grid(70, 70))), {}, session()).panels
+    (only,) = image_patches.patches(shown(Absolute(vast, grid=Grid(70, 70))), {}, session()).panels
     assert (only.drawings, only.message) == ((), "These are 4,900 patches; up to 4,096 are drawn.")
     holes = table_of(np.full((12, 8), np.nan), name="holes", provenance=Provenance("test"))
-    broken = positions.patches(shown(Absolute(holes, grid=Grid(3, 4))), {}, session())
+    broken = image_patches.patches(shown(Absolute(holes, grid=Grid(3, 4))), {}, session())
     assert "12 of 12 patches hold NaN or Inf" in broken.panels[0].title
 
 

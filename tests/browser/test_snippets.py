@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import app
 from app.components import theme
 from app.components.plot import Panel
-from app.tabs.positions import View
+from app.session.shown_positions import View
 from tests.test_app import open_session
 
 from .waiting import accessible, drawn, no_sideways_page, open_tab, still, until
@@ -22,7 +22,7 @@ SMALL = ("sinusoidal:44x16", "random:44x16")
 
 def _panel(source: str) -> Panel:
     """Return the panel that the page draws of a source."""
-    from app.tabs.positions import source_panel
+    from app.findings.position_clouds import source_panel
 
     session = open_session(*SMALL)
     opened = session.open(SMALL)

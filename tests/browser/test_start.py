@@ -12,8 +12,8 @@ import pytest
 import app
 import hfposemb as hpe
 from app.components import theme
-from app.session.state import Opened
-from app.tabs import start
+from app.findings import model_input
+from app.session.opened import Opened
 
 from .waiting import accessible_everywhere, drawn, until
 
@@ -32,10 +32,10 @@ def minilm(minilm_folder: Path) -> Opened:
 
 
 def test_a_word_said_twice_goes_in_as_two_vectors(minilm: Opened) -> None:
-    panel = start.input_panel([minilm], start.SENTENCE)
+    panel = model_input.input_panel([minilm], model_input.SENTENCE)
     assert panel.title == "The same word in two places goes in as two different vectors"
     assert minilm.embeddings is not None
-    inputs = minilm.embeddings.inputs(start.SENTENCE)
+    inputs = minilm.embeddings.inputs(model_input.SENTENCE)
     one, two = inputs.sum[1].astype(float), inputs.sum[4].astype(float)
     cosine = one @ two / np.linalg.norm(one) / np.linalg.norm(two)
     assert panel.message == (
@@ -51,7 +51,7 @@ def test_a_word_said_twice_goes_in_as_two_vectors(minilm: Opened) -> None:
 
 
 def test_no_word_twice_is_said_too(minilm: Opened) -> None:
-    panel = start.input_panel([minilm], "a queen")
+    panel = model_input.input_panel([minilm], "a queen")
     assert panel.title == "Each piece goes in as its own vector plus that of its place"
     assert panel.message.startswith("At position 1, “a” goes in with cosine .")
     assert "No piece comes twice here" in panel.message
@@ -61,20 +61,20 @@ def test_a_model_without_positions_says_so() -> None:
     words = hpe.from_arrays(token=np.eye(4))
     feedable = Opened("words", "words", "", "", words)
     inputs = words.inputs([1, 2, 1])
-    title, said = start.sentence_finding(feedable, inputs, start.twice(feedable, inputs))
+    title, said = model_input.sentence_finding(feedable, inputs, model_input.twice(feedable, inputs))
     assert "adds no positions" in title
     assert said
 
 
 def test_sentences_that_cannot_be_fed(minilm: Opened) -> None:
-    assert "Write a sentence" in start.input_panel([minilm], "  ").message
-    untold = start.input_panel([Opened("x", "x", "", "", hpe.extract("sinusoidal:8x4"))], "the king")
+    assert "Write a sentence" in model_input.input_panel([minilm], "  ").message
+    untold = model_input.input_panel([Opened("x", "x", "", "", hpe.extract("sinusoidal:8x4"))], "the king")
     assert untold.tone == "error"
     assert "cannot be fed" in untold.message
-    assert start.input_panel([], "the king").message
-    long = start.input_panel([minilm], "king " * 60)
-    assert f"{start.PIECES} of 62 pieces" in long.foot
-    far = start.input_panel([minilm], "king " * 600)
+    assert model_input.input_panel([], "the king").message
+    long = model_input.input_panel([minilm], "king " * 60)
+    assert f"{model_input.PIECES} of 62 pieces" in long.foot
+    far = model_input.input_panel([minilm], "king " * 600)
     assert "at most 300 characters" in far.message
 
 

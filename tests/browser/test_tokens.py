@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 import hfposemb as hpe
-from app.tabs.tokens import Word, row_of
+from app.findings.chosen_word import Word, row_of
 from tests.test_app import HOSTILE, WORDS, anisotropic, checkpoint
 
 from .waiting import accessible_everywhere, open_tab, point, still, until

@@ -24,7 +24,7 @@ QUERY = "models=sample:gpt2&models=sinusoidal:32x8&tab=training&revisions=step-[
 @pytest.fixture
 def training(page: Page, serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
     """Open the tab on a few steps of a sample, with few draws of chance; return where it is served."""
-    monkeypatch.setattr("app.tabs.training.TRAINING_DRAWS", 2)
+    monkeypatch.setattr("app.limits.TRAINING_DRAWS", 2)
 
     def start(query: str) -> str:
         url = serve(app.build(), theme=theme.theme(), css=theme.css())

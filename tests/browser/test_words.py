@@ -10,7 +10,7 @@ import pytest
 import app
 import hfposemb as hpe
 from app.components import theme
-from app.tabs import words
+from app.findings import sum_view
 from hfposemb.composition.added_positions import Adding, added
 from hfposemb.composition.amplitude_sweep import moved, sweep
 
@@ -97,7 +97,7 @@ def test_a_slider_a_sentence_a_word_another_order_and_other_positions(opened: Pa
     assert rows == list(near.after.labels)
 
     page.locator('section.panel[data-key="lists"] .neighbour').nth(1).click()
-    until(page, lambda: page.locator(".anchor-words .token").count(), len(words.FIRST_ANCHORS) + 1)
+    until(page, lambda: page.locator(".anchor-words .token").count(), len(sum_view.FIRST_ANCHORS) + 1)
 
     written = sentence.input_value()
     page.get_by_role("button", name="Reorder words").click()

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hfposemb.app.session.state import Opened
-from hfposemb.app.tabs import start
+from hfposemb.app.findings import learned_picture, model_input
+from hfposemb.app.session.opened import Opened
 
 import hfposemb as hpe
 from hfposemb.cli.main import main
@@ -47,9 +47,9 @@ def test_every_snippet_gives_what_is_shown(model: str, tab: str, real: dict[str,
 
 def test_a_word_at_the_beginning_is_another_token_than_after_a_space(real: dict[str, str]) -> None:
     source = Opened(real["gpt2"], "gpt2", "", "", hpe.extract(real["gpt2"]))
-    panel = start.input_panel([source], start.SENTENCE)
+    panel = model_input.input_panel([source], model_input.SENTENCE)
     assert "The first “the” has no space before it, so it is another token than the second" in panel.message
-    repeated = start.input_panel([source], start.REPEATED)
+    repeated = model_input.input_panel([source], model_input.REPEATED)
     assert "Both “the” share one token vector (cosine 1.00)" in repeated.message
     assert "inputs differ (cosine 1.00)" not in repeated.message
 
@@ -57,7 +57,9 @@ def test_a_word_at_the_beginning_is_another_token_than_after_a_space(real: dict[
 @pytest.mark.skipif(not FULL, reason="needs a model with two stacks")
 def test_computed_positions_are_not_called_trained(real: dict[str, str]) -> None:
     page = opened_page((real["whisper"],))
-    panel = start.picture_panel(page.session.open(page.session.first), start.LEARNED, page.session.at("start"))
+    panel = learned_picture.picture_panel(
+        page.session.open(page.session.first), learned_picture.LEARNED, page.session.at("start")
+    )
     assert panel.drawings[0].caption == "whisper, decoder, trained"
     assert not wrong([View("start", panel, panel.recipe.python if panel.recipe else "")])
 

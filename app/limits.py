@@ -86,3 +86,7 @@ def told() -> tuple[str, ...]:
         f"One UMAP, comparison or report is computed at a time, for at most {PUBLIC_SECONDS // 60} minutes. "
         f"{MOST_WAITING} can wait in line, at most {MOST_OF_ONE} of them from one page.",
     )
+
+
+MEASURED_AT_ONCE = 2**22
+"""Numbers of a table whose encoding properties are computed without being asked for."""

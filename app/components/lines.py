@@ -1,0 +1,64 @@
+"""Single lines: progress of work, why it failed, and headings for screen readers."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+
+from hfposemb.text import one_line
+
+from ..jobs import children
+from ..jobs.fetching import Reading
+
+if TYPE_CHECKING:
+    pass
+
+
+WORK_LINE: dict[str, Any] = {
+    "apply_default_css": False,
+    "elem_classes": "work",
+    "css_template": """
+        .block:has(> .html-container > &) { padding: 0; background: none; box-shadow: none; }
+        font-size: 13px; line-height: 20px; color: var(--body-text-color); display: grid; gap: 6px;
+        .track { height: 4px; border-radius: 2px; background: var(--border-color-primary); overflow: hidden; }
+        .track > span { display: block; height: 100%; background: #b8195a; transition: width .25s; }
+        .dark & .track > span { background: #d13a78; }
+        .said { display: flex; justify-content: space-between; align-items: center; gap: 16px; }
+        .said span { font-variant-numeric: tabular-nums; }
+        button { font: inherit; font-weight: 650; color: inherit; background: none; cursor: pointer; }
+        button { border: 0; border-bottom: 2px solid var(--border-color-primary); min-height: 28px; padding: 0; }
+        .failed { box-shadow: inset 3px 0 #b54d06; padding-left: 12px; }
+        .column:has(> * > * > &) .plot, .column:has(> * > &) .plot { opacity: .4; }
+        .column:has(> * > * > & .failed) .plot, .column:has(> * > & .failed) .plot { opacity: 1; }
+    """,
+    "js_on_load": """
+        // The line is written anew four times a second: a button that goes between press and release gets no click.
+        const cancel = (event) => event.target.closest("button") && trigger("select", { action: "cancel" });
+        element.addEventListener("pointerdown", cancel);
+        element.addEventListener("click", (event) => event.detail === 0 && cancel(event));  // by the keyboard
+    """,
+}
+
+
+def work_line(progress: children.Progress | Reading, *, label: str = "UMAP") -> str:
+    """Return a job's progress as HTML: a bar, what is being done and how long it takes, and the way out."""
+    share, words = round(100 * progress.share), html.escape(one_line(str(progress)))
+    return (
+        f'<div class="track" role="progressbar" aria-label="{label}" aria-valuemin="0" aria-valuemax="100" '
+        f'aria-valuenow="{share}"><span style="width: {max(share, 1)}%"></span></div>'
+        f'<div class="said"><span>{words}</span><button type="button">Cancel</button></div>'
+    )
+
+
+def failed_line(text: str) -> str:
+    """Return why a job has no result, as HTML."""
+    return f'<p class="failed" role="alert">{html.escape(one_line(text))}</p>'
+
+
+def unseen_heading(text: str, *, level: int) -> None:
+    """Put a heading here for those who hear the page, where those who see it need none."""
+    style = "position: absolute; width: 1px; height: 1px; margin: 0; overflow: hidden; clip-path: inset(50%)"
+    line = f'<h{level} style="{style}">{html.escape(text)}</h{level}>'
+    gr.HTML(line, apply_default_css=False, scale=0, min_width=0, elem_classes="unseen")

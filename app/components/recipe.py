@@ -1,0 +1,84 @@
+"""The code, commands and citation that give what a panel shows."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING
+
+import hfposemb as hpe
+
+if TYPE_CHECKING:
+    pass
+
+
+_SPECIAL = str.maketrans(
+    {
+        **{character: f"\\{character}" for character in "{}%&$#_"},
+        **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+    }
+)
+"""What BibTeX and LaTeX read as more than text."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The text of a snippet, of the command lines that print the same, and of the sources that a citation names.
+
+    ``local`` says that one of them is a path of this machine, which no link leads to.
+    """
+
+    python: str
+    command: str = ""
+    sources: tuple[str, ...] = ()
+    local: bool = False
+
+    def citation(self, title: str, *, today: date | None = None) -> str:
+        """Return a BibTeX entry of a view with this title, to which the page adds its address."""
+        day = today or date.today()
+        fields = {
+            "title": "{" + title.translate(_SPECIAL) + "}",
+            "author": "{The hfposemb developers}",
+            "year": str(day.year),
+            "howpublished": f"hfposemb {hpe.__version__}",
+            "note": f"Drawn on {day.isoformat()} from {'; '.join(self.sources).translate(_SPECIAL)}",
+        }
+        lines = [f"  {name} = {{{' '.join(value.split())}}}" for name, value in fields.items()]
+        return "@misc{hfposemb,\n" + ",\n".join(lines) + "\n}"
+
+
+def folded_code(recipe: Recipe, title: str) -> str:
+    """Return a recipe as HTML, for a view that ``plot.js`` does not draw: closed at first, with a button for each text.
+
+    ``COPY_JS`` makes the buttons work, ``FOLD_CSS`` gives the look of the panels' own.
+    """
+    texts = {"Python": recipe.python, "Command line": recipe.command, "Cite": recipe.citation(title)}
+    parts = [
+        f'<div><p><strong>{name}</strong><button type="button" aria-label="Copy {name}">Copy</button></p>'
+        f'<pre tabindex="0" aria-label="{name}" role="group">{html.escape(text)}</pre></div>'
+        for name, text in texts.items()
+        if text
+    ]
+    return f'<details class="recipe"><summary>Python</summary>{"".join(parts)}</details>'
+
+
+FOLD_CSS = """
+    .recipe p { display: flex; justify-content: space-between; margin: 12px 0 4px; max-width: none; }
+    .recipe pre { margin: 0; padding: 12px 16px; overflow-x: auto; border-radius: 8px;
+      font-size: 13px; line-height: 20px;
+      background: var(--background-fill-secondary, #f1f3f5); color: var(--body-text-color);
+      font-family: var(--font-mono, ui-monospace, monospace); }
+    .recipe > div:not(:first-of-type) pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+    .recipe button { font: inherit; color: inherit; background: none; border: 0; min-height: 24px; min-width: 44px;
+      padding: 0; cursor: pointer; text-decoration: underline; text-underline-offset: 4px; }
+"""
+
+
+COPY_JS = """
+  element.addEventListener("click", (event) => {
+    const button = event.target.closest(".recipe button");
+    if (button) window.hfposemb.copy(button, button.closest("div").querySelector("pre"));
+  });
+"""
+"""Copying is that of the page's panels."""

@@ -1,0 +1,123 @@
+"""The word that the Tokens tab is about, and the row that it is in each source."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hfposemb.tables.row_lookup import spelt
+from hfposemb.tables.table import EmbeddingTable
+from hfposemb.text import one_line
+
+from ..components.plot import Panel
+from ..limits import LONGEST_QUERY, LONGEST_SOURCE
+from ..session.opened import Opened
+
+if TYPE_CHECKING:
+    pass
+
+
+FIRST_WORD = "king"
+FIRST_WORDS = "king, queen, father, mother, heaven, earth"
+
+
+@dataclass(frozen=True)
+class Word:
+    """The word on the page: how it is spelt, and the source and row it was picked from, if it was picked."""
+
+    text: str
+    source: str = ""
+    row: int = -1
+
+    @classmethod
+    def of(cls, state: Sequence[Any]) -> Word:
+        """Read the word from its state."""
+        return cls(str(state[0]), str(state[1]), int(state[2]))
+
+    @property
+    def state(self) -> list[Any]:
+        """The word as a state holds it."""
+        return [self.text, self.source, self.row]
+
+    @property
+    def shown(self) -> str:
+        """The word without the space that marks a word's start."""
+        return shown(self.text)
+
+
+def write_word(state: Sequence[Any]) -> str:
+    """Write the word for an address: its spelling, and where it was picked from."""
+    word = Word.of(state)
+    return word.text if word.row < 0 else f"{word.text}|{word.row}|{word.source}"
+
+
+def read_word(text: str) -> list[Any]:
+    """Read what ``write_word`` wrote."""
+    spelling, *picked = text.rsplit("|", 2)
+    if len(text) > LONGEST_QUERY + LONGEST_SOURCE:
+        raise ValueError(text[:40])
+    if len(picked) == 2 and picked[0].isdecimal() and len(picked[0]) < 9:
+        return Word(spelling, picked[1], int(picked[0])).state
+    return Word(text).state
+
+
+def shown(label: str) -> str:
+    """Return a token's label without the space that marks a word's start, short enough to read."""
+    return one_line(label.strip(), width=40) or "(space)"
+
+
+def row_of(table: EmbeddingTable, word: Word, source: str) -> int | None:
+    """Return the row of a word in a source: the one it was picked by, else by its spelling, else by its id."""
+    if word.source == source and 0 <= word.row < table.shape[0]:
+        return word.row
+    if (row := spelt(table.labels, word.text)) is not None:
+        return row
+    bare = word.text.strip()
+    if not word.source and bare.isascii() and bare.isdecimal() and len(bare) < 9 and int(bare) < table.shape[0]:
+        return int(bare)
+    return None
+
+
+def common_key(label: str) -> str:
+    """Return what a token is told by across vocabularies: its letters."""
+    return label.strip().removeprefix("##").casefold()
+
+
+def with_tokens(opened: Sequence[Opened]) -> list[Opened]:
+    """Return the sources that have a token table."""
+    return [source for source in opened if source.table("token") is not None]
+
+
+def which_choices(opened: Sequence[Opened]) -> list[tuple[str, str]]:
+    """Return the sources that have a token table as choices: a name, numbered where it comes again, and the text."""
+    counted: Counter[str] = Counter()
+    out = []
+    for source in with_tokens(opened):
+        counted[source.name] += 1
+        again = counted[source.name]
+        out.append((source.name if again == 1 else f"{source.name} {again}", source.text))
+    return out
+
+
+def source_of(opened: Sequence[Opened], which: str | None) -> Opened | None:
+    candidates = with_tokens(opened)
+    return next((source for source in candidates if source.text == which), candidates[0] if candidates else None)
+
+
+def why_no_tokens(source: Opened) -> str:
+    """Say in one line why a source has no tokens."""
+    if source.embeddings is None:
+        return f"{source.name}: {source.error}"
+    reason = source.embeddings.absent.get("token", "its checkpoint has none")
+    return f"{source.name} has no tokens: {reason}."
+
+
+def empty_panel(key: str, title: str, message: str) -> tuple[Panel, ...]:
+    return (Panel(key, title, message=message),)
+
+
+def cosine(centred: bool) -> str:
+    """Return what the numbers are called."""
+    return "centred cosine" if centred else "cosine"

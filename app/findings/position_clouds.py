@@ -1,0 +1,282 @@
+"""A panel for each source: its positions as a cloud above the matrix of their similarities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import hfposemb as hpe
+from hfposemb.analysis.projection_quality import WRONG
+from hfposemb.figures import line_figures, matrix_figures, position_figures
+from hfposemb.figures.palette import POSITION, SIMILARITY
+from hfposemb.figures.style import Series, number
+from hfposemb.reports.position_findings import axes_caption, finding, heading, nearest, percent, sentence
+from hfposemb.tables.encodings import PositionEncoding, Rotary
+from hfposemb.text import one_line
+
+from ..components.plot import Drawing, Panel, Panels, ScaleBar
+from ..recipes import position_snippets
+from ..session.opened import Opened
+from ..session.shown_positions import (
+    FILES,
+    GROUP,
+    KERNEL,
+    NEIGHBOURS,
+    Positions,
+    View,
+    drawn_length,
+    rows_of,
+    scale_end,
+    shown_part,
+    tables_of,
+)
+from ..session.state import Session
+
+if TYPE_CHECKING:
+    pass
+
+
+HALF = 0.5  # of the kernel
+CLOUD_HELP = """
+Each dot is one position, joined to the next and coloured from the first to the last. Dots that are close have similar
+vectors, as far as two or three dimensions can show that. PCA keeps the directions in which positions differ most; UMAP
+keeps who is near whom, and little else.
+
+Below, the cosine of every position with every other, from −1 to 1. Stripes along the diagonal mean that it is the
+distance of two positions that makes them alike.
+
+Neighbours kept is the share of each position's ten nearest that are among its ten nearest in the picture too. Trust is
+trustworthiness, 1 unless the picture puts together what is apart in the table: 1 − 2 Σ max(r − k, 0) / nk(2n − 3k − 1),
+the sum over the k nearest of each dot in the picture, r their ranks in the table. Continuity exchanges picture and
+table: 1 unless the picture tears apart what is together. By chance is what a layout at random gives.
+
+A hollow dot lies wrongly: fewer than 3 of its 10 nearest are near it. Point at any dot to read how many.
+
+Venna & Kaski 2001, 2006.
+"""
+
+
+KERNEL_HELP = """
+A rotary model adds nothing to its words. It turns queries and keys by an angle for each position (Su et al. 2021). The
+dots are the cosines and sines it turns with, one row for each position: a picture of the angles, not of vectors that
+are added to anything.
+
+Below is what the turning does to a query and a key that are alike with equal energy in every pair of dimensions: the
+mean over pairs i of cos(ω_i Δ), which is the cosine of two of these rows. It is no cosine of two learned rows, and has
+a plot and a scale of its own.
+"""
+
+
+BIAS_HELP = """
+What is added to the attention logit of a query and a key at each distance, key − query, the mean over heads. It is no
+similarity, and has no −1 and 1.
+
+ALiBi takes a slope times the distance off (Press et al. 2022). T5 learns a number for each bucket of distances (Raffel
+et al. 2020). Where a model looks back only, distances above 0 are not drawn.
+"""
+
+
+def clouds(opened: Sequence[Opened], view: View, session: Session) -> Panels:
+    """Draw one panel for each source: its cloud above its matrix."""
+    facts = {source.name: positions.facts for source, positions in tables_of(opened, view.length, session).items()}
+    units = units_of(opened)
+    kernel, alone = "expected rotary kernel" in units, units <= {"cosine"}
+    return Panels(
+        tuple(source_panel(source, view, session) for source in opened),
+        heading=heading(facts) if opened else "Choose two sources to compare how they tell positions apart",
+        subheading=(
+            "Above, every position as a dot, joined in order. Below, "
+            + ("the cosine of every two positions." if alone else "every two positions, in the unit of each mechanism.")
+        )
+        if opened
+        else "For example: BERT, GPT-2 and the sinusoid.",
+        scale_bars=(
+            ScaleBar("first position", "last", POSITION.light),
+            ScaleBar("cosine or kernel −1" if kernel else "cosine −1", "+1", SIMILARITY.light),
+        ),
+        marked={GROUP: view.marked},
+        columns=max(len(opened), 1),
+    )
+
+
+def units_of(opened: Sequence[Opened]) -> set[str]:
+    """Return the units that the sources are in, without those that have none."""
+    units = set()
+    for source in opened:
+        try:
+            units.add(source.position.unit)
+        except hpe.HfposembError:
+            continue
+    return units - {"none"}
+
+
+def source_panel(source: Opened, view: View, session: Session) -> Panel:
+    """Draw one source, or say in its panel why it cannot be drawn."""
+    empty = Panel(key=source.text, title="", source=(source.name, ""), color=source.color)
+    if source.embeddings is None:
+        return replace(empty, message=source.error, tone="error")
+    try:
+        if not source.embeddings.positions:
+            reason = source.embeddings.absent.get("position", "nothing in it names its positions")
+            said = f"There are no positions to draw: {reason}. Its words are under Tokens."
+            return replace(empty, message=one_line(said))
+        positions, encoding = rows_of(source, view.length, session), source.position
+        if positions is None:
+            return kernel_panel(replace(empty, source=(source.name, shown_part(source))), source, encoding, view)
+        return cloud_panel(replace(empty, source=(source.name, note(source, encoding, positions))), positions, view)
+    except hpe.HfposembError as error:
+        return replace(empty, message=sentence(error), tone="error")
+
+
+def note(source: Opened, encoding: PositionEncoding, positions: Positions) -> str:
+    """Say beside the name what there is: 256 learned positions."""
+    kind = "learned" if encoding.kind == "learned" and not source.text.startswith("random:") else "computed"
+    kind = "rotary" if positions.turning else kind
+    whole = encoding.length if isinstance(encoding, Rotary) else positions.whole.shape[0]
+    count = positions.length
+    said = f"{count:,} of {whole:,} {kind} positions" if count < whole else f"{whole:,} {kind} positions"
+    if whole == 1:
+        said = said.removesuffix("s")
+    demo = "small demo" if source.text.startswith("sample:") else ""
+    return " · ".join(filter(None, [said, shown_part(source), demo]))
+
+
+def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
+    """Draw the cloud above the matrix, or say what is missing for either."""
+    table, encoding = positions.table, positions.encoding
+    title = finding(positions.facts) if encoding is None else kernel_finding(encoding)
+    if table.finite.sum() < 2:
+        rows = "its only row" if table.shape[0] == 1 else f"none or one of its {table.shape[0]:,} rows that is finite"
+        return replace(empty, title=title, message=f"A picture shows how positions differ. There is {rows}.")
+    drawings, foot, message, recipe = [], "", "", None
+    try:
+        projection = (positions.umap(view.dims) if view.method == "umap" else None) or positions.pca(view.dims)
+        drawings.append(Drawing(position_figures.projection(projection, trust=True), axes_caption(projection)))
+        foot = trust(projection, positions)
+        recipe = position_snippets.cloud(positions, method=projection.method, dims=projection.dims)
+        if view.method == "umap" and projection.method != "umap":
+            why = "UMAP is of vectors" if positions.turning else f"UMAP needs more than {NEIGHBOURS} positions"
+            foot = f"{why}, so this is {foot}"
+    except hpe.HfposembError as error:
+        message = sentence(error)
+    if positions.drawn(view.dims) < 2:
+        message = "With one dimension there is no cloud: the dimension itself is drawn below."
+    if encoding is None:
+        drawings.append(Drawing(matrix_figures.similarity_matrix(positions.cosines), nearest(table, view.marked)))
+    else:
+        drawings.append(matrix_drawing(encoding, positions.length))
+    return replace(
+        empty,
+        title=title,
+        recipe=recipe or position_snippets.cloud(positions, method="pca", dims=1),
+        drawings=tuple(drawings),
+        help=CLOUD_HELP if encoding is None else KERNEL_HELP,
+        foot=foot,
+        actions=FILES,
+        message=message,
+        emphasis=f"Position {view.marked:,}",
+    )
+
+
+def trust(projection: hpe.Projection, positions: Positions) -> str:
+    """Say how the picture was made, how far to trust it, and what is not in it."""
+    quality = projection.quality
+    method = projection.method.upper()
+    width = positions.whole.shape[1]
+    said = [f"{method} · {projection.dims} of {width:,}" if method == "PCA" else f"{method} · seed {projection.seed}"]
+    trusted, whole, chance = (
+        number(value, digits=2) for value in (quality.trustworthiness, quality.continuity, quality.trust_by_chance)
+    )
+    said.append(f"{percent(quality.neighbours_kept)} of neighbours kept, trust {trusted}, continuity {whole}")
+    said.append(f"by chance {percent(quality.kept_by_chance)}, {chance}, {chance}")
+    said += hollow(projection)
+    if projection.method == "umap" and len(projection.rows) + projection.left_out < positions.whole.shape[0]:
+        said.append(f"laid out among all {positions.whole.shape[0]:,}")
+    if projection.left_out:
+        finite = int((~positions.table.finite).sum())
+        why = "with NaN or Inf" if finite == projection.left_out else "zero, NaN or Inf"
+        said.append(f"{projection.left_out:,} {'row' if projection.left_out == 1 else 'rows'} {why} left out")
+    return " · ".join(said)
+
+
+def hollow(projection: hpe.Projection) -> list[str]:
+    """Say how many points are drawn hollow, and of how many that was measured."""
+    found = projection.trust
+    if found is None or not (wrong := int(found.wrong.sum())):
+        return []
+    least = math.ceil(WRONG * found.k)
+    of = f"{len(found.points):,}" + (" measured" if len(found.points) < len(projection.rows) else "")
+    lie, their = ("lies", "its") if wrong == 1 else ("lie", "their")
+    return [f"hollow: {wrong:,} of {of} {lie} wrongly, with fewer than {least} of {their} {found.k} nearest near"]
+
+
+def matrix_drawing(encoding: PositionEncoding, length: int) -> Drawing:
+    """Draw a mechanism's matrix in its own unit."""
+    matrix, unit = encoding.matrix(length).astype(np.float32), encoding.unit
+    assert unit != "none"
+    return Drawing(matrix_figures.similarity_matrix(matrix, unit=unit), f"{unit} of every two positions")
+
+
+def kernel_finding(encoding: PositionEncoding) -> str:
+    """Say how fast the kernel of a rotary encoding falls."""
+    at = half_at(encoding)
+    return f"Its kernel falls below .5 {at}"
+
+
+def half_at(encoding: PositionEncoding) -> str:
+    """Say from which distance on a kernel is below one half for the first time."""
+    below = np.flatnonzero(encoding.profile(np.arange(KERNEL)) < HALF)
+    return f"at distance {below[0]:,}" if len(below) else f"nowhere up to distance {KERNEL - 1:,}"
+
+
+def kernel_panel(empty: Panel, source: Opened, encoding: PositionEncoding, view: View) -> Panel:
+    """Draw what a mechanism without rows does with distance, in its own unit, and say why there is no cloud."""
+    unit = encoding.unit
+    if unit == "none":
+        reason = one_line(getattr(encoding, "reason", f"{encoding.kind} positions have no rows"))
+        return replace(empty, message=reason[:1].upper() + reason[1:])
+    length = drawn_length(encoding, view.length)
+    name, part = empty.source or ("", "")
+    profile = by_distance(Series(name, np.empty(0), empty.color, "solid"), encoding, length)
+    why = {
+        "alibi": "ALiBi takes a penalty off for distance: no vectors, so no cloud",
+        "relative-table": "Its vectors stand for distances, not positions: no cloud",
+    }.get(encoding.kind, "Its positions are numbers for distances: no vectors, so no cloud")
+    matrix = matrix_drawing(encoding, length)
+    low, high = matrix.figure.data[0].zmin, matrix.figure.data[0].zmax
+    return replace(
+        empty,
+        source=(name, " · ".join(filter(None, [f"{encoding.kind} positions", part]))),
+        title=why,
+        drawings=(
+            Drawing(line_figures.similarity_by_distance([profile], unit=unit, height=340), f"{unit} by distance"),
+            matrix,
+        ),
+        help=BIAS_HELP if unit == "additive bias" else "",
+        foot=f"First {length:,} positions · {unit}",
+        actions=FILES,
+        recipe=position_snippets.mechanism(source, profile.x, length),
+        scale_bars=(ScaleBar(scale_end(low), scale_end(high), SIMILARITY.light),),
+    )
+
+
+def series_of(source: Opened, values: NDArray[Any], **more: Any) -> Series:
+    return Series(source.name, values.astype(np.float32), source.color, source.dash, **more)
+
+
+def by_distance(series: Series, encoding: PositionEncoding, length: int) -> Series:
+    """Return a mechanism's values by distance: both ways where they differ, back only where it looks back only."""
+    ahead = np.arange(length)
+    behind = encoding.profile(-ahead)
+    if not getattr(encoding, "bidirectional", True):
+        at, values = -ahead[::-1], behind[::-1]
+    elif np.allclose(behind, forth := encoding.profile(ahead), equal_nan=True):
+        at, values = ahead, behind
+    else:
+        at, values = np.concatenate([-ahead[:0:-1], ahead]), np.concatenate([behind[:0:-1], forth])
+    return replace(series, values=values.astype(np.float32), at=at.astype(np.float32))

@@ -1,0 +1,273 @@
+"""All sources in one plot: similarity by distance, norms, waves, explained variance and rotary wavelengths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import hfposemb as hpe
+from hfposemb.figures import line_figures
+from hfposemb.figures.style import Series, listed, number
+from hfposemb.reports.position_findings import Facts, distance_title, norm_title, variance_title, wave_title
+from hfposemb.tables.encodings import PositionEncoding, Rotary
+
+from ..components.plot import Drawing, Panel, Panels
+from ..components.recipe import Recipe
+from ..recipes import position_snippets
+from ..session.opened import Opened
+from ..session.shown_positions import FILES, KERNEL, Positions, drawn_length, positions_of, shown_part, tables_of
+from ..session.state import Session
+from .position_clouds import BIAS_HELP, KERNEL_HELP, by_distance, half_at, series_of
+
+if TYPE_CHECKING:
+    pass
+
+
+BIASED = 128  # distances of additive biases beside each other: those of T5 end here, those of ALiBi never
+EXAMPLE = 16  # the distance whose bias is told
+DISTANCE_HELP = """
+The mean over t of cos(p_t, p_{t+k}), for each distance k up to half the table, so that each mean is one of many pairs.
+
+A table that falls and rises again has learned a wave. The sinusoid falls as its slow waves drift apart. In an untrained
+table two positions have nothing in common, however close.
+
+Property: Wang et al., ICLR 2021.
+"""
+
+
+NORM_HELP = """
+The Euclidean length of every row. A row stands out when it is at least a quarter off the median and beyond 3.5 modified
+z-scores (Iglewicz & Hoaglin 1993). Often it has a reason: position 0 is in every text, and the last rows are hardly
+ever trained.
+"""
+
+
+WAVE_HELP = """
+Each column of the centred table is taken apart into waves of n, n/2, n/3 … positions by the discrete Fourier transform.
+Drawn is the magnitude, the mean over columns, as a multiple of its mean over periods. In a table without order all
+periods are alike, so its line is flat at 1, and 95 % of it is in the band.
+
+A peak is a wave that many columns share: the helix of GPT-2 is one. A line that only rises to the right is a smooth
+curve without a wave of its own.
+
+After Yamamoto and Matsuzaki, EMNLP 2023.
+"""
+
+
+VARIANCE_HELP = """
+The share of the variance that the first components of the centred table hold together. The steeper, the simpler the
+shape. Three components are what a picture in 3-D shows.
+
+Dotted is an untrained table of the same size, which has no shape.
+"""
+
+
+WAVELENGTH_HELP = """
+Pair i of a rotary encoding turns once in 2π / ω_i positions. Short waves tell neighbours apart, long ones say roughly
+where in the text a word is.
+
+A pair whose wave is longer than the trained length never made a full turn in training: angles beyond are new to the
+model. Scaling for longer texts slows these pairs, and leaves short waves as they are. Dots are the pairs beyond.
+
+Paper: Peng et al. 2023, YaRN; the frequencies: Su et al. 2021.
+"""
+
+
+def mirrored(series: Sequence[Series]) -> list[Series]:
+    """Return the lines on one axis: where one has distances below 0, those of both ways alike are drawn both ways."""
+    if all(s.x.min() >= 0 for s in series):
+        return list(series)
+    return [
+        s if s.x.min() < 0 else replace(s, values=np.r_[s.values[:0:-1], s.values], at=np.r_[-s.x[:0:-1], s.x])
+        for s in series
+    ]
+
+
+def lines(opened: Sequence[Opened], length: int, session: Session) -> Panels:
+    """Draw similarity by distance in a plot for each unit, norms and explained variance, and rotary wavelengths."""
+    found = tables_of(opened, length, session)
+    drawn = [
+        *distance_panels(opened, found, length),
+        *table_panels({source: positions.facts for source, positions in found.items()}, found, session),
+        *wavelength_panels(opened),
+    ]
+    return Panels(tuple(drawn), columns={4: 2}.get(len(drawn), min(max(len(drawn), 1), 3)))
+
+
+def distance_panels(opened: Sequence[Opened], found: Mapping[Opened, Positions], length: int) -> list[Panel]:
+    """Draw similarity against distance, each unit in a plot of its own: units never share an axis."""
+    facts = {source: positions.facts for source, positions in found.items()}
+    curves: dict[str, list[Series]] = {"cosine": [], "expected rotary kernel": [], "additive bias": []}
+    curves["cosine"] += [series_of(s, fact.half) for s, fact in facts.items() if fact.next is not None]
+    others: dict[str, dict[str, PositionEncoding]] = {unit: {} for unit in curves}
+    mechanisms: dict[str, list[Opened]] = {unit: [] for unit in curves}
+    silent = []
+    for source in opened:
+        try:
+            encoding = source.position
+            unit = encoding.unit
+        except hpe.HfposembError:
+            continue  # its own panel says why
+        if unit == "none":
+            silent.append(source.name)
+        elif source not in found and (unit != "cosine" or not encoding.has_table):
+            most = BIASED if unit == "additive bias" else KERNEL
+            shown = drawn_length(encoding, length, most)
+            curves[unit].append(by_distance(series_of(source, np.empty(0)), encoding, shown))
+            others[unit][source.name] = encoding
+            mechanisms[unit].append(source)
+    kernels, biases = others["expected rotary kernel"], others["additive bias"]
+    titles = {
+        "cosine": distance_title({source.name: fact for source, fact in facts.items()})
+        if facts
+        else "How like the vector of each distance is to that of distance 0",
+        "expected rotary kernel": f"The kernel falls below .5 {listed(_told(kernels, half_at))}",
+        "additive bias": f"{EXAMPLE} positions back, the bias is {listed(_told(biases, bias_back))}",
+    }
+    relative = f"{listed(list(others['cosine']))}: with the vector of distance 0" if others["cosine"] else ""
+    feet = {
+        "cosine": " · ".join(filter(None, ["Distances up to half of each table" if facts else "", relative])),
+        "expected rotary kernel": "Expected rotary kernel, equal energy in every pair",
+        "additive bias": f"Additive bias to the logit, mean over heads, up to distance {BIASED - 1}",
+    }
+    helps = {"cosine": DISTANCE_HELP, "expected rotary kernel": KERNEL_HELP, "additive bias": BIAS_HELP}
+    without = f" · not here: {listed(silent)}, without numbers to compare" if silent else ""
+    drawn = []
+    for unit, series in curves.items():
+        if series:
+            both = mirrored(series)
+            figure = line_figures.similarity_by_distance(both, unit=unit)  # type: ignore[arg-type]
+            key = {"cosine": "distance", "expected rotary kernel": "kernel"}.get(unit, "bias")
+            rest = mechanisms[unit]
+            tables = [found[s] for s, fact in facts.items() if fact.next is not None] if unit == "cosine" else []
+            at = {source: one.x for source, one in zip(rest, both[len(both) - len(rest) :], strict=True)}
+            recipe = position_snippets.profiles(tables, at)
+            drawn.append(_panel(key, titles[unit], figure, helps[unit], feet[unit] + without, recipe))
+            without = ""
+    return drawn
+
+
+def _told(encodings: Mapping[str, PositionEncoding], told: Callable[[PositionEncoding], str]) -> list[str]:
+    return [f"{told(encoding)} in {name}" for name, encoding in encodings.items()] or [""]
+
+
+def bias_back(encoding: PositionEncoding) -> str:
+    """Say the bias of a key some positions before the query."""
+    return number(float(encoding.profile(np.array([-EXAMPLE]))[0]), digits=2)
+
+
+def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions], session: Session) -> list[Panel]:
+    """Draw norms and explained variance of all sources that have vectors in one plot each."""
+    by_name = {source.name: fact for source, fact in facts.items()}
+    drawn: list[Panel] = []
+    if long := {s: fact for s, fact in facts.items() if (fact.norms > 0).sum() > 1}:
+        norms = [
+            series_of(s, np.where(fact.norms > 0, fact.norms, np.nan), marks=_ends(fact)) for s, fact in long.items()
+        ]
+        figure, recipe = line_figures.norms_by_position(norms), position_snippets.lengths([found[s] for s in long])
+        drawn.append(_panel("norms", norm_title(by_name), figure, NORM_HELP, "Euclidean norm, log scale", recipe))
+    if any(fact.waves is not None for fact in facts.values()):
+        drawn.append(wave_panel(facts, found))
+    if parts := {
+        s: fact.cumulative for s, fact in facts.items() if fact.cumulative is not None and len(fact.cumulative) > 1
+    }:
+        shares = [series_of(s, held, marks=(min(3, len(held)) - 1,)) for s, held in parts.items()]
+        baseline = _untrained(found, session)
+        figure = line_figures.explained_variance([*shares, *baseline])
+        foot = "PCA of the centred table" + (", beside an untrained one" if baseline else "")
+        recipe = position_snippets.variance([found[s] for s in parts])
+        drawn.append(_panel("variance", variance_title(by_name), figure, VARIANCE_HELP, foot, recipe))
+    return drawn
+
+
+def wave_panel(facts: Mapping[Opened, Facts], tables: Mapping[Opened, Positions]) -> Panel:
+    """Draw how strong the waves of each period are in the columns of all tables, beside noise."""
+    found = {source: fact.waves for source, fact in facts.items() if fact.waves is not None}
+    series = [
+        series_of(
+            source,
+            waves.strength[::-1],
+            at=waves.periods[::-1].astype(np.float32),
+            marks=() if waves.peak is None else (len(waves.strength) - 1 - int(waves.strength.argmax()),),
+        )
+        for source, waves in found.items()
+    ]
+    widest = max(found.values(), key=lambda waves: waves.high)  # the widest interval is true of all
+    figure = line_figures.waves_by_period(series, noise=(widest.low, widest.high))
+    title = wave_title({source.name: fact for source, fact in facts.items()})
+    foot = "Magnitude of the DFT, mean over columns · band: 95 % of noise"
+    return _panel(
+        "waves", title, figure, WAVE_HELP, foot, position_snippets.waves([tables[source] for source in found])
+    )
+
+
+def wavelength_panels(opened: Sequence[Opened]) -> list[Panel]:
+    """Draw the wavelengths of every rotary source, a plot for each."""
+    drawn = []
+    for source in opened:
+        try:
+            encoding = source.position
+        except hpe.HfposembError:
+            continue  # its own panel says why
+        if isinstance(encoding, Rotary):
+            line = series_of(source, np.empty(0))
+            figure = line_figures.wavelengths(
+                encoding.scaled, series=line, scaled=f"after {encoding.scaling or 'scaling'}"
+            )
+            key, title, recipe = (
+                f"wavelengths {source.text}",
+                wavelength_title(encoding),
+                position_snippets.wavelengths(source),
+            )
+            panel = _panel(key, title, figure, WAVELENGTH_HELP, still(encoding), recipe)
+            drawn.append(replace(panel, source=(source.name, shown_part(source)), color=source.color))
+    return drawn
+
+
+def wavelength_title(encoding: Rotary) -> str:
+    """Say how many pairs never made a full turn in training, and how many the scaling moves."""
+    found = encoding.scaled
+    pairs, beyond, moved = len(found.after), int(found.beyond.sum()), int(found.moved.sum())
+    turn = "turns" if beyond == 1 else "turn"
+    trained = f"the {found.trained_length:,} positions it was trained on"
+    said = f"{beyond:,} of {pairs:,} pairs {turn} less than once in {trained}"
+    scaling = (
+        f"scaling by {encoding.scaling or 'its configuration'} moves {moved:,} {'pair' if moved == 1 else 'pairs'}"
+    )
+    return f"{said}; {scaling if moved else 'none is scaled'}"
+
+
+def still(encoding: Rotary) -> str:
+    """Say how many pairs are beyond the trained length after scaling, and which have no wavelength to draw."""
+    found = encoding.scaled
+    resting = int(np.isinf(found.after).sum())
+    parts = [f"{int(found.beyond_after.sum()):,} beyond it after scaling" if found.moved.any() else ""]
+    parts += [f"{resting:,} {'stands' if resting == 1 else 'stand'} still, not drawn" if resting else ""]
+    return " · ".join(filter(None, ["2π / ω, log scale", *parts]))
+
+
+def _panel(key: str, title: str, figure: Any, help_text: str, foot: str, recipe: Recipe) -> Panel:
+    drawings = (Drawing(figure),)
+    return Panel(key=key, title=title, drawings=drawings, help=help_text, foot=foot, actions=FILES, recipe=recipe)
+
+
+def _ends(facts: Facts) -> tuple[int, ...]:
+    """Position 0 and the last one, where they stand out."""
+    return tuple(row for row in (0, len(facts.norms) - 1) if row in facts.outliers and facts.norms[row] > 0)
+
+
+def _untrained(found: Mapping[Opened, Positions], session: Session) -> list[Series]:
+    """The explained variance of an untrained table as large as the first source's, unless one is shown already."""
+    if any(source.text.startswith("random:") for source in found):
+        return []
+    rows, width = next(iter(found.values())).table.shape
+    try:
+        text = f"random:{rows}x{width}"
+        untrained = positions_of(Opened(text, "", "", "", session.library.open(text)), 0, session)
+        shares = None if untrained is None else untrained.facts.cumulative
+    except hpe.HfposembError:
+        return []
+    return [] if shares is None else [Series("Untrained", shares.astype(np.float32))]

@@ -1,0 +1,272 @@
+"""A source with what is asked of it: a sentence, positions and an amplitude, and everything measured of their sum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from hfposemb.analysis.rows import directed
+from hfposemb.composition.added_positions import WHOSE, Added, Adding, added
+from hfposemb.composition.amplitude_sweep import Moved, Sweep, kept_at, kept_in_place, moved, step_of, sweep
+from hfposemb.composition.anchor_words import Anchors, anchored
+from hfposemb.composition.neighbour_retention import Overlap, subspace_overlap
+from hfposemb.composition.variance_decomposition import Cloud, cloud
+from hfposemb.errors import HfposembError
+from hfposemb.figures.palette import SOURCES
+from hfposemb.figures.style import number
+from hfposemb.tables.table import TOKEN_CLASSES, EmbeddingTable
+from hfposemb.text import one_line
+
+from ..components.plot import Panel
+from ..session.opened import Opened
+from ..session.state import Session
+from .chosen_word import Word, row_of, shown, with_tokens
+from .model_input import SENTENCE
+
+if TYPE_CHECKING:
+    from hfposemb.tables.inputs import Inputs
+
+
+T = TypeVar("T")
+FIRST_WORD = "king"
+FIRST_ANCHORS = ("queen", "father", "bread")
+EXAMPLES = ("paris", "seven", "red", "water", "##ing", "and")
+WORDS_SHOWN = 8  # in the map and in the cloud
+PLACES_SHOWN = 128  # the first of them
+CLOUD_PLACES = 64
+PIECES_SHOWN = 40  # of a sentence, each with what it keeps
+NEIGHBOURS = 10
+OVERLAP_DRAWS = 50
+CALLED = {"own": "The model’s own", "sinusoid": "Sinusoid", "random": "Random"}
+STYLES = {
+    "own": (SOURCES[0].colour.light, "solid"),
+    "sinusoid": (SOURCES[2].colour.light, "dash"),
+    "random": (SOURCES[1].colour.light, "dot"),
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the visitor chose: a sentence and the one before it, whose positions, how large, and a word of it."""
+
+    text: str
+    before: str
+    whose: str
+    scaled: bool
+    amplitude: float
+    word: int
+    anchors: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class View:
+    """One source with what was asked of it: everything that is measured, once for everybody."""
+
+    session: Session
+    source: Opened
+    asked: Asked
+
+    @property
+    def table(self) -> EmbeddingTable:
+        """The tokens of the source."""
+        assert self.source.embeddings is not None
+        return self.source.embeddings.token
+
+    @property
+    def times(self) -> str:
+        """The amplitude as it is written."""
+        return f"{number(self.asked.amplitude, digits=2).rstrip('0').rstrip('.') or '0'}×"
+
+    @property
+    def step(self) -> int:
+        """The place of the amplitude among those that are measured."""
+        return step_of(self.asked.amplitude)
+
+    def _result(self, what: tuple[Any, ...], maker: Callable[[], T]) -> T:
+        own = self.source.table("position")
+        library = self.session.library
+        key = ("words", self.source.text, () if own is None else library.result_key(own, ()), *what)
+        return self.session.library.result(self.table, key, maker)
+
+    def adding(self, whose: str) -> Adding:
+        """Return the protocol for one kind of positions."""
+        return Adding(whose, scaled=self.asked.scaled)  # type: ignore[arg-type]
+
+    def words(self, whose: str) -> Added:
+        """Return words and positions of one kind. Raises ``HfposembError`` where they cannot be added."""
+        assert self.source.embeddings is not None
+        return added(self.source.embeddings, self.adding(whose))
+
+    @cached_property
+    def chosen(self) -> Added:
+        """Words and the positions that were asked for."""
+        return self.words(self.asked.whose)
+
+    @cached_property
+    def sweeps(self) -> dict[str, Sweep]:
+        """What is left at every amplitude, by whose positions; without those that cannot be added."""
+        found = {}
+        for whose in WHOSE:
+            try:
+                found[whose] = self._result(
+                    ("sweep", self.adding(whose)), lambda whose=whose: sweep(self.words(whose), k=NEIGHBOURS)
+                )
+            except HfposembError:
+                continue  # the panels of the chosen ones say why
+        return found
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        """What the sentence feeds. Raises ``HfposembError`` where it cannot be fed."""
+        return self.fed(self.asked.text)
+
+    def fed(self, text: str) -> Inputs:
+        """Return what a text feeds."""
+        assert self.source.embeddings is not None
+        return self._result(("inputs", text), lambda: self.source.embeddings.inputs(text))  # type: ignore[union-attr]
+
+    def special(self, token: int) -> bool:
+        """Tell whether a token is a mark of the model and no word."""
+        return TOKEN_CLASSES[self.table.labels.classes[token]] == "special"
+
+    @cached_property
+    def pieces(self) -> list[int]:
+        """The places, in the sentence, of its pieces that are words."""
+        return [place for place, token in enumerate(self.inputs.ids.tolist()) if not self.special(token)]
+
+    @cached_property
+    def place(self) -> int:
+        """The place of the chosen piece: the one that was clicked, else “king”, else the longest."""
+        if not self.pieces:
+            raise HfposembError(f"write a word, such as in “{SENTENCE}”")
+        if self.asked.word in self.pieces:
+            return self.asked.word
+        named = [place for place in self.pieces if self.inputs.pieces[place].strip() == FIRST_WORD]
+        return named[0] if named else max(self.pieces, key=lambda place: len(self.inputs.pieces[place]))
+
+    @property
+    def token(self) -> int:
+        """The token of the chosen piece."""
+        return int(self.inputs.ids[self.place])
+
+    @property
+    def position(self) -> int:
+        """The position of the chosen piece."""
+        return int(self.inputs.positions[self.place])
+
+    @property
+    def word(self) -> str:
+        """The chosen piece as it is written."""
+        return shown(self.inputs.pieces[self.place])
+
+    def in_place(self) -> dict[int, float]:
+        """Return what each word of the sentence keeps in its place, by its place in the sentence."""
+        usable, known = self.chosen.usable, directed(self.table)
+        places = [
+            place
+            for place in self.pieces[:PIECES_SHOWN]
+            if known[self.inputs.ids[place]]
+            and 0 <= self.inputs.positions[place] < len(usable)
+            and usable[self.inputs.positions[place]]
+        ]
+        if not places:
+            return {}
+        rows, where = self.inputs.ids[places], self.inputs.positions[places]
+        found = self._result(
+            ("in place", self.adding(self.asked.whose), tuple(rows), tuple(where)),
+            lambda: kept_in_place(self.chosen, rows, where, k=NEIGHBOURS),
+        )
+        return dict(zip(places, found[self.step].tolist(), strict=True))
+
+    def overlap(self) -> Overlap:
+        """Return how much of the words' variance lies in the leading directions of the model's own positions."""
+        embeddings = self.source.embeddings
+        assert embeddings is not None
+        return self._result(("overlap",), lambda: subspace_overlap(embeddings, draws=OVERLAP_DRAWS))
+
+    def lists(self) -> Moved:
+        """Return the neighbours of the chosen word, alone and in its place."""
+        return self._result(
+            ("lists", self.adding(self.asked.whose), self.token, self.position, self.asked.amplitude),
+            lambda: moved(self.chosen, self.token, self.position, amplitude=self.asked.amplitude, k=NEIGHBOURS),
+        )
+
+    @cached_property
+    def anchor_rows(self) -> dict[str, int]:
+        """The anchor words that the source has, with their rows; the chosen word itself is none."""
+        found = {word: row_of(self.table, Word(word), self.source.text) for word in self.asked.anchors}
+        return {word: row for word, row in found.items() if row is not None and row != self.token}
+
+    def anchors(self) -> Anchors:
+        """Return how near the chosen word stays to the anchor words."""
+        rows = tuple(self.anchor_rows.values())
+        return self._result(
+            ("anchors", self.adding(self.asked.whose), self.token, rows),
+            lambda: anchored(self.chosen, self.token, np.array(rows, np.int64)),
+        )
+
+    @cached_property
+    def sample(self) -> dict[str, int]:
+        """The words of the sentence, filled up with others of the vocabulary, and their rows."""
+        found: dict[str, int] = {}
+        order = [self.place, *(place for place in self.pieces if place != self.place)]
+        for place in order:
+            found.setdefault(shown(self.inputs.pieces[place]), int(self.inputs.ids[place]))
+        for word in EXAMPLES:
+            if (row := self.table.labels.find(word)) is not None:
+                found.setdefault(word, row)
+        known = directed(self.table)
+        return dict([(word, row) for word, row in found.items() if known[row]][:WORDS_SHOWN])
+
+    @property
+    def places(self) -> np.ndarray:
+        """The first places that have a vector."""
+        return np.flatnonzero(self.chosen.usable[:PLACES_SHOWN])
+
+    def map(self) -> np.ndarray:
+        """Return what each of the sample keeps at the first places, NaN where one has no vector [words, places]."""
+        rows = tuple(self.sample.values())
+        found = self._result(
+            ("map", self.adding(self.asked.whose), rows),
+            lambda: kept_at(self.chosen, np.array(rows), self.places, k=NEIGHBOURS).astype(np.float32),
+        )
+        out = np.full((len(rows), min(PLACES_SHOWN, len(self.chosen.usable))), np.nan, np.float32)
+        out[:, self.places] = found[self.step]
+        return out
+
+    def cloud(self) -> Cloud:
+        """Return the sample, each word at some inner places."""
+        assert self.source.embeddings is not None
+        inner = self.chosen.inner[:CLOUD_PLACES]
+        return cloud(self.chosen, self.source.embeddings, np.array(list(self.sample.values())), inner)
+
+    def of_cloud(self, what: str, maker: Callable[[Cloud], T], *more: Any) -> T:
+        """Return a result of the cloud."""
+        key = (what, self.adding(self.asked.whose), tuple(sorted(self.sample.values())), *more)
+        return self._result(key, lambda: maker(self.cloud()))
+
+
+def panel_unless(key: str, title: str, help_text: str, maker: Callable[[Panel], Panel], **more: Any) -> Panel:
+    """Return a panel, or the same one with why it cannot be drawn."""
+    empty = Panel(key, title, help=help_text, **more)
+    try:
+        return maker(empty)
+    except HfposembError as error:
+        said = one_line(str(error))
+        return replace(empty, message=f"{said[:1].upper()}{said[1:]}.")
+
+
+def view_of(session: Session, opened: Sequence[Opened], which: str | None, asked: Asked) -> View | None:
+    """Return the source that is shown with what is asked of it; ``None`` where none has words."""
+    source = source_of(opened, which)
+    return None if source is None else View(session, source, asked)
+
+
+def source_of(opened: Sequence[Opened], which: str | None) -> Opened | None:
+    """Return the source of that text, else the first one, of those that have words."""
+    speaking = with_tokens(opened)
+    return next((one for one in speaking if one.text == which), speaking[0] if speaking else None)

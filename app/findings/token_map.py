@@ -1,0 +1,288 @@
+"""The map of a source's whole vocabulary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+import numpy as np
+
+from hfposemb.analysis.projection_quality import WRONG, PointTrust, Quality, point_trust
+from hfposemb.analysis.rows import norms
+from hfposemb.errors import HfposembError
+from hfposemb.figures import style, token_figures
+from hfposemb.figures.palette import POSITION, SHARE
+from hfposemb.figures.style import number
+from hfposemb.tables.table import EmbeddingTable
+from hfposemb.text import one_line
+
+from .. import limits
+from ..components.plot import Drawing, LegendItem, Panel, ScaleBar
+from ..jobs import children, measuring
+from ..jobs.queue import Visitor
+from ..recipes import token_snippets
+from ..session.opened import Opened
+from ..session.state import Session, Umaps
+from .chosen_word import Word, empty_panel, row_of, shown, source_of, why_no_tokens
+from .token_neighbours import neighbours_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from hfposemb.analysis.projection import Projection
+
+
+MAP_HEIGHT = 980
+MEASURED = 2_000  # tokens whose trust is measured when the map is coloured by it
+MAP_HELP = """
+Every dot is one row of the token table. PCA turns the table so that its two (or three) directions of most variance
+face you: straight lines stay straight, and the share of the variance says how much is left out. UMAP bends: it keeps
+near rows near, by cosine, and lets go of the rest.
+
+Read the islands and who is inside them, not the distance between islands. The foot says how many of each token's ten
+nearest the picture keeps, measured against the table, and its trustworthiness and continuity: 1 unless the map puts
+together what is apart in the table, or tears apart what is together; a layout at random has .5 of both.
+
+Coloured by trust, a dot shows how many of its ten nearest are near it here. Where all are dark, look at the list of
+neighbours and not at the map.
+
+Trustworthiness and continuity: Venna & Kaski 2001, 2006. PCA: Pearson 1901. UMAP: McInnes, Healy and Melville 2018,
+arXiv:1802.03426.
+"""
+
+
+def map_panels(
+    session: Session,
+    source: Opened | None,
+    projection: Projection,
+    color: str,
+    word: Word,
+    *,
+    centred: bool = False,
+) -> tuple[Panel, ...]:
+    """Return the panel with the whole vocabulary of one source."""
+    assert source is not None
+    table = source.embeddings.token  # type: ignore[union-attr]
+    labels, rows = table.labels, projection.rows
+    row = row_of(table, word, source.text)
+    near: list[int] = []
+    if row is not None and np.isin(row, rows):
+        try:
+            near = [
+                int(other) for other in neighbours_of(session, table, row, centred=centred).rows if np.isin(other, rows)
+            ]
+        except HfposembError:
+            near = []  # the list of neighbours says why
+    else:
+        row = None
+    if color == "Trust":
+        found = measured(session, table, projection)
+        projection = replace(projection, trust=found, quality=found.quality)
+    told = kept_here(session, table, projection, row) if projection.measured else []
+    values: Any = {"Class": "class", "Id": "id", "Trust": "trust"}.get(color)
+    paint = norms(table) if values is None else values
+    figure = token_figures.token_map(projection, labels, color=paint, selected=row, neighbours=near, height=MAP_HEIGHT)
+    legend: tuple[LegendItem, ...] = ()
+    bars: tuple[ScaleBar, ...] = ()
+    if color == "Class":
+        counts = token_figures.class_counts(labels, rows=rows)
+        legend = tuple(LegendItem(name, style.CLASS_COLOURS[name], f"{count:,}") for name, count in counts.items())
+    elif color == "Id":
+        bars = (ScaleBar("id 0", f"{table.shape[0] - 1:,}", POSITION.light),)
+    else:
+        marker = next(trace.marker for trace in figure.data if trace.marker.cmin is not None)
+        digits, what = (2, "norm") if color == "Norm" else (1, "of its 10 nearest, near it here")
+        ends = [number(end if color == "Norm" else 10 * end, digits=digits) for end in (marker.cmin, marker.cmax)]
+        bars = (ScaleBar(*ends, SHARE.light, what),)
+    return (
+        Panel(
+            "map",
+            trust_title(source, projection) if color == "Trust" else _map_title(source, projection),
+            (Drawing(figure),),
+            subtitle=" ".join([_map_subtitle(source, projection), *told]),
+            emphasis=shown(labels[row]) if row is not None else "",
+            legend=legend,
+            scale_bars=bars,
+            help=MAP_HELP,
+            foot=_map_foot(projection, table),
+            actions=("PNG", "SVG"),
+            recipe=token_snippets.token_map(source, method=projection.method, dims=projection.dims, values=color),
+        ),
+    )
+
+
+def asked_map(
+    session: Session,
+    opened: Sequence[Opened],
+    which: str | None,
+    method: str,
+    dims: str,
+    color: str,
+    state: list[Any],
+    centred: bool = False,
+    done: dict[str, Any] | None = None,
+) -> list[Any]:
+    """Return the projection, the map that the controls ask for, the work it wants done first, and the colour."""
+    source, kept = source_of(opened, which), gr.skip()
+    if source is None:
+        reasons = " ".join(why_no_tokens(one) for one in opened) or "Choose a source above, such as sample:bert."
+        return [kept, empty_panel("map", "No source here has tokens", reasons), [], kept]
+    table, size, back, paint = source.embeddings.token, int(dims[0]), kept, kept  # type: ignore[union-attr]
+    try:
+        if wanted := _before_map(session, source, table, method, size, color):
+            if not (done and Umaps.failed(done, wanted)):
+                return [kept, kept, wanted, kept]
+            kind = wanted[0][3] if len(wanted[0]) > 3 else "UMAP"
+            if kind == "PCA":
+                message = "PCA of this table was stopped. To start it again, change a control, such as the colour."
+                return [kept, empty_panel("map", f"There is no map of {source.name}", message), [], kept]
+            if kind == "Trust":
+                color, paint = "Class", gr.update(value="Class")
+            else:
+                method, back = "PCA", gr.update(value="PCA")
+        projection = session.projection(table, method.lower(), size)
+        assert projection is not None
+        panels = map_panels(session, source, projection, color, Word.of(state), centred=centred)
+    except HfposembError as error:
+        panels = (Panel("map", f"{source.name} cannot be drawn", message=one_line(str(error)), tone="error"),)
+    return [back, panels, [], paint]
+
+
+def _before_map(
+    session: Session, source: Opened, table: EmbeddingTable, method: str, dims: int, color: str
+) -> list[list[Any]]:
+    """Return the work that a map waits for, nothing where it can be drawn at once: what ``map_work`` takes."""
+    rows, width = table.shape
+    if method == "UMAP" and session.projection(table, "umap", dims) is None:
+        return [[source.text, "token", dims]]
+    heavy = rows * width * min(rows, width) > limits.PCA_FLOPS
+    if method == "PCA" and heavy and session.library.results.get(_pca_key(session, table, dims)) is None:
+        return [[source.text, "token", dims, "PCA"]]
+    costly = min(MEASURED, rows) * rows * width > limits.QUICK_FLOPS
+    key = session.library.result_key(table, trust_key(method.lower(), dims))
+    if color == "Trust" and costly and session.library.results.get(key) is None:
+        return [[source.text, "token", dims, "Trust", method.lower()]]
+    return []
+
+
+def _pca_key(session: Session, table: EmbeddingTable, dims: int) -> Any:
+    return session.library.result_key(table, ("pca", dims))
+
+
+async def map_work(
+    session: Session, visitor: Visitor, part: str, wanted: Sequence[Sequence[Any]]
+) -> AsyncGenerator[children.Progress, None]:
+    """Do what a map waits for in a child: UMAP of ``[[source, role, dims]]``, or what stands behind these three."""
+    text, role, dims, *more = wanted[0]
+    if not more:
+        steps = session.lay_out(visitor, part, wanted)
+    else:
+        table = session.open([text])[0].table(role)
+        if table is None:
+            return
+        if more[0] == "PCA":
+            key = _pca_key(session, table, dims)
+            steps = session.compute(visitor, part, key, list(wanted[0]), measuring.pca, text, role, dims)
+        else:
+            projection = session.projection(table, more[1], dims)
+            if projection is None:
+                return
+            key = session.library.result_key(table, trust_key(more[1], dims))
+            picture = (projection.coordinates, projection.rows, metric_of(projection), MEASURED)
+            steps = session.compute(visitor, part, key, list(wanted[0]), measuring.trust, text, role, *picture)
+    async with aclosing(steps):
+        async for progress in steps:
+            yield progress
+
+
+def _map_title(source: Opened, projection: Projection) -> str:
+    if projection.explained_variance_ratio is not None:
+        share, axes = float(projection.explained_variance_ratio.sum()), {2: "Two", 3: "Three"}[projection.dims]
+        rest = "so dots that look close may not be" if share < 0.5 else "so the map shows most of what there is"
+        return f"{axes} directions hold {100 * share:.0f} % of how {source.name}’s tokens differ, {rest}"
+    quality = projection.quality
+    kept = quality.neighbours_kept * quality.k
+    return f"Of each token’s {quality.k} nearest in {source.name}, this map keeps {kept:.1f} near"
+
+
+def _map_subtitle(source: Opened, projection: Projection) -> str:
+    count = f"All {len(projection.rows):,} tokens of {source.name}"
+    if projection.left_out:
+        count = f"{len(projection.rows):,} of {len(projection.rows) + projection.left_out:,} tokens of {source.name}"
+    return f"{count}. Close dots tend to have similar vectors; distances across the map mean little. Click one."
+
+
+def measured(session: Session, table: EmbeddingTable, projection: Projection) -> PointTrust:
+    """Measure more points of a map than its own sample has, once for everybody."""
+    key = trust_key(projection.method, projection.dims)
+    return session.library.result(table, key, lambda: _trust(table, projection, MEASURED))
+
+
+def trust_key(method: str, dims: int) -> tuple[Any, ...]:
+    """Return what the trust of a map is called among the results of its table."""
+    return ("trust", method, dims)
+
+
+def quality_of(session: Session, table: EmbeddingTable, projection: Projection) -> Quality:
+    """Return how far a picture can be trusted, measured now where it was not."""
+    if projection.measured:
+        return projection.quality
+    key = ("quality", projection.method, projection.dims)
+    return session.library.result(table, key, lambda: _trust(table, projection, None).quality)
+
+
+def metric_of(projection: Projection) -> Any:
+    """Return the metric that a picture is measured by: PCA keeps distances, UMAP what it was given."""
+    return projection.parameters.get("metric", "euclidean")
+
+
+def _trust(table: EmbeddingTable, projection: Projection, points: int | list[int] | None) -> PointTrust:
+    metric = metric_of(projection)
+    return point_trust(table, projection.coordinates, rows=projection.rows, metric=metric, points=points)
+
+
+def trust_title(source: Opened, projection: Projection) -> str:
+    """Say how many of the measured tokens lie wrongly."""
+    found = projection.trust
+    assert found is not None
+    wrong, of = int(found.wrong.sum()), len(found.points)
+    least = math.ceil(WRONG * found.k)
+    drawn = "tokens" if of == len(projection.rows) else "tokens measured"
+    lie = f"{wrong:,} lie wrongly here: fewer than {least} of their {found.k} nearest are near them"
+    return f"Of {of:,} {drawn} of {source.name}, {lie}"
+
+
+def kept_here(session: Session, table: EmbeddingTable, projection: Projection, row: int | None) -> list[str]:
+    """Say how many of the chosen word's nearest are near it on the map."""
+    if row is None:
+        return []
+    place = int(np.searchsorted(projection.rows, row))
+    key = ("trust at", projection.method, projection.dims, place)
+    found = session.library.result(table, key, lambda: _trust(table, projection, [place]))
+    return [f"{shown(table.labels[row])} has {int(found.counts[0])} of its {found.k} nearest near it here."]
+
+
+def share(value: float) -> str:
+    """Write a share so that a small one is not nothing: 2.3 %, .03 %."""
+    return f"{number(100 * value, digits=0 if value >= 0.1 else 1 if value >= 0.01 else 2)} %"
+
+
+def _map_foot(projection: Projection, table: EmbeddingTable) -> str:
+    left_out = f"{projection.left_out:,} rows left out: NaN, Inf or zero" if projection.left_out else "nothing left out"
+    if not projection.measured:
+        kept = "colour by trust to measure how many neighbours it keeps"
+        return f"PCA · {projection.dims} of {table.shape[1]} directions · {kept} · {left_out}"
+    quality = projection.quality
+    trusted, whole = (number(value, digits=2) for value in (quality.trustworthiness, quality.continuity))
+    kept = f"{share(quality.neighbours_kept)} of {quality.k} neighbours kept, by chance {share(quality.kept_by_chance)}"
+    kept = f"{kept} · trust {trusted}, continuity {whole}, by chance {number(quality.trust_by_chance, digits=2)}"
+    if quality.points < quality.rows:
+        kept = f"{kept}, measured on {quality.points:,} tokens"
+    if projection.method == "pca":
+        return f"PCA · {projection.dims} of {table.shape[1]} directions · {kept} · {left_out}"
+    settings = f"{projection.parameters['neighbors']} neighbours · {projection.parameters['metric']}"
+    return f"UMAP · {settings} · seed {projection.seed} · {kept} · {left_out}"

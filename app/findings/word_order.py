@@ -1,0 +1,114 @@
+"""What another order of the words changes in the vectors that enter the first layer."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hfposemb.composition.word_order import Reordered, reordered, turned_round
+from hfposemb.errors import HfposembError
+from hfposemb.figures.style import number
+from hfposemb.text import one_line
+
+from ..components.plot import NeighbourList, NeighbourRow, Panel
+from ..recipes import sentence_snippets
+from .chosen_word import shown
+from .sum_view import PIECES_SHOWN, View, panel_unless
+
+if TYPE_CHECKING:
+    pass
+
+
+REORDER_HELP = """
+Token vectors alone are a bag of words: another order feeds the same vectors, and attention, which only compares them,
+would answer the same. Positions are added to tell the orders apart. Each row is a word with its place in both orders,
+and the cosine of its two inputs.
+
+Models with rotary positions, ALiBi or T5’s biases add nothing here. Their inputs are the same in every order, and order
+comes in where attention compares two places.
+"""
+
+
+def reorder_panel(view: View) -> Panel:
+    """List the words of the sentence with their inputs in another order."""
+
+    def made(empty: Panel) -> Panel:
+        found, other = other_order(view)
+        words = [i for i, place in enumerate(found.first) if not view.special(int(view.inputs.ids[place]))]
+        title, said = reorder_finding(view, found, words)
+        rows = tuple(
+            NeighbourRow(
+                f"{shown(found.pieces[i])}  {found.first[i]} → {found.second[i]}",
+                float(found.cosines[i]),
+                not found.changed[i],
+                int(found.first[i]),
+            )
+            for i in words[:PIECES_SHOWN]
+        )
+        return replace(
+            empty,
+            title=title,
+            subtitle=f"{said} {order_of(view, other)}",
+            lists=(NeighbourList("Cosine of both inputs", "", rows),),
+            foot="Tinted words go in as the same vector in both orders. Left: place in this order, and in the other.",
+            recipe=sentence_snippets.reordering(view.source, view.asked.text, other, words=words[:PIECES_SHOWN])
+            if rows
+            else None,
+        )
+
+    return panel_unless("reorder", "The same words in another order", REORDER_HELP, made)
+
+
+def other_order(view: View) -> tuple[Reordered, str | list[int]]:
+    """Compare the sentence with the order before it, or else with itself turned round; return that too."""
+    here, before = view.inputs, view.asked.before
+    if before.strip() and before != view.asked.text:
+        try:
+            return reordered(here, view.fed(before)), before
+        except HfposembError:
+            pass  # other words, so it is no other order
+    ids = turned_round(here.ids, fixed=[view.special(int(token)) for token in here.ids])
+    assert view.source.embeddings is not None
+    return reordered(here, view.source.embeddings.inputs(ids)), ids.tolist()
+
+
+def order_of(view: View, other: str | list[int]) -> str:
+    """Say what the other order is: a text that came before, or ids turned round."""
+    if isinstance(other, str):
+        return f"Before: “{one_line(other, width=80)}”"
+    return f"Turned round: “{one_line(' '.join(view.table.labels[row].strip() for row in other), width=80)}”"
+
+
+def reorder_finding(view: View, found: Reordered, words: Sequence[int]) -> tuple[str, str]:
+    """Say what another order changes: a title and a sentence."""
+    changed = int(found.changed[words].sum())
+    name = view.source.name
+    if not found.added:
+        kind = view.source.position.kind if view.source.parts else "none"
+        how = f"its {kind} positions come in where attention compares two places" if kind != "none" else "it has none"
+        return (
+            "In another order the same vectors go in: nothing is added to the words",
+            f"{name} adds no positions, so to its first layer’s input the order is nothing; {how}.",
+        )
+    if not changed:
+        return "This order is the same as the other", "Every word stands where it stood before."
+    same = "The token vectors are the same in both orders" if found.same_tokens else "Token vectors depend on the order"
+    moved = [float(one) for one in found.cosines[words] if one < 1]
+    low = number(min(moved, default=1.0), digits=2)
+    return (
+        f"In another order {changed} of {len(words)} words go in as another vector",
+        f"{same}; with positions added they differ, down to a cosine of {low}.",
+    )
+
+
+def shuffled(text: str) -> str:
+    """Return the words of a text in another order, if there is one: always the same one."""
+    words = text.split()
+    if len(set(words)) < 2:
+        return text
+    draw, order = random.Random(text), list(words)
+    while order == words:
+        draw.shuffle(order)
+    return " ".join(order)

@@ -1,0 +1,102 @@
+"""Code for comparisons of sources, and of the checkpoints of a training run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .. import limits
+from ..components.recipe import Recipe
+from .sentence_snippets import SENTENCE_ROLES
+from .token_snippets import TOKEN_ROLES
+from .writing import command_line, dict_lines, of_part, pinned, quoted, recipe_of
+
+if TYPE_CHECKING:
+    from ..session.opened import Opened
+
+
+def compared(sources: Sequence[Opened], *, draws: int, words: Sequence[str], pairs: bool) -> Recipe:
+    """Return what gives the figures of sources, or of every two of them, beside what chance gives."""
+    found = ["sources = [", *(f"    {of_part(source)}," for source in sources), "]"]
+    values = "[pair.observed for pair in found.pairs]"
+    if not pairs:
+        values = "[{name: one.value for name, one in each.metrics.items()} for each in found.sources]"
+    body = [*found, f"found = hpe.compare(*sources, draws={draws})", f"shown = {values}"]
+    parts = [word for source in sources for word in ("--part", source.wanted or "-")]
+    chosen = parts if any(source.wanted for source in sources) else []
+    if len(sources) == 1 or len({source.wanted for source in sources}) == 1:
+        chosen = chosen[:2]
+    command = command_line(
+        "compare", *map(pinned, sources), "--words", ",".join(words), "--draws", draws, *chosen, "--json"
+    )
+    return recipe_of(body, sources, command=[command], roles=SENTENCE_ROLES)
+
+
+def moves(left: Opened, right: Opened, at: int) -> Recipe:
+    """Return what gives the words that moved most between two sources, and the neighbours of one of them."""
+    body = [
+        f"found = moved({of_part(left)}, {of_part(right)})",
+        f"word = found.most[{at}]",
+        *dict_lines(
+            {
+                "moved most": "[one.distance for one in found.most]",
+                "left": "[cosine for _, cosine in word.left]",
+                "right": "[cosine for _, cosine in word.right]",
+            }
+        ),
+    ]
+    return recipe_of(
+        body, [left, right], imports=["from hfposemb.comparison.moved_words import moved"], roles=TOKEN_ROLES
+    )
+
+
+def maps(left: Opened, right: Opened, role: str, method: str, side: str) -> Recipe:
+    """Return what gives one of two maps in one frame."""
+    body = [
+        f"left, right = {of_part(left)}, {of_part(right)}",
+        f'shown = aligned(left, right, "{role}", method="{method}").coordinates_{side}',
+    ]
+    return recipe_of(
+        body,
+        [left, right],
+        imports=["from hfposemb.comparison.aligned_maps import aligned"],
+        roles=(role,),
+    )
+
+
+def training(
+    source: Opened,
+    pattern: str,
+    role: str,
+    *,
+    value: str,
+    metrics: Sequence[str] | None,
+    printed: bool,
+    most: int | None,
+) -> Recipe:
+    """Return what gives a ``value`` of a training ``run``, thinned to ``most`` checkpoints.
+
+    The command prints ``metrics`` by step, and of every run how alike its checkpoints are.
+    """
+    sources, imported = f"revisions({quoted(source.text)}, {quoted(pattern)})", "revisions"
+    options = ["--revisions", pattern, "--table", role]
+    if most is not None:
+        sources, imported = f"spread({sources}, {most})", "revisions, spread"
+        options += ["--most", str(most)]
+    measured = "metrics=None"
+    if metrics is not None:
+        measured = f"metrics=[{', '.join(map(quoted, metrics))}], draws={limits.TRAINING_DRAWS}"
+        options += [part for name in metrics for part in ("--metric", name)] + ["--draws", str(limits.TRAINING_DRAWS)]
+    body = [
+        f"sources = {sources}",
+        f"run = hpe.trajectory(sources, role={quoted(role)}, {measured})",
+        f"shown = {value}",
+    ]
+    command = [command_line("trajectory", source.text, *options, "--json")] if printed or metrics is not None else []
+    return recipe_of(
+        body,
+        [source],
+        imports=[f"from hfposemb.surveys.source_lists import {imported}"],
+        command=command,
+        roles=(role,),
+    )

@@ -1,0 +1,195 @@
+"""Code for what is shown of positions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..components.recipe import Recipe
+from .writing import (
+    comma_separated,
+    command_line,
+    dict_lines,
+    extracted,
+    is_first,
+    pinned,
+    position,
+    quoted,
+    recipe_of,
+    role_of,
+    rows,
+)
+
+if TYPE_CHECKING:
+    from ..session.opened import Opened
+    from ..session.shown_positions import Positions
+
+
+def projections(found: Sequence[Positions], *, dims: int) -> Recipe:
+    """Return what gives the clouds of some tables, by PCA."""
+    body = [
+        *dict_lines({pinned(shown.source): rows(shown) for shown in found}, "tables"),
+        "shown = {",
+        f'    name: hpe.project(table, method="pca", dims={dims}).coordinates for name, table in tables.items()',
+        "}",
+    ]
+    return recipe_of(body, [shown.source for shown in found])
+
+
+def cloud(shown: Positions, *, method: str, dims: int) -> Recipe:
+    """Return what gives the cloud of positions and their matrix."""
+    source, values = shown.source, {}
+    body = [f"table = {rows(shown)}"]
+    if dims > 1:
+        project = f'hpe.project(table, method="{method}", dims={dims})'
+        values["cloud"] = f"{project}.coordinates"
+        if method == "umap" and not shown.complete:  # it is laid out among all
+            project = f'hpe.project({position(source)}.table, method="umap", dims={dims})'
+            body.append(f"found = {project}")
+            values["cloud"] = f"found.coordinates[found.rows < {shown.length}]"
+    values["matrix"] = f"{position(source)}.matrix({shown.length})" if shown.turning else "hpe.similarity(table)"
+    body += dict_lines(values)
+    command = []
+    if shown.complete and dims > 1:
+        options = ("--table", role_of(source), "--method", method, "--dims", dims)
+        command = [command_line("project", pinned(source), *options)]
+    imports = ["from dataclasses import replace"] if shown.turning else []
+    return recipe_of(body, [source], imports=imports, command=command)
+
+
+def mechanism(source: Opened, at: np.ndarray, length: int) -> Recipe:
+    """Return what gives the profile and the matrix of a mechanism that has no rows."""
+    body = [
+        f"encoding = {position(source)}",
+        *dict_lines({"profile": f"encoding.profile({_distances(at)})", "matrix": f"encoding.matrix({length})"}),
+    ]
+    return recipe_of(body, [source])
+
+
+def _distances(at: np.ndarray) -> str:
+    return f"np.arange({int(at.min())}, {int(at.max()) + 1})"
+
+
+def _of_tables(found: Sequence[Positions], value: str, module: str, name: str, *, figure: str = "") -> Recipe:
+    """Return what gives a ``value`` of every table of some sources, which a ``figure`` of the command line has too."""
+    body = [
+        *dict_lines({pinned(shown.source): rows(shown) for shown in found}, "tables"),
+        f"shown = {{name: {value} for name, table in tables.items()}}",
+    ]
+    sources = [shown.source for shown in found]
+    plain = all(is_first(shown.source) and shown.complete for shown in found)
+    command = [command_line("export", *map(pinned, sources), "--figure", figure, "--out", f"{figure}.json")]
+    imports = [f"from hfposemb.{module} import {name}"]
+    return recipe_of(body, sources, imports=imports, command=command if figure and plain else ())
+
+
+def likeness(found: Sequence[Positions]) -> Recipe:
+    """Return what gives the mean cosine by distance of some tables."""
+    return _of_tables(found, "likeness(table)", "views", "likeness", figure="distance")
+
+
+def profiles(found: Sequence[Positions], others: Mapping[Opened, np.ndarray]) -> Recipe:
+    """Return what gives likeness by distance of tables, and the profile of mechanisms at the distances drawn."""
+    if not others:
+        return likeness(found)
+    values = {pinned(shown.source): f"likeness({rows(shown)})" for shown in found}
+    values |= {pinned(source): f"{position(source)}.profile({_distances(at)})" for source, at in others.items()}
+    imports = ["from hfposemb.figures.named_figures import likeness"] if found else []
+    return recipe_of(dict_lines(values), [*(shown.source for shown in found), *others], imports=imports)
+
+
+def lengths(found: Sequence[Positions]) -> Recipe:
+    """Return what gives the norms of some tables."""
+    return _of_tables(found, "lengths(table)", "views", "lengths", figure="norms")
+
+
+def variance(found: Sequence[Positions]) -> Recipe:
+    """Return what gives the cumulative variance of some tables."""
+    return _of_tables(found, "spectrum(table).cumulative", "geometry", "spectrum", figure="variance")
+
+
+def waves(found: Sequence[Positions]) -> Recipe:
+    """Return what gives the strength of the waves of some tables, the shortest first."""
+    return _of_tables(found, "waves(table).strength[::-1]", "geometry", "waves")
+
+
+def wavelengths(source: Opened) -> Recipe:
+    """Return what gives the wavelengths of a rotary source, before and after scaling."""
+    body = [f"found = {position(source)}.scaled", *dict_lines({"before": "found.before", "after": "found.after"})]
+    return recipe_of(body, [source])
+
+
+def image(shown: Positions, dimensions: Sequence[int], *, skip: int) -> Recipe:
+    """Return what gives a table and some of its dimensions."""
+    values = {"table": "vectors"}
+    if dimensions:
+        start = str(skip) if skip else ""
+        values["waves"] = f"vectors[{start}:, [{comma_separated(dimensions)}]]"
+    source, command = shown.source, []
+    body = [f"vectors = {rows(shown)}.vectors", *dict_lines(values)]
+    if shown.complete and not shown.turning:
+        command = [command_line("extract", pinned(source), "--table", role_of(source), "--out", "positions.npz")]
+    imports = ["from dataclasses import replace"] if shown.turning else []
+    return recipe_of(body, [source], imports=imports, command=command)
+
+
+def patch_tiles(source: Opened, part: str) -> Recipe:
+    """Return what gives the maps of a source's patches."""
+    body = [f"shown = patch_maps({_of_part(source, part)}).maps"]
+    return recipe_of(body, [source], imports=["from hfposemb.analysis.patches import patch_maps"], roles=(_role(part),))
+
+
+def patch_map(source: Opened, part: str, patch: int) -> Recipe:
+    """Return what gives the map of one patch."""
+    body = [f"shown = patch_map({_of_part(source, part)}, {patch})"]
+    return recipe_of(body, [source], imports=["from hfposemb.analysis.patches import patch_map"], roles=(_role(part),))
+
+
+def _of_part(source: Opened, part: str) -> str:
+    return f"{extracted(source)}.positions[{quoted(part)}]"
+
+
+def _role(part: str) -> str:
+    return "position" if part == "position" else f"{part}.position"
+
+
+def shifts(found: Sequence[Positions], which: str, split: str) -> Recipe:
+    """Return what gives held-out R² of a shift by every distance, drawn from 0 on."""
+    value = f"shift_by_distance(table).{which}[{quoted(split)}].clip(0)"
+    return _of_tables(found, value, "shifts", "shift_by_distance")
+
+
+def planes(found: Sequence[Positions], step: int) -> Recipe:
+    """Return what gives the angle that each plane should turn by, and the one that it does, in degrees."""
+    value = f"np.rad2deg([turning(table, {step}).expected, turning(table, {step}).turned])"
+    return _of_tables(found, value, "shifts", "turning")
+
+
+def probes(sources: Sequence[Opened]) -> Recipe:
+    """Return what gives the mean errors of all probes of some tables of positions."""
+    body = [
+        *dict_lines({pinned(source): f"{position(source)}.table" for source in sources}, "tables"),
+        "found = {name: probes(table) for name, table in tables.items()}",
+        "shown = {name: {probe: one.mean for probe, one in each.items()} for name, each in found.items()}",
+    ]
+    return recipe_of(body, sources, imports=["from hfposemb.analysis.probes import probes"])
+
+
+def requirements(source: Opened, *, drawn: bool) -> Recipe:
+    """Return what gives the numbers of the requirements of positions and, where drawn, what its waves tell."""
+    part = "" if is_first(source) else f", part={quoted(source.part)}"
+    body = [
+        f"source = {extracted(source)}",
+        f"found = requirements(source{part})",
+        "shown = {item.name: item.value for item in found.items}",
+    ]
+    imports = ["from hfposemb.analysis.encoding_properties import requirements"]
+    if drawn:
+        of = "source.position" if is_first(source) else f"source.positions[{quoted(source.part)}]"
+        body += [f"waves = resolution({of})", 'shown |= {"slow": waves.slow, "fast": waves.fast}']
+        imports.append("from hfposemb.analysis.resolution import resolution")
+    options = ("--resolution", "--json") if drawn else ("--json",)
+    command = [command_line("requirements", pinned(source), *options)] if is_first(source) else []
+    return recipe_of(body, [source], imports=imports, command=command)

@@ -1,0 +1,80 @@
+"""Code for what is shown of a sentence: its vectors and logits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..components.recipe import Recipe
+from .writing import comma_separated, dict_lines, extracted, pinned, quoted, recipe_of
+
+if TYPE_CHECKING:
+    from ..session.opened import Opened
+
+
+def sentence(source: Opened, text: str, *, pieces: int, stripes: int) -> Recipe:
+    """Return what gives token, position and input of each piece of a sentence."""
+    body = [
+        f"inputs = {extracted(source)}.inputs({quoted(text)})",
+        'parts = {"token": inputs.token, "position": inputs.position, "input": inputs.sum}',
+        f"shown = {{name: part[:{pieces}, :{stripes}] for name, part in parts.items()}}",
+    ]
+    return recipe_of(body, [source], roles=("token", "position"))
+
+
+def reordering(source: Opened, text: str, other: str | Sequence[int], *, words: Sequence[int]) -> Recipe:
+    """Return what gives the cosines of the inputs of a sentence in two orders."""
+    second = quoted(other) if isinstance(other, str) else f"[{comma_separated(other)}]"
+    body = [
+        f"source = {extracted(source)}",
+        f"found = reordered(source.inputs({quoted(text)}), source.inputs({second}))",
+        f"shown = found.cosines[[{comma_separated(words)}]]",
+    ]
+    return recipe_of(
+        body, [source], imports=["from hfposemb.composition.word_order import reordered"], roles=("token", "position")
+    )
+
+
+SENTENCE_ROLES = ("token", "position")
+
+
+def logit_shares(source: Opened, text: str) -> Recipe:
+    """Return what gives the shares of the nine terms of a sentence's logits."""
+    body = [f"found = shares({extracted(source)}.logits({quoted(text)}))", "shown = found.mean[:9].reshape(3, 3)"]
+    return recipe_of(
+        body, [source], imports=["from hfposemb.composition.attention_logits import shares"], roles=SENTENCE_ROLES
+    )
+
+
+def logit_map(source: Opened, text: str, term: str, head: int | None, *, pieces: int) -> Recipe:
+    """Return what gives one term of a sentence's logits less their means, in one head or over all."""
+    chosen = ".mean(axis=0)" if head is None else f"[{head}]"
+    body = [
+        f"rows = less_mean({extracted(source)}.logits({quoted(text)}), {quoted(term)})",
+        f"shown = rows{chosen}[:{pieces}, :{pieces}]",
+    ]
+    return recipe_of(
+        body, [source], imports=["from hfposemb.composition.attention_logits import less_mean"], roles=SENTENCE_ROLES
+    )
+
+
+def identical(source: Opened, word: int, *, near: int) -> Recipe:
+    """Return what gives the attention by distance where one word stands everywhere."""
+    body = [
+        f"found = identical({extracted(source)}, {word})",
+        f"near = abs(found.distances) <= {near}",
+        *dict_lines({"attention": "found.mean.mean(axis=0)[near]", "spread evenly": "found.uniform[near]"}),
+    ]
+    return recipe_of(
+        body, [source], imports=["from hfposemb.composition.attention_logits import identical"], roles=SENTENCE_ROLES
+    )
+
+
+def logits_by_distance(sources: Sequence[Opened], *, longest: int) -> Recipe:
+    """Return what gives the change of the first layer's logit by distance."""
+    body = [
+        *dict_lines({pinned(source): extracted(source) for source in sources}, "sources"),
+        f"found = {{name: by_distance(source, longest={longest}) for name, source in sources.items()}}",
+        "shown = {name: one.change.mean(axis=0) for name, one in found.items()}",
+    ]
+    return recipe_of(body, sources, imports=["from hfposemb.composition.attention_logits import by_distance"])

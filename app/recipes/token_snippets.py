@@ -1,0 +1,119 @@
+"""Code for what is shown of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..components.recipe import Recipe
+from .writing import comma_separated, command_line, dict_lines, extracted, pinned, quoted, recipe_of
+
+if TYPE_CHECKING:
+    from ..session.opened import Opened
+
+
+TOKEN_ROLES = ("token",)
+
+
+def token_map(source: Opened, *, method: str, dims: int, values: str = "") -> Recipe:
+    """Return what gives the map of a vocabulary and, where it is coloured by numbers, these: norms or trust."""
+    body = [
+        f"table = {extracted(source)}.token",
+        f'found = hpe.project(table, method="{method}", dims={dims})',
+    ]
+    shown, imports = {"map": "found.coordinates"}, []
+    if values == "Norm":
+        shown["norms"] = "norms(table)[found.rows]"
+        imports = ["from hfposemb.analysis.rows import norms"]
+    if values == "Trust":
+        body.append("metric = found.quality.metric")
+        body.append("trust = point_trust(table, found.coordinates, rows=found.rows, metric=metric, points=2000)")
+        shown["trust"] = "trust.neighbours_kept"
+        imports = ["from hfposemb.analysis.projection_quality import point_trust"]
+    command = command_line("project", pinned(source), "--table", "token", "--method", method, "--dims", dims)
+    return recipe_of([*body, *dict_lines(shown)], [source], imports=imports, command=[command], roles=TOKEN_ROLES)
+
+
+def _centring(centred: bool) -> tuple[str, tuple[str, ...]]:
+    """Return how centred rows are asked for, in Python and on the command line."""
+    return (", centred=True", ("--centred",)) if centred else ("", ())
+
+
+def neighbours(words: Mapping[Opened, int], *, k: int, centred: bool) -> Recipe:
+    """Return what gives the nearest tokens of a row in every source."""
+    more, options = _centring(centred)
+    values = {
+        pinned(source): f"hpe.neighbours({extracted(source)}.token, {row}, k={k}{more}).values"
+        for source, row in words.items()
+    }
+    command = [
+        command_line("neighbours", pinned(source), row, "--table", "token", "-k", k, *options)
+        for source, row in words.items()
+    ]
+    return recipe_of(dict_lines(values), list(words), command=command, roles=TOKEN_ROLES)
+
+
+def spread(source: Opened, row: int, *, bins: int, k: int, centred: bool) -> Recipe:
+    """Return what gives how many tokens have which cosine with a row, and its nearest."""
+    more, _ = _centring(centred)
+    body = [
+        f"table = {extracted(source)}.token",
+        *dict_lines(
+            {
+                "counts": f"query_distribution(table, {row}, bins={bins}{more}).counts",
+                "nearest": f"hpe.neighbours(table, {row}, k={k}{more}).values",
+            }
+        ),
+    ]
+    return recipe_of(
+        body,
+        [source],
+        imports=["from hfposemb.analysis.similarity_matrix import query_distribution"],
+        roles=TOKEN_ROLES,
+    )
+
+
+def pairs(source: Opened, chosen: Sequence[int], *, centred: bool) -> Recipe:
+    """Return what gives the cosines of chosen tokens."""
+    more, options = _centring(centred)
+    body = [f"found = pairs({extracted(source)}.token, [{comma_separated(chosen)}]{more})", "shown = found.values"]
+    rows = comma_separated(chosen).replace(" ", "")
+    command = command_line("similarity", pinned(source), "--table", "token", "--rows", rows, *options)
+    imports = ["from hfposemb.analysis.row_pairs import pairs"]
+    return recipe_of(body, [source], imports=imports, command=[command], roles=TOKEN_ROLES)
+
+
+def matches(sources: Sequence[Opened], text: str, *, regex: bool, most: int) -> Recipe:
+    """Return what gives the norms of the tokens that a search finds, the shortest first."""
+    test = f"{quoted(text.casefold())} in label.casefold()"
+    if regex:
+        test = f"re.search({quoted(text)}, label, re.IGNORECASE)"
+    first = []
+    if not regex and text.isascii() and text.isdecimal() and len(text) < 9:  # an id comes before what contains it
+        first = [
+            f"    if {int(text)} < len(table.labels):",
+            f"        rows = list(dict.fromkeys([{int(text)}, *rows]))",
+        ]
+    body = [
+        "shown = {}",
+        f"for name in [{', '.join(quoted(pinned(source)) for source in sources)}]:",
+        "    table = hpe.extract(name).token",
+        f"    rows = [row for row, label in enumerate(table.labels) if {test}]",
+        "    rows.sort(key=lambda row: (len(table.labels[row].strip()), row))",
+        *first,
+        f"    shown[name] = norms(table)[rows[:{most}]]",
+    ]
+    imports = ["from hfposemb.analysis.rows import norms", *(["import re"] if regex else [])]
+    return recipe_of(body, sources, imports=imports, roles=TOKEN_ROLES)
+
+
+def odd(source: Opened, names: Sequence[str], *, count: int) -> Recipe:
+    """Return what gives the lists of odd tokens."""
+    body = [
+        f"found = oddities({extracted(source)}.token, count={count})",
+        f"names = [{', '.join(map(quoted, names))}]",
+        "shown = {name: [odd.value for odd in found[name].rows] for name in names}",
+    ]
+    command = command_line("odd", pinned(source), "--count", count, "--json")
+    imports = ["from hfposemb.analysis.undertrained_tokens import oddities"]
+    return recipe_of(body, [source], imports=imports, command=[command], roles=TOKEN_ROLES)

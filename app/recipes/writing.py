@@ -1,0 +1,136 @@
+"""What the code of every panel has in common: imports, sources at their commits, tables, citations.
+
+A snippet runs as it is and ends in ``shown``, the numbers that the panel draws or lists, by source or by name. It names
+every source as the page does, those of the Hub at the commit that was read, and uses public names only. Texts that a
+visitor typed are literals in it, so that nothing in them is ever run.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hfposemb.errors import HfposembError
+from hfposemb.tables.source_parser import parse_source
+from hfposemb.tables.sources import HubSource, LocalSource
+
+from ..components.recipe import Recipe
+
+if TYPE_CHECKING:
+    from hfposemb.tables.table import EmbeddingTable
+
+    from ..session.opened import Opened
+    from ..session.shown_positions import Positions
+
+
+HASHED = 2**26
+"""Numbers of a table whose hash is computed for a citation alone; that of a larger one is told where it is known."""
+
+
+def quoted(text: str) -> str:
+    """Return a text as a Python literal, in double quotes where it holds none."""
+    literal = repr(text)
+    return literal if '"' in literal else f'"{literal[1:-1]}"'
+
+
+def pinned(source: Opened) -> str:
+    """Return the name of a source; that of a Hub source with the commit that was read."""
+    name = source.text.strip()
+    commit = _commit(source)
+    try:
+        parsed = parse_source(name) if commit else None
+    except HfposembError:
+        parsed = None
+    return f"{parsed.repo}@{commit}" if isinstance(parsed, HubSource) else name
+
+
+def _commit(source: Opened) -> str:
+    tables: Iterable[EmbeddingTable] = () if source.embeddings is None else source.embeddings.tables.values()
+    return next((table.provenance.commit for table in tables if table.provenance.commit), "")
+
+
+def _local(source: Opened) -> bool:
+    try:
+        return isinstance(parse_source(source.text), LocalSource)
+    except HfposembError:
+        return True
+
+
+def _cited(source: Opened, roles: Sequence[str]) -> str:
+    """Name a source with the hashes of the tables that a view reads. Nothing is read from the Hub for it."""
+    said = [hashed for role in roles if (hashed := _hash(source, role))]
+    return f"{pinned(source)} ({', '.join(said)})" if said else pinned(source)
+
+
+def _hash(source: Opened, role: str) -> str:
+    table = source.table(role)
+    if table is None:
+        return ""
+    known = "digest" in vars(table)
+    if not known and (_commit(source) or table.shape[0] * table.shape[1] > HASHED):
+        return ""
+    return f"{role} table SHA-256 {table.digest}"
+
+
+def extracted(source: Opened) -> str:
+    """Return the expression that opens a source."""
+    return f"hpe.extract({quoted(pinned(source))})"
+
+
+def of_part(source: Opened) -> str:
+    """Return the expression of a source with the part of it that is compared."""
+    return extracted(source) + (f".part({quoted(source.wanted)})" if source.wanted else "")
+
+
+def position(source: Opened) -> str:
+    """Return the expression of the position encoding that is shown."""
+    return extracted(source) + (".position" if is_first(source) else f".positions[{quoted(source.part)}]")
+
+
+def is_first(source: Opened) -> bool:
+    return source.part == next(iter(source.parts), "")
+
+
+def rows(shown: Positions) -> str:
+    """Return the expression of the table of positions that is shown, as far as it is."""
+    encoding = position(shown.source)
+    if shown.turning:
+        return f"replace({encoding}, length={shown.length}).table"
+    return f"{encoding}.table{'' if shown.complete else f'.part(0, {shown.length})'}"
+
+
+def role_of(source: Opened) -> str:
+    """Return the role of the table whose positions are shown."""
+    return "position" if source.part in ("", "position") else f"{source.part}.position"
+
+
+def dict_lines(values: Mapping[str, str], name: str = "shown") -> list[str]:
+    """Return the lines that put expressions by their names into a dict."""
+    return [f"{name} = {{", *(f"    {quoted(key)}: {value}," for key, value in values.items()), "}"]
+
+
+def recipe_of(
+    body: Sequence[str],
+    sources: Sequence[Opened],
+    *,
+    imports: Sequence[str] = (),
+    command: Sequence[str] = (),
+    roles: Sequence[str] = (),
+) -> Recipe:
+    standard = [line for line in imports if not line.startswith(("from hfposemb", "import numpy"))]
+    others = [line for line in imports if line not in standard and line != "import numpy as np"]
+    numpy = ["import numpy as np"] if any("np." in line for line in body) else []
+    heads = [*standard, *([""] if standard else []), *numpy, *([""] if numpy else []), "import hfposemb as hpe"]
+    lines = [*heads, *sorted(others), "", *body, "print(shown)"]
+    readable = all(line.isprintable() for line in command)  # else a terminal would not show what it runs
+    cited = tuple(_cited(source, roles or (role_of(source),)) for source in sources)
+    return Recipe("\n".join(lines) + "\n", "\n".join(command) if readable else "", cited, any(map(_local, sources)))
+
+
+def command_line(*words: object) -> str:
+    return shlex.join(["hfposemb", *map(str, words)])
+
+
+def comma_separated(values: Iterable[Any]) -> str:
+    return ", ".join(str(int(value)) for value in values)

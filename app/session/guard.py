@@ -1,0 +1,59 @@
+"""Errors of handlers as one line."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+
+from hfposemb.errors import (
+    InputError,
+)
+from hfposemb.text import one_line
+
+from ..components.lines import failed_line
+from ..components.plot import Panel, PanelRow
+from ..failures import is_bug, said_of
+from ..limits import (
+    LONGEST_TEXT,
+)
+
+if TYPE_CHECKING:
+    pass
+
+
+def guarded(handler: Callable[..., Any], *, public: bool, outputs: Sequence[Any] = ()) -> Callable[..., Any]:
+    """Show an error of ours as its one line, where a handler has no better place for it.
+
+    A bug is reported in those of the ``outputs`` that are panels: their old pictures would be of something else.
+    """
+
+    def safe(*values: Any) -> Any:
+        try:
+            if any(isinstance(value, str) and len(value) > LONGEST_TEXT for value in values):
+                raise InputError(f"a text here has at most {LONGEST_TEXT:,} characters; write less")
+            return handler(*values)
+        except gr.Error:
+            raise
+        except Exception as error:
+            said = one_line(said_of(error, public=public))
+            if is_bug(error) and (shown := _failed(outputs, said)) is not None:
+                return shown
+            raise gr.Error(html.escape(said), title="This did not work", print_exception=False) from error
+
+    return safe
+
+
+def _failed(outputs: Sequence[Any], said: str) -> Any:
+    """Return the values of a handler's outputs that say of its panels what went wrong, ``None`` where it has none."""
+    panels = (Panel("failed", "This could not be drawn", message=said, tone="error"),)
+    places = [place for place, output in enumerate(outputs) if type(output) is gr.HTML][:1]
+    shown = [
+        panels if isinstance(output, PanelRow) else failed_line(said) if place in places else gr.skip()
+        for place, output in enumerate(outputs)
+    ]
+    if not places and not any(isinstance(output, PanelRow) for output in outputs):
+        return None
+    return shown if len(shown) > 1 else shown[0]

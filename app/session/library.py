@@ -1,0 +1,311 @@
+"""The sources that are open and the results that were computed, shared by everybody and kept within bounds."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from threading import Condition, Lock
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from hfposemb.errors import (
+    CancelledError,
+    CheckpointError,
+    HfposembError,
+    InputError,
+    MissingExtraError,
+    MissingTableError,
+    SourceError,
+)
+from hfposemb.tables.embeddings import Embeddings
+from hfposemb.tables.source_parser import parse_source
+from hfposemb.tables.sources import BuiltinSource, HubSource, LocalSource, Source
+from hfposemb.tables.table import EmbeddingTable, all_rows
+from hfposemb.text import display
+
+from .. import limits
+from ..jobs.fetching import POLL, Fetch, Fetches, Work, extract
+from ..limits import BUILTIN_BYTES, LONGEST_SOURCE
+
+if TYPE_CHECKING:
+    pass
+
+
+T = TypeVar("T")
+SOURCE_BYTES = 4 * 2**30
+"""Of tables that open sources hold. Those of local files are views of the file, which the system may drop again."""
+
+
+RESULT_BYTES = 512 * 2**20
+HASHED = 2**22
+"""Numbers of a table up to which its results go by its digest: it is hashed in a few hundredths of a second."""
+
+
+MOST_FILES = 256
+"""Files of a folder that are looked at for a change."""
+
+
+ENTRIES = 512
+"""Of either kind, however small."""
+
+
+class Kept:
+    """Keep what was made, the longest unused dropped beyond ``limit`` bytes; what two ask for at once is made once.
+
+    What fails is not kept: everybody who waits for it gets the same error, whoever comes later tries again.
+    """
+
+    def __init__(self, limit: int, *, entries: int = ENTRIES) -> None:
+        self.limit, self.entries = limit, entries
+        self._values: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._making: dict[Hashable, _Making] = {}
+        self._ready = Condition()
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes are kept now."""
+        return sum(size for _, size in self._values.values())
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: Hashable) -> Any:
+        """Return what is kept under ``key``, or ``None``."""
+        with self._ready:
+            return self._find(key)
+
+    def put(self, key: Hashable, value: Any) -> None:
+        """Keep a value that was made elsewhere."""
+        with self._ready:
+            self._keep(key, value)
+
+    def make(self, key: Hashable, maker: Callable[[], T]) -> T:
+        """Return what is kept under ``key``, made by ``maker`` if need be."""
+        with self._ready:
+            if (found := self._find(key)) is not None:
+                return found  # type: ignore[no-any-return]
+            making, mine = self._making.get(key), False
+            if making is None:
+                making, mine = self._making.setdefault(key, _Making()), True
+            while not mine and not making.done:
+                self._ready.wait()
+        if not mine:
+            return making.outcome()  # type: ignore[no-any-return]
+        try:
+            making.value = maker()
+        except BaseException as error:
+            making.error = error
+            raise
+        finally:
+            with self._ready:
+                making.done = True
+                del self._making[key]
+                if making.error is None:
+                    self._keep(key, making.value)
+                self._ready.notify_all()
+        return making.value  # type: ignore[no-any-return]
+
+    def _find(self, key: Hashable) -> Any:
+        if key not in self._values:
+            return None
+        self._values.move_to_end(key)
+        return self._values[key][0]
+
+    def _keep(self, key: Hashable, value: Any) -> None:
+        self._values[key] = (value, size_of(value))
+        self._values.move_to_end(key)
+        while len(self._values) > 1 and (self.nbytes > self.limit or len(self._values) > self.entries):
+            self._values.popitem(last=False)
+
+
+@dataclass
+class _Making:
+    """What one thread makes while others wait for it."""
+
+    value: Any = None
+    error: BaseException | None = None
+    done: bool = False
+
+    def outcome(self) -> Any:
+        if self.error is None:
+            return self.value
+        if isinstance(self.error, HfposembError):
+            raise self.error
+        raise SourceError("what this view waited for could not be made; try again") from self.error
+
+
+def size_of(value: Any) -> int:
+    """Estimate the bytes that a result, or an Embeddings with all its tables read, holds."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, Embeddings):
+        return sum(size_of(table) for table in value.tables.values())
+    if isinstance(value, EmbeddingTable):
+        return value.shape[0] * value.shape[1] * value.dtype.itemsize
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum(size_of(vars(value).get(part.name)) for part in fields(value))  # nothing is computed for it
+    if isinstance(value, Mapping):
+        return sum(size_of(item) for item in value.values())
+    if isinstance(value, (list, tuple)):
+        return sum(size_of(item) for item in value)
+    return sys.getsizeof(value, 64)
+
+
+class Library:
+    """Open sources and results, shared by everybody who uses this process. Safe for threads."""
+
+    def __init__(self, *, source_bytes: int = SOURCE_BYTES, result_bytes: int = RESULT_BYTES) -> None:
+        self.sources = Kept(source_bytes)
+        self.results = Kept(result_bytes)
+        self.fetches = Fetches()
+        self._held: WeakKeyDictionary[Embeddings, _Held] = WeakKeyDictionary()
+        self._names: WeakKeyDictionary[EmbeddingTable, str] = WeakKeyDictionary()
+        self._lock = Lock()
+
+    def open(self, text: str, *, public: bool = False) -> Embeddings:
+        """Return the embeddings of a source, opened once. Raises ``HfposembError``, one line, where it cannot be.
+
+        For the Hub this waits for the network: the page's handlers use ``opened`` and ``fetch``.
+        """
+        source = allowed(text, public=public)
+        return self.sources.make(source_key(source, public=public), lambda: _extracted(text, public=public))
+
+    def opened(self, text: str, needs: Sequence[str], *, public: bool = False) -> Embeddings | None:
+        """Return a source without asking the network: ``None`` where what is needed of it is still to be fetched."""
+        source = allowed(text, public=public)
+        if not isinstance(source, HubSource):
+            return self.open(text, public=public)
+        found = self.sources.get(source_key(source, public=public))
+        return found if found is not None and self._hold(found).read.issuperset(needs) else None
+
+    def fetch(self, text: str, needs: Sequence[str], *, public: bool = False) -> tuple[Hashable, Work]:
+        """Return a name for fetching what is needed of a source, and how to do it."""
+
+        def work(fetch: Fetch) -> None:
+            while True:
+                try:
+                    found = self.open(text, public=public)
+                    break
+                except CancelledError:
+                    fetch.check()  # else it was somebody else's read, who does not want it any more
+            held = self._hold(found)
+            while not held.turn.acquire(timeout=POLL):
+                fetch.check()
+            try:
+                missing = [need for need in needs if need not in held.read]
+                fetch.expect(sum(table.provenance.nbytes for table in _tables(found, missing)))
+                for need in missing:
+                    _read(found, need)
+                    held.read.add(need)
+            finally:
+                held.turn.release()
+
+        return (source_key(allowed(text, public=public), public=public), tuple(needs)), work
+
+    def _hold(self, found: Embeddings) -> _Held:
+        with self._lock:
+            return self._held.setdefault(found, _Held())
+
+    def result(self, table: EmbeddingTable, what: tuple[Hashable, ...], maker: Callable[[], T]) -> T:
+        """Return a result of a table, computed once: ``what`` names the method and every parameter."""
+        return self.results.make(self.result_key(table, what), maker)
+
+    def result_key(self, table: EmbeddingTable, what: tuple[Hashable, ...]) -> Hashable:
+        """Return the name that a result has in ``results``.
+
+        A small table is told by its numbers, for some are computed anew for every view. To hash a large one takes
+        seconds: it is told by itself, since a source is opened once for as long as its files stay the same.
+        """
+        if table.shape[0] * table.shape[1] <= HASHED:
+            return (table.digest, *what)
+        with self._lock:
+            return (self._names.setdefault(table, uuid4().hex), *what)
+
+
+@dataclass(eq=False)
+class _Held:
+    """What was read of an open source; whoever reads more of it has its turn."""
+
+    read: set[str] = field(default_factory=set)
+    turn: Lock = field(default_factory=Lock)  # type: ignore[valid-type]
+
+
+def _tables(embeddings: Embeddings, needs: Sequence[str]) -> list[EmbeddingTable]:
+    return [table for role, table in embeddings.tables.items() if role.rpartition(".")[2] in needs]
+
+
+def _read(embeddings: Embeddings, need: str) -> None:
+    """Read one of ``NEEDS``; a source that does not have it has nothing to read."""
+    for table in _tables(embeddings, [need]):
+        if table.shape[0] * table.shape[1] * table.dtype.itemsize <= limits.HELD_BYTES:
+            all_rows(table)
+        else:
+            next(iter(table.chunks()))  # fetches all of it: of a large table no part is fetched alone
+    if need == "position":
+        return
+    try:
+        _ = embeddings.token.labels
+        if need == "inputs":
+            embeddings.inputs("a")
+        if need == "attention":
+            embeddings.logits([0])
+    except (MissingTableError, InputError, MissingExtraError, CheckpointError):
+        pass  # whoever draws it says why
+
+
+@cache
+def shared_library() -> Library:
+    """Return the library of this process."""
+    return Library()
+
+
+def allowed(text: str, *, public: bool) -> Source:
+    """Read a source's name, and refuse what strangers may not ask for before anything is looked up."""
+    if len(text) > LONGEST_SOURCE:
+        raise SourceError(f"a source has at most {LONGEST_SOURCE:,} characters")
+    # Before it is parsed, which looks up whose home ~name is.
+    if public and text.strip().startswith((".", "/", "\\", "~")):
+        raise SourceError(
+            "folders and files are read only where the app runs on your own machine: pip install hfposemb"
+        )
+    source = parse_source(text)
+    if public and isinstance(source, BuiltinSource) and 4 * source.rows * source.width > BUILTIN_BYTES:
+        raise SourceError(
+            f"a built-in has at most {BUILTIN_BYTES >> 20} MB on this public page; {source.rows:,} × {source.width:,} "
+            f"would have {4 * source.rows * source.width / 2**20:,.0f}: ask for fewer rows"
+        )
+    return source
+
+
+def source_key(source: Source, *, public: bool = False) -> Hashable:
+    """Return a key that two names of the same source share; what a user's token opens has another for strangers."""
+    return public and isinstance(source, HubSource), repr(source), *_state_of_files(source)
+
+
+def _state_of_files(source: Source) -> tuple[Hashable, ...]:
+    """Return what changes when a file of a local source does: then it is opened anew, and its results are others."""
+    if not isinstance(source, LocalSource):
+        return ()
+    try:
+        with os.scandir(source.path if source.path.is_dir() else source.path.parent) as listed:
+            found = [(one.name, one.stat()) for one in itertools.islice(listed, MOST_FILES) if one.is_file()]
+    except OSError:
+        return ()  # opening it says what is wrong
+    return tuple(sorted((name, status.st_ino, status.st_size, status.st_mtime_ns) for name, status in found))
+
+
+def _extracted(text: str, *, public: bool) -> Embeddings:
+    try:
+        return extract(text, public=public)
+    except OSError as error:
+        raise SourceError(f"{display(text, width=60)} cannot be read: {error.strerror or error}") from error
+    except MemoryError as error:
+        raise SourceError(f"{display(text, width=60)} does not fit into this machine's memory") from error

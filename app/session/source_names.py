@@ -1,0 +1,92 @@
+"""What sources are called on the page, and those that are offered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hfposemb.errors import (
+    HfposembError,
+)
+from hfposemb.tables.source_names import distinct, path_names
+from hfposemb.tables.source_parser import parse_source
+from hfposemb.tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource
+from hfposemb.text import display
+
+if TYPE_CHECKING:
+    pass
+
+
+FIRST = ("sample:bert", "sample:gpt2", "sinusoidal:256x128")
+"""The sources at first paint; none of them needs a network. The samples have 256 positions of width 128."""
+
+
+PRESETS = (
+    *FIRST,
+    *("rotary:2048x64", "alibi:2048x12"),
+    *("random:256x128", "counting:256x128", "normalised:256x128", "sigmoid:256x128", "single-sine:256x128"),
+)
+
+
+HUB_PRESETS = {
+    "openai-community/gpt2": ("GPT-2, Hub", "sample:gpt2"),
+    "google-bert/bert-base-uncased": ("BERT base, Hub", "sample:bert"),
+    "FacebookAI/roberta-base": ("RoBERTa base, Hub", "sample:bert"),
+    "distilbert/distilbert-base-uncased": ("DistilBERT base, Hub", "sample:bert"),
+    "albert/albert-base-v2": ("ALBERT base v2, Hub", "sample:bert"),
+    "facebook/opt-125m": ("OPT 125M, Hub", "sample:gpt2"),
+}
+"""Models of the Hub that are offered: what each is called, and the sample that stands for it without a network."""
+
+
+def short_name(text: str) -> str:
+    """Return what a source is called where there is little room, safe to show."""
+    return short_names([text])[0]
+
+
+def short_names(texts: Sequence[str]) -> list[str]:
+    """Return what sources that are seen together are called, safe to show, no two of them alike."""
+    return distinct(texts, [[display(name, width=28) for name in _called(text)] for text in texts])
+
+
+def _called(text: str) -> tuple[str, ...]:
+    """Return what a source could be called, the shortest first."""
+    try:
+        # A name needs no home, and looking one up would tell strangers whose there are.
+        source = LocalSource(Path(text.strip())) if text.strip().startswith("~") else parse_source(text)
+    except HfposembError:
+        return (text,)
+    match source:
+        case SampleSource(name, step):
+            called = {"bert": "BERT", "gpt2": "GPT-2"}.get(name, name)
+            return (called if step is None else f"{called} step {step:,}", text)
+        case BuiltinSource(name, rows, width):
+            called = {"sinusoidal": "Sinusoid", "random": "Untrained", "alibi": "ALiBi"}.get(name, name.capitalize())
+            called = called if not source.options else f"{called} {' '.join(source.options.values())}"
+            return (called, f"{called} {rows:,} × {width:,}", text)
+        case HubSource(repo, revision):
+            short = repo.rpartition("/")[2]
+            return (short, repo) if revision is None else (short, f"{short}@{revision[:12]}", repo, text)
+        case LocalSource(path):
+            return path_names(path)
+
+
+def choices(texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return sources as the choices of the source field; what would read alike is written in full."""
+    made = [choice(text) for text in dict.fromkeys(texts)]
+    often = Counter(label for label, _ in made)
+    return [(label if often[label] == 1 else display(text, width=200), text) for label, text in made]
+
+
+def choice(text: str) -> tuple[str, str]:
+    """Return a source as a choice of the source field: how it is written there, and its name."""
+    name = short_name(text)
+    if text.startswith("sample:"):
+        return f"{name}, small demo", text
+    if text in HUB_PRESETS:
+        return HUB_PRESETS[text][0], text
+    if text in PRESETS:
+        return f"{name} {text.partition(':')[2].replace('x', ' × ')}", text
+    return (text if len(text) <= 36 else f"…{display(text[-35:], width=35)}"), text

@@ -1,0 +1,263 @@
+"""What is measured of the positions of one table, and the sentences that say it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..analysis import geometry, rows
+from ..analysis.nearest_rows import neighbours
+from ..analysis.shift_operator import Helix, helix
+from ..errors import HfposembError
+from ..figures.style import listed, number
+from ..text import one_line
+
+if TYPE_CHECKING:
+    from ..analysis.projection import Projection
+    from ..tables.table import EmbeddingTable
+
+
+Value = TypeVar("Value")
+
+
+NEAREST = 3
+
+
+# What the sentences call by a name.
+ALONE = 0.9995  # translation invariance from which distance is all there is
+NO_ORDER = 0.15  # mean cosine of neighbours, and translation invariance, below which there is no order
+EVEN = 0.8  # power that two components have at one period, from which they wind
+TURNS = 1.5  # and how often they go round at least: a plain arc goes round once
+SMOOTH = 0.95  # mean cosine of neighbours of a smooth curve
+SIMPLE = 0.8  # variance that three components hold of a simple one
+ALIKE = 0.3  # mean cosine of neighbours that are alike
+NEGATIVE = -0.05  # mean cosine that is below zero, not about it
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What the sentences are made of; ``None`` where a table is too small or too plain to tell.
+
+    ``profile`` [n] is the mean cosine at each distance, ``breaks`` where that of neighbours falls, ``cumulative`` the
+    share of the variance that the first components hold.
+    """
+
+    norms: NDArray[np.float64]
+    outliers: NDArray[np.int64]
+    invariance: float | None
+    profile: NDArray[np.float64] | None
+    breaks: tuple[rows.Break, ...]
+    cumulative: NDArray[np.float64] | None
+    waves: geometry.Waves | None
+    helix: Helix | None
+
+    @property
+    def half(self) -> NDArray[np.float64]:
+        """The profile up to half the table."""
+        return np.empty(0) if self.profile is None else self.profile[: max(2, len(self.profile) // 2 + 1)]
+
+    @property
+    def winds(self) -> Helix | None:
+        """The helix, where two components wind evenly, and more often than any curve does."""
+        found = self.helix
+        return found if found is not None and found.even >= EVEN and found.turns >= TURNS else None
+
+    @property
+    def next(self) -> float | None:
+        """The mean cosine of two positions that follow each other."""
+        return float(self.half[1]) if len(self.half) > 1 and np.isfinite(self.half[1]) else None
+
+    @property
+    def held(self) -> float | None:
+        """The share of the variance that three components hold."""
+        return None if self.cumulative is None else float(self.cumulative[min(3, len(self.cumulative)) - 1])
+
+
+def measure(table: EmbeddingTable) -> Facts:
+    """Measure one table of positions."""
+    spectrum = _known(geometry.spectrum, table)
+    return Facts(
+        norms=rows.norms(table),
+        outliers=rows.outliers(table),
+        invariance=_known(geometry.translation_invariance, table),
+        profile=_known(geometry.similarity_by_distance, table),
+        breaks=rows.breaks(table),
+        cumulative=None if spectrum is None else spectrum.cumulative,
+        waves=_known(geometry.waves, table),
+        helix=_known(helix, table),
+    )
+
+
+def _known(measured: Callable[[EmbeddingTable], Value], table: EmbeddingTable) -> Value | None:
+    try:
+        return measured(table)
+    except HfposembError:
+        return None
+
+
+def percent(share: float) -> str:
+    """Write a share, its sign kept on its line; 100 % and 0 % are said only of what is whole and nothing."""
+    if share >= ALONE:
+        return "100\u00a0%"
+    if share < 0.005:
+        return "under 1\u00a0%" if share > 0 else "0\u00a0%"
+    return f"{min(99, max(1, round(100 * share)))}\u00a0%"
+
+
+def heading(facts: Mapping[str, Facts]) -> str:
+    """Say of all sources how much of their likeness is a matter of distance."""
+    known = {name: fact.invariance for name, fact in facts.items() if fact.invariance is not None}
+    if not known:
+        return "How each source tells positions apart"
+    shares = [f"{percent(max(0.0, share))} in {name}" for name, share in known.items()]
+    return f"Distance alone explains how alike two positions are: {listed(shares)}"
+
+
+def finding(facts: Facts) -> str:
+    """Say what one table learned, or that it learned nothing."""
+    if facts.profile is None:
+        return "No row has a direction, so none can be compared"
+    if facts.next is None:
+        return "Too few positions to compare"
+    if facts.invariance is None:
+        same = bool(np.nanmin(facts.profile) > ALONE)
+        return "All positions point the same way" if same else "Too few positions for a shape"
+    if facts.invariance >= ALONE:
+        return "Similarity depends on distance alone"
+    if abs(facts.next) < NO_ORDER and facts.invariance < NO_ORDER:
+        return f"No order: cosine {number(facts.next, digits=2)} between neighbours"
+    if facts.next >= SMOOTH and facts.winds is not None:
+        return f"One slow helix: {turns_of(facts.winds)}"
+    if facts.next >= SMOOTH and facts.held is not None and facts.held >= SIMPLE:
+        return f"One smooth curve: three dimensions hold {percent(facts.held)}"
+    value = number(facts.next, digits=2)
+    if facts.next < ALIKE:
+        return f"Neighbours are hardly alike: cosine {value}"
+    if facts.breaks:
+        deepest = facts.breaks[0]
+        least = number(deepest.cosine, digits=2)
+        return f"Neighbours are alike ({value}), a break at {deepest.before + 1:,} ({least})"
+    return f"Neighbours are alike: cosine {value}"
+
+
+def turns_of(found: Helix) -> str:
+    """Say how often a helix winds: 1.69 turns, one in 605 positions."""
+    return f"{number(found.turns, digits=2)} turns, one in {found.period:,.0f} positions"
+
+
+def winding(facts: Mapping[str, Facts]) -> str:
+    """Say of all sources how they wind, in which plane, and how much of them that is."""
+    said = []
+    for name, fact in facts.items():
+        if (found := fact.winds) is not None:
+            plane = f"components {found.components[0]} and {found.components[1]} hold {percent(found.held)}"
+            said.append(f"{name} winds: {turns_of(found)}; {plane}")
+    return "; ".join(said) if said else "No table here winds evenly around an axis"
+
+
+def wave_title(facts: Mapping[str, Facts]) -> str:
+    """Say how long the strongest wave of each is, and whose waves are no stronger than noise."""
+    named: dict[str, list[str]] = {}
+    for name, fact in facts.items():
+        if fact.waves is not None:
+            peak, longest = fact.waves.peak, float(fact.waves.periods[0])
+            length = "as long as the table" if peak == longest else f"{peak:,.0f} positions long" if peak else ""
+            named.setdefault(length, []).append(name)
+    none = named.pop("", [])
+    lengths = [f"{length} in {listed(names)}" for length, names in named.items()]
+    text = f"the strongest wave is {listed(lengths)}" if lengths else ""
+    quiet = f"none is stronger than noise in {listed(none)}" if none else ""
+    title = "; ".join(filter(None, [text, quiet])) or "there are too few positions for waves"
+    return title[0].upper() + title[1:]
+
+
+def distance_title(facts: Mapping[str, Facts]) -> str:
+    """Say whose mean cosine turns negative with distance, whose never does, and whose is nowhere."""
+    flat, negative, positive = [], [], []
+    for name, fact in facts.items():
+        far = fact.half[1:][np.isfinite(fact.half[1:])]
+        if not len(far):
+            continue
+        kind = flat if np.abs(far).max() < NO_ORDER else negative if far.min() < NEGATIVE else positive
+        kind.append(name)
+    parts = [
+        f"falls below zero in {listed(negative)}" if negative else "",
+        f"never does in {listed(positive)}" if positive and negative else "",
+        f"stays above zero in {listed(positive)}" if positive and not negative else "",
+        f"is near zero throughout in {listed(flat)}" if flat else "",
+    ]
+    said = [part for part in parts if part]
+    return "Similarity " + ", ".join(said) if said else "There are no distances to compare"
+
+
+def norm_title(facts: Mapping[str, Facts]) -> str:
+    """Say which rows are longest or shortest, where any stands out."""
+    first, even, other, calm = [], [], [], []
+    for name, fact in facts.items():
+        found = fact.norms[np.isfinite(fact.norms)]
+        if not len(found) or found.max() == 0:
+            continue
+        if found.max() - found.min() <= 1e-3 * found.max():
+            even.append(name)
+        elif 0 in fact.outliers and fact.norms[0] == found.max():
+            first.append(name)
+        elif len(fact.outliers):
+            row = int(fact.outliers[np.argmax(np.abs(np.log(fact.norms[fact.outliers] / np.median(found) + 1e-12)))])
+            other.append(f"position {row:,} stands out in {name}")
+        else:
+            calm.append(name)
+    said = [f"position 0 is longest in {listed(first)}"] if first else []
+    said += other
+    said += [f"none stands out in {listed(calm)}"] if calm else []
+    said += [f"all are equally long in {listed(even)}"] if even else []
+    text = "; ".join(said) or "no row has a length"
+    return text[0].upper() + text[1:]
+
+
+def variance_title(facts: Mapping[str, Facts]) -> str:
+    """Say how much three components hold of each."""
+    shares = [f"{percent(fact.held)} of {name}" for name, fact in facts.items() if fact.held is not None]
+    return f"Three components hold {listed(shares)}" if shares else "There is no variance to divide"
+
+
+def widest_title(table: EmbeddingTable) -> str:
+    """Say which dimension ranges widest."""
+    vectors = table.vectors[table.finite]
+    if not len(vectors):
+        return "No row is finite"
+    low, high = vectors.min(axis=0), vectors.max(axis=0)
+    ranges = high - low
+    widest, alike = int(np.argmax(ranges)), int((ranges >= 0.99 * ranges.max()).sum())
+    ends = (number(float(edge[widest]), digits=2) for edge in (low, high))
+    if 4 * alike > len(ranges):
+        return f"{alike:,} of {len(ranges):,} dimensions range from {' to '.join(ends)}"
+    return f"Dimension {widest:,} ranges widest, from {' to '.join(ends)}"
+
+
+def nearest(table: EmbeddingTable, marked: int) -> str:
+    """Say which positions the marked one is most like, exactly."""
+    if marked >= table.shape[0]:
+        return f"Position {marked:,} is beyond its end at {table.shape[0] - 1:,}"
+    try:
+        found = neighbours(table, marked, k=NEAREST)
+    except HfposembError as error:
+        return sentence(error)
+    others = [f"{row:,} ({number(value, digits=2)})" for row, value in zip(found.rows, found.values, strict=True)]
+    return f"Position {marked:,} is most like {', '.join(others)}" if others else f"Position {marked:,} has no others"
+
+
+def axes_caption(projection: Projection) -> str:
+    """Say what the axes of a PCA hold, or what not to read from UMAP."""
+    ratio = projection.explained_variance_ratio
+    if ratio is None:
+        return "close dots are alike; how far apart the rest is means little"
+    return f"axes hold {listed([f'{100 * share:.0f}' for share in ratio])} % of the variance"
+
+
+def sentence(error: BaseException) -> str:
+    text = one_line(str(error))
+    return text[:1].upper() + text[1:]
