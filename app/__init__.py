@@ -1,40 +1,35 @@
 """The app: ``panel()`` draws into any open ``gr.Blocks``, ``build()`` is a page of its own, ``launch()`` serves it.
 
-To embed it, call ``panel()`` where it shall stand; ``docs/plugin.md`` shows how::
+To embed it, call ``panel()`` inside your own ``gr.Blocks``; ``docs/plugin.md`` shows how::
 
     with gr.Blocks() as host:
         with gr.Tab("Embeddings"):
             hfposemb.app.panel()
 
-Tabs. Each tab is a module beside this one, named in ``TABS`` in the order of the screen. It has ``TITLE`` and
-``tab(session) -> None``, which draws into the ``gr.Tab`` that is open and binds what it drew:
+Folders, each of which imports only those before it: ``jobs`` (child processes and their queue), ``components``
+(panels, progress lines, theme), ``session`` (the state of a page), ``recipes`` (the code behind a panel), ``findings``
+(a module for each group of panels), ``lessons``, ``tabs`` (layout and event binding), ``server`` (API, public mode).
 
-- ``session.source_field()`` inside its ``gr.Row(elem_classes="controls")`` puts the field of sources there; the fields
-  of all tabs follow each other.
-- ``draw(opened, *inputs)`` is a function of the tab. It takes the opened sources, a tuple of ``Opened`` in the order
-  and colour of the page, of which those with an ``error`` have no ``embeddings``, and returns the values of its
-  outputs, with ``gr.update`` where they are not plain: a component made here would stand on the page. While the page is
-  built it is called with ``session.open(session.first)`` for the components' first values, so that the first paint
-  asks nobody. Afterwards ``session.redraw(draw, outputs, inputs=…, on=…)`` calls it whenever
-  the sources change or an event of ``on`` comes. Tabs that are not on the screen wait until they are.
-- Only the first tab has first values; the others are drawn when they first come to the screen, so that the page is
-  there at once.
-- ``NEEDS`` of the module says what is fetched of Hub sources before ``draw`` sees them, of ``state.NEEDS``; without it
-  all is. ``draw`` never asks the network. A tab without the field of sources puts ``session.fetch_line()`` somewhere.
-- ``session.library.result(table, ("what", parameter, …), maker)`` computes once for everybody.
-  ``session.projection(table, method, dims)`` is the PCA, or the UMAP if there is one yet. Where there is none, ``draw``
-  returns what is wanted for the state ``wanted`` of ``session.umaps()`` and leaves the picture as it is; when ``done``
-  changes, it is there, or its work was cancelled. Every ``PanelRow`` takes ``scope=session.scope``.
-- ``session.keep("method", method)`` lets the address of the page tell a control's value, so that links and the way back
-  show the same: see ``address``. Every control that decides what is seen is kept.
-- A panel that shows numbers has the ``recipe`` that gives them, of ``snippets``; a test runs every one.
-- ``session.works(work)`` puts the line of other heavy work here, which ``session.compute`` does in a child.
-- ``session.ask_for(text, source, row)`` for the output ``session.asked`` brings a word to Tokens, and
-  ``[text, tab, new id]`` for ``session.tried`` a source before the others, in some tab.
-- Another tab is shown by returning ``session.show("tokens")`` for the outputs ``[session.tabs, session.active]``, other
-  sources by returning a list of texts for the output ``session.sources``.
+A tab is a module of ``tabs``, listed in ``TABS`` in display order. It defines ``TITLE``, ``NEEDS`` (what is fetched of
+a Hub source before the tab draws: see ``opened.NEEDS``) and ``tab(session)``, which adds components to the open
+``gr.Tab`` and binds their events:
 
-Nothing heavy is imported, Gradio included, until ``panel()`` is called: children of ``jobs`` import this package too.
+- ``session.source_field()`` adds the source field to the open ``gr.Row(elem_classes="controls")``. The fields of all
+  tabs stay in sync. A tab without one calls ``session.fetch_line()``.
+- ``session.redraw(draw, outputs, inputs=…, on=…)`` calls ``draw(opened, *inputs)`` when the sources change or an event
+  of ``on`` fires, but only while the tab is visible. ``opened`` is a tuple of ``Opened`` in page order; one with an
+  ``error`` has no ``embeddings``. ``draw`` returns the values of its outputs and never uses the network.
+- ``session.library.result(table, ("what", parameter, …), maker)`` computes a result once for all visitors;
+  ``session.projection(table, method, dims)`` returns a PCA, or a UMAP if it has been computed.
+- ``session.jobs.bind(work)`` and ``session.jobs.bind_umaps()`` add a progress line and return a ``BackgroundJob``:
+  ``draw`` sets its state ``wanted``, and ``done`` changes when the job has finished, failed or been cancelled.
+- ``session.keep("method", method)`` stores a control's value in the page's address. Every control that decides what is
+  shown is kept, and what folds is made by ``session.fold``.
+- Every ``PanelRow`` gets ``scope=session.scope``. A panel that shows numbers has a ``recipe``, which a test runs.
+- ``session.show("tokens")`` returns the updates of ``[session.tabs, session.active]`` that select a tab,
+  ``session.ask_for(text, source, row)`` that of ``session.asked``, which opens a word in Tokens.
+
+Nothing heavy is imported, Gradio included, before ``panel()`` is called: child processes import this package too.
 """
 
 from __future__ import annotations

@@ -23,10 +23,11 @@ import pytest
 from hfposemb.app.components.plot import Panel, PanelRow
 from hfposemb.app.findings import chosen_word, token_map, token_neighbours, token_search, word_pairs
 from hfposemb.app.jobs.queue import LINE, Visitor
+from hfposemb.app.session.background_jobs import BackgroundJob
 from hfposemb.app.session.library import Kept, Library, size_of
 from hfposemb.app.session.opened import Opened, problems
 from hfposemb.app.session.source_names import choice, short_name
-from hfposemb.app.session.state import Session, Umaps
+from hfposemb.app.session.state import Session
 from safetensors.numpy import save_file
 
 import hfposemb as hpe
@@ -493,15 +494,15 @@ def test_umap_is_only_drawn_once_computed() -> None:
     assert session.projection(table, "umap", 2) is None
 
     async def said() -> list[str]:
-        steps = session.lay_out(Visitor("page"), "tokens", [["random:60x8", "token", 2]])
+        steps = session.jobs.lay_out(Visitor("page"), "tokens", [["random:60x8", "token", 2]])
         return [str(progress) async for progress in steps]
 
     assert asyncio.run(said())[0].startswith("reading")
     assert session.projection(table, "umap", 2) is not None
     assert not asyncio.run(said()), "it is computed once"
     assert not len(LINE)
-    assert Umaps.failed({"ok": False, "wanted": [["a", "token", 2]]}, [["a", "token", 2]])
-    assert not Umaps.failed({"ok": False, "wanted": [["a", "token", 2]]}, [["a", "token", 3]])
+    assert BackgroundJob.failed({"ok": False, "wanted": [["a", "token", 2]]}, [["a", "token", 2]])
+    assert not BackgroundJob.failed({"ok": False, "wanted": [["a", "token", 2]]}, [["a", "token", 3]])
 
 
 def test_search_by_text_id_and_pattern(pair: tuple[str, str]) -> None:

@@ -212,7 +212,7 @@ def test_a_comparison_is_made_in_a_child_and_kept_for_everybody(public: bool) ->
     key = comparison_key(BUILT_IN, public=public)
 
     async def run() -> list[children.Progress]:
-        work = session.compute(Visitor("page"), "part", key, "doing", children.comparison, BUILT_IN, 19)
+        work = session.jobs.compute(Visitor("page"), "part", key, "doing", children.comparison, BUILT_IN, 19)
         return [step async for step in work]
 
     steps = asyncio.run(run())
@@ -231,7 +231,7 @@ def test_a_comparison_that_is_cancelled_leaves_no_child() -> None:
     key = comparison_key(texts, public=False)
 
     async def run() -> None:
-        work = session.compute(Visitor("page"), "part", key, "doing", children.comparison, texts, 100)
+        work = session.jobs.compute(Visitor("page"), "part", key, "doing", children.comparison, texts, 100)
         async for _ in work:
             LINE.cancel(Visitor("page"), "part")
 

@@ -177,15 +177,15 @@ def test_endpoint_answers_a_bug_with_one_line(page: Visitor) -> None:
 
 
 def test_bug_in_a_child_is_said_in_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hfposemb.app.session.state.LINE", lines.Line())
+    monkeypatch.setattr("hfposemb.app.session.background_jobs.LINE", lines.Line())
     with gr.Blocks() as blocks:
         session = Session(False, (), State([]), State(""), gr.Tabs(), library=Library())
 
         async def work(visitor: lines.Visitor, part: str, wanted: Sequence[Any]) -> AsyncGenerator[Any, None]:
-            async for step in session.compute(visitor, part, "key", wanted[0], errands.failing):
+            async for step in session.jobs.compute(visitor, part, "key", wanted[0], errands.failing):
                 yield step
 
-        umaps = session.works(work)
+        umaps = session.jobs.bind(work)
         start = gr.Button("Start")
         start.click(lambda: [["x"]], None, umaps.wanted)
     url = blocks.launch(prevent_thread_lock=True, quiet=True, server_name="127.0.0.1", ssr_mode=False)[1]

@@ -332,15 +332,15 @@ def page_of(name: str) -> AsyncGenerator[children.Progress, None]:
     """Let a visitor ask for a map that takes a while."""
     with gr.Blocks():
         session = Session(True, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library())
-    return session.lay_out(Visitor(name), "tokens", [[f"random:3000x{len(name) + 30}", "token", 2]])
+    return session.jobs.lay_out(Visitor(name), "tokens", [[f"random:3000x{len(name) + 30}", "token", 2]])
 
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> Line:
     """A line of this test's own, looked at often."""
     made = Line()
-    monkeypatch.setattr("hfposemb.app.session.state.LINE", made)
-    monkeypatch.setattr("hfposemb.app.session.state.WAIT", 0.05)
+    monkeypatch.setattr("hfposemb.app.session.background_jobs.LINE", made)
+    monkeypatch.setattr("hfposemb.app.session.background_jobs.WAIT", 0.05)
     return made
 
 
@@ -382,7 +382,7 @@ def test_report_waits_for_the_comparison_of_the_same_page_and_takes_it(alone: Li
     kept = session.library.results
 
     async def do(part: str, work: Callable[..., Any], **more: Any) -> None:
-        async for _ in session.compute(Visitor("page"), part, part, part, work, **more):
+        async for _ in session.jobs.compute(Visitor("page"), part, part, part, work, **more):
             pass
 
     async def both() -> None:

@@ -17,6 +17,7 @@ import hfposemb as hpe
 
 ROOT = Path(__file__).parent.parent
 LIBRARY = sorted((ROOT / "hfposemb").rglob("*.py"))
+APP = sorted((ROOT / "app").rglob("*.py"))
 HEAVY = ("torch", "transformers", "gradio", "umap", "sklearn", "plotly", "huggingface_hub", "scipy", "tokenizers")
 
 
@@ -87,14 +88,31 @@ HELPERS = {
     "text",
     "transfers",
 }
-ALLOWED = {
-    name: set(others.split()) for name, _, others in (line.partition(" -> ") for line in PACKAGES.split("\n") if line)
-}
+APP_FOLDERS = """
+jobs
+components -> jobs
+session -> components jobs
+recipes -> session components
+findings -> recipes session components jobs
+lessons -> session components
+tabs -> lessons findings session components jobs
+server -> findings session jobs
+"""
+"""What each folder of the app may import. All may import ``failures`` and ``limits``."""
+
+
+def arrows(text: str) -> dict[str, set[str]]:
+    """Return what each package may import, from the lines above."""
+    lines = (line.partition(" -> ") for line in text.split("\n") if line)
+    return {name: set(others.split()) for name, _, others in lines}
+
+
+ALLOWED, APP_ALLOWED = arrows(PACKAGES), arrows(APP_FOLDERS)
 
 
 def imports_of(path: Path) -> set[str]:
-    """Return what a file imports of the library, wherever in it, type checking included: "package.module" or a name."""
-    inside = path.relative_to(ROOT / "hfposemb").parts[:-1]
+    """Return what a file imports of its tree, wherever in it, type checking included: "package.module" or a name."""
+    root, *inside = path.relative_to(ROOT).parts[:-1]
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.ImportFrom):
@@ -102,7 +120,7 @@ def imports_of(path: Path) -> set[str]:
         module = (node.module or "").split(".") if node.module else []
         if node.level:
             module = [*inside[: len(inside) - node.level + 1], *module]
-        elif module[0] == "hfposemb":
+        elif module[0] == root:
             module = module[1:]
         else:
             continue
@@ -110,38 +128,54 @@ def imports_of(path: Path) -> set[str]:
     return {name for name in found if name != "__version__"}
 
 
-def files(folder: str) -> list[Path]:
-    """Return the files of a package, or those at the top of the library for ``""``."""
-    return sorted((ROOT / "hfposemb" / folder).glob("*.py"))
+def wrong_imports(folder: Path, allowed: set[str]) -> set[str]:
+    """Return the imports of a folder's files that lead to none of the allowed packages."""
+    return {
+        f"{path.name}: {one}"
+        for path in sorted(folder.glob("*.py"))
+        for one in imports_of(path)
+        if one.split(".")[0] not in allowed
+    }
 
 
 @pytest.mark.parametrize("name", ALLOWED)
 def test_packages_import_one_way(name: str) -> None:
-    allowed = ALLOWED[name] | HELPERS | {name}
-    wrong = {
-        f"{path.name}: {one}" for path in files(name) for one in imports_of(path) if one.split(".")[0] not in allowed
-    }
-    assert wrong == set()
+    assert wrong_imports(ROOT / "hfposemb" / name, ALLOWED[name] | HELPERS | {name}) == set()
+
+
+@pytest.mark.parametrize("name", APP_ALLOWED)
+def test_folders_of_the_app_import_one_way(name: str) -> None:
+    assert wrong_imports(ROOT / "app" / name, APP_ALLOWED[name] | {"failures", "limits", name}) == set()
+
+
+def test_no_tab_imports_a_tab() -> None:
+    assert {one for path in (ROOT / "app" / "tabs").glob("*.py") for one in imports_of(path) if "tabs" in one} == set()
 
 
 def test_helpers_import_no_package() -> None:
-    found = {path.stem: {one.split(".")[0] for one in imports_of(path)} & set(ALLOWED) for path in files("")}
+    found = {
+        path.stem: {one.split(".")[0] for one in imports_of(path)} & set(ALLOWED)
+        for path in (ROOT / "hfposemb").glob("*.py")
+    }
     assert {name: found[name] for name in HELPERS - {"samples"}} == {name: set() for name in HELPERS - {"samples"}}
 
 
 def test_every_package_has_its_line() -> None:
-    folders = {path.parent.name for path in (ROOT / "hfposemb").glob("*/__init__.py")}
-    assert folders == {*ALLOWED, "samples", "cli"}
+    assert {path.parent.name for path in (ROOT / "hfposemb").glob("*/__init__.py")} == {*ALLOWED, "samples", "cli"}
+    assert {path.parent.name for path in (ROOT / "app").glob("*/__init__.py")} == set(APP_ALLOWED)
 
 
-def test_no_file_imports_in_a_circle() -> None:
-    paths = {".".join(path.relative_to(ROOT / "hfposemb").with_suffix("").parts): path for path in LIBRARY}
+@pytest.mark.parametrize("files", [LIBRARY, APP], ids=["hfposemb", "app"])
+def test_no_file_imports_in_a_circle(files: list[Path]) -> None:
+    root = ROOT / files[0].relative_to(ROOT).parts[0]
+    paths = {".".join(path.relative_to(root).with_suffix("").parts): path for path in files}
     graph = {name: {one for one in imports_of(path) if one in paths} for name, path in paths.items()}
     assert list(TopologicalSorter(graph).static_order())
 
 
 def test_no_file_is_long() -> None:
-    assert {path.name for path in LIBRARY if len(path.read_text(encoding="utf-8").splitlines()) > 600} == set()
+    files = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in [*LIBRARY, *APP]}
+    assert {name: lines for name, lines in files.items() if lines > 600} == {}
 
 
 def test_the_direction_test_can_fail() -> None:

@@ -28,6 +28,7 @@ from hfposemb.app.components.recipe import Recipe
 from hfposemb.app.findings import comparison, training_run
 from hfposemb.app.jobs import children
 from hfposemb.app.recipes import sentence_snippets, writing
+from hfposemb.app.session.background_jobs import umap_key
 from hfposemb.app.session.opened import Opened
 from hfposemb.app.session.state import Session
 
@@ -111,7 +112,7 @@ class Page:
                 library.results.put(key, aligned(left, right, role, method=third))
             else:
                 table = library.open(source).tables[role]
-                key = self.session.umap_key(table, third)
+                key = umap_key(self.session.library, table, third)
                 library.results.put(key, hpe.project(table, method="umap", dims=third))
         return bool(wanted)
 

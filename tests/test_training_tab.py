@@ -196,7 +196,7 @@ def test_the_job_follows_a_run_in_a_child(tmp_path: Path, monkeypatch: pytest.Mo
     wanted = ["sample:gpt2", "position", "step-?00", 3]
 
     async def work() -> list[str]:
-        steps = session.compute(
+        steps = session.jobs.compute(
             Visitor("a page"), "part", run_key(wanted, public=False), wanted, children.training, *wanted, 2
         )
         return [step.doing async for step in steps]

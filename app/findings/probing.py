@@ -139,7 +139,7 @@ def accordion(session: Session, part: gr.State) -> None:
             if table is None:
                 raise HfposembError(opened.error or f"{opened.name} has no positions any more; choose it again")
             key = session.library.result_key(table, ("probes",))
-            steps = session.compute(visitor, place, key, [text, role], children.probes, text, role)
+            steps = session.jobs.compute(visitor, place, key, [text, role], children.probes, text, role)
             async with aclosing(steps):
                 async for progress in steps:
                     yield progress
@@ -154,7 +154,7 @@ def accordion(session: Session, part: gr.State) -> None:
     with box:
         style = CSS + FOLD_CSS
         shown = gr.HTML(css_template=style, js_on_load=COPY_JS, apply_default_css=False, elem_classes="probes")
-        running = session.works(work, name="probes", label="Probes")
+        running = session.jobs.bind(work, name="probes", label="Probes")
         with gr.Row():
             button = gr.Button(MEASURE, variant="secondary", size="lg", scale=0, min_width=200)
     session.redraw(draw, [shown], inputs=[part], on=[unfolded.change, running.done.change, part.change])

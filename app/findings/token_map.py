@@ -25,8 +25,9 @@ from ..components.plot import Drawing, LegendItem, Panel, ScaleBar
 from ..jobs import children, measuring
 from ..jobs.queue import Visitor
 from ..recipes import token_snippets
+from ..session.background_jobs import BackgroundJob
 from ..session.opened import Opened
-from ..session.state import Session, Umaps
+from ..session.state import Session
 from .chosen_word import Word, empty_panel, row_of, shown, source_of, why_no_tokens
 from .token_neighbours import neighbours_of
 
@@ -134,7 +135,7 @@ def asked_map(
     table, size, back, paint = source.embeddings.token, int(dims[0]), kept, kept  # type: ignore[union-attr]
     try:
         if wanted := _before_map(session, source, table, method, size, color):
-            if not (done and Umaps.failed(done, wanted)):
+            if not (done and BackgroundJob.failed(done, wanted)):
                 return [kept, kept, wanted, kept]
             kind = wanted[0][3] if len(wanted[0]) > 3 else "UMAP"
             if kind == "PCA":
@@ -179,21 +180,21 @@ async def map_work(
     """Do what a map waits for in a child: UMAP of ``[[source, role, dims]]``, or what stands behind these three."""
     text, role, dims, *more = wanted[0]
     if not more:
-        steps = session.lay_out(visitor, part, wanted)
+        steps = session.jobs.lay_out(visitor, part, wanted)
     else:
         table = session.open([text])[0].table(role)
         if table is None:
             return
         if more[0] == "PCA":
             key = _pca_key(session, table, dims)
-            steps = session.compute(visitor, part, key, list(wanted[0]), measuring.pca, text, role, dims)
+            steps = session.jobs.compute(visitor, part, key, list(wanted[0]), measuring.pca, text, role, dims)
         else:
             projection = session.projection(table, more[1], dims)
             if projection is None:
                 return
             key = session.library.result_key(table, trust_key(more[1], dims))
             picture = (projection.coordinates, projection.rows, metric_of(projection), MEASURED)
-            steps = session.compute(visitor, part, key, list(wanted[0]), measuring.trust, text, role, *picture)
+            steps = session.jobs.compute(visitor, part, key, list(wanted[0]), measuring.trust, text, role, *picture)
     async with aclosing(steps):
         async for progress in steps:
             yield progress

@@ -105,7 +105,7 @@ async def look(
     table = session.open([text])[0].table(role)
     if table is not None:
         key = session.library.result_key(table, ("odd", LISTED))
-        steps = session.compute(visitor, part, key, list(wanted[0]), measuring.odd, text, role, LISTED)
+        steps = session.jobs.compute(visitor, part, key, list(wanted[0]), measuring.odd, text, role, LISTED)
         async with aclosing(steps):
             async for progress in steps:
                 yield progress
@@ -150,7 +150,7 @@ def odd_row(
     click sets.
     """
     with gr.Column():
-        work = session.works(partial(look, session), name="odd", label="Odd tokens")
+        work = session.jobs.bind(partial(look, session), name="odd", label="Odd tokens")
         row = PanelRow((), scope=session.scope)
 
     def draw(opened: Sequence[Opened], which: str | None) -> Any:

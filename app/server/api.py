@@ -33,6 +33,7 @@ from ..findings.token_map import quality_of
 from ..jobs import children
 from ..jobs.queue import Visitor
 from ..limits import LONGEST_TEXT, MOST_SOURCES, MOST_WORDS
+from ..session.background_jobs import umap_key
 from ..session.source_names import short_name
 from ..session.state import Session
 
@@ -74,7 +75,7 @@ def bind(session: Session) -> None:
         """Do heavy work when the caller's turn comes, as the page does, unless its result is known."""
         if session.library.results.get(key) is None:
             visitor, call = Visitor.of(request, public=session.public), f"api/{uuid4().hex}"
-            async with aclosing(session.compute(visitor, call, key, arguments, work, *arguments)) as steps:
+            async with aclosing(session.jobs.compute(visitor, call, key, arguments, work, *arguments)) as steps:
                 async for _ in steps:
                     pass
         if (found := session.library.results.get(key)) is None:
@@ -159,7 +160,7 @@ def bind(session: Session) -> None:
         if _one_of(method, ("pca", "umap")) == "pca":
             found = await asyncio.to_thread(session.projection, rows, "pca", size)
         else:
-            found = await in_child(request, session.umap_key(rows, size), children.umap, source, role, size)
+            found = await in_child(request, umap_key(session.library, rows, size), children.umap, source, role, size)
         quality = await asyncio.to_thread(quality_of, session, rows, found)
         ratio = found.explained_variance_ratio
         return {

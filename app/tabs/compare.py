@@ -43,9 +43,10 @@ from ..findings.comparison import (
 from ..jobs import children
 from ..jobs.queue import Visitor
 from ..session.address import number_up_to, text_up_to
+from ..session.background_jobs import BackgroundJob
 from ..session.guard import guarded
 from ..session.opened import Opened
-from ..session.state import Session, Umaps
+from ..session.state import Session
 
 if TYPE_CHECKING:
     pass
@@ -127,7 +128,7 @@ def tab(session: Session) -> None:
         wanted = [[[left.text, right.text], ROLES[role], method.lower(), part_of(left, right)]]
         try:
             maps = maps_of(left, right, ROLES[role], method.lower(), session)
-            if maps is None and not (done and Umaps.failed(done, wanted)):
+            if maps is None and not (done and BackgroundJob.failed(done, wanted)):
                 return [gr.skip(), wanted, gr.skip()]
             if maps is None:  # it was cancelled or has failed: what can be drawn is PCA
                 maps, back = maps_of(left, right, ROLES[role], "pca", session), gr.update(value="PCA")
@@ -160,14 +161,14 @@ def tab(session: Session) -> None:
         texts, part = wanted[:2]
         key = comparison_key(texts, public=session.public, part=part)
         work = partial(children.comparison, part=part)
-        async for step in session.compute(visitor, place, key, texts, work, texts, limits.COMPARISON_DRAWS):
+        async for step in session.jobs.compute(visitor, place, key, texts, work, texts, limits.COMPARISON_DRAWS):
             yield step
 
     async def lay_out(visitor: Visitor, place: str, wanted: Sequence[Any]) -> AsyncGenerator[children.Progress, None]:
         texts, role, method, part = wanted[0]
         key = maps_key(texts, role, method, public=session.public, part=part)
         work = partial(children.maps, part=part)
-        async for step in session.compute(visitor, place, key, wanted[0], work, texts, role, method):
+        async for step in session.jobs.compute(visitor, place, key, wanted[0], work, texts, role, method):
             yield step
 
     async def write(visitor: Visitor, place: str, wanted: Sequence[Any]) -> AsyncGenerator[children.Progress, None]:
@@ -180,7 +181,7 @@ def tab(session: Session) -> None:
             return texts, session.library.results.get(measured), limits.COMPARISON_DRAWS
 
         work = partial(children.page, part=part)
-        async for step in session.compute(visitor, place, key, wanted[0], work, late=late):
+        async for step in session.jobs.compute(visitor, place, key, wanted[0], work, late=late):
             yield step
         made = session.library.results.get(key)
         if made is not None and session.library.results.get(measured) is None:
@@ -251,8 +252,8 @@ def tab(session: Session) -> None:
             save = gr.DownloadButton(visible="hidden", elem_id=f"report-{session.scope}")
         unseen_heading(TITLE, level=2)
     with gr.Column():
-        reports = session.works(write, name="report", label="Report")
-        measures = session.works(measure, name="figures", label="Comparison")
+        reports = session.jobs.bind(write, name="report", label="Report")
+        measures = session.jobs.bind(measure, name="figures", label="Comparison")
         again = gr.Button("Measure beside chance", visible=False, min_width=220, scale=0)
         figures = gr.HTML(STARTING, **CARD)
         pairs = gr.HTML("", **CARD)
@@ -273,7 +274,7 @@ def tab(session: Session) -> None:
             ["PCA", "UMAP"], value="PCA", label="Laid out by", elem_classes="segmented", min_width=160, scale=1
         )
     with gr.Column():
-        layouts = session.works(lay_out, name="maps", label="AlignedUMAP")
+        layouts = session.jobs.bind(lay_out, name="maps", label="AlignedUMAP")
         plan = PanelRow((), scope=session.scope)
     words = PanelRow((), scope=session.scope)
 

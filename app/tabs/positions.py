@@ -20,9 +20,10 @@ from ..findings.position_lines import lines
 from ..findings.position_tables import WAVES, images
 from ..findings.properties import requirement_row
 from ..session.address import number_up_to, numbers_by_source, text_up_to
+from ..session.background_jobs import BackgroundJob
 from ..session.opened import Opened
 from ..session.shown_positions import GROUP, MOST, Method, View, enough, longest, of_part, parts_of, tables_of
-from ..session.state import Session, Umaps
+from ..session.state import Session
 
 if TYPE_CHECKING:
     pass
@@ -86,7 +87,7 @@ def tab(session: Session) -> None:
     picked = State({})  # the patch of each source that was clicked
     chosen = State(view.marked)  # the marked position, once the slider has been let go
     with gr.Column():
-        umaps = session.umaps()
+        umaps = session.jobs.bind_umaps()
         sources = PanelRow(scope=session.scope, swipe=True)
     together = PanelRow((), scope=session.scope)
     in_logits = PanelRow((), scope=session.scope)
@@ -112,7 +113,7 @@ def tab(session: Session) -> None:
             return (Panel("empty", "No source is chosen", message=said),), [], gr.skip()
         opened = of_part(opened, part)
         wanted = missing_umaps(opened, dims, session) if method == "umap" else []
-        failed = bool(wanted) and Umaps.failed(done, wanted)
+        failed = bool(wanted) and BackgroundJob.failed(done, wanted)
         if wanted and not failed:
             return gr.skip(), wanted, gr.skip()
         view = View("pca" if failed else method, dims, length, marked)

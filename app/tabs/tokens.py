@@ -91,7 +91,7 @@ def tab(session: Session) -> None:
         unseen_heading(TITLE, level=2)
     with gr.Row(equal_height=False):
         with gr.Column(scale=5, min_width=320):
-            umaps = session.works(partial(map_work, session), label="Map")
+            umaps = session.jobs.bind(partial(map_work, session), label="Map")
             plan = PanelRow(scope=session.scope)
         with gr.Column(scale=3, min_width=320):
             with gr.Row(elem_classes="controls"):

@@ -119,7 +119,7 @@ def tab(session: Session) -> None:
     async def follow(visitor: Visitor, part: str, wanted: Sequence[Any]) -> AsyncGenerator[children.Progress, None]:
         run = wanted[0][:4]
         key = run_key(run, public=session.public)
-        async for step in session.compute(
+        async for step in session.jobs.compute(
             visitor, part, key, wanted[0], children.training, *run, limits.TRAINING_DRAWS
         ):
             yield step
@@ -159,7 +159,7 @@ def tab(session: Session) -> None:
         )
         unseen_heading(TITLE, level=2)
     with gr.Column():
-        work = session.works(follow, label="Training run")
+        work = session.jobs.bind(follow, label="Training run")
         retry = gr.Button("Try again", visible=False, min_width=160, scale=0)
         slider = step_field()
         moments = PanelRow(scope=session.scope)
