@@ -12,6 +12,7 @@ from hfposemb.reports.position_findings import Value
 
 from ..components.events import QUIET
 from ..components.hidden import State
+from ..components.lines import unseen_heading
 from ..components.plot import Panel, PanelRow
 from ..findings.image_patches import patches, pick
 from ..findings.logits import distance_panel
@@ -33,13 +34,6 @@ TITLE = "Positions"
 NEEDS = ("position",)
 
 
-# For those who hear the page: every screen has one heading of the first rank.
-UNSEEN = """
-.block:has(> .html-container > &) { position: absolute; width: 1px; height: 1px; padding: 0; overflow: hidden;
-  clip-path: inset(50%); }
-"""
-
-
 # Dragging asks nobody: the mark moves in the browser. Gradio tells of a slider let go by the pointer, not by a key.
 MARK_JS = """(index) => {
   window.hfposemb?.mark(%r, %r, index);
@@ -58,7 +52,7 @@ def tab(session: Session) -> None:
     )
 
     first, view = session.open(session.first), View()
-    gr.HTML(html_template="<h1>Positions</h1>", css_template=UNSEEN, apply_default_css=False)
+    unseen_heading(TITLE, level=1)
     last = longest(first, session) - 1
     with gr.Row(elem_classes="controls"):
         session.source_field()

@@ -14,7 +14,7 @@ from hfposemb.errors import CancelledError
 from hfposemb.text import one_line
 
 from ..components.events import QUIET
-from ..components.lines import WORK_LINE
+from ..components.lines import WORK_LINE, unseen_heading
 from ..components.plot import PanelRow
 from ..findings.learned_picture import LEARNED, SINUSOID, UNTRAINED, picture_panel
 from ..findings.model_input import SENTENCE, input_panel
@@ -24,8 +24,6 @@ from ..session.opened import Opened
 from ..session.opening import page_of, reading_line
 from ..session.state import Session
 from ..session.suggestions import in_box
-from .positions import NEEDS as POSITIONS_NEEDS
-from .positions import UNSEEN
 
 if TYPE_CHECKING:
     pass
@@ -96,7 +94,7 @@ def tab(session: Session) -> None:
     """Draw the tab and bind it."""
     first = session.open(session.first)
     gr.Markdown(QUESTION, elem_classes="question")
-    gr.HTML(html_template="<h2>A sentence, and all positions</h2>", css_template=UNSEEN, apply_default_css=False)
+    unseen_heading("A sentence, and all positions", level=2)
     with gr.Row(equal_height=True):
         with gr.Column(scale=5, min_width=320, elem_classes="start-card"):
             with gr.Row(elem_classes="controls"):
@@ -132,7 +130,7 @@ def tab(session: Session) -> None:
     def draw_picture(opened: Sequence[Opened], kind: str) -> Any:
         return (picture_panel(opened, kind, session),)
 
-    shown = session.at("positions", POSITIONS_NEEDS)
+    shown = session.at("positions", ("position",))
 
     async def try_own(text: str, request: gr.Request) -> AsyncIterator[Any]:
         hide = gr.update(visible=False)
