@@ -34,11 +34,11 @@ def interrupted(folder: Path, module: str, *command: str) -> subprocess.Complete
 @pytest.mark.parametrize(
     "module",
     [
-        "hfposemb.checkpoints.safetensors",
+        "hfposemb.cli.main",
         "argparse",
         "tempfile",
         "numpy",
-        "hfposemb.checkpoints.http",
+        "hfposemb.models.extraction",
         "hfposemb.models.summary",
     ],
 )
@@ -48,15 +48,13 @@ def test_ctrl_c_during_an_import_is_one_line(module: str, tmp_path: Path) -> Non
 
 
 def test_so_is_it_for_python_m(tmp_path: Path) -> None:
-    done = interrupted(
-        tmp_path, "hfposemb.checkpoints.safetensors", sys.executable, "-m", "hfposemb", "info", "sample:bert"
-    )
+    done = interrupted(tmp_path, "hfposemb.cli.main", sys.executable, "-m", "hfposemb", "info", "sample:bert")
     assert (done.returncode, done.stderr) == (128 + signal.SIGINT, "hfposemb: stopped\n")
 
 
 def test_the_test_of_ctrl_c_can_fail(tmp_path: Path) -> None:
     done = interrupted(
-        tmp_path, "argparse", sys.executable, "-c", "from hfposemb.cli.main.main import main; main(['--version'])"
+        tmp_path, "argparse", sys.executable, "-c", "from hfposemb.cli.main import main; main(['--version'])"
     )
     assert "Traceback" in done.stderr
 

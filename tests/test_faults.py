@@ -88,7 +88,7 @@ def test_what_is_no_bug_is_not_reported_as_one(
 
 def test_process_ends_with_the_code_of_a_bug(tmp_path: Path) -> None:
     code = (
-        "import sys; from tests.test_faults import failing; from hfposemb.cli.main.main import main;"
+        "import sys; from tests.test_faults import failing; from hfposemb.cli.main import main;"
         "sys.exit(main(['fail'], known=failing(ZeroDivisionError('planted'))))"
     )
     root = str(Path(__file__).parent.parent)

@@ -130,7 +130,7 @@ def test_chatter_of_a_child_is_bounded() -> None:
 
 def test_child_ends_with_its_parent() -> None:
     code = (
-        "import time; from hfposemb.app import jobs; job = children.Job(time.sleep, 600); job.poll(3);"
+        "import time; from hfposemb.app.jobs import children; job = children.Job(time.sleep, 600); job.poll(3);"
         "print(job.pid, flush=True); import os; os.kill(os.getpid(), 9)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)

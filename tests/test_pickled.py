@@ -445,7 +445,7 @@ def busy_child(process: psutil.Process) -> psutil.Process:
     until = time.monotonic() + 20
     while time.monotonic() < until:
         for child in process.children():
-            if "hfposemb.checkpoints.pickled" in " ".join(child.cmdline()):
+            if "hfposemb.checkpoints.pickle_child" in " ".join(child.cmdline()):
                 return child
         time.sleep(0.02)
     raise AssertionError("no child was started")

@@ -373,7 +373,7 @@ def test_a_command_that_is_stopped_says_how_to_go_on(way: signal.Signals, tmp_pa
     sources = [f"random:256x64?seed={seed}" for seed in range(60)]
     listed.write_text("\n".join(sources))
     given = ["survey", "--file", str(listed), "--metric", "IsoScore", "--draws", "20", "--workers", "2"]
-    command = [sys.executable, "-m", "hfposemb.checkpoints.safetensors", *given, "--out", str(out)]
+    command = [sys.executable, "-m", "hfposemb", *given, "--out", str(out)]
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as driver:

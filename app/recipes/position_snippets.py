@@ -87,7 +87,7 @@ def _of_tables(found: Sequence[Positions], value: str, module: str, name: str, *
 
 def likeness(found: Sequence[Positions]) -> Recipe:
     """Return what gives the mean cosine by distance of some tables."""
-    return _of_tables(found, "likeness(table)", "views", "likeness", figure="distance")
+    return _of_tables(found, "likeness(table)", "figures.named_figures", "likeness", figure="distance")
 
 
 def profiles(found: Sequence[Positions], others: Mapping[Opened, np.ndarray]) -> Recipe:
@@ -102,17 +102,17 @@ def profiles(found: Sequence[Positions], others: Mapping[Opened, np.ndarray]) ->
 
 def lengths(found: Sequence[Positions]) -> Recipe:
     """Return what gives the norms of some tables."""
-    return _of_tables(found, "lengths(table)", "views", "lengths", figure="norms")
+    return _of_tables(found, "lengths(table)", "figures.named_figures", "lengths", figure="norms")
 
 
 def variance(found: Sequence[Positions]) -> Recipe:
     """Return what gives the cumulative variance of some tables."""
-    return _of_tables(found, "spectrum(table).cumulative", "geometry", "spectrum", figure="variance")
+    return _of_tables(found, "spectrum(table).cumulative", "analysis.geometry", "spectrum", figure="variance")
 
 
 def waves(found: Sequence[Positions]) -> Recipe:
     """Return what gives the strength of the waves of some tables, the shortest first."""
-    return _of_tables(found, "waves(table).strength[::-1]", "geometry", "waves")
+    return _of_tables(found, "waves(table).strength[::-1]", "analysis.geometry", "waves")
 
 
 def wavelengths(source: Opened) -> Recipe:
@@ -158,13 +158,13 @@ def _role(part: str) -> str:
 def shifts(found: Sequence[Positions], which: str, split: str) -> Recipe:
     """Return what gives held-out R² of a shift by every distance, drawn from 0 on."""
     value = f"shift_by_distance(table).{which}[{quoted(split)}].clip(0)"
-    return _of_tables(found, value, "shifts", "shift_by_distance")
+    return _of_tables(found, value, "analysis.shift_by_distance", "shift_by_distance")
 
 
 def planes(found: Sequence[Positions], step: int) -> Recipe:
     """Return what gives the angle that each plane should turn by, and the one that it does, in degrees."""
     value = f"np.rad2deg([turning(table, {step}).expected, turning(table, {step}).turned])"
-    return _of_tables(found, value, "shifts", "turning")
+    return _of_tables(found, value, "analysis.shift_by_distance", "turning")
 
 
 def probes(sources: Sequence[Opened]) -> Recipe:

@@ -39,29 +39,13 @@ HOSTS = "HFPOSEMB_HUB_HOSTS"
 
 
 _TRIES = 6  # of what passes by itself: a busy server, a broken connection
-
-
 _WRONG = 3  # of answers that break the protocol
-
-
 _REDIRECTS = 5
-
-
 _LONGEST_TAG = 300
-
-
 _LONGEST_URL = 16_384
-
-
 _HOST = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}|[0-9a-f:.]+")  # a name, an IPv4 or IPv6 address
-
-
 _HUB_HOSTS = ("huggingface.co", "hf.co")
-
-
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-
-
 _BUSY = {408, 425, 429, 500, 502, 503, 504}
 
 

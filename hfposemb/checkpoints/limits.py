@@ -23,7 +23,5 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
-
-
 PUBLIC_LIMITS = Limits(table_bytes=1_000_000_000, cache_bytes=2_000_000_000)
 """What strangers may ask for, where the app stands on the open internet."""

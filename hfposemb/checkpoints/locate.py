@@ -30,30 +30,16 @@ FOREIGN_FORMATS = {
 
 
 MODEL = "model.safetensors"
-
-
 INDEX = "model.safetensors.index.json"
-
-
 _INDEX = r"\.safetensors\.index(\.\w+)?\.json$"
-
-
 MODULES = "modules.json"
 """What sentence-transformers writes beside its modules, each of which has a folder, the model perhaps too."""
 
 
 TRANSFORMER = "0_Transformer"
-
-
 PICKLE = "pytorch_model.bin"
-
-
 PICKLE_INDEX = "pytorch_model.bin.index.json"
-
-
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
-
-
 _LEFTOVERS = ("optimizer", "scheduler", "training_args", "rng_state", "random_states", "scaler", "events.out")
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 
 CHUNK = 2**20
-
-
 _DTYPES = {
     **{"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "complex64": "C64", "bool": "BOOL"},
     **{f"int{bits}": f"I{bits}" for bits in (8, 16, 32, 64)},
@@ -41,8 +39,6 @@ _NESTED = ("state_dict", "model_state_dict", "model", "module")
 
 
 _DEEPEST = 4
-
-
 _TORCH_RAISES = (
     RuntimeError,
     ValueError,

@@ -52,20 +52,10 @@ SPARE_MEMORY = 1_000_000_000
 
 
 _SLOWEST = 20_000_000  # bytes of the file a second, with which its deadline grows
-
-
 _SMALL = 4_000_000  # bytes of a tensor outside the layers that is fetched unasked: a norm or a projection
-
-
 _LINE = 2000
-
-
 _ENDS = 2**18  # bytes at both ends of a file that tell it: a zip archive lists a checksum of every member at its end
-
-
 _ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG", "LC_ALL", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
-
-
 _NUMBERED = r"\.\d+\."
 
 

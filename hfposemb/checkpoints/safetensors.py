@@ -43,24 +43,14 @@ _STORED: dict[str, np.dtype[Any]] = {
 
 
 _WIDENED = ("F16", "BF16")
-
-
 PLAIN = frozenset(_STORED)
 """Stored types that hold vectors as they are."""
 
 
 _CHUNK = 2**19  # elements widened at a time: source and result stay in the cache
-
-
 _LEAST_ENTRY = len(b'"__metadata__":{}')
-
-
 _NAME_BYTES = 256
-
-
 _METADATA_BYTES = 10_000_000
-
-
 _METADATA_KEYS = 10_000
 
 
@@ -75,17 +65,11 @@ def _pattern(text: str) -> re.Pattern[bytes]:
 # One entry of the header and what ends it, or else all the rest: findall then never skips or searches. An entry has
 # three fields in any order, and their three groups must all be set: so each stands exactly once.
 _SHAPE = r"(\[ (?:WHOLE(?: , WHOLE){0,99999}+)?+ \])"
-
-
 _FIELD = rf'"(?:dtype" : "(\w*+)"|shape" : {_SHAPE}|data_offsets" : \[ (WHOLE , WHOLE) \])'
-
-
 _TENSOR = rf"(STRING) : \{{(?! ,)(?:(?:(?<=\{{)|,) {_FIELD} ){{3}}\}}"
 
 
 _METADATA = r'"__metadata__" : (\{(?: STRING : STRING(?: , STRING : STRING)*+)?+ \})'
-
-
 _ENTRY = rf" (?:{_METADATA}|{_TENSOR}) ([,}}])|([\s\S]++)"
 
 

@@ -14,17 +14,9 @@ from typing import Any, TypeVar
 from ..errors import CheckpointError
 
 _JSON_VALUES = 300_000
-
-
 SHOWN = 80
-
-
 _T = TypeVar("_T")
-
-
 CONVERT_ADVICE = "load it with transformers and write safetensors with model.save_pretrained(folder)"
-
-
 GGUF_ADVICE = (
     "GGUF is llama.cpp's own format, its tables mostly quantised; use the safetensors checkpoint it was made from"
 )

@@ -89,11 +89,7 @@ def _byte_map() -> _ByteMap:
 
 
 _BYTES = _byte_map()
-
-
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
-
-
 _NO_CHARACTER = "\ufffd"
 
 
@@ -154,8 +150,6 @@ _UNUSED_NAME = re.compile(
 
 
 _UNUSED_STARTS = ("m", "[", "<")
-
-
 _SPECIAL_NAME = re.compile(
     r"\[(?:CLS|SEP|PAD|UNK|MASK|BOS|EOS)\]|</?s>|<(?:pad|unk|mask|bos|eos|cls|sep|s_start|extra_id_\d+)>|<\|[^|]*\|>"
 )
@@ -333,11 +327,7 @@ def read_tokenizer_json(path: Path) -> dict[str, Any]:
 
 
 _MERGES = re.compile(rb'"merges"\s*+:\s*+(?=\[)')
-
-
 _TEXT = rb'"(?:[^"\\]++|\\.)*+"'
-
-
 _LIST = re.compile(rb'\[(?:[^"\[\]]++|%b|\[(?:[^"\[\]]++|%b)*+\])*+\]' % (_TEXT, _TEXT), re.DOTALL)
 
 

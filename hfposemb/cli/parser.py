@@ -35,11 +35,7 @@ if TYPE_CHECKING:
 
 
 _TABLES = ".safetensors, .npy, .npz, .parquet, .csv or .tsv"
-
-
 _DEBUG = "print the traceback of an error"
-
-
 _SOURCES = "owner/name, ./folder, ./file.safetensors, sample:bert, sample:gpt2 or a built-in such as sinusoidal:512x384"
 
 

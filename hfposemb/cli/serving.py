@@ -17,7 +17,7 @@ def run_app(given: argparse.Namespace) -> None:
     if find_spec("gradio") is None:
         raise MissingExtraError("gradio", extra="app", purpose="the app")
     from ..app import launch
-    from ..app.server.limits import MOST_SOURCES
+    from ..app.limits import MOST_SOURCES
     from ..app.server.reach import check_sources, has_a_browser, reach
 
     if len(given.sources) > MOST_SOURCES:

@@ -189,7 +189,7 @@ def presets_of(models: Sequence[str]) -> tuple[Preset, ...]:
 
     Raises ``InputError`` for what no Space can open, and ``HubError`` for models that not everybody may read.
     """
-    from ..app.server.limits import MOST_SOURCES
+    from ..app.limits import MOST_SOURCES
 
     if len(models) > MOST_SOURCES:
         raise InputError(f"{len(models)} models are more than the app shows beside each other; name {MOST_SOURCES}")

@@ -116,15 +116,11 @@ class Comparison:
 
 
 T = TypeVar("T", "Alignment", "Moves")
-
-
 WIDEST = 120
 """Columns of a terminal that a table takes at most; further sources follow in a table of their own."""
 
 
 WIDEST_NAME = 24
-
-
 MOST_MOVED = 8
 
 

@@ -18,8 +18,6 @@ MOST_SORTED = 1_024
 
 
 BINS, FEWER_BINS = 2**18, 2**16
-
-
 PAIR_ROWS = 64
 
 

@@ -15,8 +15,6 @@ from ..errors import InputError
 from .similarity_ranks import PAIR_ROWS, binned_ranks, cosine_blocks, mean_ranks
 
 NEIGHBOURS = 10
-
-
 HELD_BYTES = 2**26
 """Rows of a table that are held while it is compared; more are read anew for each measure."""
 

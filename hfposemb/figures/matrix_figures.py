@@ -35,11 +35,7 @@ if TYPE_CHECKING:
 
 
 TILE_GAP = 0.08  # between the maps of two patches, as a share of a map
-
-
 MOST_LEVEL = 7  # columns whose names find room side by side; those of more are written upright
-
-
 WRITTEN_CELLS = 12  # up to this many rows a labelled matrix has its numbers written in, where they are below 1
 
 

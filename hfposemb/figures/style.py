@@ -28,41 +28,17 @@ Unit: TypeAlias = Literal["cosine", "expected rotary kernel", "additive bias", "
 
 
 FONT = "-apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif"
-
-
 INK, SUBDUED, FAINT = (PALETTE[role].light for role in ("ink", "subdued", "faint"))
-
-
 PAGE, PANEL = PALETTE["page"].light, PALETTE["panel"].light
-
-
 ACCENT, ACCENT_TEXT, BASELINE = (PALETTE[role].light for role in ("accent", "accent_text", "baseline"))
-
-
 CLEAR = "rgba(0,0,0,0)"
-
-
 MARGIN = {"l": 48, "r": 16, "t": 8, "b": 44}
-
-
 EYE = (1.22, 1.08, 0.66)
-
-
 LARGEST_MATRIX = 1024
-
-
 SVG_POINTS = 2_000  # more points than this go to WebGL; fewer stay SVG, since a page has about 16 WebGL contexts
-
-
 UNMEASURED = 0.15  # opacity of tokens that have no number to be coloured by
-
-
 RING = {2: 1.7, 3: 3.0}  # how much larger a hollow dot is, by the dimensions of the picture
-
-
 COIL = 0.05  # a median step above this share of the extent makes a coil, which is drawn with thin lines
-
-
 CLASS_COLOURS = {
     name: CLASSES[{"has a digit": "digit", "padding": "unused"}.get(name, name)].light for name in TOKEN_CLASSES
 }

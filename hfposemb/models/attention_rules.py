@@ -46,17 +46,9 @@ class AttentionRule:
 
 
 _SELF = ("self_attn.q_proj", "self_attn.k_proj")
-
-
 _BERT = AttentionRule("layer.0", "attention.self.query", "attention.self.key")
-
-
 _BART = AttentionRule("encoder.layers.0", *_SELF)
-
-
 _MBART = replace(_BART, norm="self_attn_layer_norm", eps=1e-5)
-
-
 _GPT = AttentionRule(
     "h.0", "attn.c_attn", fused="stacked", turned=True, causal=True, expects=(("scale_attn_weights", True),)
 )
@@ -73,17 +65,9 @@ _T5 = AttentionRule(
 
 
 _LLAMA = AttentionRule("layers.0", *_SELF, norm="input_layernorm", rms=True, causal=True)
-
-
 _NORMED = replace(_LLAMA, query_norm="self_attn.q_norm", key_norm="self_attn.k_norm")
-
-
 _PHI = replace(_LLAMA, rms=False, expects=(("qk_layernorm", False),))
-
-
 _NEOX = AttentionRule("layers.0", "attention.query_key_value", fused="grouped", norm="input_layernorm", causal=True)
-
-
 _BLOOM = replace(_NEOX, layer="h.0", query="self_attention.query_key_value")
 
 

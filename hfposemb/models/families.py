@@ -166,21 +166,13 @@ NORMS_WITH_FIXED_EPS = ("embeddings_layer_norm", "embedding_layernorm", "layerno
 
 
 _FACTORS = ("scale_embedding", "embedding_multiplier", "scale_emb", "embedding_scale")
-
-
 _BEFORE = ("project_in",)
-
-
 _AFTER = ("embedding_hidden_mapping_in", "embeddings_project", "embeddings.projection")
-
-
 BY_NAMES = InputRule(_NORMS, scale=_FACTORS, before=_BEFORE, after=_AFTER)
 """What most models do, as far as they have the tensors and fields for it: E + T + P, scaled, normalised, projected."""
 
 
 _SCALED = InputRule(scale=("√width",))
-
-
 _ROOT = InputRule(scale=_FACTORS, rms=True)
 
 

@@ -76,8 +76,6 @@ MAPS = 4
 
 
 SEED = 0
-
-
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "plotly")
 
 

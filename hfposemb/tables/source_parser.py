@@ -9,14 +9,10 @@ from ..errors import SourceError
 from .sources import LOCAL_PREFIXES, BuiltinSource, HubSource, LocalSource, SampleSource, Source
 
 _HUB_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
-
-
 _HUB = rf"(?P<repo>(?:{_HUB_NAME}/)?{_HUB_NAME})(?:@(?P<revision>[A-Za-z0-9][A-Za-z0-9._/-]{{0,254}}))?"
 
 
 _SHAPED = r"(?P<rows>[0-9]{1,7})x(?P<width>[0-9]{1,6})"
-
-
 _LONGEST = 4096
 """Characters of the longest path any system takes."""
 
