@@ -155,8 +155,9 @@ def test_a_command_in_a_terminal_draws_a_bar_that_is_gone_at_the_end(tmp_path: P
     """The whole path, in a pseudo-terminal: a bar on standard error, the table on standard output."""
     leader, follower = pty.openpty()
     termios.tcsetwinsize(follower, (24, 80))
-    setting = "from hfposemb import progress; progress.AFTER = 0.0; progress.EVERY = 0.01; "
-    command = f"{setting}from hfposemb.cli.main import main; main(['compare', 'random:256x64', 'sinusoidal:256x64', '--draws', '60'])"
+    setting = "from hfposemb import progress; progress.AFTER = 0.0; progress.EVERY = 0.01"
+    run = "from hfposemb.cli.main import main"
+    command = f"{setting}; {run}; main(['compare', 'random:256x64', 'sinusoidal:256x64', '--draws', '60'])"
     environment = {**os.environ, "HFPOSEMB_CACHE": str(tmp_path), "OMP_NUM_THREADS": "1"}
     environment.pop(SWITCH, None)
     with subprocess.Popen(
