@@ -11,7 +11,7 @@ RECENT := -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hfposemb need
 	Python %d.%d; install one, then: make clean run PYTHON=/path/to/python" % ((sys.executable,) + sys.version_info[:2]))'
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test test-full test-families check bench bench-quick pictures browser clean
+.PHONY: run test test-unit test-browser test-full test-families lint check bench bench-quick pictures browser dist clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/hfposemb app $(if $(PORT),--port $(PORT))
@@ -19,10 +19,14 @@ run: $(VENV)/run.stamp
 # Two processes side by side, browsers as well. A test that fails runs a second time, since a busy machine starves a
 # browser and lets a deadline pass; pytest lists those that did. Each process computes with one thread: matrices as small as
 # those of tests cost more CPU time with several. What measures the machine runs alone, with as many as users have.
-test: $(VENV)/dev.stamp browser
+test: test-unit test-browser
+
+test-unit: $(VENV)/dev.stamp browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not browser and not alone" -n 2 --dist loadfile --reruns 1 -r R
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "browser and not alone" -n 2 --dist loadfile --reruns 1 -r R
 	$(BIN)/python -m pytest -m alone --reruns 1 -r R
+
+test-browser: $(VENV)/dev.stamp browser
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "browser and not alone" -n 2 --dist loadfile --reruns 1 -r R
 	@$(BIN)/python -m tests.browser.chromium || true
 
 # Every count in full: all faults three times, fifty kills, fifty visitors for a minute, and every choice of every
@@ -34,11 +38,13 @@ test-full:
 test-families: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.architectures
 
-check: $(VENV)/dev.stamp
+lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy --strict tests/typed.py
+
+check: lint
 	$(MAKE) test
 
 # Our cost beside its bounds, in one run: a table on the terminal and in docs/benchmarks.md, half an hour. Quick: two
@@ -59,6 +65,10 @@ browser: $(VENV)/dev.stamp
 	|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	     && apt-get update -qq >/dev/null 2>&1 && apt-get install -y -qq chromium >/dev/null 2>&1; } \
 	|| $(BIN)/python -m playwright install chromium >/dev/null 2>&1 || true
+
+dist: $(VENV)/dev.stamp
+	rm -rf dist
+	$(BIN)/python -m build
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
