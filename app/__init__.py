@@ -104,9 +104,8 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     states |= {name: State([]) for name in ("due", "asked", "tried", "own")}
     dues = {name: State([]) for name in modules}
     card = lesson_card.Card.drawn() if address else None  # a lesson is a link
-    busy = gr.HTML("<span></span>", css_template=_BUSY_CSS, apply_default_css=False, elem_classes="busy")
     with gr.Tabs() as tabs:
-        session = Session(public, first, chosen, active, tabs, linked=address, busy=busy, **states)
+        session = Session(public, first, chosen, active, tabs, linked=address, **states)
         sessions = {
             name: session.at(name, getattr(module, "NEEDS", NEEDS), due=dues[name]) for name, module in modules.items()
         }
@@ -127,14 +126,6 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
         preferences.bind(session)
     if endpoints:
         api.bind(session)
-
-
-# While Python draws, the last pictures stay, fainter after a moment; Gradio's own veil and spinner do not cover them.
-_BUSY_CSS = """
-    .busy:has(> .html-container > &) { position: absolute; padding: 0; border: 0; background: none; box-shadow: none; }
-    .block:has(> .html-container > &) > .wrap { display: none; }
-    .gradio-container:has(.pending > &) .plot { opacity: .4; transition: opacity .2s .3s; }
-"""
 
 
 def _constant(value: str) -> Any:

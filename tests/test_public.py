@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hfposemb.app import limits, on_a_space, route_allowlist
+from hfposemb.app import limits, on_a_space
+from hfposemb.app.server import route_allowlist
 
 import hfposemb as hpe
 from hfposemb import app

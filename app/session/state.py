@@ -67,9 +67,6 @@ class Session:
     fetched: gr.State = field(default_factory=lambda: State({}))
     """What became of the reads of this page: see ``opening``. It changes whenever some are over."""
 
-    busy: gr.HTML | None = None
-    """Marks the page while a drawing is on its way: one component, since what it costs grows with their number."""
-
     due: gr.State = field(default_factory=lambda: State([]))
     """It changes when the tab is to be drawn anew: see ``drawn_with``. Each tab has one of its own."""
 
@@ -197,8 +194,9 @@ class Session:
 
         handler = guarded(on_event, public=self.public, outputs=outputs)
         options = {**QUIET, "trigger_mode": "always_last"}
-        if self.busy is not None and any(isinstance(output, PanelRow) for output in outputs):
-            options |= {"show_progress": "minimal", "show_progress_on": self.busy}
+        # One row shows progress for all: the page copies every component that ever did, at each message of the server.
+        if row := next((output for output in outputs if isinstance(output, PanelRow)), None):
+            options |= {"show_progress": "minimal", "show_progress_on": row}
         gr.on(list(on), handler, inputs=[self.due, *inputs], outputs=list(outputs), **options)
 
     def projection(self, table: EmbeddingTable, method: str, dims: int) -> Projection | None:

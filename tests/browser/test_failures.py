@@ -15,6 +15,8 @@ from hfposemb.app.session.library import Library
 from hfposemb.app.session.opened import Opened
 from hfposemb.app.session.state import Session
 
+from tests.browser.waiting import until
+
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
@@ -44,7 +46,7 @@ def test_bug_is_said_in_its_panel_and_the_other_goes_on(
         page.get_by_text(f"drawn for {typed}").first.wait_for()
         said = page.get_by_text("Something went wrong while computing this. Details were written to")
         said.wait_for(state="visible" if failed else "detached")
-        assert page.get_by_text(f"drawn for {typed}").count() == (1 if failed else 2)
+        until(page, page.get_by_text(f"drawn for {typed}").count, 1 if failed else 2)
 
 
 EMPTY = {
