@@ -110,7 +110,7 @@ class JobRunner:
         return Visitor.of(request, public=self.public)
 
     async def lay_out(self, visitor: Visitor, part: str, wanted: Sequence[Sequence[Any]]) -> AsyncGenerator[Any, None]:
-        """Compute the UMAP projections ``[[source, role, dims], …]`` for a part of a visitor's page, yielding ``Progress``.
+        """Compute the UMAP projections ``[[source, role, dims], …]`` for a part of a visitor's page, with progress.
 
         Raises ``BusyError`` if the queue is full, ``CancelledError`` if the job was stopped (without a message if the
         visitor cancelled it), and other ``HfposembError`` subclasses if a job fails. Closing the generator kills the
