@@ -194,7 +194,7 @@ class Wavelengths:
 
 @dataclass(frozen=True, eq=False)
 class Rotary(_Rows):
-    """Rotary positions (Su et al. 2021, arXiv 2104.09864): pair i of a query or key turns by ``inv_freq[i]`` a position.
+    """Rotary positions (Su et al. 2021, arXiv 2104.09864): at position t, pair i turns by t · ``inv_freq[i]``.
 
     Attributes:
         inv_freq: Frequencies in radians per position [rotated dimensions / 2].
@@ -255,7 +255,7 @@ class Rotary(_Rows):
         return kernels
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the expected kernel mean_i cos(ω_i Δ); it assumes q = k with equal energy in every pair of dimensions."""
+        """Return the kernel mean_i cos(ω_i Δ), assuming q = k with equal energy in every pair of dimensions."""
         kernel: NDArray[np.float64] = self.kernels(distances).mean(axis=1)
         return kernel
 

@@ -193,7 +193,7 @@ class EmbeddingTable:
         return f"{' of '.join(part for part in (found.tensor, found.file) if part) or 'computed'}{stored}"
 
     def rows(self, start: int, stop: int) -> Vectors:
-        """Return rows ``[start, stop)`` [stop − start, width], reading no others. Raises ``InputError`` if out of range."""
+        """Return rows ``[start, stop)`` [stop − start, width], reading no others; ``InputError`` if out of range."""
         if not 0 <= start <= stop <= self.shape[0]:
             raise InputError(f"rows {start}:{stop} are not within {self.name}, which has {self.shape[0]:,} rows")
         return self.reader(start, stop) if self._held.rows is None else self._held(start, stop)
