@@ -276,8 +276,7 @@ def neighbours(
 
 
 def _is_several(query: Any) -> bool:
-    """Return whether a query is several queries: a list or range that holds no floats; a list of floats is one vector.
-    """
+    """Return whether a query is a list of queries rather than one; a list of floats is a single vector."""
     if not isinstance(query, (list, tuple, range)):
         return False
     return not any(isinstance(one, (float, np.floating)) for one in query)

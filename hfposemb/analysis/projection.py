@@ -282,8 +282,7 @@ def _exact(rows: int, width: int) -> bool:
 
 
 def _start(table: EmbeddingTable, rows: NDArray[np.int64], dims: int, seed: int) -> NDArray[np.float32]:
-    """Return the initial layout as umap-learn derives it from PCA, but exact: [n, dims] within ±10, with a little noise.
-    """
+    """Return umap-learn's initial layout from exact PCA: [n, dims] within ±10, with a little noise."""
     layout = pca(table, min(dims, table.shape[1]))
     known = layout.coordinates[np.isin(layout.rows, rows)]
     start = np.zeros((len(rows), dims))
