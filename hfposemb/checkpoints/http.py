@@ -38,8 +38,8 @@ HOSTS = "HFPOSEMB_HUB_HOSTS"
 """Environment variable with further hosts, comma-separated, to which a private Hub may redirect large files."""
 
 
-_TRIES = 6  # attempts after transient failures: a busy server, a broken connection
-_WRONG = 3  # attempts after responses that violate the protocol
+_TRIES = 6  # attempts if failures are transient: a busy server, a broken connection
+_WRONG = 3  # attempts if responses violate the protocol
 _REDIRECTS = 5
 _LONGEST_TAG = 300
 _LONGEST_URL = 16_384

@@ -146,7 +146,7 @@ class _Child:
         until = time.monotonic() + _WALL * seconds + 1
         stdin = self._process.stdin
         assert stdin is not None
-        with suppress(OSError, ValueError):  # if the child has ended, the queue says so
+        with suppress(OSError, ValueError):  # if the child has ended, its reader thread queues None
             stdin.write(json.dumps(question).encode() + b"\n")
             stdin.flush()
         try:

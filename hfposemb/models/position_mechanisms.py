@@ -164,7 +164,7 @@ def _towers_with_waves(opened: Opened, main: str) -> list[str]:
 
 
 def _waves(opened: Opened, tower: str) -> PositionEncoding:
-    """Return sinusoids that a model computes and does not store, as long as its configuration allows."""
+    """Return sinusoids that a model computes and does not store, up to the longest input in its configuration."""
     family = opened.family()
     width = opened.stated(_WIDTHS, tower or "text")
     sides = f"max_{'source' if tower == 'encoder' else 'target'}_positions"
@@ -319,7 +319,7 @@ def _convolutions(opened: Opened) -> Iterator[Placed]:
 def keys(placed: list[tuple[str, str]]) -> list[str]:
     """Return a key for every (tower, axis): the tower only if there are several, ``position`` if nothing remains.
 
-    Encodings without a tower are those of the text, unless other towers are of the text too.
+    If there are towers other than encoder and decoder, and none is ``text``, encodings without a tower get ``text``.
     """
     towers = {tower for tower, _ in placed}
     several = len(towers) > 1

@@ -35,7 +35,7 @@ PIECES = 11
 """Number of tokens fed to a model to observe its lookups."""
 
 CLOSE = 1e-5
-"""Tolerance for the first layer's input, in float32; twice as much for frequencies."""
+"""Tolerance of float32 comparisons: of the first layer's input, and doubled of frequencies."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """Whether at least one comparison was made and none found a difference or a missing value."""
+        """Whether at least one comparison found equal values and none found different or missing ones."""
         verdicts = {check.verdict for check in self.checks}
         return "equal" in verdicts and not verdicts & {"different", "missing"}
 

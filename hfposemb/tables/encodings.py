@@ -89,7 +89,12 @@ class _NoRows:
 
 
 def unit_rows(vectors: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the rows scaled to unit length; NaN for rows that are zero or not finite."""
+    """Return the rows scaled to unit length; NaN for rows that are zero or not finite.
+
+    >>> from hfposemb.tables.encodings import unit_rows
+    >>> unit_rows([[3.0, 4.0]]).tolist()
+    [[0.6, 0.8]]
+    """
     rows = np.asarray(vectors, np.float64)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     known = np.isfinite(norms) & (norms > 0)
@@ -286,6 +291,10 @@ def alibi_slopes(heads: int, *, longest: float = 8.0, kept: bool = True) -> NDAr
 
     Raises:
         InputError: If ``heads`` is out of range.
+
+    >>> from hfposemb.tables.encodings import alibi_slopes
+    >>> alibi_slopes(4).tolist()
+    [0.25, 0.0625, 0.015625, 0.00390625]
     """
     if not 1 <= heads <= 65_536:
         raise InputError(f"ALiBi has a slope for each head, 1 to 65,536 of them; got {heads}")
@@ -310,7 +319,7 @@ class Alibi(_NoRows):
         length: Number of positions drawn by default.
         scale: Factor that the model applies to the biases before adding them to scaled scores: 1/√(head width) in
             Falcon.
-        rounded: Whether the model rounds its slopes to bfloat16, as Falcon does; ``slopes`` are not rounded.
+        rounded: Whether the model rounds its biases to bfloat16, as Falcon does; ``slopes`` are not rounded.
     """
 
     slopes: NDArray[np.float64]
@@ -609,6 +618,11 @@ def table_in(value: EmbeddingTable | PositionEncoding) -> EmbeddingTable:
     Raises:
         MissingTableError: For encodings without such a table.
         InputError: For anything else.
+
+    >>> import hfposemb as hpe
+    >>> from hfposemb.tables.encodings import table_in
+    >>> table_in(hpe.sinusoidal(64, 16).position).shape
+    (64, 16)
     """
     if isinstance(value, EmbeddingTable):
         return value

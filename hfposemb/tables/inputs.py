@@ -226,6 +226,12 @@ def feed(recipe: InputRecipe, given: Given) -> Inputs:
         InputError: For an empty text, ids without a row, texts longer than the position table, and batches of unequal
             lengths if the recipe has no padding id.
         CheckpointError: If tables and modules do not fit together.
+
+    >>> import hfposemb as hpe
+    >>> from hfposemb.tables.inputs import InputRecipe, feed
+    >>> gpt2 = hpe.extract("sample:gpt2")
+    >>> feed(InputRecipe(gpt2.token, gpt2.position.table), [5, 6, 7]).sum.shape
+    (3, 128)
     """
     _check(recipe)
     batch = _batch(given)

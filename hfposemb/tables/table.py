@@ -110,7 +110,12 @@ class Labels(Sequence[str]):
 
 
 def row_labels(rows: int) -> Labels:
-    """Label rows by their number, for tables without a vocabulary."""
+    """Label rows by their number, for tables without a vocabulary.
+
+    >>> from hfposemb.tables.table import row_labels
+    >>> list(row_labels(3))
+    ['0', '1', '2']
+    """
     texts = tuple(map(str, range(rows)))
     return Labels(texts, texts, np.zeros(rows, np.uint8))
 
@@ -394,6 +399,10 @@ def table_of(
 
     Raises:
         InputError: If ``vectors`` is not two-dimensional, is empty or does not hold real numbers.
+
+    >>> from hfposemb.tables.table import Provenance, table_of
+    >>> table_of([[0.0, 1.0], [1.0, 0.0]], name="mine", provenance=Provenance("mine"))
+    EmbeddingTable('mine', 2 × 2 float64, computed)
     """
     array = np.asarray(vectors)
     if array.ndim != 2 or 0 in array.shape:
@@ -423,7 +432,13 @@ def all_rows(table: EmbeddingTable) -> Vectors:
 
 
 def walk(table: EmbeddingTable) -> Iterator[tuple[int, Vectors]]:
-    """Iterate over a table like ``EmbeddingTable.chunks``, without copying rows in memory; for internal computation."""
+    """Iterate over a table like ``EmbeddingTable.chunks``, without copying rows in memory; for internal computation.
+
+    >>> import hfposemb as hpe
+    >>> from hfposemb.tables.table import walk
+    >>> [(start, rows.shape) for start, rows in walk(hpe.sinusoidal(64, 16).position.table)]
+    [(0, (64, 16))]
+    """
     held = table._held.rows
     read = table.reader if held is None else lambda start, stop: held[start:stop]
     return _walk(table.shape, table.dtype, read)
