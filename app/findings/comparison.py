@@ -89,7 +89,7 @@ def named_pairs(texts: Sequence[str]) -> list[tuple[str, str]]:
 class Compared:
     """The sources that could be opened, and their comparison; with chance levels and pairs if ``done``.
 
-    ``stopped`` tells whether computing those was cancelled or failed.
+    ``stopped`` is whether computing those was cancelled or failed.
     """
 
     sources: tuple[Opened, ...]

@@ -31,7 +31,7 @@ SENTENCE = "the king saw the queen"
 REPEATED = "saw the king and the queen"
 PIECES = 14  # pieces of a sentence that are drawn
 STRIPES = 64  # dimensions of a vector that are drawn
-NEARLY_ONE = 0.995  # a cosine from here on would be written as 1.00
+NEARLY_ONE = 0.995  # cosines from here on would round to 1.00
 INPUT_HELP = """
 The model's own tokenizer cuts the sentence into pieces, and each piece has an id. The id is a row of the token table,
 the place in the sentence a row of the position table. Both are added, number by number. Each stripe is one number, blue

@@ -61,7 +61,7 @@ MOST_SEARCHES = 4
 """Number of searches that may wait for the running one. Each occupies a thread of the server."""
 
 WORDS = ("king", "queen", "paris")
-"""Words whose neighbours are listed in a report."""
+"""Words for which a report lists the nearest neighbours."""
 
 STDERR_BYTES = 64 * 2**10
 """Number of bytes kept from the end of a child's stderr."""
@@ -239,7 +239,7 @@ class Job:
         self._stopped = self._stopped or self._outcome is None
         process = self._process
         if self._outcome is not None and self._outcome[0] == "gone":
-            with suppress(subprocess.TimeoutExpired):  # it is exiting by itself; how it ends tells why
+            with suppress(subprocess.TimeoutExpired):  # exiting by itself; its exit status is the diagnosis
                 process.wait(GRACE)
         if process.stdin is not None:
             with suppress(OSError):
@@ -320,7 +320,7 @@ _SEARCH = threading.Lock()
 _SEARCHES = threading.BoundedSemaphore(1 + MOST_SEARCHES)
 
 
-# --- work -------------------------------------------------------------------------------------------------------------
+# --- functions that run in the child ----------------------------------------------------------------------------------
 
 
 def umap(source: str, role: str, dims: int, report: Report, *, public: bool = False) -> Projection:
@@ -460,7 +460,7 @@ def search(pattern: str, texts: Sequence[str]) -> list[int]:
     return [place for place, text in enumerate(texts) if found.search(text)]
 
 
-# --- in the child -----------------------------------------------------------------------------------------------------
+# --- child side of the protocol ---------------------------------------------------------------------------------------
 
 
 def _send(pipe: IO[bytes], content: bytes) -> None:

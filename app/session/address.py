@@ -2,8 +2,7 @@
 
 Each tab registers its controls with ``session.keep``. ``bind`` writes every value that differs from the first paint
 into the query string whenever a control changes, and reads it back when the page opens or the visitor goes back or
-forward. Names and values come from whoever wrote the link and are untrusted: values that a control cannot have are
-ignored.
+forward. Names and values in a link are untrusted: values that a control cannot have are ignored.
 """
 
 from __future__ import annotations

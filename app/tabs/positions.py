@@ -76,7 +76,7 @@ def tab(session: Session) -> None:
             scale=0,
             min_width=200,
         )
-    # The choice as a state: with all handlers on the Dropdown's own event, Gradio left every row pending for good.
+    # Keep the choice in a state: with all handlers on the Dropdown's own event, Gradio left every row pending forever.
     part = State(next(iter(parts), None))
     picked = State({})  # the clicked patch of each source
     chosen = State(view.marked)  # the marked position, after the slider is released

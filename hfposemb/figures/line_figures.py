@@ -284,6 +284,15 @@ def norms_by_position(series: Sequence[Series], *, first: int = 0, height: int =
         series: Norms of each source; NaN for rows without one.
         first: Position of the first row.
         height: Height in pixels.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.line_figures import norms_by_position
+        >>> from hfposemb.figures.named_figures import lengths
+        >>> from hfposemb.figures.style import Series
+        >>> figure = norms_by_position([Series("sinusoid", lengths(hpe.sinusoidal(64, 16).position.table))])
+        >>> figure.layout.yaxis.type
+        'log'
     """
     low, high = finite_span([s.x for s in series])
     ticks = tuple(float(place) for place in decimal_places(int(high - low) + 1, int(low) + first))
@@ -308,6 +317,16 @@ def explained_variance(series: Sequence[Series], *, height: int = 300) -> go.Fig
     Args:
         series: Cumulative shares [components] of each source, from the first component on.
         height: Height in pixels.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.geometry import spectrum
+        >>> from hfposemb.figures.line_figures import explained_variance
+        >>> from hfposemb.figures.style import Series
+        >>> found = spectrum(hpe.sinusoidal(64, 16).position)
+        >>> figure = explained_variance([Series("sinusoid", found.cumulative, marks=(2,))])
+        >>> figure.layout.xaxis.title.text
+        'components, log scale'
     """
     longest = max((len(s.values) for s in series), default=2)
     ticks = [tick for tick in (1, 3, 10, 30, 100, 300, 1000, 3000) if tick <= longest]
@@ -327,6 +346,17 @@ def waves_by_period(series: Sequence[Series], *, noise: tuple[float, float], hei
         series: Strengths, with periods in positions as ``at``, shortest first; dots at their ``marks``.
         noise: Low and high end of the interval of noise.
         height: Height in pixels.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.geometry import waves
+        >>> from hfposemb.figures.line_figures import waves_by_period
+        >>> from hfposemb.figures.style import Series
+        >>> found = waves(hpe.sinusoidal(64, 16).position)
+        >>> line = Series("sinusoid", found.strength[::-1], at=found.periods[::-1])
+        >>> figure = waves_by_period([line], noise=(found.low, found.high))
+        >>> figure.layout.yaxis.title.text
+        'strength, mean = 1'
     """
     low, high = finite_span([s.x for s in series])
     flat = np.array([low, high], np.float32)
@@ -347,6 +377,16 @@ def shift_by_distance(series: Sequence[Series], *, height: int = 300) -> go.Figu
     Args:
         series: R² at each distance ``at``.
         height: Height in pixels.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis import shift_by_distance as shifts
+        >>> from hfposemb.figures.line_figures import shift_by_distance
+        >>> from hfposemb.figures.style import Series
+        >>> found = shifts.shift_by_distance(hpe.sinusoidal(64, 16).position.table)
+        >>> figure = shift_by_distance([Series("sinusoid", found.linear["random"], at=found.distances)])
+        >>> figure.layout.xaxis.title.text
+        'shift in positions, log scale'
     """
     at = np.unique(np.concatenate([s.x for s in series])) if series else np.zeros(1)
     ticks = at if len(at) <= 5 else at[:: -(-(len(at) - 1) // 4)]
@@ -368,6 +408,17 @@ def turned_planes(series: Sequence[Series], *, height: int = 300) -> go.Figure:
     Args:
         series: Measured angles as ``values``, expected ones as ``at``.
         height: Height in pixels.
+
+    Examples:
+        >>> import numpy as np
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.shift_by_distance import turning
+        >>> from hfposemb.figures.line_figures import turned_planes
+        >>> from hfposemb.figures.style import Series
+        >>> found = turning(hpe.sinusoidal(64, 16).position.table, 4)
+        >>> line = Series("sinusoid", np.rad2deg(found.turned), at=np.rad2deg(found.expected))
+        >>> [trace.name for trace in turned_planes([line]).data]
+        ['rotation', 'sinusoid']
     """
     ends = np.array([0.0, 180.0], np.float32)
     axis = Axis("", ticks=(0, 45, 90, 135, 180), span=(-6.0, 186.0))
@@ -399,6 +450,16 @@ def wavelengths(found: Wavelengths, *, series: Series, scaled: str = "after scal
         series: Name, colour and dash of the line; its values are ignored.
         scaled: Name of the wavelengths after scaling.
         height: Height in pixels.
+
+    Examples:
+        >>> import numpy as np
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.line_figures import wavelengths
+        >>> from hfposemb.figures.style import Series
+        >>> found = hpe.extract("rotary:64x8").position.scaled
+        >>> figure = wavelengths(found, series=Series("rotary", np.empty(0)))
+        >>> figure.layout.yaxis.title.text
+        'positions for one turn'
     """
     before, after = (np.where(np.isfinite(part), part, np.nan) for part in (found.before, found.after))
     pairs = np.arange(len(after), dtype=np.float32)
@@ -441,6 +502,13 @@ def waves(
 
     Raises:
         InputError: If there is no dimension, or one is outside of the table.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.line_figures import waves
+        >>> figure = waves(hpe.sinusoidal(64, 16).position.table.vectors, [0, 1])
+        >>> [trace.name for trace in figure.data]
+        ['dimension 0', 'dimension 1']
     """
     vectors = as_matrix(vectors)
     if not dimensions or not all(0 <= d < vectors.shape[1] for d in dimensions):
@@ -489,6 +557,14 @@ def distribution(
         neighbours: The nearest tokens, if any.
         named: Number of nearest tokens that are labelled.
         height: Height in pixels.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.similarity_matrix import query_distribution
+        >>> from hfposemb.figures.line_figures import distribution
+        >>> figure = distribution(query_distribution(hpe.extract("sample:bert").token, "king"))
+        >>> figure.layout.xaxis.title.text
+        'cosine with king'
     """
     counts, edges = np.asarray(d.counts, np.float32), np.asarray(d.edges, np.float64)
     used = np.flatnonzero(counts)
@@ -563,6 +639,14 @@ def stripes(
 
     Raises:
         InputError: If a part does not have one row per piece.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.line_figures import stripes
+        >>> fed = hpe.extract("sample:bert").inputs("the king")
+        >>> figure = stripes({"token": fed.token, "position": fed.position, "input": fed.sum}, fed.pieces, ids=fed.ids)
+        >>> [trace.name for trace in figure.data]
+        ['token', 'position', 'input']
     """
     blocks = {name: np.asarray(part, np.float32)[:, :dimensions] for name, part in parts.items()}
     if not blocks or not pieces or any(len(block) != len(pieces) for block in blocks.values()):

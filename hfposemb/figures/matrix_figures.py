@@ -100,6 +100,13 @@ def heatmap(
         most: Maximum number of cells per direction.
         every: Coordinates per row and column.
         more: Further properties of the trace.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hfposemb.figures.matrix_figures import heatmap
+        >>> from hfposemb.figures.palette import SHARE
+        >>> heatmap(np.eye(4), SHARE, (0.0, 1.0), most=2).z.tolist()
+        [[0.5, 0.0], [0.0, 0.5]]
     """
     cells, (row_step, column_step) = block_reduce(matrix, limit=most)
     return go.Heatmap(
@@ -239,6 +246,13 @@ def table_image(
 
     Raises:
         InputError: If the table is empty.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.matrix_figures import table_image
+        >>> figure = table_image(hpe.sinusoidal(64, 16).position.table.vectors)
+        >>> figure.data[0].meta["range"]
+        [-1.0, 1.0]
     """
     vectors = as_matrix(vectors)
     end = robust_limit(vectors) if limit is None else float(limit)
@@ -267,6 +281,16 @@ def patch_tiles(maps: PatchMaps, *, chosen: int | None = None) -> go.Figure:
     Args:
         maps: The maps.
         chosen: Patch that is framed if it has a tile, counted row by row over the whole grid.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.patches import patch_maps
+        >>> from hfposemb.figures.matrix_figures import patch_tiles
+        >>> from hfposemb.tables.encodings import Absolute, Grid
+        >>> encoding = Absolute(hpe.sinusoidal(6, 8).position.table, grid=Grid(2, 3))
+        >>> figure = patch_tiles(patch_maps(encoding), chosen=0)
+        >>> figure.data[0].meta["grid"]
+        [2, 3]
     """
     high, wide_ = maps.grid.rows, maps.grid.columns
     cells = np.full((len(maps.rows) * (high + 1) - 1, len(maps.columns) * (wide_ + 1) - 1), np.nan, np.float32)
@@ -295,6 +319,13 @@ def patch_map(cosines: Array, patch: int) -> go.Figure:
 
     Raises:
         InputError: If there is no such patch.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hfposemb.figures.matrix_figures import patch_map
+        >>> figure = patch_map(np.array([[1.0, 0.5, 0.0], [0.5, 0.2, -0.1]]), 0)
+        >>> figure.data[0].z.shape
+        (2, 3)
     """
     cosines = as_matrix(cosines)
     rows, columns = cosines.shape

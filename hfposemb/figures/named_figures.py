@@ -82,7 +82,14 @@ def likeness(table: EmbeddingTable) -> Floats:
 
 
 def lengths(table: EmbeddingTable) -> Floats:
-    """Return the norms of the rows [n] for a log axis: NaN for rows that are zero or not finite."""
+    """Return the norms of the rows [n] for a log axis: NaN for rows that are zero or not finite.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.named_figures import lengths
+        >>> lengths(hpe.sinusoidal(64, 16).position.table).round(3)[:3].tolist()
+        [2.828, 2.828, 2.828]
+    """
     found = norms(table)
     return np.where(found > 0, found, np.nan)
 
@@ -115,7 +122,14 @@ def _similarity(source: Embeddings) -> go.Figure:
 
 
 def kernel_length(encoding: PositionEncoding) -> int:
-    """Return how many positions are drawn of a mechanism: all, but at most ``KERNEL``."""
+    """Return how many positions are drawn of a mechanism: all, but at most ``KERNEL``.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.named_figures import kernel_length
+        >>> kernel_length(hpe.extract("alibi:64x4").position), kernel_length(hpe.extract("alibi:2048x4").position)
+        (64, 256)
+    """
     return int(min(getattr(encoding, "length", KERNEL), KERNEL))
 
 

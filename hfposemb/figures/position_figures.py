@@ -115,6 +115,13 @@ def kept_rows(p: Projection) -> tuple[Array, int] | None:
     """Return how many of each point's nearest rows are near it [n], −1 if not measured, and out of how many.
 
     ``None`` if the projection's trust has not been measured.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.position_figures import kept_rows
+        >>> kept, of = kept_rows(hpe.project(hpe.sinusoidal(64, 16).position, method="pca", dims=3))
+        >>> kept.shape, of
+        ((64,), 10)
     """
     if p.trust is None:
         return None
@@ -132,7 +139,14 @@ def cloud_of(p: Projection) -> Array:
 
 
 def point_index(p: Projection, row: int) -> int:
-    """Return the index of a table row among the points; raise ``InputError`` if it is not among them."""
+    """Return the index of a table row among the points; raise ``InputError`` if it is not among them.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.position_figures import point_index
+        >>> point_index(hpe.project(hpe.sinusoidal(64, 16).position, method="pca", dims=3), 5)
+        5
+    """
     found = np.flatnonzero(np.asarray(p.rows) == row)
     if not len(found):
         raise InputError(f"row {row} is not among the {len(p.rows):,} rows of this projection")
@@ -146,7 +160,15 @@ def _step(points: Array) -> float:
 
 
 def cube_axes(points: Array) -> tuple[Array, float]:
-    """Return the centre of the cloud and half the width of a cube around it; equal scales preserve distances."""
+    """Return the centre of the cloud and half the width of a cube around it; equal scales preserve distances.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hfposemb.figures.position_figures import cube_axes
+        >>> middle, half = cube_axes(np.array([[0.0, 0.0], [4.0, 2.0]]))
+        >>> middle.tolist(), half
+        ([2.0, 1.0], 2.08)
+    """
     low, high = points.min(axis=0).astype(np.float64), points.max(axis=0).astype(np.float64)
     return (low + high) / 2, (float((high - low).max()) / 2 or 1.0) * 1.04
 
@@ -288,6 +310,14 @@ def aligned_map(
         order: Numbers [n] to colour by; the points are then joined, as positions are.
         named: Indices of points that are labelled.
         height: Height in pixels.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hfposemb.figures.position_figures import MapFrame, aligned_map
+        >>> points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+        >>> figure = aligned_map(points, ["king", "queen", "bread"], frame=MapFrame.of(points), link="words")
+        >>> figure.data[0].text
+        ('king', 'queen', 'bread')
     """
     points = np.asarray(points)[:, :2]
     shown = [escape(label) for label in labels]
@@ -336,6 +366,14 @@ def trajectory_map(
         labels: Names of the points [n].
         joined: Whether to join the points and colour them by order, as for positions.
         height: Height in pixels.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hfposemb.figures.position_figures import trajectory_map
+        >>> maps = np.random.default_rng(0).normal(size=(3, 4, 2))
+        >>> figure = trajectory_map(maps, [0, 100, 200], ["0", "1", "2", "3"], joined=True)
+        >>> [frame.name for frame in figure.frames]
+        ['0', '100', '200']
     """
     whole = MapFrame.of(*frames)
     order = np.arange(len(labels)) if joined else None

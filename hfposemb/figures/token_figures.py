@@ -470,6 +470,18 @@ def club(
 
     Raises:
         InputError: If the number of names differs from the number of words.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.composition.added_positions import added
+        >>> from hfposemb.composition.variance_decomposition import cloud
+        >>> from hfposemb.figures.token_figures import club
+        >>> bert = hpe.extract("sample:bert")
+        >>> words = ["king", "queen"]
+        >>> rows = [bert.token.labels.find(word) for word in words]
+        >>> found = cloud(added(bert), bert, rows, [1, 2, 3]).club(amplitude=1.0)
+        >>> [trace.name for trace in club(found, words).data]
+        ['king', 'queen']
     """
     words, places = found.points.shape[:2]
     if len(names) != words:
@@ -509,6 +521,13 @@ def share_rows(
 
     Raises:
         InputError: If the number of labels differs from the number of strips.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hfposemb.figures.token_figures import share_rows
+        >>> figure = share_rows(np.array([[1.0, 0.5], [0.2, 0.0]]), ["king", "queen"])
+        >>> figure.layout.yaxis.ticktext
+        ('king', 'queen')
     """
     shares = as_matrix(shares).astype(np.float32)
     if len(shares) != len(labels):

@@ -80,7 +80,7 @@ def _sign(where: str) -> str:
     return f'<span class="sign {where}" title="{where} chance">{SIGNS[where]}{unseen}</span>'
 
 
-# --- figures ----------------------------------------------------------------------------------------------------------
+# --- metrics ----------------------------------------------------------------------------------------------------------
 
 
 def metrics_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
