@@ -85,8 +85,7 @@ def bind(session: Session) -> None:
         """Describe a model's token and position tables and its position encoding, without reading any table.
 
         Args:
-            source: A model of the Hugging Face Hub such as "openai-community/gpt2", "sample:bert", or
-                "sinusoidal:512x384".
+            source: A model of the Hub such as "openai-community/gpt2", "sample:bert", or "sinusoidal:512x384".
         """
         return describe(await opened(source))
 

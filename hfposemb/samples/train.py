@@ -1,6 +1,6 @@
 """Train the two sample checkpoints: ``python -m hfposemb.samples.train --text kjv.txt --out hfposemb/samples``.
 
-README.md in this folder describes the source of the text and the results.
+README.md in hfposemb/samples describes the source of the text and the results.
 """
 
 import argparse
