@@ -56,9 +56,9 @@ class Visitor:
 def known_address(forwarded: Sequence[str], peer: str) -> str:
     """Return the right-most globally routable address, or an empty string.
 
-    Use the right-most address: clients cannot spoof what the proxy appends. Behind proxies that report no public
-    address, every page counts as its own visitor. IPv6 addresses are reduced to their /64 prefix, which belongs to one
-    subscriber.
+    Use the right-most address: clients cannot spoof what the proxy appends, provided that it appends a public address.
+    Behind proxies that report none, every page counts as its own visitor. IPv6 addresses are reduced to their /64
+    prefix, which belongs to one subscriber.
     """
     for text in (*reversed(forwarded), peer):
         try:
