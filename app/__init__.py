@@ -6,9 +6,9 @@ To embed it, call ``panel()`` inside your own ``gr.Blocks``; ``docs/plugin.md`` 
         with gr.Tab("Embeddings"):
             hfposemb.app.panel()
 
-Folders, each of which imports only those before it: ``jobs`` (child processes and their queue), ``components``
-(panels, progress lines, theme), ``session`` (the state of a page), ``recipes`` (the code behind a panel), ``findings``
-(a module for each group of panels), ``lessons``, ``tabs`` (layout and event binding), ``server`` (API, public mode).
+Folders, each of which imports only those before it: ``jobs`` (child processes and their queue), ``components`` (panels,
+progress lines, theme), ``session`` (the state of a page), ``recipes`` (the code behind a panel), ``findings`` (a module
+for each group of panels), ``lessons``, ``tabs`` (layout and event binding), ``server`` (API, public mode).
 
 A tab is a module of ``tabs``, listed in ``TABS`` in display order. It defines ``TITLE``, ``NEEDS`` (what is fetched of
 a Hub source before the tab draws: see ``opened.NEEDS``) and ``tab(session)``, which adds components to the open
@@ -23,8 +23,8 @@ a Hub source before the tab draws: see ``opened.NEEDS``) and ``tab(session)``, w
   ``session.projection(table, method, dims)`` returns a PCA, or a UMAP if it has been computed.
 - ``session.jobs.bind(work)`` and ``session.jobs.bind_umaps()`` add a progress line and return a ``BackgroundJob``:
   ``draw`` sets its state ``wanted``, and ``done`` changes when the job has finished, failed or been cancelled.
-- ``session.keep("method", method)`` stores a control's value in the page's address. Every control that decides what is
-  shown is kept, and what folds is made by ``session.fold``.
+- ``session.keep("method", method)`` stores a control's value in the page's URL. Every control that affects what is
+  shown is stored, and accordions are created by ``session.fold``.
 - Every ``PanelRow`` gets ``scope=session.scope``. A panel that shows numbers has a ``recipe``, which a test runs.
 - ``session.show("tokens")`` returns the updates of ``[session.tabs, session.active]`` that select a tab,
   ``session.ask_for(text, source, row)`` that of ``session.asked``, which opens a word in Tokens.
@@ -50,7 +50,7 @@ from hfposemb.text import display
 from .components.events import QUIET
 from .server.reach import on_a_space
 
-# Before Gradio is imported, whoever imports it: nothing is reported to anybody.
+# Disable telemetry before Gradio is imported, whichever module imports it.
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 
@@ -66,17 +66,23 @@ if TYPE_CHECKING:
     from .session.state import Session
 
 TABS: tuple[str, ...] = ("start", "positions", "tokens", "words", "compare", "training")
-"""Modules of this package, in the order of the screen."""
+"""Modules of ``tabs``, in display order."""
 
 __all__ = ["TABS", "build", "launch", "panel"]
 
 
 def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = False, endpoints: bool = False) -> None:
-    """Draw the app into the ``gr.Blocks`` that is open, in whatever theme that has.
+    """Draw the app into the open ``gr.Blocks``, in the theme of that page.
 
-    ``public`` is for strangers: no local path is read. ``sources`` are shown first, in place of the samples. With
-    ``address`` the address of the page tells what is shown, and a link to it shows the same, and the browser remembers
-    what ``preferences`` says; with ``endpoints`` the page answers programs, as ``api`` says: both for one panel a page.
+    Args:
+        public: Whether others can reach the page; then no local path is read.
+        sources: Sources to show first, instead of the samples.
+        address: Store what is shown in the page's URL, so that it can be linked, and remember preferences in the
+            browser: see ``session.preferences``. For at most one panel per page.
+        endpoints: Offer the API of ``server.api`` to programs. For at most one panel per page.
+
+    Raises:
+        HfposembError: No ``gr.Blocks`` is open.
     """
     import gradio as gr
     from gradio.context import Context
@@ -98,12 +104,12 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
 
     modules = {name: import_module(f".tabs.{name}", __package__) for name in TABS}
     first = tuple(dict.fromkeys(sources))[:MOST_SOURCES] or FIRST
-    # Here, for Gradio counts whatever stands between the tabs as one of them.
+    # Create these here, because Gradio counts everything between the tabs as a tab.
     chosen, active = State(list(first)), State(next(iter(modules), ""))
     states = {"fetched": State({}), "restored": State("")}
     states |= {name: State([]) for name in ("due", "asked", "tried", "own")}
     dues = {name: State([]) for name in modules}
-    card = lesson_card.Card.drawn() if address else None  # a lesson is a link
+    card = lesson_card.Card.drawn() if address else None  # lessons are links
     with gr.Tabs() as tabs:
         session = Session(public, first, chosen, active, tabs, linked=address, **states)
         sessions = {
@@ -133,7 +139,7 @@ def _constant(value: str) -> Any:
 
 
 def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> None:
-    """Let every field of sources set the sources, and the sources every field, its line of errors and the foot."""
+    """Keep the source fields of all tabs, the sources, the error lines and the page's footer in sync."""
     import gradio as gr
 
     from .limits import MOST_SOURCES
@@ -145,12 +151,15 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
         return [text.strip() for text in dict.fromkeys(texts or ()) if text.strip()][:MOST_SOURCES]
 
     def first(tried: list[str], texts: list[str], own: list[str]) -> list[Any]:
-        """Show a source before the others. The fields too: one that comes to the screen says what it holds."""
+        """Show a source before the others.
+
+        The fields are updated too: one that becomes visible reports its own value.
+        """
         texts = chosen((tried[0], *texts))
         return [texts, *session.show(tried[1]), *session.told_fields(texts, own)]
 
     def due(active: str, restored: str, texts: list[str], fetched: dict[str, Any], *drawn: list[Any]) -> list[Any]:
-        """Let the tab on the screen draw, and no other, unless it is drawn with all this or some is being fetched."""
+        """Let the active tab draw, unless it is already drawn with these values or sources are being fetched."""
         now = sessions[active].drawn_with(restored, texts, fetched)
         return [
             now if key == active and now and now != before else gr.skip()
@@ -162,7 +171,7 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
         return [*(gr.update(value=line, visible=bool(line)) for _ in session.fields), provenance(session.open(texts))]
 
     for dropdown, _ in session.fields:
-        # Not "input", which Gradio does not send for what was typed. Setting the fields in turn changes nothing more.
+        # Not "input", which Gradio does not fire for typed values. Updating the fields in turn changes nothing further.
         dropdown.change(chosen, dropdown, session.sources, trigger_mode="always_last", **QUIET)
         suggestions.in_field(session, dropdown)
     dropdowns, lines = [field for field, _ in session.fields], [line for _, line in session.fields]
@@ -184,9 +193,9 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
 
 
 def provenance(opened: Sequence[Opened]) -> str:
-    """Return the foot of the page as HTML: every source once, with its tensors, shapes and stored types.
+    """Return the page's footer as HTML: every source with its tensors, shapes and stored data types.
 
-    For the Hub also the commit, what was read out of how much, and what there is to know about it.
+    For Hub sources also the commit, how much of the file was read, and notes.
     """
     lines = []
     for source in opened:
@@ -206,7 +215,7 @@ def provenance(opened: Sequence[Opened]) -> str:
 
 
 def _read(embeddings: Embeddings) -> list[str]:
-    """Return what was read of a source of the Hub, out of how much."""
+    """Return what was read of a Hub source, out of how much."""
     from .jobs.fetching import megabytes
 
     if embeddings.traffic is None:
@@ -229,7 +238,7 @@ _FOOT_CSS = """
 
 
 def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Blocks:
-    """Return a page with nothing but the app. ``public`` as for ``launch``; then it tells the limits in its foot."""
+    """Return a page that contains only the app; ``public`` as in ``launch``, and then the footer lists the limits."""
     import gradio as gr
 
     from .components.lines import unseen_heading
@@ -263,7 +272,7 @@ _LIMITS_CSS = """
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Hold the garbage collector, which takes a fifth of a start to look again and again through what stays."""
+    """Disable the garbage collector, which would take a fifth of the start to re-scan objects that stay alive."""
     held = gc.isenabled()
     gc.disable()
     try:
@@ -289,16 +298,33 @@ def launch(
 ) -> gr.Blocks:
     """Serve the app until it is stopped, or in the background with ``prevent_thread_lock=True``.
 
-    ``public`` serves strangers; ``None`` does where they could come: with ``share``, on a ``host`` that is not
-    loopback, and on a Hugging Face Space. ``public=False`` lets whoever can reach the app read this machine's files.
-    Promised in public mode: only Hub models that everybody may read, samples and built-ins, without any token; no local
-    file, no upload; and the bounds of ``limits``, ``line`` and ``doors``. A line at the start says which mode it is.
+    Guarantees in public mode: only public Hub models, samples and built-ins, without any token; no local file, no
+    upload; and the limits of ``limits``, ``jobs.queue`` and ``server.route_allowlist``. A line at the start states the
+    mode.
 
-    Without a ``port`` the first free one from 7860 on is taken. ``auth`` is "USER:PASSWORD", "@FILE" with one on each
-    line, or what Gradio takes; without it $HFPOSEMB_AUTH. With ``inbrowser`` the page is opened once it is there. With
-    ``mcp`` the endpoints of ``api`` are tools of an MCP server too, at ``/gradio_api/mcp/``, which needs the extra of
-    that name. With ``warm`` a child compiles UMAP in the background, so that the first UMAP of a machine need not.
-    ``debug`` prints the traceback of every bug. ``options`` are those of ``gr.Blocks.launch`` beyond what is set here.
+    Args:
+        sources: Sources to show first, instead of the samples.
+        host: Address to listen on, ``127.0.0.1`` by default.
+        port: Port to listen on; by default the first free one from 7860 on.
+        share: Whether to create a public share link.
+        public: Whether to serve in public mode. By default if others could reach the app: with ``share``, on a ``host``
+            that is not loopback, or on a Hugging Face Space. ``False`` lets everybody who can reach the app read this
+            machine's files.
+        auth: "USER:PASSWORD", "@FILE" with one per line, or any value that Gradio accepts; by default $HFPOSEMB_AUTH.
+        inbrowser: Open the page in a browser once it is served.
+        mcp: Also offer the endpoints of ``server.api`` as tools of an MCP server at ``/gradio_api/mcp/``; needs the
+            extra ``mcp``.
+        warm: Compile UMAP in a background process, so that the first UMAP on this machine need not.
+        debug: Print the traceback of every bug.
+        options: Further options of ``gr.Blocks.launch``, except those that this function sets.
+
+    Returns:
+        The page.
+
+    Raises:
+        InputError: An option is invalid.
+        MissingExtraError: ``mcp`` is set and the extra is not installed.
+        HfposembError: The app cannot listen on the address.
     """
     from . import failures
     from .jobs import children
@@ -335,7 +361,7 @@ def launch(
 
 
 def _serve(blocks: gr.Blocks, at: Reach, port: int, **options: Any) -> None:
-    """Start the server in a thread of its own."""
+    """Start the server in its own thread."""
     from .components.theme import css, theme
     from .limits import MOST_EVENTS
 
@@ -362,7 +388,7 @@ def _serve(blocks: gr.Blocks, at: Reach, port: int, **options: Any) -> None:
 
 
 def _running(blocks: gr.Blocks, *, asked: int | None, blocking: bool) -> str:
-    """Say where the app is, and why there, where it was to be at another port."""
+    """Return where the app runs, and the reason if the port is not the expected one."""
     from .server.reach import first_port
 
     first = first_port() if asked is None else blocks.server_port
@@ -388,7 +414,7 @@ _FIXED = {
 
 
 def _login(auth: Any, *, mcp: bool) -> Any:
-    """Return who may log in, as Gradio takes it; ``None`` where everybody may."""
+    """Return the logins in Gradio's format; ``None`` if no password is required."""
     from .server.reach import AUTH, credentials
 
     auth = os.environ.get(AUTH) if auth is None else auth
@@ -399,7 +425,7 @@ def _login(auth: Any, *, mcp: bool) -> Any:
 
 
 def _behind_doors(app_kwargs: Mapping[str, Any], *, login: bool) -> dict[str, Any]:
-    """Return the options of Gradio's server with the doors of public mode before everything else."""
+    """Return server options with the route allow-list of public mode as the outermost middleware."""
     from starlette.middleware import Middleware
 
     from .server.route_allowlist import Doors

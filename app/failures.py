@@ -1,6 +1,7 @@
-"""What a page says where something fails: an error of ours in its own words, a bug in one line. Nothing heavy is here.
+"""Error messages of the page: errors of hfposemb verbatim, bugs in one line. This module imports nothing heavy.
 
-``hfposemb.bug_reports`` keeps the details of a bug in a file. Promised: strangers are told a reference and no path.
+``hfposemb.bug_reports`` stores the details of a bug in a file. Guarantee: in public mode only a reference is shown,
+never a path.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from hfposemb.bug_reports import Fault, keep
 from hfposemb.errors import HfposembError
 
 MOST_KNOWN = 64
-"""Bugs of which this process remembers where it wrote them, so that a page that asks again writes nothing."""
+"""Number of bugs whose report files this process remembers, so that repeating a request writes no further file."""
 
 _known: OrderedDict[str, Fault] = OrderedDict()
 _shown = False
 
 
 class BugError(HfposembError):
-    """A bug that was met elsewhere, in a child process or another thread; ``details`` has its traceback."""
+    """A bug that occurred in a child process or another thread; ``details`` has its traceback."""
 
     def __init__(self, details: str) -> None:
         super().__init__("something went wrong while computing this")
@@ -28,18 +29,18 @@ class BugError(HfposembError):
 
 
 def show_tracebacks(shown: bool) -> None:
-    """Print the traceback of every bug on stderr, or only where its details are."""
+    """Set whether tracebacks of bugs are printed on stderr, instead of only the location of the details."""
     global _shown
     _shown = shown
 
 
 def is_bug(error: BaseException) -> bool:
-    """Tell whether an error is none that this package raises on purpose."""
+    """Return whether an error is unexpected, i.e. not one that this package raises on purpose."""
     return isinstance(error, BugError) or not isinstance(error, (HfposembError, MemoryError))
 
 
 def said_of(error: Exception, *, public: bool) -> str:
-    """Return what a page says of an error; the details of a bug are written to a file first."""
+    """Return the message shown for an error; details of a bug are first written to a file."""
     if isinstance(error, MemoryError):
         return "this does not fit into the memory of this machine; ask for less"
     if not is_bug(error):

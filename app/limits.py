@@ -1,8 +1,9 @@
-"""What a visitor may ask for, in one place: the app obeys these numbers and shows them. Nothing heavy is imported here.
+"""Limits on what visitors can request, enforced and displayed by the app. This module imports nothing heavy.
 
-Promised in public mode: no request is larger than ``REQUEST_BYTES``, no text longer than its bound, a visitor has at
-most ``MOST_OF_ONE`` heavy jobs, of which one runs, and a job has ``PUBLIC_SECONDS`` and ``PUBLIC_MEMORY``. What a table
-may be, ``hfposemb.checkpoints.limits.PUBLIC_LIMITS`` says. The texts and the line are the same in local mode.
+Guarantees in public mode: no request exceeds ``REQUEST_BYTES``, no text its maximum length; a visitor has at most
+``MOST_OF_ONE`` heavy jobs, of which one runs; and a job is limited to ``PUBLIC_SECONDS`` and ``PUBLIC_MEMORY``. The
+limits of tables are in ``hfposemb.checkpoints.limits.PUBLIC_LIMITS``. Text lengths and the queue are the same in local
+mode.
 """
 
 from __future__ import annotations
@@ -10,58 +11,59 @@ from __future__ import annotations
 from hfposemb.checkpoints.limits import PUBLIC_LIMITS
 
 MOST_EVENTS = 40
-"""Events that wait in Gradio's queue before newcomers are told that the app is busy."""
+"""Events waiting in Gradio's queue, beyond which new ones are refused because the app is busy."""
 
 MOST_WAITING = 8
-"""Heavy jobs that wait in line behind the one that runs."""
+"""Heavy jobs that may wait in the queue behind the running one."""
 
 MOST_OF_ONE = 3
-"""Heavy jobs of one page that run or wait: figures, maps and the report of a comparison, say."""
+"""Heavy jobs of one page that run or wait, such as the metrics, maps and report of a comparison."""
 
 LONGEST_JOB = 1800
 """Seconds after which a job is killed."""
 
 PUBLIC_SECONDS = 600
-"""The same for strangers."""
+"""The same in public mode."""
 
 PUBLIC_MEMORY = 8 * 2**30
-"""Address space of a stranger's job. UMAP of 50,000 × 768 takes 2.5 GB of it, and 1.1 GB of memory."""
+"""Address space of a job in public mode, in bytes. UMAP of 50,000 × 768 uses 2.5 GB of it, and 1.1 GB of memory."""
 
 SEARCH_MEMORY = 4 * 2**30
-"""Address space of a search by pattern, for anybody."""
+"""Address space of a search by pattern, in bytes, in every mode."""
 
 REQUEST_BYTES = 64 * 1024
-"""The largest body of a request from strangers."""
+"""Maximum size of a request body in public mode."""
 
 BUILTIN_BYTES = 128 * 2**20
-"""The largest closed form that a stranger may have computed."""
+"""Maximum size of a built-in table in public mode."""
 
 FILES_SECONDS = 3600
-"""How long files are kept that Gradio copies for a page, which fetches them at once."""
+"""Seconds for which Gradio keeps the files it copies for a page, which fetches them at once."""
 
 COMPARISON_DRAWS = 100
-"""Surrogates behind each number of the Compare tab and its report."""
+"""Surrogates per number in the Compare tab and its report."""
 
 TRAINING_DRAWS = 20
-"""Surrogates behind each number of the Training tab, at every checkpoint."""
+"""Surrogates per number and checkpoint in the Training tab."""
 
 CHECKPOINTS = 40
-"""Checkpoints of a training run that are read at most, evenly spread."""
+"""Maximum number of checkpoints read of a training run, evenly spaced."""
 
 PUBLIC_CHECKPOINTS = 16
-"""The same for strangers."""
+"""The same in public mode."""
 
 QUICK_FLOPS = 10**10
-"""Multiplications up to which tables are measured while the page waits; larger ones are in a job."""
+"""Multiplications up to which tables are measured while the page waits; larger ones run as a job."""
 
 PCA_FLOPS = 2 * 10**11
-"""Multiplications up to which PCA is computed while the page waits, about a second; more are a job."""
+"""Multiplications up to which PCA is computed while the page waits, about a second; more run as a job."""
 
 SEARCHED = 2**24
-"""Numbers of a token table up to which odd tokens are looked for unasked; in a larger one on demand, as a job."""
+"""Numbers of a token table up to which odd tokens are computed automatically; for larger tables on request, as a job.
+"""
 
 HELD_BYTES = 2**28
-"""Bytes up to which a table is held in memory as float32; a larger one is read from its file again each time."""
+"""Size up to which a table is held in memory as float32; a larger one is read from its file each time."""
 
 MOST_SOURCES = 4
 LONGEST_SOURCE = 1024
@@ -70,11 +72,11 @@ LONGEST_QUERY = 200
 LONGEST_PATTERN = 80
 MOST_WORDS = 12
 LONGEST_TEXT = 1024
-"""Characters of any other text that is typed; a longer one is refused before anything looks at it."""
+"""Maximum number of characters of any other typed text; longer ones are refused before any processing."""
 
 
 def told() -> tuple[str, ...]:
-    """Return what a stranger should know of these, each a sentence."""
+    """Return sentences that describe the limits to visitors of a public page."""
     most = PUBLIC_LIMITS
     return (
         "Sources are public models of the Hugging Face Hub, samples and built-ins. Your own files and private models "
@@ -89,4 +91,4 @@ def told() -> tuple[str, ...]:
 
 
 MEASURED_AT_ONCE = 2**22
-"""Numbers of a table whose encoding properties are computed without being asked for."""
+"""Numbers of a table up to which its encoding properties are computed automatically."""

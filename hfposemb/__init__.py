@@ -1,8 +1,8 @@
-"""See and measure what a pretrained model knows about words and positions."""
+"""Read, measure and compare the token and position embedding tables of pretrained models."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as typing has it, whose import alone takes longer than this one and the start of the command
+TYPE_CHECKING = False  # not imported from typing, whose import takes longer than all of this module
 if TYPE_CHECKING:
     from typing import Any
 
@@ -39,7 +39,7 @@ _HOME = {
     "survey": "surveys.source_figures",
     "trajectory": "surveys.training_run",
 }
-"""The module of each public name. They load on first use, so that ``import hfposemb`` costs next to nothing."""
+"""Module of each public name. Names are imported on first use, so that ``import hfposemb`` is fast."""
 
 __version__ = "0.1.0"
 __all__ = ["__version__", *_HOME]

@@ -1,4 +1,4 @@
-"""``python -m hfposemb`` is ``hfposemb``."""
+"""Entry point of ``python -m hfposemb``."""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""Keep what is needed to report a bug of this package: the traceback, the versions and the command, in a file.
+"""Bug reports: traceback, versions and command, saved to a file.
 
-Promised: no token and no password is written, of the environment, of the command line or inside a URL; the files stay
-few and small; and to write one never fails.
+Guarantees: no token or password is written, whether from the environment, the command line or a URL; reports stay few
+and small; writing one never raises.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from importlib import metadata
 from pathlib import Path
 
 SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|CREDENTIAL|API_?KEY|ACCESS_KEY|AUTH", re.IGNORECASE)
-"""Names of environment variables whose values are nobody else's business."""
+"""Names of environment variables whose values are redacted."""
 
 MOST_FILES = 20
-"""Reports that are kept; the oldest go first."""
+"""Number of reports to keep; the oldest are removed first."""
 
 MOST_TEXT = 200_000
-"""Characters of a report. Of a longer traceback the end is kept, which says what went wrong."""
+"""Most characters of a report. Longer tracebacks keep their end, which names the error."""
 
 _FOLDER = "faults"
 _PACKAGES = (
@@ -37,25 +37,28 @@ _PACKAGES = (
 _TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{6,}")
 _USER = re.compile(r"(?<=://)[^/\s@'\"]+@")
 _LEAST = 6
-"""Characters of the shortest secret that is looked for: a shorter one would blank out ordinary words."""
+"""Length of the shortest secret to redact; shorter ones would blank out ordinary words."""
 
 _written_here: dict[str, Path] = {}
-"""By code, what this process has put where temporary files lie: one file for each, and no more than are kept."""
+"""Reports that this process wrote to the temporary folder, by code; at most ``MOST_FILES``."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A bug that was kept: the short ``code`` that names it, the same for the same traceback, and its file."""
+    """A reported bug: a short ``code``, equal for equal tracebacks, and the report's path."""
 
     code: str
     path: Path | None
-    """``None`` where no file could be written."""
+    """``None`` if no file could be written."""
 
 
 def keep(error: BaseException | str, *, command: Sequence[str] = (), folder: Path | None = None) -> Fault:
-    """Write the traceback of an error, or the text of one, to a file of its own and return its name and place.
+    """Write a bug report and return its code and path.
 
-    The file lies in the ``folder``, by default that of the cache, else in the system's for temporary files.
+    Args:
+        error: An exception, or the text of a traceback.
+        command: The command line, without the program name.
+        folder: Where to write; by default a folder in the cache, and if that fails the system's temporary folder.
     """
     details = error if isinstance(error, str) else "".join(traceback.format_exception(error))
     details = redacted(details)[-MOST_TEXT:]
@@ -65,7 +68,7 @@ def keep(error: BaseException | str, *, command: Sequence[str] = (), folder: Pat
 
 
 def redacted(text: str, environment: Mapping[str, str] | None = None) -> str:
-    """Return a text without tokens of the Hub, users in URLs, and the values of secret environment variables."""
+    """Redact Hub tokens, credentials in URLs and the values of secret environment variables."""
     known = os.environ if environment is None else environment
     secrets = {value for name, value in known.items() if SECRET.search(name) and len(value) >= _LEAST}
     secrets |= {part for secret in secrets for part in secret.split(":") if len(part) >= _LEAST}
@@ -75,7 +78,7 @@ def redacted(text: str, environment: Mapping[str, str] | None = None) -> str:
 
 
 def without_passwords(command: Sequence[str]) -> list[str]:
-    """Return the words of a command with what follows ``--auth`` and ``--token`` left out."""
+    """Return the command line with the values of ``--auth`` and ``--token`` redacted."""
     shown: list[str] = []
     for word in command:
         name, assigned, _ = word.partition("=")
@@ -114,18 +117,18 @@ def _cache_folder() -> Path | None:
 
     try:
         return Cache.default().folder / _FOLDER
-    except InputError:  # a limit that is no number
+    except InputError:  # HFPOSEMB_CACHE_BYTES is not a number
         return None
 
 
 def _written(text: str, name: str, folder: Path | None) -> Path | None:
-    """Write a file that only this user can read, in the folder or where temporary files lie."""
+    """Write a file readable by this user only, in ``folder`` or in the temporary folder; ``None`` if both fail."""
     if folder is not None:
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             _make_room(folder, name)
             path = folder / name
-            path.unlink(missing_ok=True)  # never into a file, or through a link, that stands there
+            path.unlink(missing_ok=True)  # never write into an existing file or through a link
             _fill(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), text)
             return path
     if name not in _written_here and len(_written_here) < MOST_FILES:
@@ -142,7 +145,7 @@ def _fill(opened: int, text: str) -> None:
 
 
 def _make_room(folder: Path, name: str) -> None:
-    """Remove the oldest reports beyond those that are kept."""
+    """Remove the oldest reports, to stay within ``MOST_FILES``."""
     found = [path for path in folder.glob("*.txt") if path.name != name]
     found.sort(key=lambda path: path.stat().st_mtime)
     for path in found[: max(0, len(found) - MOST_FILES + 1)]:

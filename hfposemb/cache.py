@@ -1,10 +1,12 @@
-"""Keep tables and results on disk: content-addressed, bounded, atomic; where that fails, in memory.
+"""Disk cache for tables and results: content-addressed, bounded and atomic, with memory as fallback.
 
-One file an entry, ``KIND/ab/cdef….entry`` by the SHA-256 of its key: one line of JSON (format, key, size and SHA-256 of
-the payload), padded to a multiple of 64 bytes, then the payload, which can so be mapped as rows of numbers.
+Each entry is one file, ``KIND/ab/cdef….entry``, named by the SHA-256 of its key. It starts with one line of JSON
+(format, key, size and SHA-256 of the payload), padded to a multiple of 64 bytes so that the payload that follows can be
+mapped as rows of numbers.
 
-Processes share a folder without locks: an entry is written under another name and renamed once it is on disk, so that
-a name stands for all of it; it is then never written again, only replaced or removed, and whoever has it open keeps it.
+Processes share a folder without locks. An entry is written under a temporary name and renamed once it is on disk, so a
+final name always refers to a complete entry. Entries are never modified, only replaced or removed, and remain readable
+for processes that have them open.
 """
 
 from __future__ import annotations
@@ -32,14 +34,14 @@ from .errors import HfposembError, InputError
 from .memory_maps import mapped
 
 Key: TypeAlias = tuple[str, ...]
-"""What an entry is of; its first element is one of ``KINDS``."""
+"""Identifies an entry; its first element is one of ``KINDS``."""
 
 KINDS = ("table", "header", "file", "commit", "projection", "null")
 
 DEFAULT_LIMIT = 10_000_000_000
 
 STALE_SECONDS = 3600
-"""How long nothing was written into a temporary file until it is taken for one that a dead process left."""
+"""Age of the last write after which a temporary file counts as left by a dead process."""
 
 _FORMAT = 1
 _ALIGNMENT = 64
@@ -50,26 +52,26 @@ _SHARD = re.compile(r"[0-9a-f]{2}")
 _PREFIX, _SUFFIX = ".hfposemb-", ".partial"
 
 _SETTLED_NS = 100_000_000
-"""Clocks of file systems tick in milliseconds: a file this young could change again without showing it."""
+"""File systems record times in milliseconds: a younger file could change again without a change of its mtime."""
 
 _SHARE = 16
-"""A folder is looked through again once a part of one in so many of its entries was written."""
+"""A folder is scanned again once 1/``_SHARE`` as many entries were written as it holds."""
 
 _intact: set[tuple[int, int, int, int]] = set()
-"""Device, inode, size and mtime of the files whose digest this process has found right."""
+"""Device, inode, size and mtime of files whose digest this process has verified."""
 
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """Hold one payload of ``size`` bytes; it stays readable when its file is removed."""
+    """A payload of ``size`` bytes; it stays readable after its file is removed."""
 
     size: int
     _payload: NDArray[np.uint8] = field(repr=False)
 
     def view(self) -> NDArray[np.uint8]:
-        """Return the payload [size], read-only: a copy-on-write map of the file, or in memory where none was written.
+        """Return the payload [size], read-only: a copy-on-write map of the file, or memory if no file was written.
 
-        All callers share it; ``memory.lent`` gives one a copy of its own.
+        All callers share it; ``memory_maps.lent`` returns a private copy.
         """
         return self._payload
 
@@ -80,7 +82,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Listed:
-    """Describe an entry: ``size`` of its payload in bytes, ``used`` in seconds since the epoch."""
+    """Description of an entry: payload ``size`` in bytes, ``used`` in seconds since the epoch."""
 
     key: Key
     size: int
@@ -89,7 +91,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class _Head:
-    """Say what follows in an entry's file."""
+    """Header of an entry's file."""
 
     key: Key
     size: int
@@ -97,14 +99,14 @@ class _Head:
 
     @property
     def text(self) -> bytes:
-        """The head as it is written; its length depends on key and size only."""
+        """The serialised header; its length depends only on key and size."""
         fields = {"format": _FORMAT, "key": self.key, "size": self.size, "sha256": self.sha256}
         line = json.dumps(fields, separators=(",", ":")).encode()
         return line + b" " * (-(len(line) + 1) % _ALIGNMENT) + b"\n"
 
     @classmethod
     def read(cls, file: BufferedReader) -> _Head | None:
-        """Return the head at the start of a file; ``None`` where there is none, or one not written as we write it."""
+        """Read the header of a file; ``None`` if it is missing or not exactly as this version writes it."""
         line = file.readline(_HEAD_BYTES)
         try:
             found = json.loads(line)
@@ -116,20 +118,20 @@ class _Head:
 
 @dataclass(frozen=True)
 class _Found:
-    """Point at a file of the cache as a walk through the folder found it."""
+    """A file of the cache with its status at the time of the scan."""
 
     path: Path
     status: os.stat_result
 
     @property
     def partial(self) -> bool:
-        """Whether it is no entry, but one that was being written."""
+        """Whether it is a temporary file rather than an entry."""
         return self.path.name.endswith(_SUFFIX)
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a folder held when this process last looked through it, and what it has written since."""
+    """What a folder held when this process last scanned it, and what the process has written since."""
 
     entries: int
     size: int
@@ -142,11 +144,21 @@ _seen: dict[Path, _Seen] = {}
 
 @dataclass(frozen=True)
 class Cache:
-    """Keep payloads by key in ``folder``, of ``limit`` bytes together; the least recently used go first.
+    """Payloads by key in ``folder``, limited to ``limit`` bytes; the least recently used are evicted first.
 
-    No fault of the disk is raised: what cannot be kept is given from memory, and what cannot be read is not there.
-    When an entry was last used is its file's atime, set by us: mtime tells whether the file changed since its digest
-    was checked, and a file system mounted with ``noatime`` only leaves off the atime that the system sets.
+    Disk errors are not raised: what cannot be stored is served from memory, and what cannot be read counts as missing.
+    The time of last use is the file's atime, which this class sets itself. The mtime stays unchanged, since it shows
+    whether a file changed after its digest was verified. ``noatime`` mounts do not interfere: they suppress only the
+    updates made by the system.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hfposemb.cache import Cache
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cache = Cache(Path(folder))
+    ...     entry = cache.put(("file", "greeting"), b"hello")
+    ...     cache.find(("file", "greeting")).bytes()
+    b'hello'
     """
 
     folder: Path
@@ -156,8 +168,12 @@ class Cache:
     def default(cls, *, limit: int = DEFAULT_LIMIT) -> Cache:
         """Return the cache in $HFPOSEMB_CACHE, else $XDG_CACHE_HOME/hfposemb, else ~/.cache/hfposemb.
 
-        $HFPOSEMB_CACHE_BYTES stands above ``limit``: whoever runs the process knows the disk. Raises ``InputError``
-        where it is no whole number.
+        Args:
+            limit: Size limit in bytes. $HFPOSEMB_CACHE_BYTES takes precedence, since whoever operates the process knows
+                its disk.
+
+        Raises:
+            InputError: If $HFPOSEMB_CACHE_BYTES is not a whole number.
         """
         if given := os.environ.get("HFPOSEMB_CACHE_BYTES"):
             if not re.fullmatch(r"[0-9]{1,18}", given):
@@ -168,11 +184,11 @@ class Cache:
         # The XDG specification: a relative path is ignored.
         base = os.environ.get("XDG_CACHE_HOME", "")
         base = base if os.path.isabs(base) else os.path.expanduser("~/.cache")
-        # A user without a home (in containers): a folder that cannot be, so that all is given from memory.
+        # No home folder, as in some containers: use an impossible folder, so that memory is used.
         return cls(Path(base if os.path.isabs(base) else os.devnull) / "hfposemb", limit)
 
     def find(self, key: Key) -> Entry | None:
-        """Return the entry of a key, whole and marked as just used; remove one that is truncated or altered."""
+        """Return a key's entry, marked as used; ``None`` if missing. Truncated or altered entries are removed."""
         path = self._path(key)
         if path.parent.is_symlink() or path.parent.parent.is_symlink():
             return None
@@ -187,7 +203,7 @@ class Cache:
                 _mark(file.fileno(), status)
                 return Entry(head.size, payload)
         except _NotAFileError:
-            # A link, a pipe or the like: nothing of ours, in the place of an entry.
+            # A link, pipe or similar, not written by this class, occupies the entry's name.
             with suppress(OSError):
                 path.unlink()
         except OSError:
@@ -195,17 +211,17 @@ class Cache:
         return None
 
     def put(self, key: Key, payload: bytes) -> Entry:
-        """Keep a payload, in place of the key's earlier one."""
+        """Store a payload, replacing an earlier one of the same key."""
         with self.write(key, size=len(payload)) as writer:
             writer.write(payload)
         return writer.entry
 
     def write(self, key: Key, *, size: int) -> Writer:
-        """Return a context manager that takes a payload of ``size`` bytes in parts; see ``Writer``."""
+        """Return a context manager that receives a payload of ``size`` bytes in chunks; see ``Writer``."""
         return Writer(self, key, size)
 
     def entries(self) -> tuple[Listed, ...]:
-        """Return what is kept, the last used first; no digest is checked."""
+        """List the entries, the most recently used first; digests are not verified."""
         listed = []
         for found in self._walk():
             if found.partial:
@@ -216,14 +232,14 @@ class Cache:
         return tuple(sorted(listed, key=lambda entry: -entry.used))
 
     def clear(self) -> int:
-        """Remove the cache's files, and none that it did not write; return the bytes freed."""
+        """Remove the cache's own files and no others; return the number of bytes freed."""
         freed, emptied = 0, set()
         for found in self._walk():
             if _remove(found):
                 freed += found.status.st_size
                 emptied.add(found.path.parent)
         for folder in [*emptied, *{shard.parent for shard in emptied}]:
-            with suppress(OSError):  # what holds anything else stays
+            with suppress(OSError):  # folders with other files stay
                 folder.rmdir()
         return freed
 
@@ -234,7 +250,7 @@ class Cache:
         return self.folder / key[0] / name[:2] / f"{name[2:]}.entry"
 
     def _walk(self) -> Iterator[_Found]:
-        """Find the cache's own files, entries and temporary files; links are not followed."""
+        """Yield the cache's own files, both entries and temporary files, without following links."""
         for kind in KINDS:
             for shard in _listed(self.folder / kind):
                 if not _SHARD.fullmatch(shard.name):
@@ -247,10 +263,11 @@ class Cache:
                             yield _Found(Path(file.path), file.stat(follow_symlinks=False))
 
     def _trim(self, *, keep: Path, added: int) -> None:
-        """Remove the least recently used until all is within the limit, and what dead processes left.
+        """Evict the least recently used entries beyond the limit, and remove files left by dead processes.
 
-        To look through the folder takes as long as it is full. So it is done once for every ``_SHARE`` of its entries,
-        and each time where what was written since could fill it, were other processes to write as much.
+        The time of a scan grows with the number of entries. It runs only when 1/``_SHARE`` of the entries are new, or
+        when this process's writes since the last scan, times ``_SHARE`` to allow for other processes, could exceed the
+        limit.
         """
         seen = _seen.get(self.folder)
         if seen is not None:
@@ -276,15 +293,16 @@ class Cache:
 
 
 class Writer:
-    """Take a payload in parts: ``with cache.write(key, size=…) as writer: writer.write(part)``, then ``writer.entry``.
+    """Receives a payload in chunks.
 
-    Left by an exception it keeps nothing. Where the disk fails, it goes on in memory with what it has.
+    Used as ``with cache.write(key, size=…) as writer: writer.write(part)``, then ``writer.entry``. If the block raises,
+    nothing is stored. If the disk fails, the writer continues in memory with the data so far.
     """
 
     def __init__(self, cache: Cache, key: Key, size: int) -> None:
         self._cache, self._key, self._size = cache, key, size
         self._path = cache._path(key)
-        # The digest is not known yet, but as long as any other.
+        # The digest is not known yet, but its length is.
         self._start = len(_Head(key, size, "0" * 64).text)
         if size < 0 or self._start > _HEAD_BYTES:
             raise InputError(f"an entry has 0 bytes or more and a key below {_HEAD_BYTES} bytes; found {size} bytes")
@@ -297,7 +315,7 @@ class Writer:
 
     @property
     def entry(self) -> Entry:
-        """The entry, once the block has ended without an error."""
+        """The entry, available after the block has ended without an error."""
         if self._entry is None:
             raise InputError("a writer has its entry once its block has ended without an error")
         return self._entry
@@ -311,7 +329,7 @@ class Writer:
         return self
 
     def write(self, chunk: bytes | memoryview) -> None:
-        """Add a part; raise ``InputError`` where it goes beyond the size announced."""
+        """Append a chunk. Raises ``InputError`` if the announced size is exceeded."""
         part = np.frombuffer(chunk, np.uint8)
         if self._done + len(part) > self._size:
             raise InputError(f"{self._size:,} bytes were announced; here are {self._done + len(part):,}")
@@ -340,7 +358,7 @@ class Writer:
             self._discard()
 
     def _open(self) -> None:
-        """Begin the temporary file; raises OSError."""
+        """Create the temporary file. Raises ``OSError``."""
         cache, shard = self._cache, self._path.parent
         for attempt in (1, 2, 3):
             cache.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -353,15 +371,15 @@ class Writer:
                 handle, name = tempfile.mkstemp(dir=shard, prefix=_PREFIX, suffix=_SUFFIX)
                 break
             except FileNotFoundError:
-                # Another process may clear the cache between the two steps.
+                # Another process may have cleared the cache between the two steps.
                 if attempt == 3:
                     raise
         self._file, self._temporary = FileIO(handle, "w+"), Path(name)
-        # Not yet a head: it says the digest, so it comes last.
+        # Placeholder: the header contains the digest, so it is written last.
         _write_all(self._file, memoryview(bytes(self._start)))
 
     def _finish(self) -> Entry:
-        """Put the temporary file in its place; return its payload."""
+        """Rename the temporary file to its final name and return its entry."""
         head = _Head(self._key, self._size, self._sha.hexdigest()).text
         payload = None
         if self._file is not None:
@@ -381,7 +399,7 @@ class Writer:
         try:
             os.replace(self._temporary, self._path)
         except OSError:
-            # The file has no name that can be found, but its payload is there and mapped.
+            # The file could not be renamed, but its payload is mapped and readable.
             self._forget()
             return Entry(self._size, payload)
         _sync_folder(self._path.parent)
@@ -389,7 +407,7 @@ class Writer:
         return Entry(self._size, payload)
 
     def _to_memory(self) -> None:
-        """Go on in memory with what was written so far."""
+        """Continue in memory with the data written so far."""
         memory = np.empty(self._size, np.uint8)
         if self._file is not None:
             try:
@@ -397,7 +415,7 @@ class Writer:
                 read = 0
                 while read < self._done and (count := self._file.readinto(memory[read : self._done].data)):
                     read += count
-                # After a failed fsync the system may give back something else than it took.
+                # After a failed fsync the system may return other data than was written.
                 lost = hashlib.sha256(memory[: self._done].data).digest() != self._sha.digest()
             except OSError:
                 lost = True
@@ -409,13 +427,13 @@ class Writer:
         self._memory = memory
 
     def _forget(self) -> None:
-        """Remove the key's earlier entry, which this one would have replaced."""
+        """Remove the earlier entry of the key, which this one would have replaced."""
         if not (self._path.parent.is_symlink() or self._path.parent.parent.is_symlink()):
             with suppress(OSError):
                 self._path.unlink()
 
     def _discard(self) -> None:
-        """Close the temporary file and remove it, if it still has its name."""
+        """Close the temporary file and remove it, unless it was renamed."""
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()
@@ -425,19 +443,19 @@ class Writer:
 
 
 class _NotAFileError(OSError):
-    """Something other than a regular file stands where one is expected."""
+    """Something other than a regular file was found."""
 
 
 def _opened(path: Path) -> BufferedReader:
-    """Open a regular file and nothing else; a link is not followed, a pipe not waited for."""
+    """Open a regular file only; links are not followed and pipes do not block."""
     if path.is_symlink():
         raise _NotAFileError(f"{path} is a link")
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        # Reading is not using: to list the entries must not change which go first.
+        # Leave the atime alone: listing entries must not change the order of eviction.
         handle = os.open(path, flags | getattr(os, "O_NOATIME", 0))
     except PermissionError:
-        handle = os.open(path, flags)  # only the owner may ask for that
+        handle = os.open(path, flags)  # O_NOATIME is for the owner only
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise _NotAFileError(f"{path} is not a file")
@@ -445,13 +463,13 @@ def _opened(path: Path) -> BufferedReader:
 
 
 def _is_intact(file: BufferedReader, head: _Head, status: os.stat_result) -> bool:
-    """Tell whether all of the payload follows, as the head says; ``file`` stands behind the head."""
+    """Return whether the payload is complete and matches its header; ``file`` is positioned after the header."""
     if status.st_size != len(head.text) + head.size:
         return False
     mark = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
     if mark in _intact:
         return True
-    # Read by parts: of a mapped file every page that was touched would count as memory in use.
+    # Read in chunks: every page touched in a map would count as memory in use.
     sha, part = hashlib.sha256(), bytearray(min(_CHUNK, head.size))
     while count := file.readinto(part):
         sha.update(memoryview(part)[:count])
@@ -463,13 +481,13 @@ def _is_intact(file: BufferedReader, head: _Head, status: os.stat_result) -> boo
 
 
 def _mark(handle: int, status: os.stat_result) -> None:
-    """Mark an open file as just used, where that is allowed."""
+    """Mark an open file as just used, if permitted."""
     with suppress(OSError):
         os.utime(handle, ns=(time.time_ns(), status.st_mtime_ns))
 
 
 def _listed(folder: Path) -> list[os.DirEntry[str]]:
-    """Return what a folder holds; nothing where there is none, or a link to one."""
+    """List a folder; empty if it does not exist or is a link."""
     try:
         if folder.is_symlink():
             return []
@@ -480,7 +498,7 @@ def _listed(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _remove(found: _Found) -> bool:
-    """Remove a file, unless another has taken its name since it was found; tell whether it went."""
+    """Remove a file, unless another file has taken its name since; return whether it was removed."""
     with suppress(OSError):
         if os.path.samestat(os.lstat(found.path), found.status):
             found.path.unlink()
@@ -489,7 +507,7 @@ def _remove(found: _Found) -> bool:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Put a rename on disk, where the system can."""
+    """Flush a rename to disk, where the system supports it."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -499,6 +517,6 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _write_all(file: FileIO, data: memoryview) -> None:
-    """Write all of it: one call may write less."""
+    """Write all data; a single call may write less."""
     while data:
         data = data[file.write(data) or 0 :]

@@ -1,53 +1,56 @@
-"""The errors this package raises on purpose: one line each, saying what was found, expected and to do."""
+"""Errors that this package raises deliberately.
+
+Each message is one line that says what was found, what was expected, and what to do.
+"""
 
 
 class HfposembError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base class of all errors that this package raises deliberately."""
 
 
 class SourceError(HfposembError):
-    """A source that cannot be understood, found or read."""
+    """A source could not be parsed, found or read."""
 
 
 class CheckpointError(SourceError):
-    """A checkpoint file whose bytes break a rule of its format."""
+    """A checkpoint file violates its format."""
 
 
 class HubError(SourceError):
-    """A repository of the Hub that cannot be read: what it answered, and what to do."""
+    """A repository on the Hub could not be read; the message has the Hub's answer and a remedy."""
 
 
 class MissingFileError(HubError):
-    """A file that a repository does not have."""
+    """A repository does not have the requested file."""
 
 
 class ChangedFileError(HubError):
-    """A file that is not the one that was read before, though it has the same name and commit."""
+    """A file differs from the one read before under the same name and commit."""
 
 
 class OfflineError(HubError):
-    """The Hub could not be reached at all."""
+    """The Hub could not be reached."""
 
 
 class CancelledError(HfposembError):
-    """A read or a computation that was stopped on request."""
+    """A read or computation was cancelled on request."""
 
 
 class MissingTableError(HfposembError):
-    """A source that has no table of the kind asked for; the message says what it has instead."""
+    """A source has no table of the requested kind; the message says what it has instead."""
 
 
 class InputError(HfposembError, ValueError):
-    """An argument that cannot be used, with what would be."""
+    """An argument is invalid; the message says what would be valid."""
 
 
 class MissingExtraError(HfposembError, ImportError):
-    """A package that an optional feature needs; the message holds the exact ``pip install`` line."""
+    """A package required by an optional feature is missing; the message has the ``pip install`` command."""
 
     def __init__(self, package: str, *, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the package {package}: pip install 'hfposemb[{extra}]'")
 
 
 def one_line(error: object) -> str:
-    """Return what an error says, or a text, on one line."""
+    """Return an error's message, or a text, on one line."""
     return " ".join(str(error).split())

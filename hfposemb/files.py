@@ -1,4 +1,4 @@
-"""Write files completely or not at all."""
+"""Atomic writing of files."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .interrupts import unfinished
 
 
 def check_place(path: Path) -> None:
-    """Raise ``InputError`` unless a file can stand at a path, before anything is computed for it."""
+    """Raise ``InputError`` unless ``path`` can be written; called before an expensive computation."""
     if path.is_dir() or not path.parent.is_dir():
         raise InputError(f"{path} is not a file in a folder that exists; choose another")
 
 
 @contextmanager
 def complete_file(path: Path) -> Iterator[IO[bytes]]:
-    """Write beside ``path`` and put the file in its place once it is whole and on disk."""
+    """Write a temporary file and rename it to ``path`` once it is complete and on disk."""
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     except OSError as error:

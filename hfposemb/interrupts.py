@@ -1,4 +1,4 @@
-"""Ctrl-C ends a command within a second, also where a library computes in compiled code that does not heed it."""
+"""Prompt reaction to Ctrl-C, even while a library runs compiled code that ignores signals."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 GRACE = 0.5
-"""Seconds that work has to end by itself after Ctrl-C."""
+"""Seconds that work has to stop by itself after Ctrl-C."""
 
 unfinished: set[Path] = set()
-"""Temporary files being written, which are removed where the process ends at once."""
+"""Temporary files being written; removed if the process is ended."""
 
 
 @contextmanager
 def stopped_promptly(grace: float = GRACE) -> Iterator[None]:
-    """End the process where Ctrl-C inside this block does not end the block within ``grace`` seconds."""
+    """End the process if the block does not stop within ``grace`` seconds of Ctrl-C."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,8 +1,8 @@
-"""Lend arrays that the borrower may change without anybody else seeing the change.
+"""Arrays that callers may modify without affecting anyone else's copy.
 
-The flag ``writeable`` keeps NumPy from writing, but not torch, whose tensors share an array's memory and ignore the
-flag. Large arrays are therefore lent as private copy-on-write maps, of the checkpoint's file or of an anonymous file in
-memory. All maps of a file share its pages until one is written to, and a write changes that map's copy of the page.
+The ``writeable`` flag stops NumPy from writing, but not torch, whose tensors share an array's memory and ignore the
+flag. Large arrays are therefore lent as private copy-on-write maps, either of the checkpoint file or of an anonymous
+in-memory file. Maps of one file share its pages until one is written to; a write copies the page for that map only.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 SMALL = 2**18
-"""Arrays of fewer bytes are copied, which costs no more than a map of them."""
+"""Arrays of fewer bytes are copied, which costs no more than mapping them."""
 
 _PART = 2**24
-_ALIGNED = 64  # bytes of a cache line: what is read begins at a multiple of it, as what is mapped does
+_ALIGNED = 64  # bytes of a cache line; arrays that are read are aligned to it, as maps are
 
 
 class _File:
-    """Keep a file open for as long as anything is mapped from it, even after it was renamed or removed."""
+    """Open file that stays open while anything is mapped from it, even if it is renamed or removed."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
         weakref.finalize(self, os.close, handle).atexit = False
 
     def map(self, start: int, size: int, *, private: bool = True) -> NDArray[np.uint8]:
-        """Return ``size`` > 0 bytes from ``start`` on as a new map. Raises ``OSError``."""
+        """Map ``size`` > 0 bytes starting at ``start``. Raises ``OSError``."""
         before = start % mmap.ALLOCATIONGRANULARITY
         return np.asarray(_Map(self, start - before, size + before, private=private))[before:]
 
 
 class _Map:
-    """One private map of a file, which NumPy takes as a read-only array.
+    """Map of a file that NumPy accepts as a read-only array.
 
-    Made by the C library: a ``mmap.mmap`` holds a file descriptor of its own before Python 3.13, and a list of a
-    thousand rows, each a view of a map, would use up the descriptors of a process.
+    It calls the C library: before Python 3.13 every ``mmap.mmap`` holds a file descriptor, and a list of a thousand
+    rows, each a view of a map, would exhaust the descriptors of a process.
     """
 
     def __init__(self, file: _File, start: int, size: int, *, private: bool) -> None:
@@ -69,17 +69,23 @@ else:
         if address == ctypes.c_void_p(-1).value:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
-        # Not at exit, when threads may still read.
+        # Not at exit, when other threads may still read the map.
         weakref.finalize(owner, _LIBC.munmap, address, size).atexit = False
         return int(address)
 
 
 def mapped(handle: int, start: int, size: int, *, private: bool = True) -> NDArray[np.uint8]:
-    """Return ``size`` bytes of an open file from ``start`` on, read-only; small ones are read, others mapped.
+    """Return bytes of an open file as a read-only array [size]; small ranges are read, others mapped.
 
-    ``handle`` is a file descriptor, which may be closed afterwards. A map that is not ``private`` counts less towards
-    limits of memory, and to write to it, as torch would, ends the process: it is for reading alone, and never lent
-    itself. Raises ``OSError``.
+    Args:
+        handle: File descriptor; it may be closed afterwards.
+        start: Offset of the first byte.
+        size: Number of bytes.
+        private: Whether to map copy-on-write. A shared map counts less towards memory limits, but writing to it, as
+            torch would, kills the process: use it for reading only and never lend it.
+
+    Raises:
+        OSError: If the file is too short or cannot be mapped.
     """
     if size >= SMALL:
         return _File(os.dup(handle)).map(start, size, private=private)
@@ -98,7 +104,7 @@ def mapped(handle: int, start: int, size: int, *, private: bool = True) -> NDArr
 
 
 def _map_of(array: NDArray[Any]) -> _Map | None:
-    """Return the map that all of an array lies in, in its own order; ``None`` where there is none."""
+    """Return the map that contains a whole C-contiguous array; ``None`` if there is none."""
     owner: Any = array
     while isinstance(owner, np.ndarray):
         owner = owner.base
@@ -106,14 +112,14 @@ def _map_of(array: NDArray[Any]) -> _Map | None:
 
 
 def lendable(array: NDArray[Any]) -> bool:
-    """Tell whether ``lent`` makes no copy of an array, or one that costs nothing."""
+    """Return whether ``lent`` makes no copy of an array, or only a small one."""
     return array.nbytes < SMALL or _map_of(array) is not None
 
 
 def made_lendable(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an equal array that can be lent without a copy, itself if it can be; else it is copied this once.
+    """Return an equal array that can be lent without a copy; the array itself if it already can be.
 
-    The copy is an anonymous file in memory; where there are none, the array is returned as it is.
+    The data is copied once to an anonymous in-memory file. If that fails, the array is returned unchanged.
     """
     if lendable(array):
         return array
@@ -128,7 +134,7 @@ def made_lendable(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _anonymous() -> int:
-    """Return the descriptor of a file without a name: in memory on Linux, else in the folder for temporary files."""
+    """Return the descriptor of an unnamed file: in memory on Linux, otherwise in the temporary folder."""
     if sys.platform == "linux":
         return os.memfd_create("hfposemb")
     with tempfile.TemporaryFile() as file:
@@ -136,13 +142,13 @@ def _anonymous() -> int:
 
 
 def lent(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an equal array, read-only, in memory that nothing else uses: a new map of the same pages, or a copy."""
+    """Return an equal read-only array in separate memory: a new map of the same pages, or a copy."""
     owner = _map_of(array)
     if owner is not None and array.nbytes >= SMALL:
         try:
             start = owner.start + array.ctypes.data - owner.address
             return _shaped(owner.file.map(start, array.nbytes), array)
-        except OSError:  # more maps than a process may have
+        except OSError:  # the process has too many maps
             pass
     copy = array.copy()
     copy.flags.writeable = False

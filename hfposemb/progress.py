@@ -1,6 +1,6 @@
-"""A bar for work that takes longer than two seconds, in terminals and notebooks; scripts stay quiet.
+"""Progress bars for work of more than two seconds, in terminals and notebooks; scripts show none.
 
-``HFPOSEMB_PROGRESS=0`` turns every bar off, and ``HFPOSEMB_PROGRESS=1`` draws them wherever stderr goes.
+``HFPOSEMB_PROGRESS=0`` disables all bars; ``HFPOSEMB_PROGRESS=1`` draws them wherever stderr goes.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ AFTER = 2.0
 """Seconds before a bar appears."""
 
 EVERY = 0.25
-"""Seconds between two drawings of it."""
+"""Seconds between redraws."""
 
 SWITCH = "HFPOSEMB_PROGRESS"
 
 Report: TypeAlias = Callable[[float, str], None]
-"""Called with the share done, 0 to 1, and what is being done."""
+"""Called with the fraction done, 0 to 1, and the current stage."""
 
 _active: ContextVar[bool] = ContextVar("active", default=False)
 
 
 def wanted() -> bool:
-    """Return whether bars are drawn: in a notebook, and where stderr is a terminal, unless ``SWITCH`` decides."""
+    """Return whether to draw bars: in notebooks and on terminals, unless the environment variable ``SWITCH`` is set."""
     if given := os.environ.get(SWITCH):
         return given != "0"
     return _in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
@@ -42,11 +42,14 @@ def _in_notebook() -> bool:
 
 @contextmanager
 def shown(doing: str, progress: Report | Literal[False] | None = None, *, printing: bool = False) -> Iterator[Report]:
-    """Yield what long work calls to say how far it is, and draw a bar meanwhile.
+    """Yield a callback for reporting progress, and draw a bar until the block ends.
 
-    A ``progress`` of the caller's own is yielded as it is, and ``False`` draws nothing. Nothing is drawn inside another
-    bar either, and nothing where bars are not ``wanted``. ``doing`` is shown until the work reports a stage; work that
-    reports none has the seconds counted. With ``printing`` the bar goes as soon as something is printed.
+    No bar is drawn inside another one, or unless ``wanted()`` is true.
+
+    Args:
+        doing: Text shown until the first report. Without reports, the bar shows the elapsed time.
+        progress: A callback to use instead of drawing, or ``False`` to draw nothing.
+        printing: Whether the block prints; the bar is then removed before the first output.
     """
     if progress:
         yield progress
@@ -63,17 +66,17 @@ def shown(doing: str, progress: Report | Literal[False] | None = None, *, printi
 
 
 def _ignore(share: float, doing: str) -> None:
-    """Show nothing."""
+    """Do nothing."""
 
 
 class _Stdout:
-    """Stand for standard output, and end a bar before the first text that is printed."""
+    """Wrapper of standard output that closes a bar before the first output."""
 
     def __init__(self, stdout: TextIO, bar: _Bar) -> None:
         self._stdout, self._bar = stdout, bar
 
     def write(self, text: str) -> int:
-        """Write as the output itself does."""
+        """Close the bar and write ``text``."""
         self._bar.close()
         return self._stdout.write(text)
 
@@ -82,7 +85,7 @@ class _Stdout:
 
 
 class _Bar:
-    """A bar that a thread of its own draws, so that the time goes on where the work says nothing."""
+    """Progress bar drawn by its own thread, so that the elapsed time advances between reports."""
 
     def __init__(self, doing: str) -> None:
         self._doing, self._share, self._first = doing, 0.0, -1.0
@@ -93,7 +96,11 @@ class _Bar:
         self._thread.start()
 
     def report(self, share: float, doing: str) -> None:
-        """Take the share done and the stage; the first share was done before, and nothing is drawn of what is done."""
+        """Update fraction and stage.
+
+        The first fraction counts as done before the start, so it does not affect the estimated time. The bar disappears
+        at 1.
+        """
         self._first = share if self._first < 0 else self._first
         self._share, self._doing = share, doing
         if share >= 1:
@@ -101,7 +108,7 @@ class _Bar:
                 self._clear()
 
     def close(self) -> None:
-        """Stop drawing, and clear the line."""
+        """Stop the thread and clear the line."""
         if not self._done.is_set():
             self._done.set()
             self._thread.join()
@@ -134,7 +141,7 @@ class _Bar:
 
 
 def _tqdm() -> Any:
-    """Return tqdm as the environment draws it; a notebook without ipywidgets has bars of text."""
+    """Return the tqdm class for this environment; without ipywidgets, notebooks get text bars."""
     import warnings
 
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Text from untrusted sources, made safe to display."""
+"""Safe display of untrusted text."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
 
 
 def display(text: str, *, width: int = 40) -> str:
-    """Return ``text`` on one line of at most ``width`` characters, cut with ``…``; invisible characters by name."""
-    # A name is longer than its character, so no more of the text than this can show.
+    """Return ``text`` on one line of at most ``width`` characters, truncated with ``…``, invisible characters named."""
+    # Names are longer than their characters, so later text cannot be visible.
     shown = named(text[: width + 1])
     return shown if len(shown) <= width else shown[: max(width - 1, 0)] + "…"
 
 
 def named(text: str) -> str:
-    """Return ``text`` with every control, format, bidi and surrogate character replaced by its name.
+    r"""Replace every control, format, bidi and surrogate character by its name.
 
-    A line break is ``\\n``, others such as ``⟨U+202E RIGHT-TO-LEFT OVERRIDE⟩``. What is named stays as it is.
+    Line breaks become ``\n``, others for example ``⟨U+202E RIGHT-TO-LEFT OVERRIDE⟩``. The function is idempotent.
     """
     return text if text.isprintable() else text.translate(_NAMES)
 
@@ -38,5 +38,5 @@ _NAMES = _Names({ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"})
 
 
 def one_line(text: str, *, width: int = 400) -> str:
-    """Return a message on one line, its control and bidi characters by name."""
+    """Return a message on one line, with control and bidi characters named."""
     return display(" ".join(text.split()), width=width)

@@ -1,4 +1,4 @@
-"""Progress and traffic of reads from the Hub, and a limit on concurrent requests."""
+"""Progress and traffic of Hub reads, and a limit on concurrent requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Progress:
-    """Say how far one read is: ``done`` bytes of ``total``, which is unknown (``None``) where no server said it."""
+    """Progress of one read: ``done`` of ``total`` bytes; ``total`` is ``None`` if the server did not state it."""
 
     what: str
     done: int
@@ -26,7 +26,7 @@ progress_watcher: ContextVar[Callable[[Progress], object] | None] = ContextVar("
 
 @contextmanager
 def watching(report: Callable[[Progress], object]) -> Iterator[None]:
-    """Call ``report`` for every piece that is read from the Hub inside this block; it may raise to stop the read."""
+    """Call ``report`` after every chunk read from the Hub inside this block; it may raise to cancel the read."""
     before = progress_watcher.set(report)
     try:
         yield
@@ -35,15 +35,15 @@ def watching(report: Callable[[Progress], object]) -> Iterator[None]:
 
 
 Gate: TypeAlias = AbstractContextManager[object]
-"""Lets as many in at a time as it has permits, as a semaphore does; may be entered by several threads."""
+"""Context manager that limits concurrency, as a semaphore does; several threads may enter it."""
 
 
-request_gate: ContextVar[Gate] = ContextVar("gate", default=nullcontext())  # noqa: B039 - nothing in it ever changes
+request_gate: ContextVar[Gate] = ContextVar("gate", default=nullcontext())  # noqa: B039 - stateless
 
 
 @contextmanager
 def limited(gate: Gate) -> Iterator[None]:
-    """Let every request of this block, from its start until its answer was read, pass ``gate``."""
+    """Hold ``gate`` during every request of this block, from sending it until its response has been read."""
     before = request_gate.set(gate)
     try:
         yield
@@ -53,12 +53,12 @@ def limited(gate: Gate) -> Iterator[None]:
 
 @dataclass
 class Traffic:
-    """Count what went over the wire for one source: requests, redirects among them, and bytes of bodies."""
+    """Network traffic of one source: number of requests, redirects included, and bytes of response bodies."""
 
     requests: int = 0
     received: int = 0
 
     def trace(self, event: str, info: object) -> None:
-        """Count a request once it is sent, as httpcore's ``trace`` extension tells: none that found no connection."""
+        """Count a request once it is sent, as httpcore's ``trace`` extension; failed connections do not count."""
         if event.endswith(".send_request_headers.complete"):
             self.requests += 1

@@ -192,9 +192,25 @@ def _signature(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """Return a docstring as Markdown."""
+    """Return a docstring as Markdown: sections of the Google style as lists, examples as blocks of code."""
     said = inspect.getdoc(value) or ""
-    return re.sub(r":(?:class|func|meth|mod):`~?([^`]+)`", r"`\1`", said).replace("``", "`")
+    said = re.sub(r":(?:class|func|meth|mod):`~?([^`]+)`", r"`\1`", said).replace("``", "`")
+    said = re.sub(r"^(\w[\w ]*):\n((?:(?:    .*)?(?:\n|\Z))+)", _section, said, flags=re.MULTILINE)
+    return re.sub(
+        r"^>>> (?:.+(?:\n|\Z))+", lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", said, flags=re.M
+    ).rstrip()
+
+
+def _section(found: re.Match[str]) -> str:
+    """Return a section such as "Args:" as a list with an item for each name, or its text where it has none."""
+    name, body = found[1], inspect.cleandoc(found[2])
+    if name in ("Example", "Examples"):
+        return f"{body}\n\n"
+    items = [" ".join(item.split()) for item in re.split(r"\n(?=\S)", body)]
+    if name == "Returns":
+        return f"**{name}:** {' '.join(items)}\n\n"
+    listed = [re.sub(r"^(\*{0,2}[\w, `*]+): ", lambda k: f"`{k[1].strip('`')}`: ", item) for item in items]
+    return f"**{name}**\n\n" + "\n".join(f"- {item}" for item in listed) + "\n\n"
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -1,4 +1,4 @@
-"""What scripts of the page use to remember something in the visitor's browser."""
+"""JavaScript helpers that keep preferences in the browser's local storage."""
 
 STORE_JS = """
 const stored = () => {
@@ -8,4 +8,4 @@ const store = (more) => {
   try { localStorage.setItem("hfposemb", JSON.stringify({ ...stored(), ...more })); } catch { /* it keeps nothing */ }
 };
 """
-"""``stored()`` returns what is remembered, an object; ``store(more)`` adds to it."""
+"""``stored()`` returns the remembered object; ``store(more)`` merges ``more`` into it."""

@@ -1,4 +1,4 @@
-"""What a page keeps for one visitor, and a plain metaclass for components of our own."""
+"""Per-visitor state, and a metaclass for custom components."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from gradio.component_meta import updateable
 
 
 class NoStub(type(gr.HTML)):  # type: ignore[misc]
-    """Gradio's metaclass without its habit of writing a ``.pyi`` beside the source of every component."""
+    """Gradio's component metaclass, except that it writes no ``.pyi`` file next to the source."""
 
     def __new__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> type:
+        """Create the class as Gradio does, with ``__init__`` made updateable."""
         if "__init__" in attrs:
             attrs["__init__"] = updateable(attrs["__init__"])
         return ABCMeta.__new__(cls, name, bases, attrs)
 
 
 class State(gr.State, metaclass=NoStub):
-    """A ``gr.State`` that says it changed when it did, and not whenever it is set for the first time too.
+    """A ``gr.State`` that fires ``change`` only when its value changes, not also when it is first set.
 
-    Gradio's page knows no values of states. It gets null for each that is set, and takes the first one for a change.
-    What hears of that it calls one after the other, and all of it again where one was busy: with several such states
-    this may never end.
+    Gradio's page does not know the values of states. It receives null for each state that is set, and treats the first
+    null as a change. Listeners run one after the other, and all again if one was busy: with several such states this
+    may never end.
     """
 
     def get_config(self) -> dict[str, Any]:  # type: ignore[override]
-        """Tell the page the null that it gets later too: as JSON has NaN, for Gradio leaves out what is ``None``."""
+        """Send the same null initially that the page gets later, written as NaN because Gradio omits ``None``."""
         return {**super().get_config(), "value": math.nan}

@@ -1,4 +1,4 @@
-"""Single lines: progress of work, why it failed, and headings for screen readers."""
+"""One-line components: progress, failure messages, and headings for screen readers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WORK_LINE: dict[str, Any] = {
 
 
 def work_line(progress: children.Progress | Reading, *, label: str = "UMAP") -> str:
-    """Return a job's progress as HTML: a bar, what is being done and how long it takes, and the way out."""
+    """Return a job's progress as HTML: a bar, the current step with the time left, and a Cancel button."""
     share, words = round(100 * progress.share), html.escape(one_line(str(progress)))
     return (
         f'<div class="track" role="progressbar" aria-label="{label}" aria-valuemin="0" aria-valuemax="100" '
@@ -53,12 +53,12 @@ def work_line(progress: children.Progress | Reading, *, label: str = "UMAP") -> 
 
 
 def failed_line(text: str) -> str:
-    """Return why a job has no result, as HTML."""
+    """Return the reason why a job failed as HTML."""
     return f'<p class="failed" role="alert">{html.escape(one_line(text))}</p>'
 
 
 def unseen_heading(text: str, *, level: int) -> None:
-    """Put a heading here for those who hear the page, where those who see it need none."""
+    """Create a heading for screen readers only."""
     style = "position: absolute; width: 1px; height: 1px; margin: 0; overflow: hidden; clip-path: inset(50%)"
     line = f'<h{level} style="{style}">{html.escape(text)}</h{level}>'
     gr.HTML(line, apply_default_css=False, scale=0, min_width=0, elem_classes="unseen")

@@ -1,13 +1,13 @@
-"""The one component that draws: a row of panels of plotly figures, with their data sent as files.
+"""The component for all figures: a row of panels with plotly figures, whose data are sent as files.
 
-``gr.Plot`` has no click or hover event, leaks a WebGL context on every update and sends its data as JSON lists. A
-:class:`PanelRow` sends a small dict: the words of each panel, a skeleton of each figure, and one binary file per figure
-for its numbers. ``plot.js`` joins them in the browser, with the ``plotly.min.js`` of the installed plotly.
+``gr.Plot`` has no click or hover event, leaks a WebGL context on every update, and sends its data as JSON lists. A
+:class:`PanelRow` sends a small dict with the text of each panel and a skeleton of each figure, and one binary file per
+figure with its numbers. ``plot.js`` joins them in the browser, using ``plotly.min.js`` of the installed plotly.
 
-A trace takes part in linked hover when its ``meta`` is ``{"link": group, "first": k}``: its point *i* is row *i + k* of
-``group``, in every panel of the same ``scope``. Without ``"first"`` the trace's ``customdata`` (or ``"ids"``) names the
-row of each point. ``"labels": [...]`` gives the words of the tooltip as they are, ``text`` as figures.py escapes them.
-In a heatmap the axes' own coordinates are the rows, of both axes or of the one in ``"axis"``.
+A trace takes part in linked hover if its ``meta`` is ``{"link": group, "first": k}``: its point *i* is row *i + k* of
+``group``, in every panel of the same ``scope``. Without ``"first"``, the trace's ``customdata`` (or ``"ids"``) holds
+the row of each point. ``"labels": [...]`` are the tooltips as they are, ``text`` those escaped by the ``figures``
+package. In a heatmap the axis coordinates are the rows, on both axes or on the one in ``"axis"``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ import(props.value.script.url).then(
 
 @dataclass(frozen=True)
 class ScaleBar:
-    """A colour scale in words: what its two ends mean."""
+    """A colour scale with the meaning of both ends."""
 
     low: str
     high: str
@@ -61,7 +61,7 @@ class ScaleBar:
 
 @dataclass(frozen=True)
 class LegendItem:
-    """One entry of the legend row above a plot, for lines or dots that cannot carry their own label."""
+    """An entry of the legend above a plot, for lines or dots that cannot carry their own label."""
 
     name: str
     color: str
@@ -70,7 +70,7 @@ class LegendItem:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure and the centred line below it. Without ``layout.height`` a square matrix fills the panel's width."""
+    """A figure and its centred caption. Without ``layout.height``, a square matrix fills the panel's width."""
 
     figure: go.Figure
     caption: str = ""
@@ -78,7 +78,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class NeighbourRow:
-    """One neighbour; ``shared`` ones are tinted."""
+    """A neighbour in a list; ``shared`` ones are tinted."""
 
     label: str
     value: float
@@ -88,7 +88,7 @@ class NeighbourRow:
 
 @dataclass(frozen=True)
 class NeighbourList:
-    """The neighbours in one source, each a button that sends ``{"panel", "list", "id", "label"}``."""
+    """The neighbours in one source; each is a button that sends ``{"panel", "list", "id", "label"}``."""
 
     name: str
     color: str
@@ -97,9 +97,9 @@ class NeighbourList:
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel. ``key`` is its identity in the row: a panel that keeps its key keeps its place, camera and zoom.
+    """A panel of a row. ``key`` identifies it: a panel that keeps its key keeps its place, camera and zoom.
 
-    One that shows numbers has the ``recipe`` that gives them; the reader opens it beside the other actions.
+    A panel that shows numbers has the ``recipe`` that reproduces them, opened from its actions.
     """
 
     key: str
@@ -118,13 +118,13 @@ class Panel:
     message: str = ""
     tone: Literal["normal", "error"] = "normal"
     span: int = 1
-    emphasis: str = ""  # where it occurs in title, subtitle, captions and message, it is written in the accent
+    emphasis: str = ""  # occurrences in title, subtitle, captions and message are drawn in the accent colour
     recipe: Recipe | None = None
 
 
 @dataclass(frozen=True)
 class Panels:
-    """A row with a heading of its own, or with marks. A plain tuple of panels will do where neither is needed."""
+    """A row with its own heading or marks. A plain tuple of panels suffices if neither is needed."""
 
     panels: tuple[Panel, ...]
     heading: str = ""
@@ -137,11 +137,11 @@ class Panels:
 class PanelRow(gr.HTML, metaclass=NoStub):
     """A row of panels.
 
-    ``.select(fn, trigger_mode="multiple")`` hears a click (by default Gradio drops one that comes while another is
-    being answered); ``fn`` takes a ``gr.EventData`` whose ``_data`` is one of
-    ``{"panel", "group", "index", "text", "x", "y"}`` (a point), ``{"panel", "list", "id", "label"}`` (a neighbour) and
-    ``{"panel", "action"}`` (an action other than PNG and SVG). Rows of one ``scope`` share their hover and marks.
-    In the browser ``window.hfposemb.mark(scope, group, index)`` moves the mark without asking Python.
+    ``.select(fn, trigger_mode="multiple")`` receives clicks (by default Gradio drops one that comes while another is
+    being handled). ``fn`` takes a ``gr.EventData`` whose ``_data`` is one of ``{"panel", "group", "index", "text", "x",
+    "y"}`` (a point), ``{"panel", "list", "id", "label"}`` (a neighbour) and ``{"panel", "action"}`` (an action other
+    than PNG and SVG). Rows of the same ``scope`` share hover and marks. In the browser, ``window.hfposemb.mark(scope,
+    group, index)`` moves the mark without a request to the server.
     """
 
     def __init__(
@@ -161,11 +161,11 @@ class PanelRow(gr.HTML, metaclass=NoStub):
         scale: int | None = None,
         min_width: int | None = None,
     ) -> None:
-        """Make a row.
+        """Create a row.
 
-        Without a ``value`` it keeps some room until it has one, so that what stands below does not jump far.
-        ``columns`` is the grid's width in panel spans (0: as many as the spans add up to, four at most). On a phone the
-        panels stand below each other, or with ``swipe`` beside each other in a row that scrolls.
+        Without a ``value`` it reserves some height until it has one, so that content below it moves little. ``columns``
+        is the grid's width in panel spans (0: the sum of the spans, at most four). On a phone the panels are stacked,
+        or with ``swipe`` arranged in a row that scrolls sideways.
         """
         self.scope = scope
         self.columns = columns
@@ -188,9 +188,10 @@ class PanelRow(gr.HTML, metaclass=NoStub):
         )
 
     def postprocess(self, value: Sequence[Panel] | Panels | None) -> dict[str, Any]:
-        """Turn panels into what ``plot.js`` reads: files for everything large, and the rest as one text of JSON.
+        """Convert panels to the input of ``plot.js``: files for everything large, and the rest as one JSON string.
 
-        Gradio's page copies the properties of every component, item by item, at every step of every event.
+        A single string, because Gradio's page copies the properties of every component, item by item, at every step of
+        every event.
         """
         if value is None:
             return {"row": "null", **_scripts(), "files": []}
@@ -216,7 +217,7 @@ class PanelRow(gr.HTML, metaclass=NoStub):
         return {"row": text, **_scripts(), "files": files.listed}
 
     def preprocess(self, payload: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Return the dict as it is: a row is drawn, it is not an input."""
+        """Return the payload unchanged: a row is never used as an input."""
         return payload
 
     def api_info(self) -> dict[str, Any]:
@@ -260,7 +261,7 @@ def _panel(panel: Panel, files: Packer) -> dict[str, Any]:
 
 
 def _texts(recipe: Recipe, title: str) -> dict[str, Any]:
-    """Return a recipe as it is sent: whole, for a snippet that is cut runs no more."""
+    """Return a recipe as sent to the page, never truncated: a truncated snippet does not run."""
     texts = {"python": recipe.python, "command": recipe.command, "cite": recipe.citation(title)}
     return {**{name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}, "local": recipe.local}
 
@@ -270,21 +271,21 @@ def _scale_bar(bar: ScaleBar) -> dict[str, Any]:
 
 
 class _Store:
-    """A folder of this process, one file per content, the longest unused dropped beyond ``STORE_BYTES``.
+    """A content-addressed folder of this process; least recently used files are dropped beyond ``STORE_BYTES``.
 
-    Gradio copies a file into its own cache while it sends the value, so nothing here is needed for longer than that.
+    Gradio copies a file into its own cache while it sends the value, so files need not be kept for longer.
     """
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="hfposemb-")).resolve()  # as Gradio compares it
+        self._folder = Path(tempfile.mkdtemp(prefix="hfposemb-")).resolve()  # as Gradio compares paths
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._lock = Lock()
 
     def put(self, content: bytes, name: str) -> dict[str, Any]:
-        """Keep ``content``, and return the entry that Gradio serves it by."""
+        """Store ``content``, and return the entry by which Gradio serves it."""
         digest = hashlib.blake2b(content, digest_size=16).hexdigest()
-        path = self._folder / digest / name  # a file that somebody saves has its own name
+        path = self._folder / digest / name  # keep the name: it is the file name of a download
         with self._lock:
             if str(path) not in self._sizes:
                 path.parent.mkdir(exist_ok=True)
@@ -294,12 +295,15 @@ class _Store:
             while len(self._sizes) > 1 and sum(self._sizes.values()) > STORE_BYTES:
                 dropped = Path(self._sizes.popitem(last=False)[0])
                 dropped.unlink(missing_ok=True)
-                with suppress(OSError):  # another name may stand there
+                with suppress(OSError):  # not empty if the same content has another name
                     dropped.parent.rmdir()
         return FileData(path=str(path), orig_name=name).model_dump()
 
     def keep(self, source: Path) -> dict[str, Any]:
-        """Copy a script once, never to be dropped, and have it served from there: copies of Gradio are only to save."""
+        """Copy a script once, never to drop it, and serve it from there.
+
+        Copies in Gradio's own cache are only offered as downloads.
+        """
         path = self._folder / source.name
         with self._lock:
             if not path.exists():
@@ -314,12 +318,12 @@ def _store() -> _Store:
 
 
 def kept_file(content: bytes, name: str) -> str:
-    """Keep a file for somebody to save, and return its path."""
+    """Store a file for download, and return its path."""
     return str(_store().put(content, name)["path"])
 
 
 def _scripts() -> dict[str, Any]:
-    """Return what a page loads once, for all its rows."""
+    """Return the scripts that a page loads once for all its rows."""
     from importlib.resources import files
 
     plotly = files("plotly") / "package_data" / "plotly.min.js"

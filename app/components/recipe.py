@@ -1,4 +1,4 @@
-"""The code, commands and citation that give what a panel shows."""
+"""The code, commands and citation that reproduce what a panel shows."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _SPECIAL = str.maketrans(
         **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
     }
 )
-"""What BibTeX and LaTeX read as more than text."""
+"""Escapes of the characters that are special in BibTeX and LaTeX."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The text of a snippet, of the command lines that print the same, and of the sources that a citation names.
+    """A Python snippet, the command lines that print the same, and the sources to cite.
 
-    ``local`` says that one of them is a path of this machine, which no link leads to.
+    ``local`` means that a source is a path on this machine, so no link can reproduce the view.
     """
 
     python: str
@@ -35,7 +35,7 @@ class Recipe:
     local: bool = False
 
     def citation(self, title: str, *, today: date | None = None) -> str:
-        """Return a BibTeX entry of a view with this title, to which the page adds its address."""
+        """Return a BibTeX entry for a view with this title; the page adds its URL."""
         day = today or date.today()
         fields = {
             "title": "{" + title.translate(_SPECIAL) + "}",
@@ -49,9 +49,9 @@ class Recipe:
 
 
 def folded_code(recipe: Recipe, title: str) -> str:
-    """Return a recipe as HTML, for a view that ``plot.js`` does not draw: closed at first, with a button for each text.
+    """Return a recipe as HTML for a view that ``plot.js`` does not draw: collapsed, with a copy button for each text.
 
-    ``COPY_JS`` makes the buttons work, ``FOLD_CSS`` gives the look of the panels' own.
+    Needs ``COPY_JS`` for the buttons and ``FOLD_CSS`` for the same look as in panels.
     """
     texts = {"Python": recipe.python, "Command line": recipe.command, "Cite": recipe.citation(title)}
     parts = [
@@ -81,4 +81,4 @@ COPY_JS = """
     if (button) window.hfposemb.copy(button, button.closest("div").querySelector("pre"));
   });
 """
-"""Copying is that of the page's panels."""
+"""Uses the copy function of the page's panels."""

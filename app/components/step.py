@@ -1,4 +1,4 @@
-"""A slider over the steps of a training run, which are not evenly apart; it can run by itself."""
+"""Slider over the unevenly spaced steps of a training run, with a Play button."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TEMPLATE = """
 <output></output>
 """
 
-# Playing asks for the next step after a while; whoever moves the slider stops it.
+# Playing requests the next step at an interval; moving the slider stops it.
 _JS = """
 const [button, range, said] = ["button", "input", "output"].map((name) => element.querySelector(name));
 let steps = [], timer = 0;
@@ -68,13 +68,13 @@ show();
 
 
 def step_field() -> gr.HTML:
-    """Put the slider here; its ``.select`` event has the place of the step that was chosen, ``_data["at"]``."""
+    """Create the slider; its ``.select`` event carries the index of the chosen step in ``_data["at"]``."""
     return gr.HTML(
         "", html_template=_TEMPLATE, css_template=_CSS, js_on_load=_JS, apply_default_css=False, visible=False
     )
 
 
 def of_steps(steps: Sequence[int], at: int) -> Any:
-    """Return the update of a slider that shows these steps, and the place of the one that is chosen."""
+    """Return an update that shows these steps, with the one at index ``at`` selected."""
     value = json.dumps({"steps": [number(step, digits=0) for step in steps], "at": at})
     return gr.update(value=value, visible=True)

@@ -1,4 +1,4 @@
-"""The look of the page: Gradio's own variables for colours and sizes, and page CSS for what no variable reaches."""
+"""Appearance of the page: Gradio's theme variables, and CSS for what they do not cover."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _THEMES = (
 
 
 def theme() -> gr.themes.Base:
-    """Return the theme. It asks no outside host for a font."""
+    """Return the theme. It loads no fonts from other hosts."""
     look = gr.themes.Base(
         font=FONT,
         font_mono=["ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace"],
@@ -155,15 +155,15 @@ def theme() -> gr.themes.Base:
 
 
 def css() -> str:
-    """Return the page's CSS, which a launch takes beside the theme."""
+    """Return the page's CSS, which is passed to ``launch`` along with the theme."""
     return CSS_PATH.read_text(encoding="utf-8")
 
 
 def header(*actions: str) -> gr.HTML:
-    """Put the name and a few quiet actions above the tabs.
+    """Create the page header with the name and some actions.
 
-    "Copy link" and "Theme", which is a choice that the browser remembers, work in the browser; any other action is sent
-    to ``.select`` as ``{"action": name}``.
+    "Copy link" and "Theme", a choice that the browser remembers, work in the browser; any other action is sent to
+    ``.select`` as ``{"action": name}``.
     """
     buttons = "".join(
         _THEMES if action == "Theme" else f'<button type="button" data-action="{action}">{action}</button>'

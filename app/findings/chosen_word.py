@@ -1,4 +1,4 @@
-"""The word that the Tokens tab is about, and the row that it is in each source."""
+"""The word selected in the Tokens tab, and its row in each source."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIRST_WORDS = "king, queen, father, mother, heaven, earth"
 
 @dataclass(frozen=True)
 class Word:
-    """The word on the page: how it is spelt, and the source and row it was picked from, if it was picked."""
+    """The selected word: its spelling, and the source and row where it was picked, if any."""
 
     text: str
     source: str = ""
@@ -33,28 +33,28 @@ class Word:
 
     @classmethod
     def of(cls, state: Sequence[Any]) -> Word:
-        """Read the word from its state."""
+        """Parse the value of a state."""
         return cls(str(state[0]), str(state[1]), int(state[2]))
 
     @property
     def state(self) -> list[Any]:
-        """The word as a state holds it."""
+        """The word as the value of a state."""
         return [self.text, self.source, self.row]
 
     @property
     def shown(self) -> str:
-        """The word without the space that marks a word's start."""
+        """The word without the space that marks the start of a word."""
         return shown(self.text)
 
 
 def write_word(state: Sequence[Any]) -> str:
-    """Write the word for an address: its spelling, and where it was picked from."""
+    """Serialise the word for the URL: its spelling, and where it was picked."""
     word = Word.of(state)
     return word.text if word.row < 0 else f"{word.text}|{word.row}|{word.source}"
 
 
 def read_word(text: str) -> list[Any]:
-    """Read what ``write_word`` wrote."""
+    """Parse the output of ``write_word``."""
     spelling, *picked = text.rsplit("|", 2)
     if len(text) > LONGEST_QUERY + LONGEST_SOURCE:
         raise ValueError(text[:40])
@@ -64,12 +64,12 @@ def read_word(text: str) -> list[Any]:
 
 
 def shown(label: str) -> str:
-    """Return a token's label without the space that marks a word's start, short enough to read."""
+    """Return a token's label without the space that marks the start of a word, truncated for display."""
     return one_line(label.strip(), width=40) or "(space)"
 
 
 def row_of(table: EmbeddingTable, word: Word, source: str) -> int | None:
-    """Return the row of a word in a source: the one it was picked by, else by its spelling, else by its id."""
+    """Return the row of a word in a source: the picked row, or found by spelling, or by id."""
     if word.source == source and 0 <= word.row < table.shape[0]:
         return word.row
     if (row := spelt(table.labels, word.text)) is not None:
@@ -81,7 +81,7 @@ def row_of(table: EmbeddingTable, word: Word, source: str) -> int | None:
 
 
 def common_key(label: str) -> str:
-    """Return what a token is told by across vocabularies: its letters."""
+    """Return the letters of a token, which identify it across vocabularies."""
     return label.strip().removeprefix("##").casefold()
 
 
@@ -91,7 +91,7 @@ def with_tokens(opened: Sequence[Opened]) -> list[Opened]:
 
 
 def which_choices(opened: Sequence[Opened]) -> list[tuple[str, str]]:
-    """Return the sources that have a token table as choices: a name, numbered where it comes again, and the text."""
+    """Return the sources with a token table as choices: name, numbered if repeated, and source text."""
     counted: Counter[str] = Counter()
     out = []
     for source in with_tokens(opened):
@@ -102,12 +102,13 @@ def which_choices(opened: Sequence[Opened]) -> list[tuple[str, str]]:
 
 
 def source_of(opened: Sequence[Opened], which: str | None) -> Opened | None:
+    """Return the source with token table that ``which`` names, or the first one, or ``None``."""
     candidates = with_tokens(opened)
     return next((source for source in candidates if source.text == which), candidates[0] if candidates else None)
 
 
 def why_no_tokens(source: Opened) -> str:
-    """Say in one line why a source has no tokens."""
+    """Return one line that explains why a source has no tokens."""
     if source.embeddings is None:
         return f"{source.name}: {source.error}"
     reason = source.embeddings.absent.get("token", "its checkpoint has none")
@@ -115,9 +116,10 @@ def why_no_tokens(source: Opened) -> str:
 
 
 def empty_panel(key: str, title: str, message: str) -> tuple[Panel, ...]:
+    """Return a panel with a title and a message, in a tuple."""
     return (Panel(key, title, message=message),)
 
 
 def cosine(centred: bool) -> str:
-    """Return what the numbers are called."""
+    """Return the name of the measure."""
     return "centred cosine" if centred else "cosine"

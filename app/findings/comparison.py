@@ -1,4 +1,4 @@
-"""What was measured of the sources of a comparison: figures, pairs, moved words and aligned maps, as panels."""
+"""Panels of a comparison: metrics, pairs, moved words and aligned maps."""
 
 from __future__ import annotations
 
@@ -75,21 +75,21 @@ Point at a dot to see where the same row lies in the other map.
 
 
 def pair_choices(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return every two of some sources as a choice: what it is called, and its value."""
+    """Return every pair of sources as a choice: label and value."""
     pairs = combinations(range(len(names)), 2)
     return [(f"{names[left]} – {names[right]}", f"{left}-{right}") for left, right in pairs]
 
 
 def named_pairs(texts: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the same of sources by their texts."""
+    """Return every pair of sources, given by their texts, as a choice."""
     return pair_choices(short_names(texts))
 
 
 @dataclass(frozen=True)
 class Compared:
-    """The sources that could be opened, and their comparison: with chance and pairs where that is done.
+    """The sources that could be opened, and their comparison; with chance levels and pairs if ``done``.
 
-    ``stopped`` is whether that was tried, and cancelled or failed.
+    ``stopped`` is whether computing those was cancelled or failed.
     """
 
     sources: tuple[Opened, ...]
@@ -99,49 +99,49 @@ class Compared:
 
     @property
     def names(self) -> list[str]:
-        """What the sources are called on the page."""
+        """Display names of the sources."""
         return [source.name for source in self.sources]
 
     @property
     def named(self) -> dict[str, str]:
-        """The same by the names that the comparison has."""
+        """Display names by the names used in the comparison."""
         return {source.embeddings.name: source.name for source in self.sources if source.embeddings is not None}
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """The places of every two of them."""
+        """Index pairs of the sources."""
         return list(combinations(range(len(self.sources)), 2))
 
     @property
     def choices(self) -> list[tuple[str, str]]:
-        """Every two of them as a choice: what it is called, and its value."""
+        """Every pair of sources as a choice: label and value."""
         return pair_choices(self.names)
 
     def pair(self, chosen: str | None) -> tuple[int, int] | None:
-        """Return the pair that is chosen, else the first."""
+        """Return the selected pair, or the first."""
         known = {f"{left}-{right}": (left, right) for left, right in self.pairs}
         return known.get(chosen or "", next(iter(known.values()), None))
 
     def recipe(self, *, pairs: bool) -> Recipe:
-        """Return what gives the figures, or those of every two sources."""
+        """Return the recipe of the metrics, or with ``pairs`` of the pairwise measures."""
         return comparison_snippets.compared(
             self.sources, draws=limits.COMPARISON_DRAWS, words=children.WORDS, pairs=pairs
         )
 
     def moves(self, pair: tuple[int, int]) -> Moves | None:
-        """Return the words that moved between two sources, where they were found."""
+        """Return the words that moved between two sources, if known."""
         names = [self.sources[place].embeddings.name for place in pair]  # type: ignore[union-attr]
         found = self.comparison.moves if self.comparison is not None else ()
         return next((one for one in found if [one.left, one.right] == names), None)
 
 
 def comparison_key(texts: Sequence[str], *, public: bool, what: str = "comparison", part: str = "") -> Hashable:
-    """Return the name of a comparison in the library's results. Raises ``SourceError`` for what may not be asked."""
+    """Return the key of a comparison in the library's results. Raises ``SourceError`` for forbidden sources."""
     return (what, limits.COMPARISON_DRAWS, part, *_keys(texts, public=public))
 
 
 def of_part(opened: Sequence[Opened], part: str | None) -> tuple[Opened, ...]:
-    """Return the sources as a part of each: those that have no such part as they are."""
+    """Return the sources reduced to a part; sources without it are unchanged."""
     return tuple(
         replace(source, embeddings=source.embeddings.part(part), wanted=part)
         if part and source.embeddings is not None and part in source.parts
@@ -151,7 +151,7 @@ def of_part(opened: Sequence[Opened], part: str | None) -> tuple[Opened, ...]:
 
 
 def part_of(*sources: Opened) -> str:
-    """Return the part that was chosen of some sources, "" where each is shown with the one that its words enter."""
+    """Return the part selected for some sources, or "" if each uses the part that its words enter."""
     return next((source.wanted for source in sources if source.wanted), "")
 
 
@@ -160,7 +160,7 @@ def _keys(texts: Sequence[str], *, public: bool) -> list[Hashable]:
 
 
 def quick(source: Opened) -> bool:
-    """Tell whether a source is measured while the page waits: its token table is small enough."""
+    """Return whether a source's token table is small enough to be measured while the page waits."""
     return _quick(source.table("token"))
 
 
@@ -169,13 +169,13 @@ def _quick(table: EmbeddingTable | None) -> bool:
 
 
 def _positions(source: Opened) -> list[str]:
-    """Return the roles of the position tables of a source."""
+    """Return the roles of a source's position tables."""
     assert source.embeddings is not None
     return [role for role in source.embeddings.tables if role.rpartition(".")[2] == "position"]
 
 
 def at_once(source: Opened) -> Embeddings:
-    """Return what is measured of a source while the page waits: all of it, or no words where there are many."""
+    """Return what is measured of a source while the page waits: all of it, or without words if there are many."""
     found = source.embeddings
     assert found is not None
     if quick(source):
@@ -186,7 +186,7 @@ def at_once(source: Opened) -> Embeddings:
 
 
 def compared(opened: Sequence[Opened], session: Session) -> Compared:
-    """Return what is known of the sources now: all of it, or the figures alone, or nothing yet."""
+    """Return what is known about the sources at present: everything, the metrics only, or nothing yet."""
     having = tuple(source for source in opened if source.embeddings is not None)
     if not having:
         return Compared((), None, done=True)
@@ -208,12 +208,12 @@ def compared(opened: Sequence[Opened], session: Session) -> Compared:
 
 
 def parts_of(opened: Sequence[Opened]) -> list[str]:
-    """Return the parts there are to choose from: those of all sources that have several."""
+    """Return the parts to choose from: those of all sources that have several."""
     return list(dict.fromkeys(part for source in opened if len(source.parts) > 1 for part in source.parts))
 
 
 def part_choices(parts: Sequence[str]) -> list[tuple[str, str]]:
-    """Return parts as choices, after that of each source with the part that its words enter."""
+    """Return parts as choices, preceded by the part that each source's words enter."""
     return [("what the words enter", ""), *((part, part) for part in parts)]
 
 
@@ -223,7 +223,7 @@ def _how(text: str) -> str:
 
 
 def figures_html(found: Compared) -> str:
-    """Return the panel with the figures of every source."""
+    """Return the panel with the metrics of every source."""
     if not found.sources:
         return "<h2>Nothing to compare yet</h2><p>Choose two to four sources above, such as BERT and GPT-2.</p>"
     if found.comparison is None:
@@ -251,7 +251,7 @@ def pairs_html(found: Compared) -> str:
 
 
 def pairs_title(found: Compared) -> str:
-    """Say which two tables are most alike, by CKA beyond chance."""
+    """State which two tables are most alike, by CKA above chance."""
     assert found.comparison is not None
     best: tuple[float, str] = (0.0, "")
     for pair in found.comparison.pairs:
@@ -265,7 +265,7 @@ def pairs_title(found: Compared) -> str:
 
 
 def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:
-    """Return the words that moved most between a pair, and whom the chosen one has beside it in both."""
+    """Return the words that moved most between a pair, and the selected word's neighbours in both."""
     pair = found.pair(chosen)
     if pair is None:
         return Panels(())
@@ -315,14 +315,14 @@ def _near(source: Opened, near: Sequence[tuple[str, float]], shared: set[str]) -
 
 
 def moved_title(word: Move, left: str, right: str) -> str:
-    """Say what became of the neighbours of a word that moved."""
+    """State how many neighbours a moved word has kept."""
     kept = round(word.kept * len(word.left))
     said = "no neighbour is" if kept == 0 else "1 neighbour is" if kept == 1 else f"{kept} neighbours are"
     return f"“{shown(word.label)}” moved by {html_tables.figure(word.distance)} from {left} to {right}: {said} the same"
 
 
 def why_not(found: Compared, pair: tuple[int, int], role: str = "token") -> str:
-    """Say why two sources are not compared, as the comparison says it."""
+    """Return the comparison's reason why two sources are not compared."""
     names = [found.sources[place].embeddings.name for place in pair]  # type: ignore[union-attr]
     start = f"{role}s of {' and '.join(names)} are not compared: "
     for line in found.comparison.missing if found.comparison is not None else ():
@@ -332,12 +332,12 @@ def why_not(found: Compared, pair: tuple[int, int], role: str = "token") -> str:
 
 
 def maps_key(texts: Sequence[str], role: str, method: str, *, public: bool, part: str = "") -> Hashable:
-    """Return the name of two aligned maps in the library's results. Raises as ``comparison_key`` does."""
+    """Return the key of two aligned maps in the library's results. Raises like ``comparison_key``."""
     return ("aligned", role, method, part, *_keys(texts, public=public))
 
 
 def maps_of(left: Opened, right: Opened, role: str, method: str, session: Session) -> AlignedMaps | None:
-    """Return two aligned maps: PCA of small tables at once, others only if they have been laid out."""
+    """Return two aligned maps: PCA of small tables is computed, others are returned only if available."""
     key = maps_key([left.text, right.text], role, method, public=session.public, part=part_of(left, right))
     found: AlignedMaps | None = session.library.results.get(key)
     if found is None and method == "pca" and (role == "position" or (quick(left) and quick(right))):
@@ -349,7 +349,7 @@ def maps_of(left: Opened, right: Opened, role: str, method: str, session: Sessio
 
 
 def maps_panels(found: Compared, pair: tuple[int, int], maps: AlignedMaps) -> Panels:
-    """Return two maps beside each other."""
+    """Return two maps side by side."""
     drawn = beside(maps, found.comparison.moves if found.comparison is not None else ())
     left, right = (found.sources[place] for place in pair)
     about = "turned onto it" if maps.method == "pca" else "laid out with it"

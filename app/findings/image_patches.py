@@ -1,4 +1,4 @@
-"""Positions over an image: how similar the position of each patch is to all others."""
+"""Position tables over an image: the similarity of each patch's position to all others."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ that 95 % of these are in.
 
 
 def image_of(source: Opened) -> tuple[str, Absolute] | None:
-    """Return the part of a source whose positions lie over an image: the one that is shown, else the first such."""
+    """Return the part of a source whose positions lie on an image grid: the shown one, or the first such part."""
     if source.embeddings is None:
         return None
     for part in dict.fromkeys([source.part, *source.parts]):
         try:
             encoding = source.embeddings.positions[part] if part else None
         except hpe.HfposembError:
-            continue  # its own panel says why
+            continue  # the source's own panel shows the reason
         if isinstance(encoding, Absolute) and encoding.grid is not None:
             return part, encoding
     return None
 
 
 def patches(opened: Sequence[Opened], picked: Mapping[str, int], session: Session) -> Panels:
-    """Draw for every source with positions over an image the maps of its patches, and the picked one large."""
+    """Draw patch maps for every source with an image grid, and the picked patch enlarged."""
     drawn: list[Panel] = []
     for source in opened:
         if (found := image_of(source)) is not None:
@@ -71,7 +71,7 @@ def patches(opened: Sequence[Opened], picked: Mapping[str, int], session: Sessio
 def patch_panels(
     source: Opened, part: str, encoding: Absolute, picked: Mapping[str, int], session: Session
 ) -> list[Panel]:
-    """Draw the tiles of one source, and one patch's map beside them."""
+    """Draw the tiles of one source, and the map of one patch."""
     grid = encoding.grid
     assert grid is not None
     name = " · ".join(filter(None, [f"{grid.rows} × {grid.columns} patches", part if len(source.parts) > 1 else ""]))
@@ -111,20 +111,20 @@ def patch_panels(
 
 
 def place_of(grid: Grid, patch: int) -> str:
-    """Name a patch by its place."""
+    """Return the row and column of a patch as text."""
     row, column = divmod(patch, grid.columns)
     return f"row\u00a0{row}, column\u00a0{column}"
 
 
 def first_rows(grid: Grid) -> str:
-    """Say which rows of the table are no patches."""
+    """State which rows of the table are not patches."""
     if not grid.first:
         return "Every row is a patch"
     return "Row 0 is no patch" if grid.first == 1 else f"Rows 0 to {grid.first - 1} are no patches"
 
 
 def tile_caption(maps: image_patches.PatchMaps) -> str:
-    """Say of which patches there are tiles."""
+    """State which patches have a tile."""
     rows, columns = maps.grid.rows, maps.grid.columns
     if (len(maps.rows), len(maps.columns)) == (rows, columns):
         return "a tile for every patch"
@@ -132,7 +132,7 @@ def tile_caption(maps: image_patches.PatchMaps) -> str:
 
 
 def patch_finding(encoding: Absolute, session: Session) -> str:
-    """Say how much of the variance rows and columns explain, and how much they would of shuffled patches."""
+    """State the share of variance explained by rows and columns, and the same for shuffled patches."""
     try:
         found = session.library.result(
             encoding.table, ("grid variance", encoding.grid), lambda: image_patches.grid_variance(encoding)
@@ -146,12 +146,12 @@ def patch_finding(encoding: Absolute, session: Session) -> str:
 
 
 def spread(null: null_comparison.Null) -> str:
-    """Write a null: its mean and half of its interval."""
+    """Format a null as its mean ± half of its interval."""
     return f"{percent(null.mean)}\u00a0±\u00a0{max(1, round(50 * (null.high - null.low)))}"
 
 
 def patch_nearest(encoding: Absolute, patch: int) -> str:
-    """Say which patches the picked one is most like."""
+    """State which patches are most similar to the picked one."""
     grid = encoding.grid
     assert grid is not None
     patches = encoding.table.part(grid.first, grid.first + grid.rows * grid.columns)
@@ -167,7 +167,7 @@ def patch_nearest(encoding: Absolute, patch: int) -> str:
 
 
 def pick(event: gr.EventData, picked: dict[str, int]) -> Any:
-    """Pick the patch that was clicked, of the source whose map it is in."""
+    """Pick the patch that was clicked, for the source it belongs to."""
     found = event._data or {}
     index, panel = found.get("index"), found.get("panel")
     if found.get("group") != "patch" or not isinstance(index, int) or index < 0 or not isinstance(panel, str):

@@ -1,4 +1,4 @@
-"""The positions of a learned table next to the sinusoid's, or an untrained table's."""
+"""The positions of a learned table next to those of the sinusoid or an untrained table."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ has random vectors of the same size, and the same picture is made of it.
 
 
 def best(opened: Sequence[Opened], session: Session) -> tuple[Opened, Positions] | None:
-    """Return the source whose learned positions are most in order: the one worth a first look."""
+    """Return the source for a first look: the one whose learned positions depend most on distance alone."""
     found = tables_of([_at_learned_part(source) for source in opened], 0, session)
     learned = {source: positions for source, positions in found.items() if _is_learned(source)}
     ranked = sorted((learned or found).items(), key=lambda item: -(item[1].facts.invariance or 0))
@@ -44,19 +44,19 @@ def best(opened: Sequence[Opened], session: Session) -> tuple[Opened, Positions]
 
 
 def _is_learned(source: Opened) -> bool:
-    """Return whether the positions that are shown of a source were trained."""
+    """Return whether the shown positions of a source were trained."""
     return source.position.kind == "learned" and not source.text.startswith("random:")
 
 
 def _at_learned_part(source: Opened) -> Opened:
-    """Return a source at the first of its parts whose positions were trained, such as the decoder of Whisper."""
+    """Return a source at the first part whose positions were trained, such as the decoder of Whisper."""
     parts = {} if source.embeddings is None else source.embeddings.positions
     learned = next((part for part, encoding in parts.items() if encoding.kind == "learned"), None)
     return source if learned is None else replace(source, wanted=learned)
 
 
 def picture_panel(opened: Sequence[Opened], kind: str, session: Session) -> Panel:
-    """Draw learned, computed or untrained positions in 3-D, beside untrained ones of the same size."""
+    """Draw learned, computed or untrained positions in 3-D, next to untrained ones of the same size."""
     empty = Panel(key="picture", title="Positions as dots", help=CLOUD_HELP)
     chosen = best(opened, session)
     if chosen is None:
@@ -114,7 +114,7 @@ def _picture(empty: Panel, learned: Opened, large: tuple[str, Positions], small:
 
 
 def picture_title(name: str, shown: Positions, other: str, beside: Positions) -> str:
-    """Say how alike neighbours are in both tables."""
+    """State how similar neighbouring positions are in both tables."""
     near, far = shown.facts.next, beside.facts.next
     if near is None or far is None:
         return f"The positions of {name}"

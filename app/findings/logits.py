@@ -1,7 +1,7 @@
-"""Panels of the first layer's logits: what words and positions bring to them, and all kinds of positions in one unit.
+"""Panels of the first layer's attention logits: contributions of words and positions, and all encodings in one unit.
 
-``logit_panels`` are of one sentence and one source, which was opened with the needs ``inputs`` and ``attention``;
-``distance_panel`` is of all sources that are on the page.
+``logit_panels`` is about one sentence and one source, opened with the needs ``inputs`` and ``attention``;
+``distance_panel`` is about all sources on the page.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ NEEDS = ("position", "token", "inputs", "attention")
 FILES = ("PNG", "SVG")
 
 TERMS = (attention_logits.TOTAL, *PAIRS)
-PIECES = 24  # of a sentence that are drawn as a matrix
+PIECES = 24  # pieces of a sentence that are drawn as a matrix
 LONGEST = 64  # distances drawn
-NEAR = 24  # distances drawn of a word that stands everywhere
-FAR = 16  # the distance that is told
+NEAR = 24  # distances drawn for one word repeated at every place
+FAR = 16  # the distance stated in the title
 CALLED = {"word": "words", "position": "positions", "rest": "types and biases"}
 
 SHARE_HELP = """
@@ -77,9 +77,9 @@ no part of it is without words (Su et al. 2021).
 def logit_panels(
     source: Opened, text: str, session: Session, *, term: str = attention_logits.TOTAL, head: int | None = None
 ) -> tuple[Panel, ...]:
-    """Draw what makes the first layer's logits of a sentence, the logits, and those of one word everywhere.
+    """Draw the shares of the logit terms of a sentence, the logits, and the attention for one repeated word.
 
-    The matrix is of one ``term``, ``word · position`` say, in one ``head``, or the mean over all.
+    The matrix shows one ``term``, such as ``word · position``, in one ``head``, or the mean over all heads.
     """
     panels = (
         Panel(key="logit-shares", title="What makes the first layer's logits", help=SHARE_HELP),
@@ -102,7 +102,7 @@ def logit_panels(
 
 
 def read_head(text: str) -> int | None:
-    """Return the number of a head that a visitor wrote, ``None`` for the mean over all. Raises ``InputError``."""
+    """Parse a head number; empty text means the mean over all heads. Raises ``InputError``."""
     if not text.strip():
         return None
     if not (text.strip().isascii() and text.strip().isdecimal()):
@@ -118,7 +118,7 @@ def _or_reason(draw: Callable[[Panel], Panel], empty: Panel) -> Panel:
         return replace(empty, message=said[:1].upper() + said[1:])
 
 
-# --- one sentence ----------------------------------------------------------------------------------------------------
+# --- one sentence -----------------------------------------------------------------------------------------------------
 
 
 def share_panel(empty: Panel, source: Opened, split: LogitSplit, recipe: Recipe) -> Panel:
@@ -147,7 +147,7 @@ def share_panel(empty: Panel, source: Opened, split: LogitSplit, recipe: Recipe)
 
 
 def share_title(found: attention_logits.Shares) -> str:
-    """Say which two terms make most of the logits."""
+    """State which two terms contribute most to the logits."""
     first, second = (int(place) for place in np.argsort(-found.mean, kind="stable")[:2])
     said = f"{_called(found.names[first])} make {percent(found.mean[first])} of the first layer's logits"
     said = said[0].upper() + said[1:]
@@ -164,7 +164,7 @@ def _called(name: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share that may be below 0."""
+    """Format a share that may be negative."""
     return f"{number(100 * share, digits=0)}\u00a0%"
 
 
@@ -199,7 +199,7 @@ def map_panel(empty: Panel, source: Opened, split: LogitSplit, term: str, head: 
 
 
 def identical_panel(empty: Panel, source: Opened, split: LogitSplit, session: Session) -> Panel:
-    """Draw the attention by distance where the first word of the sentence stands at every place."""
+    """Draw the attention by distance when the sentence's first word is repeated at every place."""
     assert source.embeddings is not None
     classes = source.embeddings.token.labels.classes[split.ids]
     word = next((int(i) for i, kind in zip(split.ids, classes, strict=True) if TOKEN_CLASSES[kind] != "special"), None)
@@ -229,7 +229,7 @@ def identical_panel(empty: Panel, source: Opened, split: LogitSplit, session: Se
 
 
 def identical_title(found: attention_logits.Identical) -> str:
-    """Say where attention goes beyond chance where all words are the same."""
+    """State where attention exceeds chance when all words are the same."""
     mean = found.mean.mean(axis=0)
     beyond = np.where(mean > found.high_mean, mean - found.uniform, -np.inf)
     place = int(beyond.argmax())
@@ -245,20 +245,20 @@ def identical_title(found: attention_logits.Identical) -> str:
 
 
 def _once(source: Opened, session: Session, what: tuple[object, ...], maker: Callable[[], Value]) -> Value:
-    """Compute something of a source once for everybody."""
+    """Compute a result of a source once for all visitors."""
     assert source.embeddings is not None
     key = source_key(allowed(source.text, public=session.public), public=session.public)
     commits = tuple(table.provenance.commit for table in source.embeddings.tables.values())
     return session.library.results.make((*what, key, commits), maker)
 
 
-# --- all sources -----------------------------------------------------------------------------------------------------
+# --- all sources ------------------------------------------------------------------------------------------------------
 
 
 def distance_panel(opened: Sequence[Opened], session: Session) -> Panel:
-    """Draw what positions do to the first layer's logits by distance, whatever their kind, of all sources that tell.
+    """Draw the effect of positions on the first layer's logits by distance, for all sources and any encoding.
 
-    Those of the Hub whose first layer was not read are named, never waited for.
+    Hub models whose first layer has not been read are listed, and not waited for.
     """
     empty = Panel(key="logits", title="All kinds of positions in one unit, logits", help=DISTANCE_HELP)
     found: dict[Opened, attention_logits.ByDistance] = {}
@@ -314,7 +314,7 @@ def _by_distance(source: Opened, session: Session) -> attention_logits.ByDistanc
 
 
 def distance_title(found: dict[Opened, attention_logits.ByDistance]) -> str:
-    """Say how much less a far key's logit is than that of the one before the query."""
+    """State by how much the logit of a distant key differs from that of the key just before the query."""
     told = []
     for source, one in found.items():
         far = max(-FAR, int(one.distances[0]))

@@ -1,4 +1,4 @@
-"""What a sentence becomes before the first layer: the vector of each piece, and of one word in two places."""
+"""What a sentence becomes before the first layer: the vector of each piece, and of a word that occurs twice."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 SENTENCE = "the king saw the queen"
 REPEATED = "saw the king and the queen"
-PIECES = 14  # of a sentence that are drawn
+PIECES = 14  # pieces of a sentence that are drawn
 STRIPES = 64  # dimensions of a vector that are drawn
-NEARLY_ONE = 0.995  # a cosine from here on would be written as 1.00
+NEARLY_ONE = 0.995  # cosines from here on would round to 1.00
 INPUT_HELP = """
 The model's own tokenizer cuts the sentence into pieces, and each piece has an id. The id is a row of the token table,
 the place in the sentence a row of the position table. Both are added, number by number. Each stripe is one number, blue
@@ -45,9 +45,9 @@ Cosine: 1 for vectors that point the same way, 0 for such as have nothing in com
 
 
 def fed(opened: Sequence[Opened], text: str) -> tuple[Opened, Inputs]:
-    """Return the first source that can be fed a sentence, and what its first layer gets.
+    """Return the first source that accepts a sentence, and the input of its first layer.
 
-    Raises ``HfposembError`` with the first source's reason where none can.
+    Raises ``HfposembError`` with the first source's reason if none does.
     """
     problem = hpe.HfposembError("no source is chosen; choose one under Positions, such as sample:bert")
     reasons: list[HfposembError] = []
@@ -63,7 +63,7 @@ def fed(opened: Sequence[Opened], text: str) -> tuple[Opened, Inputs]:
 
 
 def input_panel(opened: Sequence[Opened], text: str) -> Panel:
-    """Draw token + position = input for each piece of a sentence, and say what that does to a word said twice."""
+    """Draw token + position = input for each piece of a sentence, and state the effect on a repeated word."""
     empty = Panel(key="input", title="A sentence goes in as one vector for each piece", help=INPUT_HELP)
     if len(text) > LONGEST_SENTENCE:
         return replace(empty, message=f"A sentence has at most {LONGEST_SENTENCE} characters here.", tone="error")
@@ -104,7 +104,7 @@ def input_panel(opened: Sequence[Opened], text: str) -> Panel:
 
 
 def twice(source: Opened, inputs: Inputs) -> tuple[int, ...]:
-    """Return the first two places of the first piece that comes twice, special ones aside; empty where none does."""
+    """Return the first two places of the first piece that occurs twice, except special tokens; empty if none does."""
     for place, token in enumerate(inputs.ids):
         again = np.flatnonzero(inputs.ids[place + 1 :] == token)
         if len(again) and not _special(source, int(token)):
@@ -113,7 +113,7 @@ def twice(source: Opened, inputs: Inputs) -> tuple[int, ...]:
 
 
 def _spelt_twice(source: Opened, inputs: Inputs) -> str | None:
-    """Return the first piece if it comes again after a space, which many vocabularies hold as another token."""
+    """Return the first piece if it recurs after a space, which many vocabularies treat as another token."""
     own = [place for place, token in enumerate(inputs.ids) if not _special(source, int(token))]
     if not own:
         return None
@@ -127,7 +127,7 @@ def _special(source: Opened, token: int) -> bool:
 
 
 def sentence_finding(source: Opened, inputs: Inputs, pair: Sequence[int]) -> tuple[str, str]:
-    """Say what positions do to the sentence: a title and a sentence with its numbers."""
+    """State the effect of positions on the sentence: a title, and a sentence with numbers."""
     if not inputs.position.any():
         title = "This model adds no positions: a word goes in alike wherever it stands"
         return title, f"{source.name} tells positions apart in another way, or not at all. Positions says how."
@@ -163,7 +163,7 @@ def _piece(inputs: Inputs, place: int) -> str:
 
 
 def _cosine(left: np.ndarray, right: np.ndarray) -> float | None:
-    """Return the cosine of two vectors, ``None`` where one of them has no direction."""
+    """Return the cosine of two vectors, ``None`` if one of them has no direction."""
     value = float(hpe.similarity(hpe.from_arrays(token=np.stack([left, right])).token)[0, 1])
     return value if np.isfinite(value) else None
 

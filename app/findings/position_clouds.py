@@ -1,4 +1,4 @@
-"""A panel for each source: its positions as a cloud above the matrix of their similarities."""
+"""One panel per source: the point cloud of its positions above the matrix of their similarities."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     pass
 
 
-HALF = 0.5  # of the kernel
+HALF = 0.5  # threshold of the rotary kernel
 CLOUD_HELP = """
 Each dot is one position, joined to the next and coloured from the first to the last. Dots that are close have similar
 vectors, as far as two or three dimensions can show that. PCA keeps the directions in which positions differ most; UMAP
@@ -82,7 +82,7 @@ et al. 2020). Where a model looks back only, distances above 0 are not drawn.
 
 
 def clouds(opened: Sequence[Opened], view: View, session: Session) -> Panels:
-    """Draw one panel for each source: its cloud above its matrix."""
+    """Draw one panel per source: its point cloud above its matrix."""
     facts = {source.name: positions.facts for source, positions in tables_of(opened, view.length, session).items()}
     units = units_of(opened)
     kernel, alone = "expected rotary kernel" in units, units <= {"cosine"}
@@ -105,7 +105,7 @@ def clouds(opened: Sequence[Opened], view: View, session: Session) -> Panels:
 
 
 def units_of(opened: Sequence[Opened]) -> set[str]:
-    """Return the units that the sources are in, without those that have none."""
+    """Return the units of the sources' encodings, except "none"."""
     units = set()
     for source in opened:
         try:
@@ -116,7 +116,7 @@ def units_of(opened: Sequence[Opened]) -> set[str]:
 
 
 def source_panel(source: Opened, view: View, session: Session) -> Panel:
-    """Draw one source, or say in its panel why it cannot be drawn."""
+    """Draw one source, or state in its panel why it cannot be drawn."""
     empty = Panel(key=source.text, title="", source=(source.name, ""), color=source.color)
     if source.embeddings is None:
         return replace(empty, message=source.error, tone="error")
@@ -134,7 +134,7 @@ def source_panel(source: Opened, view: View, session: Session) -> Panel:
 
 
 def note(source: Opened, encoding: PositionEncoding, positions: Positions) -> str:
-    """Say beside the name what there is: 256 learned positions."""
+    """Return the note next to the source's name, such as "256 learned positions"."""
     kind = "learned" if encoding.kind == "learned" and not source.text.startswith("random:") else "computed"
     kind = "rotary" if positions.turning else kind
     whole = encoding.length if isinstance(encoding, Rotary) else positions.whole.shape[0]
@@ -147,7 +147,7 @@ def note(source: Opened, encoding: PositionEncoding, positions: Positions) -> st
 
 
 def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
-    """Draw the cloud above the matrix, or say what is missing for either."""
+    """Draw the cloud above the matrix, or state what is missing for either."""
     table, encoding = positions.table, positions.encoding
     title = finding(positions.facts) if encoding is None else kernel_finding(encoding)
     if table.finite.sum() < 2:
@@ -184,7 +184,7 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
 
 
 def trust(projection: hpe.Projection, positions: Positions) -> str:
-    """Say how the picture was made, how far to trust it, and what is not in it."""
+    """Describe how the picture was made, its quality, and what it leaves out."""
     quality = projection.quality
     method = projection.method.upper()
     width = positions.whole.shape[1]
@@ -205,7 +205,7 @@ def trust(projection: hpe.Projection, positions: Positions) -> str:
 
 
 def hollow(projection: hpe.Projection) -> list[str]:
-    """Say how many points are drawn hollow, and of how many that was measured."""
+    """State how many points are drawn hollow, out of how many measured."""
     found = projection.trust
     if found is None or not (wrong := int(found.wrong.sum())):
         return []
@@ -223,19 +223,19 @@ def matrix_drawing(encoding: PositionEncoding, length: int) -> Drawing:
 
 
 def kernel_finding(encoding: PositionEncoding) -> str:
-    """Say how fast the kernel of a rotary encoding falls."""
+    """State how fast the kernel of a rotary encoding falls."""
     at = half_at(encoding)
     return f"Its kernel falls below .5 {at}"
 
 
 def half_at(encoding: PositionEncoding) -> str:
-    """Say from which distance on a kernel is below one half for the first time."""
+    """State the first distance at which a kernel is below one half."""
     below = np.flatnonzero(encoding.profile(np.arange(KERNEL)) < HALF)
     return f"at distance {below[0]:,}" if len(below) else f"nowhere up to distance {KERNEL - 1:,}"
 
 
 def kernel_panel(empty: Panel, source: Opened, encoding: PositionEncoding, view: View) -> Panel:
-    """Draw what a mechanism without rows does with distance, in its own unit, and say why there is no cloud."""
+    """Draw a mechanism without rows by distance, in its own unit, and state why there is no cloud."""
     unit = encoding.unit
     if unit == "none":
         reason = one_line(getattr(encoding, "reason", f"{encoding.kind} positions have no rows"))
@@ -266,11 +266,12 @@ def kernel_panel(empty: Panel, source: Opened, encoding: PositionEncoding, view:
 
 
 def series_of(source: Opened, values: NDArray[Any], **more: Any) -> Series:
+    """Return values as a line with the source's name, colour and dash style."""
     return Series(source.name, values.astype(np.float32), source.color, source.dash, **more)
 
 
 def by_distance(series: Series, encoding: PositionEncoding, length: int) -> Series:
-    """Return a mechanism's values by distance: both ways where they differ, back only where it looks back only."""
+    """Return a mechanism's values by distance: both directions if they differ, backwards only if it is causal."""
     ahead = np.arange(length)
     behind = encoding.profile(-ahead)
     if not getattr(encoding, "bidirectional", True):

@@ -1,4 +1,4 @@
-"""All sources in one plot: similarity by distance, norms, waves, explained variance and rotary wavelengths."""
+"""Plots of all sources together: similarity by distance, norms, waves, explained variance, rotary wavelengths."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     pass
 
 
-BIASED = 128  # distances of additive biases beside each other: those of T5 end here, those of ALiBi never
-EXAMPLE = 16  # the distance whose bias is told
+BIASED = 128  # distances drawn of additive biases: those of T5 level off by then, those of ALiBi never do
+EXAMPLE = 16  # the distance whose bias is stated in the title
 DISTANCE_HELP = """
 The mean over t of cos(p_t, p_{t+k}), for each distance k up to half the table, so that each mean is one of many pairs.
 
@@ -77,7 +77,7 @@ Paper: Peng et al. 2023, YaRN; the frequencies: Su et al. 2021.
 
 
 def mirrored(series: Sequence[Series]) -> list[Series]:
-    """Return the lines on one axis: where one has distances below 0, those of both ways alike are drawn both ways."""
+    """Return the lines on one axis: if any has negative distances, symmetric ones are mirrored."""
     if all(s.x.min() >= 0 for s in series):
         return list(series)
     return [
@@ -87,7 +87,7 @@ def mirrored(series: Sequence[Series]) -> list[Series]:
 
 
 def lines(opened: Sequence[Opened], length: int, session: Session) -> Panels:
-    """Draw similarity by distance in a plot for each unit, norms and explained variance, and rotary wavelengths."""
+    """Draw similarity by distance in one plot per unit, norms, explained variance, and rotary wavelengths."""
     found = tables_of(opened, length, session)
     drawn = [
         *distance_panels(opened, found, length),
@@ -98,7 +98,7 @@ def lines(opened: Sequence[Opened], length: int, session: Session) -> Panels:
 
 
 def distance_panels(opened: Sequence[Opened], found: Mapping[Opened, Positions], length: int) -> list[Panel]:
-    """Draw similarity against distance, each unit in a plot of its own: units never share an axis."""
+    """Draw similarity against distance, one plot per unit: different units never share an axis."""
     facts = {source: positions.facts for source, positions in found.items()}
     curves: dict[str, list[Series]] = {"cosine": [], "expected rotary kernel": [], "additive bias": []}
     curves["cosine"] += [series_of(s, fact.half) for s, fact in facts.items() if fact.next is not None]
@@ -110,7 +110,7 @@ def distance_panels(opened: Sequence[Opened], found: Mapping[Opened, Positions],
             encoding = source.position
             unit = encoding.unit
         except hpe.HfposembError:
-            continue  # its own panel says why
+            continue  # the source's own panel shows the reason
         if unit == "none":
             silent.append(source.name)
         elif source not in found and (unit != "cosine" or not encoding.has_table):
@@ -155,12 +155,12 @@ def _told(encodings: Mapping[str, PositionEncoding], told: Callable[[PositionEnc
 
 
 def bias_back(encoding: PositionEncoding) -> str:
-    """Say the bias of a key some positions before the query."""
+    """Return the bias of the key ``EXAMPLE`` positions before the query as text."""
     return number(float(encoding.profile(np.array([-EXAMPLE]))[0]), digits=2)
 
 
 def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions], session: Session) -> list[Panel]:
-    """Draw norms and explained variance of all sources that have vectors in one plot each."""
+    """Draw norms, waves and explained variance of all sources that have vectors, in one plot each."""
     by_name = {source.name: fact for source, fact in facts.items()}
     drawn: list[Panel] = []
     if long := {s: fact for s, fact in facts.items() if (fact.norms > 0).sum() > 1}:
@@ -184,7 +184,7 @@ def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions
 
 
 def wave_panel(facts: Mapping[Opened, Facts], tables: Mapping[Opened, Positions]) -> Panel:
-    """Draw how strong the waves of each period are in the columns of all tables, beside noise."""
+    """Draw the strength of waves by period in the columns of all tables, with the level of noise."""
     found = {source: fact.waves for source, fact in facts.items() if fact.waves is not None}
     series = [
         series_of(
@@ -195,7 +195,7 @@ def wave_panel(facts: Mapping[Opened, Facts], tables: Mapping[Opened, Positions]
         )
         for source, waves in found.items()
     ]
-    widest = max(found.values(), key=lambda waves: waves.high)  # the widest interval is true of all
+    widest = max(found.values(), key=lambda waves: waves.high)  # the widest interval is valid for all
     figure = line_figures.waves_by_period(series, noise=(widest.low, widest.high))
     title = wave_title({source.name: fact for source, fact in facts.items()})
     foot = "Magnitude of the DFT, mean over columns · band: 95 % of noise"
@@ -205,13 +205,13 @@ def wave_panel(facts: Mapping[Opened, Facts], tables: Mapping[Opened, Positions]
 
 
 def wavelength_panels(opened: Sequence[Opened]) -> list[Panel]:
-    """Draw the wavelengths of every rotary source, a plot for each."""
+    """Draw the wavelengths of every rotary source, one plot each."""
     drawn = []
     for source in opened:
         try:
             encoding = source.position
         except hpe.HfposembError:
-            continue  # its own panel says why
+            continue  # the source's own panel shows the reason
         if isinstance(encoding, Rotary):
             line = series_of(source, np.empty(0))
             figure = line_figures.wavelengths(
@@ -228,7 +228,7 @@ def wavelength_panels(opened: Sequence[Opened]) -> list[Panel]:
 
 
 def wavelength_title(encoding: Rotary) -> str:
-    """Say how many pairs never made a full turn in training, and how many the scaling moves."""
+    """State how many pairs never completed a turn in training, and how many the scaling changes."""
     found = encoding.scaled
     pairs, beyond, moved = len(found.after), int(found.beyond.sum()), int(found.moved.sum())
     turn = "turns" if beyond == 1 else "turn"
@@ -241,7 +241,7 @@ def wavelength_title(encoding: Rotary) -> str:
 
 
 def still(encoding: Rotary) -> str:
-    """Say how many pairs are beyond the trained length after scaling, and which have no wavelength to draw."""
+    """State how many pairs exceed the trained length after scaling, and how many have no wavelength to draw."""
     found = encoding.scaled
     resting = int(np.isinf(found.after).sum())
     parts = [f"{int(found.beyond_after.sum()):,} beyond it after scaling" if found.moved.any() else ""]
@@ -255,12 +255,12 @@ def _panel(key: str, title: str, figure: Any, help_text: str, foot: str, recipe:
 
 
 def _ends(facts: Facts) -> tuple[int, ...]:
-    """Position 0 and the last one, where they stand out."""
+    """Position 0 and the last one, if they are outliers."""
     return tuple(row for row in (0, len(facts.norms) - 1) if row in facts.outliers and facts.norms[row] > 0)
 
 
 def _untrained(found: Mapping[Opened, Positions], session: Session) -> list[Series]:
-    """The explained variance of an untrained table as large as the first source's, unless one is shown already."""
+    """The explained variance of an untrained table of the first source's size, unless one is already shown."""
     if any(source.text.startswith("random:") for source in found):
         return []
     rows, width = next(iter(found.values())).table.shape

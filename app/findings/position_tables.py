@@ -1,4 +1,4 @@
-"""The tables themselves: each as an image, and a few of its dimensions as waves."""
+"""The position tables themselves: each as an image, and a few dimensions as waves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 WAVES = (8, 9, 24, 48)
 MOST_WAVES = 6
-ENDS = 4  # positions at either end that often stand apart
+ENDS = 4  # positions at either end that are often outliers
 TABLE_HELP = """
 The table itself: a row for each position, a column for each dimension, blue below zero and orange above. The waves
 underneath are single columns, drawn against the position, all on one scale.
@@ -35,9 +35,9 @@ finds waves of its own, and mixes them in every dimension.
 
 
 def read_dimensions(text: str) -> tuple[int, ...]:
-    """Read the dimensions that somebody typed: whole numbers, whatever stands between them.
+    """Parse typed dimensions: whole numbers with any separators.
 
-    Raises ``InputError`` where there is none, or more than can be drawn.
+    Raises ``InputError`` if there are none, or more than can be drawn.
     """
     words = "".join(character if character.isdecimal() and character.isascii() else " " for character in text).split()
     found = tuple(dict.fromkeys(int(word) for word in words if len(word) < 8))
@@ -71,7 +71,7 @@ def image_panel(source: Opened, positions: Positions, wanted: Sequence[int]) -> 
     low, high = image.data[0].meta["range"]
     drawings = [Drawing(image)]
     inside = [dimension for dimension in wanted if dimension < width]
-    # Rows that stand out at the start, such as position 0 of a BERT, would flatten every wave after them.
+    # Outliers at the start, such as position 0 of a BERT, would flatten every wave after them.
     skip = next((row for row in range(ENDS + 1) if row not in positions.facts.outliers), 0) if rows > 4 * ENDS else 0
     if inside:
         figure = line_figures.waves(table.vectors[skip:], inside, first=skip)

@@ -1,4 +1,4 @@
-"""A part of the Positions tab, computed on request: whether a linear model reads positions off their vectors."""
+"""Position probes, computed on request: can a linear model read the position off a vector?"""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def role_of(source: Opened) -> str:
 
 
 def known(opened: Sequence[Opened], session: Session) -> dict[Opened, Found | None]:
-    """Return the sources that have a vector for each position, with their probes where they were run."""
+    """Return the sources that have a vector for each position, with the probes that have been run."""
     out: dict[Opened, Found | None] = {}
     for source, positions in tables_of(opened, 0, session).items():
         out[source] = session.library.results.get(session.library.result_key(positions.whole, ("probes",)))
@@ -78,12 +78,12 @@ def known(opened: Sequence[Opened], session: Session) -> dict[Opened, Found | No
 
 
 def missing(opened: Sequence[Opened], session: Session) -> list[list[str]]:
-    """Return what is still to be probed: source and role."""
+    """Return what has yet to be probed: source and role."""
     return [[source.text, role_of(source)] for source, found in known(opened, session).items() if found is None]
 
 
 def finding(found: Mapping[Opened, Found | None]) -> str:
-    """Say how far off the stable absolute probe is, or that nothing was run yet."""
+    """State the error of the stable absolute probe, or that nothing has been measured."""
     stable = list(PROBES)[1]
     said = [
         f"{number(one[stable][0].mean, digits=1)} in {source.name}" for source, one in found.items() if one is not None
@@ -94,7 +94,7 @@ def finding(found: Mapping[Opened, Found | None]) -> str:
 
 
 def table(opened: Sequence[Opened], session: Session) -> str:
-    """Return the table of all sources as HTML, with dashes where nothing was run."""
+    """Return the table of all sources as HTML, with dashes where no probe was run."""
     found = known(opened, session)
     if not found:
         return "<h3>No source here has a vector for each position</h3><p>Try sample:gpt2, or sinusoidal:256x128.</p>"
@@ -116,7 +116,7 @@ def table(opened: Sequence[Opened], session: Session) -> str:
 
 
 def cell(name: str, found: Found | None) -> str:
-    """Write one error beside that of noise."""
+    """Format one error, with that of noise."""
     if found is None:
         return "<td>–</td>"
     one, noise = found[name]
@@ -128,7 +128,7 @@ def cell(name: str, found: Found | None) -> str:
 
 
 def accordion(session: Session, part: gr.State) -> None:
-    """Put the part here, closed. The probes run in a child that can be stopped, when the button asks for them."""
+    """Create the accordion, closed. The button runs the probes in a child process that can be cancelled."""
 
     async def work(
         visitor: Visitor, place: str, wanted: Sequence[Sequence[str]]
@@ -158,6 +158,6 @@ def accordion(session: Session, part: gr.State) -> None:
         with gr.Row():
             button = gr.Button(MEASURE, variant="secondary", size="lg", scale=0, min_width=200)
     session.redraw(draw, [shown], inputs=[part], on=[unfolded.change, running.done.change, part.change])
-    # Asking for the same again is a change only if nothing was wanted in between.
+    # Reset ``wanted``, so that requesting the same again counts as a change.
     running.done.change(lambda: [], None, running.wanted, **QUIET)
     button.click(run, [session.due, part], running.wanted, **QUIET)

@@ -1,4 +1,4 @@
-"""The panels of what positions have to meet, source by source, and of what their slow and fast waves tell alone."""
+"""Panels of the requirements of a position encoding, and of what its slow and fast waves encode."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..session.state import Session
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-MOST_READ = 2**26  # numbers of a table that is read for it
+MOST_READ = 2**26  # numbers of a table that may be read for this
 
 FAILS = {
     "bounded": "it grows without bound",
@@ -58,7 +58,7 @@ pairs of a sine and a cosine, or the principal components that hold 95 % of the 
 
 
 def requirement_panel(source: Opened, session: Session) -> Panel:
-    """Return the panel of one source: what it meets, and what its slow and fast waves tell."""
+    """Return the panel of one source: requirements met, and position decoding from slow and fast waves."""
     empty = Panel(f"{source.text} requirements", "", source=(source.name, ""), color=source.color)
     try:
         encoding = source.position
@@ -67,7 +67,7 @@ def requirement_panel(source: Opened, session: Session) -> Panel:
             return replace(empty, message=f"Its rows are too wide to measure here: hfposemb requirements {source.text}")
         if table is not None and table.shape[0] * table.shape[1] > MOST_READ:
             return replace(empty, message=f"It is too large to measure here: hfposemb requirements {source.text}")
-        assert source.embeddings is not None  # or it has no position
+        assert source.embeddings is not None  # otherwise it has no position
         embeddings, part = source.embeddings, source.part
         if table is None:
             return _drawn(empty, source, requirements(embeddings, part=part), _waves(encoding))
@@ -83,7 +83,7 @@ def _waves(encoding: Any) -> Resolution | None:
     try:
         return resolution(encoding)
     except HfposembError:
-        return None  # it has no rows: there is nothing to decode
+        return None  # it has no rows, so there is nothing to decode
 
 
 def _drawn(empty: Panel, source: Opened, found: Requirements, waves: Resolution | None) -> Panel:
@@ -126,7 +126,7 @@ def _figure(item: Requirement) -> str:
 
 
 def _said(item: Requirement, reads: str) -> str:
-    """Name the requirement, say whether it is met, and what its number is."""
+    """Return the requirement's name, verdict, and what its number means."""
     if item.verdict != "not measured":
         return f"{item.name}: {item.verdict} · {NUMBERS[item.name].format(reads=reads)}"
     return f"{item.name}: {'it has one length' if item.name == 'independent of length' else 'not measured'}"
@@ -157,7 +157,7 @@ def requirement_row(
     part: gr.State,
     of_part: Callable[[Sequence[Opened], str | None], Sequence[Opened]],
 ) -> None:
-    """Put the row of panels here, one for each source, and bind it; ``of_part`` gives sources the part shown."""
+    """Create and bind the row of panels, one per source; ``of_part`` selects the shown part of the sources."""
 
     def draw(opened: Sequence[Opened], part: str | None) -> Panels:
         panels = tuple(requirement_panel(source, session) for source in of_part(opened, part))

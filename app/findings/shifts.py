@@ -1,4 +1,4 @@
-"""A part of the Positions tab, computed when it is opened: whether a shift of the position is a rotation."""
+"""Shift analysis, computed when opened: is a shift of the position a rotation?"""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ Map = Literal["linear", "orthogonal"]
 QUESTION = "Why sine and cosine? Is a shift of the position a rotation?"
 MAPS: tuple[tuple[str, Map], ...] = (("Any linear map", "linear"), ("Rotation", "orthogonal"))
 STEPS = (1, 4, 16, 64)
-STEP = 4  # what the planes are turned by at first
-FAR = 16  # the shift that is told where the map has not seen the positions
+STEP = 4  # initial shift of the plane plot
+FAR = 16  # the shift stated in the title for positions beyond the fitted ones
 
 SHIFT_HELP = """
 For each shift k the best map A with p_{t+k} ≈ p_t A is fitted on three quarters of the positions and judged on the
@@ -73,7 +73,7 @@ After Vaswani et al. 2017, 3.5; Schönemann 1966.
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The shifts of one table, and the lowest and highest of its impostors."""
+    """The shift curve of a table, and the lowest and highest of its surrogates."""
 
     curve: ShiftCurve
     low: ShiftCurve
@@ -81,7 +81,7 @@ class Measured:
 
 
 def measured(positions: Positions, session: Session) -> Measured:
-    """Measure the positions that are shown, once for everybody. Raises ``HfposembError`` for too few."""
+    """Measure the shown positions, once for all visitors. Raises ``HfposembError`` if there are too few."""
 
     def make() -> Measured:
         curve = shift_by_distance(positions.table)
@@ -91,13 +91,16 @@ def measured(positions: Positions, session: Session) -> Measured:
 
 
 def turned(positions: Positions, step: int, session: Session) -> Turning:
-    """Measure the planes of a shift by ``step``, once for everybody. Raises ``HfposembError`` for too few positions."""
+    """Measure the planes turned by a shift of ``step``, once for all visitors.
+
+    Raises ``HfposembError`` if there are too few positions.
+    """
     key = ("turning", positions.length, step)
     return session.library.result(positions.whole, key, lambda: turning(positions.table, step))
 
 
 def shift_panels(opened: Sequence[Opened], length: int, which: Map, step: int, session: Session) -> Panels:
-    """Draw how well a shift is a linear map or a rotation, on both kinds of rows held out, and the planes it turns."""
+    """Draw the fit of shifts by a linear map or rotation, for both kinds of held-out rows, and the turned planes."""
     found, said = {}, []
     tables = tables_of(opened, length, session)
     for source, positions in tables.items():
@@ -128,7 +131,7 @@ def _encoding(source: Opened) -> Any:
 
 
 def curve_panel(split: Split, found: Mapping[Opened, Measured], which: Map, said: Sequence[str]) -> Panel:
-    """Draw R² by the distance of the shift for all sources, with the bands of their impostors."""
+    """Draw R² by the distance of the shift for all sources, with the bands of their surrogates."""
     series = []
     for source, one in found.items():
         at, values, low, high = (
@@ -158,7 +161,7 @@ def curve_panel(split: Split, found: Mapping[Opened, Measured], which: Map, said
 
 
 def curve_title(curves: Mapping[str, ShiftCurve], which: Map, split: Split, distance: int) -> str:
-    """Say how much of each source a map by some distance predicts."""
+    """State how well a map by some distance predicts each source."""
     shares = []
     for name, curve in curves.items():
         at = np.flatnonzero(curve.distances == distance)
@@ -172,7 +175,7 @@ def curve_title(curves: Mapping[str, ShiftCurve], which: Map, split: Split, dist
 
 
 def plane_panel(found: Mapping[Opened, Positions], step: int, session: Session) -> Panel:
-    """Draw the angle by which each plane turns against the one that its step says."""
+    """Draw the angle by which each plane turns against the expected one."""
     series, shares, problem = [], [], ""
     measured = []
     for source, positions in found.items():
@@ -203,7 +206,7 @@ def plane_panel(found: Mapping[Opened, Positions], step: int, session: Session) 
 
 
 def accordion(session: Session, length: gr.Radio, part: gr.State) -> None:
-    """Put the part here, closed; it is computed when it is opened, and again when the sources change."""
+    """Create the accordion, closed; it is computed when opened, and again when the sources change."""
     from ..session.shown_positions import of_part
 
     box, asked = session.fold("shifts", QUESTION)

@@ -1,4 +1,4 @@
-"""What is left of words and of positions when they are added, by the amplitude of the positions."""
+"""What remains of words and positions when they are added, by the amplitude of the positions."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ chosen amplitude. Many tables give position 0 a vector of its own kind, longer t
 
 
 WHOLE: dict[str, Any] = {"span": (-0.02, 1.04), "ticks": (0, 0.25, 0.5, 0.75, 1)}
-"""An axis of shares."""
+"""An axis of shares from 0 to 1."""
 
 
 def amplitude_lines(
     title: str, series: Sequence[Series], view: View, *, height: int, labels: Any = "line", **y: Any
 ) -> Drawing:
-    """Draw lines against the amplitude, with the mark at the chosen one."""
+    """Draw lines against the amplitude, with a mark at the chosen one."""
     ticks = (0.0, 1.0, 2.0, 3.0, 4.0)
     x = Axis("amplitude of the position part", ticks=ticks, span=(0.0, 4.0))
     marked = view.asked.amplitude
@@ -98,7 +98,7 @@ def amplitude_lines(
 
 
 def finding_panel(view: View) -> Panel:
-    """Say whether positions drown the words at the chosen amplitude."""
+    """State whether positions drown the words at the chosen amplitude."""
 
     def made(empty: Panel) -> Panel:
         words, found = view.chosen, view.sweeps[view.asked.whose]
@@ -124,7 +124,7 @@ def finding_panel(view: View) -> Panel:
 
 
 def _directions(view: View) -> str:
-    """Say how much of what tells words apart lies where the model's own positions do."""
+    """State the share of the words' variance in the leading directions of the model's own positions."""
     if view.asked.whose != "own":
         return ""
     try:
@@ -143,11 +143,11 @@ def _begin(whose: str) -> str:
 
 
 def survival_panel(view: View) -> Panel:
-    """Draw the share of neighbours kept against the amplitude, for all three kinds of positions."""
+    """Draw the share of neighbours kept against the amplitude, for the three kinds of positions."""
 
     def made(empty: Panel) -> Panel:
         if not view.sweeps:
-            _ = view.chosen  # it says why
+            _ = view.chosen  # raises the reason
         series = []
         for whose, found in view.sweeps.items():
             mine = whose == view.asked.whose
@@ -181,7 +181,7 @@ def _rare(share: float) -> str:
 
 
 def lists_panel(view: View) -> Panel:
-    """List the neighbours of the chosen word alone and in its place."""
+    """List the neighbours of the chosen word, alone and in its place."""
 
     def made(empty: Panel) -> Panel:
         found = view.lists()
@@ -243,7 +243,7 @@ def anchor_panel(view: View) -> Panel:
 
 
 def anchor_title(word: str, names: Sequence[str], mean: np.ndarray, amplitudes: np.ndarray) -> str:
-    """Say which anchor is nearest, at which amplitudes."""
+    """State which anchor is nearest, at which amplitudes."""
     nearest = mean.argmax(axis=1)
     if len(names) == 1:
         return f"“{word}” and “{names[0]}”: {number(float(mean[0, 0]))} alone, {number(float(mean[-1, 0]))} at 4×"
@@ -263,10 +263,10 @@ def _missing(table: EmbeddingTable, word: str) -> str:
 
 
 def recovery_panel(view: View) -> Panel:
-    """Draw how often word and position are read back out of the sum."""
+    """Draw how often word and position are decoded from the sum."""
 
     def made(empty: Panel) -> Panel:
-        _ = view.chosen  # it says why where there is nothing to add
+        _ = view.chosen  # raises the reason if there is nothing to add
         series = [
             Series(CALLED[whose], found.positions, *STYLES[whose], found.amplitudes, chosen=whose == view.asked.whose)
             for whose, found in view.sweeps.items()
@@ -300,7 +300,7 @@ def recovery_panel(view: View) -> Panel:
 
 
 def recovery_title(word: float, place: float, times: str) -> str:
-    """Say whether both parts are told from their sum."""
+    """State whether both parts can be decoded from their sum."""
     if min(word, place) >= 0.99:
         return f"Both parts can be read back out of the sum at {times}"
     if min(word, place) >= 0.5:
@@ -310,7 +310,7 @@ def recovery_title(word: float, place: float, times: str) -> str:
 
 
 def map_panel(view: View) -> Panel:
-    """Draw what each word keeps at each of the first places."""
+    """Draw the share of neighbours each word keeps at each of the first places."""
 
     def made(empty: Panel) -> Panel:
         found = view.map()

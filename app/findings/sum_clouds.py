@@ -1,4 +1,4 @@
-"""Words at many positions: their clouds, and how the variance is divided between words and positions."""
+"""Words at many positions: point clouds, and the variance shares of words and positions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ is exactly 0, since a sum has no interaction. Dotted: the share of words where t
 
 
 def cloud_panel(view: View) -> Panel:
-    """Draw the sample at the first places as a cloud, by word and by position."""
+    """Draw the sample at the first places as a cloud, coloured by word and by position."""
 
     def made(empty: Panel) -> Panel:
         amplitude = view.asked.amplitude
@@ -82,7 +82,7 @@ NORMED = {"model": "normalised as the model does", "length": "at length 1", "non
 
 
 def variance_panel(view: View) -> Panel:
-    """Draw the shares of words, positions and the rest in the cloud's variance."""
+    """Draw the shares of words, positions and the interaction in the cloud's variance."""
 
     def made(empty: Panel) -> Panel:
         found = view.of_cloud("variance", lambda cloud: cloud.variance())

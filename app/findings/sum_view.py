@@ -1,4 +1,4 @@
-"""A source with what is asked of it: a sentence, positions and an amplitude, and everything measured of their sum."""
+"""A source with the visitor's choices (sentence, positions, amplitude), and all measurements of the sum."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ FIRST_WORD = "king"
 FIRST_ANCHORS = ("queen", "father", "bread")
 EXAMPLES = ("paris", "seven", "red", "water", "##ing", "and")
 WORDS_SHOWN = 8  # in the map and in the cloud
-PLACES_SHOWN = 128  # the first of them
+PLACES_SHOWN = 128  # in the map
 CLOUD_PLACES = 64
-PIECES_SHOWN = 40  # of a sentence, each with what it keeps
+PIECES_SHOWN = 40  # pieces of a sentence that are shown with what they keep
 NEIGHBOURS = 10
 OVERLAP_DRAWS = 50
 CALLED = {"own": "The model’s own", "sinusoid": "Sinusoid", "random": "Random"}
@@ -51,7 +51,7 @@ STYLES = {
 
 @dataclass(frozen=True)
 class Asked:
-    """What the visitor chose: a sentence and the one before it, whose positions, how large, and a word of it."""
+    """The visitor's choices: sentence, previous sentence, kind and scale of positions, amplitude, word, anchors."""
 
     text: str
     before: str
@@ -64,7 +64,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class View:
-    """One source with what was asked of it: everything that is measured, once for everybody."""
+    """One source with the visitor's choices; every measurement is computed once for all visitors."""
 
     session: Session
     source: Opened
@@ -72,18 +72,18 @@ class View:
 
     @property
     def table(self) -> EmbeddingTable:
-        """The tokens of the source."""
+        """The token table of the source."""
         assert self.source.embeddings is not None
         return self.source.embeddings.token
 
     @property
     def times(self) -> str:
-        """The amplitude as it is written."""
+        """The amplitude as text."""
         return f"{number(self.asked.amplitude, digits=2).rstrip('0').rstrip('.') or '0'}×"
 
     @property
     def step(self) -> int:
-        """The place of the amplitude among those that are measured."""
+        """Index of the amplitude among the measured ones."""
         return step_of(self.asked.amplitude)
 
     def _result(self, what: tuple[Any, ...], maker: Callable[[], T]) -> T:
@@ -97,18 +97,18 @@ class View:
         return Adding(whose, scaled=self.asked.scaled)  # type: ignore[arg-type]
 
     def words(self, whose: str) -> Added:
-        """Return words and positions of one kind. Raises ``HfposembError`` where they cannot be added."""
+        """Return words and positions of one kind. Raises ``HfposembError`` if they cannot be added."""
         assert self.source.embeddings is not None
         return added(self.source.embeddings, self.adding(whose))
 
     @cached_property
     def chosen(self) -> Added:
-        """Words and the positions that were asked for."""
+        """Words and the chosen positions."""
         return self.words(self.asked.whose)
 
     @cached_property
     def sweeps(self) -> dict[str, Sweep]:
-        """What is left at every amplitude, by whose positions; without those that cannot be added."""
+        """Results at every amplitude, by kind of positions; kinds that cannot be added are missing."""
         found = {}
         for whose in WHOSE:
             try:
@@ -116,31 +116,31 @@ class View:
                     ("sweep", self.adding(whose)), lambda whose=whose: sweep(self.words(whose), k=NEIGHBOURS)
                 )
             except HfposembError:
-                continue  # the panels of the chosen ones say why
+                continue  # the panels of the chosen kind show the reason
         return found
 
     @cached_property
     def inputs(self) -> Inputs:
-        """What the sentence feeds. Raises ``HfposembError`` where it cannot be fed."""
+        """The model's input for the sentence. Raises ``HfposembError`` if there is none."""
         return self.fed(self.asked.text)
 
     def fed(self, text: str) -> Inputs:
-        """Return what a text feeds."""
+        """Return the model's input for a text."""
         assert self.source.embeddings is not None
         return self._result(("inputs", text), lambda: self.source.embeddings.inputs(text))  # type: ignore[union-attr]
 
     def special(self, token: int) -> bool:
-        """Tell whether a token is a mark of the model and no word."""
+        """Return whether a token is a special token, not a word."""
         return TOKEN_CLASSES[self.table.labels.classes[token]] == "special"
 
     @cached_property
     def pieces(self) -> list[int]:
-        """The places, in the sentence, of its pieces that are words."""
+        """Indices of the sentence's pieces that are words."""
         return [place for place, token in enumerate(self.inputs.ids.tolist()) if not self.special(token)]
 
     @cached_property
     def place(self) -> int:
-        """The place of the chosen piece: the one that was clicked, else “king”, else the longest."""
+        """Index of the chosen piece: the clicked one, otherwise “king”, otherwise the longest."""
         if not self.pieces:
             raise HfposembError(f"write a word, such as in “{SENTENCE}”")
         if self.asked.word in self.pieces:
@@ -150,21 +150,21 @@ class View:
 
     @property
     def token(self) -> int:
-        """The token of the chosen piece."""
+        """Token id of the chosen piece."""
         return int(self.inputs.ids[self.place])
 
     @property
     def position(self) -> int:
-        """The position of the chosen piece."""
+        """Position of the chosen piece."""
         return int(self.inputs.positions[self.place])
 
     @property
     def word(self) -> str:
-        """The chosen piece as it is written."""
+        """Text of the chosen piece."""
         return shown(self.inputs.pieces[self.place])
 
     def in_place(self) -> dict[int, float]:
-        """Return what each word of the sentence keeps in its place, by its place in the sentence."""
+        """Return the share of neighbours each word of the sentence keeps, by its index in the sentence."""
         usable, known = self.chosen.usable, directed(self.table)
         places = [
             place
@@ -183,7 +183,7 @@ class View:
         return dict(zip(places, found[self.step].tolist(), strict=True))
 
     def overlap(self) -> Overlap:
-        """Return how much of the words' variance lies in the leading directions of the model's own positions."""
+        """Return the share of the words' variance in the leading directions of the model's own positions."""
         embeddings = self.source.embeddings
         assert embeddings is not None
         return self._result(("overlap",), lambda: subspace_overlap(embeddings, draws=OVERLAP_DRAWS))
@@ -197,12 +197,12 @@ class View:
 
     @cached_property
     def anchor_rows(self) -> dict[str, int]:
-        """The anchor words that the source has, with their rows; the chosen word itself is none."""
+        """The anchor words that the source has, with their rows, except the chosen word itself."""
         found = {word: row_of(self.table, Word(word), self.source.text) for word in self.asked.anchors}
         return {word: row for word, row in found.items() if row is not None and row != self.token}
 
     def anchors(self) -> Anchors:
-        """Return how near the chosen word stays to the anchor words."""
+        """Return how close the chosen word stays to the anchor words."""
         rows = tuple(self.anchor_rows.values())
         return self._result(
             ("anchors", self.adding(self.asked.whose), self.token, rows),
@@ -211,7 +211,7 @@ class View:
 
     @cached_property
     def sample(self) -> dict[str, int]:
-        """The words of the sentence, filled up with others of the vocabulary, and their rows."""
+        """The words of the sentence, supplemented by examples from the vocabulary, with their rows."""
         found: dict[str, int] = {}
         order = [self.place, *(place for place in self.pieces if place != self.place)]
         for place in order:
@@ -228,7 +228,7 @@ class View:
         return np.flatnonzero(self.chosen.usable[:PLACES_SHOWN])
 
     def map(self) -> np.ndarray:
-        """Return what each of the sample keeps at the first places, NaN where one has no vector [words, places]."""
+        """Return the share that each sample word keeps at the first places [words, places]; NaN without a vector."""
         rows = tuple(self.sample.values())
         found = self._result(
             ("map", self.adding(self.asked.whose), rows),
@@ -239,19 +239,19 @@ class View:
         return out
 
     def cloud(self) -> Cloud:
-        """Return the sample, each word at some inner places."""
+        """Return the sample words, each at some inner places."""
         assert self.source.embeddings is not None
         inner = self.chosen.inner[:CLOUD_PLACES]
         return cloud(self.chosen, self.source.embeddings, np.array(list(self.sample.values())), inner)
 
     def of_cloud(self, what: str, maker: Callable[[Cloud], T], *more: Any) -> T:
-        """Return a result of the cloud."""
+        """Return a result computed from the cloud, cached."""
         key = (what, self.adding(self.asked.whose), tuple(sorted(self.sample.values())), *more)
         return self._result(key, lambda: maker(self.cloud()))
 
 
 def panel_unless(key: str, title: str, help_text: str, maker: Callable[[Panel], Panel], **more: Any) -> Panel:
-    """Return a panel, or the same one with why it cannot be drawn."""
+    """Return the panel that ``maker`` draws, or one with the reason why it cannot be drawn."""
     empty = Panel(key, title, help=help_text, **more)
     try:
         return maker(empty)
@@ -261,12 +261,12 @@ def panel_unless(key: str, title: str, help_text: str, maker: Callable[[Panel], 
 
 
 def view_of(session: Session, opened: Sequence[Opened], which: str | None, asked: Asked) -> View | None:
-    """Return the source that is shown with what is asked of it; ``None`` where none has words."""
+    """Return the selected source with the visitor's choices; ``None`` if no source has words."""
     source = source_of(opened, which)
     return None if source is None else View(session, source, asked)
 
 
 def source_of(opened: Sequence[Opened], which: str | None) -> Opened | None:
-    """Return the source of that text, else the first one, of those that have words."""
+    """Return the source with that text, or the first one, among those that have words."""
     speaking = with_tokens(opened)
     return next((one for one in speaking if one.text == which), speaking[0] if speaking else None)

@@ -77,7 +77,7 @@ def map_panels(
                 int(other) for other in neighbours_of(session, table, row, centred=centred).rows if np.isin(other, rows)
             ]
         except HfposembError:
-            near = []  # the list of neighbours says why
+            near = []  # the list of neighbours shows the reason
     else:
         row = None
     if color == "Trust":
@@ -127,7 +127,7 @@ def asked_map(
     centred: bool = False,
     done: dict[str, Any] | None = None,
 ) -> list[Any]:
-    """Return the projection, the map that the controls ask for, the work it wants done first, and the colour."""
+    """Return updates of the method, the map, the work needed first, and the colour."""
     source, kept = source_of(opened, which), gr.skip()
     if source is None:
         reasons = " ".join(why_no_tokens(one) for one in opened) or "Choose a source above, such as sample:bert."
@@ -156,7 +156,7 @@ def asked_map(
 def _before_map(
     session: Session, source: Opened, table: EmbeddingTable, method: str, dims: int, color: str
 ) -> list[list[Any]]:
-    """Return the work that a map waits for, nothing where it can be drawn at once: what ``map_work`` takes."""
+    """Return the work to do before the map can be drawn, for ``map_work``; empty if there is none."""
     rows, width = table.shape
     if method == "UMAP" and session.projection(table, "umap", dims) is None:
         return [[source.text, "token", dims]]
@@ -177,7 +177,7 @@ def _pca_key(session: Session, table: EmbeddingTable, dims: int) -> Any:
 async def map_work(
     session: Session, visitor: Visitor, part: str, wanted: Sequence[Sequence[Any]]
 ) -> AsyncGenerator[children.Progress, None]:
-    """Do what a map waits for in a child: UMAP of ``[[source, role, dims]]``, or what stands behind these three."""
+    """Do the work of ``_before_map`` in a child: UMAP for ``[[source, role, dims]]``, else the fourth item names it."""
     text, role, dims, *more = wanted[0]
     if not more:
         steps = session.jobs.lay_out(visitor, part, wanted)
@@ -218,18 +218,18 @@ def _map_subtitle(source: Opened, projection: Projection) -> str:
 
 
 def measured(session: Session, table: EmbeddingTable, projection: Projection) -> PointTrust:
-    """Measure more points of a map than its own sample has, once for everybody."""
+    """Measure more points of a map than its own sample has, once for all visitors."""
     key = trust_key(projection.method, projection.dims)
     return session.library.result(table, key, lambda: _trust(table, projection, MEASURED))
 
 
 def trust_key(method: str, dims: int) -> tuple[Any, ...]:
-    """Return what the trust of a map is called among the results of its table."""
+    """Return the key of a map's trust among the results of its table."""
     return ("trust", method, dims)
 
 
 def quality_of(session: Session, table: EmbeddingTable, projection: Projection) -> Quality:
-    """Return how far a picture can be trusted, measured now where it was not."""
+    """Return the quality of a projection, measured if necessary."""
     if projection.measured:
         return projection.quality
     key = ("quality", projection.method, projection.dims)
@@ -237,7 +237,7 @@ def quality_of(session: Session, table: EmbeddingTable, projection: Projection) 
 
 
 def metric_of(projection: Projection) -> Any:
-    """Return the metric that a picture is measured by: PCA keeps distances, UMAP what it was given."""
+    """Return the metric by which a projection is evaluated: Euclidean for PCA, its own parameter for UMAP."""
     return projection.parameters.get("metric", "euclidean")
 
 
@@ -247,7 +247,7 @@ def _trust(table: EmbeddingTable, projection: Projection, points: int | list[int
 
 
 def trust_title(source: Opened, projection: Projection) -> str:
-    """Say how many of the measured tokens lie wrongly."""
+    """State how many of the measured tokens are misplaced."""
     found = projection.trust
     assert found is not None
     wrong, of = int(found.wrong.sum()), len(found.points)
@@ -258,7 +258,7 @@ def trust_title(source: Opened, projection: Projection) -> str:
 
 
 def kept_here(session: Session, table: EmbeddingTable, projection: Projection, row: int | None) -> list[str]:
-    """Say how many of the chosen word's nearest are near it on the map."""
+    """State how many of the chosen word's nearest neighbours are near it on the map."""
     if row is None:
         return []
     place = int(np.searchsorted(projection.rows, row))
@@ -268,7 +268,7 @@ def kept_here(session: Session, table: EmbeddingTable, projection: Projection, r
 
 
 def share(value: float) -> str:
-    """Write a share so that a small one is not nothing: 2.3 %, .03 %."""
+    """Format a share with more digits if it is small: 2.3 %, .03 %."""
     return f"{number(100 * value, digits=0 if value >= 0.1 else 1 if value >= 0.01 else 2)} %"
 
 

@@ -1,4 +1,4 @@
-"""The exact neighbours of a word in every source, and how far from all other tokens they are."""
+"""The exact neighbours of a word in every source, and the distribution of its cosines with all tokens."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 NEIGHBOURS = 12
-BINS = 160  # of the cosines with a word
+BINS = 160  # bins of the cosines with a word
 NEIGHBOUR_HELP = """
 The cosine of two rows a and b is a·b / (‖a‖ ‖b‖): 1 for the same direction, 0 for unrelated ones. It is computed with
 every row of the table in float64. Nothing is approximated, and nothing is read from the map.
@@ -57,6 +57,7 @@ Ethayarajh 2019, arXiv:1909.00512, on directions that all vectors share.
 
 
 def neighbours_of(session: Session, table: EmbeddingTable, row: int, *, centred: bool) -> Neighbours:
+    """Return the nearest neighbours of a row, computed once for all visitors."""
     return session.library.result(
         table,
         ("neighbours", row, NEIGHBOURS, centred),
@@ -66,7 +67,7 @@ def neighbours_of(session: Session, table: EmbeddingTable, row: int, *, centred:
 
 @dataclass(frozen=True)
 class Found:
-    """A word in one source: its row and its nearest, or why there is neither."""
+    """A word in one source: its row and neighbours, or the reason why there are none."""
 
     source: Opened
     table: EmbeddingTable
@@ -76,6 +77,7 @@ class Found:
 
 
 def find_word(session: Session, source: Opened, word: Word, *, centred: bool = False) -> Found:
+    """Look up a word in a source, with its neighbours."""
     table = source.embeddings.token  # type: ignore[union-attr]
     row = row_of(table, word, source.text)
     if row is None:
@@ -128,7 +130,7 @@ def _rows(near: Neighbours, shared: set[str]) -> Iterator[NeighbourRow]:
 
 
 def _read_as(one: Found, word: Word) -> str:
-    """Say which token the word was read as in a source, where it could mean two."""
+    """State which token an ambiguous word was read as in a source."""
     if word.source == one.source.text and word.row >= 0:
         return ""
     said = reading(one.table.labels, word.text)
@@ -136,7 +138,7 @@ def _read_as(one: Found, word: Word) -> str:
 
 
 def anisotropy_line(found: Sequence[Found], *, centred: bool) -> str:
-    """Say in which of some sources random tokens are so alike that a high cosine means little."""
+    """State in which sources random tokens are so similar that a high cosine means little."""
     strong = [one for one in found if not centred and is_strong(one.table)]
     if not strong:
         return ""
@@ -161,7 +163,7 @@ def _word_title(word: Word, near: Sequence[Found], shared: int, *, centred: bool
 
 
 def _facts(found: Sequence[Found], word: Word) -> str:
-    """Say what the word is in each source that has it."""
+    """Describe the word in each source that has it: id, norm, class, and tokens that contain it."""
     lines = []
     for one in found:
         if one.row is None:
@@ -176,7 +178,7 @@ def _facts(found: Sequence[Found], word: Word) -> str:
 
 
 def spread_panels(session: Session, source: Opened | None, word: Word, *, centred: bool = False) -> tuple[Panel, ...]:
-    """Return the panel that shows how far out the nearest are."""
+    """Return the panel of the cosines of all tokens with the word."""
     if source is None:
         return ()
     found = find_word(session, source, word, centred=centred)

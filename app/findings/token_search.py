@@ -1,4 +1,4 @@
-"""Tokens that contain a text or match a pattern."""
+"""Search for tokens that contain a text or match a pattern."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 MATCHES = 24
 SEARCH_SECONDS = 3.0
 NOT_SEARCHED = ("", False)
-"""What is searched, and whether it is a pattern, where nothing is."""
+"""Search text, and whether it is a pattern, when there is no search."""
 
 
 def write_sought(sought: Sequence[Any]) -> str:
-    """Write a search for an address."""
+    """Serialise a search for the URL."""
     text, pattern = sought
     return f"{'regex' if pattern else 'text'}:{text}"
 
 
 def read_search(text: str) -> list[Any]:
-    """Read what ``write_sought`` wrote."""
+    """Parse the output of ``write_sought``."""
     kind, _, wanted = text.partition(":")
     if kind not in ("text", "regex") or not 0 < len(wanted) <= LONGEST_QUERY:
         raise ValueError(text[:40])
@@ -49,13 +49,13 @@ def _folded(labels: Labels) -> tuple[str, ...]:
 
 
 def containing(labels: Labels, text: str) -> list[int]:
-    """Return the rows whose label holds a text, whatever its case: the shortest first."""
+    """Return the rows whose label contains a text, ignoring case, shortest first."""
     wanted = text.casefold()
     return _shortest(labels, [row for row, label in enumerate(_folded(labels)) if wanted in label])
 
 
 def matching(labels: Labels, pattern: str) -> list[int]:
-    """Return the rows whose label a regular expression is found in, within ``SEARCH_SECONDS``."""
+    """Return the rows whose label matches a regular expression, within ``SEARCH_SECONDS``."""
     return _shortest(labels, children.run(children.search, pattern, labels.texts, deadline=SEARCH_SECONDS))
 
 
@@ -64,7 +64,7 @@ def _shortest(labels: Labels, rows: list[int]) -> list[int]:
 
 
 def nearest_spelling(labels: Labels, text: str) -> str | None:
-    """Return the label that is spelt most like a text, among those that begin alike."""
+    """Return the label spelt most like a text, among those with the same first character and similar length."""
     wanted = text.strip().casefold()[:40]
     if not wanted:
         return None
@@ -77,7 +77,7 @@ def nearest_spelling(labels: Labels, text: str) -> str | None:
 
 
 def match_panels(opened: Sequence[Opened], text: str, regex: bool) -> tuple[Panel, ...]:
-    """Return the panel of the tokens that a search finds in every source."""
+    """Return the panel of search results in every source."""
     query = text.strip()[:LONGEST_QUERY]
     lists, counts = [], []
     for source in with_tokens(opened):

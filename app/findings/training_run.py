@@ -1,4 +1,4 @@
-"""One training run: its checkpoints as maps and matrices, and any figure by training step."""
+"""A training run: its checkpoints as maps and matrices, and any metric by training step."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PATTERN = "*[0-9]*"
 ROLES = {"Positions": "position", "Tokens": "token"}
 FIRST_FIGURE = {"position": "mean cosine at distance 1", "token": "CKA with the last"}
 LAST = -1
-"""Stands for the last step, whatever its number."""
+"""Denotes the last step, whatever its number."""
 
 
 MAP_HELP = """
@@ -69,7 +69,7 @@ in common, 1 for such as differ by rotation, place and scale alone. A bright squ
 
 @dataclass(frozen=True)
 class Run:
-    """A training run that can be asked for: one of the ``source``s on the page, without its revision."""
+    """A training run to follow: one of the sources on the page, without its revision."""
 
     source: Opened
     role: str
@@ -78,19 +78,19 @@ class Run:
 
     @property
     def wanted(self) -> list[Any]:
-        """What the job is told."""
+        """The arguments of the job."""
         return [self.source.text, self.role, self.pattern, self.most]
 
 
 def run_key(wanted: Sequence[Any], *, public: bool) -> Hashable:
-    """Return the name of a run in the library's results. Raises ``SourceError`` for what may not be asked."""
+    """Return the key of a run in the library's results. Raises ``SourceError`` for forbidden sources."""
     text, *others = wanted
     return ("training", *others, source_key(allowed(text, public=public), public=public))
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A run that was followed, the place of one of its checkpoints, and how many there are in all."""
+    """A run that was followed, the index of one of its checkpoints, and the total number of checkpoints."""
 
     run: Run
     found: Trajectory
@@ -99,16 +99,16 @@ class Moment:
 
     @property
     def step(self) -> str:
-        """The step as it is written."""
+        """The step as text."""
         return number(self.found.steps[self.place], digits=0)
 
     @property
     def source(self) -> tuple[str, str]:
-        """What a panel is headed by."""
+        """The heading of a panel."""
         return self.run.source.name, f"{self.run.role}s · step {self.step}"
 
     def recipe(self, value: str, *, metrics: Sequence[str] | None = None, printed: bool = False) -> Recipe:
-        """Return what gives a value of the run, with the command where that has ``metrics``, or is ``printed`` too."""
+        """Return the recipe of a value of the run, with a command for ``metrics`` or if the value is ``printed``."""
         one = self.run
         most = one.most if self.total > one.most else None
         return comparison_snippets.training(
@@ -117,7 +117,7 @@ class Moment:
 
 
 def run_of(text: str) -> str | None:
-    """Return the run that a source is a moment of, or ``None`` where it has no training."""
+    """Return the run that a source is a checkpoint of, ``None`` if it has no training."""
     try:
         match parse_source(text):
             case SampleSource(name, _):
@@ -132,7 +132,7 @@ def run_of(text: str) -> str | None:
 
 
 def runs_of(opened: Sequence[Opened]) -> dict[str, Opened]:
-    """Return the runs among the sources, each once, named and coloured as the first source of it."""
+    """Return the distinct runs among the sources, with the name and colour of their first source."""
     found: dict[str, Opened] = {}
     for source in opened:
         if (run := run_of(source.text)) is not None and not _alone(source):
@@ -143,7 +143,7 @@ def runs_of(opened: Sequence[Opened]) -> dict[str, Opened]:
 
 
 def _alone(source: Opened) -> bool:
-    """Return whether a source is a local checkpoint whose folder holds no others: a model, not a run of training."""
+    """Return whether a source is a local checkpoint without siblings in its folder: a model, not a training run."""
     if source.embeddings is None or not isinstance(parse_source(source.text), LocalSource):
         return False
     try:
@@ -153,7 +153,7 @@ def _alone(source: Opened) -> bool:
 
 
 def chosen_run(opened: Sequence[Opened], of: str, role: str, pattern: str, *, public: bool) -> Run | None:
-    """Return the run that is asked for, else the first; ``None`` where no source has one."""
+    """Return the selected run, or the first; ``None`` if no source has one."""
     runs = runs_of(opened)
     source = runs.get(of) or next(iter(runs.values()), None)
     most = PUBLIC_CHECKPOINTS if public else CHECKPOINTS
@@ -161,7 +161,7 @@ def chosen_run(opened: Sequence[Opened], of: str, role: str, pattern: str, *, pu
 
 
 def moment_panels(moment: Moment) -> Panels:
-    """Return the map at a step, and of positions the cosines beside it."""
+    """Return the map at a step, and for positions also the cosines."""
     found, place = moment.found, moment.place
     joined = found.role == "position"
     order = found.rows if joined else None
@@ -213,7 +213,7 @@ def _first(found: Trajectory) -> str:
 
 
 def map_title(moment: Moment) -> str:
-    """Say how far the map is from the last one."""
+    """State how far the map is from the last one."""
     if moment.place == len(moment.found.steps) - 1:
         return f"The map at step {moment.step}, onto which all others are turned"
     share = 100 * float(moment.found.disparity[moment.place])
@@ -221,7 +221,7 @@ def map_title(moment: Moment) -> str:
 
 
 def matrix_title(moment: Moment) -> str:
-    """Say how alike neighbouring positions are."""
+    """State how similar neighbouring positions are."""
     course = moment.found.courses.get("mean cosine at distance 1")
     if course is None or np.isnan(value := course.values[moment.place]):
         return f"How alike any two positions are at step {moment.step}"
@@ -229,7 +229,7 @@ def matrix_title(moment: Moment) -> str:
 
 
 def course_panels(moment: Moment, name: str) -> Panels:
-    """Return one figure by step, and how alike any two checkpoints are."""
+    """Return one metric by step, and the similarity of every two checkpoints."""
     found = moment.found
     course = chosen_course(found, name)
     source, steps = moment.run.source, np.array(found.steps, np.float64)
@@ -268,13 +268,13 @@ def course_panels(moment: Moment, name: str) -> Panels:
 
 
 def chosen_course(found: Trajectory, name: str) -> Course:
-    """Return the figure of this name, else the first one."""
+    """Return the metric of this name, or the first one."""
     courses = found.all_courses
     return next((one for one in courses if one.name.strip() == name), courses[0])
 
 
 def course_title(found: Trajectory, course: Course) -> str:
-    """Say where a figure begins and where it ends."""
+    """State the first and last value of a metric."""
     ends = [html_tables.figure(float(course.values[place]), course.unit) for place in (0, -1)]
     first, last = (number(found.steps[place], digits=0) for place in (0, -1))
     name = course.name.strip()
@@ -282,7 +282,7 @@ def course_title(found: Trajectory, course: Course) -> str:
 
 
 def beyond_chance(found: Trajectory, course: Course) -> str:
-    """Say from which step on a figure is outside of what chance gives; nothing where chance is not known."""
+    """State from which step on a metric is outside its chance interval; empty if chance is unknown."""
     known = np.isfinite(course.low) & np.isfinite(course.values)
     if not known.any():
         return ""
@@ -293,13 +293,13 @@ def beyond_chance(found: Trajectory, course: Course) -> str:
 
 
 def _since(holds: np.ndarray) -> int:
-    """Return the first place from which something holds to the end; their number where it does not."""
+    """Return the first index from which a condition holds to the end; the length if it does not."""
     broken = np.flatnonzero(~holds)
     return int(broken[-1]) + 1 if len(broken) else 0
 
 
 def alike_title(found: Trajectory) -> str:
-    """Say when half of the last checkpoint was there, and nearly all."""
+    """State when CKA with the last checkpoint reaches 0.5 and 0.9."""
     alike = found.likeness[-1]
     said = []
     for part in (0.5, 0.9):
@@ -310,7 +310,7 @@ def alike_title(found: Trajectory) -> str:
 
 
 def course_recipe(moment: Moment, course: Course) -> Recipe:
-    """Return what gives a figure by step, and what chance gives."""
+    """Return the recipe of a metric by step, and its chance level."""
     if course.name in moment.found.courses:
         named = f"run.courses[{writing.quoted(course.name)}]"
         chance = f', "chance": {named}.mean' if np.isfinite(course.mean).any() else ""
@@ -319,6 +319,6 @@ def course_recipe(moment: Moment, course: Course) -> Recipe:
 
 
 def figure_names(role: str) -> list[str]:
-    """Return the figures of a role's table that can be followed."""
+    """Return the metrics of a role's table that can be followed."""
     own = [one.name.strip() for one in measures_of() if one.section == role]
     return ["CKA with the last", "map's disparity", *own]

@@ -1,4 +1,4 @@
-"""The panel of odd tokens: ranked lists of one vocabulary, each token a button that shows it in the tab."""
+"""The panel of odd tokens: ranked lists of one vocabulary, whose tokens are buttons."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def odd_panels(session: Session, source: Opened | None) -> tuple[Panel, ...]:
 
 
 def known(session: Session, table: EmbeddingTable) -> Oddities | None:
-    """Return the odd tokens of a table; of a large one only if they have been looked for."""
+    """Return the odd tokens of a table; for a large one only if they have been computed."""
     what = ("odd", LISTED)
     if table.shape[0] * table.shape[1] <= SEARCHED:
         return session.library.result(table, what, lambda: oddities(table, count=LISTED))
@@ -100,7 +100,7 @@ def known(session: Session, table: EmbeddingTable) -> Oddities | None:
 async def look(
     session: Session, visitor: Visitor, part: str, wanted: Sequence[Sequence[Any]]
 ) -> AsyncGenerator[Progress, None]:
-    """Look for the odd tokens of ``[[source, role, id]]`` in a child."""
+    """Compute the odd tokens of ``[[source, role, id]]`` in a child process."""
     text, role, _ = wanted[0]
     table = session.open([text])[0].table(role)
     if table is not None:
@@ -124,7 +124,7 @@ def _title(source: Opened, found: Oddities) -> str:
 
 
 def _foot(found: Oddities) -> str:
-    """Say how far out the lists reach, what is not there, and how evenly the table fills its space."""
+    """Summarise how far out the lists reach, what was not found, and how evenly the table fills its space."""
     out = [f"{one.beyond} of {len(one.rows)} {where}" for name, where in OUT.items() if (one := found[name]).rows]
     said = [f"Beyond chance: {', '.join(out)}"]
     said += [f"{one.found:,} {one.name}" for one in (found["short"], found["long"]) if one.found]
@@ -144,9 +144,9 @@ def odd_row(
     chosen: Callable[[Sequence[Opened], str | None], Opened | None],
     picked: Sequence[Any],
 ) -> None:
-    """Put the panel here, of the source that ``which`` names and ``chosen`` finds, and bind it.
+    """Create and bind the panel of the source that ``which`` names and ``chosen`` finds.
 
-    ``field`` is where ``which`` is chosen; ``picked`` are the word, the search field and what is searched, which a
+    ``field`` is the control that sets ``which``; ``picked`` are the word, the search field and the search, which a
     click sets.
     """
     with gr.Column():
@@ -160,7 +160,7 @@ def odd_row(
         source = chosen(session.shown(due), which)
         if source is None or happened._data.get("action") != LOOK:
             return gr.skip()
-        return [[source.text, "token", uuid4().hex]]  # so that it can be asked for again after Cancel
+        return [[source.text, "token", uuid4().hex]]  # unique, so that it can be requested again after Cancel
 
     def pick(due: list[Any], which: str | None, happened: gr.EventData) -> list[Any]:
         source, token = chosen(session.shown(due), which), happened._data.get("id")

@@ -1,4 +1,4 @@
-"""What another order of the words changes in the vectors that enter the first layer."""
+"""The effect of another word order on the vectors that enter the first layer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ comes in where attention compares two places.
 
 
 def reorder_panel(view: View) -> Panel:
-    """List the words of the sentence with their inputs in another order."""
+    """List the words of the sentence with the cosines of their inputs in another order."""
 
     def made(empty: Panel) -> Panel:
         found, other = other_order(view)
@@ -62,27 +62,27 @@ def reorder_panel(view: View) -> Panel:
 
 
 def other_order(view: View) -> tuple[Reordered, str | list[int]]:
-    """Compare the sentence with the order before it, or else with itself turned round; return that too."""
+    """Compare the sentence with the previous order, or with its reverse; also return that order."""
     here, before = view.inputs, view.asked.before
     if before.strip() and before != view.asked.text:
         try:
             return reordered(here, view.fed(before)), before
         except HfposembError:
-            pass  # other words, so it is no other order
+            pass  # other words, so it is not a reordering
     ids = turned_round(here.ids, fixed=[view.special(int(token)) for token in here.ids])
     assert view.source.embeddings is not None
     return reordered(here, view.source.embeddings.inputs(ids)), ids.tolist()
 
 
 def order_of(view: View, other: str | list[int]) -> str:
-    """Say what the other order is: a text that came before, or ids turned round."""
+    """Describe the other order: a previous text, or reversed ids."""
     if isinstance(other, str):
         return f"Before: “{one_line(other, width=80)}”"
     return f"Turned round: “{one_line(' '.join(view.table.labels[row].strip() for row in other), width=80)}”"
 
 
 def reorder_finding(view: View, found: Reordered, words: Sequence[int]) -> tuple[str, str]:
-    """Say what another order changes: a title and a sentence."""
+    """State the effect of another order: a title and a sentence."""
     changed = int(found.changed[words].sum())
     name = view.source.name
     if not found.added:
@@ -104,7 +104,7 @@ def reorder_finding(view: View, found: Reordered, words: Sequence[int]) -> tuple
 
 
 def shuffled(text: str) -> str:
-    """Return the words of a text in another order, if there is one: always the same one."""
+    """Return the words of a text in another order, if there is one; deterministic."""
     words = text.split()
     if len(set(words)) < 2:
         return text

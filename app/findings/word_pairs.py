@@ -1,4 +1,4 @@
-"""The matrices of chosen words in the Tokens tab: how alike they are, and how rare that is."""
+"""Similarity matrices of chosen words in the Tokens tab, with how unusual each value is."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pair_panels(session: Session, opened: Sequence[Opened], text: str, *, centre
     words = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))[:MOST_WORDS]
     panels = [_pair_panel(session, source, words, centred=centred) for source in with_tokens(opened)]
     drawn = [panel for panel in panels if panel.drawings]
-    # A source that has none of the words takes no room beside others that have them.
+    # Sources without these words are omitted if others have them.
     return Panels(tuple(drawn or panels[:1]), columns=2)
 
 
@@ -77,7 +77,7 @@ def _pair_panel(session: Session, source: Opened, words: Sequence[str], *, centr
 
 
 def _notes(source: Opened, words: Sequence[str], *, centred: bool) -> list[str]:
-    """Say what random tokens have in common, and which tokens words were read as where they could mean two."""
+    """State what random tokens have in common, and how ambiguous words were read."""
     table = source.embeddings.token  # type: ignore[union-attr]
     said = [f"{one_line(note)}." for word in words if (note := reading(table.labels, word))]
     if is_strong(table) and not centred:
@@ -87,7 +87,7 @@ def _notes(source: Opened, words: Sequence[str], *, centred: bool) -> list[str]:
 
 
 def _pair_words(found: Pairs, names: Sequence[str]) -> tuple[str, str]:
-    """Say which two words are most alike, and which least, with how rare that is and how near one is to the other."""
+    """State the most and least similar pair, how unusual that is, and their ranks as neighbours."""
     upper = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names)) if np.isfinite(found.values[i, j])]
     if not upper:
         return "No pair has a cosine", ""

@@ -1,14 +1,14 @@
-"""Long work in a child process that can be killed, with its progress. Nothing heavy is imported here.
+"""Long-running work in a child process that can be killed, with progress reports.
 
-A thread cannot be stopped, and the loops of UMAP and of regular expressions are C. So the work, a function that can be
-pickled by its name, runs in a process of its own, which ends for certain: when the work is done, when it is stopped,
-when the deadline is over, and when this process is gone, however that came about.
+This module imports nothing heavy. Threads cannot be stopped, and the loops of UMAP and of regular expressions run in C.
+So the work, a function that can be pickled by name, runs in its own process, which is certain to end: when the work is
+done, when it is stopped, when its deadline passes, and when this process dies, however that happens.
 
-Promised: a child for strangers has neither the tokens nor the secrets of this process's environment, and no more memory
-than it was given, where the system can hold it to that; whatever it runs into is one line for the user: an error of
-ours in its own words, a bug as a ``BugError`` with the child's traceback and the end of its stderr, and a lack of
-memory as such where there is a sign of one. ``line`` says which job's turn it is; searches, which take seconds, have a
-lane of their own here.
+Guarantees: a child in public mode has neither the tokens nor the secrets of this process's environment, and no more
+memory than its limit where the system can enforce one. Every failure becomes one line for the user: an error of
+hfposemb with its own message, a bug as a ``BugError`` with the child's traceback and the end of its stderr, and lack of
+memory as such if there is a sign of it. ``queue`` decides which job runs next; searches, which take seconds, have a
+separate lane here.
 """
 
 from __future__ import annotations
@@ -46,25 +46,25 @@ if TYPE_CHECKING:
     from hfposemb.tables.embeddings import Embeddings
 
 Report = Callable[[float, str], None]
-"""What the work calls with the share done, 0 to 1, and what it is doing."""
+"""Called by the work with the fraction done, 0 to 1, and a description of the current step."""
 
 WARM_AFTER = 10.0
-"""Seconds after the start until UMAP is compiled: whoever opens the first page does not feel it."""
+"""Seconds after the start until UMAP is compiled, so that the first page is not slowed down."""
 
 POLL = 0.25
-"""Seconds between two looks at a job, for progress to be shown."""
+"""Seconds between polls of a job's progress."""
 
 GRACE = 1.0
-"""Seconds that a child has to end by itself after it was asked to."""
+"""Seconds that a child has to exit by itself after it was asked to."""
 
 MOST_SEARCHES = 4
-"""Searches that may wait for the one that runs. Each of them holds a thread of the server."""
+"""Number of searches that may wait for the running one. Each occupies a thread of the server."""
 
 WORDS = ("king", "queen", "paris")
-"""Words whose neighbours stand in a report."""
+"""Words for which a report lists the nearest neighbours."""
 
 STDERR_BYTES = 64 * 2**10
-"""What is kept of the end of a child's stderr."""
+"""Number of bytes kept from the end of a child's stderr."""
 
 NO_MEMORY = "this does not fit into the memory of this machine; ask for less"
 KILLED = "the system ended the process that computed this, perhaps for lack of memory; ask for less"
@@ -72,16 +72,16 @@ KILLED = "the system ended the process that computed this, perhaps for lack of m
 _SHORT_OF_MEMORY = re.compile(
     rb"MemoryError|bad_alloc|[Cc]annot allocate memory|[Oo]ut of memory|pthread_create failed|[Uu]nable to allocate"
 )
-"""What allocators and libraries print before they end the process for lack of memory."""
+"""Messages that allocators and libraries print before they end the process for lack of memory."""
 
 
 class JobError(HfposembError):
-    """Work in a child process that failed, took too long or died."""
+    """Work in a child process failed, took too long, or the process died."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a job is: the ``share`` done, what it is ``doing``, and the seconds ``left`` where they can be told."""
+    """Progress of a job: fraction done in ``share``, what it is ``doing``, and estimated seconds ``left`` if known."""
 
     share: float
     doing: str
@@ -97,13 +97,19 @@ def _duration(seconds: float) -> str:
 
 
 class Job:
-    """One piece of work in a child process. Close it, or use it in ``with``: afterwards there is no child.
+    """A function call in a child process. Use it as a context manager or call ``close``; afterwards there is no child.
 
-    ``work(*arguments)`` is called in the child, ``work(*arguments, report)`` with ``reports``. Both ways everything
-    must be possible to pickle. Raises ``JobError`` where there is no result, with the words of the work's own error,
-    and ``BugError`` where the work ran into a bug.
-    ``deadline`` is in seconds; ``memory`` in bytes of address space, where the system knows such a limit; ``sealed``
-    keeps tokens and secrets of the environment from the child.
+    The child calls ``work(*arguments)``, or ``work(*arguments, report)`` with ``reports``. The function, its arguments
+    and its result must be picklable. ``result`` raises ``JobError`` with the message of an error of hfposemb, and
+    ``BugError`` if the work hit a bug.
+
+    Args:
+        work: The function to call.
+        arguments: Its positional arguments.
+        reports: Whether the function takes a ``Report`` as its last argument.
+        deadline: Seconds until the child is killed.
+        memory: Limit of its address space in bytes, where the system supports one.
+        sealed: Whether to remove tokens and secrets from the child's environment.
     """
 
     def __init__(
@@ -115,7 +121,7 @@ class Job:
         memory: int | None = None,
         sealed: bool = False,
     ) -> None:
-        # Not multiprocessing: its spawn runs the main script again, which a script without a guard does not survive.
+        # Not multiprocessing: its spawn method re-runs the main script, which breaks scripts without a __main__ guard.
         start = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _child; _child()"
         self.started = time.monotonic()
         self.deadline = None if deadline is None else self.started + deadline
@@ -141,11 +147,11 @@ class Job:
 
     @property
     def pid(self) -> int:
-        """The child's process id."""
+        """Process id of the child."""
         return self._process.pid
 
     def _ask(self, request: bytes) -> None:
-        # The pipe stays open: the child ends when it breaks.
+        # Leave the pipe open: the child exits when it breaks.
         with suppress(OSError, ValueError):
             assert self._process.stdin is not None
             _send(self._process.stdin, request)
@@ -160,14 +166,14 @@ class Job:
             self._messages.put(("gone", None))
 
     def _overhear(self) -> None:
-        """Keep the end of what the child and its libraries print."""
+        """Keep the end of what the child and its libraries write to stderr."""
         assert self._process.stderr is not None
         with suppress(OSError, ValueError):
             while piece := os.read(self._process.stderr.fileno(), STDERR_BYTES):
                 self._stderr = (self._stderr + piece)[-STDERR_BYTES:]
 
     def poll(self, wait: float = POLL) -> Progress | None:
-        """Wait for news for at most ``wait`` seconds; return the latest progress, or ``None`` when the job is over."""
+        """Wait up to ``wait`` seconds for news; return the latest progress, or ``None`` when the job is over."""
         until = time.monotonic() + wait
         while self._outcome is None:
             if self.deadline is not None and time.monotonic() >= self.deadline:
@@ -188,7 +194,7 @@ class Job:
         return None
 
     def _progress(self, share: float, doing: str) -> Progress:
-        """Tell the time left from the speed of this stage, the words before any number."""
+        """Estimate the time left from the speed of the current stage, identified by the text before the first comma."""
         now, stage = time.monotonic(), doing.partition(",")[0]
         known, since, first = self._stage
         if stage != known:
@@ -199,7 +205,7 @@ class Job:
         return Progress(share, doing, left)
 
     def result(self) -> Any:
-        """Wait for the job's end and return what the work returned."""
+        """Wait for the job to end and return the result of the work."""
         while self.poll(60) is not None:
             pass
         self.close()
@@ -216,7 +222,7 @@ class Job:
         raise self._death(value if kind == "fault" else "")
 
     def _death(self, said: str) -> HfposembError:
-        """Return why there is no result: ``said`` is the child's traceback, empty where it ended without a word."""
+        """Return the error that explains a missing result; ``said`` is the child's traceback, empty if it sent none."""
         self._reader.join(GRACE)
         code = self._process.returncode
         if not said and not self._killed and code == -getattr(signal, "SIGKILL", 9):
@@ -229,11 +235,11 @@ class Job:
         return BugError("\n\n".join(filter(None, parts)))
 
     def close(self) -> None:
-        """End the child, and with it whatever it started. Returns when it is gone."""
+        """End the child and every process it started. Returns when they are gone."""
         self._stopped = self._stopped or self._outcome is None
         process = self._process
         if self._outcome is not None and self._outcome[0] == "gone":
-            with suppress(subprocess.TimeoutExpired):  # by itself, for how it ends says why
+            with suppress(subprocess.TimeoutExpired):  # exiting by itself; its exit status is the diagnosis
                 process.wait(GRACE)
         if process.stdin is not None:
             with suppress(OSError):
@@ -243,7 +249,7 @@ class Job:
                 process.wait(GRACE)
         if process.poll() is None:
             self._killed = True
-            # The whole group: a library may have started processes of its own.
+            # Kill the whole group: a library may have started processes of its own.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
             process.wait()
@@ -258,14 +264,14 @@ class Job:
 
 
 def _ending(code: int) -> str:
-    """Say how a process ended."""
+    """Describe how a process ended."""
     with suppress(ValueError):
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
     return f"signal {-code}"
 
 
 def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment in which the Hub's libraries find no token either where a login left it."""
+    """Return an environment without secrets, in which the Hub's libraries also ignore a token stored by a login."""
     kept = {name: value for name, value in environment.items() if not SECRET.search(name)}
     return kept | {"HF_HUB_DISABLE_IMPLICIT_TOKEN": "1"}
 
@@ -273,12 +279,12 @@ def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
 def run(work: Callable[..., Any], *arguments: Any, deadline: float) -> Any:
     """Return ``work(*arguments)``, computed in a sealed child that is killed after ``deadline`` seconds.
 
-    One runs at a time. Raises ``JobError`` where too many wait already.
+    One runs at a time. Raises ``JobError`` if too many are waiting.
     """
     if not _SEARCHES.acquire(blocking=False):
         raise JobError(BUSY)
     try:
-        # The one that runs now ends within its deadline; those before this one may need theirs too.
+        # The running search ends within its deadline, and so may the one queued before this one.
         if not _SEARCH.acquire(timeout=2 * deadline):
             raise JobError(BUSY)
         try:
@@ -291,10 +297,10 @@ def run(work: Callable[..., Any], *arguments: Any, deadline: float) -> Any:
 
 
 def warm_later(*, public: bool, after: float = WARM_AFTER) -> threading.Event:
-    """Compile what UMAP needs in a child of the lowest priority, a while after the start; nobody waits for it.
+    """Compile UMAP in a background child of the lowest priority, some time after the start.
 
-    Setting the event that is returned calls it off. The compiled code stays on disk, for the jobs to come. ``public``
-    as for other children: sealed and bounded.
+    The compiled code stays on disk for later jobs. With ``public`` the child is sealed and limited like the others. Set
+    the returned event to cancel.
     """
     called_off = threading.Event()
     bounds: dict[str, Any] = {"memory": PUBLIC_MEMORY, "sealed": True} if public else {}
@@ -302,7 +308,7 @@ def warm_later(*, public: bool, after: float = WARM_AFTER) -> threading.Event:
     def run() -> None:
         if not called_off.wait(after):
             with suppress(HfposembError), Job(warm, deadline=PUBLIC_SECONDS, **bounds) as job:
-                job.result()  # a machine on which nothing can be compiled beforehand compiles it when it is needed
+                job.result()  # if it cannot be compiled in advance, it is compiled on first use
 
     threading.Thread(target=run, name="warm", daemon=True).start()
     return called_off
@@ -314,11 +320,11 @@ _SEARCH = threading.Lock()
 _SEARCHES = threading.BoundedSemaphore(1 + MOST_SEARCHES)
 
 
-# --- work -------------------------------------------------------------------------------------------------------------
+# --- functions that run in the child ----------------------------------------------------------------------------------
 
 
 def umap(source: str, role: str, dims: int, report: Report, *, public: bool = False) -> Projection:
-    """Lay out a table of a source, in the child, once for this machine; the child reads the table itself."""
+    """Compute UMAP of a source's table, in the child, which reads the table itself; cached on disk."""
     from hfposemb.analysis.cached_results import cached_projection
     from hfposemb.cache import Cache
     from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
@@ -331,7 +337,7 @@ def umap(source: str, role: str, dims: int, report: Report, *, public: bool = Fa
 
 
 def warm() -> None:
-    """Compile what UMAP needs, in the child, behind everything else that this machine does."""
+    """Compile UMAP, in the child, at the lowest priority."""
     from hfposemb.analysis.compiled_umap import warm_umap
 
     with suppress(AttributeError, OSError):
@@ -340,7 +346,7 @@ def warm() -> None:
 
 
 def probes(source: str, role: str, report: Report, *, public: bool = False) -> dict[str, tuple[Probe, Probe]]:
-    """Probe a source's positions, and noise as large, in the child: by name, the error of each beside that of noise."""
+    """Probe a source's positions and noise of the same size, in the child; return both errors by probe name."""
     from hfposemb.analysis.probes import noise_like
     from hfposemb.analysis.probes import probes as run
 
@@ -356,9 +362,9 @@ def probes(source: str, role: str, report: Report, *, public: bool = False) -> d
 def comparison(
     sources: Sequence[str], draws: int, report: Report, *, part: str = "", public: bool = False
 ) -> Comparison:
-    """Measure sources and compare them pair by pair, in the child; what chance gives is computed once for all.
+    """Measure sources and compare them pairwise, in the child; chance levels shared by several are computed once.
 
-    ``part`` is that of the models that have it.
+    ``part`` selects a part of those models that have it.
     """
     return _compared(_opened(sources, report, part=part, public=public), draws, report, public=public)
 
@@ -375,7 +381,7 @@ def _compared(opened: Sequence[Embeddings], draws: int, report: Report, *, publi
 def maps(
     sources: Sequence[str], role: str, method: str, report: Report, *, part: str = "", public: bool = False
 ) -> AlignedMaps:
-    """Lay out what two sources share in one frame, in the child."""
+    """Compute aligned maps of what two sources share, in the child."""
     from hfposemb.comparison.aligned_maps import aligned
 
     left, right = _opened(sources, report, part=part, public=public)
@@ -392,7 +398,7 @@ def page(
     part: str = "",
     public: bool = False,
 ) -> tuple[Comparison, str]:
-    """Return the comparison of sources, computed unless it is ``known``, and the report of it, in the child."""
+    """Return the comparison of sources, computed unless ``known``, and the report about it; runs in the child."""
     from hfposemb.reports.report import report as write
 
     opened = _opened(sources, report, part=part, public=public)
@@ -411,7 +417,7 @@ def page(
 
 @dataclass(frozen=True)
 class Training:
-    """A training run that was followed, and how many checkpoints it has in ``total``."""
+    """A training run that was followed; ``total`` is the number of checkpoints it has."""
 
     run: Trajectory
     total: int
@@ -420,7 +426,7 @@ class Training:
 def training(
     source: str, role: Role, pattern: str, most: int, draws: int, report: Report, *, public: bool = False
 ) -> Training:
-    """Follow a table over the revisions of a source, in the child, which reads each of them."""
+    """Follow a table through the revisions of a source, in the child, which reads each of them."""
     from hfposemb.surveys.source_lists import revisions, spread
     from hfposemb.surveys.training_run import trajectory
     from hfposemb.surveys.worker_pool import Engine
@@ -443,7 +449,10 @@ def _opened(sources: Sequence[str], report: Report, *, part: str, public: bool) 
 
 
 def search(pattern: str, texts: Sequence[str]) -> list[int]:
-    """Return which texts a regular expression is found in, in the child: a pattern can take for ever."""
+    """Return the indices of the texts that a regular expression matches, in the child.
+
+    A separate process, because matching some patterns never finishes.
+    """
     try:
         found = re.compile(pattern, re.IGNORECASE)
     except (re.error, OverflowError, RecursionError) as error:
@@ -451,7 +460,7 @@ def search(pattern: str, texts: Sequence[str]) -> list[int]:
     return [place for place, text in enumerate(texts) if found.search(text)]
 
 
-# --- in the child -----------------------------------------------------------------------------------------------------
+# --- child side of the protocol ---------------------------------------------------------------------------------------
 
 
 def _send(pipe: IO[bytes], content: bytes) -> None:
@@ -467,10 +476,10 @@ def _receive(pipe: IO[bytes]) -> bytes:
 
 
 def _child() -> None:
-    """Run in the child: do what stands on standard input, answer on standard output."""
+    """Entry point of the child: run the request on standard input, answer on standard output."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
-    faulthandler.enable()  # where a library crashes, its place stands on stderr
+    os.dup2(2, 1)  # output of libraries must not mix with the answers
+    faulthandler.enable()  # crashes in native code leave a traceback on stderr
     memory, work, arguments, reports = pickle.loads(_receive(sys.stdin.buffer))
     _bound(memory)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -491,7 +500,7 @@ def _child() -> None:
         answer("done", work(*arguments, report) if reports else work(*arguments))
     except HfposembError as error:
         answer("failed", str(error))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, whoever waits is told
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the parent reports any error
         if _short_of_memory(error):
             answer("failed", NO_MEMORY)
         else:
@@ -499,7 +508,7 @@ def _child() -> None:
 
 
 def _short_of_memory(error: BaseException | None) -> bool:
-    """Tell whether an error, or one that it came of, is a lack of memory."""
+    """Return whether an error, or one in its chain of causes, is a lack of memory."""
     while error is not None:
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
             return True
@@ -510,7 +519,7 @@ def _short_of_memory(error: BaseException | None) -> bool:
 
 
 def _bound(memory: int | None) -> None:
-    """Step back behind whoever looks at the page, and take no more memory than that."""
+    """Lower the process's priority and cap its memory."""
     with suppress(AttributeError, OSError):
         os.nice(10)
     if memory is not None:
@@ -522,6 +531,6 @@ def _bound(memory: int | None) -> None:
 
 
 def _end_with_parent() -> None:
-    """Wait for the other end of the pipe to go away, and end with it."""
+    """Exit when the parent closes its end of the pipe or dies."""
     sys.stdin.buffer.read(1)
     os._exit(1)

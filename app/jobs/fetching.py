@@ -1,4 +1,4 @@
-"""Read from the Hub in a few threads of this process, with progress, and only as long as a page waits for it."""
+"""Downloads from the Hub in a few threads of this process, with progress, stopped when no page waits for them."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from hfposemb.tables.embeddings import Embeddings
 
 AT_ONCE = 4
-"""Reads under way in this process; the others wait for their turn."""
+"""Maximum number of concurrent reads in this process; others are queued."""
 
 POLL = 0.25
-"""Seconds between two looks at a read, for its progress to be shown."""
+"""Seconds between polls of a read's progress."""
 
 GRACE = 2.0
-"""Seconds that a read goes on without a page that waits for it: whoever chooses one more source wants it still."""
+"""Seconds that a read continues when no page waits for it, because adding a source restarts the page's wait."""
 
 
 @dataclass(eq=False)
 class Fetch:
-    """One read: how far it is, and whether anybody wants it. Its own thread calls ``report`` and ``expect``."""
+    """A read: its progress, and whether a page wants it. ``report`` and ``expect`` are called by its own thread."""
 
     name: str
     began: float | None = None
-    """When its first bytes came."""
+    """Time at which the first bytes arrived."""
     done: int = 0
     error: HfposembError | None = None
     over: threading.Event = field(default_factory=threading.Event)
@@ -48,7 +48,7 @@ class Fetch:
 
     @property
     def total(self) -> int | None:
-        """How many bytes there are in all, ``None`` until the sizes of the tables are known."""
+        """Total number of bytes, ``None`` until the sizes of the tables are known."""
         return max(self._ahead + self._planned, self.done) if self._planned else None
 
     def expect(self, nbytes: int) -> None:
@@ -56,7 +56,7 @@ class Fetch:
         self._ahead, self._planned = self.done, nbytes
 
     def report(self, progress: Progress) -> None:
-        """Take note of a piece that was read; raise ``CancelledError`` where nobody waits any more."""
+        """Record the progress of a transfer; raise ``CancelledError`` if no page waits for this read any more."""
         if self.began is None:
             self.began = time.monotonic()
         last = self._last.get(progress.what)
@@ -66,13 +66,13 @@ class Fetch:
         self.check()
 
     def check(self) -> None:
-        """Raise ``CancelledError`` where nobody waits for this read any more."""
+        """Raise ``CancelledError`` if no page waits for this read any more."""
         if self.unwanted:
             raise CancelledError(f"reading {self.name} was stopped")
 
     @property
     def unwanted(self) -> bool:
-        """Tell whether nobody waits for it, nor did a moment ago."""
+        """Whether no page waits for this read and its grace period is over."""
         return self._pages == 0 and time.monotonic() >= self._left
 
 
@@ -80,13 +80,13 @@ Work = Callable[[Fetch], None]
 
 
 def extract(text: str, *, public: bool) -> Embeddings:
-    """Extract a source for a user, or for strangers: within their limits, and never with the token of this machine."""
+    """Extract a source; in public mode within ``PUBLIC_LIMITS`` and without this machine's token."""
     return hpe.extract(text, token=False, limits=PUBLIC_LIMITS) if public else hpe.extract(text)
 
 
 @dataclass(eq=False)
 class _Page:
-    """What one page waits for, and whether it was told to stop."""
+    """The reads that a page waits for, and whether it was told to stop."""
 
     what: object
     fetches: list[Fetch]
@@ -94,7 +94,7 @@ class _Page:
 
 
 class Fetches:
-    """The reads of this process. What two pages ask for is read once, and goes on while either of them waits."""
+    """The reads of this process. Pages that want the same share one read, which continues while any of them waits."""
 
     def __init__(self, *, most: int = AT_ONCE) -> None:
         self._turns = threading.Semaphore(most)
@@ -105,10 +105,10 @@ class Fetches:
     async def follow(
         self, page: str, what: object, wanted: Mapping[Hashable, tuple[str, Work]]
     ) -> AsyncIterator[list[Fetch]]:
-        """Do all that is wanted, each key a name and its work; yield the reads again and again until all are over.
+        """Do everything in ``wanted``, which maps keys to a name and a function; yield the reads until all are over.
 
-        However it ends, nothing is read any more that no other page waits for. Raises ``CancelledError`` where
-        ``stop`` was called for this page.
+        However it ends, reads that no other page waits for are stopped. Raises ``CancelledError`` if ``stop`` was
+        called for this page.
         """
         mine = _Page(what, [self._join(key, name, work) for key, (name, work) in wanted.items()])
         self._pages[page] = mine
@@ -126,7 +126,7 @@ class Fetches:
                 self._leave(mine, GRACE)
 
     def stop(self, page: str, *, but: object = None, grace: float = 0.0) -> None:
-        """Let a page wait no more, unless ``but`` is what it waits for."""
+        """Stop the wait of a page, unless it waits for ``but``."""
         found = self._pages.get(page)
         if found is not None and not found.stopped and (but is None or found.what != but):
             found.stopped = True
@@ -165,7 +165,7 @@ class Fetches:
             outcome = SourceError(f"{fetch.name} cannot be read: {error.strerror or error}")
         except MemoryError:
             outcome = SourceError(f"{fetch.name} does not fit into this machine's memory")
-        except Exception:  # noqa: BLE001 - whatever it is, the page that waits is told
+        except Exception:  # noqa: BLE001 - reported to the pages that wait
             outcome = BugError(traceback.format_exc())
         finally:
             with self._lock:
@@ -176,7 +176,7 @@ class Fetches:
 
 
 def megabytes(count: int) -> str:
-    """Return a number of bytes as a person reads it."""
+    """Format a number of bytes for humans."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             value = count / size
@@ -186,7 +186,7 @@ def megabytes(count: int) -> str:
 
 @dataclass(frozen=True)
 class Reading:
-    """How far several reads are together; as text the words of the line of progress."""
+    """Joint progress of several reads; ``str()`` gives the text of the progress line."""
 
     names: tuple[str, ...]
     done: int
@@ -195,7 +195,7 @@ class Reading:
 
     @classmethod
     def of(cls, fetches: list[Fetch]) -> Reading:
-        """Add up what is not over yet."""
+        """Sum up the reads that are not over, or all if none is left."""
         going = [fetch for fetch in fetches if not fetch.over.is_set()] or fetches
         totals = [fetch.total for fetch in going]
         known = [total for total in totals if total is not None]
@@ -207,7 +207,7 @@ class Reading:
 
     @property
     def share(self) -> float:
-        """The share that is done, 0 while it cannot be told."""
+        """Fraction done, 0 while it is unknown."""
         return min(1.0, self.done / self.total) if self.total else 0.0
 
     def __str__(self) -> str:

@@ -1,6 +1,7 @@
-"""What a large table takes seconds to tell, measured in a child: see ``jobs``. Nothing heavy is imported here.
+"""Measurements of large tables that take seconds, run in a child process: see ``children``.
 
-``Session.compute`` runs these functions. Each reads the table itself, from this machine's cache where it is of the Hub.
+This module imports nothing heavy. ``JobRunner.compute`` runs these functions; each reads the table itself, from the
+local cache if it is a Hub model.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from .children import Report
 
 READING = 0.05
-"""The share of the bar for starting the child and reading the table."""
+"""Share of the progress bar for starting the child and reading the table."""
 
 
 def _table(source: str, role: str, report: Report, *, public: bool) -> EmbeddingTable:
@@ -32,12 +33,12 @@ def _table(source: str, role: str, report: Report, *, public: bool) -> Embedding
 
 
 def _rest(report: Report, doing: str) -> Report:
-    """Return what reports the work after the reading."""
+    """Return a ``Report`` that covers the rest of the bar after reading."""
     return lambda share, _: report(READING + (1 - READING) * share, doing)
 
 
 def pca(source: str, role: str, dims: int, report: Report, *, public: bool = False) -> Projection:
-    """Project a table by PCA. How far the picture can be trusted is left unmeasured: that has a job of its own."""
+    """Project a table by PCA, without measuring the projection's quality, which is a separate job."""
     from dataclasses import replace
 
     from hfposemb.analysis.projection import project
@@ -59,7 +60,7 @@ def trust(
     *,
     public: bool = False,
 ) -> PointTrust:
-    """Measure how far a picture of a table can be trusted at some of its points."""
+    """Measure the quality of a projection at some of its points."""
     from hfposemb.analysis.projection_quality import point_trust
 
     table = _table(source, role, report, public=public)
@@ -68,7 +69,7 @@ def trust(
 
 
 def odd(source: str, role: str, count: int, report: Report, *, public: bool = False) -> Oddities:
-    """Look for the odd tokens of a table."""
+    """Search a table for odd tokens."""
     from hfposemb.analysis.undertrained_tokens import oddities
 
     table = _table(source, role, report, public=public)

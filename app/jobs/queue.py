@@ -1,9 +1,9 @@
-"""Whose turn it is: heavy jobs run one at a time in this process, in the order of asking.
+"""FIFO queue: one heavy job per process, one place per part of a page.
 
-Promised: at most one child of the line is alive, whatever visitors do. A page has one place for each of its parts, and
-at most ``MOST_OF_ONE`` places: what a second part asks for waits behind the first, while a part that asks anew gives up
-what it had. The line is bounded, and whoever comes too late is told so in one line; whoever leaves or cancels loses the
-child at once. Nobody holds a thread while waiting: ``place`` is looked at.
+Guarantees: at most one child of the queue is alive, whatever visitors do. A page has one place for each of its parts
+and at most ``MOST_OF_ONE`` places. Another part's request waits behind the first; a part that asks again gives up its
+earlier request. The queue is bounded: requests beyond the limit are refused with a one-line message. When a visitor
+leaves or cancels, the child is killed at once. Waiting occupies no thread: ``Ticket.place`` is polled.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import gradio as gr
 
 WAIT = 1.0
-"""Seconds between two looks at one's place, for a page that has gone away to be noticed."""
+"""Seconds between polls of a place, which also detect that a page has gone away."""
 
 BUSY = "much is being computed for others now; try again in a minute, or use PCA for a map"
 TWICE = "something is being computed for another page of yours; try again when it is done, or close that page"
@@ -32,19 +32,19 @@ ENOUGH = f"{MOST_OF_ONE} computations of yours are running or waiting; try again
 
 
 class BusyError(HfposembError):
-    """Work that cannot even wait now."""
+    """The queue cannot accept the work at present."""
 
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who asks: the ``session`` of a page, and the ``address`` it came from, empty where that is not known."""
+    """A visitor: the ``session`` of the page, and the client ``address``, empty if unknown."""
 
     session: str
     address: str = ""
 
     @classmethod
     def of(cls, request: gr.Request, *, public: bool) -> Visitor:
-        """Read who asks. The address counts in public mode only: all pages of one's own machine have the same."""
+        """Identify the visitor. The address is used in public mode only: all local pages share one."""
         session = request.session_hash or ""
         if not public:
             return cls(session)
@@ -54,11 +54,11 @@ class Visitor:
 
 
 def known_address(forwarded: Sequence[str], peer: str) -> str:
-    """Return the address of the open internet that is nearest to us, empty where there is none.
+    """Return the right-most globally routable address, or an empty string.
 
-    A proxy appends whom it speaks to, so the last one is the one that nobody could make up. Behind proxies that tell
-    no such address, every page is a visitor of its own. Of an IPv6 address the first half counts, which one subscriber
-    has as a whole.
+    Use the right-most address: clients cannot spoof what the proxy appends, provided that it appends a public address.
+    Behind proxies that report none, every page counts as its own visitor. IPv6 addresses are reduced to their /64
+    prefix, which belongs to one subscriber.
     """
     for text in (*reversed(forwarded), peer):
         try:
@@ -71,7 +71,7 @@ def known_address(forwarded: Sequence[str], peer: str) -> str:
 
 
 class Ticket:
-    """A place in the line, and the job that runs when it is the first. Use it in ``async with``."""
+    """A place in the queue, and the job that runs when it is first. Use it in ``async with``."""
 
     def __init__(self, line: Line, visitor: Visitor, part: str, doing: Any) -> None:
         self.visitor, self.part, self.doing = visitor, part, doing
@@ -85,7 +85,7 @@ class Ticket:
         return self._reason is not None
 
     def place(self) -> int:
-        """Return how many are before this one. Raises ``CancelledError`` where the place was lost."""
+        """Return the number of tickets ahead. Raises ``CancelledError`` if the place was lost."""
         self._check()
         try:
             return self._line.place(self)
@@ -97,14 +97,17 @@ class Ticket:
             raise CancelledError(self._reason)
 
     def run(self, work: Callable[..., Any], *arguments: Any, **bounds: Any) -> Job:
-        """Start the job, in a thread; see ``jobs.Job`` for the ``bounds``."""
+        """Start the job; call it in a thread. See ``children.Job`` for ``bounds``."""
         with self._lock:
             self._check()
             job = self._job = Job(work, *arguments, reports=True, **bounds)
         return job
 
     def result(self) -> Any:
-        """Return the job's result, in a thread. Raises ``CancelledError`` where it was stopped, with the reason."""
+        """Return the job's result; call it in a thread.
+
+        Raises ``CancelledError`` with the reason if the job was stopped.
+        """
         assert self._job is not None
         try:
             return self._job.result()
@@ -112,19 +115,19 @@ class Ticket:
             self._check()
 
     def next(self, doing: Any) -> None:
-        """Turn to the next job of several: at the end of the line, so that nobody waits for more than one of each."""
+        """Move on to the next of several jobs, at the end of the queue, so that others wait for one job only."""
         if self._job is not None:
             self._line.to_the_end(self)
         self.doing = doing
 
     def stop(self, reason: str = "") -> None:
-        """Take the place away, and end the job. Returns at once; the next one's turn comes when the child is gone."""
+        """Give up the place and end the job. Returns at once; the next job starts when the child is gone."""
         if self._reason is None:
             self._reason = reason
             threading.Thread(target=self.end, daemon=True).start()
 
     def end(self) -> None:
-        """End the job and leave the line. Returns when the child is gone."""
+        """End the job and leave the queue. Returns when the child is gone."""
         with self._lock:
             if self._reason is None:
                 self._reason = ""
@@ -136,12 +139,12 @@ class Ticket:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        # The page may be gone, and this task with it: the child ends all the same.
+        # The page may be gone and this task cancelled: end the child nevertheless.
         await asyncio.shield(asyncio.to_thread(self.end))
 
 
 class Line:
-    """The tickets in their order; the first one's job runs, and at most ``waiting`` wait behind it."""
+    """Tickets in order: the first one's job runs, at most ``waiting`` wait behind it."""
 
     def __init__(self, *, waiting: int = MOST_WAITING) -> None:
         self.waiting = waiting
@@ -152,9 +155,9 @@ class Line:
         return len(self._tickets)
 
     def join(self, visitor: Visitor, part: str = "", doing: Any = None) -> Ticket:
-        """Return a place for what a ``part`` of the visitor's page asks for. Raises ``BusyError`` where there is none.
+        """Return a ticket for a ``part`` of the visitor's page. Raises ``BusyError`` if there is no room.
 
-        A part that asks again waits at the place that it held, or at the end where its job was already running.
+        A part that asks again keeps its place, or moves to the end if its job was already running.
         """
         with self._lock:
             mine = [ticket for ticket in self._tickets if ticket.visitor.session == visitor.session]
@@ -175,35 +178,35 @@ class Line:
         return ticket
 
     def cancel(self, visitor: Visitor, part: str, *, but: Sequence[Any] = ()) -> None:
-        """Stop what a part of a visitor's page asked for, unless it does something that is wanted still."""
+        """Stop the job of a part of a visitor's page, unless it is still wanted, that is, listed in ``but``."""
         for ticket in list(self._tickets):
             same = ticket.visitor.session == visitor.session and ticket.part == part
             if same and ticket.doing not in but:
                 ticket.stop()
 
     def place(self, ticket: Ticket) -> int:
-        """Return how many are before a ticket."""
+        """Return the number of tickets ahead of a ticket."""
         with self._lock:
             return self._tickets.index(ticket)
 
     def to_the_end(self, ticket: Ticket) -> None:
-        """Put a ticket behind all others, if it is still there."""
+        """Move a ticket to the end, if it is still in the queue."""
         with self._lock:
             if ticket in self._tickets:
                 self._tickets.remove(ticket)
                 self._tickets.append(ticket)
 
     def leave(self, ticket: Ticket) -> None:
-        """Take a ticket out, if it is still there."""
+        """Remove a ticket, if it is still in the queue."""
         with self._lock:
             if ticket in self._tickets:
                 self._tickets.remove(ticket)
 
 
 LINE = Line()
-"""The line of this process."""
+"""The queue of this process."""
 
 
 def in_line(place: int) -> str:
-    """Say how many are before somebody who waits: 1 is the next."""
+    """Return the place in the queue as text; 1 is next."""
     return f"{place}{'th' if 10 < place % 100 < 14 else {1: 'st', 2: 'nd', 3: 'rd'}.get(place % 10, 'th')} in line"

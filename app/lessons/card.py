@@ -1,7 +1,7 @@
-"""The card of a lesson above the tabs, and the folded list of all lessons: a question first, then what is measured.
+"""The card of a lesson above the tabs, and the collapsible list of all lessons.
 
-Which lesson is open stands in the address, as every control does; a link to one opens the sources and the tab it is
-about. What is revealed is measured on the sources that are then on the page.
+A lesson asks for a prediction before it shows a measurement. The open lesson is stored in the URL like every control; a
+link to a lesson opens its sources and its tab. The reveal measures the sources on the page at that time.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ CHOOSE = "Choose what you expect first."
 
 
 def link(number: int) -> str:
-    """Return the query of the address that opens a lesson, from 1."""
+    """Return the URL query that opens a lesson; numbers start at 1."""
     lesson = LESSONS[number - 1]
     tab = "" if lesson.tab == "start" else lesson.tab
     return "?" + written({**lesson.controls, NAME: str(number)}, lesson.models, tab)
 
 
-# --- what is said -----------------------------------------------------------------------------------------------------
+# --- content ----------------------------------------------------------------------------------------------------------
 
 
 def told(number: int) -> str:
-    """Return a lesson's title and statement, as HTML."""
+    """Return a lesson's title and statement as HTML."""
     lesson = LESSONS[number - 1]
     return (
         f'<p class="step">Lesson {number} of {len(LESSONS)}<a href="?" data-close>Close the lesson</a></p>'
@@ -49,7 +49,7 @@ def told(number: int) -> str:
 
 
 def revealed(number: int, guess: str | None, opened: Sequence[Opened], session: Session) -> str:
-    """Return what is measured of every source, which choice that makes right, and the exercise, as HTML."""
+    """Return the measurements of every source, the right choice, and the exercise as HTML."""
     lesson = LESSONS[number - 1]
     if guess not in lesson.choices:
         return f'<p role="alert">{CHOOSE}</p>'
@@ -74,7 +74,7 @@ def revealed(number: int, guess: str | None, opened: Sequence[Opened], session: 
 def _measured(
     lesson: Lesson, number: int, opened: Sequence[Opened], session: Session
 ) -> Iterator[tuple[float | None, str]]:
-    """Yield the value of each source, ``None`` where it has none, and the line that says so."""
+    """Yield the value of each source, ``None`` if it has none, and a line of text about it."""
     for source in opened:
         try:
             value = _value(lesson, number, source, session)
@@ -96,14 +96,14 @@ def _value(lesson: Lesson, number: int, source: Opened, session: Session) -> flo
         and min(table.shape[0], 2048) * table.shape[1] > MEASURED_AT_ONCE
     ):
         raise InputError("its rows are too wide to measure while you wait")
-    # By its name, as the library keeps what is open: a mechanism has no table whose digest could name it.
+    # Keyed by name, like open sources in the library: a mechanism has no table and hence no digest.
     key = (NAME, number, source.text, session.public)
     return session.library.results.make(key, lambda: lesson.measure(embeddings))
 
 
-# --- how it looks -----------------------------------------------------------------------------------------------------
+# --- appearance -------------------------------------------------------------------------------------------------------
 
-# A link that stays on the page: the address is what says which lesson is open, and it is read as after a step back.
+# Links that stay on the page: the URL determines the open lesson, and it is read as after a step back.
 FOLLOW_JS = """
 element.addEventListener("click", (event) => {
   const link = event.target.closest("a[href^='?']");
@@ -117,7 +117,7 @@ element.addEventListener("click", (event) => {
 });
 """
 
-# Where somebody follows a link, the lesson is what they are brought to; so it is for those who hear the page.
+# Move the focus to a lesson opened by a link, for sighted visitors and screen readers alike.
 CARD_JS = (
     FOLLOW_JS
     + """
@@ -170,7 +170,7 @@ LIST_CSS = f"""
 
 
 def lesson_list() -> None:
-    """Put the folded list of all lessons here."""
+    """Create the collapsible list of all lessons."""
     lines = "".join(
         f'<li><a href="{html.escape(link(number))}">{html.escape(lesson.title)}</a></li>'
         for number, lesson in enumerate(LESSONS, 1)
@@ -186,7 +186,7 @@ def lesson_list() -> None:
 
 @dataclass(frozen=True)
 class Card:
-    """The parts of the card, which stand above the tabs: drawn before there is a session, and bound to it after."""
+    """The components of the card above the tabs, created before there is a session and bound to it afterwards."""
 
     number: gr.State
     box: gr.Column
@@ -197,7 +197,7 @@ class Card:
 
     @classmethod
     def drawn(cls) -> Card:
-        """Draw the card here, unseen until a lesson is open."""
+        """Create the card, hidden until a lesson is open."""
         number = State("")
         with gr.Column(visible=False, elem_classes="lesson") as box:
             head = gr.HTML("", css_template=CARD_CSS, js_on_load=CARD_JS, apply_default_css=False)
@@ -213,7 +213,7 @@ class Card:
         return cls(number, box, head, guess, reveal, result)
 
     def bind(self, session: Session, sessions: Mapping[str, Session]) -> None:
-        """Bind the card to a page, whose tabs have these sessions."""
+        """Bind the card to a page, whose tabs have the given sessions."""
         session.keep(NAME, self.number, read=one_of(NUMBERS))
 
         def show(number: str) -> list[Any]:
@@ -226,7 +226,7 @@ class Card:
         def tell(number: str, guess: str | None, texts: list[str], fetched: dict[str, Any]) -> Any:
             if not number:
                 return gr.skip()
-            # What the lesson's own tab has read of a source is what there is to measure.
+            # Measure what the lesson's own tab has read of a source.
             own = sessions[LESSONS[int(number) - 1].tab]
             return revealed(int(number), guess, own.open(texts, fetched), own)
 

@@ -1,7 +1,7 @@
-"""Eight lessons as data: a statement of the textbooks, a prediction, what is measured of it, and an exercise.
+"""Eight lessons as data: a textbook statement, a prediction, a measurement, and an exercise.
 
-The card above the tabs shows them, and ``docs/lessons.ipynb`` is written out of them. Each measures one number of one
-source, by the library alone. Nothing heavy is imported here.
+They are shown in the card above the tabs, and ``docs/lessons.ipynb`` is generated from them. Each measures one number
+of a source, using the library alone. This module imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ TURNED = "her saw king the and"
 
 @dataclass(frozen=True)
 class Lesson:
-    """One lesson. ``reveal`` is a format of ``name`` and ``value``, and says what was measured of one source.
+    """A lesson. ``reveal`` is a format string with ``name`` and ``value`` that reports the measurement of a source.
 
-    ``choices`` go with rising values: the first is right up to and with the first of ``bounds``, the last beyond the
-    last one. The link opens ``models`` in a ``tab`` whose controls have the values of ``controls``; the question is
-    about the first of the models.
+    ``choices`` correspond to intervals of increasing values: the first is right up to and including the first of
+    ``bounds``, the last beyond the last one. The lesson's link opens ``models`` in ``tab``, with its controls set to
+    ``controls``; the question is about the first model.
     """
 
     title: str
@@ -52,15 +52,15 @@ class Lesson:
     controls: Mapping[str, str] = field(default_factory=dict)
 
     def right(self, value: float) -> int:
-        """Return which of the choices a measured value makes right."""
+        """Return the index of the choice that a measured value makes right."""
         return bisect_left(self.bounds, value)
 
 
-# --- what is measured: of one source, one number ----------------------------------------------------------------------
+# --- measurements: one number of one source ---------------------------------------------------------------------------
 
 
 def apart(model: Embeddings) -> float:
-    """Return how far apart the token vectors are that the two “the” of the sentence are looked up as."""
+    """Return the Euclidean distance between the token vectors of the two “the” in the sentence."""
     fed = model.inputs(REPEATED)
     first, second = (place for place, piece in enumerate(fed.pieces) if piece.strip() == "the")
     looked_up = hpe.from_arrays(token=fed.token[[first, second]])
@@ -68,12 +68,12 @@ def apart(model: Embeddings) -> float:
 
 
 def likeness(model: Embeddings) -> float:
-    """Return how many of 100 random pairs of words are less alike than king and queen."""
+    """Return the percentage of random word pairs that are less similar than king and queen."""
     return float(pairs(model.token, ["king", "queen"]).percentiles[0, 1])
 
 
 def unchanged(model: Embeddings) -> float:
-    """Return how many pieces go in as the same vector once the sentence is turned round."""
+    """Return the number of pieces whose input vector stays the same when the sentence is reversed."""
     fed = model.inputs(SENTENCE)
     marks = [TOKEN_CLASSES[kind] == "special" for kind in model.token.labels.classes[fed.ids]]
     found = reordered(fed, model.inputs(turned_round(fed.ids, fixed=marks)))
@@ -83,32 +83,32 @@ def unchanged(model: Embeddings) -> float:
 
 
 def met(model: Embeddings) -> float:
-    """Return how many of five requirements the positions meet."""
+    """Return how many of the five requirements the positions meet."""
     return float(requirements(model).met)
 
 
 def linear(model: Embeddings) -> float:
-    """Return how much of the positions four further on one matrix explains, of rows it was not fitted on."""
+    """Return the held-out R² of a linear map to the position four steps further on."""
     return shift(model.position, 4).linear
 
 
 def invariance(model: Embeddings) -> float:
-    """Return how much of the likeness of two positions their distance alone explains."""
+    """Return the share of variance in the similarity of two positions that their distance explains."""
     return geometry.translation_invariance(model.position)
 
 
 def both(model: Embeddings) -> float:
-    """Return how often the word, and how often the place, is told from their sum, the lesser of the two."""
+    """Return the lower of the two rates at which word and position are decoded from their sum, at amplitude 4."""
     found = sweep(added(model), amplitudes=(4.0,))
     return float(min(found.words[0], found.positions[0]))
 
 
 def by_place(model: Embeddings) -> float:
-    """Return by how much the value of two positions 8 apart differs from place to place."""
+    """Return how much the similarity of two positions 8 apart differs from place to place."""
     return geometry.difference_by_place(model.position, 8)
 
 
-# --- the lessons ------------------------------------------------------------------------------------------------------
+# --- lessons ----------------------------------------------------------------------------------------------------------
 
 TRAINED = ("sample:bert", "sample:gpt2")
 
@@ -271,4 +271,4 @@ LESSONS: tuple[Lesson, ...] = (
         tab="positions",
     ),
 )
-"""In the order of the textbooks; the first is lesson 1."""
+"""In textbook order; the first is lesson 1."""

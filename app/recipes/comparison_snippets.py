@@ -1,4 +1,4 @@
-"""Code for comparisons of sources, and of the checkpoints of a training run."""
+"""Code snippets for comparisons of sources and for training runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def compared(sources: Sequence[Opened], *, draws: int, words: Sequence[str], pairs: bool) -> Recipe:
-    """Return what gives the figures of sources, or of every two of them, beside what chance gives."""
+    """Return the recipe of the metrics of sources, or with ``pairs`` of every pair, with chance levels."""
     found = ["sources = [", *(f"    {of_part(source)}," for source in sources), "]"]
     values = "[pair.observed for pair in found.pairs]"
     if not pairs:
@@ -33,7 +33,7 @@ def compared(sources: Sequence[Opened], *, draws: int, words: Sequence[str], pai
 
 
 def moves(left: Opened, right: Opened, at: int) -> Recipe:
-    """Return what gives the words that moved most between two sources, and the neighbours of one of them."""
+    """Return the recipe of the words that moved most between two sources, and of one word's neighbours."""
     body = [
         f"found = moved({of_part(left)}, {of_part(right)})",
         f"word = found.most[{at}]",
@@ -51,7 +51,7 @@ def moves(left: Opened, right: Opened, at: int) -> Recipe:
 
 
 def maps(left: Opened, right: Opened, role: str, method: str, side: str) -> Recipe:
-    """Return what gives one of two maps in one frame."""
+    """Return the recipe of one of two aligned maps."""
     body = [
         f"left, right = {of_part(left)}, {of_part(right)}",
         f'shown = aligned(left, right, "{role}", method="{method}").coordinates_{side}',
@@ -74,9 +74,9 @@ def training(
     printed: bool,
     most: int | None,
 ) -> Recipe:
-    """Return what gives a ``value`` of a training ``run``, thinned to ``most`` checkpoints.
+    """Return the recipe of a ``value`` of a training ``run``, thinned to ``most`` checkpoints.
 
-    The command prints ``metrics`` by step, and of every run how alike its checkpoints are.
+    The command prints ``metrics`` by step, and for every run the similarity of its checkpoints.
     """
     sources, imported = f"revisions({quoted(source.text)}, {quoted(pattern)})", "revisions"
     options = ["--revisions", pattern, "--table", role]

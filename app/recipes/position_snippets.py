@@ -1,4 +1,4 @@
-"""Code for what is shown of positions."""
+"""Code snippets for panels about positions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def projections(found: Sequence[Positions], *, dims: int) -> Recipe:
-    """Return what gives the clouds of some tables, by PCA."""
+    """Return the recipe of the PCA projections of some tables."""
     body = [
         *dict_lines({pinned(shown.source): rows(shown) for shown in found}, "tables"),
         "shown = {",
@@ -39,13 +39,13 @@ def projections(found: Sequence[Positions], *, dims: int) -> Recipe:
 
 
 def cloud(shown: Positions, *, method: str, dims: int) -> Recipe:
-    """Return what gives the cloud of positions and their matrix."""
+    """Return the recipe of the projection of positions and their similarity matrix."""
     source, values = shown.source, {}
     body = [f"table = {rows(shown)}"]
     if dims > 1:
         project = f'hpe.project(table, method="{method}", dims={dims})'
         values["cloud"] = f"{project}.coordinates"
-        if method == "umap" and not shown.complete:  # it is laid out among all
+        if method == "umap" and not shown.complete:  # UMAP is computed on all positions
             project = f'hpe.project({position(source)}.table, method="umap", dims={dims})'
             body.append(f"found = {project}")
             values["cloud"] = f"found.coordinates[found.rows < {shown.length}]"
@@ -60,7 +60,7 @@ def cloud(shown: Positions, *, method: str, dims: int) -> Recipe:
 
 
 def mechanism(source: Opened, at: np.ndarray, length: int) -> Recipe:
-    """Return what gives the profile and the matrix of a mechanism that has no rows."""
+    """Return the recipe of the profile and the matrix of a mechanism without rows."""
     body = [
         f"encoding = {position(source)}",
         *dict_lines({"profile": f"encoding.profile({_distances(at)})", "matrix": f"encoding.matrix({length})"}),
@@ -73,7 +73,7 @@ def _distances(at: np.ndarray) -> str:
 
 
 def _of_tables(found: Sequence[Positions], value: str, module: str, name: str, *, figure: str = "") -> Recipe:
-    """Return what gives a ``value`` of every table of some sources, which a ``figure`` of the command line has too."""
+    """Return the recipe of a ``value`` of several tables, with a command that exports the same ``figure``."""
     body = [
         *dict_lines({pinned(shown.source): rows(shown) for shown in found}, "tables"),
         f"shown = {{name: {value} for name, table in tables.items()}}",
@@ -86,12 +86,12 @@ def _of_tables(found: Sequence[Positions], value: str, module: str, name: str, *
 
 
 def likeness(found: Sequence[Positions]) -> Recipe:
-    """Return what gives the mean cosine by distance of some tables."""
+    """Return the recipe of the mean cosine by distance of some tables."""
     return _of_tables(found, "likeness(table)", "figures.named_figures", "likeness", figure="distance")
 
 
 def profiles(found: Sequence[Positions], others: Mapping[Opened, np.ndarray]) -> Recipe:
-    """Return what gives likeness by distance of tables, and the profile of mechanisms at the distances drawn."""
+    """Return the recipe of similarity by distance, for tables and for mechanisms at the drawn distances."""
     if not others:
         return likeness(found)
     values = {pinned(shown.source): f"likeness({rows(shown)})" for shown in found}
@@ -101,28 +101,28 @@ def profiles(found: Sequence[Positions], others: Mapping[Opened, np.ndarray]) ->
 
 
 def lengths(found: Sequence[Positions]) -> Recipe:
-    """Return what gives the norms of some tables."""
+    """Return the recipe of the norms of some tables."""
     return _of_tables(found, "lengths(table)", "figures.named_figures", "lengths", figure="norms")
 
 
 def variance(found: Sequence[Positions]) -> Recipe:
-    """Return what gives the cumulative variance of some tables."""
+    """Return the recipe of the cumulative explained variance of some tables."""
     return _of_tables(found, "spectrum(table).cumulative", "analysis.geometry", "spectrum", figure="variance")
 
 
 def waves(found: Sequence[Positions]) -> Recipe:
-    """Return what gives the strength of the waves of some tables, the shortest first."""
+    """Return the recipe of the strength of the waves of some tables, shortest first."""
     return _of_tables(found, "waves(table).strength[::-1]", "analysis.geometry", "waves")
 
 
 def wavelengths(source: Opened) -> Recipe:
-    """Return what gives the wavelengths of a rotary source, before and after scaling."""
+    """Return the recipe of the wavelengths of a rotary source, before and after scaling."""
     body = [f"found = {position(source)}.scaled", *dict_lines({"before": "found.before", "after": "found.after"})]
     return recipe_of(body, [source])
 
 
 def image(shown: Positions, dimensions: Sequence[int], *, skip: int) -> Recipe:
-    """Return what gives a table and some of its dimensions."""
+    """Return the recipe of a table and some of its dimensions."""
     values = {"table": "vectors"}
     if dimensions:
         start = str(skip) if skip else ""
@@ -136,13 +136,13 @@ def image(shown: Positions, dimensions: Sequence[int], *, skip: int) -> Recipe:
 
 
 def patch_tiles(source: Opened, part: str) -> Recipe:
-    """Return what gives the maps of a source's patches."""
+    """Return the recipe of the maps of a source's patches."""
     body = [f"shown = patch_maps({_of_part(source, part)}).maps"]
     return recipe_of(body, [source], imports=["from hfposemb.analysis.patches import patch_maps"], roles=(_role(part),))
 
 
 def patch_map(source: Opened, part: str, patch: int) -> Recipe:
-    """Return what gives the map of one patch."""
+    """Return the recipe of the map of one patch."""
     body = [f"shown = patch_map({_of_part(source, part)}, {patch})"]
     return recipe_of(body, [source], imports=["from hfposemb.analysis.patches import patch_map"], roles=(_role(part),))
 
@@ -156,19 +156,19 @@ def _role(part: str) -> str:
 
 
 def shifts(found: Sequence[Positions], which: str, split: str) -> Recipe:
-    """Return what gives held-out R² of a shift by every distance, drawn from 0 on."""
+    """Return the recipe of the held-out R² of shifts by every distance, clipped at 0 as drawn."""
     value = f"shift_by_distance(table).{which}[{quoted(split)}].clip(0)"
     return _of_tables(found, value, "analysis.shift_by_distance", "shift_by_distance")
 
 
 def planes(found: Sequence[Positions], step: int) -> Recipe:
-    """Return what gives the angle that each plane should turn by, and the one that it does, in degrees."""
+    """Return the recipe of the expected and actual turning angles of each plane, in degrees."""
     value = f"np.rad2deg([turning(table, {step}).expected, turning(table, {step}).turned])"
     return _of_tables(found, value, "analysis.shift_by_distance", "turning")
 
 
 def probes(sources: Sequence[Opened]) -> Recipe:
-    """Return what gives the mean errors of all probes of some tables of positions."""
+    """Return the recipe of the mean errors of all probes of some position tables."""
     body = [
         *dict_lines({pinned(source): f"{position(source)}.table" for source in sources}, "tables"),
         "found = {name: probes(table) for name, table in tables.items()}",
@@ -178,7 +178,7 @@ def probes(sources: Sequence[Opened]) -> Recipe:
 
 
 def requirements(source: Opened, *, drawn: bool) -> Recipe:
-    """Return what gives the numbers of the requirements of positions and, where drawn, what its waves tell."""
+    """Return the recipe of the requirement values and, if ``drawn``, of decoding from slow and fast waves."""
     part = "" if is_first(source) else f", part={quoted(source.part)}"
     body = [
         f"source = {extracted(source)}",

@@ -1,4 +1,4 @@
-"""Code for what is shown of a sentence: its vectors and logits."""
+"""Code snippets for panels about a sentence: its vectors and logits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def sentence(source: Opened, text: str, *, pieces: int, stripes: int) -> Recipe:
-    """Return what gives token, position and input of each piece of a sentence."""
+    """Return the recipe of token, position and input vectors of each piece of a sentence."""
     body = [
         f"inputs = {extracted(source)}.inputs({quoted(text)})",
         'parts = {"token": inputs.token, "position": inputs.position, "input": inputs.sum}',
@@ -23,7 +23,7 @@ def sentence(source: Opened, text: str, *, pieces: int, stripes: int) -> Recipe:
 
 
 def reordering(source: Opened, text: str, other: str | Sequence[int], *, words: Sequence[int]) -> Recipe:
-    """Return what gives the cosines of the inputs of a sentence in two orders."""
+    """Return the recipe of the cosines between the inputs of a sentence in two orders."""
     second = quoted(other) if isinstance(other, str) else f"[{comma_separated(other)}]"
     body = [
         f"source = {extracted(source)}",
@@ -39,7 +39,7 @@ SENTENCE_ROLES = ("token", "position")
 
 
 def logit_shares(source: Opened, text: str) -> Recipe:
-    """Return what gives the shares of the nine terms of a sentence's logits."""
+    """Return the recipe of the shares of the nine terms of a sentence's logits."""
     body = [f"found = shares({extracted(source)}.logits({quoted(text)}))", "shown = found.mean[:9].reshape(3, 3)"]
     return recipe_of(
         body, [source], imports=["from hfposemb.composition.attention_logits import shares"], roles=SENTENCE_ROLES
@@ -47,7 +47,7 @@ def logit_shares(source: Opened, text: str) -> Recipe:
 
 
 def logit_map(source: Opened, text: str, term: str, head: int | None, *, pieces: int) -> Recipe:
-    """Return what gives one term of a sentence's logits less their means, in one head or over all."""
+    """Return the recipe of one term of a sentence's centred logits, in one head or averaged over all."""
     chosen = ".mean(axis=0)" if head is None else f"[{head}]"
     body = [
         f"rows = less_mean({extracted(source)}.logits({quoted(text)}), {quoted(term)})",
@@ -59,7 +59,7 @@ def logit_map(source: Opened, text: str, term: str, head: int | None, *, pieces:
 
 
 def identical(source: Opened, word: int, *, near: int) -> Recipe:
-    """Return what gives the attention by distance where one word stands everywhere."""
+    """Return the recipe of the attention by distance for one word repeated at every place."""
     body = [
         f"found = identical({extracted(source)}, {word})",
         f"near = abs(found.distances) <= {near}",
@@ -71,7 +71,7 @@ def identical(source: Opened, word: int, *, near: int) -> Recipe:
 
 
 def logits_by_distance(sources: Sequence[Opened], *, longest: int) -> Recipe:
-    """Return what gives the change of the first layer's logit by distance."""
+    """Return the recipe of the change of the first layer's logit by distance."""
     body = [
         *dict_lines({pinned(source): extracted(source) for source in sources}, "sources"),
         f"found = {{name: by_distance(source, longest={longest}) for name, source in sources.items()}}",

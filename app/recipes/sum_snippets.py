@@ -1,4 +1,4 @@
-"""Code for what is shown of words with positions added."""
+"""Code snippets for panels about words with positions added."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _ADDED = "from hfposemb.composition.added_positions import Adding, added"
 
 
 def _of_sum(source: Opened, adding: Adding, body: Sequence[str], imported: str) -> Recipe:
-    """Return what gives numbers of ``words``, the sum of a source's words and positions."""
+    """Return the recipe of numbers computed from ``words``, the sum of a source's words and positions."""
     words = f"words = added({extracted(source)}, {_adding(adding)})"
     return recipe_of([words, *body], [source], imports=[_ADDED, imported], roles=SENTENCE_ROLES)
 
 
 def sweeps(source: Opened, addings: Sequence[Adding], values: Sequence[str]) -> Recipe:
-    """Return what gives ``values`` of the sweep of the amplitude, for some kinds of positions."""
+    """Return the recipe of ``values`` of amplitude sweeps, for some kinds of positions."""
     called = [f"{_adding(one)}" for one in addings]
     body = [
         f"source = {extracted(source)}",
@@ -42,13 +42,13 @@ def sweeps(source: Opened, addings: Sequence[Adding], values: Sequence[str]) -> 
 
 
 def finding(source: Opened, adding: Adding, place: int) -> Recipe:
-    """Return what gives the share of neighbours that stays at one amplitude, and how long words are by positions."""
+    """Return the recipe of the share of neighbours kept at one amplitude, and the ratio of word and position norms."""
     body = dict_lines({"neighbours kept": f"sweep(words).kept[{place}]", "words by positions": "words.ratio"})
     return _of_sum(source, adding, body, "from hfposemb.composition.amplitude_sweep import sweep")
 
 
 def moved(source: Opened, adding: Adding, row: int, place: int, *, amplitude: float, k: int) -> Recipe:
-    """Return what gives the neighbours of a word alone and of its sum with a position."""
+    """Return the recipe of the neighbours of a word, alone and summed with a position."""
     body = [
         f"found = moved(words, {row}, {place}, amplitude={amplitude:g}, k={k})",
         *dict_lines({"alone": "found.before.values", "in its place": "found.after.values"}),
@@ -57,13 +57,13 @@ def moved(source: Opened, adding: Adding, row: int, place: int, *, amplitude: fl
 
 
 def anchors(source: Opened, adding: Adding, row: int, others: Sequence[int]) -> Recipe:
-    """Return what gives the cosines of a word with anchor words at every amplitude."""
+    """Return the recipe of the cosines of a word with anchor words at every amplitude."""
     body = [f"shown = anchored(words, {row}, [{comma_separated(others)}]).mean"]
     return _of_sum(source, adding, body, "from hfposemb.composition.anchor_words import anchored")
 
 
 def kept_map(source: Opened, adding: Adding, chosen: Sequence[int], *, most: int, step: int, k: int) -> Recipe:
-    """Return what gives the share that words keep at the first places."""
+    """Return the recipe of the share of neighbours that words keep at the first places."""
     body = [
         f"places = np.flatnonzero(words.usable[:{most}])",
         f"shown = kept_at(words, [{comma_separated(chosen)}], places, k={k})[{step}]",
@@ -72,7 +72,7 @@ def kept_map(source: Opened, adding: Adding, chosen: Sequence[int], *, most: int
 
 
 def club(source: Opened, adding: Adding, chosen: Sequence[int], *, places: int, value: str) -> Recipe:
-    """Return what gives a ``value`` of the cloud of some words at the first inner places."""
+    """Return the recipe of a ``value`` of the cloud of some words at the first inner places."""
     body = [
         f"source = {extracted(source)}",
         f"words = added(source, {_adding(adding)})",

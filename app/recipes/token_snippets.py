@@ -1,4 +1,4 @@
-"""Code for what is shown of tokens."""
+"""Code snippets for panels about tokens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOKEN_ROLES = ("token",)
 
 
 def token_map(source: Opened, *, method: str, dims: int, values: str = "") -> Recipe:
-    """Return what gives the map of a vocabulary and, where it is coloured by numbers, these: norms or trust."""
+    """Return the recipe of the map of a vocabulary and, if coloured by numbers, of these: norms or trust."""
     body = [
         f"table = {extracted(source)}.token",
         f'found = hpe.project(table, method="{method}", dims={dims})',
@@ -35,12 +35,12 @@ def token_map(source: Opened, *, method: str, dims: int, values: str = "") -> Re
 
 
 def _centring(centred: bool) -> tuple[str, tuple[str, ...]]:
-    """Return how centred rows are asked for, in Python and on the command line."""
+    """Return the arguments for centring, in Python and on the command line."""
     return (", centred=True", ("--centred",)) if centred else ("", ())
 
 
 def neighbours(words: Mapping[Opened, int], *, k: int, centred: bool) -> Recipe:
-    """Return what gives the nearest tokens of a row in every source."""
+    """Return the recipe of the nearest tokens of a row in every source."""
     more, options = _centring(centred)
     values = {
         pinned(source): f"hpe.neighbours({extracted(source)}.token, {row}, k={k}{more}).values"
@@ -54,7 +54,7 @@ def neighbours(words: Mapping[Opened, int], *, k: int, centred: bool) -> Recipe:
 
 
 def spread(source: Opened, row: int, *, bins: int, k: int, centred: bool) -> Recipe:
-    """Return what gives how many tokens have which cosine with a row, and its nearest."""
+    """Return the recipe of the histogram of cosines with a row, and of its nearest tokens."""
     more, _ = _centring(centred)
     body = [
         f"table = {extracted(source)}.token",
@@ -74,7 +74,7 @@ def spread(source: Opened, row: int, *, bins: int, k: int, centred: bool) -> Rec
 
 
 def pairs(source: Opened, chosen: Sequence[int], *, centred: bool) -> Recipe:
-    """Return what gives the cosines of chosen tokens."""
+    """Return the recipe of the cosines of chosen tokens."""
     more, options = _centring(centred)
     body = [f"found = pairs({extracted(source)}.token, [{comma_separated(chosen)}]{more})", "shown = found.values"]
     rows = comma_separated(chosen).replace(" ", "")
@@ -84,12 +84,12 @@ def pairs(source: Opened, chosen: Sequence[int], *, centred: bool) -> Recipe:
 
 
 def matches(sources: Sequence[Opened], text: str, *, regex: bool, most: int) -> Recipe:
-    """Return what gives the norms of the tokens that a search finds, the shortest first."""
+    """Return the recipe of the norms of the tokens that a search finds, shortest first."""
     test = f"{quoted(text.casefold())} in label.casefold()"
     if regex:
         test = f"re.search({quoted(text)}, label, re.IGNORECASE)"
     first = []
-    if not regex and text.isascii() and text.isdecimal() and len(text) < 9:  # an id comes before what contains it
+    if not regex and text.isascii() and text.isdecimal() and len(text) < 9:  # an id precedes labels that contain it
         first = [
             f"    if {int(text)} < len(table.labels):",
             f"        rows = list(dict.fromkeys([{int(text)}, *rows]))",
@@ -108,7 +108,7 @@ def matches(sources: Sequence[Opened], text: str, *, regex: bool, most: int) -> 
 
 
 def odd(source: Opened, names: Sequence[str], *, count: int) -> Recipe:
-    """Return what gives the lists of odd tokens."""
+    """Return the recipe of the lists of odd tokens."""
     body = [
         f"found = oddities({extracted(source)}.token, count={count})",
         f"names = [{', '.join(map(quoted, names))}]",

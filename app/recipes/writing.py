@@ -1,8 +1,8 @@
-"""What the code of every panel has in common: imports, sources at their commits, tables, citations.
+"""Building blocks of all snippets: imports, sources at their commits, tables, citations.
 
-A snippet runs as it is and ends in ``shown``, the numbers that the panel draws or lists, by source or by name. It names
-every source as the page does, those of the Hub at the commit that was read, and uses public names only. Texts that a
-visitor typed are literals in it, so that nothing in them is ever run.
+A snippet runs unchanged and ends in ``shown``, the numbers that the panel draws or lists, by source or by name. It
+names sources as the page does, Hub sources at the commit that was read, and uses public names only. Text typed by a
+visitor is embedded as a literal, so none of it can ever be executed.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ if TYPE_CHECKING:
 
 
 HASHED = 2**26
-"""Numbers of a table whose hash is computed for a citation alone; that of a larger one is told where it is known."""
+"""Numbers of a table up to which its hash is computed for a citation; larger tables are cited with a hash only if it is
+already known."""
 
 
 def quoted(text: str) -> str:
-    """Return a text as a Python literal, in double quotes where it holds none."""
+    """Return a text as a Python literal, in double quotes unless it contains one."""
     literal = repr(text)
     return literal if '"' in literal else f'"{literal[1:-1]}"'
 
 
 def pinned(source: Opened) -> str:
-    """Return the name of a source; that of a Hub source with the commit that was read."""
+    """Return the name of a source; for a Hub source with the commit that was read."""
     name = source.text.strip()
     commit = _commit(source)
     try:
@@ -58,7 +59,7 @@ def _local(source: Opened) -> bool:
 
 
 def _cited(source: Opened, roles: Sequence[str]) -> str:
-    """Name a source with the hashes of the tables that a view reads. Nothing is read from the Hub for it."""
+    """Return a source's name with the hashes of the tables that a view reads, without reading from the Hub."""
     said = [hashed for role in roles if (hashed := _hash(source, role))]
     return f"{pinned(source)} ({', '.join(said)})" if said else pinned(source)
 
@@ -79,21 +80,22 @@ def extracted(source: Opened) -> str:
 
 
 def of_part(source: Opened) -> str:
-    """Return the expression of a source with the part of it that is compared."""
+    """Return the expression for a source reduced to the part that is compared."""
     return extracted(source) + (f".part({quoted(source.wanted)})" if source.wanted else "")
 
 
 def position(source: Opened) -> str:
-    """Return the expression of the position encoding that is shown."""
+    """Return the expression for the position encoding that is shown."""
     return extracted(source) + (".position" if is_first(source) else f".positions[{quoted(source.part)}]")
 
 
 def is_first(source: Opened) -> bool:
+    """Return whether the shown part is the source's first one."""
     return source.part == next(iter(source.parts), "")
 
 
 def rows(shown: Positions) -> str:
-    """Return the expression of the table of positions that is shown, as far as it is."""
+    """Return the expression for the rows of positions that are shown."""
     encoding = position(shown.source)
     if shown.turning:
         return f"replace({encoding}, length={shown.length}).table"
@@ -106,7 +108,7 @@ def role_of(source: Opened) -> str:
 
 
 def dict_lines(values: Mapping[str, str], name: str = "shown") -> list[str]:
-    """Return the lines that put expressions by their names into a dict."""
+    """Return the lines of a dict literal that maps names to expressions."""
     return [f"{name} = {{", *(f"    {quoted(key)}: {value}," for key, value in values.items()), "}"]
 
 
@@ -118,19 +120,22 @@ def recipe_of(
     command: Sequence[str] = (),
     roles: Sequence[str] = (),
 ) -> Recipe:
+    """Return a recipe: imports, ``body``, the printing of ``shown``, the commands and the cited sources."""
     standard = [line for line in imports if not line.startswith(("from hfposemb", "import numpy"))]
     others = [line for line in imports if line not in standard and line != "import numpy as np"]
     numpy = ["import numpy as np"] if any("np." in line for line in body) else []
     heads = [*standard, *([""] if standard else []), *numpy, *([""] if numpy else []), "import hfposemb as hpe"]
     lines = [*heads, *sorted(others), "", *body, "print(shown)"]
-    readable = all(line.isprintable() for line in command)  # else a terminal would not show what it runs
+    readable = all(line.isprintable() for line in command)  # omitted otherwise: a terminal would not show what it runs
     cited = tuple(_cited(source, roles or (role_of(source),)) for source in sources)
     return Recipe("\n".join(lines) + "\n", "\n".join(command) if readable else "", cited, any(map(_local, sources)))
 
 
 def command_line(*words: object) -> str:
+    """Return an ``hfposemb`` command with its words quoted for a shell."""
     return shlex.join(["hfposemb", *map(str, words)])
 
 
 def comma_separated(values: Iterable[Any]) -> str:
+    """Return integers separated by commas."""
     return ", ".join(str(int(value)) for value in values)

@@ -1,8 +1,7 @@
-"""The endpoints for programs, which MCP clients see as tools: ``info``, ``neighbours``, ``similarity``, ``project`` and
-``compare``.
+"""Endpoints for programs, offered to MCP clients as tools: info, neighbours, similarity, project and compare.
 
-Promised: their names, parameters and the keys of what they return stay. They obey the limits of the page: strangers
-name no local files, read within ``PUBLIC_LIMITS``, and what is heavy runs in the child whose turn it is.
+Stable: their names, parameters and the keys of their results. They obey the limits of the page: in public mode callers
+cannot name local files and read within ``PUBLIC_LIMITS``, and heavy work runs in a child process from the job queue.
 """
 
 from __future__ import annotations
@@ -43,17 +42,17 @@ METRICS = ("cosine", "dot", "euclidean")
 
 MOST_NEIGHBOURS = 1_000
 MOST_POINTS = 20_000
-"""Points that one answer holds."""
+"""Maximum number of points in one answer."""
 
 AT_ONCE = 4
-"""Calls of one endpoint that are answered side by side."""
+"""Maximum number of concurrent calls of one endpoint."""
 
 
 def bind(session: Session) -> None:
-    """Offer the endpoints on the page that is open. ``session`` says whose limits hold."""
+    """Register the endpoints on the open page; ``session`` determines the limits."""
 
     async def opened(source: str, *needs: str) -> Embeddings:
-        """Open a source with what is needed of it read, in the threads that read for the page."""
+        """Open a source and read the parts ``needs``, in the threads that read for the page."""
         key, work = session.library.fetch(_text(source, "source"), needs, public=session.public)
         reads = session.library.fetches.follow(f"api/{uuid4().hex}", key, {key: (short_name(source), work)})
         async with aclosing(reads):
@@ -63,7 +62,7 @@ def bind(session: Session) -> None:
         return await asyncio.to_thread(session.library.open, source, public=session.public)
 
     async def chosen(source: str, role: str) -> tuple[str, EmbeddingTable]:
-        """Return a table that was read, with its role: the one asked for, else the tokens', else the positions'."""
+        """Return a table and its role: the requested one, by default tokens, or positions if there are none."""
         found = await opened(source)
         wanted = _text(role, "table") or ("token" if "token" in found.tables else "position")
         if wanted not in found.tables:
@@ -72,7 +71,7 @@ def bind(session: Session) -> None:
         return wanted, (await opened(source, wanted.rpartition(".")[2])).tables[wanted]
 
     async def in_child(request: gr.Request, key: Hashable, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Do heavy work when the caller's turn comes, as the page does, unless its result is known."""
+        """Run heavy work through the job queue, as the page does, unless its result is cached."""
         if session.library.results.get(key) is None:
             visitor, call = Visitor.of(request, public=session.public), f"api/{uuid4().hex}"
             async with aclosing(session.jobs.compute(visitor, call, key, arguments, work, *arguments)) as steps:
@@ -83,7 +82,7 @@ def bind(session: Session) -> None:
         return found
 
     async def info(source: str) -> dict[str, Any]:
-        """Say which token and position tables a model has, and how it tells positions apart; no table is read.
+        """Describe a model's token and position tables and its position encoding, without reading any table.
 
         Args:
             source: A model of the Hub such as "openai-community/gpt2", "sample:bert", or "sinusoidal:512x384".
@@ -98,15 +97,15 @@ def bind(session: Session) -> None:
         table: str = "",
         centred: bool = False,
     ) -> dict[str, Any]:
-        """List the rows of a model's embedding table that are nearest to one of them, exactly, nearest first.
+        """List the exact nearest neighbours of a row in a model's embedding table, nearest first.
 
         Args:
             source: A model of the Hugging Face Hub, a sample such as "sample:bert", or a closed form.
             query: A token such as "king", or the number of a row.
-            k: How many, 1,000 at most.
+            k: Number of neighbours, at most 1,000.
             metric: "cosine", "dot" or "euclidean".
-            table: "token", "position" or another table that info names; the tokens by default.
-            centred: Whether to subtract the mean row first, for tables whose rows all point one way: see the notes.
+            table: "token", "position" or another table that info lists; tokens by default.
+            centred: Whether to subtract the mean row first, for tables whose rows share a direction: see the notes.
         """
         most = _count(k, MOST_NEIGHBOURS, "k")
         _, rows = await chosen(source, table)
@@ -121,16 +120,17 @@ def bind(session: Session) -> None:
         table: str = "",
         centred: bool = False,
     ) -> dict[str, Any]:
-        """Compare chosen rows of an embedding table with each other, and say how rare each value is.
+        """Compare chosen rows of an embedding table with each other, and report how unusual each value is.
 
-        That is among random pairs, and as the rank of each row among all neighbours of the other, 1 for the nearest.
+        This is given as the percentile among random pairs, and as the rank of each row among all neighbours of the
+        other, 1 for the nearest.
 
         Args:
             source: A model of the Hugging Face Hub, a sample such as "sample:bert", or a closed form.
-            rows: Tokens such as ["king", "queen", "bread"], or numbers of rows; 12 at most.
+            rows: Tokens such as ["king", "queen", "bread"], or row numbers; at most 12.
             metric: "cosine", "dot" or "euclidean".
-            table: "token", "position" or another table that info names; the tokens by default.
-            centred: Whether to subtract the mean row first, for tables whose rows all point one way: see the notes.
+            table: "token", "position" or another table that info lists; tokens by default.
+            centred: Whether to subtract the mean row first, for tables whose rows share a direction: see the notes.
         """
         asked = [_row(row) for row in _list(rows, MOST_WORDS, "rows")]
         _, whole = await chosen(source, table)
@@ -146,14 +146,15 @@ def bind(session: Session) -> None:
         table: str = "position",
         points: int = 2_000,
     ) -> dict[str, Any]:
-        """Project an embedding table to two or three dimensions, and say how far the picture can be trusted.
+        """Project an embedding table to two or three dimensions, and report the quality of the projection.
 
         Args:
+            request: The HTTP request, passed by Gradio.
             source: A model of the Hugging Face Hub, a sample such as "sample:bert", or a closed form.
             method: "pca", or "umap", which may take minutes the first time.
             dims: 2 or 3.
-            table: "position", "token" or another table that info names.
-            points: How many points to return, the first ones, 20,000 at most.
+            table: "position", "token" or another table that info lists.
+            points: Number of points to return, from the first row on; at most 20,000.
         """
         size, count = _one_of(dims, (2, 3)), _count(points, MOST_POINTS, "points")
         role, rows = await chosen(source, table)
@@ -180,9 +181,10 @@ def bind(session: Session) -> None:
         }
 
     async def compare(request: gr.Request, sources: list[str]) -> dict[str, Any]:
-        """Measure up to four models and compare them pair by pair, every number beside what chance gives for it.
+        """Measure up to four models and compare them pairwise, every number with its chance level.
 
         Args:
+            request: The HTTP request, passed by Gradio.
             sources: Models of the Hub, samples or closed forms, such as ["sample:bert", "sinusoidal:256x128"].
         """
         texts = list(dict.fromkeys(_list(sources, MOST_SOURCES, "sources")))
@@ -195,11 +197,11 @@ def bind(session: Session) -> None:
     for endpoint in (info, neighbours, similarity):
         gr.api(answering(endpoint), api_name=endpoint.__name__, concurrency_limit=AT_ONCE)
     for heavy in (project, compare):
-        gr.api(answering(heavy), api_name=heavy.__name__, concurrency_limit=None)  # the line bounds these
+        gr.api(answering(heavy), api_name=heavy.__name__, concurrency_limit=None)  # limited by the job queue
 
 
 def _answering(endpoint: Endpoint, *, public: bool) -> Endpoint:
-    """Answer an error with one line."""
+    """Wrap an endpoint so that errors are answered with one line."""
 
     @wraps(endpoint)
     async def answer(*values: Any) -> Any:
@@ -211,7 +213,7 @@ def _answering(endpoint: Endpoint, *, public: bool) -> Endpoint:
     return answer
 
 
-# --- what callers send: Gradio does not hold them to the types ------------------------------------------------------
+# --- input validation: Gradio does not check types --------------------------------------------------------------------
 
 
 def _text(value: object, name: str) -> str:
@@ -245,7 +247,7 @@ def _flag(value: object, name: str) -> bool:
 
 
 def _row(value: object) -> int | str:
-    """Return a row by its number, or the label that was written."""
+    """Return a row number, or the label as written."""
     return typed(_text(str(value) if isinstance(value, int) else value, "a row"))
 
 

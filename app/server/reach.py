@@ -1,7 +1,7 @@
-"""Who can reach a launch, and so what it may open: this machine alone, or strangers. Nothing heavy is imported here.
+"""Who can reach the app (this machine only, or others), and hence what it may open.
 
-Promised: an address that is not loopback for certain, and a share link, mean public mode, whether they were given to
-``launch`` or in Gradio's environment variables, unless ``public=False`` was given too.
+This module imports nothing heavy. Guarantee: an address that is not certainly loopback, or a share link, means public
+mode, whether set by ``launch`` or by Gradio's environment variables, unless ``public=False`` is given.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from pathlib import Path
 from hfposemb.errors import HfposembError, InputError
 
 FIRST_PORT, PORTS = 7860, 100
-"""Without a port, the first free one of so many is taken, as Gradio does."""
+"""Without a given port, the first free one of this range is used, as in Gradio."""
 
 AUTH = "HFPOSEMB_AUTH"
-"""The environment variable that holds USER:PASSWORD where none is given."""
+"""Environment variable with USER:PASSWORD, used if none is given."""
 
 LOGIN_BYTES = 64 * 1024
-"""The largest file of users that is read."""
+"""Maximum number of characters read from a file of logins."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Where an app listens, whether it has a share link, and whether it is ``public``, with the reason."""
+    """Where the app listens, whether it has a share link, and whether it is ``public``, with the reason."""
 
     host: str
     share: bool
@@ -40,7 +40,7 @@ class Reach:
 
     @property
     def sentence(self) -> str:
-        """Say on one line which mode this is, why, and how to have another."""
+        """One line that states the mode, the reason, and how to change it."""
         if self.public:
             files = "" if self.why == _SPACE else " (--trusted, or public=False in Python, allows files)"
             why = f", because {self.why}" if self.why else ""
@@ -55,7 +55,7 @@ _SPACE = "this is a Hugging Face Space"
 
 
 def reach(host: str | None, share: bool | None, public: bool | None) -> Reach:
-    """Decide how an app is reached and what it opens; what is ``None`` or empty is looked up as Gradio does."""
+    """Determine how the app is reached and what it may open; missing values are looked up as Gradio does."""
     host = (host or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1").strip()
     if share is None:
         share = os.environ.get("GRADIO_SHARE", "").lower() == "true" or _notebook_elsewhere()
@@ -71,12 +71,15 @@ def reach(host: str | None, share: bool | None, public: bool | None) -> Reach:
 
 
 def on_a_space() -> bool:
-    """Tell whether this is a Hugging Face Space, where strangers come."""
+    """Return whether this is a Hugging Face Space, which anybody can visit."""
     return bool(os.environ.get("SPACE_ID"))
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address to listen on is of this machine alone. Of names only ``localhost`` is believed."""
+    """Return whether a listening address is reachable from this machine only.
+
+    The only name accepted is ``localhost``.
+    """
     name = host.strip().removeprefix("[").removesuffix("]").lower()
     if name == "localhost":
         return True
@@ -87,17 +90,17 @@ def is_loopback(host: str) -> bool:
 
 
 def _notebook_elsewhere() -> bool:
-    """Tell whether Gradio would make a share link by itself, as in a notebook on somebody else's machine."""
+    """Return whether Gradio would create a share link by itself, as in a hosted notebook."""
     from gradio import utils
 
     return bool(utils.colab_check() or utils.is_hosted_notebook())
 
 
-# --- the port ---------------------------------------------------------------------------------------------------------
+# --- port -------------------------------------------------------------------------------------------------------------
 
 
 def free_port(host: str, port: int | None) -> int:
-    """Return the port if it is free, or without one the first that is. Raises ``HfposembError`` where there is none."""
+    """Return ``port`` if it is free, or the first free one if ``None``. Raises ``HfposembError`` if there is none."""
     if port is not None:
         if not 1 <= port <= 65535:
             raise InputError(f"a port is a number from 1 to 65535; got {port}")
@@ -115,6 +118,10 @@ def free_port(host: str, port: int | None) -> int:
 
 
 def first_port() -> int:
+    """Return the first port to try: ``GRADIO_SERVER_PORT``, or 7860.
+
+    Raises ``InputError`` if the variable is invalid.
+    """
     given = os.environ.get("GRADIO_SERVER_PORT", "")
     if not given:
         return FIRST_PORT
@@ -124,7 +131,7 @@ def first_port() -> int:
 
 
 def _is_free(host: str, port: int) -> bool:
-    """Tell whether an app could listen there; raise ``HfposembError`` where no port of that address can be had."""
+    """Return whether the app could listen there. Raises ``HfposembError`` if no port of the address can be used."""
     name = host.removeprefix("[").removesuffix("]")
     try:
         found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -147,11 +154,11 @@ def _is_free(host: str, port: int) -> bool:
     return True
 
 
-# --- who may come in --------------------------------------------------------------------------------------------------
+# --- authentication ---------------------------------------------------------------------------------------------------
 
 
 def credentials(text: str) -> list[tuple[str, str]]:
-    """Read USER:PASSWORD, or ``@FILE`` with one on each line, so that no password stands in the list of processes."""
+    """Parse USER:PASSWORD, or ``@FILE`` with one per line, which keeps passwords out of the process list."""
     if not text.startswith("@"):
         return [_credential(text, "a login is written USER:PASSWORD, or @FILE for a file with one on each line")]
     path = Path(text[1:]).expanduser()
@@ -169,15 +176,15 @@ def credentials(text: str) -> list[tuple[str, str]]:
 def _credential(text: str, expected: str) -> tuple[str, str]:
     user, colon, password = text.partition(":")
     if not (user.strip() and colon and password):
-        raise InputError(expected)  # without the text: it may be a password
+        raise InputError(expected)  # never show the text: it may be a password
     return user.strip(), password
 
 
-# --- the browser ------------------------------------------------------------------------------------------------------
+# --- browser ----------------------------------------------------------------------------------------------------------
 
 
 def has_a_browser(environment: Mapping[str, str] | None = None, platform: str = sys.platform) -> bool:
-    """Tell whether there is somebody to open a browser for: a screen, and neither a remote shell nor a CI job."""
+    """Return whether to open a browser: there is a display, and this is neither a remote shell, CI nor a Space."""
     known = os.environ if environment is None else environment
     if any(known.get(name) for name in ("CI", "SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY")) or on_a_space():
         return False
@@ -187,15 +194,15 @@ def has_a_browser(environment: Mapping[str, str] | None = None, platform: str = 
 
 
 def open_browser(url: str) -> None:
-    """Open a page in the browser; nobody waits for it, and one that does not open is no error."""
+    """Open a page in the browser, without waiting and without an error if it fails."""
     threading.Thread(target=webbrowser.open, args=(url,), name="browser", daemon=True).start()
 
 
-# --- what is shown first ----------------------------------------------------------------------------------------------
+# --- initial sources --------------------------------------------------------------------------------------------------
 
 
 def check_sources(sources: Sequence[str], *, public: bool) -> None:
-    """Raise ``HfposembError`` for a source that cannot be: no name of any, a path that is not there, or not public."""
+    """Raise ``HfposembError`` for a source with an invalid name, a missing path, or a path in public mode."""
     from hfposemb.tables.source_parser import parse_source
     from hfposemb.tables.sources import LocalSource
 

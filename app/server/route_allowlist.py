@@ -1,8 +1,9 @@
-"""Which requests of strangers get in. Nothing heavy is imported here.
+"""Route allow-list for public mode. This module imports nothing heavy.
 
-Gradio serves more routes than this app uses: uploads, a proxy, the functions of components, recordings, a way around
-the queue. Promised in public mode: whatever is not named here is 403, a body is at most ``REQUEST_BYTES``, and a served
-file is never one of another host. Which local files are served, Gradio decides: those that the app wrote for a page.
+Gradio serves more routes than this app uses: uploads, a proxy, functions of components, recordings, a way around the
+queue. Guarantees in public mode: every route not listed here is answered with 403, a request body has at most
+``REQUEST_BYTES``, and files of other hosts are never served. Gradio decides which local files are served: those that
+the app wrote for a page.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ _READ = re.compile(
 )
 _WRITE = re.compile(r"/gradio_api/(mcp/?|queue/join|cancel|reset/?|call/(v2/)?\w+/?)")
 _LOGIN = {"GET": re.compile(r"/logout|/gradio_api/login_check/?"), "POST": re.compile(r"/login/?")}
-"""What a page with a password needs besides, by method."""
+"""Additional routes of a page with a password, by method."""
 
 
 class Doors:
-    """ASGI middleware that lets in what the page needs; with ``login`` one that asks for a password."""
+    """ASGI middleware that allows the routes the page needs; with ``login`` also those of the login page."""
 
     def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], *, login: bool = False) -> None:
         self.app = app
@@ -51,7 +52,7 @@ class Doors:
 
 
 def _refused(scope: Scope, *, login: bool = False) -> tuple[int, str] | None:
-    """Return why a request does not get in: a status and a line."""
+    """Return the status and message for a request that is rejected, otherwise ``None``."""
     if scope["type"] == "lifespan":
         return None
     closed = 403, "this app does not serve that\n"

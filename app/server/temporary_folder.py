@@ -1,4 +1,4 @@
-"""The folder in which Gradio keeps the files that it serves and takes: one for each process."""
+"""Per-process folder for the files that Gradio serves and receives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VARIABLE = "GRADIO_TEMP_DIR"
 
 
 def own_folder() -> None:
-    """Give Gradio a new folder, which is removed when the process ends, unless the environment names one.
+    """Give Gradio a new folder, removed at exit, unless the environment sets one.
 
     Gradio's default is one folder for the whole machine, where only the user who started an app first may write.
     """
@@ -20,4 +20,4 @@ def own_folder() -> None:
         return
     folder = tempfile.mkdtemp(prefix="hfposemb-gradio-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    os.environ[VARIABLE] = str(Path(folder).resolve())  # as Gradio compares it
+    os.environ[VARIABLE] = str(Path(folder).resolve())  # resolved, because Gradio compares resolved paths

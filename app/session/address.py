@@ -1,8 +1,8 @@
-"""The address of the page says what it shows: a copied link shows the same again, and back and forward work.
+"""Page state in the URL, so that links, Back and Forward restore what was shown.
 
-Each tab names its controls with ``session.keep``. ``bind`` writes what differs from the first paint behind the ``?`` of
-the address whenever one changes, and reads it back when the page is opened, or the visitor goes back or forward. Names
-and values come from whoever wrote the link: what no control can have is passed over.
+Each tab registers its controls with ``session.keep``. ``bind`` writes every value that differs from the first paint
+into the query string whenever a control changes, and reads it back when the page opens or the visitor goes back or
+forward. Names and values in a link are untrusted: values that a control cannot have are ignored.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from ..limits import LONGEST_SOURCE, MOST_SOURCES
 LONGEST_ADDRESS = 8_192
 MODELS, TAB = "models", "tab"
 
-Component = Any  # Gradio's classes have no common one that is typed
+Component = Any  # Gradio's component classes have no typed common base
 Choices = list[tuple[str, str]]
 Read = Callable[[str], Any]
-"""Reads a value from its text; raises ``ValueError`` for what the control cannot have."""
+"""Parses a value from text; raises ``ValueError`` for a value that the control cannot have."""
 
 
 @dataclass(frozen=True, eq=False)
 class Control:
-    """One control of a tab: its ``name`` in the address, and how its value is written and read.
+    """A control of a tab: its ``name`` in the URL, and how its value is serialised and parsed.
 
-    ``choices`` are those it has with the texts of some sources, where they come and go with them.
+    ``choices`` computes the choices from the current sources, for controls whose choices depend on them.
     """
 
     name: str
@@ -45,14 +45,14 @@ class Control:
 
 
 def of_sources(texts: Sequence[str]) -> Choices:
-    """Return the choices of a control that names one of the sources on the page."""
+    """Return the choices of a control that selects one of the sources on the page."""
     from .source_names import short_names
 
     return list(zip(short_names(texts), texts, strict=True))
 
 
 def one_of(values: Sequence[Any]) -> Read:
-    """Return what reads one of some values by its text."""
+    """Return a parser that maps ``str(value)`` back to one of ``values``."""
     named = {str(value): value for value in values}
 
     def read(text: str) -> Any:
@@ -64,7 +64,7 @@ def one_of(values: Sequence[Any]) -> Read:
 
 
 def number_up_to(most: float) -> Read:
-    """Return what reads a number from 0 to ``most``, whole where it is written so."""
+    """Return a parser of numbers from 0 to ``most``; decimal digits alone give an ``int``."""
 
     def read(text: str) -> float:
         if len(text) > 20 or not text.isascii():
@@ -78,7 +78,7 @@ def number_up_to(most: float) -> Read:
 
 
 def text_up_to(longest: int) -> Read:
-    """Return what reads a text of so many characters at most."""
+    """Return a parser of texts of at most ``longest`` characters."""
 
     def read(text: str) -> str:
         if len(text) > longest:
@@ -89,7 +89,7 @@ def text_up_to(longest: int) -> Read:
 
 
 def numbers_by_source(text: str) -> dict[str, int]:
-    """Read a whole number for each of some sources, as ``json.dumps`` writes them. Raises ``ValueError``."""
+    """Parse a JSON object of source names and whole numbers from 0 to 999,999. Raises ``ValueError``."""
     try:
         found = json.loads(text) if len(text) <= MOST_SOURCES * (LONGEST_SOURCE + 20) else None
     except (ValueError, RecursionError) as error:
@@ -100,7 +100,7 @@ def numbers_by_source(text: str) -> dict[str, int]:
 
 
 def control(name: str, component: Component, **more: Any) -> Control:
-    """Return the control that a Gradio component is; its kind says what it can have, unless ``read`` does."""
+    """Return the ``Control`` of a Gradio component; the component's type determines ``read`` unless it is given."""
     if "read" not in more:
         match component:
             case gr.Radio() | gr.Dropdown():
@@ -115,13 +115,13 @@ def control(name: str, component: Component, **more: Any) -> Control:
 
 
 def written(values: Mapping[str, str], models: Sequence[str], tab: str) -> str:
-    """Return the query of an address: the sources, the tab, and what differs from the first paint."""
+    """Return the query string: the sources, the tab, and the values that differ from the first paint."""
     named = [*((MODELS, text) for text in models), *([(TAB, tab)] if tab else []), *values.items()]
     return urlencode(named)
 
 
 def read(query: str) -> dict[str, list[str]]:
-    """Return the values by name of a query that somebody wrote; nothing of one that is too long or broken."""
+    """Parse an untrusted query string; empty if it is too long or malformed."""
     if len(query) > LONGEST_ADDRESS:
         return {}
     try:
@@ -130,8 +130,8 @@ def read(query: str) -> dict[str, list[str]]:
         return {}
 
 
-# The page's address may have more in it than ours: only what is named here is replaced. While an address is being read
-# what the page said before does not count; changes that follow each other at once are one step back.
+# Other query parameters of the page are preserved: only those in ``names`` are replaced. While an address is being
+# restored, earlier values of the page are ignored; changes within 1.5 s of each other share one history entry.
 _JS = """
 const names = %s;
 const addressOf = (query) => location.pathname + (`${query}` && "?" + query) + location.hash;
@@ -161,7 +161,7 @@ if (names.some((name) => new URLSearchParams(location.search).has(name))) setTim
 
 
 def bind(session: Any, keys: Sequence[str]) -> None:
-    """Bind the address to the sources, the tab and every control that was kept, of a page with these tabs."""
+    """Bind the URL to the sources, the active tab and every registered control of a page that has the tabs ``keys``."""
     controls: list[Control] = session.controls
     names = [MODELS, TAB, *(one.name for one in controls)]
     script = _JS % names
@@ -185,7 +185,7 @@ def bind(session: Any, keys: Sequence[str]) -> None:
         updates = [_update(one, found[one.name][0] if one.name in found else None, texts) for one in controls]
         values = dict(zip(names[2:], updates, strict=True))
         folds = [gr.update(open=values[name]) for name in session.folds]
-        # The fields too, not only by what follows from the sources: one that comes to the screen says what it holds.
+        # Update the source fields explicitly as well: a field that has just become visible reports its own value.
         return [texts, *session.show(tab), *updates, *folds, *session.told_fields(texts, own), uuid4().hex]
 
     components = [one.component for one in controls]
@@ -203,7 +203,7 @@ def bind(session: Any, keys: Sequence[str]) -> None:
 
 
 def _update(one: Control, text: str | None, texts: Sequence[str]) -> Any:
-    """Return what a control is set to: what the address says, else what it was at first."""
+    """Return the update of a control: the value in the URL if valid, otherwise its initial value."""
     value, choices = one.first, None if one.choices is None else one.choices(texts)
     if text is not None:
         with suppress(ValueError):

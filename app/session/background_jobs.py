@@ -1,4 +1,4 @@
-"""Work of a tab that runs in a child process: its line of progress, its place in the queue, its result."""
+"""Child-process work started by a tab: progress line, place in the queue, and result."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from .library import Library
 from .source_names import short_name
 
 Work = Callable[[Visitor, str, Sequence[Any]], AsyncGenerator[children.Progress, None]]
-"""Computes what part of a visitor's page wants, and yields its progress; closing it ends the work."""
+"""Does the work requested by a part of a visitor's page and yields its progress; closing it stops the work."""
 
 
 def umap_key(library: Library, table: EmbeddingTable, dims: int) -> Hashable:
-    """Return the key of a UMAP in the library's results."""
+    """Return the key under which the library keeps the UMAP projection of a table."""
     return library.result_key(table, ("umap", dims))
 
 
 @dataclass(frozen=True)
 class BackgroundJob:
-    """What stands behind a tab's heavy work: the ``line`` of progress, and two states.
+    """Components behind a tab's heavy work: the progress ``line`` and the states ``wanted`` and ``done``.
 
-    A tab sets ``wanted`` to a list of lists, for UMAPs ``[[source, role, dims], …]``, and to ``[]`` when it needs none.
-    ``done`` changes when they are computed, cancelled or failed; ``Umaps.failed(done, wanted)`` tells the latter, and
-    the line says why.
+    A tab sets ``wanted`` to a list of lists (for UMAP ``[[source, role, dims], …]``), or to ``[]`` when it needs
+    nothing. ``done`` changes when the work is finished, cancelled or failed. ``BackgroundJob.failed(done, wanted)``
+    distinguishes failure, for which the line shows the reason.
     """
 
     line: gr.HTML
@@ -49,13 +49,13 @@ class BackgroundJob:
 
     @staticmethod
     def failed(done: Mapping[str, Any], wanted: Sequence[Sequence[Any]]) -> bool:
-        """Tell whether ``done`` says that what is wanted was tried in vain."""
+        """Return whether ``done`` reports that computing ``wanted`` failed or was cancelled."""
         return not done.get("ok", True) and done.get("wanted") == [list(one) for one in wanted]
 
 
 @dataclass(frozen=True)
 class JobRunner:
-    """Runs the heavy work of the tab ``key`` of a page: see ``Session`` for ``scope`` and ``needs``."""
+    """Runs the heavy work of tab ``key``; ``scope`` and ``needs`` are those of ``Session``."""
 
     library: Library
     public: bool
@@ -64,13 +64,13 @@ class JobRunner:
     needs: tuple[str, ...]
 
     def bind_umaps(self) -> BackgroundJob:
-        """Put the line that shows UMAP's progress here, and bind what computes it when the visitor's turn comes."""
+        """Create the progress line for UMAP and bind the handlers that compute it."""
         return self.bind(self.lay_out)
 
     def bind(self, work: Work, *, name: str = "", label: str = "UMAP") -> BackgroundJob:
-        """Put the line of some heavy work here, and bind what does it when the visitor's turn comes.
+        """Create a progress line and bind the handlers that run ``work`` when its turn in the queue comes.
 
-        A tab that has several gives each a ``name``.
+        A tab with several background jobs gives each a ``name``.
         """
         line, wanted, done = gr.HTML(visible=False, **WORK_LINE), State([]), State({})
         part = "/".join(filter(None, (self.scope, self.key, name)))
@@ -84,9 +84,9 @@ class JobRunner:
                 async with aclosing(work(self._visitor(request), part, wanted)) as steps:
                     async for progress in steps:
                         yield gr.update(value=work_line(progress, label=label), visible=True), gr.skip()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the line says so, and the page goes on
+            except Exception as error:  # noqa: BLE001 - show any error in the progress line instead of breaking the page
                 ok = False
-                if said := said_of(error, public=self.public):  # who stops a job needs no words about it
+                if said := said_of(error, public=self.public):  # empty if the visitor cancelled
                     line = gr.update(value=failed_line(said), visible=True)
             yield line, _done(wanted, ok=ok)
 
@@ -97,12 +97,12 @@ class JobRunner:
             LINE.cancel(self._visitor(request), part)
             return gr.update(visible=False), _done(wanted, ok=False)
 
-        # The line bounds this, not Gradio: what waits in Gradio's queue takes the places of cheap events.
+        # The job queue limits concurrency, not Gradio: events waiting in Gradio's queue would block cheap ones.
         outputs = [line, done]
         wanted.change(compute, wanted, outputs, **QUIET)
         wanted.change(stop_others, wanted, None, **QUIET)
-        # Not with cancels=, after which progress that is on its way would show the line again: the work ends by itself,
-        # and hides the line last.
+        # Do not use Gradio's cancels=: progress already in flight would show the line again. The work stops by itself
+        # and hides the line as its last update.
         line.select(cancel, wanted, outputs, **QUIET)
         return BackgroundJob(line, wanted, done)
 
@@ -110,10 +110,11 @@ class JobRunner:
         return Visitor.of(request, public=self.public)
 
     async def lay_out(self, visitor: Visitor, part: str, wanted: Sequence[Sequence[Any]]) -> AsyncGenerator[Any, None]:
-        """Compute the UMAPs of ``[[source, role, dims], …]`` for a part of a visitor's page; yield ``Progress``.
+        """Compute the UMAP projections ``[[source, role, dims], …]`` for a part of a visitor's page, with progress.
 
-        Raises ``BusyError`` where the line is full, ``CancelledError``, without words where the visitor wished it, and
-        other ``HfposembError`` where a job fails. Closing the generator kills the child.
+        Raises ``BusyError`` if the queue is full, ``CancelledError`` if the job was stopped (without a message if the
+        visitor cancelled it), and other ``HfposembError`` subclasses if a job fails. Closing the generator kills the
+        child process.
         """
         missing = [one for one in wanted if not self._laid_out(*one)]
         if not missing:
@@ -140,10 +141,10 @@ class JobRunner:
         *arguments: Any,
         late: Callable[[], Sequence[Any]] = tuple,
     ) -> AsyncGenerator[children.Progress, None]:
-        """Put what a job of ``jobs`` returns under ``key`` into the library's results, as ``lay_out`` does UMAPs.
+        """Run a function of ``jobs`` and store its result under ``key`` in the library's results.
 
-        ``doing`` is one of what the tab set ``wanted`` to. ``late`` returns further arguments when the turn has come:
-        what another job has found meanwhile, say.
+        Otherwise as ``lay_out``. ``doing`` is one item of the tab's ``wanted``. ``late`` returns further arguments when
+        the job starts, such as the result of another job that has finished meanwhile.
         """
         async with LINE.join(visitor, part, doing) as ticket:
             async for progress in self._turn(ticket):
@@ -153,7 +154,7 @@ class JobRunner:
                     yield progress
 
     async def _turn(self, ticket: Ticket) -> AsyncGenerator[children.Progress, None]:
-        """Wait until a ticket is the first in line."""
+        """Yield the place in the queue until the ticket is first."""
         while place := ticket.place():
             yield children.Progress(0.0, in_line(place))
             await asyncio.sleep(WAIT)
@@ -161,7 +162,7 @@ class JobRunner:
     async def _run(
         self, ticket: Ticket, key: Hashable, work: Callable[..., Any], *arguments: Any
     ) -> AsyncGenerator[children.Progress, None]:
-        """Keep the result of a job, unless another visitor's was the same."""
+        """Run a job and store its result, unless an identical one has been stored meanwhile."""
         if self.library.results.get(key) is not None:
             return
         bounds: dict[str, Any] = {"deadline": LONGEST_JOB}
@@ -174,7 +175,7 @@ class JobRunner:
         self.library.results.put(key, await asyncio.to_thread(ticket.result))
 
     def _laid_out(self, text: str, role: str, dims: int) -> bool:
-        """Return whether the UMAP of an open source has been computed."""
+        """Return whether the UMAP projection of an open source has been computed."""
         try:
             found = self.library.opened(text, self.needs, public=self.public)
         except HfposembError:

@@ -1,4 +1,4 @@
-"""Errors of handlers as one line."""
+"""One-line error messages for event handlers."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 
 def guarded(handler: Callable[..., Any], *, public: bool, outputs: Sequence[Any] = ()) -> Callable[..., Any]:
-    """Show an error of ours as its one line, where a handler has no better place for it.
+    """Wrap a handler so that its errors are shown as one line.
 
-    A bug is reported in those of the ``outputs`` that are panels: their old pictures would be of something else.
+    A bug is reported in those ``outputs`` that are panels, because their old pictures would no longer match the
+    controls.
     """
 
     def safe(*values: Any) -> Any:
@@ -47,7 +48,7 @@ def guarded(handler: Callable[..., Any], *, public: bool, outputs: Sequence[Any]
 
 
 def _failed(outputs: Sequence[Any], said: str) -> Any:
-    """Return the values of a handler's outputs that say of its panels what went wrong, ``None`` where it has none."""
+    """Return output values that show the error in the panels or the first ``gr.HTML``; ``None`` if there is neither."""
     panels = (Panel("failed", "This could not be drawn", message=said, tone="error"),)
     places = [place for place, output in enumerate(outputs) if type(output) is gr.HTML][:1]
     shown = [

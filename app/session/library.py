@@ -1,4 +1,4 @@
-"""The sources that are open and the results that were computed, shared by everybody and kept within bounds."""
+"""Bounded caches of open sources and computed results, shared by all visitors of the process."""
 
 from __future__ import annotations
 
@@ -41,26 +41,26 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SOURCE_BYTES = 4 * 2**30
-"""Of tables that open sources hold. Those of local files are views of the file, which the system may drop again."""
+"""Limit for the tables of open sources. Tables of local files are memory maps, whose pages the system can drop."""
 
 
 RESULT_BYTES = 512 * 2**20
 HASHED = 2**22
-"""Numbers of a table up to which its results go by its digest: it is hashed in a few hundredths of a second."""
+"""Tables of at most this many numbers are keyed by digest; hashing one takes a few hundredths of a second."""
 
 
 MOST_FILES = 256
-"""Files of a folder that are looked at for a change."""
+"""Number of files of a folder that are checked for changes."""
 
 
 ENTRIES = 512
-"""Of either kind, however small."""
+"""Limit on the number of entries of each cache, whatever their size."""
 
 
 class Kept:
-    """Keep what was made, the longest unused dropped beyond ``limit`` bytes; what two ask for at once is made once.
+    """Thread-safe LRU cache with a limit in bytes; concurrent requests for a key compute its value once.
 
-    What fails is not kept: everybody who waits for it gets the same error, whoever comes later tries again.
+    Failures are not cached: all concurrent waiters get the same error, and later requests try again.
     """
 
     def __init__(self, limit: int, *, entries: int = ENTRIES) -> None:
@@ -71,24 +71,24 @@ class Kept:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes are kept now."""
+        """Number of bytes held at present."""
         return sum(size for _, size in self._values.values())
 
     def __len__(self) -> int:
         return len(self._values)
 
     def get(self, key: Hashable) -> Any:
-        """Return what is kept under ``key``, or ``None``."""
+        """Return the value stored under ``key``, or ``None``."""
         with self._ready:
             return self._find(key)
 
     def put(self, key: Hashable, value: Any) -> None:
-        """Keep a value that was made elsewhere."""
+        """Store a value that was computed elsewhere."""
         with self._ready:
             self._keep(key, value)
 
     def make(self, key: Hashable, maker: Callable[[], T]) -> T:
-        """Return what is kept under ``key``, made by ``maker`` if need be."""
+        """Return the value stored under ``key``, computed by ``maker`` if missing."""
         with self._ready:
             if (found := self._find(key)) is not None:
                 return found  # type: ignore[no-any-return]
@@ -128,7 +128,7 @@ class Kept:
 
 @dataclass
 class _Making:
-    """What one thread makes while others wait for it."""
+    """A value that one thread computes while others wait for it."""
 
     value: Any = None
     error: BaseException | None = None
@@ -143,7 +143,7 @@ class _Making:
 
 
 def size_of(value: Any) -> int:
-    """Estimate the bytes that a result, or an Embeddings with all its tables read, holds."""
+    """Estimate the size in bytes of a result, or of an ``Embeddings`` with all its tables read."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, Embeddings):
@@ -151,7 +151,7 @@ def size_of(value: Any) -> int:
     if isinstance(value, EmbeddingTable):
         return value.shape[0] * value.shape[1] * value.dtype.itemsize
     if is_dataclass(value) and not isinstance(value, type):
-        return sum(size_of(vars(value).get(part.name)) for part in fields(value))  # nothing is computed for it
+        return sum(size_of(vars(value).get(part.name)) for part in fields(value))  # computes nothing
     if isinstance(value, Mapping):
         return sum(size_of(item) for item in value.values())
     if isinstance(value, (list, tuple)):
@@ -160,7 +160,7 @@ def size_of(value: Any) -> int:
 
 
 class Library:
-    """Open sources and results, shared by everybody who uses this process. Safe for threads."""
+    """Open sources and computed results, shared by all users of the process. Thread-safe."""
 
     def __init__(self, *, source_bytes: int = SOURCE_BYTES, result_bytes: int = RESULT_BYTES) -> None:
         self.sources = Kept(source_bytes)
@@ -171,15 +171,15 @@ class Library:
         self._lock = Lock()
 
     def open(self, text: str, *, public: bool = False) -> Embeddings:
-        """Return the embeddings of a source, opened once. Raises ``HfposembError``, one line, where it cannot be.
+        """Return the embeddings of a source, opened once. Raises ``HfposembError`` with a one-line message on failure.
 
-        For the Hub this waits for the network: the page's handlers use ``opened`` and ``fetch``.
+        Blocks on the network for Hub sources: handlers of the page use ``opened`` and ``fetch`` instead.
         """
         source = allowed(text, public=public)
         return self.sources.make(source_key(source, public=public), lambda: _extracted(text, public=public))
 
     def opened(self, text: str, needs: Sequence[str], *, public: bool = False) -> Embeddings | None:
-        """Return a source without asking the network: ``None`` where what is needed of it is still to be fetched."""
+        """Return a source without network access; ``None`` if parts that are needed have not been fetched."""
         source = allowed(text, public=public)
         if not isinstance(source, HubSource):
             return self.open(text, public=public)
@@ -187,7 +187,7 @@ class Library:
         return found if found is not None and self._hold(found).read.issuperset(needs) else None
 
     def fetch(self, text: str, needs: Sequence[str], *, public: bool = False) -> tuple[Hashable, Work]:
-        """Return a name for fetching what is needed of a source, and how to do it."""
+        """Return a key and a function that fetches the needed parts of a source."""
 
         def work(fetch: Fetch) -> None:
             while True:
@@ -195,7 +195,7 @@ class Library:
                     found = self.open(text, public=public)
                     break
                 except CancelledError:
-                    fetch.check()  # else it was somebody else's read, who does not want it any more
+                    fetch.check()  # otherwise another page's read was cancelled, so try again
             held = self._hold(found)
             while not held.turn.acquire(timeout=POLL):
                 fetch.check()
@@ -215,14 +215,14 @@ class Library:
             return self._held.setdefault(found, _Held())
 
     def result(self, table: EmbeddingTable, what: tuple[Hashable, ...], maker: Callable[[], T]) -> T:
-        """Return a result of a table, computed once: ``what`` names the method and every parameter."""
+        """Return a result for a table, computed once; ``what`` identifies the method and all its parameters."""
         return self.results.make(self.result_key(table, what), maker)
 
     def result_key(self, table: EmbeddingTable, what: tuple[Hashable, ...]) -> Hashable:
-        """Return the name that a result has in ``results``.
+        """Return the key of a result in ``results``.
 
-        A small table is told by its numbers, for some are computed anew for every view. To hash a large one takes
-        seconds: it is told by itself, since a source is opened once for as long as its files stay the same.
+        Small tables are identified by digest, because some are recomputed for every view. Hashing a large table takes
+        seconds, so it is identified by object: a source is opened once for as long as its files stay the same.
         """
         if table.shape[0] * table.shape[1] <= HASHED:
             return (table.digest, *what)
@@ -232,7 +232,7 @@ class Library:
 
 @dataclass(eq=False)
 class _Held:
-    """What was read of an open source; whoever reads more of it has its turn."""
+    """The parts of an open source that have been read, and the lock for reading more."""
 
     read: set[str] = field(default_factory=set)
     turn: Lock = field(default_factory=Lock)  # type: ignore[valid-type]
@@ -243,12 +243,12 @@ def _tables(embeddings: Embeddings, needs: Sequence[str]) -> list[EmbeddingTable
 
 
 def _read(embeddings: Embeddings, need: str) -> None:
-    """Read one of ``NEEDS``; a source that does not have it has nothing to read."""
+    """Read one of ``NEEDS``; do nothing if the source does not have it."""
     for table in _tables(embeddings, [need]):
         if table.shape[0] * table.shape[1] * table.dtype.itemsize <= limits.HELD_BYTES:
             all_rows(table)
         else:
-            next(iter(table.chunks()))  # fetches all of it: of a large table no part is fetched alone
+            next(iter(table.chunks()))  # fetches all of it: large tables are never fetched in part
     if need == "position":
         return
     try:
@@ -258,7 +258,7 @@ def _read(embeddings: Embeddings, need: str) -> None:
         if need == "attention":
             embeddings.logits([0])
     except (MissingTableError, InputError, MissingExtraError, CheckpointError):
-        pass  # whoever draws it says why
+        pass  # reported by the panel that needs it
 
 
 @cache
@@ -268,10 +268,10 @@ def shared_library() -> Library:
 
 
 def allowed(text: str, *, public: bool) -> Source:
-    """Read a source's name, and refuse what strangers may not ask for before anything is looked up."""
+    """Parse a source name, and reject what public mode forbids before any lookup."""
     if len(text) > LONGEST_SOURCE:
         raise SourceError(f"a source has at most {LONGEST_SOURCE:,} characters")
-    # Before it is parsed, which looks up whose home ~name is.
+    # Check before parsing, which would look up the home directory of the user in ~name.
     if public and text.strip().startswith((".", "/", "\\", "~")):
         raise SourceError(
             "folders and files are read only where the app runs on your own machine: pip install hfposemb"
@@ -286,19 +286,25 @@ def allowed(text: str, *, public: bool) -> Source:
 
 
 def source_key(source: Source, *, public: bool = False) -> Hashable:
-    """Return a key that two names of the same source share; what a user's token opens has another for strangers."""
+    """Return a key that equivalent names of a source share.
+
+    In public mode the key of a Hub source differs, so that visitors never get what was opened with a user's token.
+    """
     return public and isinstance(source, HubSource), repr(source), *_state_of_files(source)
 
 
 def _state_of_files(source: Source) -> tuple[Hashable, ...]:
-    """Return what changes when a file of a local source does: then it is opened anew, and its results are others."""
+    """Return a fingerprint of a local source's files.
+
+    When it changes, the source is reopened and its results are recomputed.
+    """
     if not isinstance(source, LocalSource):
         return ()
     try:
         with os.scandir(source.path if source.path.is_dir() else source.path.parent) as listed:
             found = [(one.name, one.stat()) for one in itertools.islice(listed, MOST_FILES) if one.is_file()]
     except OSError:
-        return ()  # opening it says what is wrong
+        return ()  # opening the source reports the error
     return tuple(sorted((name, status.st_ino, status.st_size, status.st_mtime_ns) for name, status in found))
 
 

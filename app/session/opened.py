@@ -1,4 +1,4 @@
-"""A source on the page, opened or not, and why."""
+"""A source on the page: what was opened, or the reason why not."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 NEEDS = ("position", "token", "inputs", "attention")
-"""What a tab may need of a source: all tables of these roles, and what it takes to feed it a sentence, or to know how
-its first layer attends."""
+"""The parts of a source that a tab may need: all tables of a role, or what is required to compute the input of a
+sentence or the attention of the first layer."""
 
 
 WAITING = "it is being read from the Hub"
@@ -28,10 +28,10 @@ STOPPED = "was stopped; choose it again to go on"
 
 @dataclass(frozen=True)
 class Opened:
-    """One of the sources on the page: its ``text`` as given, short ``name``, colour and dash, and what was opened.
+    """A source on the page: its ``text`` as given, short ``name``, colour, dash style, and what was opened.
 
-    ``embeddings`` is ``None`` where opening failed, and ``error`` says why in one line. ``wanted`` is the part whose
-    positions are asked for, where it has several.
+    If opening failed, ``embeddings`` is ``None`` and ``error`` gives the reason in one line. ``wanted`` selects the
+    part whose positions are shown, for sources that have several.
     """
 
     text: str
@@ -44,33 +44,33 @@ class Opened:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts of the source that have positions, the first one first."""
+        """The parts of the source that have positions, in order."""
         return () if self.embeddings is None else tuple(self.embeddings.positions)
 
     @property
     def part(self) -> str:
-        """The part whose positions are shown: the one that is wanted, else the first."""
+        """The part whose positions are shown: ``wanted`` if the source has it, otherwise the first."""
         return self.wanted if self.wanted in self.parts else next(iter(self.parts), "")
 
     @property
     def position(self) -> PositionEncoding:
-        """The positions that are shown. Raises ``HfposembError`` where it has none or was not opened."""
+        """The position encoding that is shown. Raises ``HfposembError`` if there is none or opening failed."""
         if self.embeddings is None:
             raise SourceError(self.error)
         return self.embeddings.positions[self.part] if self.parts else self.embeddings.position
 
     def table(self, role: str) -> EmbeddingTable | None:
-        """Return a table, or ``None`` where the source has none or was not opened."""
+        """Return a table, or ``None`` if the source lacks it or was not opened."""
         return None if self.embeddings is None else self.embeddings.tables.get(role)
 
 
 def waiting(opened: Sequence[Opened]) -> list[Opened]:
-    """Return the sources that are still to be fetched."""
+    """Return the sources that have yet to be fetched."""
     return [source for source in opened if source.error == WAITING]
 
 
 def problems(opened: Sequence[Opened], notices: Sequence[str] = ()) -> str:
-    """Return the line under the source field, as HTML: which source could not be opened, and what to do."""
+    """Return the HTML below the source field: which sources could not be opened, why, and further notices."""
     lines = [
         f'<p role="alert"><strong>{html.escape(source.name)}</strong> {html.escape(source.error)}</p>'
         for source in opened

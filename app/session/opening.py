@@ -1,8 +1,8 @@
-"""Fetch what the tab on the screen needs of Hub sources when they change, before anything is drawn with them.
+"""Fetching of Hub sources for the active tab, before anything is drawn.
 
-One handler of the page does it, for all tabs, and says how far it is; handlers that draw ask no network. The state
-``fetched`` holds what became of the reads: ``texts``, the sources it speaks of; ``problems``, by tab and source why
-that cannot be drawn; ``notices``, what else is to be said; and an ``id`` that is new whenever a read is over.
+One handler of the page does this for all tabs and reports progress; handlers that draw never access the network. The
+state ``fetched`` holds the outcome: ``texts``, the sources it is about; ``problems``, by tab and source, why one cannot
+be drawn; ``notices``, further messages; and an ``id`` that changes whenever a read ends.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from .state import Session
 
 
 def reading_line(fetches: list[Fetch]) -> Any:
-    """Return the update of a line that shows how far some reads are."""
+    """Return the update of a progress line for some reads."""
     return gr.update(value=work_line(Reading.of(fetches), label="Reading from the Hub"), visible=True)
 
 
 def page_of(session: Session, request: gr.Request) -> str:
-    """Return the name of one visitor's page, which reads one thing at a time."""
+    """Return the identifier of a visitor's page; each page has one set of reads at a time."""
     return f"{request.session_hash}/{session.scope}"
 
 
 def told_of(fetched: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
-    """Return what is still true of ``fetched`` with these sources: what left them is forgotten, and so tried again."""
+    """Return ``fetched`` reduced to these sources; problems of removed sources are forgotten, so they are retried."""
     problems = {
         tab: {text: said for text, said in of_tab.items() if text in texts}
         for tab, of_tab in fetched.get("problems", {}).items()
@@ -48,13 +48,13 @@ def told_of(fetched: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
 
 
 def with_problem(told: dict[str, Any], tab: str, text: str, said: str) -> dict[str, Any]:
-    """Return ``told`` with why a source cannot be drawn in a tab."""
+    """Return ``told`` with the reason why a source cannot be drawn in a tab."""
     problems = {**told["problems"], tab: {**told["problems"].get(tab, {}), text: said}}
     return {**told, "id": uuid4().hex, "problems": problems}
 
 
 def without_network(told: dict[str, Any], text: str, error: HfposembError) -> dict[str, Any]:
-    """Return ``told`` with a sample in the place of a preset of the Hub, which cannot be reached."""
+    """Return ``told`` with a Hub preset that cannot be reached replaced by a sample."""
     name, sample = HUB_PRESETS[text]
     texts = list(dict.fromkeys(sample if one == text else one for one in told["texts"]))
     notice = f"{name.partition(',')[0]}: {one_line(str(error))}. {short_name(sample)}, small demo, is shown instead."
@@ -62,7 +62,7 @@ def without_network(told: dict[str, Any], text: str, error: HfposembError) -> di
 
 
 def bind(tabs: Mapping[str, Session]) -> None:
-    """Bind the handlers that fetch, for the sessions of all tabs by their keys."""
+    """Bind the handlers that fetch; ``tabs`` has the session of each tab by key."""
     page = next(iter(tabs.values()))
     lines = list(page.lines.values())
     places = {key: place for place, key in enumerate(page.lines)}

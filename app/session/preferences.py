@@ -1,7 +1,7 @@
-"""What a visitor's own browser remembers: the theme, and sources of their own, to be offered beside the presets.
+"""What the visitor's browser remembers: the theme, and the visitor's own sources, offered next to the presets.
 
-It is one entry of the browser's storage. Nothing personal is in it: no path of a machine, no token, no sentence, no
-word. What comes back from there was written by whoever can write there, and is read as carefully as an address.
+It is one entry of the browser's local storage. Nothing personal is stored: no local path, token, sentence or word. The
+stored value is untrusted and validated like a URL.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .state import Session
 
 MOST = 8
-"""Sources that are remembered, the last chosen first."""
+"""Number of sources that are remembered, most recent first."""
 
 _JS = (
     STORE_JS
@@ -41,7 +41,7 @@ if (known().length) setTimeout(() => trigger("select", { sources: known() }), 30
 
 
 def remembered(texts: object, presets: Sequence[str] = ()) -> list[str]:
-    """Return those of some sources that may be remembered: of owners on the Hub, built-ins, samples; no presets."""
+    """Return the sources that may be remembered: Hub models with an owner, built-ins and samples, except presets."""
     found = []
     for text in texts if isinstance(texts, list) else ():
         try:
@@ -56,7 +56,7 @@ def remembered(texts: object, presets: Sequence[str] = ()) -> list[str]:
 
 
 def bind(session: Session) -> None:
-    """Let the browser remember the sources of a page, and offer those that it knows in every field of sources."""
+    """Let the browser remember the sources of a page, and offer remembered ones in every source field."""
     presets = (*session.first, *session.presets)
     line = gr.HTML("", html_template="", js_on_load=_JS, apply_default_css=False, elem_classes="unseen")
 

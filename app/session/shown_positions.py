@@ -1,4 +1,4 @@
-"""The positions of the sources on the page: how many are shown, and what was measured of them."""
+"""The positions of the sources on the page: how many are shown, and their cached measurements."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ if TYPE_CHECKING:
 Method = Literal["pca", "umap"]
 
 
-GROUP = "position"  # what the figures call their rows, for linked hover
+GROUP = "position"  # row group of the figures, for linked hover
 FILES = ("PNG", "SVG")
-MOST = 4_096  # positions drawn at most: nobody waits for a larger matrix
-MOST_WIDE = 2_048  # of a table so wide that as many would have more than CELLS numbers
+MOST = 4_096  # positions drawn at most: larger matrices take too long
+MOST_WIDE = 2_048  # the same for wide tables, where MOST rows would exceed CELLS numbers
 KERNEL = 512  # positions drawn of a mechanism that has no rows of its own
-CELLS = 2**22  # numbers of a table that are measured to be drawn
+CELLS = 2**22  # numbers of a table that are measured for drawing
 NEIGHBOURS = hpe.UMAPParameters().neighbors
 
 
 @dataclass(frozen=True, eq=False)
 class Positions:
-    """The positions of one table that are shown, and what was measured of them, each once for everybody.
+    """The positions of one table that are shown, with measurements that are computed once for all visitors.
 
-    They are those of a ``source``; ``encoding`` is what has the table, where its unit is not the cosine of two rows.
+    ``whole`` belongs to ``source``. ``encoding`` is set if the rows come from an encoding that is not compared by the
+    cosine of two rows.
     """
 
     whole: EmbeddingTable
@@ -56,7 +57,7 @@ class Positions:
 
     @property
     def table(self) -> EmbeddingTable:
-        """The first ``length`` rows; the table itself where it has no more."""
+        """The first ``length`` rows, or the table itself if it has no more."""
         whole = self.whole
         if self.complete:
             return whole
@@ -64,21 +65,21 @@ class Positions:
 
     @property
     def facts(self) -> Facts:
-        """What was measured of them."""
+        """The measurements of the rows that are shown."""
         return self._result("facts", lambda: measure(self.table))
 
     @property
     def turning(self) -> bool:
-        """Whether the rows are angles of a rotary encoding, that nothing is added to."""
+        """Whether the rows are angles of a rotary encoding, which is not added to the input."""
         return self.encoding is not None
 
     @property
     def cosines(self) -> NDArray[np.float32]:
-        """The cosine of every pair [n, n]."""
+        """The cosine of every pair of rows [n, n]."""
         return self._result("cosines", lambda: hpe.similarity(self.table).astype(np.float32))
 
     def drawn(self, dims: int) -> int:
-        """Return in how many dimensions a picture can be: no more than the table has."""
+        """Return the number of dimensions of a picture: ``dims``, or the table's width if smaller."""
         return min(dims, self.whole.shape[1])
 
     def pca(self, dims: int) -> hpe.Projection:
@@ -91,7 +92,7 @@ class Positions:
         return self._result(f"pca {dims}", lambda: hpe.project(self.table, method="pca", dims=dims))
 
     def umap(self, dims: int) -> hpe.Projection | None:
-        """Return the positions that are shown where UMAP laid them out among all, ``None`` until it has."""
+        """Return the shown rows of the UMAP projection of the whole table; ``None`` until it has been computed."""
         found = self.session.projection(self.whole, "umap", dims)
         if found is None or self.complete:
             return found
@@ -100,7 +101,7 @@ class Positions:
 
 @dataclass(frozen=True)
 class View:
-    """What the reader chose: how to project, how many positions to show (0: all), and which one is marked."""
+    """The reader's choices: projection, number of positions to show (0: all), and the marked position."""
 
     method: Method = "pca"
     dims: int = 3
@@ -109,22 +110,22 @@ class View:
 
 
 def positions_of(source: Opened, length: int, session: Session) -> Positions | None:
-    """Return the positions of a source that has a vector for each, ``None`` where it has not.
+    """Return the positions of a source that has one vector for each; ``None`` if it has not.
 
-    Raises ``HfposembError`` where it has no positions at all, or they cannot be read.
+    Raises ``HfposembError`` if the source has no positions or they cannot be read.
     """
     found = rows_of(source, length, session)
     return None if found is None or found.turning else found
 
 
 def rows_of(source: Opened, length: int, session: Session) -> Positions | None:
-    """Return the positions of a source that has a row for each: a vector, or the cosines and sines of its angles.
+    """Return the positions of a source that has one row for each: a vector, or the cosines and sines of its angles.
 
     Raises ``HfposembError`` as ``positions_of`` does.
     """
     encoding = source.position
     if isinstance(encoding, Rotary):
-        # Whatever length and width a configuration states, no more is computed than is drawn.
+        # Compute no more than is drawn, whatever length and width the configuration claims.
         most = min(encoding.length, KERNEL, max(2, CELLS // (2 * len(encoding.inv_freq))))
         table = replace(encoding, length=most).table
         return Positions(table, min(most, length or most), session, source, encoding)
@@ -138,7 +139,7 @@ def rows_of(source: Opened, length: int, session: Session) -> Positions | None:
 def tables_of(
     opened: Sequence[Opened], length: int, session: Session, *, turning: bool = False
 ) -> dict[Opened, Positions]:
-    """Return the positions of all sources that have a vector for each and can be read, ``turning`` rows too."""
+    """Return the positions of all readable sources that have a vector for each; with ``turning`` also rotary rows."""
     found = {}
     for source in opened:
         try:
@@ -146,46 +147,47 @@ def tables_of(
             if positions is not None and len(positions.facts.norms):
                 found[source] = positions
         except hpe.HfposembError:
-            continue  # its own panel says why
+            continue  # the source's own panel shows the reason
     return found
 
 
 def longest(opened: Sequence[Opened], session: Session) -> int:
-    """Return how many positions the longest of the sources shows."""
+    """Return the largest number of positions that any of the sources shows."""
     lengths = []
     for source in opened:
         try:
             positions = rows_of(source, 0, session)
         except hpe.HfposembError:
-            continue  # its own panel says why
+            continue  # the source's own panel shows the reason
         lengths += [positions.length] if positions is not None and positions.length else []
     return max(lengths, default=KERNEL)
 
 
 def parts_of(opened: Sequence[Opened]) -> list[str]:
-    """Return the parts there are to choose from: those of all sources that have several."""
+    """Return the parts to choose from: those of all sources that have several."""
     return list(dict.fromkeys(part for source in opened if len(source.parts) > 1 for part in source.parts))
 
 
 def of_part(opened: Sequence[Opened], part: str | None) -> tuple[Opened, ...]:
-    """Return the sources with the part that is wanted of each; one that has no such part shows its first."""
+    """Return the sources with ``part`` selected; one without that part shows its first."""
     return tuple(replace(source, wanted=part or "") for source in opened)
 
 
 def shown_part(source: Opened) -> str:
-    """Name the part that is shown, where a source has several."""
+    """Return the name of the shown part if the source has several, otherwise an empty string."""
     return source.part if len(source.parts) > 1 else ""
 
 
 def enough(positions: Positions) -> bool:
-    """Tell whether UMAP has more positions than it looks for neighbours."""
+    """Return whether there are more non-zero positions than the number of neighbours UMAP uses."""
     return int((positions.facts.norms > 0).sum()) > NEIGHBOURS
 
 
 def drawn_length(encoding: PositionEncoding, length: int, most: int = KERNEL) -> int:
-    """Return how many positions are drawn of a mechanism that has no rows."""
+    """Return how many positions to draw of a mechanism that has no rows."""
     return int(min(getattr(encoding, "length", most), length or most, most))
 
 
 def scale_end(value: float) -> str:
+    """Return the label of an end of a colour scale, with a plus sign for positive values."""
     return ("+" if value > 0 else "") + number(value, digits=2 if abs(value) >= 0.1 else 3)

@@ -1,4 +1,4 @@
-"""What sources are called on the page, and those that are offered."""
+"""Display names of sources, and the sources offered on the page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 FIRST = ("sample:bert", "sample:gpt2", "sinusoidal:256x128")
-"""The sources at first paint; none of them needs a network. The samples have 256 positions of width 128."""
+"""The sources at first paint; none needs a network. The samples have 256 positions of width 128."""
 
 
 PRESETS = (
@@ -38,23 +38,23 @@ HUB_PRESETS = {
     "albert/albert-base-v2": ("ALBERT base v2, Hub", "sample:bert"),
     "facebook/opt-125m": ("OPT 125M, Hub", "sample:gpt2"),
 }
-"""Models of the Hub that are offered: what each is called, and the sample that stands for it without a network."""
+"""Hub models on offer: the display name, and the sample that replaces it when the Hub is unreachable."""
 
 
 def short_name(text: str) -> str:
-    """Return what a source is called where there is little room, safe to show."""
+    """Return a short display name of a source, sanitised."""
     return short_names([text])[0]
 
 
 def short_names(texts: Sequence[str]) -> list[str]:
-    """Return what sources that are seen together are called, safe to show, no two of them alike."""
+    """Return short, sanitised, mutually distinct display names of sources shown together."""
     return distinct(texts, [[display(name, width=28) for name in _called(text)] for text in texts])
 
 
 def _called(text: str) -> tuple[str, ...]:
-    """Return what a source could be called, the shortest first."""
+    """Return candidate names of a source, shortest first."""
     try:
-        # A name needs no home, and looking one up would tell strangers whose there are.
+        # A display name needs no home directory, and resolving ~name would reveal which users exist.
         source = LocalSource(Path(text.strip())) if text.strip().startswith("~") else parse_source(text)
     except HfposembError:
         return (text,)
@@ -74,14 +74,14 @@ def _called(text: str) -> tuple[str, ...]:
 
 
 def choices(texts: Sequence[str]) -> list[tuple[str, str]]:
-    """Return sources as the choices of the source field; what would read alike is written in full."""
+    """Return sources as choices of the source field; labels that would be ambiguous are the full names."""
     made = [choice(text) for text in dict.fromkeys(texts)]
     often = Counter(label for label, _ in made)
     return [(label if often[label] == 1 else display(text, width=200), text) for label, text in made]
 
 
 def choice(text: str) -> tuple[str, str]:
-    """Return a source as a choice of the source field: how it is written there, and its name."""
+    """Return a source as a choice of the source field: label and name."""
     name = short_name(text)
     if text.startswith("sample:"):
         return f"{name}, small demo", text

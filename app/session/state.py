@@ -1,4 +1,4 @@
-"""The session of one page: its sources, the controls that its address remembers, and when each tab draws.
+"""Session of one page: its sources, the controls stored in its URL, and when each tab is redrawn.
 
 ``gr.State`` holds names only. Tables and results are in the ``Library``, one for the process.
 """
@@ -41,16 +41,16 @@ Draw = Callable[..., Any]
 
 
 UNFOLDED = "unfolded"
-"""What the address says of an accordion that is open."""
+"""The value in the URL of an accordion that is open."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """What a tab is given to draw with: see "Tabs" in the package's docstring.
+    """The context that a tab draws with: see "Tabs" in the package's docstring.
 
-    ``scope`` is unique to one ``panel()``: give it to every ``PanelRow``, so that hovers stay on the page.
-    ``sources`` [texts] and ``active``, the key of the tab on the screen, are states; ``first`` are the texts to draw
-    with while the page is built. ``key`` is that of the tab.
+    ``scope`` is unique to one ``panel()``; pass it to every ``PanelRow`` so that linked hover stays within the page.
+    The states ``sources`` and ``active`` hold the source names and the key of the active tab; ``first`` are the sources
+    to draw with while the page is built. ``key`` is the tab's own key.
     """
 
     public: bool
@@ -65,44 +65,44 @@ class Session:
     fields: list[tuple[gr.Dropdown, gr.HTML]] = field(default_factory=list)
     needs: tuple[str, ...] = ()
     fetched: gr.State = field(default_factory=lambda: State({}))
-    """What became of the reads of this page: see ``opening``. It changes whenever some are over."""
+    """Outcome of the page's reads: see ``opening``. Changes whenever reads end."""
 
     due: gr.State = field(default_factory=lambda: State([]))
-    """It changes when the tab is to be drawn anew: see ``drawn_with``. Each tab has one of its own."""
+    """Changes when the tab is to be redrawn: see ``drawn_with``. Each tab has its own."""
 
     asked: gr.State = field(default_factory=lambda: State([]))
-    """The word that another tab asked Tokens for: its text, source and row, and an id that is new every time."""
+    """A word that another tab sends to Tokens: its text, source and row, and a unique id."""
 
     tried: gr.State = field(default_factory=lambda: State([]))
-    """A source that is to come first, the tab that shows it, and an id that is new every time."""
+    """A source to move to the front, the tab that shows it, and a unique id."""
 
     own: gr.State = field(default_factory=lambda: State([]))
-    """Sources that the visitor's browser remembers, which are offered beside the presets."""
+    """Sources that the visitor's browser remembers, offered next to the presets."""
 
     lines: dict[str, gr.HTML] = field(default_factory=dict)
-    """By tab, the line that shows how far a read is."""
+    """The progress line of reads, by tab."""
 
     controls: list[Control] = field(default_factory=list)
-    """What the address of the page tells."""
+    """The controls whose values are stored in the URL."""
 
     folds: dict[str, gr.Accordion] = field(default_factory=dict)
-    """What is folded away until a visitor, or the address, unfolds it, by its name in the address."""
+    """Accordions that start closed, by their name in the URL."""
 
     linked: bool = False
-    """Whether the address of the page says what is shown, so that a link can."""
+    """Whether the URL reflects what is shown, so that the page can be linked."""
 
     restored: gr.State = field(default_factory=lambda: State(""))
-    """It changes when the controls were set from an address, and everything is to be drawn with what they say."""
+    """Changes when the controls were set from a URL and everything is to be redrawn with their values."""
 
     def at(self, key: str, needs: Sequence[str] = (), *, due: gr.State | None = None) -> Session:
-        """Return the same session for one tab, which draws with sources of which this was read, when it is ``due``."""
+        """Return the session for one tab: it needs the parts ``needs`` and is redrawn when ``due`` changes."""
         return replace(self, key=key, needs=tuple(needs), due=due or self.due)
 
     def open(self, texts: Sequence[str], fetched: Mapping[str, Any] | None = None) -> tuple[Opened, ...]:
-        """Open sources by their texts, each in its place's colour; one that fails carries its error.
+        """Open sources by name, each with the colour of its place; one that fails carries its error.
 
-        Nothing is asked of the network: a source of the Hub of which not all is here that the tab needs has the error
-        that ``fetched`` has for it, or ``WAITING``.
+        There is no network access: a Hub source that lacks parts the tab needs has the error recorded in ``fetched``,
+        or ``WAITING``.
         """
         told = (fetched or {}).get("problems", {}).get(self.key, {})
         shown = texts[:MOST_SOURCES]
@@ -114,12 +114,12 @@ class Session:
     def _open(self, named: Opened, told: str) -> Opened:
         try:
             found = self.library.opened(named.text, self.needs, public=self.public)
-        except Exception as error:  # noqa: BLE001 - a source that cannot be opened leaves the others
+        except Exception as error:  # noqa: BLE001 - one source that cannot be opened must not affect the others
             return replace(named, error=one_line(said_of(error, public=self.public)))
         return replace(named, embeddings=found, error="" if found is not None else told)
 
     def wanted(self, opened: Sequence[Opened]) -> dict[Hashable, tuple[str, Work]]:
-        """Return what is to be fetched for the sources that wait for it, in their order, for ``Fetches.follow``."""
+        """Return the reads for the sources that wait for them, in order, for ``Fetches.follow``."""
         out: dict[Hashable, tuple[str, Work]] = {}
         for source in waiting(opened):
             key, work = self.library.fetch(source.text, self.needs, public=self.public)
@@ -127,7 +127,7 @@ class Session:
         return out
 
     def source_field(self) -> None:
-        """Put the field of sources, which all tabs share, into the bar that is open."""
+        """Create the source field, which all tabs share, in the current toolbar."""
         with gr.Column(scale=1, min_width=320, elem_classes="source-field"):
             dropdown = gr.Dropdown(
                 choices((*self.first, *self.presets)),
@@ -144,40 +144,40 @@ class Session:
         self.fields.append((dropdown, line))
 
     def told_fields(self, texts: Sequence[str], own: Sequence[str] = ()) -> list[Any]:
-        """Return the updates that show these sources in every field, which offers the visitor's ``own`` too."""
+        """Return updates that show these sources in every source field, which also offers the visitor's ``own``."""
         offered = choices((*texts, *own, *self.first, *self.presets))
         return [gr.update(choices=offered, value=list(texts)) for _ in self.fields]
 
     def fetch_line(self) -> None:
-        """Put the line here that shows how far the tab's reads are."""
+        """Create the progress line of the tab's reads."""
         self.lines[self.key] = gr.HTML(visible=False, **WORK_LINE)
 
     def redraw(self, draw: Draw, outputs: Sequence[Any], *, inputs: Sequence[Any] = (), on: Sequence[Any] = ()) -> None:
-        """Call ``draw(opened, *inputs)`` for ``outputs`` when the sources change and when an event of ``on`` comes.
+        """Call ``draw(opened, *inputs)`` for ``outputs`` when the sources change and on the events ``on``.
 
-        A tab that is not on the screen waits until it is, so that nobody pays for what nobody sees.
+        A hidden tab is redrawn when it becomes active, to save the work for tabs that nobody looks at.
         """
         self.when([self.due.change, *on], draw, outputs, inputs=inputs)
 
     def drawn_with(self, restored: str, texts: Sequence[str], fetched: Mapping[str, Any] | None = None) -> list[Any]:
-        """Return what ``due`` holds once the tab is drawn with these sources; nothing while some are being fetched."""
+        """Return the value of ``due`` once the tab is drawn with these sources; empty while some are being fetched."""
         opened = self.open(texts, fetched)
         return [] if waiting(opened) else [restored, *([source.text, source.error] for source in opened)]
 
     def shown(self, due: Sequence[Any]) -> tuple[Opened, ...]:
-        """Open the sources that the tab is drawn with, as ``due`` holds them; none before it is drawn at all.
+        """Open the sources that the tab is drawn with, according to ``due``; empty before the first drawing.
 
-        Handlers of a tab ask this, not ``sources``, which may have changed since: what is on the screen counts.
+        Handlers of a tab use this, not ``sources``, which may have changed since: what is on the screen counts.
         """
         held = dict(due[1:])
         return self.open(list(held), {"problems": {self.key: {text: error for text, error in held.items() if error}}})
 
     def keep(self, name: str, component: Any, **more: Any) -> None:
-        """Let the address of the page tell a control's value under a ``name``, as ``address.control`` describes it."""
+        """Store a control's value in the URL under ``name``; ``more`` is passed to ``address.control``."""
         self.controls.append(control(name, component, **more))
 
     def fold(self, name: str, title: str) -> tuple[gr.Accordion, State]:
-        """Return an accordion, closed at first, and the state of whether it is open, which the address remembers."""
+        """Return an accordion, closed at first, and the state of whether it is open, which is stored in the URL."""
         box, unfolded = gr.Accordion(title, open=False, elem_classes=["question", f"fold-{name}"]), State(False)
         box.expand(lambda: True, None, unfolded, **QUIET)
         box.collapse(lambda: False, None, unfolded, **QUIET)
@@ -186,7 +186,7 @@ class Session:
         return box, unfolded
 
     def when(self, on: Sequence[Any], draw: Draw, outputs: Sequence[Any], *, inputs: Sequence[Any] = ()) -> None:
-        """Call ``draw(opened, *inputs)`` for ``outputs`` when an event of ``on`` comes."""
+        """Call ``draw(opened, *inputs)`` for ``outputs`` on the events ``on``."""
 
         def on_event(due: list[Any], *values: Any) -> Any:
             opened = self.shown(due)
@@ -200,9 +200,9 @@ class Session:
         gr.on(list(on), handler, inputs=[self.due, *inputs], outputs=list(outputs), **options)
 
     def projection(self, table: EmbeddingTable, method: str, dims: int) -> Projection | None:
-        """Return a projection: PCA at once, UMAP only if it has been computed.
+        """Return a projection: PCA computed if needed, UMAP only if it has been computed.
 
-        How far the picture of a large table can be trusted is not measured then: see ``Projection.measured``.
+        For large tables the quality of the projection is not measured here: see ``Projection.measured``.
         """
         if method == "umap":
             return self.library.results.get(umap_key(self.library, table, dims))  # type: ignore[no-any-return]
@@ -210,20 +210,20 @@ class Session:
 
     @property
     def jobs(self) -> JobRunner:
-        """What computes in a child process for this tab."""
+        """The runner of this tab's child-process work."""
         return JobRunner(self.library, self.public, self.scope, self.key, self.needs)
 
     def ask_for(self, text: str, source: str, row: int) -> list[Any]:
-        """Return the value of ``asked`` that brings a word of a source to Tokens."""
+        """Return the value of ``asked`` that shows a word of a source in Tokens."""
         return [text, source, row, uuid4().hex]
 
     def show(self, key: str) -> tuple[Any, str]:
-        """Return the updates of ``tabs`` and ``active`` that bring a tab to the screen."""
+        """Return the updates of ``tabs`` and ``active`` that activate a tab."""
         return gr.update(selected=key), key
 
 
 def _first_picture(table: EmbeddingTable, dims: int) -> Projection:
-    """Return the PCA of a table, measured where that is quick; the table itself is not kept by it."""
+    """Return the PCA of a table, with its quality if that is quick to measure, without keeping the table alive."""
     found = hpe.project(table, method="pca", dims=dims)
     if SAMPLE * table.shape[0] * table.shape[1] > limits.QUICK_FLOPS:
         return replace(found, trust=None, quality=NOT_MEASURED)

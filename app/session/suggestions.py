@@ -1,4 +1,4 @@
-"""Suggest models of the Hub while a name is typed: late, few, remembered, and silent where there are none."""
+"""Suggestions of Hub models while a name is typed: debounced, few, cached, and silent on failure."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from .state import Session
 MOST = 8
 LEAST_TYPED = 2
 PAUSE = 0.3
-"""Seconds without a key after which the Hub is asked."""
+"""Seconds without a keystroke before the Hub is queried."""
 
 SECONDS = 3.0
-"""After which the Hub's answer is of no use any more."""
+"""Seconds after which an answer of the Hub is discarded."""
 
 REMEMBERED = 256
 AT_ONCE = 2
@@ -41,7 +41,7 @@ Names = tuple[str, ...]
 
 
 class Suggestions:
-    """What the Hub answered to what was typed. A user's own token is never used for a stranger."""
+    """Cached search results of the Hub. The user's own token is never used in public mode."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, bool], Names] = OrderedDict()
@@ -50,7 +50,7 @@ class Suggestions:
         self._places = threading.BoundedSemaphore(MOST_WAITING)
 
     async def after_quiet(self, page: str, text: str, *, public: bool) -> Names | None:
-        """Return what a text may become, once no more was typed on that page; ``None`` where more was."""
+        """Return suggestions once typing on the page has paused; ``None`` if more was typed in the meantime."""
         turn = self._typed[page] = self._typed.get(page, 0) + 1
         await asyncio.sleep(PAUSE)
         if self._typed.get(page) != turn:
@@ -62,7 +62,7 @@ class Suggestions:
         return found
 
     async def find(self, text: str, *, public: bool) -> Names:
-        """Return up to ``MOST`` models whose names hold the text, the most downloaded first; none where it fails."""
+        """Return up to ``MOST`` models whose names contain the text, most downloaded first; empty on failure."""
         typed = text.strip()
         if len(typed) < LEAST_TYPED or not _TYPED.fullmatch(typed):
             return ()
@@ -104,13 +104,13 @@ SUGGESTIONS = Suggestions()
 
 _EVERY_KEY: dict[str, Any] = {
     **QUIET,
-    "trigger_mode": "multiple",  # what waits for the next key must not hold it up
+    "trigger_mode": "multiple",  # an event that waits for the pause must not block the next keystroke
     "queue": False,
 }
 
 
 def in_field(session: Session, dropdown: gr.Dropdown) -> None:
-    """Add suggestions to the choices of a field of sources while somebody types there."""
+    """Add suggestions to the choices of a source field while a name is typed."""
 
     async def typed(active: str, texts: list[str], key: gr.KeyUpData, request: gr.Request) -> Any:
         page = f"{request.session_hash}/{session.scope}/{active}"
@@ -123,8 +123,8 @@ def in_field(session: Session, dropdown: gr.Dropdown) -> None:
 
 
 def in_box(session: Session, box: gr.Textbox, *, name: str) -> None:
-    """Put a list of suggestions here, which the browser shows under a one-line box; ``name`` is the list's own."""
-    name_here = f"{session.scope}-{name}"  # another panel of the page has a box and a list of that name, too
+    """Add a ``<datalist>`` of suggestions to a one-line box; ``name`` identifies the list."""
+    name_here = f"{session.scope}-{name}"  # another panel on the page may have a box and a list of the same name
     box.elem_classes = [*(box.elem_classes or ()), f"{name_here}-box"]
     offered = gr.HTML(
         _options(HUB_PRESETS),

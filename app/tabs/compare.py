@@ -1,4 +1,4 @@
-"""The Compare tab: every figure beside what chance gives, pairs of sources, words that moved, and the report."""
+"""The Compare tab: metrics with chance levels, pairs of sources, moved words, and the report."""
 
 from __future__ import annotations
 
@@ -81,19 +81,19 @@ SAVE = """() => setTimeout(() => {
   const button = document.getElementById("ID");
   (button?.matches("a") ? button : button?.querySelector("a") ?? button)?.click();
 }, 300)"""
-"""Saves the report as soon as it is there: one button is enough."""
+"""Starts the download as soon as the report is ready, so that one button suffices."""
 
 
 STARTING = "<h2>What can be measured of these sources is being measured</h2>"
 
 
 def tab(session: Session) -> None:
-    """Draw the tab, and bind it. Nothing is computed before it comes to the screen."""
+    """Create and bind the tab. Nothing is computed until it is first shown."""
 
     def draw_figures(
         opened: Sequence[Opened], chosen: str | None, at: int, part: str | None, done: dict[str, Any] | None = None
     ) -> list[Any]:
-        """Draw the tables and the words; where chance was tried in vain there is a button to try again."""
+        """Draw the tables and the words; if computing chance levels failed, show a button to retry."""
         try:
             found = compared(of_part(opened, part), session)
             stopped = not found.done and done is not None and not done.get("ok", True)
@@ -118,7 +118,7 @@ def tab(session: Session) -> None:
         part: str | None,
         done: dict[str, Any] | None = None,
     ) -> list[Any]:
-        """Draw two maps; where they are still to be laid out they are wanted, and the old ones stay."""
+        """Draw two maps; if they have to be computed first, request them and keep the old ones."""
         found = compared(of_part(opened, part), session)
         pair = found.pair(chosen)
         if pair is None:
@@ -130,7 +130,7 @@ def tab(session: Session) -> None:
             maps = maps_of(left, right, ROLES[role], method.lower(), session)
             if maps is None and not (done and BackgroundJob.failed(done, wanted)):
                 return [gr.skip(), wanted, gr.skip()]
-            if maps is None:  # it was cancelled or has failed: what can be drawn is PCA
+            if maps is None:  # cancelled or failed: fall back to PCA
                 maps, back = maps_of(left, right, ROLES[role], "pca", session), gr.update(value="PCA")
             if maps is None:
                 return [Panels((Panel("maps", title, message="Choose PCA again to draw these maps."),)), [], back]
@@ -142,11 +142,11 @@ def tab(session: Session) -> None:
         return [source.text for source in session.shown(due) if source.embeddings is not None]
 
     def taken(due: list[Any], part: str | None) -> str:
-        """Return the part that is compared, "" where no source has the one that is chosen."""
+        """Return the part that is compared, "" if no source has the selected one."""
         return part_of(*of_part(session.shown(due), part))
 
     def begin(due: list[Any], part: str | None) -> Any:
-        """Want chance and pairs as soon as the tab is drawn."""
+        """Request chance levels and pairs as soon as the tab is drawn."""
         having, part = comparable(due), taken(due, part)
         if not having:
             return []
@@ -177,7 +177,7 @@ def tab(session: Session) -> None:
         key = comparison_key(texts, public=session.public, what="report", part=part)
 
         def late() -> tuple[Any, ...]:
-            """Take the comparison from the results, where the panel above has it by now."""
+            """Take the comparison from the results, where the panel above may have put it meanwhile."""
             return texts, session.library.results.get(measured), limits.COMPARISON_DRAWS
 
         work = partial(children.page, part=part)
@@ -192,7 +192,7 @@ def tab(session: Session) -> None:
         return [[having, taken(due, part), uuid4().hex]] if having else []
 
     def hand_over(wanted: list[Any], done: dict[str, Any]) -> Any:
-        """Give the page its file, once it is written; none where it was not."""
+        """Give the page the file once it is written; none if it was not."""
         if not done.get("ok") or not wanted:
             return gr.update(value=None)
         texts, part, _ = wanted[0]
@@ -200,7 +200,7 @@ def tab(session: Session) -> None:
         return gr.update(value=None if made is None else kept_file(made[1].encode(), "hfposemb-report.html"))
 
     def pick(due: list[Any], chosen: str | None, at: int, part: str | None, happened: gr.EventData) -> list[Any]:
-        """Choose a word that moved, or go to Tokens with it or a neighbour."""
+        """Select a moved word, or open it or a neighbour in Tokens."""
         told, stay = happened._data or {}, [gr.skip()] * 3
         found = compared(of_part(session.shown(due), part), session)
         pair = found.pair(chosen)
@@ -226,7 +226,7 @@ def tab(session: Session) -> None:
         asked = session.ask_for(label, "" if row is None else source.text, -1 if row is None else row)
         return [asked, *session.show("tokens")]
 
-    # The choice as a state, as in Positions.
+    # Keep the choice in a state, as in Positions.
     part = State("")
 
     def draw_part(opened: Sequence[Opened], part: str | None) -> Any:

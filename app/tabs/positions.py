@@ -1,4 +1,4 @@
-"""The Positions tab: positions as clouds, matrices, lines and waves, under sentences that were measured."""
+"""The Positions tab: clouds, matrices, lines and waves of positions, with measured titles."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TITLE = "Positions"
 NEEDS = ("position",)
 
 
-# Dragging asks nobody: the mark moves in the browser. Gradio tells of a slider let go by the pointer, not by a key.
+# Dragging sends no request: the mark moves in the browser. Gradio fires release for a pointer, but not for a key.
 MARK_JS = """(index) => {
   window.hfposemb?.mark(%r, %r, index);
   const range = document.activeElement;
@@ -45,9 +45,9 @@ MARK_JS = """(index) => {
 
 
 def tab(session: Session) -> None:
-    """Draw the tab and bind it."""
+    """Create and bind the tab."""
     from ..findings import (
-        probing,  # here, for they draw with what this module measures
+        probing,  # imported here because they use this module's measurements
         shifts,
     )
 
@@ -76,10 +76,10 @@ def tab(session: Session) -> None:
             scale=0,
             min_width=200,
         )
-    # The choice as a state: with all handlers on the Dropdown's own event, Gradio left every row pending for good.
+    # Keep the choice in a state: with all handlers on the Dropdown's own event, Gradio left every row pending forever.
     part = State(next(iter(parts), None))
-    picked = State({})  # the patch of each source that was clicked
-    chosen = State(view.marked)  # the marked position, once the slider has been let go
+    picked = State({})  # the clicked patch of each source
+    chosen = State(view.marked)  # the marked position, after the slider is released
     with gr.Column():
         umaps = session.jobs.bind_umaps()
         sources = PanelRow(scope=session.scope, swipe=True)
@@ -162,7 +162,7 @@ def tab(session: Session) -> None:
 
 
 def missing_umaps(opened: Sequence[Opened], dims: int, session: Session) -> list[list[Any]]:
-    """Return the UMAPs that are still to be computed, as ``Session.umaps`` wants them named."""
+    """Return the UMAP projections that have yet to be computed, as a ``BackgroundJob`` takes them."""
     wanted = []
     for source, positions in tables_of(opened, 0, session).items():
         role = "position" if source.part == "position" else f"{source.part}.position"

@@ -1,4 +1,4 @@
-"""The Start tab, for somebody who knows nothing yet: one sentence, one picture, and three ways on."""
+"""The Start tab for newcomers: one sentence, one picture, and links to three other tabs."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ element.addEventListener("click", (event) => {
 
 
 def tab(session: Session) -> None:
-    """Draw the tab and bind it."""
+    """Create and bind the tab."""
     first = session.open(session.first)
     gr.Markdown(QUESTION, elem_classes="question")
     unseen_heading("A sentence, and all positions", level=2)

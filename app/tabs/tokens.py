@@ -1,4 +1,4 @@
-"""The Tokens tab: a whole vocabulary as a map, a word's exact neighbours in every source, and chosen words in pairs."""
+"""The Tokens tab: a map of the vocabulary, exact neighbours of a word in every source, and word pairs."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, **mor
 
 
 def tab(session: Session) -> None:
-    """Draw the tab, and bind it."""
-    from ..findings.undertrained import odd_row  # which shows tokens as this tab does
+    """Create and bind the tab."""
+    from ..findings.undertrained import odd_row  # shows tokens as this tab does
     from ..findings.word_pairs import pair_panels
 
     def draw_word(opened: Sequence[Opened], which: str | None, state: list[Any], centred: bool) -> list[Any]:
@@ -59,7 +59,7 @@ def tab(session: Session) -> None:
         return pair_panels(session, opened, text, centred=centred)
 
     def pick(due: list[Any], which: str | None, state: list[Any], centred: bool, happened: gr.EventData) -> list[Any]:
-        """Choose the token that was clicked: a dot of the map, or a row of a list."""
+        """Select the token that was clicked: a dot of the map, or a row of a list."""
         told, sources = happened._data, with_tokens(session.shown(due))
         if told.get("panel") == "neighbours":
             found = [find_word(session, source, Word.of(state), centred=centred) for source in sources]
@@ -79,11 +79,11 @@ def tab(session: Session) -> None:
 
     word, sought = State(Word(FIRST_WORD).state), State(list(NOT_SEARCHED))
     choices = which_choices(session.open(session.first))
-    # The choice as a state: the field would send one that it offers no longer, which Gradio refuses.
+    # Keep the choice in a state: the field would send a choice it no longer offers, which Gradio refuses.
     which = State(choices[0][1] if choices else None)
     with gr.Row(elem_classes="controls"):
         session.source_field()
-        with gr.Column(scale=0, min_width=902), gr.Row():  # as wide as its parts and the gaps between them
+        with gr.Column(scale=0, min_width=902), gr.Row():  # the width of its parts and the gaps between them
             which_field = _segmented("Map of", choices, which.value, 210, visible=len(choices) > 1)
             method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160)
             dims = _segmented("Dimensions", ["2-D", "3-D"], "2-D", 150)
@@ -119,7 +119,7 @@ def tab(session: Session) -> None:
     events = [method.input, dims.input, color.input, word.change, centring.input]
     draw_map = partial(asked_map, session)
     session.redraw(draw_field, [which_field], inputs=[which])
-    # At once with what the field says, and not once more when the state has it.
+    # Draw at once with the field's value, and not again when the state receives it.
     session.when([which_field.input], draw_map, drawn, inputs=[which_field, *asked[1:]])
     session.when([which_field.input], draw_word, [words, hill], inputs=[which_field, word, centring])
     session.redraw(draw_map, drawn, inputs=asked, on=events)
@@ -130,13 +130,13 @@ def tab(session: Session) -> None:
     which_field.input(lambda chosen: chosen, which_field, which, **QUIET)
 
     def look(text: str, regex: bool, state: list[Any]) -> Any:
-        """Search for what contains the text, while it is typed."""
+        """Search for labels that contain the text while it is typed."""
         if regex or text.strip() in ("", Word.of(state).text.strip()):
             return list(NOT_SEARCHED)
         return [text.strip()[:LONGEST_QUERY], False]
 
     def choose(text: str, regex: bool) -> list[Any]:
-        """Take the text as the word, or search for it where it is a pattern."""
+        """Use the text as the word, or search for it if it is a pattern."""
         wanted = text.strip()[:LONGEST_QUERY]
         if not wanted or regex:
             return [gr.skip(), [wanted, bool(wanted)]]
@@ -147,11 +147,11 @@ def tab(session: Session) -> None:
         return gr.update(value=match_panels(opened, text, pattern), visible=True) if text else gr.update(visible=False)
 
     def take(asked: list[Any]) -> list[Any]:
-        """Choose the word that another tab asked for."""
+        """Select the word that another tab requested."""
         return [Word.of(asked).state, one_line(str(asked[0]).strip(), width=60), list(NOT_SEARCHED)]
 
     def write_search(state: list[Any], sought: list[Any]) -> str:
-        """Return what stands in the search field: what is searched, else the word."""
+        """Return the content of the search field: the search if there is one, otherwise the word."""
         return str(sought[0]) or one_line(Word.of(state).text.strip(), width=60)
 
     session.asked.change(take, session.asked, [word, search, sought], **QUIET)
@@ -172,7 +172,7 @@ def tab(session: Session) -> None:
     session.keep("word", word, read=read_word, write=write_word)
     session.keep("search", sought, read=read_search, write=write_sought)
     word.change(write_search, [word, sought], search, **QUIET)
-    # Only what comes from an address is written back: whoever types is further on already.
+    # Only values from the URL are written back: a typing visitor is already further on.
     shown_search = [search, regex]
     session.restored.change(
         lambda state, sought: [write_search(state, sought), bool(sought[1])], [word, sought], shown_search, **QUIET

@@ -1,4 +1,4 @@
-"""The Training tab: one table over the checkpoints of a run, its maps in one frame and its figures by step."""
+"""The Training tab: one table over the checkpoints of a run, with maps in a common frame and metrics by step."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 
 TITLE = "Training"
 NEEDS = ()
-"""A run is read by the job; of the sources on the page nothing is drawn."""
+"""Nothing: the job reads the run, and the tab draws nothing of the sources themselves."""
 
 
 def tab(session: Session) -> None:
-    """Draw the tab, and bind it. Nothing is read before it comes to the screen."""
+    """Create and bind the tab. Nothing is read until it is first shown."""
 
     def asked(opened: Sequence[Opened], of: str, role: str, pattern: str) -> Run | None:
         return chosen_run(opened, of, role, pattern, public=session.public)
@@ -73,7 +73,7 @@ def tab(session: Session) -> None:
         at: float,
         done: dict[str, Any] | None = None,
     ) -> list[Any]:
-        """Draw a run; one that is still to be followed is wanted, and what was drawn before stays."""
+        """Draw a run; one that has to be computed first is requested, and the old drawing stays."""
         run, hidden = asked(opened, of, role, pattern), gr.update(visible=False)
         if run is None:
             empty = Panel("training-map", "No source here has a training run", message=NONE)
@@ -103,7 +103,7 @@ def tab(session: Session) -> None:
         return gr.skip() if moment is None else course_panels(moment, figure)
 
     def draw_fields(opened: Sequence[Opened], of: str, role: str, figure: str) -> list[Any]:
-        """Offer the runs among the sources, and the figures of the table."""
+        """Update the choices of runs and of metrics."""
         runs = runs_of(opened)
         chosen = of if of in runs else next(iter(runs), "")
         names = figure_names(ROLES[role])
@@ -125,10 +125,10 @@ def tab(session: Session) -> None:
             yield step
 
     def moved(due: list[Any], of: str, role: str, pattern: str, event: gr.EventData) -> Any:
-        """Take the step that the slider is at."""
+        """Take the step from the slider."""
         place, moment = (event._data or {}).get("at"), None
         if (run := asked(session.shown(due), of, role, pattern)) is not None:
-            with suppress(HfposembError):  # whoever draws it says why
+            with suppress(HfposembError):  # reported where it is drawn
                 moment = known(run, LAST)
         if moment is None or not isinstance(place, int) or not 0 <= place < len(moment.found.steps):
             return gr.skip()
@@ -140,7 +140,7 @@ def tab(session: Session) -> None:
 
     runs = runs_of(session.open(session.first))
     choices = [(source.name, text) for text, source in runs.items()]
-    # The choices of fields that have others by and by: a field would send its old one, which Gradio then refuses.
+    # Keep choices in states where the options change: a field would send a stale one, which Gradio refuses.
     of, by, at = State(next(iter(runs), "")), State(FIRST_FIGURE["position"]), State(LAST)
     with gr.Row(elem_classes="controls"):
         session.source_field()

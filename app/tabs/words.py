@@ -41,7 +41,7 @@ SCALED, UNSCALED = "One mean norm", "Their own norm"
 
 
 def strip(view: View) -> str:
-    """Return the words of the sentence as HTML: buttons, each with the share it keeps in its place."""
+    """Return the words of the sentence as HTML buttons, each with the share of neighbours it keeps."""
     try:
         kept = view.in_place()
         chosen = view.place
@@ -63,7 +63,7 @@ def strip(view: View) -> str:
 
 
 def wordless(opened: Sequence[Opened]) -> str:
-    """Say which sources have no words, and why."""
+    """State which sources have no words, and why."""
     said = []
     for source in opened:
         if source.embeddings is None:
@@ -76,7 +76,7 @@ def wordless(opened: Sequence[Opened]) -> str:
 
 
 def top_panels(view: View | None, opened: Sequence[Opened]) -> Panels:
-    """Return the finding; where no source has words, why."""
+    """Return the finding, or the reason why no source has words."""
     if view is None:
         said = wordless(opened) or "Choose a source that has, such as sample:bert."
         return Panels((Panel("finding", "No source here has words", message=said),))
@@ -93,7 +93,7 @@ def top_panels(view: View | None, opened: Sequence[Opened]) -> Panels:
 
 
 def amplitude_panels(view: View) -> list[Any]:
-    """Return what follows the slider: two rows, the anchor words and the cloud."""
+    """Return what depends on the amplitude: two rows, the anchor words and the cloud."""
     return [
         Panels((survival_panel(view), lists_panel(view)), columns=8),
         Panels((anchor_panel(view),)),
@@ -103,7 +103,7 @@ def amplitude_panels(view: View) -> list[Any]:
 
 
 def sentence_panels(view: View) -> Panels:
-    """Return what follows the sentence alone: its vectors, and another order of it."""
+    """Return what depends on the sentence alone: its vectors, and another word order."""
     return Panels((input_panel([view.source], view.asked.text), reorder_panel(view)), columns=2)
 
 
@@ -167,14 +167,14 @@ STARTING = Panel(
 
 
 def tab(session: Session) -> None:
-    """Draw the tab and bind it. Nothing is computed before it comes to the screen."""
+    """Create and bind the tab. Nothing is computed until it is first shown."""
     opened = session.open(session.first)
     choices = which_choices(opened)
     whoses = [(CALLED[whose], whose) for whose in WHOSE]
     with gr.Row(elem_classes="controls"):
         text = gr.Textbox(SENTENCE, label="Sentence", max_lines=1, max_length=LONGEST_SENTENCE, scale=4, min_width=260)
         turn = gr.Button("Reorder words", scale=0, min_width=150)
-        with gr.Column(scale=0, min_width=620), gr.Row():  # as wide as its parts and the gap between them
+        with gr.Column(scale=0, min_width=620), gr.Row():  # the width of its parts and the gaps between them
             which = gr.Dropdown(choices, value=choices[0][1] if choices else None, label="Source", min_width=240)
             whose = _segmented("Whose positions", whoses, "own", 340, "words-whose")
         session.fetch_line()
@@ -222,7 +222,7 @@ def tab(session: Session) -> None:
 
     def read(*values: Any) -> Asked:
         text, before, whose, size, amplitude, word, kept = values
-        measured = AMPLITUDES[step_of(float(amplitude or 0))]  # what is typed may lie between two of them
+        measured = AMPLITUDES[step_of(float(amplitude or 0))]  # a typed value may lie between two of them
         return Asked(text, before, whose, size == SCALED, measured, int(word), tuple(kept))
 
     def draw_moving(opened: Sequence[Opened], which: str | None, *values: Any) -> list[Any]:
@@ -249,13 +249,13 @@ def tab(session: Session) -> None:
         return [shuffled(text), text, -1]
 
     def click(happened: gr.EventData) -> Any:
-        """Choose a word of the sentence, or one by its row in the reorder check."""
+        """Select a word of the sentence, by its button or by its row in the reorder check."""
         told = happened._data or {}
         place = told.get("place", told.get("id") if told.get("panel") == "reorder" else None)
         return place if isinstance(place, int) else gr.skip()
 
     def follow(kept: list[str], happened: gr.EventData) -> Any:
-        """Make a neighbour that was clicked an anchor word."""
+        """Add a clicked neighbour to the anchor words."""
         label = (happened._data or {}).get("label")
         if not isinstance(label, str) or label in kept:
             return gr.skip()

@@ -1,7 +1,7 @@
-"""Anisotropic tables, whose rows all point in much the same direction, so that every cosine is high.
+"""Detection of anisotropic tables, in which all rows point in much the same direction and every cosine is high.
 
-Mu and Viswanath (ICLR 2018, "All-but-the-top") subtract the mean row before cosines are taken, and then some leading
-components. Here rows are compared as they are unless ``centred=True`` asks for the first of these steps.
+Mu and Viswanath (ICLR 2018, "All-but-the-top") subtract the mean row and then some leading components before taking
+cosines. Here rows are compared unchanged unless ``centred=True`` requests the first of these steps.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from .geometry import anisotropy
 from .row_values import Metric
 
 STRONG = 0.5
-"""Mean cosine of two random rows from which on a table is called strongly anisotropic.
+"""Mean cosine of two random rows at which a table counts as strongly anisotropic.
 
-The mean cosine is the squared length of the mean of the unit rows, so it is the share of a unit row that is common to
-all. From one half on, what all rows share outweighs what tells them apart.
+The mean cosine equals the squared length of the mean unit row, i.e. the share of a unit row that all rows have in
+common. From one half on, the common part outweighs the differences.
 """
 
 
 def mean_cosine(value: EmbeddingTable | PositionEncoding) -> float | None:
-    """Return the exact mean cosine of two different rows; ``None`` for fewer than two rows that have one."""
+    """Return the exact mean cosine of two different rows; ``None`` if fewer than two rows have a direction."""
     try:
         return anisotropy(value)
     except InputError:
@@ -29,7 +29,7 @@ def mean_cosine(value: EmbeddingTable | PositionEncoding) -> float | None:
 
 
 def is_strong(value: EmbeddingTable | PositionEncoding) -> bool:
-    """Tell whether a table is strongly anisotropic."""
+    """Return whether a table is strongly anisotropic, i.e. whether its mean cosine is at least ``STRONG``."""
     found = mean_cosine(value)
     return found is not None and found >= STRONG
 
@@ -37,9 +37,10 @@ def is_strong(value: EmbeddingTable | PositionEncoding) -> bool:
 def anisotropy_notes(
     value: EmbeddingTable | PositionEncoding, metric: Metric = "cosine", *, centred: bool = False
 ) -> tuple[str, ...]:
-    """Return the note that belongs beside similarities of a strongly anisotropic table; none for other tables.
+    """Return a warning to show with the similarities of a strongly anisotropic table.
 
-    Nor where the rows are centred already, or for distances, which do not depend on the mean.
+    The result is empty for other tables, for centred rows, and for Euclidean distances, which do not depend on the
+    mean.
     """
     found = mean_cosine(value) if metric != "euclidean" and not centred else None
     if found is None or found < STRONG:

@@ -1,4 +1,4 @@
-"""Keep what takes long to compute in the cache, and give it back the same."""
+"""Disk cache for projections and nulls, which are slow to compute."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from .row_values import Progress
 from .surrogates import Keep
 
 FORMAT = 3
-"""Raise it when a projection is computed or written otherwise: what was kept before is then not found."""
+"""Cache format of projections; increase it when computation or serialisation changes, to invalidate old entries."""
 
 NULL_FORMAT = 1
-"""Raise it when a figure or its surrogates are computed otherwise."""
+"""Cache format of nulls; increase it when the computation of a figure or of its surrogates changes."""
 
 LIBRARIES = {
     "pca": ("numpy", "scipy"),
     "umap": ("numpy", "scipy", "scikit-learn", "numba", "pynndescent", "umap-learn"),
 }
-"""The libraries that decide the numbers of each method."""
+"""Libraries that affect the numerical result of each method; their versions are part of the cache key."""
 
 POINTS = ("points", "neighbours_kept", "trustworthiness", "continuity")
-"""The arrays of a projection's trust."""
+"""Array fields of a projection's ``PointTrust``."""
 
 
 def cached_projection(
@@ -47,9 +47,19 @@ def cached_projection(
     umap: UMAPParameters | None = None,
     progress: Progress | None = None,
 ) -> Projection:
-    """Return what ``project`` returns, from the cache where the same was computed before.
+    """Return the result of ``project``, from the cache if it was computed before.
 
-    The same is: equal numbers in the table, equal arguments, and equal versions of the libraries beneath.
+    A cached result is used only for equal numbers in the table, equal arguments and equal versions of the libraries
+    involved.
+
+    Args:
+        cache: Cache to read from and write to.
+        table: Table [n, d] to project.
+        method: ``"pca"`` or ``"umap"``.
+        dims: Number of dimensions of the projection.
+        seed: Random seed.
+        umap: UMAP parameters; defaults if ``None``.
+        progress: Callback for the share done, 0 to 1, and the current stage.
     """
     key = projection_key(table, method=method, dims=dims, seed=seed, umap=umap)
     if (entry := cache.find(key)) is not None and (kept := _unpack(entry.bytes(), name=table.name)) is not None:
@@ -62,7 +72,7 @@ def cached_projection(
 
 
 def keep_nulls(cache: Cache) -> Keep:
-    """Return what keeps nulls in the cache: those of one key are computed once for each version of the libraries."""
+    """Return a function that caches nulls: each key is computed once per version of the libraries."""
 
     def keep(key: tuple[str, ...], compute: Callable[[], Mapping[str, Null]]) -> Mapping[str, Null]:
         versions = {name: library_version(name) for name in LIBRARIES["pca"]}
@@ -86,7 +96,7 @@ def _read_nulls(payload: bytes) -> dict[str, Null] | None:
 def projection_key(
     table: EmbeddingTable, *, method: str, dims: int, seed: int, umap: UMAPParameters | None = None
 ) -> Key:
-    """Return the key of a projection; reads the whole table once, for its digest."""
+    """Return the cache key of a projection. Reads the whole table once, for its digest."""
     parameters = asdict(umap or UMAPParameters()) if method == "umap" else {}
     versions = {name: library_version(name) for name in LIBRARIES.get(method, ())}
     facts = [json.dumps(value, sort_keys=True) for value in (parameters, versions, FORMAT)]
@@ -94,7 +104,7 @@ def projection_key(
 
 
 def library_version(library: str) -> str:
-    """Return the version of an installed library, "unknown" where there is none."""
+    """Return the version of an installed library, or "unknown" if it is not installed."""
     try:
         return version(library)
     except PackageNotFoundError:
@@ -122,12 +132,12 @@ def _pack(found: Projection) -> bytes:
 
 
 def _unpack(payload: bytes, *, name: str) -> Projection | None:
-    """Return the projection that a payload holds; ``None`` where it holds none."""
+    """Return the projection stored in a payload; ``None`` if the payload is invalid."""
     try:
         with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
             facts = json.loads(arrays["facts"].tobytes())
             trust = PointTrust(**{name: arrays[name] for name in POINTS}, **facts.pop("trust"))
-            # The name is not part of the numbers: another table may hold the same.
+            # The name is not stored: another table may hold the same numbers.
             return Projection(
                 coordinates=arrays["coordinates"],
                 rows=arrays["rows"],

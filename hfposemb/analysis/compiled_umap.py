@@ -1,10 +1,10 @@
-"""UMAP with its compiled code kept on disk, so that a machine compiles it once and not every process anew.
+"""UMAP with an on-disk cache of its compiled code, so that compilation happens once per machine, not once per process.
 
-umap-learn is compiled by numba when it is first called, five seconds of a processor's time, and forgets that when the
-process ends. numba keeps what it compiles in $NUMBA_CACHE_DIR, beside the module or in the user's cache folder, by
-source file, processor and versions, for functions that are marked so; here the others are marked. No function of
-umap-learn is replaced. Where numba can write to none of these folders, umap-learn cannot even be imported: numba is
-given a folder in our cache then.
+numba compiles umap-learn on first call, which takes five seconds of processor time, and discards the result when the
+process ends. Functions marked for caching are kept by numba in $NUMBA_CACHE_DIR, next to the module or in the user's
+cache folder, keyed by source file, processor and versions; this module marks the remaining ones. No function of
+umap-learn is replaced. Where numba can write to none of these folders, importing umap-learn fails, so numba is given a
+folder in our cache.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from umap import UMAP
 
 _NO_FOLDER = "no locator available"
-"""What numba's error says where it finds no folder to keep compiled code in."""
+"""Text of numba's error when it finds no writable folder for compiled code."""
 
 
 def umap_class() -> type[UMAP]:
-    """Return umap-learn's ``UMAP``, whose compiled code is read from disk where this machine has it.
+    """Return umap-learn's ``UMAP``, with compiled code read from disk where available.
 
-    Raises ``HfposembError`` where no folder can be written, the one for temporary files included.
+    Raises:
+        HfposembError: If no folder is writable, not even the one for temporary files.
     """
     from numba.core.dispatcher import Dispatcher
 
@@ -40,13 +41,13 @@ def umap_class() -> type[UMAP]:
     for module in (umap.umap_, umap.layouts):
         for compiled in vars(module).values():
             if isinstance(compiled, Dispatcher) and not compiled.signatures:
-                with suppress(RuntimeError):  # no folder can be written any more: compiled for this process
+                with suppress(RuntimeError):  # no writable folder any more: compile for this process only
                     compiled.enable_caching()
     return umap.UMAP  # type: ignore[no-any-return]
 
 
 def _umap() -> Any:
-    """Import umap-learn, which needs a folder for compiled code: numba's choice, else ours, else a temporary one."""
+    """Import umap-learn, with compiled code in numba's folder if writable, else in our cache or a temporary one."""
     from numba import config
 
     try:
@@ -60,7 +61,7 @@ def _umap() -> Any:
 
 
 def _writable_folder() -> Path:
-    """Return a folder for compiled code that can be written: in our cache, else one that this process removes."""
+    """Return a writable folder for compiled code: one in our cache, else a temporary one that is removed at exit."""
     folder = Cache.default().folder / "numba"
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
@@ -77,9 +78,9 @@ def _writable_folder() -> Path:
 
 
 def warm_umap() -> None:
-    """Compile what UMAP needs, and keep it on disk: half a minute on a new machine, two seconds on one that has it.
+    """Compile what UMAP needs and cache it: half a minute on a new machine, two seconds if it is already cached.
 
-    For a process in the background: others on this machine that are started later find the code compiled.
+    Meant for a background process: processes started later on this machine find the code compiled.
     """
     near = np.zeros((64, 16), np.float32)
     own = np.arange(64, dtype=np.int32)[:, None]

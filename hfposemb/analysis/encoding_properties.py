@@ -1,8 +1,8 @@
-"""What is asked of any way to tell positions apart, and which scheme meets it: the discarded candidates among them.
+"""Requirements of a position encoding, and which encodings meet them, including the discarded textbook candidates.
 
-A scheme is read as rows: a position's vector where it has one, else, of mechanisms that look at distances alone, what
-every head adds to the score of a key so many positions back. Each requirement is one number, a rule that makes it met
-or not, and a sentence.
+An encoding is treated as rows: the vector of each position, or, for mechanisms that depend on distance alone, what
+every head adds to the score of a key at that distance. Each requirement has one number, a rule that decides whether it
+is met, and a sentence.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from .probes import extrapolation_probe
 Verdict = Literal["met", "not met", "not measured"]
 
 MOST = 2_048
-"""Positions that are looked at most, the first ones: every one is compared with every other."""
+"""Maximum number of positions examined, from the first; all pairs of them are compared."""
 
 LONGER = 8
-"""How many times as many positions are computed of a formula, to see what becomes of it."""
+"""Factor by which a formula is lengthened, to test how its rows depend on the length."""
 
 GROWS = 1.25
-"""Growth of the largest value, over twice the length, beyond which a scheme is not bounded; counting has 2."""
+"""Growth of the largest value, when the length doubles, above which an encoding is unbounded; counting grows by 2."""
 
 CHANGES = 1e-6
-"""Change of a row, over its length, that is more than rounding."""
+"""Relative change of a row that exceeds rounding error."""
 
 SAME = 0.01
-"""Share of a typical step below which two positions are as good as one."""
+"""Share of the mean step below which two positions count as indistinguishable."""
 
 STEP = 0.01
-"""Share of a typical row's length that a step has at least where neighbours can be told apart."""
+"""Minimum length of a step, relative to the mean length of a row, for neighbours to count as distinguishable."""
 
 
 WIDEST_NAME = 24
@@ -53,7 +53,7 @@ MARKS: Mapping[Verdict, str] = {"met": "yes", "not met": " no", "not measured": 
 
 @dataclass(frozen=True)
 class Requirement:
-    """One requirement: its number, ``None`` where there is none, whether it is met, and why, in a sentence."""
+    """One requirement: its number (``None`` if it was not measured), the verdict, and a sentence that explains it."""
 
     name: str
     value: float | None
@@ -63,9 +63,15 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Requirements:
-    """What the positions of one source meet.
+    """Requirements of a position encoding, evaluated for one source.
 
-    ``rows`` of them were looked at; ``reads`` says what a row is: "position", "distance", or "" where there is none.
+    Attributes:
+        source: Name of the source.
+        kind: Kind of its position encoding.
+        reads: What a row stands for: "position", "distance", or "" if there are no rows.
+        rows: Number of rows examined.
+        items: One ``Requirement`` for each name in ``CHECKS``; also available by name, as in ``found["unique"]``.
+        notes: Remarks on what was examined.
     """
 
     source: str
@@ -77,11 +83,11 @@ class Requirements:
 
     @property
     def met(self) -> int:
-        """How many requirements are met."""
+        """The number of requirements met."""
         return sum(item.verdict == "met" for item in self.items)
 
     def __str__(self) -> str:
-        """List every requirement with its number, and its sentence."""
+        """List every requirement with its verdict and sentence."""
         lines = [f"{self.source}: {self.met} of {len(self.items)} requirements met"]
         lines += [f"  {item.name:<23}{item.verdict:<14}{item.sentence}" for item in self.items]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
@@ -91,22 +97,35 @@ class Requirements:
 
 
 def requirements(embeddings: Embeddings, *, part: str | None = None) -> Requirements:
-    """Return which requirements the positions of a source meet, those of its first part or of ``part``.
+    """Evaluate the requirements of a position encoding for a source.
 
-    - *bounded*: the largest absolute value; met where it stays, of eight times as many rows within a quarter of that of
-      four times as many.
-    - *independent of length*: by how much a row changes at most, over the mean length of a row, when there are eight
-      times as many; met up to rounding. A learned table has one length: not measured.
-    - *unique*: the smallest distance of two rows over the mean length of a row; met where it is at least 1 % of the
-      mean distance of two neighbours.
-    - *neighbours apart*: the smallest distance of two neighbours over the mean length of a row; met from 1 % on. The
-      sentence has the mean distance too.
-    - *extrapolates*: how many positions a linear map that was fitted on the first half errs by on the second; met where
-      that is less than an eighth of all positions, what naming the middle of the second half errs by, and the scheme is
-      defined beyond its length.
+    - *bounded*: the largest absolute value; met if, among eight times as many rows, it stays within a quarter of that
+      among four times as many.
+    - *independent of length*: the largest change of a row, relative to the mean length of a row, when there are eight
+      times as many rows; met up to rounding. Not measured for a learned table, which has one length.
+    - *unique*: the smallest distance of two rows, relative to the mean length of a row; met if it is at least 1 % of
+      the mean distance of two neighbours.
+    - *neighbours apart*: the smallest distance of two neighbours, relative to the mean length of a row; met from 1 %
+      on. The sentence also gives the mean distance.
+    - *extrapolates*: the mean error, in positions, on the second half of a linear map fitted on the first half; met if
+      it is less than an eighth of all positions, the error of always naming the middle of the second half, and the
+      encoding is defined beyond its length.
 
-    Of a formula, eight times as many rows are computed; a table that was read from a file has no more rows. The first
-    2,048 positions are looked at. Raises ``MissingTableError`` where there are no positions at all.
+    Formulas are evaluated at eight times the length; a table read from a file has no more rows. Only the first 2,048
+    positions are examined.
+
+    Args:
+        embeddings: Source to examine.
+        part: Part of the model whose positions are examined; by default the part that the words enter.
+
+    Raises:
+        MissingTableError: If the source has no positions, or none for ``part``.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.encoding_properties import requirements
+        >>> requirements(hpe.sinusoidal(64, 16)).met
+        5
     """
     if part is not None and part not in embeddings.positions:
         raise MissingTableError(
@@ -132,9 +151,10 @@ def _measured(embeddings: Embeddings, part: str | None) -> Requirements:
 
 @dataclass(frozen=True, eq=False)
 class _Scheme:
-    """A scheme as rows [n, values].
+    """An encoding as rows [n, values].
 
-    ``longer`` has ``LONGER`` / 2 and ``LONGER`` times as many; none where there are no more, and ``fixed`` says so.
+    ``longer`` holds the same encoding at ``LONGER`` / 2 and ``LONGER`` times the length; it is empty where the length
+    is fixed, for the reason given in ``fixed``.
     """
 
     table: EmbeddingTable
@@ -145,7 +165,7 @@ class _Scheme:
 
     @classmethod
     def of(cls, encoding: PositionEncoding, embeddings: Embeddings) -> _Scheme:
-        """Read a scheme. Raises ``HfposembError`` for those without numbers for a position or a distance."""
+        """Read an encoding. Raises ``HfposembError`` if it has no numbers for a position or a distance."""
         match encoding:
             case Absolute():
                 return cls._of_rows(encoding.table, embeddings)
@@ -171,7 +191,8 @@ class _Scheme:
         count = min(table.shape[0], MOST)
         note = _cut(count, table.shape[0])
         longer = tuple(more for rows in _more(count) if (more := _computed(embeddings, rows)) is not None)
-        # Of a formula whose rows depend on the length, so many rows are another table than the first of more.
+        # Where a formula's rows depend on the length, ``count`` rows differ from the first ``count`` rows of a longer
+        # table.
         first = (_computed(embeddings, count) if longer else None) or table
         short = first if first.shape[0] == count else first.part(0, count)
         fixed = "" if len(longer) == 2 else f"it has {table.shape[0]:,} rows and no more"
@@ -182,19 +203,19 @@ class _Scheme:
         return np.asarray(self.table.rows(0, self.table.shape[0]), np.float64)
 
     def counted(self, count: int | None = None) -> str:
-        """Write a number of rows, that of all by default."""
+        """Return a number of rows with its unit; by default the number of all rows."""
         count = len(self.rows) if count is None else count
         return f"{count:,} {self.reads}{'' if count == 1 else 's'}"
 
     @cached_property
     def typical(self) -> float:
-        """The mean length of a row that is finite."""
+        """The mean length of the finite rows."""
         lengths = np.linalg.norm(self.rows[self.table.finite], axis=1)
         return float(lengths.mean()) if len(lengths) else 0.0
 
     @cached_property
     def steps(self) -> NDArray[np.float64]:
-        """The distances of neighbours; NaN beside a row that is not finite."""
+        """The distances of neighbouring rows [n − 1]; NaN next to a row that is not finite."""
         with np.errstate(invalid="ignore"):
             return np.asarray(np.linalg.norm(np.diff(self.rows, axis=0), axis=1))
 
@@ -208,7 +229,7 @@ def _cut(count: int, whole: int) -> tuple[str, ...]:
 
 
 def _computed(embeddings: Embeddings, rows: int) -> EmbeddingTable | None:
-    """Return as many rows of a formula; ``None`` of what is none, or where so many are out of range."""
+    """Return ``rows`` rows of a built-in formula; ``None`` for other sources, or if the length is out of range."""
     config = embeddings.config
     if "builtin" not in config:
         return None
@@ -220,7 +241,7 @@ def _computed(embeddings: Embeddings, rows: int) -> EmbeddingTable | None:
 
 
 def _by_distance(encoding: Alibi | RelativeBias | RelativeTable, length: int) -> EmbeddingTable:
-    """Return what a key 0, 1, 2 … positions back gets [length, heads or width]; NaN where the model has nothing."""
+    """Return what a key 0, 1, 2 … positions back is given [length, heads or width]; NaN where nothing is defined."""
     back = -np.arange(length)
     match encoding:
         case Alibi():
@@ -235,7 +256,7 @@ def _by_distance(encoding: Alibi | RelativeBias | RelativeTable, length: int) ->
 
 
 def side_by_side(found: Sequence[Requirements]) -> str:
-    """Write the requirements of several sources as one table: met or not, and the number."""
+    """Format the requirements of several sources as one text table of numbers and verdicts."""
     shown = names([one.source for one in found], widest=WIDEST_NAME)
     width = max(16, *(len(name) + 2 for name in shown))
     lines = [f"{'':<21}" + "".join(f"{name:>{width}}" for name in shown)]
@@ -327,7 +348,7 @@ CHECKS: Mapping[str, Callable[[_Scheme], Requirement]] = {
     "neighbours apart": _apart,
     "extrapolates": _extrapolates,
 }
-"""The requirements by name, in the order shown."""
+"""The checks by name, in display order."""
 
 
 def _item(name: str, value: float, met: bool, sentence: str) -> Requirement:
@@ -342,7 +363,7 @@ def _checked(name: str, scheme: _Scheme) -> Requirement:
 
 
 def _largest(table: EmbeddingTable) -> float:
-    """Return the largest absolute value of the finite rows."""
+    """Return the largest absolute value among the finite rows."""
     parts = (np.abs(vectors[np.isfinite(vectors).all(axis=1)]).max(initial=0.0) for _, vectors in walk(table))
     return float(max(parts))
 

@@ -1,7 +1,7 @@
-"""What shape a table has: norms, spectrum, isotropy, and how alike its rows are at each distance.
+"""Geometry of a table: norms, spectrum, isotropy, and similarity by distance.
 
-P is a table [n, d] with rows p_t, P̄ is P with its column means removed. Everything is accumulated in float64. Rows
-that hold NaN or Inf are left out everywhere, and rows that are zero wherever a cosine is taken.
+P is a table [n, d] with rows p_t; P̄ is P with its column means removed. All sums are accumulated in float64. Rows with
+NaN or Inf are always left out, and zero rows are left out wherever a cosine is taken.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from .rows import BLOCK_BYTES, LARGEST_BLOCK, MOST_SQUARE, directed, finite_bloc
 
 @dataclass(frozen=True)
 class Isotropy:
-    """Say how evenly a table of ``rows`` finite rows and ``width`` fills its space.
+    """How evenly a table of ``rows`` finite rows and ``width`` columns fills its space.
 
-    ``participation_ratio`` is (Σλ)² / Σλ², how many components carry the variance.
+    ``participation_ratio`` is (Σλ)² / Σλ², the effective number of components that carry the variance.
     """
 
     participation_ratio: float
@@ -36,13 +36,14 @@ class Isotropy:
     def isoscore(self) -> float:
         """(participation ratio − 1) / (d − 1): 0 for a line, 1 for equal variance everywhere (Rudman et al. 2022).
 
-        Raises ``InputError`` for a single column, which has only one direction.
+        Raises:
+            InputError: If the table has a single column, and so only one direction.
         """
         return self._isoscore_of(self.participation_ratio)
 
     @property
     def isoscore_of_noise(self) -> float:
-        """IsoScore of isotropic noise with as many rows and columns, the null: few rows never look isotropic.
+        """The IsoScore of isotropic noise of the same shape, the null: a table with few rows never looks isotropic.
 
         The ratio of expectations (E Σλ)² / E Σλ² for a Wishart matrix with n − 1 degrees of freedom.
         """
@@ -57,9 +58,9 @@ class Isotropy:
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
-    """Hold the scatter of a table's finite rows about their mean.
+    """Scatter matrix of a table's finite rows about their mean.
 
-    ``matrix`` is P̄ᵀP̄ [d, d], or P̄P̄ᵀ [n, n] where that is the smaller (``dual``): both have the same eigenvalues.
+    ``matrix`` is P̄ᵀP̄ [d, d], or P̄P̄ᵀ [n, n] if that is smaller (``dual``); both have the same nonzero eigenvalues.
     """
 
     mean: NDArray[np.float64]
@@ -69,15 +70,16 @@ class Scatter:
 
     @property
     def total(self) -> float:
-        """The sum of all eigenvalues; 0 where all rows are the same but for rounding."""
+        """The sum of all eigenvalues; 0 if all rows are equal up to rounding."""
         total = float(np.trace(self.matrix))
         return total if total > self.rows * float(self.mean @ self.mean) * 1e-28 else 0.0
 
     @property
     def isotropy(self) -> Isotropy:
-        """How even the eigenvalues are, from their sum and that of their squares: none of them is computed.
+        """Isotropy from the sum of the eigenvalues and of their squares, without computing the eigenvalues.
 
-        Raises ``InputError`` where all rows are the same.
+        Raises:
+            InputError: If all rows are equal.
         """
         if not (total := self.total):
             raise InputError(f"all {self.rows:,} rows are the same: there is no variance to divide")
@@ -90,11 +92,17 @@ def scatter(
     single: bool = False,
     progress: Callable[[float, str], None] | None = None,
 ) -> Scatter:
-    """Accumulate the scatter by blocks of rows, in two passes; ``single`` in one, of large tables.
+    """Compute the scatter matrix of a table block by block.
 
-    That centres and multiplies each block as the table has it, in float32 mostly, and still sums blocks in float64:
-    twice as fast, and entries within 1e-6 of their size; ``progress`` is then called with the share of the rows that
-    was read. Raises ``InputError`` for fewer than two finite rows.
+    Args:
+        value: Table or position encoding [n, d].
+        single: Whether to use a single pass for tables with n ≥ d. Blocks are then centred and multiplied in the
+            table's own precision, mostly float32, and still summed in float64: twice as fast, with entries accurate to
+            1e-6 of their size. By default there are two passes in float64.
+        progress: Callback for the share of rows read, 0 to 1, and the stage; used by the single pass only.
+
+    Raises:
+        InputError: If the table has fewer than two finite rows.
     """
     table = table_in(value)
     rows, width = int(table.finite.sum()), table.shape[1]
@@ -114,11 +122,11 @@ def scatter(
 
 
 def _scatter_in_one_pass(table: EmbeddingTable, rows: int, progress: Callable[[float, str], None] | None) -> Scatter:
-    """Accumulate about the mean of the first block, and move that to the mean of all (Chan, Golub & LeVeque 1983)."""
+    """Accumulate about the mean of the first block, then shift to the overall mean (Chan, Golub & LeVeque 1983)."""
     width = table.shape[1]
     matrix, total = np.zeros((width, width)), np.zeros(width)
     centre: NDArray[np.floating] = np.zeros(0)
-    # To add up matrices [d, d] takes as long as multiplying d/8 rows: there are more of these in a block.
+    # Adding two [d, d] matrices takes as long as multiplying d/8 rows, so a block has more rows than that.
     for numbers, vectors in finite_blocks(table, single=True, least=min(2 * width, LARGEST_BLOCK // (4 * width))):
         if not len(centre):
             centre = vectors.mean(axis=0, dtype=np.float64).astype(vectors.dtype)
@@ -134,7 +142,14 @@ def _scatter_in_one_pass(table: EmbeddingTable, rows: int, progress: Callable[[f
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Hold the eigenvalues λ of P̄ᵀP̄, largest first [min(n, d)], of a table of ``rows`` finite rows and ``width``."""
+    """Eigenvalues λ of P̄ᵀP̄ in descending order [min(n, d)].
+
+    Attributes:
+        eigenvalues: The eigenvalues [min(n, d)].
+        rows: Number of finite rows.
+        width: Number of columns.
+        left_out: Number of rows left out because they are not finite.
+    """
 
     eigenvalues: NDArray[np.float64]
     rows: int
@@ -143,31 +158,31 @@ class Spectrum:
 
     @cached_property
     def ratio(self) -> NDArray[np.float64]:
-        """The share of the variance that each component explains."""
+        """The share of variance explained by each component."""
         return np.asarray(self.eigenvalues / self.eigenvalues.sum())
 
     @cached_property
     def cumulative(self) -> NDArray[np.float64]:
-        """The share of the variance that the first components explain together."""
+        """The share of variance explained by the first components together."""
         return np.cumsum(self.ratio)
 
     def components_for(self, share: float) -> int:
-        """Return how many components explain ``share`` of the variance. Raises ``InputError`` outside 0 to 1."""
+        """Return how many components explain ``share`` of the variance. Raises ``InputError`` outside (0, 1]."""
         if not 0 < share <= 1:
             raise InputError(f"a share of the variance lies above 0 and up to 1; got {share}")
-        # The sum may end an ulp short of 1.
+        # The cumulative sum may end an ulp short of 1.
         return int(np.searchsorted(self.cumulative, share - 1e-12)) + 1
 
     @cached_property
     def effective_rank(self) -> float:
-        """exp H(σ/Σσ) over the singular values σ of P̄ (Roy & Vetterli 2007)."""
+        """The effective rank exp H(σ/Σσ), with σ the singular values of P̄ (Roy & Vetterli 2007)."""
         singular = np.sqrt(self.eigenvalues[self.eigenvalues > 0])
         share = singular / singular.sum()
         return float(np.exp(-(share * np.log(share)).sum()))
 
     @cached_property
     def participation_ratio(self) -> float:
-        """(Σλ)² / Σλ²: how many components carry the variance."""
+        """(Σλ)² / Σλ²: the effective number of components that carry the variance."""
         return float(1.0 / (self.ratio**2).sum())
 
     @property
@@ -177,33 +192,40 @@ class Spectrum:
 
     @property
     def isoscore(self) -> float:
-        """See ``Isotropy``."""
+        """IsoScore; see ``Isotropy.isoscore``."""
         return self.isotropy.isoscore
 
     @property
     def isoscore_of_noise(self) -> float:
-        """See ``Isotropy``."""
+        """IsoScore of noise of the same shape; see ``Isotropy.isoscore_of_noise``."""
         return self.isotropy.isoscore_of_noise
 
 
 def spectrum(value: EmbeddingTable | PositionEncoding) -> Spectrum:
-    """Return the spectrum of a table, exactly, by blocks of rows.
+    """Compute the exact spectrum of a table block by block.
 
-    Raises ``InputError`` for fewer than two finite rows, or rows that are all the same.
+    Raises:
+        InputError: If the table has fewer than two finite rows, or all rows are equal.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.geometry import spectrum
+        >>> spectrum(hpe.sinusoidal(64, 16).position).components_for(0.9)
+        6
     """
     table = table_in(value)
     found = scatter(table)
     if not found.total:
         raise InputError(f"all {found.rows:,} rows of {table.name} are the same: there is no variance to divide")
     eigenvalues = np.array(np.linalg.eigvalsh(found.matrix)[::-1], np.float64)
-    # What is left of the directions without variance is rounding, which the square root of σ would blow up.
+    # Directions without variance leave only rounding error, which the square root in σ would magnify.
     eigenvalues[eigenvalues < eigenvalues[0] * max(table.shape) * np.finfo(float).eps] = 0
     return Spectrum(eigenvalues, found.rows, table.shape[1], table.shape[0] - found.rows)
 
 
 @dataclass(frozen=True, eq=False)
 class _Diagonals:
-    """Sums over the diagonals of a Gram matrix: pairs and sum of products at each distance, sum of all squares."""
+    """Sums over the diagonals of a Gram matrix: pairs and sum of products per distance, and sum of all squares."""
 
     pairs: NDArray[np.float64]
     sums: NDArray[np.float64]
@@ -214,7 +236,7 @@ _summed: WeakKeyDictionary[EmbeddingTable, dict[tuple[bool, bool], _Diagonals]] 
 
 
 def _diagonals(table: EmbeddingTable, *, unit: bool, single: bool) -> _Diagonals:
-    """Sum over the diagonals of P Pᵀ, or of the cosines, once for as long as the table is there."""
+    """Return the sums over the diagonals of P Pᵀ, or of the cosines; computed once per table."""
     kept = _summed.setdefault(table, {})
     if (unit, single) not in kept:
         kept[unit, single] = _summed_diagonals(table, unit=unit, single=single)
@@ -236,13 +258,13 @@ def _summed_diagonals(table: EmbeddingTable, *, unit: bool, single: bool) -> _Di
     if rows <= min(2 * table.shape[1], MOST_SQUARE):
         matrix = np.zeros((rows, 2 * rows), whole.dtype)
         np.matmul(whole, whole.T, out=matrix[:, :rows])
-        # Row t read from column t on: entry [t, k] is the product of rows t and t + k, or the padding.
+        # Row t is read from column t on: entry [t, k] is the product of rows t and t + k, or padding.
         skewed = np.lib.stride_tricks.as_strided(
             matrix, (rows, rows), (matrix.strides[0] + matrix.strides[1], matrix.strides[1]), writeable=False
         )
         squares = sum(float(np.vdot(row, row)) for row in matrix[:, :rows])
         return _Diagonals(pairs, skewed.sum(axis=0, dtype=np.float64), squares)
-    # Of longer tables by the autocorrelation of the columns: no [n, n] is made.
+    # Longer tables use the autocorrelation of the columns, which needs no [n, n] matrix.
     gram, power = whole.T @ whole, np.zeros(length // 2 + 1)
     step = max(1, BLOCK_BYTES // (16 * length))
     for start in range(0, table.shape[1], step):
@@ -253,10 +275,24 @@ def _summed_diagonals(table: EmbeddingTable, *, unit: bool, single: bool) -> _Di
 def similarity_by_distance(
     value: EmbeddingTable | PositionEncoding, *, longest: int | None = None, single: bool = False
 ) -> NDArray[np.float64]:
-    """Return the mean over t of cos(p_t, p_{t+k}) for k = 0 … ``longest`` [longest + 1]; all distances by default.
+    """Return the mean over t of cos(p_t, p_{t+k}) for k = 0 … ``longest``.
 
-    ``single`` multiplies in float32, which gives six digits in half the time. NaN at a distance that no pair of rows
-    with a direction has. Raises ``InputError`` for distances beyond the table, or where no row has a direction.
+    Args:
+        value: Table or position encoding [n, d].
+        longest: Largest distance, in rows; by default n − 1.
+        single: Whether to multiply in float32, which is accurate to six digits and takes half the time.
+
+    Returns:
+        Mean cosines [longest + 1]; NaN at distances at which no pair of rows has a direction.
+
+    Raises:
+        InputError: If ``longest`` exceeds the table, or no row has a direction.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.geometry import similarity_by_distance
+        >>> similarity_by_distance(hpe.sinusoidal(64, 16).position, longest=3).round(3).tolist()
+        [1.0, 0.936, 0.796, 0.693]
     """
     table = table_in(value)
     last = table.shape[0] - 1
@@ -273,19 +309,32 @@ def translation_invariance(
     on: Literal["cosine", "inner product"] = "cosine",
     single: bool = False,
 ) -> float:
-    """Return how much of the differences between pairs of rows their distance alone explains.
+    """Return the share of the variation between pairs of rows that their distance alone explains.
 
-    1 − Σ(M_ij − mean of its diagonal)² / Σ(M_ij − M̄)² over i ≠ j: 1 for the sinusoid, near 0 for noise. The property:
-    Wang et al., ICLR 2021; as the R² of a Toeplitz matrix: after TISA (Wennberg & Henter 2021). The diagonal is left
-    out because with it noise scores .43. ``single`` multiplies in float32, to six digits. Raises ``InputError`` for
-    fewer than three rows, or where all pairs are alike.
+    1 − Σ(M_ij − mean of its diagonal)² / Σ(M_ij − M̄)² over i ≠ j: 1 for the sinusoid, near 0 for noise. The property
+    is from Wang et al., ICLR 2021; measuring it as the R² of a Toeplitz matrix follows TISA (Wennberg & Henter 2021).
+    The main diagonal is left out because noise would score .43 with it.
+
+    Args:
+        value: Table or position encoding [n, d].
+        on: What M holds: cosines or inner products.
+        single: Whether to multiply in float32, which is accurate to six digits.
+
+    Raises:
+        InputError: If there are fewer than three rows, or all pairs are equally similar.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.geometry import translation_invariance
+        >>> round(translation_invariance(hpe.sinusoidal(64, 16).position), 3)
+        1.0
     """
     table = table_in(value)
     if on not in ("cosine", "inner product"):
         raise InputError(f'translation invariance is on "cosine" or "inner product"; got {on!r}')
     found = _diagonals(table, unit=on == "cosine", single=single)
     pairs, sums = found.pairs[1:], found.sums[1:]
-    # The squares of all entries, both triangles, without those of the main diagonal.
+    # Half the sum of all squares outside the main diagonal, i.e. that of one triangle.
     diagonal = float(found.pairs[0]) if on == "cosine" else float(np.nansum(norms(table) ** 4))
     squares = (found.squares - diagonal) / 2
     count = float(pairs.sum())
@@ -299,11 +348,20 @@ def translation_invariance(
 
 
 def difference_by_place(encoding: PositionEncoding, distance: int, *, length: int = 128) -> float:
-    """Return by how much the value of two positions so far apart differs, at most, from place to place.
+    """Return how much the value of two positions at a given distance varies with their place, as maximum − minimum.
 
-    Of the first ``length`` positions, or all there are, query after key, in the encoding's own unit: 0 where distance
-    alone counts, as for ALiBi, relative biases and rotary positions. Raises ``InputError`` where fewer than two pairs
-    are that far apart, and what ``matrix`` raises.
+    The result is 0 where distance alone matters, as for ALiBi, relative biases and rotary positions.
+
+    Args:
+        encoding: Position encoding.
+        distance: Distance of query and key, the query after the key.
+        length: Number of positions examined, from the first; fewer if the table has fewer.
+
+    Returns:
+        The difference in the encoding's own unit.
+
+    Raises:
+        InputError: If fewer than two pairs are that far apart, or as ``encoding.matrix`` raises.
     """
     most = length if not encoding.has_table else min(length, encoding.table.shape[0])
     values = np.diagonal(encoding.matrix(most), -distance) if 0 < distance < most else np.empty(0)
@@ -314,10 +372,18 @@ def difference_by_place(encoding: PositionEncoding, distance: int, *, length: in
 
 
 def anisotropy(value: EmbeddingTable | PositionEncoding) -> float:
-    """Return the mean cosine of two different rows: (‖Σ û‖² − n) / (n(n − 1)), û the unit rows.
+    """Return the mean cosine of two different rows: (‖Σ û‖² − n) / (n(n − 1)), with û the unit rows.
 
-    Exact where Ethayarajh (2019) samples pairs; 0 for noise. Raises ``InputError`` for fewer than two rows with a
-    direction.
+    Exact, where Ethayarajh (2019) samples pairs; 0 for noise.
+
+    Raises:
+        InputError: If fewer than two rows have a direction.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.geometry import anisotropy
+        >>> round(anisotropy(hpe.sinusoidal(64, 16).position), 3)
+        0.577
     """
     table = table_in(value)
     keep = directed(table)
@@ -329,11 +395,19 @@ def anisotropy(value: EmbeddingTable | PositionEncoding) -> float:
 
 
 def monotonicity(value: EmbeddingTable | PositionEncoding, *, longest: int = 128, single: bool = False) -> float:
-    """Return how often the farther of two later positions is the less alike: 1 where likeness only falls, .5 for noise.
+    """Return how often similarity falls with distance: 1 if it always falls, .5 for noise.
 
-    The share of triples (t, m > n) with cos(p_t, p_{t+m}) < cos(p_t, p_{t+n}), m ≤ ``longest``; the property: Wang et
-    al., ICLR 2021. GPT-2's table falls all the way up to 128 and not beyond, so the bound is part of the answer.
-    ``single`` compares in float32. Raises ``InputError`` where no triple of rows with a direction is left.
+    The share of triples (t, m > n) with cos(p_t, p_{t+m}) < cos(p_t, p_{t+n}), m ≤ ``longest``; the property is from
+    Wang et al., ICLR 2021.
+
+    Args:
+        value: Table or position encoding [n, d].
+        longest: Largest distance m. GPT-2's table falls all the way up to 128 and not beyond, so the result depends on
+            it.
+        single: Whether to compare in float32.
+
+    Raises:
+        InputError: If no triple of rows with a direction is left.
     """
     table = table_in(value)
     last = table.shape[0] - 1
@@ -349,7 +423,7 @@ def monotonicity(value: EmbeddingTable | PositionEncoding, *, longest: int = 128
         ahead = whole[start + 1 : stop + reach]
         cosines = np.full((stop - start, stop - start + reach - 1), np.nan, whole.dtype)
         cosines[:, : len(ahead)] = whole[start:stop] @ ahead.T
-        # Entry [t, m − 1] is the cosine with the row m later; NaN beyond the table or without a direction.
+        # Entry [t, m − 1] is the cosine with the row m later; NaN beyond the table or for rows without a direction.
         band = np.lib.stride_tricks.sliding_window_view(cosines, reach, axis=1)[
             range(stop - start), range(stop - start)
         ]
@@ -364,10 +438,14 @@ def monotonicity(value: EmbeddingTable | PositionEncoding, *, longest: int = 128
 
 @dataclass(frozen=True, eq=False)
 class Waves:
-    """Hold how strong the waves of each period are in a table's columns, as multiples of the mean over periods.
+    """Strength of the waves of each period in a table's columns, as multiples of the mean over periods.
 
-    ``periods`` [m] are n, n / 2, n / 3 … positions, ``strength`` [m] is their part of ``wave_spectrum``. ``low`` and
-    ``high`` hold 95 % of what one period has in a table without order.
+    Attributes:
+        periods: Periods n, n / 2, n / 3 … in positions [m].
+        strength: Their entries of ``wave_spectrum``, relative to the mean [m].
+        low: Lower end of the 95 % interval of one period in noise.
+        high: Upper end of that interval.
+        peak: Period of the strongest wave, if significant.
     """
 
     periods: NDArray[np.float64]
@@ -375,15 +453,18 @@ class Waves:
     low: float
     high: float
     peak: float | None
-    """The period of the strongest wave; ``None`` where none is beyond what the strongest of noise is."""
+    """The period of the strongest wave; ``None`` if noise often has one as strong."""
 
 
 def waves(value: EmbeddingTable | PositionEncoding) -> Waves:
-    """Return the waves of a table by their period, beside noise.
+    """Return the strength of a table's waves by period, with the interval expected of noise.
 
     In Gaussian noise each magnitude is Rayleigh distributed, so the mean over d columns has a standard deviation of
-    √(4/π − 1) / √d of its mean. The interval is that of 95 %; a peak is what the strongest of as many periods of noise
-    hardly ever reaches. Raises ``InputError`` for fewer than 8 rows, or rows that are all the same.
+    √(4/π − 1) / √d of its mean. The interval covers 95 %; a peak exceeds the 99.5 % quantile of the strongest of as
+    many periods of noise.
+
+    Raises:
+        InputError: If there are fewer than 8 rows, or all rows are equal.
     """
     from statistics import NormalDist
 
@@ -403,10 +484,12 @@ def waves(value: EmbeddingTable | PositionEncoding) -> Waves:
 
 
 def wave_spectrum(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
-    """Return the mean over columns of the magnitude of the DFT of P̄'s columns [n // 2 + 1], by turns over the table.
+    """Return the mean DFT magnitude over P̄'s columns [n // 2 + 1] (Yamamoto & Matsuzaki, EMNLP 2023).
 
-    After Yamamoto & Matsuzaki (EMNLP 2023). Entry k belongs to waves of period n / k; entry 0 is 0. Rows that are not
-    finite count as the mean. Raises ``InputError`` where no row is finite.
+    Entry k belongs to waves of period n / k; entry 0 is 0. Rows that are not finite count as the mean.
+
+    Raises:
+        InputError: If no row is finite.
     """
     table = table_in(value)
     mean = mean_row(table)

@@ -1,6 +1,6 @@
-"""The rows nearest to a row, a word or a vector, to several of these, or to every row: exactly.
+"""Exact nearest neighbours of a row, a word or a vector, of several of these, or of every row.
 
-Sums run in float32 only to find candidates, with their rounding allowed for; what is given out is computed in float64.
+Candidates are found in float32 with an allowance for rounding; returned values are computed in float64.
 """
 
 from __future__ import annotations
@@ -26,19 +26,25 @@ if TYPE_CHECKING:
     import pandas
 
 GROUPED = 64
-"""Scores of which only the largest is looked at while it is sought what the k nearest reach."""
+"""Maximum group size when bounding the k-th largest score: only the maximum of each group is examined."""
 
 SCORE_BYTES = 16 * 2**20
-"""How many bytes of scores are held at once: about what a processor's cache holds."""
+"""Maximum size of the scores held at once, in bytes: about the size of a processor's cache."""
 
 
 def query_of(
     table: EmbeddingTable, query: int | str | Vectors | Sequence[float], metric: Metric, *, centred: bool = False
 ) -> Query:
-    """Return what is looked for as the frame of the table sees it.
+    """Resolve a query to a vector as seen from the table's frame.
 
-    A vector is a point of the table's own space, so the mean row is subtracted from it too. Raises ``InputError`` for
-    what the table has not, or that has no value.
+    Args:
+        table: Table [n, d] to search.
+        query: Row number, label, or vector [d] in the table's own space; the mean row is subtracted from it too.
+        metric: Metric of the search.
+        centred: Whether the mean row is subtracted first.
+
+    Raises:
+        InputError: If the table has no such row or label, or the query has no value under the metric.
     """
     frame = frame_of(table, metric, centred=centred)
     if isinstance(query, (int, str, np.integer)):
@@ -61,9 +67,9 @@ def query_of(
 
 
 def _reached(scores: Vectors, k: int) -> float:
-    """Return what ``k`` of some scores reach at least, close to the most that they do; −Inf for fewer than ``k``.
+    """Return a close lower bound on the ``k``-th largest of some scores; −Inf for fewer than ``k``.
 
-    Of groups of scores the k-th largest maximum: k groups have one that reaches it.
+    The k-th largest maximum over groups of scores is such a bound, since k groups each have a score that reaches it.
     """
     if len(scores) < k:
         return -np.inf
@@ -73,16 +79,24 @@ def _reached(scores: Vectors, k: int) -> float:
 
 
 def _order(values: Floats, rows: Rows, metric: Metric) -> Rows:
-    """Order nearest first, the lower row first where values are the same."""
+    """Return the order nearest first; ties are broken by the lower row number."""
     return np.lexsort((rows, values if metric == "euclidean" else -values))
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Hold the rows nearest to a query, nearest first: ``values`` [k] are cosines, inner products or distances.
+    """Nearest neighbours of one query, nearest first.
 
-    ``centred`` tells whether the mean row was subtracted first. ``anisotropy`` is the mean cosine of two random rows of
-    the table as it is, ``None`` where that is not defined. ``notes`` are sentences on how to read the list.
+    Attributes:
+        query: Label of the query.
+        rows: Row numbers of the neighbours [k].
+        labels: Their labels.
+        values: Their cosines, inner products or distances [k].
+        metric: Metric of ``values``.
+        left_out: Number of rows that have no value.
+        centred: Whether the mean row was subtracted first.
+        anisotropy: Mean cosine of two random rows of the uncentred table; ``None`` if undefined.
+        notes: Remarks on how to read the result.
     """
 
     query: str
@@ -105,11 +119,11 @@ class Neighbours:
         return "\n".join([f"nearest to {self.query!r} by {how}", *lines])
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return a pandas DataFrame with a line for each neighbour. Needs pandas."""
+        """Return a pandas DataFrame with one line per neighbour. Requires pandas."""
         return NeighbourLists((self,)).to_frame()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values, ready for JSON."""
+        """Return plain values that can be serialised as JSON."""
         near = zip(self.rows.tolist(), self.labels, self.values.tolist(), strict=True)
         return {
             "query": self.query,
@@ -123,7 +137,7 @@ class Neighbours:
 
 @dataclass(frozen=True, eq=False)
 class NeighbourLists(Sequence[Neighbours]):
-    """Hold the neighbours of several queries in their order: a sequence, indexed by place or by the query's label."""
+    """Neighbours of several queries, in order: a sequence indexed by place or by the query's label."""
 
     each: tuple[Neighbours, ...]
 
@@ -149,7 +163,7 @@ class NeighbourLists(Sequence[Neighbours]):
         return "\n".join(["\n\n".join(one._lines() for one in self.each), *(f"note: {note}" for note in notes)])
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return a pandas DataFrame with a line for each query and neighbour. Needs pandas."""
+        """Return a pandas DataFrame with one line per query and neighbour. Requires pandas."""
         try:
             import pandas
         except ImportError as error:
@@ -203,14 +217,31 @@ def neighbours(
     centred: bool = False,
     include_query: bool = False,
 ) -> Neighbours | NeighbourLists:
-    """Return the ``k`` rows nearest to a row, a label or a vector [width], exactly, reading the table by chunks.
+    """Return the ``k`` exact nearest neighbours of a row, a label or a vector, reading the table in chunks.
 
-    A list of labels, row numbers or vectors gives one result each, ``NeighbourLists``, in one pass over the table; a
-    list of floats is one vector. ``centred`` subtracts the mean row first (Mu & Viswanath 2018), which helps where the
-    table is strongly anisotropic; the notes of the result say whether it is.
+    Ties are ordered by row number. The result is shorter if the table has fewer rows.
 
-    Fewer where the table has fewer. Rows with the same value come in row order; the query's own row only if asked for.
-    Raises ``InputError`` for ``k`` < 1, or a query that the table has not or that has no value.
+    Args:
+        value: Table or position encoding [n, d].
+        query: Row number, label or vector [d]; a list of these is searched in one pass over the table. A list of floats
+            is one vector.
+        k: Number of neighbours.
+        metric: ``"cosine"``, ``"dot"`` or ``"euclidean"``.
+        centred: Whether to subtract the mean row first (Mu & Viswanath 2018), which helps if the table is strongly
+            anisotropic; the result's notes say whether it is.
+        include_query: Whether the query's own row may be among its neighbours.
+
+    Returns:
+        ``Neighbours`` for one query, ``NeighbourLists`` for a list of them.
+
+    Raises:
+        InputError: If ``k`` < 1, or a query is not in the table or has no value.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> bert = hpe.extract("sample:bert")
+        >>> hpe.neighbours(bert.token, "king", k=3).labels
+        ('lord', 'year', 'princes')
     """
     table = table_in(value)
     if k < 1:
@@ -245,14 +276,14 @@ def neighbours(
 
 
 def _is_several(query: Any) -> bool:
-    """Tell several queries from one vector: a list of floats is a vector, other lists hold queries."""
+    """Return whether a query is a list of queries rather than one; a list of floats is a single vector."""
     if not isinstance(query, (list, tuple, range)):
         return False
     return not any(isinstance(one, (float, np.floating)) for one in query)
 
 
 class _Search:
-    """Collect the ``k`` rows nearest to a query while chunks of the table come in."""
+    """Collects the ``k`` rows nearest to a query from successive chunks of the table."""
 
     def __init__(
         self, table: EmbeddingTable, frame: Frame, asked: Query, k: int, metric: Metric, *, include_query: bool
@@ -264,10 +295,10 @@ class _Search:
         self.rows: Rows = np.empty(0, np.int64)
         self.values: Floats = np.empty(0)
         self.least: Vectors = np.empty(0, self.plan.dtype)
-        """What the scores of ``rows`` are at least."""
+        """Lower bounds on the scores of ``rows``."""
 
     def take(self, start: int, vectors: Vectors) -> None:
-        """Take in the rows from ``start``."""
+        """Process a chunk of rows that begins at row ``start``."""
         scores, slack = self.plan.score(self.vector, vectors, start), self.plan.slack(start, start + len(vectors))
         if start <= self.skip < start + len(vectors):
             scores[self.skip - start] = -np.inf
@@ -284,7 +315,15 @@ class _Search:
 
 @dataclass(frozen=True, eq=False)
 class AllNeighbours:
-    """Hold each row's nearest others: ``indices`` and ``values`` [m, k], nearest first, for the ``rows`` [m] in use."""
+    """Nearest neighbours of every row.
+
+    Attributes:
+        rows: Rows that have a value [m].
+        indices: Row numbers of the neighbours of each, nearest first [m, k].
+        values: Their cosines, inner products or distances [m, k].
+        metric: Metric of ``values``.
+        left_out: Number of rows that have no value.
+    """
 
     rows: Rows
     indices: Rows
@@ -294,9 +333,9 @@ class AllNeighbours:
 
 
 class _Block:
-    """Collect who can be among the ``k`` nearest of the rows from ``start``, while scores of other rows come in.
+    """Collects candidates for the ``k`` nearest of a block of rows from successive score matrices.
 
-    ``best`` [m, k] are the highest scores so far; pairs that stay below ``floor`` [m] are out for good.
+    ``best`` [m, k] are the highest scores so far; pairs below ``floor`` [m] are discarded for good.
     """
 
     def __init__(self, start: int, own: Vectors, k: int, margin: float) -> None:
@@ -313,11 +352,11 @@ class _Block:
 
     @property
     def floor(self) -> Vectors:
-        """What the score of a pair must reach [m]: the k-th highest so far, less what rounding can make of it."""
+        """The score a pair must reach [m]: the k-th highest so far, less the possible rounding error."""
         return np.asarray(self.best.min(axis=1) - 2 * self.margin, self.best.dtype)
 
     def add(self, own: Rows, others: Rows, scores: Vectors) -> None:
-        """Take in new pairs that reach the floor; ``own`` counts from the first row here, ``others`` from row 0."""
+        """Add new pairs that reach the floor; ``own`` counts from the block's first row, ``others`` from row 0."""
         if not len(own):
             return
         k, order = self.best.shape[1], np.lexsort((-scores, own))
@@ -333,7 +372,7 @@ class _Block:
         self.pairs.append((own, others, scores))
         if sum(len(part[0]) for part in self.pairs) > self.most:
             self.pairs = [self._reaching()]
-            # Where so many rows are alike that the pairs take too much memory, they are looked for once more, later.
+            # If so many rows are alike that the pairs take too much memory, they are searched again later.
             self.crowded = 2 * len(self.pairs[0][0]) > self.most
             if self.crowded:
                 self.pairs = []
@@ -345,12 +384,12 @@ class _Block:
 
     @property
     def candidates(self) -> tuple[Rows, Rows]:
-        """The pairs that reach the floor as it is now: rows from the first one here, and the others from row 0."""
+        """The pairs that reach the current floor: rows counted from the block's first row, and others from row 0."""
         return self._reaching()[:2]
 
 
 def _places(hits: NDArray[np.bool_]) -> tuple[Rows, Rows]:
-    """Return row and column of what is true, as ``np.nonzero`` does, several times as fast."""
+    """Return the row and column indices of true entries, as ``np.nonzero`` does but several times faster."""
     left, right = np.divmod(np.flatnonzero(hits), hits.shape[1])
     return left, right
 
@@ -362,10 +401,25 @@ def all_neighbours(
     metric: Metric = "cosine",
     progress: Progress | None = None,
 ) -> AllNeighbours:
-    """Return the ``k`` rows nearest to every row, exactly, the row itself left out; fewer where there are fewer.
+    """Return the ``k`` exact nearest neighbours of every row, excluding the row itself.
 
-    Scores come from products of blocks of rows, in float32, and each product serves the rows of both its blocks. Pairs
-    that reach the k-th highest score of a row, rounding allowed for, are computed again in float64.
+    Scores come from float32 products of blocks of rows, each of which serves the rows of both blocks. Pairs that reach
+    the k-th highest score of a row, allowing for rounding, are computed again in float64.
+
+    Args:
+        value: Table or position encoding [n, d].
+        k: Number of neighbours; fewer are returned if there are fewer rows.
+        metric: ``"cosine"``, ``"dot"`` or ``"euclidean"``.
+        progress: Callback for the share done, 0 to 1, and the stage.
+
+    Raises:
+        InputError: If ``k`` < 1, or fewer than two rows have a value.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.nearest_rows import all_neighbours
+        >>> all_neighbours(hpe.sinusoidal(64, 16).position, k=1).indices[:4, 0].tolist()
+        [1, 2, 1, 2]
     """
     table = table_in(value)
     keep = usable(table, metric)
@@ -420,16 +474,25 @@ def all_neighbours(
 
 
 def _spans(count: int, plan: Scores) -> Iterator[tuple[int, int]]:
-    """Cut rows into blocks of about one size, of which two make as many scores as are held at once."""
+    """Split rows into blocks of about equal size, such that the scores of two blocks fit into ``SCORE_BYTES``."""
     side = math.isqrt(SCORE_BYTES // plan.dtype.itemsize)
     return itertools.pairwise(np.linspace(0, count, -(-count // side) + 1).astype(int).tolist())
 
 
 def nearest_unit_rows(asked: Vectors, unit: Vectors, own: Rows, k: int) -> Rows:
-    """Return the ``k`` unit rows of largest cosine to each asked vector [m, k], in no order, its ``own`` row left out.
+    """Return the ``k`` unit rows with the largest cosine to each query vector, in no particular order.
 
-    In the precision of what is given, so rows that are alike to rounding may stand for each other; ``neighbours`` and
-    ``all_neighbours`` are exact. The length of what is asked changes no order.
+    Computed in the precision of the input, so rows equal up to rounding may be interchanged; ``neighbours`` and
+    ``all_neighbours`` are exact.
+
+    Args:
+        asked: Query vectors [m, d]; their length does not matter.
+        unit: Rows of unit length [n, d].
+        own: Row to exclude for each query [m].
+        k: Number of rows to return for each query.
+
+    Returns:
+        Row numbers [m, k].
     """
     found = np.empty((len(asked), k), np.int64)
     for start in range(0, len(asked), 256):

@@ -1,4 +1,4 @@
-"""Position tables of images: similarity maps of patches and the variance of rows and columns."""
+"""Image position tables: similarity maps of patches, and the variance explained by grid rows and columns."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from ..tables.encodings import Absolute, Grid, PositionEncoding, table_in, unit_
 from ..tables.null_comparison import Null, beside
 
 MOST_TILES = 14
-"""Patches in a row or a column that :func:`patch_maps` takes at most: more tiles cannot be told apart."""
+"""Maximum number of patches per row or column in :func:`patch_maps`: more tiles would be too small to read."""
 
 
 @dataclass(frozen=True, eq=False)
 class PatchMaps:
-    """Hold the cosines of some patches with all of them.
+    """Cosines of selected patches with all patches.
 
-    ``maps`` [rows, columns, grid rows, grid columns] are those of the patches in ``rows`` and ``columns`` of the grid.
-    NaN where a vector has no direction.
+    Attributes:
+        grid: Grid of patches.
+        rows: Grid rows of the selected patches.
+        columns: Grid columns of the selected patches.
+        maps: Cosines [rows, columns, grid rows, grid columns]; NaN where a vector has no direction.
     """
 
     grid: Grid
@@ -31,7 +34,7 @@ class PatchMaps:
 
 
 def _patches(encoding: PositionEncoding) -> Grid:
-    """Return the grid of an encoding whose rows lie over an image."""
+    """Return the grid of an encoding whose rows are patches of an image."""
     grid = encoding.grid if isinstance(encoding, Absolute) else None
     if grid is None:
         raise InputError(f"these {encoding.kind} positions do not lie over an image: they have no grid of patches")
@@ -50,10 +53,14 @@ def _patch_rows(encoding: PositionEncoding, grid: Grid) -> NDArray[np.float64]:
 
 
 def patch_maps(encoding: PositionEncoding, *, most: int = MOST_TILES) -> PatchMaps:
-    """Return the cosine of a patch's position with those of all patches, for up to ``most`` patches each way.
+    """Return the cosines of patch positions with those of all patches (Dosovitskiy et al. 2021, ViT, figure 7).
 
-    The figure of Dosovitskiy et al. 2021 (ViT), figure 7. Of larger grids evenly spaced rows and columns are taken.
-    Raises ``InputError`` for positions without a grid.
+    Args:
+        encoding: Position encoding with a grid of patches.
+        most: Maximum number of patches selected in each direction; larger grids are sampled evenly.
+
+    Raises:
+        InputError: If the positions have no grid.
     """
     grid = _patches(encoding)
     unit = unit_rows(_patch_rows(encoding, grid))
@@ -64,9 +71,14 @@ def patch_maps(encoding: PositionEncoding, *, most: int = MOST_TILES) -> PatchMa
 
 
 def patch_map(encoding: PositionEncoding, patch: int) -> NDArray[np.float32]:
-    """Return the cosine of one patch's position, counted row by row, with those of all [grid rows, grid columns].
+    """Return the cosines of one patch's position with those of all patches [grid rows, grid columns].
 
-    Raises ``InputError`` for positions without a grid, and for patches outside of it.
+    Args:
+        encoding: Position encoding with a grid of patches.
+        patch: Patch number, counted row by row.
+
+    Raises:
+        InputError: If the positions have no grid, or the patch is outside of it.
     """
     grid = _patches(encoding)
     if not 0 <= patch < grid.rows * grid.columns:
@@ -77,7 +89,7 @@ def patch_map(encoding: PositionEncoding, patch: int) -> NDArray[np.float32]:
 
 
 def _spaced(count: int, most: int) -> NDArray[np.int64]:
-    """At most ``most`` of ``count`` places, one step apart, with as much left out before as after."""
+    """Return at most ``most`` of ``count`` indices, evenly spaced and centred."""
     step = -(-count // max(1, most))
     places = np.arange(0, count, step)
     return places + (count - 1 - int(places[-1])) // 2
@@ -85,9 +97,9 @@ def _spaced(count: int, most: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class GridVariance:
-    """Hold which share of the patches' variance their row, their column and both additively explain.
+    """Shares of the patches' variance explained by their grid row, their column, and both additively.
 
-    ``nulls`` have what each share is for shuffled patches, by the same names: "row", "column", "both".
+    ``nulls`` holds the null of each share for shuffled patches, under the same names: "row", "column", "both".
     """
 
     row: float
@@ -99,12 +111,19 @@ class GridVariance:
 
 
 def grid_variance(encoding: PositionEncoding, *, draws: int = 100, seed: int = 0) -> GridVariance:
-    """Return how much of the variance of the patches' vectors is a matter of their row, and of their column.
+    """Return the shares of the variance of patch vectors explained by grid row, by column, and by both.
 
-    The two-way analysis of variance without interaction (Fisher 1925), summed over dimensions: the squares of the row
-    means about the grand mean over those of all vectors. With one vector a cell both shares add up. The null shuffles
-    the patches ``draws`` times. Raises ``InputError`` for positions without a grid, a grid of one row or column,
-    vectors with NaN or Inf, or vectors that are all the same.
+    Two-way analysis of variance without interaction (Fisher 1925), summed over dimensions: the sum of squares of the
+    row means about the grand mean over that of all vectors. With one vector per cell both shares add up.
+
+    Args:
+        encoding: Position encoding with a grid of patches.
+        draws: Number of permutations of the patches in the null.
+        seed: Random seed of the null.
+
+    Raises:
+        InputError: If the positions have no grid, the grid has a single row or column, a vector holds NaN or Inf, or
+            all vectors are equal.
     """
     grid = _patches(encoding)
     if min(grid.rows, grid.columns) < 2 or draws < 1:

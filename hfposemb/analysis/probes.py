@@ -1,8 +1,8 @@
-"""Probes of Wang & Chen (EMNLP 2020): can a linear model read positions, and their order, off position vectors?
+"""Linear probes of Wang & Chen (EMNLP 2020): can positions, and their order, be predicted from position vectors?
 
-Their protocol to the letter, and a stable variant: near as many columns as fitted rows the absolute probe's error
-explodes (double descent), so it is offered on the leading components too; the relative probe's penalty depends on the
-table's scale, so it is offered standardised too.
+Each probe follows the paper exactly and also has a stable variant. With nearly as many columns as fitted rows, the
+error of the absolute probe explodes (double descent), so a variant is fitted on the leading components. The penalty of
+the relative probe depends on the table's scale, so a variant standardises the columns.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ from .surrogates import finite_rows
 
 FOLDS = 5
 LONGEST = 512
-"""Positions, and pairs of them, that the relative probe takes, as the paper's does."""
+"""Maximum number of positions, and of pairs, in the relative probe, as in the paper."""
 
 TOLERANCE = 1e-6
-"""Singular values below this share of the largest count as none, as in scikit-learn's linear regression."""
+"""Relative cut-off for singular values, as in scikit-learn's linear regression."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """Errors of a probe over seeds: positions off on average (absolute), or the share of wrong answers (relative)."""
+    """Errors of a probe, one per seed.
+
+    Mean absolute error in positions for the absolute probe; share of wrong answers for the relative probe.
+    """
 
     errors: tuple[float, ...]
 
@@ -41,18 +44,24 @@ class Probe:
 
     @property
     def deviation(self) -> float:
-        """The standard deviation over seeds, with n − 1; 0 for a single one."""
+        """The sample standard deviation over seeds (n − 1); 0 for a single seed."""
         return float(np.std(self.errors, ddof=1)) if len(self.errors) > 1 else 0.0
 
 
 def absolute_probe(
     value: EmbeddingTable | PositionEncoding, *, components: int | None = None, seeds: Sequence[int] = range(10)
 ) -> Probe:
-    """Return how far off a linear regression reads the position off its vector, in positions.
+    """Return the error, in positions, of a linear regression from vector to position.
 
-    Rows in random order, 5-fold, the mean of |round(ŷ) − y| over all held-out rows (Wang & Chen 2020, 4.1);
-    ``components`` fits on so many leading principal components instead of all columns. Raises ``InputError`` for fewer
-    than 10 finite rows.
+    The mean of |round(ŷ) − y| over all held-out rows, in random order with 5 folds (Wang & Chen 2020, 4.1).
+
+    Args:
+        value: Table or position encoding [n, d].
+        components: Number of leading principal components to fit on; all columns if ``None``.
+        seeds: Random seeds, one run each.
+
+    Raises:
+        InputError: If there are fewer than 10 finite rows.
     """
     from sklearn.linear_model import LinearRegression
 
@@ -75,11 +84,18 @@ def absolute_probe(
 def relative_probe(
     value: EmbeddingTable | PositionEncoding, *, standardised: bool = False, seeds: Sequence[int] = range(10)
 ) -> Probe:
-    """Return how often a logistic regression is wrong about which of two positions comes later, from 0 to 1.
+    """Return the error rate, 0 to 1, of a logistic regression that predicts which of two positions comes later.
 
-    The first 512 positions, 512 distinct ordered pairs of them, features [p_a ‖ p_b], 5-fold (Wang & Chen 2020, 4.1).
-    Its penalty depends on the table's scale: ``standardised`` divides every column by its deviation first. Raises
-    ``InputError`` for fewer than 10 finite rows.
+    512 distinct ordered pairs of the first 512 positions, features [p_a ‖ p_b], 5 folds (Wang & Chen 2020, 4.1).
+
+    Args:
+        value: Table or position encoding [n, d].
+        standardised: Whether to divide each centred column by its standard deviation first; the penalty depends on the
+            table's scale.
+        seeds: Random seeds, one run each.
+
+    Raises:
+        InputError: If there are fewer than 10 finite rows.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -106,24 +122,33 @@ def relative_probe(
 
 
 def extrapolation_probe(value: EmbeddingTable | PositionEncoding) -> float:
-    """Return how far off, in positions, a linear regression fitted on the first half reads the second half.
+    """Return the error, in positions, on the second half of a linear regression fitted on the first half.
 
-    What "periodicity lets it extrapolate" would have to show. Raises ``InputError`` for fewer than 10 finite rows.
+    This tests the claim that periodicity lets an encoding extrapolate.
+
+    Raises:
+        InputError: If there are fewer than 10 finite rows.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.probes import extrapolation_probe
+        >>> extrapolation_probe(hpe.sinusoidal(64, 16).position)
+        0.0
     """
     rows = _enough(value)
     half = len(rows) // 2
     places, mean = np.arange(half), rows[:half].mean(axis=0)
-    # As scikit-learn's LinearRegression does, which takes a second to load: a page is drawn with this.
+    # Same result as scikit-learn's LinearRegression, which takes a second to import: too slow for drawing a page.
     slope = np.linalg.lstsq(rows[:half] - mean, places - places.mean(), rcond=TOLERANCE)[0]
     predicted = (rows[half:] - mean) @ slope + places.mean()
     return float(np.abs(np.rint(predicted) - np.arange(half, len(rows))).mean())
 
 
 MOST = 1024
-"""Positions that ``probes`` takes at most; the absolute probe of more takes minutes."""
+"""Maximum number of positions in ``probes``; the absolute probe takes minutes beyond that."""
 
 STABLE = 32
-"""Leading components that the stable variant of the absolute probe is fitted on."""
+"""Number of leading components in the stable variant of the absolute probe."""
 
 PROBES: Mapping[str, Callable[..., Probe]] = {
     "absolute": absolute_probe,
@@ -131,7 +156,7 @@ PROBES: Mapping[str, Callable[..., Probe]] = {
     "relative": relative_probe,
     "relative, standardised": partial(relative_probe, standardised=True),
 }
-"""Both probes, each as the paper has it and in its stable variant."""
+"""Both probes, each as in the paper and in its stable variant."""
 
 
 def probes(
@@ -140,9 +165,18 @@ def probes(
     seeds: Sequence[int] = range(5),
     progress: Callable[[float, str], None] | None = None,
 ) -> dict[str, Probe]:
-    """Run all of ``PROBES`` on the first 1,024 positions, by name; ``progress`` is told the share done and of what.
+    """Run all of ``PROBES`` on the first 1,024 positions.
 
-    Raises ``InputError`` as the probes do.
+    Args:
+        value: Table or position encoding [n, d].
+        seeds: Random seeds, one run each.
+        progress: Callback for the share done, 0 to 1, and the current probe.
+
+    Returns:
+        The result of each probe by name.
+
+    Raises:
+        InputError: As the probes do.
     """
     table = _first(value)
     found: dict[str, list[float]] = {name: [] for name in PROBES}
@@ -155,9 +189,9 @@ def probes(
 
 
 def noise_like(value: EmbeddingTable | PositionEncoding, *, seed: int = 0) -> EmbeddingTable:
-    """Return Gaussian noise as large as the first 1,024 positions and of their scale: what an untrained table is.
+    """Return Gaussian noise with the shape and scale of the first 1,024 positions, like an untrained table.
 
-    The scale is that of the relative probe's penalty, so that both are judged alike.
+    Equal scale matters because the penalty of the relative probe depends on it.
     """
     table = _first(value)
     rows = finite_rows(table)

@@ -1,4 +1,4 @@
-"""Tables seen in few dimensions: PCA and UMAP, with how far each picture can be trusted."""
+"""PCA and UMAP projections of tables, with measures of how faithful they are."""
 
 from __future__ import annotations
 
@@ -25,19 +25,29 @@ from .rows import finite_blocks
 MOST_COMPONENTS = 50
 
 EXACT_ROWS, EXACT_PRODUCTS = 64_000, 2.6e12
-"""Rows, and rows² × width, up to which UMAP is given exact neighbours; beyond, it searches approximately itself.
+"""Limits on rows, and on rows² × width, below which UMAP is given exact neighbours; beyond, it searches approximately.
 
-50,257 × 1,024 is just within. Exact neighbours take half a minute of one processor there, which is what numba takes to
-compile the other search, in every process anew.
+50,257 × 1,024 is just within. There, exact neighbours take half a minute on one processor, which is what numba takes to
+compile the approximate search in every new process.
 """
 
 
 @dataclass(frozen=True)
 class UMAPParameters:
-    """Say how UMAP lays out; as in umap-learn, but for cosines and a start from PCA.
+    """Parameters of UMAP, with umap-learn's defaults except for cosine distances and initialisation from PCA.
 
-    ``epochs`` None is 500 up to 10,000 rows and 200 beyond. Started from "pca" or "spectral" the layouts keep
-    neighbourhoods equally well; "pca" is quicker and keeps the arrangement of the whole alike between seeds.
+    Attributes:
+        neighbors: Number of neighbours, at least 2.
+        min_dist: Minimum distance of points in the layout, 0 to 1.
+        metric: Metric of the table's rows.
+        epochs: Number of epochs; ``None`` means 500 up to 10,000 rows and 200 beyond.
+        init: Initial layout. "pca" and "spectral" preserve neighbourhoods equally well; "pca" is faster and keeps the
+            global arrangement similar across seeds.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> hpe.UMAPParameters(neighbors=30).metric
+        'cosine'
     """
 
     neighbors: int = 15
@@ -62,13 +72,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class _Later(Generic[T]):
-    """What a projection is told of itself when somebody first asks."""
+    """A value of a projection that is computed on first access."""
 
     make: Callable[[Projection], T]
 
 
 class _Lazy(Generic[T]):
-    """A field that may be given as a ``_Later``, and holds what that makes once it has been read."""
+    """Descriptor for a field that may be set to a ``_Later``, which is replaced by its result on first access."""
 
     def __init__(self, *default: T) -> None:
         self.default = default
@@ -77,7 +87,7 @@ class _Lazy(Generic[T]):
         self.name = name
 
     def __get__(self, owner: Projection | None, kind: type) -> T:
-        if owner is None:  # the dataclass asks for the field's default
+        if owner is None:  # the dataclass reads the field's default
             if not self.default:
                 raise AttributeError(self.name)
             return self.default[0]
@@ -92,12 +102,28 @@ class _Lazy(Generic[T]):
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Hold a projection: ``coordinates`` [n, dims] in float32 of the table rows ``rows`` [n].
+    """A projection of a table's rows to a few dimensions.
 
-    ``left_out`` rows have no point: they hold NaN or Inf, or are zero where a cosine is taken.
-    ``explained_variance_ratio`` [dims] is there for PCA only. ``trust`` says of single points what ``quality`` says of
-    the picture: of all of them, or of a seeded sample of large tables. Both are measured when they are first read,
-    which takes longer than PCA itself where a table is large; until then the projection keeps the table in memory.
+    ``quality`` and ``trust`` are measured on first access, which takes longer than PCA itself for a large table; until
+    then the projection keeps the table in memory.
+
+    Attributes:
+        coordinates: Points [n, dims] in float32.
+        rows: Their table rows [n].
+        left_out: Number of rows without a point: rows with NaN or Inf, and zero rows where cosines are used.
+        method: ``"pca"`` or ``"umap"``.
+        dims: Number of dimensions.
+        seed: Random seed.
+        parameters: Parameters of the method.
+        explained_variance_ratio: Share of variance of each dimension [dims]; ``None`` unless the method is PCA.
+        name: Name of the table.
+        quality: How well neighbourhoods survive, averaged over points.
+        trust: The same for single points: all of them, or a seeded sample of a large table.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> hpe.project(hpe.sinusoidal(64, 16).position, dims=3).coordinates.shape
+        (64, 3)
     """
 
     coordinates: NDArray[np.float32]
@@ -114,18 +140,20 @@ class Projection:
 
     @property
     def measured(self) -> bool:
-        """Whether ``quality`` is known already, so that to read it takes no time."""
+        """Whether ``quality`` is known already, so that reading it is instant."""
         return not isinstance(vars(self)["quality"], _Later) and self.quality.points > 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return everything, measured: a pickle does not carry the table."""
+        """Return all fields, measured, since a pickle does not contain the table."""
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
     def take(self, places: NDArray[np.int64]) -> Projection:
-        """Return the points at ``places`` [m] of the picture, in that order, with their rows and their trust.
+        """Return a projection of the points at ``places`` [m], in that order, with their rows and trust.
 
-        ``quality`` stays that of the whole picture. Raises ``InputError`` for places that it does not have, or has
-        twice.
+        ``quality`` remains that of the whole projection.
+
+        Raises:
+            InputError: If a place does not exist or occurs twice.
         """
         count, chosen = len(self.rows), np.asarray(places, np.int64)
         if chosen.ndim != 1 or len(np.unique(chosen)) < len(chosen) or not np.isin(chosen, np.arange(count)).all():
@@ -135,7 +163,7 @@ class Projection:
             found = None if self.trust is None else self.trust.take(chosen)
             return found if found is not None and len(found.points) else None
 
-        # Not dataclasses.replace, which reads every field, and so would measure the picture.
+        # Not dataclasses.replace, which reads every field and so would trigger the measurement.
         later = {"trust": _Later(trust_of), "quality": _Later(lambda _: self.quality)}
         kept = {"rows": self.rows[chosen], "coordinates": self.coordinates[chosen], **later}
         return Projection(**{**vars(self), **kept})
@@ -166,7 +194,7 @@ class Projection:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Coordinates of ``rows``, and the share of the variance along each where there is such a thing."""
+    """Coordinates of ``rows`` and, for PCA, the share of variance along each dimension."""
 
     rows: NDArray[np.int64]
     coordinates: NDArray[np.floating]
@@ -174,9 +202,15 @@ class Layout:
 
 
 def pca(table: EmbeddingTable, dims: int, *, progress: Progress | None = None) -> Layout:
-    """Project onto the leading eigenvectors of the scatter matrix, read by blocks; nothing is sampled.
+    """Project a table onto the leading eigenvectors of its scatter matrix, reading it in blocks and sampling nothing.
 
-    The sign of a component makes its loading of largest magnitude positive. Directions without variance are 0.
+    The sign of a component makes its loading of largest magnitude positive. Coordinates along directions without
+    variance are 0.
+
+    Args:
+        table: Table [n, d].
+        dims: Number of components.
+        progress: Callback for the share done, 0 to 1, and the stage.
     """
     import scipy.linalg
     from threadpoolctl import threadpool_limits
@@ -188,9 +222,9 @@ def pca(table: EmbeddingTable, dims: int, *, progress: Progress | None = None) -
     side = len(found.matrix)
     count = min(dims, side)
     total = found.total
-    # In one thread: scipy has threads of its own, which would wait for work at the cost of numpy's, before and after.
+    # One thread: scipy's BLAS has its own thread pool, whose idle threads would slow down numpy's before and after.
     with threadpool_limits(1):
-        # Symmetric, so its transpose is the same matrix in the order that LAPACK overwrites without a copy.
+        # The matrix is symmetric; its transpose has the memory order that LAPACK can overwrite without a copy.
         eigenvalues, vectors = scipy.linalg.eigh(
             found.matrix.T, subset_by_index=(side - count, side - 1), overwrite_a=True
         )
@@ -205,12 +239,12 @@ def pca(table: EmbeddingTable, dims: int, *, progress: Progress | None = None) -
         centred = np.concatenate([block - found.mean for _, block in finite_blocks(table)])
         components = centred.T @ components / np.sqrt(eigenvalues[:count])
     size = np.abs(components)
-    # Loadings that differ by rounding only are one magnitude: the first of them decides.
+    # Loadings that differ only by rounding count as equal; the first of them determines the sign.
     decisive = (size >= size.max(axis=0) * (1 - 1e-9)).argmax(axis=0)
     components = components * np.sign(components[decisive, np.arange(count)])
     start, dtype = 0, table.dtype if single else np.dtype(np.float64)
     mean, onto = found.mean.astype(dtype), components.astype(dtype)
-    room = np.empty((0, table.shape[1]), dtype)  # which blocks that are centred in it share
+    room = np.empty((0, table.shape[1]), dtype)  # buffer shared by all centred blocks
     for _, block in finite_blocks(table, single=single):
         room = room if len(room) >= len(block) else np.empty(block.shape, dtype)
         coordinates[start : start + len(block), :count] = np.subtract(block, mean, out=room[: len(block)]) @ onto
@@ -219,7 +253,7 @@ def pca(table: EmbeddingTable, dims: int, *, progress: Progress | None = None) -
 
 
 class _Epochs:
-    """Stand where umap-learn's progress bar writes, and hand its counts on."""
+    """File-like object for umap-learn's progress bar that forwards its epoch counts to a callback."""
 
     def __init__(self, progress: Progress, start: float) -> None:
         self.progress, self.start = progress, start
@@ -237,7 +271,7 @@ def _bar(progress: Progress | None, start: float) -> dict[str, Any]:
     from tqdm.auto import tqdm
     from tqdm.std import tqdm as terminal
 
-    # In a notebook tqdm draws a widget whatever file it is given: there only the stages are reported.
+    # In a notebook tqdm draws a widget and ignores the file, so only the stages are reported there.
     if progress is None or tqdm.status_printer is not terminal.status_printer:
         return {"disable": True}
     return {"disable": False, "file": _Epochs(progress, start), "bar_format": "{n_fmt}/{total_fmt}", "mininterval": 0.2}
@@ -248,7 +282,7 @@ def _exact(rows: int, width: int) -> bool:
 
 
 def _start(table: EmbeddingTable, rows: NDArray[np.int64], dims: int, seed: int) -> NDArray[np.float32]:
-    """Return umap-learn's start from PCA, [n, dims] within ±10 and a little noise, of our exact components."""
+    """Return umap-learn's initial layout from exact PCA: [n, dims] within ±10, with a little noise."""
     layout = pca(table, min(dims, table.shape[1]))
     known = layout.coordinates[np.isin(layout.rows, rows)]
     start = np.zeros((len(rows), dims))
@@ -300,7 +334,7 @@ def _umap(table: EmbeddingTable, dims: int, seed: int, parameters: UMAPParameter
     )
     vectors = all_rows(table) if len(rows) == table.shape[0] else all_rows(table)[rows]
     with warnings.catch_warnings():
-        # Of the neighbours given to it umap-learn warns that new rows cannot be added; none will be.
+        # umap-learn warns that rows cannot be added to precomputed neighbours; none will be.
         warnings.filterwarnings("ignore", message="precomputed_knn\\[2\\]")
         coordinates = fit.fit_transform(np.asarray(vectors, np.float32))
     return Layout(rows, coordinates)
@@ -315,12 +349,28 @@ def project(
     umap: UMAPParameters | None = None,
     progress: Progress | Literal[False] | None = None,
 ) -> Projection:
-    """Project a table to ``dims`` dimensions: 1 to 50 by PCA, 2 or 3 by UMAP.
+    """Project a table to ``dims`` dimensions by PCA or UMAP.
 
-    PCA is exact and the same for every seed. UMAP is the same for the same seed on the same machine. The quality of PCA
-    is by Euclidean distances, which it keeps, and that of UMAP by the metric it was given. ``progress`` is called with
-    the share done and the stage; without one a bar is drawn in terminals and notebooks (``progress.shown``), and with
-    ``False`` none. Raises ``InputError`` where the table is too small for what is asked.
+    PCA is exact and does not depend on the seed. UMAP is reproducible for a given seed on a given machine. Quality is
+    measured by Euclidean distance for PCA, and by UMAP's own metric for UMAP.
+
+    Args:
+        value: Table or position encoding [n, d].
+        method: ``"pca"`` or ``"umap"``.
+        dims: Number of dimensions: 1 to 50 for PCA, 2 or 3 for UMAP.
+        seed: Random seed.
+        umap: UMAP parameters; defaults if ``None``.
+        progress: Callback for the share done, 0 to 1, and the stage. By default a bar is drawn in terminals and
+            notebooks (``progress.shown``); ``False`` disables it.
+
+    Raises:
+        InputError: If the method or ``dims`` is not supported, or the table is too small.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> found = hpe.project(hpe.sinusoidal(64, 16).position, dims=3)
+        >>> found.explained_variance_ratio.round(3).tolist()
+        [0.221, 0.18, 0.152]
     """
     table = table_in(value)
     if method not in ("pca", "umap"):

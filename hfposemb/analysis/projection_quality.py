@@ -1,4 +1,4 @@
-"""How far a picture of a table can be trusted: which neighbourhoods it keeps, tears and makes up, point by point."""
+"""Quality of a projection: which neighbourhoods it preserves, tears apart or invents, for each point."""
 
 from __future__ import annotations
 
@@ -21,34 +21,43 @@ Shares = NDArray[np.float64]
 NEIGHBOURS = 10
 
 WHOLE = 2_500
-"""Rows up to which every point is measured; beyond, ``SAMPLE`` of them."""
+"""Number of rows up to which every point is measured; beyond that, ``SAMPLE`` of them."""
 
 SAMPLE = 500
 
 DOUBLE_ROWS = 5_000
-"""Rows up to which products are in float64; beyond, in float32, which moves nothing that is shown."""
+"""Number of rows up to which products are in float64; beyond that float32, which changes no displayed digit."""
 
 WRONG = 0.3
-"""The share of its neighbours kept below which a point is said to lie wrongly: fewer than 3 of 10."""
+"""Share of neighbours kept below which a point counts as misplaced: fewer than 3 of 10."""
 
 GROUPS = 6
-"""Groups of a block's columns for each neighbour that is looked for."""
+"""Number of groups of a block's columns per neighbour searched for."""
 
 HELD = 512
-"""Rows of neighbours that are held at once."""
+"""Number of neighbour rows held at once."""
 
 CELLS = 2**18
-"""Distances that are held at once: about what a processor's cache holds."""
+"""Number of distances held at once: about the size of a processor's cache."""
 
 TREE_DIMS = 3
-"""Dimensions up to which a tree finds the nearest in a picture, and differences are quicker than products."""
+"""Dimensions up to which a k-d tree finds neighbours in the projection, and differences are faster than products."""
 
 
 @dataclass(frozen=True)
 class Quality:
-    """Say how well neighbourhoods survive a projection of ``rows`` rows: means over ``points`` of its points.
+    """How well neighbourhoods survive a projection: means over points, with their expected values for a random layout.
 
-    See ``PointTrust`` for what each number is. What a layout at random gives stands beside them.
+    See ``PointTrust`` for the definitions.
+
+    Attributes:
+        trustworthiness: Mean trustworthiness, 0 to 1.
+        continuity: Mean continuity, 0 to 1.
+        neighbours_kept: Mean share of the ``k`` neighbours kept.
+        k: Number of neighbours compared.
+        points: Number of points measured.
+        rows: Number of points in the projection.
+        metric: Metric of the table's rows.
     """
 
     trustworthiness: float
@@ -66,33 +75,40 @@ class Quality:
 
     @property
     def trust_by_chance(self) -> float:
-        """The trustworthiness, and the continuity, expected of a random layout: .5 for many rows.
+        """The expected trustworthiness, and continuity, of a random layout: .5 for many rows.
 
-        Each neighbour in the picture has any rank r in the table, 1 … n − 1, alike; so its penalty max(r − k, 0) is
-        (n − 1 − k)(n − k) / 2(n − 1) on average.
+        Each neighbour in the projection has any rank r = 1 … n − 1 in the table with equal probability, so the mean of
+        its penalty max(r − k, 0) is (n − 1 − k)(n − k) / 2(n − 1).
         """
         n, k = self.rows, self.k
         return 1 - (n - 1 - k) * (n - k) / ((n - 1) * (2 * n - 3 * k - 1)) if n > 2 else 1.0
 
 
 NOT_MEASURED = Quality(np.nan, np.nan, np.nan, NEIGHBOURS, 0, 0, "")
-"""The quality of a picture that was drawn before anybody measured it."""
+"""Quality of a projection that has not been measured yet."""
 
 
 @dataclass(frozen=True, eq=False)
 class PointTrust:
-    """Say of single points of a picture how far each can be trusted; the means over points are the picture's.
+    """Faithfulness of single points of a projection; the means over points are those of the projection.
 
-    ``points`` [m] are places in the picture, of ``rows`` points. With U_i the k nearest of point i in the picture (by
-    Euclidean distance), V_i those of its row in the table (by ``metric``), and r(i, j) the rank of j among the nearest
-    of i in the table, from 1:
+    Let U_i be the k nearest points of point i in the projection (by Euclidean distance), V_i those of its row in the
+    table (by ``metric``), and r(i, j) the rank of j among the nearest of i in the table, from 1. The measures, all from
+    0 to 1, are those of Venna & Kaski 2001 and 2006:
 
-    - ``neighbours_kept`` [m] is |U_i ∩ V_i| / k;
-    - ``trustworthiness`` [m] is 1 − 2 Σ_{j ∈ U_i} max(r(i, j) − k, 0) / k(2n − 3k − 1): lowered by points that are near
-      in the picture and far in the table;
-    - ``continuity`` [m] is the same with picture and table exchanged: lowered by neighbours that were torn away.
+    - ``neighbours_kept`` is |U_i ∩ V_i| / k;
+    - ``trustworthiness`` is 1 − 2 Σ_{j ∈ U_i} max(r(i, j) − k, 0) / k(2n − 3k − 1): lowered by points that are near in
+      the projection and far apart in the table;
+    - ``continuity`` is the same with projection and table exchanged: lowered by neighbours that were torn apart.
 
-    Venna & Kaski 2001 and 2006. All are from 0 to 1.
+    Attributes:
+        points: Measured points, as indices into the projection [m].
+        neighbours_kept: Share of neighbours kept [m].
+        trustworthiness: Trustworthiness [m].
+        continuity: Continuity [m].
+        k: Number of neighbours compared.
+        rows: Number of points in the projection.
+        metric: Metric of the table's rows.
     """
 
     points: Places
@@ -105,7 +121,7 @@ class PointTrust:
 
     @property
     def quality(self) -> Quality:
-        """The picture's numbers: the means."""
+        """The means over points."""
         return Quality(
             trustworthiness=float(self.trustworthiness.mean()),
             continuity=float(self.continuity.mean()),
@@ -118,18 +134,18 @@ class PointTrust:
 
     @property
     def counts(self) -> Places:
-        """How many of each point's k nearest are near it in the picture [m]."""
+        """How many of each point's k nearest are preserved [m]."""
         return np.asarray(np.rint(self.neighbours_kept * self.k), np.int64)
 
     @property
     def wrong(self) -> NDArray[np.bool_]:
-        """Which points [m] lie wrongly: they keep less than ``WRONG`` of their neighbours."""
+        """Which points [m] are misplaced: they keep less than ``WRONG`` of their neighbours."""
         return np.asarray(self.neighbours_kept < WRONG - 1e-9)
 
     def take(self, places: Places) -> PointTrust:
-        """Return what was measured of the points at ``places`` [m] of the picture, in that order, among all as before.
+        """Return the trust of the points at ``places`` [m], in that order, as measured among all points.
 
-        ``points`` are then places in the cut picture.
+        ``points`` of the result index the reduced projection.
         """
         _, cut, kept = np.intersect1d(places, self.points, return_indices=True)
         order = np.argsort(cut)
@@ -151,7 +167,25 @@ def measure(
     metric: Literal["cosine", "euclidean"] = "euclidean",
     seed: int = 0,
 ) -> Quality:
-    """Measure any picture [n, dims] of a table's ``rows`` [n], all by default: the means of ``point_trust``."""
+    """Measure any layout of a table's rows: the means of ``point_trust``.
+
+    Args:
+        value: Table or position encoding [rows, d].
+        coordinates: Points of the layout [n, dims].
+        rows: Table rows of the points [n]; all rows by default.
+        metric: Metric of the table's rows.
+        seed: Random seed of the sample of points.
+
+    Raises:
+        InputError: As ``point_trust`` does.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.projection_quality import measure
+        >>> sines = hpe.sinusoidal(64, 16).position
+        >>> round(measure(sines, hpe.project(sines, dims=3).coordinates).trustworthiness, 3)
+        0.865
+    """
     return point_trust(value, coordinates, rows=rows, metric=metric, seed=seed).quality
 
 
@@ -165,12 +199,22 @@ def point_trust(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> PointTrust:
-    """Measure single points of a picture [n, dims] of a table's ``rows`` [n], all by default, streaming the table once.
+    """Measure single points of any layout of a table's rows, reading the table once.
 
-    ``points`` are places in the picture, or how many to draw with ``seed``; by default all of up to 2,500, else 500.
-    Neighbours are found among all points, exactly; k is 10, less where there are fewer than 21 points. ``progress`` is
-    called with the share of the table that was read. Raises ``InputError`` where the picture does not have one finite
-    point for each row, or a row has no ``metric``.
+    Neighbours are exact and taken among all points; k is 10, or less if there are fewer than 21 points.
+
+    Args:
+        value: Table or position encoding [rows, d].
+        coordinates: Points of the layout [n, dims].
+        rows: Table rows of the points [n]; all rows by default.
+        metric: Metric of the table's rows.
+        points: Points to measure, as indices into the layout, or how many to draw; by default all of up to 2,500, else
+            500.
+        seed: Random seed of the drawn points.
+        progress: Callback for the share of the table read, 0 to 1, and the stage.
+
+    Raises:
+        InputError: If the layout does not have one finite point for each row, or a row has no value under ``metric``.
     """
     table = table_in(value)
     rows = np.arange(table.shape[0]) if rows is None else np.asarray(rows, np.int64)
@@ -193,7 +237,7 @@ def point_trust(
 
 
 def _chosen(points: int | Sequence[int] | Places | None, count: int, seed: int) -> Places:
-    """Return the places that are measured. Raises ``InputError`` for places that the picture does not have."""
+    """Return the points to measure. Raises ``InputError`` for points that the layout does not have."""
     if points is None:
         points = count if count <= WHOLE else SAMPLE
     if isinstance(points, (int, np.integer)):
@@ -209,7 +253,7 @@ def _chosen(points: int | Sequence[int] | Places | None, count: int, seed: int) 
 
 
 def _near(picture: NDArray[np.floating], points: Places, k: int) -> Places:
-    """Return the places of the k nearest of each point in the picture [points, k]."""
+    """Return the k nearest points of each given point in the projection [points, k]."""
     if picture.shape[1] > TREE_DIMS:
         best = np.full((len(points), k), np.inf), np.zeros((len(points), k), np.int64)
         for away, places in _distances(picture, points):
@@ -218,14 +262,14 @@ def _near(picture: NDArray[np.floating], points: Places, k: int) -> Places:
     from scipy.spatial import cKDTree
 
     near = cKDTree(picture).query(picture[points], k + 1)[1]
-    # The point itself comes first, but for others at the very same place.
+    # The point itself comes first, unless others coincide with it.
     itself = near == points[:, None]
     itself[~itself.any(axis=1), -1] = True
     return np.asarray(near[~itself].reshape(len(points), k), np.int64)
 
 
 def _distances(picture: NDArray[np.floating], points: Places) -> Iterator[tuple[NDArray[np.float64], Places]]:
-    """Walk through a picture as (squared distances of points to places [points, m], places [m]), itself at Inf."""
+    """Yield (squared distances [points, m], indices [m]) block by block; the distance of a point to itself is Inf."""
     from scipy.spatial.distance import cdist
 
     here, step = np.asarray(picture[points], np.float64), max(1, CELLS // len(points))
@@ -239,13 +283,13 @@ def _distances(picture: NDArray[np.floating], points: Places) -> Iterator[tuple[
 
 
 def _squares(vectors: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Return the squared length of every vector [m]."""
+    """Return the squared length of each vector [m]."""
     return np.asarray(np.einsum("ij,ij->i", vectors, vectors))
 
 
 @dataclass(frozen=True, eq=False)
 class _InTable:
-    """Of each point [points, k]: the ranks in the table of its nearest in the picture, and its nearest in the table."""
+    """For each point [points, k]: table ranks of its nearest in the projection, and its nearest in the table."""
 
     ranks: Places
     nearest: Places
@@ -254,9 +298,9 @@ class _InTable:
 def _in_table(
     table: EmbeddingTable, rows: Places, points: Places, near: Places, metric: str, progress: Progress | None
 ) -> _InTable:
-    """Walk through the table once, for the ranks of places ``near`` [points, k] and the places nearest there.
+    """Return the table ranks of the points ``near`` [points, k], and each point's nearest in the table, in one pass.
 
-    Rows as far as the neighbour, but for rounding, do not come before it.
+    Rows at the same distance as a neighbour, up to rounding, do not count as nearer.
     """
     single = len(rows) > DOUBLE_ROWS
     dtype: np.dtype[np.floating] = np.dtype(np.float32 if single else np.float64)
@@ -270,7 +314,7 @@ def _in_table(
     asked = ready(read_rows(table, rows[points]), rows[points])
     keys = np.empty(near.shape, dtype)
     step = max(1, HELD // near.shape[1])
-    for start in range(0, len(near), step):  # every row of some points is read once: neighbours have much in common
+    for start in range(0, len(near), step):  # read each row once per group of points, whose neighbours overlap
         some = slice(start, start + step)
         known = np.unique(near[some])
         others, at = ready(read_rows(table, rows[known]), rows[known]), np.searchsorted(known, near[some])
@@ -306,9 +350,10 @@ def _in_table(
 def _merged(
     best: tuple[NDArray[np.floating], Places], fresh: tuple[NDArray[np.floating], Places]
 ) -> tuple[NDArray[np.floating], Places]:
-    """Return the smallest keys, and their places, of those known [points, k] and of a block's [points, m] and [m].
+    """Merge the smallest keys and their indices [points, k] with those of a block, [points, m] and [m].
 
-    The k-th smallest of the minima over groups of columns bounds a point's k-th key from above: few are left to sort.
+    The k-th smallest of the minima over groups of columns is an upper bound on a point's k-th key, so few keys are left
+    to sort.
     """
     keys, places = best
     away, numbers = fresh
@@ -328,11 +373,11 @@ def _merged(
 
 
 def _in_picture(picture: NDArray[np.floating], points: Places, near: Places) -> Places:
-    """Return the ranks in the picture of places ``near`` [points, k], from 1; ties do not count against them."""
+    """Return the ranks in the projection of points ``near`` [points, k], from 1; ties do not lower them."""
     here, keys, before = picture[points].astype(np.float64), np.empty(near.shape), np.zeros(near.shape, np.int64)
     for column in range(near.shape[1]):
         keys[:, column] = _squares(here - picture[near[:, column]])
-    # Distances by products are off by what rounding makes of the squares.
+    # Distances computed by products carry the rounding error of the squares.
     largest = float(_squares(np.array([picture.min(axis=0), picture.max(axis=0)], np.float64)).sum())
     keys -= 1e-9 * keys + 8 * picture.shape[1] * np.finfo(np.float64).eps * largest
     for away, _ in _distances(picture, points):

@@ -1,9 +1,9 @@
-"""How finely positions can be read off the slow and the fast parts of an encoding: roughly, or exactly.
+"""How precisely positions can be decoded from the slow and from the fast waves of an encoding.
 
-"Slow dimensions say roughly where, fast ones exactly": a slow wave changes little from one position to the next, a fast
-one comes round again and again. So two things are asked of the m slowest and of the m fastest waves alone: how far off
-the position is that is decoded from them, and how surely they tell a position from the next. Both stand beside what
-guessing gives.
+A common claim is that slow dimensions encode the position roughly and fast ones exactly: a slow wave changes little
+from one position to the next, a fast one repeats often. Two quantities test it for the m slowest and the m fastest
+waves alone: the error of the decoded position, and how reliably a position is distinguished from the next. Both are
+compared with guessing.
 """
 
 from __future__ import annotations
@@ -25,22 +25,32 @@ Floats = NDArray[np.float64]
 Unit = Literal["frequency pairs", "components"]
 
 MOST = 1_024
-"""Positions that are decoded at most, the first of the table."""
+"""Maximum number of positions decoded, from the first."""
 
 HELD = 0.95
-"""Share of the variance that the components of a table without pairs hold together; the rest is mostly noise."""
+"""Share of variance that the retained components of a table without pairs explain; the rest is mostly noise."""
 
 FEWEST = 16
-"""Rows with a direction below which nothing is decoded."""
+"""Minimum number of rows with a direction."""
 
 
 @dataclass(frozen=True, eq=False)
 class Resolution:
-    """How well the ``counts`` slowest or fastest ``unit``s tell the position.
+    """How well the slowest or fastest waves determine the position.
 
-    ``slow`` and ``fast`` [counts] are mean errors in positions, ``guess`` that of naming the middle each time.
-    ``slow_next`` and ``fast_next`` [counts] are how often a position is told from the next, .5 by guessing. ``periods``
-    [units] are in positions, slowest first, infinite where nothing turns.
+    Attributes:
+        unit: What a wave is: "frequency pairs" or "components".
+        counts: Numbers m of waves evaluated.
+        slow: Mean error of the m slowest waves, in positions [counts].
+        fast: Mean error of the m fastest waves, in positions [counts].
+        slow_next: Probability that the m slowest waves distinguish a position from the next; .5 by guessing [counts].
+        fast_next: The same for the m fastest waves [counts].
+        guess: Mean error of always naming the middle, in positions.
+        periods: Period of each wave in positions, slowest first; infinite for a constant [waves].
+        positions: Number of positions decoded.
+        noise: Size of the noise, relative to the root mean square of the centred entries.
+        draws: Number of noise draws averaged.
+        seed: Random seed.
     """
 
     unit: Unit
@@ -57,14 +67,14 @@ class Resolution:
     seed: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON; a period that is infinite is ``None``."""
+        """Return plain values that can be serialised as JSON; an infinite period is ``None``."""
         facts = {part.name: getattr(self, part.name) for part in fields(self)}
         periods = [period if np.isfinite(period) else None for period in self.periods.tolist()]
         lists = {name: value.tolist() for name, value in facts.items() if isinstance(value, np.ndarray)}
         return {**facts, **lists, "periods": periods}
 
     def __str__(self) -> str:
-        """List by m how far off the position is, and how often it is told from the next."""
+        """List the error and the probability of distinguishing neighbours for each number of waves."""
         lines = [f"{self.unit:<16}{'slowest':>9}{'fastest':>9}{'slowest, next':>15}{'fastest, next':>15}"]
         for count, slow, fast, slow_next, fast_next in zip(
             self.counts, self.slow, self.fast, self.slow_next, self.fast_next, strict=True
@@ -76,20 +86,28 @@ class Resolution:
 def resolution(
     value: EmbeddingTable | PositionEncoding, *, noise: float = 0.1, draws: int = 4, seed: int = 0
 ) -> Resolution:
-    """Decode the position from the m slowest and the m fastest waves, m = 1, 2, 4, … and all.
+    """Decode the position from the m slowest and the m fastest waves, for m = 1, 2, 4, … and all.
 
-    The waves are frequency pairs where columns pair up as sines and cosines of one angle, as those of the sinusoid and
-    of rotary tables do, side by side or in halves. In any other table they are the principal components that hold 95 %
-    of the variance, ordered by their mean frequency: columns of a learned table mix all waves.
+    The waves are frequency pairs if the columns pair up as sine and cosine of one angle, side by side or in halves, as
+    in the sinusoid and in rotary tables. In any other table they are the principal components that explain 95 % of the
+    variance, ordered by mean frequency, since the columns of a learned table mix all waves.
 
-    What is decoded is the row after normal noise was added, as far as the kept waves show it. The decoder knows the
-    rows and the size of the noise, and names the median of the positions, each weighted by how likely it is: nobody
-    errs less on average, and where the waves tell nothing it names the middle. A linear decoder would find no use for a
-    fast wave, since the position is no linear function of what comes round. A position is told from the next with
-    probability Φ(‖p_t+1 − p_t‖ / 2σ), in closed form. The noise is isotropic over the whole table, σ = ``noise`` times
-    the root mean square of its centred entries: without any, whatever two rows differ by would tell them apart. The
-    errors are means over ``draws``. Rows without a direction are left out. Raises ``InputError`` for fewer than 16
-    rows, a noise that is not above 0, or rows that are all the same.
+    The decoder sees the retained waves of a row with normal noise added. It knows the rows and the size of the noise,
+    and returns the median of the posterior over positions, which minimises the expected absolute error and is the
+    middle if the waves are uninformative. A linear decoder could not use a fast wave, since the position is not a
+    linear function of a periodic one. A position is distinguished from the next with probability Φ(‖p_t+1 − p_t‖ / 2σ),
+    in closed form. The noise is isotropic over the whole table; without noise, any difference between two rows would
+    distinguish them. Rows without a direction are left out.
+
+    Args:
+        value: Table or position encoding [n, d].
+        noise: Standard deviation σ of the noise, relative to the root mean square of the table's centred entries.
+        draws: Number of noise draws to average.
+        seed: Random seed.
+
+    Raises:
+        InputError: If there are fewer than 16 rows with a direction, ``noise`` or ``draws`` is not positive, or all
+            rows are equal.
     """
     table = table_in(value)
     found = np.flatnonzero(directed(table)[:MOST])
@@ -130,7 +148,7 @@ def resolution(
 
 
 def _pairs(rows: Floats) -> Floats | None:
-    """Return the pairs of columns [pairs, n, 2] that are a sine and a cosine of one angle; ``None`` where not all are.
+    """Return the column pairs [pairs, n, 2] that are sine and cosine of one angle; ``None`` unless all columns pair up.
 
     The last column of an odd width has no partner and is left out.
     """
@@ -144,14 +162,14 @@ def _pairs(rows: Floats) -> Floats | None:
 
 
 def _components(rows: Floats) -> Floats:
-    """Return the leading principal components [components, n, 1] that hold ``HELD`` of the variance."""
+    """Return the leading principal components [components, n, 1] that explain ``HELD`` of the variance."""
     u, s, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
     kept = int(np.searchsorted(np.cumsum(s**2) / (s**2).sum(), HELD)) + 1
     return np.ascontiguousarray((u[:, :kept] * s[:kept]).T[:, :, None])
 
 
 def _frequencies(waves: Floats) -> Floats:
-    """Return the radians a position of every wave: the angle that a pair turns, or a component's mean frequency."""
+    """Return the frequency of each wave in radians per position: a pair's rotation, or a component's mean frequency."""
     if waves.shape[2] == 2:
         turning = waves[:, :, 0] + 1j * waves[:, :, 1]
         return np.asarray(np.abs(np.angle((turning[:, 1:] * turning[:, :-1].conj()).sum(axis=1))))
@@ -162,9 +180,9 @@ def _frequencies(waves: Floats) -> Floats:
 def _errors(
     waves: Floats, positions: NDArray[np.int64], counts: tuple[int, ...], noise: float, *, draws: int, seed: int
 ) -> Floats:
-    """Return the mean error [counts] of decoding the position from the first m waves, with noise of size ``noise``.
+    """Return the mean error [counts] of decoding the position from the first m waves with noise of size ``noise``.
 
-    Squared distances are added up wave by wave, so that all m cost as much as the largest.
+    Squared distances are accumulated wave by wave, so all m together cost as much as the largest.
     """
     rng = np.random.default_rng(seed)
     out = np.zeros(len(counts))
@@ -173,7 +191,7 @@ def _errors(
         for place, count in enumerate(counts):
             kept = waves[start:count].transpose(1, 0, 2).reshape(len(positions), -1)
             heard = kept + noise * rng.standard_normal(kept.shape)
-            # Without the squares of what is heard, which are the same for all candidates.
+            # The squares of the noisy rows are omitted: they are the same for all candidates.
             squares += np.einsum("ij,ij->i", kept, kept) - 2 * heard @ kept.T
             likely = np.exp((squares.min(axis=1, keepdims=True) - squares) / (2 * noise**2)).cumsum(axis=1)
             median = (likely < likely[:, -1:] / 2).sum(axis=1)
@@ -183,7 +201,7 @@ def _errors(
 
 
 def _told(waves: Floats, following: NDArray[np.bool_], counts: tuple[int, ...], noise: float) -> Floats:
-    """Return how often the first m waves tell a row from the ``following`` one, when heard with noise [counts]."""
+    """Return the probability [counts] that the first m waves with noise tell a row from the ``following`` one."""
     squares = (np.diff(waves, axis=1)[:, following] ** 2).sum(axis=2).cumsum(axis=0)
     halves = np.sqrt(squares[np.array(counts) - 1]) / (2 * noise)
     return np.asarray([np.mean([0.5 * math.erfc(-half / math.sqrt(2)) for half in row]) for row in halves])

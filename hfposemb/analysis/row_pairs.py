@@ -1,7 +1,7 @@
-"""Chosen rows in pairs: how alike they are, how rare that is among random pairs, and where each stands for the other.
+"""Similarity of selected rows in pairs, with percentiles among random pairs and ranks among all neighbours.
 
-Two questions are easily confused. Among random pairs of a table, nearly every pair of common words ranks high; among
-all rows, ordered by how near they are to one of the two, few do. So both are given.
+The two references differ and are easily confused, so both are reported. Among random pairs of a table, nearly every
+pair of common words ranks high; among all rows ordered by distance from one of the two words, few do.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .row_values import Floats, Frame, Metric, Query, Rows, frame_of, pair_value
 from .score_bounds import Scores
 
 MOST_PAIRED = 1_000
-"""Rows up to which every pair is looked up among random pairs."""
+"""Maximum number of rows in ``pairs``."""
 
 WHOLE_BYTES = 2**30
-"""Size of a table up to which all of it is widened at once, where rows are wanted from everywhere: that is quickest."""
+"""Maximum size of a table that is widened as a whole for random access, which is fastest."""
 
 READ_BYTES = 2**25
-"""How many bytes of rows are read together, from larger tables."""
+"""Size of the groups of rows read from larger tables, in bytes."""
 
 
 def random_pairs(
@@ -41,9 +41,18 @@ def random_pairs(
     seed: int = 0,
     sample: int = 100_000,
 ) -> Floats:
-    """Return the values of ``sample`` random pairs of different rows, sorted: how alike rows are by chance.
+    """Return the sorted values of random pairs of different rows, the reference for how similar rows are by chance.
 
-    Of all rows, or of those ``among`` [n] marks.
+    Args:
+        value: Table or position encoding [n, d].
+        metric: ``"cosine"``, ``"dot"`` or ``"euclidean"``.
+        centred: Whether to subtract the mean row first.
+        among: Mask of the rows to draw from [n]; all by default.
+        seed: Random seed.
+        sample: Number of pairs.
+
+    Raises:
+        InputError: If fewer than two rows have a value, or ``sample`` < 1.
     """
     table = table_in(value)
     frame = frame_of(table, metric, centred=centred)
@@ -58,12 +67,12 @@ def random_pairs(
 
 
 def _values_of(table: EmbeddingTable, left: Rows, right: Rows, metric: Metric, frame: Frame) -> Floats:
-    """Return the value of each pair of rows of a table, in any order; of a large one some rows are read at a time."""
+    """Return the value of each pair of rows, in any order; rows of a large table are read in groups."""
     lengths, row_bytes = frame.lengths, table.shape[1] * table.dtype.itemsize
     stored = {"F32": np.float32, "F64": np.float64}.get(table.provenance.stored_dtype)
-    if table.dtype == stored or table.shape[0] * row_bytes <= WHOLE_BYTES:  # nothing is widened, or little
+    if table.dtype == stored or table.shape[0] * row_bytes <= WHOLE_BYTES:  # little or nothing to widen
         return pair_values(all_rows(table), left, right, metric, frame)
-    order = np.argsort(left, kind="stable")  # one side is then read from the first row to the last
+    order = np.argsort(left, kind="stable")  # so that one side is read sequentially
     out, step = np.empty(len(left)), max(1, READ_BYTES // row_bytes)
     for start in range(0, len(left), step):
         here = order[start : start + step]
@@ -85,7 +94,16 @@ def similarity_percentile(
 ) -> Floats:
     """Return the percentile of each value among random pairs: 99.99 means nearer than 99.99 % of them.
 
-    Pairs with the very same value count half. NaN stays NaN.
+    Ties count half. NaN remains NaN.
+
+    Args:
+        value: Table or position encoding [n, d].
+        values: Values to rank, of any shape.
+        metric: Metric of ``values``.
+        centred: Whether to subtract the mean row first.
+        among: Mask of the rows to draw from [n]; all by default.
+        seed: Random seed.
+        sample: Number of random pairs.
     """
     wanted = np.asarray(values, np.float64)
     chance = random_pairs(value, metric=metric, centred=centred, among=among, seed=seed, sample=sample)
@@ -95,14 +113,26 @@ def similarity_percentile(
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Hold chosen rows' values [m, m], and how rare they are: among random pairs, and among the pairs of each row.
+    """Similarities of selected rows, with their percentiles among random pairs and among all pairs of each row.
 
-    ``percentiles`` [m, m] are among ``sample`` random pairs of the ``classes`` that the chosen rows have: among words,
-    not among unused tokens, which are all alike. ``ranks`` [m, m] say which nearest neighbour of row i row j is, 1 for
-    the nearest of ``others`` rows, in the order of ``neighbours``; ``row_percentiles`` [m, m] what share of these is
-    farther from row i, those at the same distance counted half. NaN, and rank 0, on the diagonal and where there is no
-    value. ``centred`` tells whether the mean row was subtracted first; ``anisotropy`` is the mean cosine of two random
-    rows of the table as it is. ``notes`` are sentences on how to read the values.
+    Attributes:
+        rows: Row numbers [m].
+        labels: Their labels.
+        values: Value of each pair [m, m].
+        percentiles: Percentile of each value among random pairs [m, m]; NaN on the diagonal and for missing values.
+        classes: Token classes of the selected rows; random pairs are drawn from these, for example from words only and
+            not from unused tokens, which are all alike.
+        metric: Metric of ``values``.
+        seed: Random seed of the random pairs.
+        sample: Number of random pairs.
+        ranks: Rank of row j among the neighbours of row i, from 1, ordered as in ``neighbours`` [m, m]; 0 on the
+            diagonal and for missing values.
+        row_percentiles: Percentage of the other rows that are farther from row i than row j is, ties counted half [m,
+            m].
+        others: Number of rows ranked.
+        centred: Whether the mean row was subtracted first.
+        anisotropy: Mean cosine of two random rows of the uncentred table.
+        notes: Remarks on how to read the values.
     """
 
     rows: Rows
@@ -134,7 +164,7 @@ class Pairs:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The labels without the space that marks a word's start, unless two of them would then be the same."""
+        """The labels without the space that marks the start of a word, unless that would make two of them equal."""
         bare = tuple(label.strip() for label in self.labels)
         return bare if len(set(bare)) == len(set(self.labels)) and all(bare) else self.labels
 
@@ -149,7 +179,7 @@ class Pairs:
         return said
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values, ready for JSON: ``None`` where there is no value."""
+        """Return plain values that can be serialised as JSON; missing values are ``None``."""
         return {
             "metric": self.metric,
             "centred": self.centred,
@@ -171,7 +201,7 @@ def _known(values: Floats) -> list[list[float | None]]:
 
 
 def _percentile(value: float) -> str:
-    """Return a percentile to two places, cut off: 100 is only what nothing reaches."""
+    """Format a percentile with two decimals, rounded down so that 100 appears only where it is exact."""
     return "–" if np.isnan(value) else f"{math.floor(100 * value) / 100:.2f}"
 
 
@@ -192,11 +222,27 @@ def pairs(
     seed: int = 0,
     sample: int = 100_000,
 ) -> Pairs:
-    """Return how alike chosen rows are, named by number or label, and how rare that is.
+    """Return the similarity of selected rows, with percentiles among random pairs and ranks among all neighbours.
 
-    That is among random pairs, and among the pairs that each row makes with all others, in one pass over the table.
-    ``centred`` subtracts the mean row first (Mu & Viswanath 2018). Raises ``InputError`` for no rows, more than 1,000,
-    or rows that the table has not.
+    Ranks take one pass over the table.
+
+    Args:
+        value: Table or position encoding [n, d].
+        rows: Rows by number or label, 1 to 1,000 of them.
+        metric: ``"cosine"``, ``"dot"`` or ``"euclidean"``.
+        centred: Whether to subtract the mean row first (Mu & Viswanath 2018).
+        seed: Random seed of the random pairs.
+        sample: Number of random pairs.
+
+    Raises:
+        InputError: If ``rows`` is empty, has more than 1,000 entries, or names a row that does not exist.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.row_pairs import pairs
+        >>> found = pairs(hpe.extract("sample:bert").token, ["king", "queen"])
+        >>> int(found.ranks[0, 1])  # "queen" is the 6th nearest neighbour of "king"
+        6
     """
     table = table_in(value)
     asked = [named(table, key) for key in rows]
@@ -239,7 +285,7 @@ def pairs(
 
 
 def _standings(table: EmbeddingTable, frame: Frame, metric: Metric, rows: Rows) -> tuple[Rows, Floats]:
-    """Return the rank of each of some rows for each other [m, m], and its percentile [m, m], in one pass."""
+    """Return the rank of each selected row for each other [m, m], and its percentile [m, m], in one pass."""
     count, keep = len(rows), frame.usable(metric)
     ranks, shares = np.zeros((count, count), np.int64), np.full((count, count), np.nan)
     places = np.flatnonzero(keep[rows])
@@ -259,10 +305,10 @@ def _standings(table: EmbeddingTable, frame: Frame, metric: Metric, rows: Rows) 
 
 
 class _Ranking:
-    """Count the rows nearer to one of some rows than each of the others is, while chunks of the table come in.
+    """Counts, from successive chunks of the table, the rows nearer to one selected row than each of the others is.
 
-    ``nearer`` [m] are the rows that are strictly nearer, ``equal`` [m] those that are as near, the other itself
-    included, and ``before`` [m] the nearer ones and, of the equal ones, those with a lower number.
+    ``nearer`` [m] counts the strictly nearer rows; ``equal`` [m] those at the same distance, including the other row
+    itself; ``before`` [m] the nearer ones plus the equal ones with a lower row number.
     """
 
     def __init__(
@@ -272,7 +318,7 @@ class _Ranking:
         self.asked = Query("", frame.seen(vectors[at]), int(rows[at]))
         self.plan = Scores.of(metric, table, frame, self.asked.length)
         self.vector = self.plan.query(self.asked.vector)
-        # By the same sums as those of other rows, so that rows that are the same are as near to the last bit.
+        # Computed with the same sums as for other rows, so that equal rows tie to the last bit.
         self.values = self.asked.values(vectors, metric, frame, frame.lengths[rows])
         goals = (self.asked.length**2 - self.values**2) / 2 if metric == "euclidean" else self.values
         self.order = np.argsort(goals)
@@ -280,12 +326,12 @@ class _Ranking:
         self.nearer, self.equal, self.before = np.zeros((3, len(rows)), np.int64)
 
     def take(self, start: int, vectors: NDArray[Any]) -> None:
-        """Count among the rows from ``start``."""
+        """Process a chunk of rows that begins at row ``start``."""
         scores, slack = self.plan.score(self.vector, vectors, start), self.plan.slack(start, start + len(vectors))
         assert self.asked.row is not None
         if start <= self.asked.row < start + len(vectors):
             scores[self.asked.row - start] = -np.inf
-        # What reaches no goal, even by rounding, is farther than all.
+        # Rows that reach no goal, even allowing for rounding, are farther than all.
         reach = np.flatnonzero(scores + 2 * slack >= self.goals[0])
         scores, slack = scores[reach], slack if isinstance(slack, float) else slack[reach]
         low = np.searchsorted(self.goals, scores - 2 * slack, "left")

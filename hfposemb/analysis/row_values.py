@@ -1,6 +1,6 @@
-"""The value of two rows: their cosine, inner product or distance, in float64, as they are or after centring.
+"""Value of a pair of rows: cosine, inner product or distance in float64, optionally after centring.
 
-Rows that hold NaN or Inf have no value, and rows of length 0 have no cosine.
+Rows with NaN or Inf have no value, and zero rows have no cosine.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ Metric: TypeAlias = Literal["cosine", "dot", "euclidean"]
 Floats: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = NDArray[np.int64]
 Progress: TypeAlias = Report
-"""Called with the share that is done, 0 to 1, and what is being done."""
+"""Callback for the share done, 0 to 1, and the current stage."""
 
 PAIR_BYTES = 2**20
-"""How many bytes of vectors are widened to float64 at once, on each side of a pair."""
+"""Maximum size of the vectors widened to float64 at once, on each side of a pair, in bytes."""
 
 AT_THE_MEAN = 1e-12
-"""Distance from the mean row, relative to its length, below which only rounding separates a row from it."""
+"""Distance from the mean row, relative to that row's length, below which a difference is only rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """The point that the rows of a table are seen from: the origin, or their mean row, the ``centre`` [width].
+    """Reference point from which rows are compared: the origin (``centre`` is ``None``) or the mean row [width].
 
     ``lengths`` [rows] are the distances of the rows from that point; NaN for rows that are not finite.
     """
@@ -42,12 +42,12 @@ class Frame:
     lengths: Floats
 
     def seen(self, vectors: Vectors) -> Floats:
-        """Return vectors in float64, as seen from this point."""
+        """Return vectors in float64, relative to the reference point."""
         wide = np.asarray(vectors, np.float64)
         return wide if self.centre is None else np.asarray(wide - self.centre)
 
     def usable(self, metric: Metric) -> NDArray[np.bool_]:
-        """Return which rows [rows] have a value."""
+        """Return a mask of the rows [rows] that have a value under the metric."""
         return np.asarray(self.lengths > 0 if metric == "cosine" else ~np.isnan(self.lengths))
 
     @cached_property
@@ -57,7 +57,7 @@ class Frame:
 
     @cached_property
     def reach(self) -> tuple[float, float]:
-        """The length of the shortest row that is not zero, and a bound on that of the longest in any frame."""
+        """The length of the shortest nonzero row, and an upper bound on that of the longest in any frame."""
         present = self.lengths[self.lengths > 0]
         return float(present.min(initial=1.0)), float(present.max(initial=0.0)) + self.shift
 
@@ -66,10 +66,17 @@ _frames: WeakKeyDictionary[EmbeddingTable, dict[bool, Frame]] = WeakKeyDictionar
 
 
 def frame_of(table: EmbeddingTable, metric: Metric, *, centred: bool = False) -> Frame:
-    """Return the frame in which the rows of a table are compared. Kept as long as the table is.
+    """Return the frame in which the rows of a table are compared, cached for the table's lifetime.
 
-    Distances are the same in either, so those are always taken between the rows as they are. Raises ``InputError`` for
-    an unknown metric.
+    Distances do not depend on the frame, so they are always taken between the original rows.
+
+    Args:
+        table: Table [n, d].
+        metric: ``"cosine"``, ``"dot"`` or ``"euclidean"``.
+        centred: Whether rows are taken relative to their mean.
+
+    Raises:
+        InputError: If the metric is unknown.
     """
     if metric not in ("cosine", "dot", "euclidean"):
         raise InputError(f'the metric is "cosine", "dot" or "euclidean"; got {metric!r}')
@@ -94,22 +101,27 @@ def _centred(table: EmbeddingTable) -> Frame:
 
 
 def usable(table: EmbeddingTable, metric: Metric) -> NDArray[np.bool_]:
-    """Return which rows [n] have a value: finite ones, and for cosines those that are not zero.
+    """Return a mask of the rows [n] that have a value: finite ones, and for cosines nonzero ones.
 
-    Raises ``InputError`` for an unknown metric.
+    Raises:
+        InputError: If the metric is unknown.
     """
     return frame_of(table, metric).usable(metric)
 
 
 def read_rows(table: EmbeddingTable, rows: Rows) -> Vectors:
-    """Return the given rows [m, width] in their order, reading no others."""
+    """Return the given rows [m, width] in order, reading no others."""
     return table.take(rows)
 
 
 def values_of(left: Floats, right: Floats, metric: Metric, lengths: Floats) -> Floats:
-    """Return the value of each pair of rows [m] in float64; ``lengths`` are the products of both sides' lengths.
+    """Return the value of each pair of rows in float64; equal rows give bit-identical values, so that ties are exact.
 
-    Equal rows give equal bits, so that ties are ties.
+    Args:
+        left: First rows of the pairs [m, width].
+        right: Second rows of the pairs [m, width].
+        metric: ``"cosine"``, ``"dot"`` or ``"euclidean"``.
+        lengths: Product of the two rows' lengths for each pair [m]; used for cosines only.
     """
     if metric == "euclidean":
         difference = left - right
@@ -119,7 +131,15 @@ def values_of(left: Floats, right: Floats, metric: Metric, lengths: Floats) -> F
 
 
 def pair_values(vectors: Vectors, left: Rows, right: Rows, metric: Metric, frame: Frame) -> Floats:
-    """Return the value of each pair of rows of ``vectors`` [m], a few at a time; the lengths are those of the frame."""
+    """Return the value of each pair of rows of ``vectors`` in small batches.
+
+    Args:
+        vectors: Rows of the table [n, width].
+        left: Indices of the first rows [m].
+        right: Indices of the second rows [m].
+        metric: ``"cosine"``, ``"dot"`` or ``"euclidean"``.
+        frame: Frame of the rows, with a length for each of them.
+    """
     out, step, lengths = np.empty(len(left)), max(1, PAIR_BYTES // (8 * vectors.shape[1])), frame.lengths
     for start in range(0, len(left), step):
         a, b = left[start : start + step], right[start : start + step]
@@ -131,7 +151,7 @@ def pair_values(vectors: Vectors, left: Rows, right: Rows, metric: Metric, frame
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """What is looked for: a ``vector`` [width] in float64, as its frame sees it, and its row if it is one."""
+    """A query: its ``vector`` [width] in float64, relative to the frame, and its row number if it is a row."""
 
     name: str
     vector: Floats
@@ -144,7 +164,7 @@ class Query:
         return float(np.sqrt(np.einsum("i,i->", self.vector, self.vector)))
 
     def values(self, vectors: Vectors, metric: Metric, frame: Frame, lengths: Floats) -> Floats:
-        """Return the value of each vector with the query [m], a few at a time; ``lengths`` [m] are the vectors'."""
+        """Return the value of each vector with the query [m] in small batches; ``lengths`` [m] are the vectors' own."""
         out, step = np.empty(len(vectors)), max(1, PAIR_BYTES // (8 * vectors.shape[1]))
         for start in range(0, len(vectors), step):
             block = frame.seen(vectors[start : start + step])

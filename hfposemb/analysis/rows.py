@@ -1,4 +1,4 @@
-"""Rows of a table one by one: norms, means, outliers and breaks between neighbours."""
+"""Per-row figures of a table: norms, means, outliers, and breaks between neighbouring rows."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable, Vectors, walk
 
 BLOCK_BYTES = 12 * 2**20
-"""How much of a table is widened to float64 at once."""
+"""Amount of a table that is widened to float64 at once."""
 
 
 LARGEST_BLOCK = 2**26
-"""Bytes of a block of which there is one product, in float32."""
+"""Maximum size in bytes of a float32 block that is multiplied in one go."""
 
 
 MOST_SQUARE = 2_048
-"""Rows up to which sums over diagonals are taken from the matrix of all pairs."""
+"""Number of rows up to which diagonal sums are taken from the matrix of all pairs."""
 
 
 _norms: WeakKeyDictionary[EmbeddingTable, NDArray[np.float64]] = WeakKeyDictionary()
@@ -34,15 +34,20 @@ unit_sums: WeakKeyDictionary[EmbeddingTable, NDArray[np.float64]] = WeakKeyDicti
 
 
 _norms_lock = Lock()
-"""Several views of a table ask for its norms at once: one computes them, the others wait."""
+"""Several views may request the norms of a table at once: one thread computes them, the others wait."""
 
 
 def finite_blocks(
     table: EmbeddingTable, *, single: bool = False, rows: int | None = None, least: int = 1
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.floating]]]:
-    """Walk through the finite rows as (row numbers, vectors), about ``BLOCK_BYTES`` at a time, ``least`` to ``rows``.
+    """Yield the finite rows in blocks of (row numbers [m], vectors [m, width]), of about ``BLOCK_BYTES`` each.
 
-    The vectors are in float64; with ``single`` as the table has them, to be read only.
+    Args:
+        table: Table [n, width].
+        single: Whether to yield vectors in the table's own precision, read-only; by default they are widened to
+            float64.
+        rows: Maximum number of rows per block.
+        least: Minimum number of rows per block.
     """
     step = max(least, BLOCK_BYTES // (8 * table.shape[1]))
     step = step if rows is None else min(step, rows)
@@ -57,7 +62,7 @@ def finite_blocks(
 
 
 def norms(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
-    """Return the Euclidean norm of every row [n]; NaN for rows that are not finite. Kept as long as the table is."""
+    """Return the Euclidean norm of every row [n]; NaN for rows that are not finite. Cached for the table's lifetime."""
     table = table_in(value)
     with _norms_lock:
         if table not in _norms:
@@ -65,7 +70,7 @@ def norms(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
             for rows, vectors in finite_blocks(table):
                 found[rows] = lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
                 with np.errstate(over="ignore", invalid="ignore"):
-                    # While the rows are at hand: to read and widen a large table once more takes seconds.
+                    # Summed in the same pass, since reading and widening a large table again takes seconds.
                     total += (1 / np.where(lengths > 0, lengths, np.inf)) @ vectors
             found.flags.writeable = False
             _norms[table], unit_sums[table] = found, total
@@ -73,12 +78,12 @@ def norms(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
 
 
 def directed(value: EmbeddingTable | PositionEncoding) -> NDArray[np.bool_]:
-    """Return which rows [n] have a direction, and so a cosine: they are finite and not zero."""
+    """Return a mask of the rows [n] that have a direction, and so a cosine: finite and nonzero ones."""
     return np.asarray(norms(value) > 0)
 
 
 def mean_row(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
-    """Return the mean of the finite rows [d]. Raises ``InputError`` where there is none."""
+    """Return the mean of the finite rows [d]. Raises ``InputError`` if there are none."""
     table = table_in(value)
     if not (rows := int(table.finite.sum())):
         raise InputError(f"{table.name} has no row that is finite; nothing can be computed from it")
@@ -89,11 +94,17 @@ def mean_row(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
 
 
 def outliers(value: EmbeddingTable | PositionEncoding) -> NDArray[np.int64]:
-    """Return the rows whose norm stands out, such as position 0 of BERT and the last row of GPT-2, in order.
+    """Return the rows with outlying norms in order, such as position 0 of BERT and the last row of GPT-2.
 
-    A norm stands out when its modified z-score, .6745 (x − median) / MAD, is beyond ±3.5 (Iglewicz & Hoaglin 1993) and
-    it is at least a quarter off the median: the z-score alone flags rounding in a table of equal norms, and every
-    position up to 127 of a BERT, which saw more training than the others.
+    A norm is an outlier if its modified z-score, .6745 (x − median) / MAD, exceeds 3.5 in magnitude (Iglewicz & Hoaglin
+    1993) and it differs from the median by at least a quarter. The z-score alone flags rounding in a table of equal
+    norms, and every position up to 127 of a BERT, which saw more training than the others.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.rows import outliers
+        >>> outliers(hpe.extract("sample:bert").position).tolist()
+        [1, 254]
     """
     found = norms(value)
     if not np.isfinite(found).any():
@@ -104,7 +115,7 @@ def outliers(value: EmbeddingTable | PositionEncoding) -> NDArray[np.int64]:
 
 
 def without(table: EmbeddingTable, rows: NDArray[np.int64]) -> EmbeddingTable:
-    """Return a table in which some rows hold NaN, so that every figure leaves them out and distances stay."""
+    """Return the table with the given rows replaced by NaN: figures leave them out, and distances are preserved."""
     read, named = partial(_read_without, table, rows), partial(getattr, table, "labels")
     return EmbeddingTable(table.name, table.shape, table.dtype, table.provenance, read, named)
 
@@ -119,9 +130,12 @@ def _read_without(table: EmbeddingTable, rows: NDArray[np.int64], start: int, st
 
 
 def adjacent(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
-    """Return cos(p_t, p_{t+1}) [n − 1]: a fall marks a break, such as BERT's at row 128.
+    """Return cos(p_t, p_{t+1}) [n − 1]; a drop indicates a break, such as BERT's at row 128.
 
-    NaN beside a row without a direction. Raises ``InputError`` for a single row.
+    NaN next to a row without a direction.
+
+    Raises:
+        InputError: If there is a single row.
     """
     table = table_in(value)
     if table.shape[0] < 2:
@@ -140,23 +154,27 @@ def adjacent(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
 
 
 FALL = 0.25
-"""How far the cosine of two neighbouring rows falls at a break."""
+"""Drop in the cosine of neighbouring rows that counts as a break."""
 
 
 RARE = 0.02
-"""In which share of the places it falls so far at most: more of them are no break but a rough table."""
+"""Maximum share of places with such a drop; with more of them the table is rough rather than broken."""
 
 
 ENDS = 4
-"""Rows at either end, which often stand apart, where no break is looked for."""
+"""Number of rows at either end excluded from the search for breaks, because they often differ from the rest."""
 
 
 @dataclass(frozen=True)
 class Break:
-    """A place inside a table where rows stop being like their neighbours, between rows ``before`` and ``after``.
+    """A place inside a table where neighbouring rows stop being similar, between rows ``before`` and ``after``.
 
-    ``cosine`` is the least between neighbours there, ``typical`` the median of all neighbours; ``deviations`` is how
-    many robust deviations of the other neighbours, 1.4826 MAD, lie between the two.
+    Attributes:
+        before: Last row before the break.
+        after: First row after the break.
+        cosine: Lowest cosine of neighbours at the break.
+        typical: Median cosine of all neighbours.
+        deviations: Difference of the two, in robust standard deviations (1.4826 MAD) of the neighbours' cosines.
     """
 
     before: int
@@ -167,11 +185,11 @@ class Break:
 
 
 def breaks(value: EmbeddingTable | PositionEncoding) -> tuple[Break, ...]:
-    """Return where the cosine of neighbouring rows falls, as it does in BERT near row 128; the deepest first.
+    """Return where the cosine of neighbouring rows drops, as in BERT near row 128; the deepest drop first.
 
-    A fall is .25 below the median of neighbours that are alike, .5 or more, and beyond 3.5 robust deviations
-    (Iglewicz & Hoaglin 1993), in 2 % of the places at most; falls beside each other are one break. The four rows at
-    either end are not counted, since many models keep them apart. Empty where there is none, or too few rows to tell.
+    A drop is at least .25 below a median of .5 or more, exceeds 3.5 robust deviations (Iglewicz & Hoaglin 1993), and
+    occurs in at most 2 % of places; adjacent drops form one break. The four rows at either end are excluded, since many
+    models treat them differently. The result is empty if there is no break, or fewer than 17 rows.
     """
     table = table_in(value)
     if table.shape[0] < 4 * ENDS + 1:
@@ -179,7 +197,7 @@ def breaks(value: EmbeddingTable | PositionEncoding) -> tuple[Break, ...]:
     inner = adjacent(table)[ENDS:-ENDS]
     if not np.isfinite(inner).any() or (typical := float(np.nanmedian(inner))) < 2 * FALL:
         return ()
-    # A table whose neighbours are all equally alike has no deviation: any fall then stands out.
+    # If all neighbours are equally similar the deviation is 0, and any drop is significant.
     deviation = 1.4826 * max(float(np.nanmedian(np.abs(inner - typical))), 1e-6)
     places = np.flatnonzero(inner < min(typical - FALL, typical - 3.5 * deviation))
     if not 0 < len(places) <= max(1, RARE * len(inner)):
@@ -193,9 +211,10 @@ def breaks(value: EmbeddingTable | PositionEncoding) -> tuple[Break, ...]:
 
 
 def deepest_fall(value: EmbeddingTable | PositionEncoding) -> float:
-    """Return how far below the median the cosine of two neighbouring rows falls at most, the ends apart.
+    """Return the largest drop below the median of the cosine of neighbouring rows, excluding four rows at either end.
 
-    Raises ``InputError`` for fewer than 17 rows, or where no two neighbours have a cosine.
+    Raises:
+        InputError: If there are fewer than 17 rows, or no two neighbours have a cosine.
     """
     table = table_in(value)
     inner = adjacent(table)[ENDS:-ENDS] if table.shape[0] > 4 * ENDS else np.empty(0)

@@ -1,4 +1,4 @@
-"""Rank rows by matrix products in the table's own precision, with a bound on how far rounding can move a score."""
+"""Ranking of rows by matrix products in the table's own precision, with a bound on the rounding error of a score."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .row_values import Floats, Frame, Metric
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Rank rows against queries by matrix products: more is nearer, and off by ``margin`` at most.
+    """Scores of rows against queries by matrix products: higher means nearer, with an error of at most ``margin``.
 
-    A score is the cosine, the inner product, or q·x − ‖x‖²/2, which ranks as the distance does. Rows [m, width] are
-    given as the table has them; of centred ones, (q·x − q·c) / ‖x − c‖, rounding can move a score by ``slack``.
+    A score is the cosine, the inner product, or q·x − ‖x‖²/2, which ranks like the distance. Rows [m, width] are passed
+    as stored. For centred rows, scored as (q·x − q·c) / ‖x − c‖, the error bound is ``slack``.
     """
 
     metric: Metric
@@ -24,29 +24,36 @@ class Scores:
     dtype: np.dtype[np.floating]
     margin: float
     error: float
-    """The part of the margin by which a row's length is multiplied."""
+    """The part of the margin that is multiplied by a row's length."""
 
     @classmethod
     def of(cls, metric: Metric, table: EmbeddingTable, frame: Frame, query: float | None = None) -> Scores:
-        """Plan for the rows of a table in a frame and queries ``query`` long, by default its longest row."""
+        """Prepare scores for the rows of a table in a frame.
+
+        Args:
+            metric: ``"cosine"``, ``"dot"`` or ``"euclidean"``.
+            table: Table [n, width].
+            frame: Frame of the table.
+            query: Maximum length of a query; by default that of the longest row.
+        """
         dtype, width = table.dtype, table.shape[1]
         shortest, longest = frame.reach
         query = longest if query is None else query
-        # In float32 only where no product of two rows can leave its range.
+        # Use float32 only if no product of two rows can overflow or underflow.
         if max(longest, query) > 1e17 or min(shortest, query or 1.0) < 1e-15:
             dtype = np.dtype(np.float64)
-        # Twice the bound of Higham (2002, eq. 3.5) on a rounded inner product, for the query's own rounding.
+        # Twice the bound of Higham (2002, eq. 3.5) on a rounded inner product, to cover the rounding of the query.
         error = 2 * (width + 4) * float(np.finfo(dtype).eps) / 2
         scale = {"cosine": 1.0, "dot": longest * query, "euclidean": longest * query + longest**2}[metric]
         return cls(metric, frame, frame.lengths, dtype, error * scale, error * (1.0 if metric == "cosine" else query))
 
     def query(self, vector: Vectors) -> Vectors:
-        """Return a query vector [width], as the frame sees it, ready for ``score``."""
+        """Return a query vector [width], relative to the frame, prepared for ``score``."""
         wide = np.asarray(vector, np.float64)
         return (wide / np.linalg.norm(wide) if self.metric == "cosine" else wide).astype(self.dtype)
 
     def score(self, query: Vectors, vectors: Vectors, start: int) -> Vectors:
-        """Return the scores [m] of the rows from ``start``; −Inf for those without a value."""
+        """Return the scores [m] of the rows from ``start``; −Inf for rows without a value."""
         lengths = self.lengths[start : start + len(vectors)]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             scores: Vectors = vectors.astype(self.dtype, copy=False) @ query
@@ -62,21 +69,21 @@ class Scores:
         return scores
 
     def slack(self, start: int, stop: int) -> float | Vectors:
-        """Return how far rounding can move the scores of rows [start, stop): the margin, of centred rows for each.
+        """Return the rounding error bound of rows [start, stop): the common margin, or one per row if they are centred.
 
-        Both q·x and q·c are rounded, and ‖x‖ ≤ ‖x − c‖ + ‖c‖; near the mean row, what is left of the two is small.
+        Both q·x and q·c are rounded, and ‖x‖ ≤ ‖x − c‖ + ‖c‖; near the mean row their difference is small.
         """
         if self.frame.centre is None:
             return self.margin
         lengths = self.lengths[start:stop]
         with np.errstate(divide="ignore", invalid="ignore"):
             moved = self.error * (lengths + 2 * self.frame.shift) / (lengths if self.metric == "cosine" else 1.0)
-        return np.nan_to_num(moved, nan=0, posinf=0).astype(self.dtype)  # rows without a value have no score anyway
+        return np.nan_to_num(moved, nan=0, posinf=0).astype(self.dtype)  # rows without a value have no score
 
     def between(self, vectors: Vectors, left: tuple[int, int], right: tuple[int, int]) -> Vectors:
-        """Return the scores of rows with rows [m, n], both [start, stop) of ``vectors``, which all have a value.
+        """Return the scores [m, n] of two ranges [start, stop) of ``vectors``, all of which have a value.
 
-        From both sides alike: for distances, of the query too half the square is taken off.
+        Scores are symmetric: for distances, half the squared length of the query is subtracted too.
         """
         parts = [slice(*left), slice(*right)]
         ready = [vectors[part].astype(self.dtype, copy=False) for part in parts]
@@ -93,7 +100,7 @@ class Scores:
         return scores
 
     def among(self, vectors: Vectors, start: int, stop: int) -> Vectors:
-        """Return the scores of rows [start, stop) with each other; −Inf for each with itself."""
+        """Return the scores of rows [start, stop) with each other; −Inf on the diagonal."""
         scores = self.between(vectors, (start, stop), (start, stop))
         np.fill_diagonal(scores, -np.inf)
         return scores

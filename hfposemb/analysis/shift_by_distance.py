@@ -1,7 +1,7 @@
-"""Shifts of the position by every distance, beside impostors, and by how much each plane of the table turns.
+"""Shift of the position by each distance, compared with impostors, and the rotation angle of each plane of the table.
 
-Vaswani et al. (2017, 3.5) chose sines and cosines because a shift then is a rotation. Whether tables that were learned
-obey the same law is measured here, by what ``shift`` fits for a single distance.
+Vaswani et al. (2017, 3.5) chose sines and cosines because a shift is then a rotation. This module tests whether learned
+tables obey the same law, using the fit that ``shift`` makes for a single distance.
 """
 
 from __future__ import annotations
@@ -20,20 +20,25 @@ from .shift_operator import COMPONENTS, Shift, Split, rotation, scores, shift_of
 from .surrogates import Rows, finite_rows, impostors
 
 IMPOSTORS = 20
-"""Surrogates of a table whose shifts are fitted too; their lowest and highest R² make the band."""
+"""Number of surrogates whose shifts are fitted too; their lowest and highest R² form the band."""
 
 ALIKE = 0.25
-"""How far from a full rotation by the expected angle a plane may be to be counted: 14 degrees, or a quarter lost."""
+"""Maximum deviation of a plane from a full rotation by the expected angle: 14 degrees, or a quarter lost."""
 
 SPLITS: tuple[Split, ...] = get_args(Split)
 
 
 @dataclass(frozen=True, eq=False)
 class ShiftCurve:
-    """Held-out R² of the shift by each of ``distances`` [m], of both maps and both splits.
+    """Held-out R² of the shift by each distance, for both maps and both splits; see ``Shift``.
 
-    ``linear`` and ``orthogonal`` [m] are by split, "random" or "contiguous"; see ``Shift``. At either end ``leave_out``
-    rows were not counted.
+    Attributes:
+        distances: Distances [m].
+        linear: R² of the linear map by split, "random" or "contiguous" [m].
+        orthogonal: R² of the orthogonal map by split [m].
+        components: Number of leading components fitted on.
+        leave_out: Number of rows left out at either end.
+        seed: Random seed of the splits.
     """
 
     distances: NDArray[np.int64]
@@ -57,11 +62,18 @@ def shift_by_distance(
     leave_out: int = 1,
     seed: int = 0,
 ) -> ShiftCurve:
-    """Return how well a shift by each distance is a linear map, and how well a rotation, on held-out rows.
+    """Return how well a shift by each distance is approximated by a linear map and by a rotation, on held-out rows.
 
-    By default the distances are 1, 2, 4, … up to a quarter of the rows, as far as pairs are left to fit a map. The
-    ``leave_out`` rows at either end often stand apart, and would decide R² where they are held out. Raises
-    ``InputError`` where not one distance can be fitted.
+    Args:
+        value: Table or position encoding [n, d].
+        distances: Distances in positions; by default 1, 2, 4, … up to a quarter of the rows, as long as enough pairs
+            remain to fit a map.
+        components: Number of leading components to fit on.
+        leave_out: Number of rows to leave out at either end; these often differ and would dominate R² if held out.
+        seed: Random seed of the splits.
+
+    Raises:
+        InputError: If no distance can be fitted.
     """
     table = _inner(value, leave_out)
     return _curve(scores(table, components), distances, (leave_out, seed), table.name)
@@ -76,10 +88,18 @@ def shift_null(
     draws: int = IMPOSTORS,
     seed: int = 0,
 ) -> tuple[ShiftCurve, ShiftCurve]:
-    """Return the lowest and the highest R² of a table's impostors, as ``shift_by_distance`` measures the table.
+    """Return the lowest and the highest R² among a table's impostors, measured as by ``shift_by_distance``.
 
-    Impostors are as smooth as the table, so a shift that is only smoothness is no better than theirs. Their leading
-    components are found by random projection (Halko, Martinsson & Tropp 2011), within 1e-3 of R².
+    Impostors are as smooth as the table, so a fit that reflects only smoothness does no better than theirs. Their
+    leading components are found by random projection (Halko, Martinsson & Tropp 2011), accurate to 1e-3 in R².
+
+    Args:
+        value: Table or position encoding [n, d].
+        distances: Distances in positions; by default as in ``shift_by_distance``.
+        components: Number of leading components to fit on.
+        leave_out: Number of rows to leave out at either end.
+        draws: Number of impostors.
+        seed: Random seed of the impostors and splits.
     """
     from sklearn.utils.extmath import randomized_svd
 
@@ -101,7 +121,7 @@ def shift_null(
 
 
 def _inner(value: EmbeddingTable | PositionEncoding, leave_out: int) -> EmbeddingTable:
-    """Return a table without so many rows at either end. Raises ``InputError`` where hardly any are left."""
+    """Return a table without ``leave_out`` rows at either end. Raises ``InputError`` if fewer than 3 rows remain."""
     table = table_in(value)
     last = table.shape[0] - leave_out
     if last - leave_out < 3:
@@ -132,12 +152,16 @@ def _curve(scores: Rows, distances: Sequence[int] | None, how: tuple[int, int], 
 
 @dataclass(frozen=True, eq=False)
 class Turning:
-    """How far each plane turns in a shift by ``distance``, beside what one step's turn says it should.
+    """Rotation of each plane in a shift by ``distance``, compared with the rotation expected from a single step.
 
-    ``step`` [planes] is ω_i, the angle in radians by which the best orthogonal map of a shift by 1 turns plane i;
-    ``expected`` is ω_i k and ``turned`` the angle by which the best orthogonal map of a shift by k turns that plane,
-    both folded to 0 … π. ``held`` says how much of the plane comes to lie in itself, 0 to 1: 1 for a rotation in it.
-    ``alike`` planes turn as they should: |held · e^{i turned} − e^{i expected}| < ``ALIKE``, before folding.
+    Attributes:
+        distance: Distance k of the shift, in positions.
+        step: ω_i, the angle in radians by which the best orthogonal map of a shift by 1 rotates plane i [planes].
+        expected: ω_i k, folded to 0 … π [planes].
+        turned: Angle by which the best orthogonal map of a shift by k rotates the plane, folded to 0 … π [planes].
+        held: How much of the plane is mapped onto itself, 0 to 1; 1 for a rotation within it [planes].
+        alike: Whether the plane rotates as expected: |held · e^{i turned} − e^{i expected}| < ``ALIKE``, before folding
+            [planes].
     """
 
     distance: int
@@ -151,12 +175,20 @@ class Turning:
 def turning(
     value: EmbeddingTable | PositionEncoding, distance: int, *, components: int = COMPONENTS, leave_out: int = 1
 ) -> Turning:
-    """Return the angles of the best orthogonal map of a shift by ``distance`` against ω_i k, plane by plane.
+    """Return the rotation angles of the best orthogonal map of a shift by ``distance``, compared with ω_i k per plane.
 
-    Positions that shift by a rotation, as the sinusoid does (Vaswani et al. 2017, 3.5), turn every plane by ω_i k. The
-    planes are those of the shift by one: pairs of eigenvectors v of its map, and plane i turns by the angle of
-    v* O_k v. Both maps are fitted on all pairs of the leading components. Raises ``InputError`` where too few pairs are
-    left.
+    If a shift of the position is a rotation, as for the sinusoid (Vaswani et al. 2017, 3.5), every plane rotates by ω_i
+    k. The planes are those of the shift by one, spanned by pairs of eigenvectors v of its map O_1; the rotation of a
+    plane by O_k is the angle of v* O_k v. Both maps are fitted on all pairs of the leading components.
+
+    Args:
+        value: Table or position encoding [n, d].
+        distance: Distance k of the shift, in positions.
+        components: Number of leading components to fit on.
+        leave_out: Number of rows to leave out at either end.
+
+    Raises:
+        InputError: If ``distance`` < 1, or too few pairs of rows are left.
     """
     if distance < 1:
         raise InputError(f"a shift is by 1 position or more; got {distance}")
@@ -164,7 +196,7 @@ def turning(
     places = scores(table, components)
     one, many = (_orthogonal(places, k, table.name) for k in (1, distance))
     values, vectors = np.linalg.eig(one)
-    plane = np.imag(values) > 1e-9  # one of each pair; what is left turns by 0 or is mirrored
+    plane = np.imag(values) > 1e-9  # one of each conjugate pair; real eigenvalues are fixed or mirrored directions
     step, vectors = np.angle(values[plane]), vectors[:, plane]
     found = np.einsum("ij,ij->j", vectors.conj(), many @ vectors)
     wanted = np.exp(1j * step * distance)
@@ -180,7 +212,7 @@ def turning(
 
 
 def _orthogonal(places: Rows, distance: int, name: str) -> Rows:
-    """Return the orthogonal map that takes rows [n, d] nearest to those ``distance`` later (Schönemann 1966)."""
+    """Return the orthogonal map that best takes rows [n, d] to those ``distance`` later (Schönemann 1966)."""
     x, y = places[:-distance], places[distance:]
     both = np.isfinite(x[:, 0]) & np.isfinite(y[:, 0])
     if both.sum() <= places.shape[1] + 1:
@@ -192,7 +224,14 @@ def _orthogonal(places: Rows, distance: int, name: str) -> Rows:
 def closed_form(
     rows: int, width: int, *, distances: Sequence[int] | NDArray[np.int64], base: float = 10000.0
 ) -> NDArray[np.float64]:
-    """Return R² of the sinusoid's own rotation for each distance: 1, but for rounding (Vaswani et al. 2017, 3.5)."""
+    """Return the R² of the sinusoid's own rotation for each distance: 1 up to rounding (Vaswani et al. 2017, 3.5).
+
+    Args:
+        rows: Number of positions.
+        width: Number of columns.
+        distances: Distances in positions [m].
+        base: Base of the frequencies.
+    """
     inv_freq = base ** (-np.arange(0, width - 1, 2) / width)
     angles = np.arange(rows)[:, None] * inv_freq
     table = np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(rows, -1)

@@ -1,8 +1,8 @@
-"""Whether a shift of the position is a linear map, and how positions wind: Vaswani's rotation and its learned kin.
+"""Shift of the position as a linear map, and the helix of the leading components.
 
-Of the sinusoid a shift by k is a rotation of every pair of components by ω_i k, exactly (Vaswani et al. 2017, 3.5).
-For a learned table the map is fitted: on the leading components, and judged on rows it has not seen, because in full
-width least squares "explains" most of pure noise.
+For the sinusoid, a shift by k rotates each pair of columns by exactly ω_i k (Vaswani et al. 2017, 3.5). For a learned
+table the map is fitted on the leading components and evaluated on held-out rows, because at full width least squares
+"explains" most of pure noise.
 """
 
 from __future__ import annotations
@@ -20,21 +20,27 @@ from ..tables.table import EmbeddingTable
 from .surrogates import finite_rows
 
 COMPONENTS = 16
-"""Leading principal components that a shift is fitted on."""
+"""Number of leading principal components a shift is fitted on."""
 
 FEW = 16
-"""How many times as many rows as eigenvectors a matrix has from where on those are found one by one."""
+"""Ratio of matrix size to number of eigenvalues from which an iterative eigensolver is used."""
 
 Split = Literal["random", "contiguous"]
 
 
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """The map from p_t to p_{t+k} on the leading components, judged on held-out rows.
+    """Fitted map from p_t to p_{t+k} on the leading components, evaluated on held-out rows.
 
-    ``linear`` and ``orthogonal`` are R² of the least-squares map and of the best orthogonal one; ``angles`` [pairs] are
-    those of the orthogonal map, in radians, from 0 to π, largest first. ``split`` says which rows were held out: every
-    fourth or so at random (interpolation), or the last quarter (extrapolation).
+    Attributes:
+        distance: Distance k, in positions.
+        linear: Held-out R² of the least-squares map.
+        orthogonal: Held-out R² of the best orthogonal map.
+        angles: Rotation angles of the orthogonal map in radians, 0 to π, in descending order [pairs].
+        components: Number of components fitted on.
+        split: Which rows were held out: a random quarter by default (interpolation), or the last quarter
+            (extrapolation).
+        seed: Random seed of the split.
     """
 
     distance: int
@@ -57,15 +63,32 @@ def shift(
 ) -> Shift:
     """Fit p_t ↦ p_{t+k} for k = ``distance`` on the leading components of the finite rows.
 
-    R² is 1 − Σ‖y − ŷ‖² / Σ‖y − ȳ‖² on held-out pairs, ȳ the mean of the fitted ones: 1 for a perfect map, about 0 or
-    below for none. Raises ``InputError`` where too few pairs are left to fit as many components.
+    R² is 1 − Σ‖y − ŷ‖² / Σ‖y − ȳ‖² over held-out pairs, with ȳ the mean of the fitted ones: 1 for a perfect map, about
+    0 or below for none.
+
+    Args:
+        value: Table or position encoding [n, d].
+        distance: Distance k, in positions.
+        split: ``"random"`` to hold out random pairs, ``"contiguous"`` to hold out the last ones.
+        components: Number of leading components to fit on.
+        held_out: Share of pairs held out.
+        seed: Random seed of the split.
+
+    Raises:
+        InputError: If too few pairs are left to fit that many components.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.shift_operator import shift
+        >>> round(shift(hpe.sinusoidal(64, 16).position, 4).linear, 2)
+        0.99
     """
     table = table_in(value)
     return shift_of(scores(table, components), distance, split=split, held_out=held_out, seed=seed)
 
 
 def scores(value: EmbeddingTable | PositionEncoding, components: int = COMPONENTS) -> NDArray[np.float64]:
-    """Return the coordinates of every row on the leading components that are not empty; NaN for rows not finite."""
+    """Return the coordinates of every row on the leading nonempty components; NaN for rows that are not finite."""
     table = table_in(value)
     found = _scores(finite_rows(table), components)
     out = np.full((table.shape[0], found.shape[1]), np.nan)
@@ -76,7 +99,7 @@ def scores(value: EmbeddingTable | PositionEncoding, components: int = COMPONENT
 def shift_of(
     scores: NDArray[np.float64], distance: int, *, split: Split = "random", held_out: float = 0.25, seed: int = 0
 ) -> Shift:
-    """Fit a shift as ``shift`` does, of coordinates [n, components] that are there already."""
+    """Fit a shift as ``shift`` does, on given coordinates [n, components]."""
     x, y = scores[: max(len(scores) - distance, 0)], scores[max(distance, 0) :]
     both = np.isfinite(x[:, 0]) & np.isfinite(y[:, 0]) if distance > 0 else np.zeros(0, bool)
     pairs = int(both.sum())
@@ -110,22 +133,22 @@ def shift_of(
 
 
 def leading(rows: NDArray[np.float64], components: int) -> NDArray[np.float64]:
-    """Return the coordinates of rows [n, components] on their leading principal components."""
+    """Return the coordinates of rows [n, d] on their leading principal components [n, components]."""
     centred = rows - rows.mean(axis=0)
     tall = len(rows) >= rows.shape[1]
-    # By the smaller matrix of products: an SVD takes ten times as long for a few components of a wide table.
+    # Use the smaller Gram matrix: for a few components of a wide table an SVD takes ten times as long.
     eigenvalues, vectors = _largest(centred.T @ centred if tall else centred @ centred.T, components)
     return np.asarray(centred @ vectors if tall else vectors * np.sqrt(np.maximum(eigenvalues, 0)))
 
 
 def _largest(matrix: NDArray[np.float64], count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the largest eigenvalues of a symmetric matrix, in falling order, and their vectors as columns."""
+    """Return the largest eigenvalues of a symmetric matrix in descending order, with their eigenvectors as columns."""
     import scipy.linalg
     from scipy.sparse.linalg import ArpackError, eigsh
 
     side = len(matrix)
     if side >= FEW * count and np.trace(matrix) > 0:
-        with suppress(ArpackError):  # where it does not converge
+        with suppress(ArpackError):  # no convergence: use the dense solver
             values, vectors = eigsh(matrix, count, v0=np.ones(side))
             order = np.argsort(-values, kind="stable")
             return values[order], vectors[:, order]
@@ -134,7 +157,7 @@ def _largest(matrix: NDArray[np.float64], count: int) -> tuple[NDArray[np.float6
 
 
 def _scores(rows: NDArray[np.float64], components: int) -> NDArray[np.float64]:
-    """Return those of the leading components that are not empty. Raises ``InputError`` where all are."""
+    """Return the leading components that are not empty. Raises ``InputError`` if all are."""
     found = leading(rows, components)
     lengths = np.linalg.norm(found, axis=0)
     if not lengths[0] > 0:
@@ -143,9 +166,13 @@ def _scores(rows: NDArray[np.float64], components: int) -> NDArray[np.float64]:
 
 
 def rotation(inv_freq: NDArray[np.float64], distance: int) -> NDArray[np.float64]:
-    """Return the matrix R [2·pairs, 2·pairs] with p_{t+k} = p_t R for interleaved sinusoids of these frequencies.
+    """Return the matrix R [2·pairs, 2·pairs] with p_{t+k} = p_t R for interleaved sinusoids.
 
-    Each pair (sin ω t, cos ω t) turns by ω k, a block [[cos, −sin], [sin, cos]] (Vaswani et al. 2017).
+    Each pair (sin ω t, cos ω t) rotates by ω k, a block [[cos, −sin], [sin, cos]] (Vaswani et al. 2017).
+
+    Args:
+        inv_freq: Angular frequencies ω in radians per position [pairs].
+        distance: Distance k, in positions.
     """
     width = 2 * len(inv_freq)
     matrix = np.zeros((width, width))
@@ -158,11 +185,14 @@ def rotation(inv_freq: NDArray[np.float64], distance: int) -> NDArray[np.float64
 
 @dataclass(frozen=True, eq=False)
 class Helix:
-    """How the leading components of a table wind about each other.
+    """Helical winding of two leading components of a table.
 
-    ``period`` is that of the strongest wave of the two components, in positions; ``turns`` how often they go round;
-    ``held`` the share of the variance they hold; ``even`` how nearly both wave with that period, 0 to 1: the share of
-    their power at it. ``components`` names the two, from 1 on, by variance.
+    Attributes:
+        period: Period of the strongest wave of the two components, in positions.
+        turns: Number of turns over the table.
+        held: Share of the variance the two components explain.
+        even: How purely both oscillate with that period, 0 to 1: the smaller of their shares of power at it.
+        components: The two components, counted from 1 by variance.
     """
 
     period: float
@@ -175,9 +205,15 @@ class Helix:
 def helix(value: EmbeddingTable | PositionEncoding, *, leave_out: int = 1) -> Helix:
     """Return the pair among the three leading components that winds most evenly, as GPT-2's positions do.
 
-    ``leave_out`` rows at either end, which often stand apart, are not counted. The period is read off the spectrum of
-    both components together, between two bins by their power (after Yamamoto & Matsuzaki, EMNLP 2023). Raises
-    ``InputError`` for fewer than 16 rows.
+    The pair maximises evenness times share of variance. The period is read off the spectrum of both components
+    together, interpolated between bins by power (after Yamamoto & Matsuzaki, EMNLP 2023).
+
+    Args:
+        value: Table or position encoding [n, d].
+        leave_out: Number of rows to leave out at either end, which often differ from the rest.
+
+    Raises:
+        InputError: If fewer than 16 rows are left, or they vary in one direction only.
     """
     table = table_in(value)
     rows = finite_rows(table)

@@ -1,8 +1,9 @@
-"""How alike rows are: matrices, chosen pairs, exact nearest neighbours, and how all rows lie to one of them.
+"""Similarity matrices and distributions; also re-exports nearest neighbours and pairs of selected rows.
 
-The value of a pair is its cosine, its inner product ("dot") or its Euclidean distance, of which small is near; with
-``centred`` the mean row is subtracted from all rows first. Rows that hold NaN or Inf have no value, and rows of length
-0 have no cosine: both are left out, and results say how many. What is given out is computed in float64.
+The value of a pair is its cosine, its inner product ("dot") or its Euclidean distance, where small means near; with
+``centred`` the mean row is subtracted from all rows first. Rows with NaN or Inf have no value, and zero rows have no
+cosine: both are left out, and results state how many. Returned values are computed in float64, except for matrices of
+more than 5,000 rows.
 """
 
 from __future__ import annotations
@@ -37,21 +38,21 @@ from .row_values import read_rows as read_rows
 from .row_values import usable as usable
 
 LARGEST_MATRIX = 20_000
-"""Rows beyond which a whole matrix is refused; in float32 it takes 1.6 GB there."""
+"""Maximum number of rows of a matrix, which takes 1.6 GB in float32."""
 
 DOUBLE_MATRIX = 5_000
-"""Rows up to which a matrix is given in float64."""
+"""Number of rows up to which a matrix is in float64."""
 
 MATRIX_BYTES = 2**27
-"""How many bytes of rows a matrix of all pairs is made of at once; fewer rows are taken together."""
+"""Maximum size of a block of rows in the computation of a matrix, in bytes."""
 
 
 def _matrix(
     read: Callable[[int, int], Vectors], keep: NDArray[np.bool_], width: int, metric: Metric
 ) -> NDArray[np.floating]:
-    """Return the value of every pair of the rows that ``read`` gives [n, n]; ``keep`` [n] marks those that have one.
+    """Return the value of every pair of the rows [n, n] that ``read`` returns; ``keep`` [n] marks those that have one.
 
-    Two blocks of rows are held at a time, beside the matrix.
+    Two blocks of rows are held at a time, in addition to the matrix.
     """
     count, dtype = len(keep), np.dtype(np.float64 if len(keep) <= DOUBLE_MATRIX else np.float32)
     step = max(1, MATRIX_BYTES // (dtype.itemsize * width))
@@ -84,7 +85,7 @@ def _matrix(
     if metric == "euclidean":
         squares = np.diagonal(out).copy()
         out *= -2
-        # Both squares are added up first, so that the matrix stays symmetric to the last bit.
+        # Add both squares first, so that the matrix stays exactly symmetric.
         for start in range(0, count, 256):
             out[start : start + 256] += squares[start : start + 256, None] + squares
         np.sqrt(np.maximum(out, 0, out=out), out=out)
@@ -103,10 +104,24 @@ def similarity(
     centred: bool = False,
     rows: Sequence[int | str] | None = None,
 ) -> NDArray[np.floating]:
-    """Return the value of every pair of rows [n, n], of the whole table or of ``rows``, named by number or label.
+    """Return the similarity of every pair of rows.
 
-    In float64 up to 5,000 rows, in float32 beyond; NaN for rows without a value. ``centred`` subtracts the mean row of
-    the whole table first. Raises ``InputError`` beyond 20,000.
+    Args:
+        value: Table or position encoding [n, d].
+        metric: ``"cosine"``, ``"dot"`` or ``"euclidean"``.
+        centred: Whether to subtract the mean row of the whole table first.
+        rows: Rows to compare, by number or label; all by default.
+
+    Returns:
+        Matrix [m, m], in float64 up to 5,000 rows and float32 beyond; NaN for rows without a value.
+
+    Raises:
+        InputError: If there are more than 20,000 rows.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> hpe.similarity(hpe.sinusoidal(64, 16).position, rows=[0, 1, 2]).round(3).tolist()
+        [[1.0, 0.936, 0.796], [0.936, 1.0, 0.936], [0.796, 0.936, 1.0]]
     """
     table = table_in(value)
     frame = frame_of(table, metric, centred=centred)
@@ -128,7 +143,18 @@ def similarity(
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """Hold how many rows have which value with a query: ``counts`` [bins] between ``edges`` [bins + 1]."""
+    """Histogram of the values of all rows with a query.
+
+    Attributes:
+        query: Label of the query.
+        counts: Number of rows per bin [bins].
+        edges: Edges of the bins [bins + 1].
+        mean: Mean of the values.
+        deviation: Standard deviation of the values.
+        metric: Metric of the values.
+        left_out: Number of rows that have no value.
+        centred: Whether the mean row was subtracted first.
+    """
 
     query: str
     counts: Rows
@@ -148,11 +174,18 @@ def query_distribution(
     metric: Metric = "cosine",
     centred: bool = False,
 ) -> Distribution:
-    """Return how the values of all rows with a query are spread, the query's own row left out.
+    """Return the distribution of the values of all rows with a query, excluding the query's own row.
 
-    Cosines are binned from −1 to 1, so that queries can be laid over one another; other values over what occurs.
-    ``centred`` subtracts the mean row first. Raises ``InputError`` as ``neighbours`` does, or where no other row has a
-    value.
+    Args:
+        value: Table or position encoding [n, d].
+        query: Row number, label or vector [d].
+        bins: Number of bins. Cosines are binned from −1 to 1, so that queries can be overlaid; other values over their
+            range.
+        metric: ``"cosine"``, ``"dot"`` or ``"euclidean"``.
+        centred: Whether to subtract the mean row first.
+
+    Raises:
+        InputError: As ``neighbours`` does, if no other row has a value, or if ``bins`` < 1.
     """
     table = table_in(value)
     asked = query_of(table, query, metric, centred=centred)

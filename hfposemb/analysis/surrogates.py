@@ -1,8 +1,8 @@
-"""What chance gives: surrogates of a table, and a number beside those of its surrogates.
+"""Surrogates of a table, for comparing a figure with its null distribution.
 
-A position table is a smooth curve, and any smooth curve beats a shuffled one. So its null is the impostor, a surrogate
-with the same spectrum in every column and random phases (Theiler et al. 1992); that of a token table is a permutation
-of its rows.
+A position table is a smooth curve, and any smooth curve beats a shuffled one. Its null is therefore the impostor: a
+surrogate with the same spectrum in every column and random phases (Theiler et al. 1992). The null of a token table is a
+permutation of its rows.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Value = TypeVar("Value")
 Drawn = TypeVar("Drawn")
 Rows: TypeAlias = NDArray[np.float64]
 DRAWS = 200
-"""Surrogates drawn by default; an interval from 2.5 to 97.5 % needs about as many."""
+"""Default number of surrogates; a 2.5–97.5 % interval needs about as many."""
 
 WORKERS = 2
 ALONE_BYTES = 2**18
 PARALLEL_BYTES = 12 * 2**20
-"""Size of a surrogate up to which ``WORKERS`` are measured at a time."""
+"""Maximum size of a surrogate for which ``WORKERS`` are measured in parallel."""
 
 
 _most: ContextVar[int] = ContextVar("most", default=WORKERS)
@@ -43,7 +43,7 @@ _most: ContextVar[int] = ContextVar("most", default=WORKERS)
 
 @contextmanager
 def on_one_core() -> Iterator[None]:
-    """Compute with one thread inside this block, since other processes have the other cores."""
+    """Limit computations in this context to one thread, because other processes use the other cores."""
     from threadpoolctl import threadpool_limits
 
     before = _most.set(1)
@@ -55,16 +55,16 @@ def on_one_core() -> Iterator[None]:
 
 
 Keep: TypeAlias = Callable[[tuple[str, ...], Callable[[], Mapping[str, Null]]], Mapping[str, Null]]
-"""Gives the nulls that a key names: kept ones, or those computed now (``results.keep_nulls``)."""
+"""Function that returns the nulls of a key, cached or computed now (``cached_results.keep_nulls``)."""
 
 
 def compute_always(key: tuple[str, ...], compute: Callable[[], Mapping[str, Null]]) -> Mapping[str, Null]:
-    """Keep nothing."""
+    """Compute without caching."""
     return compute()
 
 
 def finite_rows(value: EmbeddingTable | PositionEncoding) -> Rows:
-    """Return the finite rows of a table [rows, d] in float64. Raises ``InputError`` where there is none."""
+    """Return the finite rows of a table [rows, d] in float64. Raises ``InputError`` if there are none."""
     table = table_in(value)
     blocks = [vectors for _, vectors in finite_blocks(table)]
     if not blocks:
@@ -73,18 +73,18 @@ def finite_rows(value: EmbeddingTable | PositionEncoding) -> Rows:
 
 
 def impostor(rows: Rows, rng: np.random.Generator) -> Rows:
-    """Return rows [n, d] whose columns have the spectrum of those given, and phases of their own.
+    """Return an impostor of rows [n, d]: each column keeps its spectrum and gets random phases.
 
-    The phases of the constant part, and of the fastest wave where n is even, are kept, so that the columns stay real.
+    The phases of the constant term, and of the highest frequency if n is even, are kept so that the columns stay real.
     """
     return _turned(np.fft.rfft(rows, axis=0), len(rows), rng)
 
 
 def _turned(waves: NDArray[np.complex128], count: int, rng: np.random.Generator) -> Rows:
-    """Return ``count`` rows of waves in random phases."""
+    """Return ``count`` rows from a spectrum with random phases."""
     angles = 2 * np.pi * rng.random(waves.shape)
     turned = np.empty_like(waves)
-    np.cos(angles, out=turned.real)  # a third of the time of np.exp of complex numbers
+    np.cos(angles, out=turned.real)  # three times as fast as a complex np.exp
     np.sin(angles, out=turned.imag)
     turned *= waves
     turned[0] = waves[0]
@@ -94,11 +94,11 @@ def _turned(waves: NDArray[np.complex128], count: int, rng: np.random.Generator)
 
 
 def drifts(rows: Rows) -> bool:
-    """Tell whether a curve [n, d] ends elsewhere than it begins, which no impostor of it does.
+    """Return whether a curve [n, d] ends away from where it begins, which no impostor of it does.
 
-    The squared distance of the means of its first and last twentieth is more than 3.5 times the variance (after the
-    end-point mismatch of Theiler et al. 1992): of 300 random walks of 64 × 16 in 19 of 20, of as many smooth
-    stationary tables in 1 of 20.
+    True if the squared distance between the means of its first and last twentieth exceeds 3.5 times the variance (after
+    the end-point mismatch of Theiler et al. 1992). This flags 19 in 20 of 300 random walks of 64 × 16, and 1 in 20 of
+    as many smooth stationary tables.
     """
     few = max(1, len(rows) // 20)
     apart = rows[:few].mean(axis=0) - rows[-few:].mean(axis=0)
@@ -106,7 +106,7 @@ def drifts(rows: Rows) -> bool:
 
 
 def impostors(rows: Rows, *, draws: int = DRAWS, seed: int = 0) -> Iterator[Rows]:
-    """Yield ``draws`` impostors of rows [n, d], the same ones for the same seed."""
+    """Yield ``draws`` impostors of rows [n, d], reproducible for a seed."""
     rng, waves = np.random.default_rng(seed), np.fft.rfft(rows, axis=0)
     for _ in range(draws):
         yield _turned(waves, len(rows), rng)
@@ -115,9 +115,14 @@ def impostors(rows: Rows, *, draws: int = DRAWS, seed: int = 0) -> Iterator[Rows
 def over_surrogates(
     measure: Callable[[int, Drawn], Value], surrogates: Iterable[Drawn], *, nbytes: int
 ) -> Iterator[Value]:
-    """Yield a measure of every surrogate and its number, in order.
+    """Yield ``measure(number, surrogate)`` for every surrogate, in order.
 
-    Two at a time, but for those whose ``nbytes`` are so few that it is not worth it, or too many.
+    Surrogates of moderate size are measured in two threads; small and large ones one at a time.
+
+    Args:
+        measure: Function of a surrogate's number and the surrogate.
+        surrogates: The surrogates.
+        nbytes: Size of one surrogate in bytes.
     """
     from threadpoolctl import threadpool_limits
 
@@ -126,7 +131,7 @@ def over_surrogates(
         return
 
     workers = min(_most.get(), os.cpu_count() or 1) if nbytes <= PARALLEL_BYTES else 1
-    # One thread a surrogate: matrices this small are slower in several, and much slower where others compute too.
+    # One BLAS thread per surrogate: more would slow down products this small, badly so on a busy machine.
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers) as pool:
         waiting: deque[Future[Value]] = deque()
         for number, rows in enumerate(surrogates):

@@ -1,9 +1,9 @@
-"""Which tokens are odd: near the mean, of outlying length, the same as others, or never used. Glitch tokens are there.
+"""Odd tokens: rows near the mean, of outlying length, duplicated or never used, among which glitch tokens are found.
 
-A token that training hardly saw keeps the vector it began with, pushed along with all others: so it lies near the mean
-of the table (Rumbelow & Watkins 2023, on " SolidGoldMagikarp"; in the largest GPT-2 it lies far from it), and near the
-mean of rows that are known to be unused, once the direction that all rows share is taken out (Land & Bartolo, EMNLP
-2024). What is listed is suspect, not guilty: whether a model cannot say a token is seen by asking it.
+A token that training hardly saw keeps its initial vector, moved only by what moves all rows. It therefore lies near the
+mean of the table (Rumbelow & Watkins 2023, on " SolidGoldMagikarp"; in the largest GPT-2 it lies far from it), and near
+the mean of rows known to be unused once the direction common to all rows is removed (Land & Bartolo, EMNLP 2024).
+Listed tokens are candidates only: whether a model cannot produce a token must be tested on the model.
 """
 
 from __future__ import annotations
@@ -29,36 +29,42 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 COUNT = 20
-"""Tokens listed of each kind."""
+"""Number of tokens listed of each kind."""
 
 NEVER = ("unused", "padding")
-"""Classes of rows that no text leads to."""
+"""Token classes that no text produces."""
 
 NEAR = 0.1
-"""Distance of two near duplicates at most, over the root mean square distance of a row from the mean."""
+"""Maximum distance of two near duplicates, relative to the root mean square distance of a row from the mean."""
 
 HASHES, BITS = 8, 20
-"""Ways in which rows are put together by the sides of planes they are on, and planes of each."""
+"""Number of locality-sensitive hashes, and of random planes in each."""
 
 CANDIDATES = 4
-"""Rows that each is compared with in every group, those next to it along the first direction."""
+"""Number of rows each row is compared with in its bucket: the next ones along the first principal direction."""
 
 COLUMNS = 64
-"""Columns of the table that a candidate must be near in too: what is far in a few is not read in full."""
+"""Number of columns in which candidates are compared first, so that distant rows need not be read in full."""
 
 TWINS = 5
-"""Labels of other rows that are given with one."""
+"""Number of labels of duplicates listed with a token."""
 
 PAIRS = 2_000
-"""Random pairs that the distance of two near duplicates is held against."""
+"""Number of random pairs that the distance of near duplicates is compared with."""
 
 
 @dataclass(frozen=True)
 class Odd:
-    """One token: its row, label and class, the number it is listed for, and how far out that is.
+    """One odd token.
 
-    ``z`` is the modified z-score of the number among all tokens, .6745 (x − median) / MAD; ``percentile`` the share of
-    tokens, or of random pairs, in per cent, that are less far out. ``twins`` are the labels of other rows it is like.
+    Attributes:
+        row: Row number.
+        label: Label of the token.
+        kind: Token class.
+        value: The number it is listed for.
+        z: Modified z-score of the number among all tokens, .6745 (x − median) / MAD.
+        percentile: Percentage of tokens, or of random pairs, that are less extreme.
+        twins: Labels of other rows it resembles.
     """
 
     row: int
@@ -72,11 +78,16 @@ class Odd:
 
 @dataclass(frozen=True)
 class OddList:
-    """Tokens odd in one way, the oddest first.
+    """Tokens that are odd in one respect, the most extreme first.
 
-    ``about`` says in which, ``unit`` what the number of a token is; ``found`` counts all there are, where that is more
-    than a ranking. ``expected`` is the modified z-score that the farthest of as many normal numbers would have.
-    ``note`` says why a list is empty.
+    Attributes:
+        name: Name of the list.
+        about: What makes its tokens odd.
+        unit: Unit of their numbers.
+        rows: The tokens listed.
+        found: Number of tokens found, if the list is not a ranking of all tokens.
+        expected: Modified z-score expected of the most extreme of as many normal numbers.
+        note: Why the list is empty.
     """
 
     name: str
@@ -89,7 +100,7 @@ class OddList:
 
     @property
     def beyond(self) -> int:
-        """How many of the listed are farther out than the farthest of as many normal numbers would be."""
+        """How many listed tokens are more extreme than the most extreme of as many normal numbers is expected to be."""
         if self.expected is None:
             return 0
         return sum(row.z is not None and abs(row.z) > self.expected for row in self.rows)
@@ -97,10 +108,17 @@ class OddList:
 
 @dataclass(frozen=True)
 class Oddities:
-    """The odd tokens of one table, and how evenly the table fills its space.
+    """Odd tokens of one table, and how evenly the table fills its space.
 
-    ``isoscore`` stands beside ``isoscore_of_noise``, that of isotropic noise with as many rows; the three are ``None``
-    where the table has too few rows. ``unused`` counts the rows that the first list is measured from.
+    Attributes:
+        table: Name of the table.
+        shape: Its shape (rows, width).
+        lists: One list for each kind of oddity; also available by name, as in ``found["same"]``.
+        unused: Number of unused rows that the first list is measured from.
+        anisotropy: Mean cosine of two rows.
+        isoscore: IsoScore of the table; ``None`` if it is undefined.
+        isoscore_of_noise: IsoScore of isotropic noise of the same shape; ``None`` if it is undefined.
+        notes: Remarks on rows left out.
     """
 
     table: str
@@ -137,7 +155,7 @@ class Oddities:
             for odd in one.rows:
                 z = f"  z {odd.z:>7.1f}" if odd.z is not None else ""
                 twins = f"  like {', '.join(repr(twin) for twin in odd.twins)}" if odd.twins else ""
-                share = f"{np.floor(100 * odd.percentile) / 100:>6.2f} %"  # never more than is true
+                share = f"{np.floor(100 * odd.percentile) / 100:>6.2f} %"  # round down, never up
                 lines.append(f"  {odd.row:>7}  {odd.label!r:<28} {odd.value:>9.4g}{z}  {share}{twins}")
             if one.found is not None and one.found > len(one.rows):
                 lines.append(f"  … and {one.found - len(one.rows):,} more")
@@ -154,19 +172,28 @@ def oddities(
 ) -> Oddities:
     """Return the odd tokens of a token table, ``count`` of each kind.
 
-    - *near unused*: the cosine distance to the mean of the unused rows, both without the first principal direction
-      (Land & Bartolo 2024). Unused are rows whose name says so, padding, and those that ``unused`` names.
-    - *near the mean*, *far from the mean*: the Euclidean distance to the mean of all rows.
-    - *short*, *long*: rows whose length stands out (``geometry.outliers``).
-    - *same*: rows that are equal to the last bit, the first of each group, the largest group first.
-    - *nearly the same*: rows whose nearest other, not equal, is within a tenth of the typical distance from the mean.
-      Of equal rows one is looked at. Pairs are looked for among rows on the same side of random planes through the mean
-      (Charikar 2002): 99 of 100 at that distance are found, and those that are much nearer always.
-    - *unused*: rows that no text leads to, by row.
+    - *near unused*: cosine distance to the mean of the unused rows, after removing the first principal direction from
+      both (Land & Bartolo 2024). Unused rows are those labelled as unused, padding, and those listed in ``unused``.
+    - *near the mean*, *far from the mean*: Euclidean distance to the mean of all rows.
+    - *short*, *long*: rows of outlying length (``rows.outliers``).
+    - *same*: bit-identical rows, one per group, the largest group first.
+    - *nearly the same*: rows whose nearest different row is within a tenth of the typical distance from the mean. One
+      of each group of identical rows is examined. Pairs are searched among rows on the same side of random planes
+      through the mean (Charikar 2002), which finds 99 in 100 pairs at that distance and all that are much nearer.
+    - *unused*: rows that no text produces, by row.
 
-    The table is walked by blocks and never widened as a whole. ``progress`` is called with the share done, 0 to 1, and
-    what is being done. Raises ``InputError`` for fewer than three rows with a
-    direction, and rows that the table has not.
+    The table is processed in blocks and never widened as a whole.
+
+    Args:
+        table: Token table [n, d].
+        count: Number of tokens listed of each kind.
+        unused: Further rows known to be unused.
+        seed: Random seed of the planes and random pairs.
+        progress: Callback for the share done, 0 to 1, and the stage.
+
+    Raises:
+        InputError: If fewer than three rows have a direction, ``count`` < 1, or ``unused`` names a row that does not
+            exist.
     """
     if count < 1:
         raise InputError(f"a list has at least one token; got a count of {count}")
@@ -227,12 +254,17 @@ def _listed(
 
 @dataclass(frozen=True, eq=False)
 class _Walk:
-    """What every list needs of a table: numbers of each row [n], NaN where it is not finite.
+    """Per-row numbers [n] that all lists need, computed in one pass; NaN for rows that are not finite.
 
-    ``from_mean`` is the distance from the mean, ``from_unused`` the cosine distance to the mean of the unused rows
-    without the first direction, ``along`` the coordinate in that direction, ``columns`` [n, k] some of the row's own,
-    ``sides`` [n, hashes] the sides of planes it is on, as bits. ``typical`` is the root mean square of ``from_mean``,
-    ``isotropy`` ``None`` where all rows are the same.
+    Attributes:
+        table: The table.
+        from_mean: Distance from the mean.
+        from_unused: Cosine distance to the mean of the unused rows, without the first principal direction.
+        along: Coordinate along the first principal direction.
+        columns: Some of the row's own coordinates [n, k].
+        sides: Sides of the random planes it lies on, as bits [n, hashes].
+        typical: Root mean square of ``from_mean``.
+        isotropy: Isotropy of the table; ``None`` if all rows are equal.
     """
 
     table: EmbeddingTable
@@ -246,7 +278,7 @@ class _Walk:
 
     @classmethod
     def of(cls, table: EmbeddingTable, reference: NDArray[np.bool_], *, seed: int) -> _Walk:
-        """Walk through the table, with the unused rows that ``reference`` marks."""
+        """Read the table once; ``reference`` marks the unused rows."""
         found = scatter(table, single=True)
         first = _first_direction(table, found, seed=seed)[0]
         rng = np.random.default_rng(seed)
@@ -261,7 +293,7 @@ class _Walk:
         sides = np.zeros((table.shape[0], HASHES), np.uint32)
         for rows, vectors in finite_blocks(table):
             shared, own = (vectors @ along_both).T
-            # What is left of a row without the first direction, to which the mean of the unused is orthogonal.
+            # Squared length of a row without the first direction; the mean of the unused is orthogonal to it.
             squares = np.einsum("ij,ij->i", vectors, vectors)
             left = squares - shared**2
             length = np.sqrt(np.where(left > 1e-12 * squares, left, 0))
@@ -277,7 +309,7 @@ class _Walk:
 
 
 def _some_rows(table: EmbeddingTable, rows: Rows) -> Iterator[tuple[Rows, Vectors]]:
-    """Walk through some rows of a table, in their order, reading no others."""
+    """Yield the given rows of a table in chunks, in order, reading no others."""
     step = max(1, CHUNK_BYTES // (table.shape[1] * table.dtype.itemsize))
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
@@ -292,7 +324,7 @@ def _sum_of(table: EmbeddingTable, rows: Rows) -> Floats:
 
 
 def _first_direction(table: EmbeddingTable, found: Scatter, *, seed: int) -> Floats:
-    """Return the unit direction of most variance [1, width]."""
+    """Return the unit direction of largest variance [1, width]."""
     if found.dual:
         whole = np.concatenate([vectors - found.mean for _, vectors in finite_blocks(table)])
         return np.asarray(np.linalg.svd(whole, full_matrices=False)[2][:1])
@@ -326,7 +358,7 @@ def _ranked(
     *,
     count: int,
 ) -> OddList:
-    """List the rows ``among`` those marked with the smallest values first, or with ``sign`` −1 the largest."""
+    """List the rows marked in ``among`` by ascending value, or by descending value if ``sign`` is −1."""
     rows = np.flatnonzero(among)
     ordered = np.sort(sign * values[rows])
     median = float(np.median(values[rows]))
@@ -351,7 +383,7 @@ def _near_unused(walk: _Walk, rank: Callable[..., OddList], reference: NDArray[n
 
 
 def _lengths(rank: Callable[..., OddList], table: EmbeddingTable, usable: NDArray[np.bool_]) -> Iterator[OddList]:
-    """List the rows that stand out by their length, among all rows with a direction."""
+    """Yield the lists of outlying lengths, ranked among all rows with a direction."""
     length = norms(table)
     out = np.zeros(table.shape[0], bool)
     out[outliers(table)] = True
@@ -365,9 +397,9 @@ def _lengths(rank: Callable[..., OddList], table: EmbeddingTable, usable: NDArra
 
 
 def _groups(table: EmbeddingTable) -> list[list[int]]:
-    """Return the groups of two or more finite rows that are equal, largest first.
+    """Return the groups of two or more identical finite rows, largest first.
 
-    Equal rows have equal norms, to the last bit: few others have, so few rows are read.
+    Identical rows have bit-identical norms, which few others share, so few rows are read.
     """
     length, finite = norms(table), np.flatnonzero(table.finite)
     _, place, count = np.unique(length[finite], return_inverse=True, return_counts=True)
@@ -379,7 +411,7 @@ def _groups(table: EmbeddingTable) -> list[list[int]]:
 
 
 def _twins(walk: _Walk, usable: NDArray[np.bool_], *, count: int, seed: int) -> Iterator[OddList]:
-    """List the rows that are equal, and those that nearly are."""
+    """Yield the lists of identical rows and of nearly identical ones."""
     table, groups = walk.table, _groups(walk.table)
     alone = 100 * (1 - sum(map(len, groups)) / table.shape[0])
     equal = tuple(_odd(table, rows[0], len(rows), None, alone, rows[1 : 1 + TWINS]) for rows in groups[:count])
@@ -410,7 +442,7 @@ def _twins(walk: _Walk, usable: NDArray[np.bool_], *, count: int, seed: int) -> 
 
 
 def _nearest(walk: _Walk, rows: Rows) -> list[tuple[float, int, int]]:
-    """Return (relative distance, row, other row) of near pairs, the nearest first, each once."""
+    """Return (relative distance, row, other row) of near pairs, nearest first, without repetition."""
     if len(rows) < 2 or not walk.typical > 0:
         return []
     found = []
@@ -430,14 +462,14 @@ def _nearest(walk: _Walk, rows: Rows) -> list[tuple[float, int, int]]:
 
 
 def _close(walk: _Walk, pairs: Rows) -> Rows:
-    """Return those pairs that can be near: in any of the columns two rows are as near as in all, or nearer."""
+    """Return the pairs that can be near: the distance in a subset of columns never exceeds the full distance."""
     apart = walk.columns[pairs[:, 0]] - walk.columns[pairs[:, 1]]
-    # A little more than NEAR, for the rounding of the columns.
+    # Slightly more than NEAR, to allow for the rounding of the columns.
     return np.asarray(pairs[np.einsum("ij,ij->i", apart, apart) <= (1.01 * NEAR * walk.typical) ** 2])
 
 
 def _distances(table: EmbeddingTable, pairs: Rows) -> Floats:
-    """Return the distance of each pair of rows, a few of them widened at a time."""
+    """Return the distance of each pair of rows, widening a few at a time."""
     out, step = np.empty(len(pairs)), max(1, PAIR_BYTES // (8 * table.shape[1]))
     for start in range(0, len(pairs), step):
         first, second = (read_rows(table, pairs[start : start + step, side]) for side in (0, 1))

@@ -1,4 +1,4 @@
-"""One deadline for everything that a read fetches: what is left of it bounds every operation on a socket."""
+"""A single deadline for all requests of a read; the time left bounds every socket operation."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 SLOWEST = 100_000
-"""Bytes a second of a large file, below which a read is given up."""
+"""Lowest transfer rate of a large file in bytes per second; a slower read is aborted."""
 
 _LONGEST = 10.0
-"""Seconds that one operation on a socket may take; whatever fails after that is tried again."""
+"""Longest timeout of a single socket operation in seconds; failures after it are retried."""
 
 
 class Deadline:
-    """End a read after ``seconds``; large files, once they are announced, extend it as their bytes arrive.
+    """Time limit of a read, extended by the bytes of large files as they arrive.
 
-    ``allow(nbytes)`` announces so many bytes. From then on every byte received puts the end off by 1 / ``SLOWEST`` of a
-    second, never beyond ``seconds`` from now: a connection of at least ``SLOWEST`` bytes a second is never cut off,
-    a slower one is after ``seconds`` of arrears, and the whole read lasts ``seconds + nbytes / SLOWEST`` at most,
-    whatever arrives.
+    ``allow(nbytes)`` announces a transfer. From then on, each byte received extends the deadline by 1 / ``SLOWEST``
+    seconds, up to ``seconds`` from now. A connection of at least ``SLOWEST`` bytes per second is therefore never cut
+    off, a slower one is once it is ``seconds`` behind, and a read never takes longer than ``seconds + nbytes /
+    SLOWEST``.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -31,34 +31,34 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Return the seconds left, below zero once it is over."""
+        """Seconds left; negative once the deadline has passed."""
         return self._end - time.monotonic()
 
     def allow(self, nbytes: int) -> None:
-        """Let the next ``nbytes`` extend the read as they arrive."""
+        """Allow the next ``nbytes`` to extend the deadline as they arrive."""
         self._extension = max(self._extension, nbytes / SLOWEST)
 
     def received(self, nbytes: int) -> None:
-        """Take note of bytes that arrived."""
+        """Extend the deadline for bytes that arrived."""
         extension = min(nbytes / SLOWEST, self._extension)
         self._extension -= extension
         self._end = min(self._end + extension, time.monotonic() + self.seconds)
 
     def paused(self, seconds: float) -> None:
-        """Leave out time in which nothing could be asked."""
+        """Extend the deadline by time during which no request could be sent."""
         self._end += seconds
 
     def timeouts(self) -> Mapping[str, object]:
-        """Return the timeouts of a request: httpx's ``timeout`` extension, bounded by this deadline throughout."""
+        """Return the timeouts of a request for httpx's ``timeout`` extension, all bounded by this deadline."""
         left = _Left(self)
         return {"connect": left, "read": left, "write": left, "pool": max(0.0, min(_LONGEST, self.left))}
 
 
 class _Left:
-    """A timeout in seconds that has another value every time it is set: what is left of a deadline.
+    """Timeout whose value is the time left until a deadline, evaluated each time it is applied.
 
-    A timeout of httpx bounds one operation on a socket, so a server that sends a byte now and then is never timed out.
-    httpcore hands the value to ``socket.settimeout`` before each operation, which converts it by ``__index__``.
+    A timeout of httpx bounds a single socket operation, so a server that sends a byte now and then never times out.
+    httpcore passes the value to ``socket.settimeout`` before each operation, which converts it with ``__index__``.
     """
 
     def __init__(self, deadline: Deadline) -> None:
@@ -79,9 +79,9 @@ _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def one_read(seconds: float) -> Iterator[Deadline]:
-    """Give everything that is fetched inside this block one deadline: that of the block around it, where there is one.
+    """Share one deadline between all requests of this block; a nested block uses the deadline of the outer one.
 
-    The requests of one ``extract``, or of one table, are one read, however many they are.
+    All requests of one ``extract``, or of one table, form one read.
     """
     deadline = _current.get() or Deadline(seconds)
     before = _current.set(deadline)
@@ -92,5 +92,5 @@ def one_read(seconds: float) -> Iterator[Deadline]:
 
 
 def current(seconds: float) -> Deadline:
-    """Return the deadline of the read that is going on, a new one where there is none."""
+    """Return the deadline of the current read, or a new one."""
     return _current.get() or Deadline(seconds)

@@ -1,4 +1,4 @@
-"""Folders that hold a model somewhere inside: which layout it is, and what to open or to do first."""
+"""Layouts of folders that contain a model deeper inside, with advice on what to open or convert."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 PIPELINE = "model_index.json"
-"""What diffusers writes beside the folders of a pipeline's models."""
+"""File that diffusers writes next to the folders of a pipeline's models."""
 
 _MEGATRON = re.compile(r"(?:.*/)?mp_rank_\d\d(?:_\d{3})?/(?:model_optim_rng|model_rng|model_weights)\.(?:pt|ckpt)")
 _DEEPSPEED = re.compile(r"(?:.*/)?(?:zero_to_fp32\.py|global_step\d+/.*_model_states\.pt)")
@@ -14,9 +14,16 @@ _SHOWN = 3
 
 
 def advice(names: Sequence[str], *, name: str, endings: tuple[str, ...], hub: bool = False) -> str | None:
-    """Return what a folder is and what to do, from the names of all files below it; ``None`` for no known layout.
+    """Identify a folder's layout and say what to do about it.
 
-    ``endings`` are those of the files that models are in; ``name`` is the folder's path, with ``hub`` a repository's.
+    Args:
+        names: Paths of all files below the folder.
+        name: Path of the folder, or with ``hub`` the repository's name.
+        endings: Suffixes of model files.
+        hub: Whether the folder is a repository on the Hub.
+
+    Returns:
+        The end of a sentence about the folder; ``None`` for an unknown layout.
     """
     if ranks := sorted(file for file in names if _MEGATRON.fullmatch(file)):
         if len(ranks) == 1:
@@ -44,14 +51,19 @@ def advice(names: Sequence[str], *, name: str, endings: tuple[str, ...], hub: bo
 
 
 def other_ranks(path: str, beside: Iterable[str]) -> int:
-    """Return in how many parts a Megatron-LM checkpoint is, given one of its files and the folders beside its own."""
+    """Return the number of parts of a Megatron-LM checkpoint; 1 if ``path`` is not one of its files.
+
+    Args:
+        path: One of its files, with the name of its folder.
+        beside: Names of the entries next to that folder.
+    """
     if _MEGATRON.fullmatch(path) is None:
         return 1
     return sum(re.fullmatch(r"mp_rank_\d\d(?:_\d{3})?", folder) is not None for folder in beside)
 
 
 def _folders(names: Iterable[str], endings: tuple[str, ...]) -> list[str]:
-    """Return the folders that directly hold a model's file; checkpoint-1000 comes after checkpoint-500."""
+    """Return the folders that directly contain a model file, in natural order: checkpoint-500, checkpoint-1000."""
     found = {file.rpartition("/")[0] for file in names if "/" in file and file.endswith(endings)}
     return sorted(found, key=lambda folder: [(len(part), part) for part in re.split(r"(\d+)", folder)])
 

@@ -31,15 +31,15 @@ _T = TypeVar("_T")
 
 
 Sink: TypeAlias = Callable[[bytes], object]
-"""Takes the bytes that were asked for, in order, each once."""
+"""Receives the requested bytes in order, each once."""
 
 
 HOSTS = "HFPOSEMB_HUB_HOSTS"
-"""Environment variable: further hosts, by comma, that a Hub of one's own may redirect large files to."""
+"""Environment variable with further hosts, comma-separated, to which a private Hub may redirect large files."""
 
 
-_TRIES = 6  # of what passes by itself: a busy server, a broken connection
-_WRONG = 3  # of answers that break the protocol
+_TRIES = 6  # attempts if failures are transient: a busy server, a broken connection
+_WRONG = 3  # attempts if responses violate the protocol
 _REDIRECTS = 5
 _LONGEST_TAG = 300
 _LONGEST_URL = 16_384
@@ -51,18 +51,18 @@ _BUSY = {408, 425, 429, 500, 502, 503, 504}
 
 @dataclass(frozen=True)
 class Version:
-    """Tell one content of a file from another: its size and its tag."""
+    """Identifies one content of a file: its size and ETag."""
 
     size: int
     etag: str
 
 
 class _WrongAnswerError(Exception):
-    """An answer that is not one to the question: retried a few times, for a proxy may have sent it."""
+    """A response that does not answer the request; retried a few times, since a proxy may have sent it."""
 
 
 class _NotYetError(Exception):
-    """A failure that passes by itself; ``wait`` is how long the server asks to wait."""
+    """A transient failure; ``wait`` is the delay in seconds that the server requested."""
 
     def __init__(self, reason: str, *, wait: float | None = None) -> None:
         super().__init__(reason)
@@ -70,7 +70,7 @@ class _NotYetError(Exception):
 
 
 class _Answer(NamedTuple):
-    """An answer, what tells its version, and its address where that is not the Hub's own."""
+    """A response with its ETag, the ETag of the linked file, its URL if not on the Hub itself, and its commit."""
 
     response: httpx2.Response
     etag: str
@@ -81,9 +81,19 @@ class _Answer(NamedTuple):
 
 @dataclass(eq=False)
 class Wire:
-    """Read files of one repository. ``commit`` is pinned by the first answer; everything later is asked at it.
+    """Reads files of one repository at one commit.
 
-    ``token`` as in huggingface_hub: ``None`` is the user's own, ``False`` none. It is sent to the Hub alone.
+    The first response pins ``commit``; all later requests use it. The token is sent to the Hub only, never to the hosts
+    that it redirects to.
+
+    Attributes:
+        repo: Name of the repository.
+        revision: Branch, tag or commit.
+        token: As in huggingface_hub: a token, ``None`` for the user's own, ``False`` for none.
+        limits: Limits of what is read.
+        full_download: Whether to read a whole file if the server ignores ranges.
+        commit: The pinned commit.
+        traffic: Requests and bytes so far.
     """
 
     repo: str
@@ -97,18 +107,18 @@ class Wire:
     _pinning: Lock = field(default_factory=Lock, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse a token that is no token before anything is sent."""
+        """Reject a malformed token before anything is sent."""
         if isinstance(self.token, str) and not re.fullmatch(r"[\x21-\x7e]{1,1000}", self.token):
             raise InputError("the token is no Hugging Face token, which is one word such as hf_…; copy it again")
 
     def deadline(self, nbytes: int = 0) -> Deadline:
-        """Return the deadline of the read that is going on, or of a new one; ``nbytes`` of a large file extend it."""
+        """Return the deadline of the current read, or a new one; ``nbytes`` of a large file may extend it."""
         deadline = deadlines.current(self.limits.seconds)
         deadline.allow(nbytes)
         return deadline
 
     def pin(self, file: str, deadline: Deadline) -> str:
-        """Return the commit that the revision names now; ``file`` need not exist."""
+        """Return the commit that the revision refers to now, from a HEAD request for ``file``, which need not exist."""
 
         def ask() -> str:
             with self._ask(self._url(file), {}, deadline, method="HEAD") as answer:
@@ -122,13 +132,13 @@ class Wire:
         return self._until(ask, deadline, what=f"the revision {self.revision}")
 
     def get(self, file: str, *, most: int, deadline: Deadline) -> bytes:
-        """Return a whole file of at most ``most`` bytes. Raises ``MissingFileError`` where there is none."""
+        """Return a whole file of at most ``most`` bytes. Raises ``MissingFileError`` if there is none."""
         kept = bytearray()
         self.read(file, None, kept.extend, most=most, deadline=deadline)
         return bytes(kept)
 
     def api(self, path: str, *, most: int, deadline: Deadline) -> bytes:
-        """Return the body of an answer of the Hub's API, of at most ``most`` bytes; ``path`` as in ``/api/…``."""
+        """Return the body of a Hub API response of at most ``most`` bytes; ``path`` starts with ``/api/``."""
         from huggingface_hub import constants
 
         def ask() -> bytes:
@@ -156,10 +166,21 @@ class Wire:
         deadline: Deadline,
         same: Version | None = None,
     ) -> Version:
-        """Give the bytes of ``span`` (less where the file ends before), or of the whole file, to ``sink``.
+        """Read a range of a file, or all of it, into ``sink``; interrupted reads are resumed.
 
-        ``same`` is the version that earlier parts came from. A read that breaks off goes on where it stopped.
-        Raises ``HubError`` and its children.
+        Args:
+            file: Path in the repository.
+            span: Range of bytes, truncated at the end of the file; ``None`` for the whole file.
+            sink: Receives the bytes.
+            most: Limit for the size of a whole file in bytes.
+            deadline: Deadline of the read.
+            same: Version that earlier parts belong to; the read fails if the file has another one.
+
+        Returns:
+            Version of the file.
+
+        Raises:
+            HubError: If the file cannot be read, including its subclasses for missing and changed files.
         """
         state = _Reading(file, span, most, sink, same)
         return self._until(lambda: self._read_once(state, deadline), deadline, what=file)
@@ -171,7 +192,7 @@ class Wire:
         with self._ask(self._final.get(state.file) or self._url(state.file), headers, deadline) as answer:
             response = answer.response
             if pinned is None and answer.commit is None and response.status_code in (200, 206, 404):
-                # That a file is missing is true of one commit too.
+                # A 404, too, is valid for one commit only.
                 raise self._unnamed(response, state.file)
             if response.status_code not in (200, 206):
                 if self._final.pop(state.file, None) and 400 <= response.status_code < 500:
@@ -185,7 +206,7 @@ class Wire:
                 if (report := progress_watcher.get()) is not None:
                     report(Progress(f"{self.repo} {state.file}", state.done, state.wanted))
                 if state.complete:
-                    break  # whatever follows was not asked for
+                    break  # ignore anything beyond the requested bytes
             if state.wanted is None:
                 return Version(state.done, expected.etag)
             if not state.complete:
@@ -193,7 +214,7 @@ class Wire:
         return expected
 
     def _chunks(self, response: httpx2.Response, deadline: Deadline) -> Iterator[bytes]:
-        """Yield the body of an answer as it comes, while the deadline is not over."""
+        """Yield a response's body as it arrives, until the deadline has passed."""
         for chunk in response.iter_raw():
             self.traffic.received += len(chunk)
             deadline.received(len(chunk))
@@ -202,7 +223,10 @@ class Wire:
             yield chunk
 
     def _check(self, answer: _Answer, state: _Reading) -> Version:
-        """Return which version an answer is of, and set what ``state`` waits for; raise for what was not asked."""
+        """Validate a response, return its version, and set the number of bytes that ``state`` expects.
+
+        Checks content encoding, content type, length, range and ETag, and that the version is unchanged.
+        """
         response, headers = answer.response, answer.response.headers
         if (coding := headers.get("content-encoding", "identity").lower()) != "identity":
             raise _WrongAnswerError(f"the answer is encoded as {coding[:20]!r}, which was not asked for")
@@ -225,7 +249,7 @@ class Wire:
             size = state.check_range(headers, length)
         tag = _strong(answer.etag) or _strong(answer.linked)
         if not tag and state.span is None and not state.done:
-            tag = answer.etag  # a whole file in one answer needs no other to go with it
+            tag = answer.etag  # a weak tag suffices for a whole file in one response
         if not tag:
             self._final.pop(state.file, None)
             found_tag = f"only the weak ETag {answer.etag[:40]}" if answer.etag else "no ETag"
@@ -271,7 +295,7 @@ class Wire:
     def _ask(
         self, url: str, headers: Mapping[str, str], deadline: Deadline, *, method: str = "GET"
     ) -> Iterator[_Answer]:
-        """Wait for a turn, send a request and follow its redirects; yield the last answer, its body unread."""
+        """Wait for the request gate, send a request and follow redirects; yield the last response, its body unread."""
         asked = time.monotonic()
         with request_gate.get():
             deadline.paused(time.monotonic() - asked)
@@ -309,7 +333,7 @@ class Wire:
         raise _WrongAnswerError("the answers redirect in a circle")
 
     def _target(self, url: str, location: str, hub: tuple[str, str, int | None]) -> str:
-        """Return where a redirect leads, if that is the Hub or one of its hosts for large files; raise otherwise."""
+        """Return a redirect's target if it is the Hub or a known host for large files; raise otherwise."""
         try:
             target = urljoin(url, location)
             scheme, host, _ = _origin(target)
@@ -337,14 +361,14 @@ class Wire:
             return None
         if not _COMMIT.fullmatch(found):
             raise _WrongAnswerError("the answer names a commit that is none")
-        with self._pinning:  # the first answers come to two threads at once, and the branch may move between them
+        with self._pinning:  # two threads get the first responses, and the branch may move between them
             if self.commit not in (None, found):
                 raise _WrongAnswerError("the answer is of another commit than was asked for")
             self.commit = found
         return found
 
     def _until(self, attempt: Callable[[], _T], deadline: Deadline, *, what: str) -> _T:
-        """Try until it succeeds, cannot, or the deadline is over: the one policy for everything that is read."""
+        """Retry until success, a permanent failure or the deadline; the single retry policy for all reads."""
         from huggingface_hub.errors import HFValidationError, OfflineModeIsEnabled
 
         http, wrong = http_errors(), 0
@@ -382,14 +406,14 @@ class Wire:
         raise HubError(f"{subject}: {reason}, {_TRIES} times; try again later")
 
     def _unnamed(self, response: httpx2.Response, file: str) -> Exception:
-        """Return the error for a first answer without a commit, which would leave open what the others belong to."""
+        """Return the error for a first response without a commit: later responses could belong to another one."""
         code = response.headers.get("x-error-code", "")
         if response.status_code == 404 and code != "EntryNotFound":
             return self._refusal(response, file)
         return _WrongAnswerError("the answer names no commit, as the Hub's do")
 
     def _refusal(self, response: httpx2.Response, file: str) -> Exception:
-        """Return what an answer that is not the file means, and what to do; its body is not read."""
+        """Return the error for a response that is not the file, with what to do; its body is not read."""
         status, code = response.status_code, response.headers.get("x-error-code", "")
         said = response.headers.get("x-error-message", "")
         known = self.token is not False and "authorization" in self._headers()
@@ -419,7 +443,7 @@ class Wire:
 
 @dataclass(eq=False)
 class _Reading:
-    """Hold how far the reading of one file is, over all attempts: ``done`` of ``wanted`` bytes."""
+    """Progress of reading one file over all attempts: ``done`` of ``wanted`` bytes."""
 
     file: str
     span: range | None
@@ -432,22 +456,24 @@ class _Reading:
 
     @property
     def complete(self) -> bool:
+        """Whether all bytes have arrived."""
         return self.wanted is not None and self.done == self.wanted
 
     def range_header(self) -> dict[str, str]:
+        """Return the header that requests the remaining bytes."""
         if self.span is None:
             return {"range": f"bytes={self.done}-"} if self.done else {}
         return {"range": f"bytes={self.span.start + self.done}-{self.span.stop - 1}"}
 
     def expect(self, size: int | None) -> None:
-        """Set how many bytes are wanted in all, now that the file's size is known."""
+        """Set the total number of bytes to read, once the file's size is known."""
         if self.span is None:
             self.wanted = size
         elif size is not None:
             self.wanted = max(0, min(self.span.stop, size) - self.span.start)
 
     def check_range(self, headers: Mapping[str, str], length: int | None) -> int:
-        """Return the file's size from the Content-Range of a 206; raise where the part is not the one asked for."""
+        """Return the file's size from the Content-Range of a 206; raise if the range is not the requested one."""
         stated = headers.get("content-range", "")
         match = re.fullmatch(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", stated.strip())
         if match is None:
@@ -462,6 +488,7 @@ class _Reading:
         return size
 
     def take(self, chunk: bytes) -> None:
+        """Pass the requested bytes of a chunk to the sink."""
         if self.skip:
             cut = min(self.skip, len(chunk))
             self.skip -= cut
@@ -476,7 +503,7 @@ class _Reading:
 
 
 def _strong(tag: str) -> str:
-    """Return an ETag that tells every change of a file, "" for a weak one, which does not (RFC 9110, 8.8.1)."""
+    """Return a strong ETag unchanged and "" for a weak one, which may miss changes of a file (RFC 9110, 8.8.1)."""
     return "" if tag.startswith("W/") else tag
 
 
@@ -490,7 +517,7 @@ def _length(headers: Mapping[str, str]) -> int | None:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server asks to wait, stated in seconds or as a date."""
+    """Return the seconds that a server asks to wait, given in seconds or as a date."""
     stated = headers.get("retry-after", "").strip()
     if re.fullmatch(r"\d{1,9}", stated):
         return float(stated)
@@ -513,5 +540,5 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 def _version() -> str:
     try:
         return version("hfposemb")
-    except PackageNotFoundError:  # run from a clone, as a Space does
+    except PackageNotFoundError:  # running from a clone, as a Space does
         return "0"

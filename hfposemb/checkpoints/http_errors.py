@@ -1,6 +1,6 @@
-"""The errors of the HTTP library that huggingface_hub sends requests with: httpx in version 1, httpx2 from version 2.
+"""Exceptions of the HTTP library used by huggingface_hub: httpx in version 1, httpx2 from version 2.
 
-Both may be installed at once, so huggingface_hub's own exceptions decide which of them its sessions raise.
+Both may be installed, so the base classes of huggingface_hub's own exceptions decide which one its sessions use.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from functools import cache
 from ..errors import HubError
 
 OLDEST_HUB = "1.16"
-"""The lowest version of huggingface_hub that ``pyproject.toml`` declares."""
+"""Lowest version of huggingface_hub that ``pyproject.toml`` allows."""
 
 
 @dataclass(frozen=True)
 class HTTPErrors:
-    """Exceptions of one HTTP library, by what they mean for a request; each entry fits an ``except`` clause."""
+    """Exceptions of one HTTP library by meaning, each usable in an ``except`` clause."""
 
     unreachable: type[Exception]
     timeout: type[Exception]
     bad_address: tuple[type[Exception], ...]
     request: type[Exception]
-    """Any failure of a request that got no answer; the three above are of this class or raised before sending."""
+    """Any failure without a response. The three above are subclasses or are raised before sending."""
     stream: type[Exception]
     any: type[Exception]
-    """Any failure of a request, refusals by the server included."""
+    """Any failed request, including those that the server refused."""
 
 
 @cache
 def http_errors() -> HTTPErrors:
-    """Return the exceptions that requests through huggingface_hub raise. Raises ``HubError`` where it is too old."""
+    """Return the exceptions that huggingface_hub's requests raise. Raises ``HubError`` if its version is too old."""
     from huggingface_hub import __version__, errors
 
     names = (base.__module__.partition(".")[0] for base in errors.HfHubHTTPError.__mro__)

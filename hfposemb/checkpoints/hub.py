@@ -1,4 +1,4 @@
-"""Read a checkpoint of the Hugging Face Hub: its header, then exactly the tensors that are asked for."""
+"""Checkpoints on the Hugging Face Hub: reads the header, then exactly the requested tensors."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ from .strict_json import parse_json
 _T = TypeVar("_T")
 
 FIRST_BYTES = 100_000
-"""What the first request for a file asks: the whole header, nearly always."""
+"""Size of the first request for a file, which nearly always covers the whole header."""
 
 ROWS_BYTES = 2**20
-"""Rows of less than this are fetched alone, if the table is larger; for more, the whole table is fetched and kept."""
+"""Smaller ranges of rows are fetched alone if the table is larger; otherwise the whole table is fetched and cached."""
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -66,7 +66,7 @@ TOKENIZER_FILES = (
 )
 _LISTING_BYTES = 20_000_000
 _LOOK_SECONDS = 5.0
-_REFS = 5  # revisions that are looked into for safetensors
+_REFS = 5  # number of revisions searched for safetensors
 _REF = r"[A-Za-z0-9][A-Za-z0-9._/-]{0,200}"
 _PULL = r"refs/pr/(\d{1,9})"
 
@@ -81,9 +81,9 @@ class _File:
 
 @dataclass(eq=False)
 class HubCheckpoint:
-    """Read one checkpoint of the Hub, at one commit. Nothing is fetched twice: what was read stands in the cache.
+    """Checkpoint of a Hub repository at one commit; nothing is fetched twice, thanks to the disk cache.
 
-    ``notes`` say what a user should know of how it was found. All errors are ``SourceError`` and its children.
+    ``notes`` are remarks for the user about how it was found. All errors are ``SourceError`` or its subclasses.
     """
 
     name: str
@@ -99,35 +99,35 @@ class HubCheckpoint:
     _fetching: Lock = field(default_factory=Lock, repr=False)
     _versions: Lock = field(default_factory=Lock, repr=False)
     _shown: set[str] = field(default_factory=set, repr=False)
-    """Files of which rows were given out: their version is settled."""
+    """Files of which rows were returned, so that their version can no longer change."""
     _pickled: PickledCheckpoint | None = field(default=None, repr=False)
     _folder: str = ""
-    """Where in the repository the checkpoint stands, with a slash at the end."""
+    """Folder of the checkpoint in the repository, with a trailing slash."""
 
     @property
     def commit(self) -> str:
-        """The commit that everything is read at."""
+        """Commit at which everything is read."""
         assert self.wire.commit is not None
         return self.wire.commit
 
     @property
     def traffic(self) -> Traffic:
-        """What went over the wire so far."""
+        """Requests and bytes so far."""
         return self.wire.traffic
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle which repository and commit it is; another process opens it when it needs it."""
+        """Pickle repository and commit, without a token; another process opens it when needed."""
         found = Reopened(self.wire.repo, self.commit, self.access, open_hub).without_token()
         return Reopened, (found.repo, found.commit, found.access, found.open)
 
     # --- as any other checkpoint --------------------------------------------------------------------------------------
 
     def names(self) -> tuple[str, ...]:
-        """Return the tensors' names; fetches nothing."""
+        """Return the tensors' names, without a request."""
         return tuple(self._files) if self._pickled is None else self._pickled.names()
 
     def info(self, name: str) -> TensorInfo:
-        """Return where a tensor lies; fetches the header of its file if need be."""
+        """Return a tensor's dtype, shape and location; fetches the header of its file if necessary."""
         if self._pickled is not None:
             return self._pickled.info(name)
         file = self._files.get(name)
@@ -151,19 +151,19 @@ class HubCheckpoint:
         return self._file(self._files[name]).header.file_bytes
 
     def config(self) -> dict[str, Any] | None:
-        """Return config.json, or ``None`` where there is none."""
+        """Return config.json, or ``None`` if there is none."""
         return self.json("config.json")
 
     def json(self, file: str) -> dict[str, Any] | None:
-        """Return a small JSON file beside the checkpoint, or ``None`` where there is none."""
+        """Return a small JSON file next to the checkpoint, or ``None`` if there is none."""
         limit = self.access.limits.config_bytes
         raw = self._small(file, limit=limit)
         return None if raw is None else parse_json(raw, size=len(raw), name=file, limit=limit, kind=dict)
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return rows ``[start, stop)`` of a tensor, read-only, as ``Checkpoint.read`` does.
+        """Return rows ``[start, stop)`` of a tensor, read-only; see ``Checkpoint.read``.
 
-        A few rows of a large table are fetched alone; otherwise the whole tensor is fetched once and kept in the cache.
+        A few rows of a large table are fetched alone; otherwise the whole tensor is fetched once and cached.
         """
         if self._pickled is not None:
             return self._pickled.read(name, start, stop)
@@ -175,7 +175,7 @@ class HubCheckpoint:
             return as_rows(self._bytes(info, span), info, start, stop)
 
     def _bytes(self, info: TensorInfo, span: range) -> NDArray[np.uint8]:
-        """Return bytes of a tensor, of the version of its file that all others are of."""
+        """Return bytes of a tensor, from the same version of its file as all others."""
         known = self._headers[info.file]
         entry = self._kept(self._table_key(info, known))
         if entry is not None:
@@ -190,7 +190,7 @@ class HubCheckpoint:
         return ("table", self.wire.repo, self.commit, info.file, info.name, file.version.etag)
 
     def tokenizer_folder(self) -> Path | None:
-        """Return a folder of this machine with the tokenizer's files, fetched at the first call; ``None`` for none."""
+        """Return a local folder with the tokenizer's files, fetched on the first call; ``None`` if there are none."""
         with one_read(self.access.limits.seconds):
             return self._tokenizer
 
@@ -198,7 +198,7 @@ class HubCheckpoint:
 
     @cached_property
     def listing(self) -> tuple[str, ...]:
-        """Return the names of all files of the repository at this commit."""
+        """Names of all files of the repository at this commit."""
         raw = self._keep("file", "?listing", partial(_list_files, self.wire))
         return tuple(raw.decode().split("\n"))
 
@@ -206,7 +206,7 @@ class HubCheckpoint:
     def _tokenizer(self) -> Path | None:
         there = [file for file in TOKENIZER_FILES if self._folder + file in self.listing]
         if "tokenizer.json" in there:
-            there = ["tokenizer.json"]  # nothing else is read beside it
+            there = ["tokenizer.json"]  # no other file is needed then
         if not there:
             return None
         folder = tempfile.TemporaryDirectory(prefix="hfposemb-")
@@ -219,7 +219,7 @@ class HubCheckpoint:
         return Path(folder.name)
 
     def _small(self, file: str, *, limit: int, deadline: Deadline | None = None) -> bytes | None:
-        """Return a whole file, from this machine where it has it; ``None`` where the repository has none."""
+        """Return a whole file, from this machine if it is there; ``None`` if the repository does not have it."""
         path = self._folder + file
         if path in self._absent:
             return None
@@ -238,7 +238,7 @@ class HubCheckpoint:
     def _keep(self, kind: str, path: str, get: Callable[[], bytes]) -> bytes:
         raw = None
         if self.wire.commit is None:
-            raw = get()  # which pins the commit
+            raw = get()  # pins the commit
         key = (kind, self.wire.repo, self.commit, path)
         if raw is None and (entry := self._kept(key)) is not None:
             return entry.bytes()
@@ -257,14 +257,14 @@ class HubCheckpoint:
         return self._headers[file]
 
     def _open_file(self, file: str, deadline: Deadline) -> _File:
-        """Return a file's header: of the file itself where it is on this machine, kept from before, or fetched."""
+        """Return a file's header: from a local copy, from the cache, or fetched."""
         limits = self.access.limits
         if (here := _in_hub_cache(self.wire.repo, file, self.wire.commit)) is not None:
             try:
                 local = Checkpoint.open(here, limits=limits)
                 header = local.header(here.name)
             except CheckpointError:
-                pass  # a download that broke off: the Hub's own file is read instead
+                pass  # incomplete download: read the file from the Hub instead
             else:
                 self._local[file] = local
                 return _File(_placed(header, file), Version(header.file_bytes, ""))
@@ -275,7 +275,7 @@ class HubCheckpoint:
         return self._fetch_header(file, deadline)
 
     def _fetch_header(self, file: str, deadline: Deadline) -> _File:
-        """Return a file's header in one ranged read, two where it is long, and keep it."""
+        """Fetch and cache a file's header in one ranged read, or two if it is long."""
         limits = self.access.limits
         start = bytearray()
         version = self.wire.read(file, range(FIRST_BYTES), start.extend, deadline=deadline)
@@ -290,7 +290,7 @@ class HubCheckpoint:
         return _File(header, version)
 
     def _of_one_version(self, file: str, fetch: Callable[[_File], _T]) -> _T:
-        """Return what ``fetch`` makes of a file, given its header: of that header's version or of none."""
+        """Call ``fetch`` with a file's header, once more with a renewed header if the file's version has changed."""
         known = self._headers[file]
         try:
             made = fetch(known)
@@ -308,14 +308,14 @@ class HubCheckpoint:
     def _fetch_entry(self, info: TensorInfo, span: range, of: _File) -> Entry:
         key = self._table_key(info, of)
         if (entry := self._kept(key)) is not None:
-            return entry  # another thread has fetched it meanwhile
+            return entry  # another thread fetched it in the meantime
         with self.cache.write(key, size=len(span)) as writer:
             self.wire.read(info.file, span, writer.write, deadline=self.wire.deadline(len(span)), same=of.version)
         self._entries[key] = writer.entry
         return writer.entry
 
     def _fetch_table(self, info: TensorInfo) -> Entry:
-        """Return a whole tensor, fetched and kept; a second thread waits for the first."""
+        """Return a whole tensor, fetched and cached; concurrent callers wait for the first one."""
         span = check_read(info, limits=self.access.limits)
         asked = time.monotonic()
         with self._fetching:
@@ -323,13 +323,13 @@ class HubCheckpoint:
             return self._of_one_version(info.file, partial(self._fetch_entry, info, span))
 
     def _renewed(self, file: str, known: _File) -> _File:
-        """Return a file's header fetched anew, for a proxy may have answered for the first; raise where that is unsafe.
+        """Fetch a file's header again, since a proxy may have answered the first request; raise if that is unsafe.
 
-        It must say what was believed until now, and no row of the other version may have been given out.
+        It must equal the header known so far, and no rows of the other version may have been returned.
         """
         with self._versions:
             if self._headers[file] is not known:
-                return self._headers[file]  # another thread was here first
+                return self._headers[file]  # another thread renewed it
             if file in self._shown:
                 raise ChangedFileError(f"{self.name} {file} changed between two reads; open it again")
             fresh = self._fetch_header(file, self.wire.deadline())
@@ -340,7 +340,7 @@ class HubCheckpoint:
             return fresh
 
     def _settle(self, file: str, of: _File) -> None:
-        """Note that rows of a version of a file are given out; raise where another version was settled on meanwhile."""
+        """Record that rows of a version were returned; raise if another version was settled on in the meantime."""
         with self._versions:
             if self._headers[file].version != of.version:
                 raise ChangedFileError(f"{self.name} {file} changed between two reads; open it again")
@@ -349,7 +349,7 @@ class HubCheckpoint:
     # --- opening ------------------------------------------------------------------------------------------------------
 
     def open(self, deadline: Deadline) -> None:
-        """Find the checkpoint's files and read the first header, or the index."""
+        """Find the checkpoint's files and read the first header or the index."""
         listed = self.wire.commit is not None and self._kept(("file", self.wire.repo, self.commit, "?listing"))
         if listed and not {MODEL, INDEX} & set(self.listing):
             return self._use_listed(deadline)
@@ -370,7 +370,7 @@ class HubCheckpoint:
         self._files.update(dict.fromkeys(self._file(file, deadline).header.tensors, file))
 
     def _use_index(self, file: str, deadline: Deadline) -> bool:
-        """Take the tensors that an index lists; tell whether there is such an index."""
+        """Use the tensors listed in an index; return whether there is one."""
         limit = self.access.limits.header_bytes
         raw = self._small(file, limit=limit, deadline=deadline)
         if raw is None:
@@ -381,7 +381,7 @@ class HubCheckpoint:
         return True
 
     def _use_listed(self, deadline: Deadline) -> None:
-        """Take the one checkpoint among the repository's files, whatever its name; in its first module's folder too."""
+        """Use the only checkpoint among the repository's files, whatever its name, or among its first module's."""
         for choose in (choose_file, choose_pickle):
             for folder in self._folders():
                 inside = [file.removeprefix(folder) for file in self.listing if file.startswith(folder)]
@@ -405,7 +405,7 @@ class HubCheckpoint:
     # --- pickles ------------------------------------------------------------------------------------------------------
 
     def _use_pickled(self, found: str) -> None:
-        """Take the tensors of a file that torch.save wrote, or of several with an index; never anonymously."""
+        """Use the tensors of a file written by torch.save, or of several with an index; never for anonymous access."""
         if self.access.anonymous:
             raise HubError(
                 f"{self.name} holds no .safetensors file, but {found!r:.80}, a pickle, which can run code when it is "
@@ -424,7 +424,7 @@ class HubCheckpoint:
         )
 
     def _open_pickled(self, path: str) -> PickledFile:
-        """Return a pickled file; it is fetched when a child must read it, not for what one made of it before."""
+        """Return a pickled file; it is fetched only if a child has to read it, not for results that are cached."""
         identity, limits = (self.wire.repo, self.commit), self.access.limits
         likely = self.access.likely
         if (here := _in_hub_cache(self.wire.repo, path, self.commit)) is not None:
@@ -441,7 +441,7 @@ class HubCheckpoint:
 
     @contextmanager
     def _fetched(self, path: str, size: int) -> Iterator[Path]:
-        """Give a pickled file a path on this machine, whole: fetched where that was agreed to, and kept."""
+        """Provide a pickled file as a whole on this machine; it is fetched if that is allowed, and cached."""
         key, most = ("file", self.wire.repo, self.commit, path), self.access.limits.table_bytes
         entry = self._kept(key)
         if entry is None:
@@ -458,7 +458,7 @@ class HubCheckpoint:
             yield file
 
     def _instead(self) -> str:
-        """Return the end of a sentence: which revision has this as safetensors, nothing where none is found soon."""
+        """Return the end of a sentence that names a revision with safetensors; "" if none is found quickly."""
         left = self.wire.deadline().left
         found = _with_safetensors(self.wire, Deadline(min(_LOOK_SECONDS, left)))
         return "" if found is None else f"; use {self.wire.repo}@{found}, which has safetensors"
@@ -467,7 +467,7 @@ class HubCheckpoint:
 
     @cached_property
     def _first_module(self) -> str | None:
-        """The folder of the model in a sentence-transformers repository, where this is one."""
+        """Folder of the model, with a trailing slash, if this is a sentence-transformers repository."""
         limit = self.access.limits.config_bytes
         raw = self._small(MODULES, limit=limit) if MODULES in self.listing else None
         if raw is None:
@@ -477,10 +477,16 @@ class HubCheckpoint:
 
 
 def open_hub(source: HubSource, access: Access) -> HubCheckpoint:
-    """Open a repository of the Hub: its first header and, at the same time, its configuration are fetched; no tensor.
+    """Open a repository on the Hub; fetches its first header and its configuration in parallel, but no tensor.
 
-    Where Hugging Face's own cache has a file at the commit that the Hub names, that is read instead.
-    Raises ``SourceError`` and its children.
+    Files that Hugging Face's own cache has at the same commit are read from there.
+
+    Args:
+        source: Repository and revision.
+        access: Credentials and limits.
+
+    Raises:
+        SourceError: If the repository cannot be read, including all subclasses.
     """
     revision = source.revision or "main"
     wire = Wire(source.repo, revision, access.token, access.limits, access.allow_full_download)
@@ -498,9 +504,9 @@ def open_hub(source: HubSource, access: Access) -> HubCheckpoint:
 
 
 def _pin(opened: HubCheckpoint, branch: Key, deadline: Deadline) -> None:
-    """Ask which commit the revision names, where this machine may have read it before; else the first answer says it.
+    """Resolve the revision to a commit if this machine may have read it before; otherwise the first response does.
 
-    Without a network what the revision named when it was last read is taken, and said.
+    Offline, use the commit that the revision referred to when it was last read, and add a note about it.
     """
     wire, anonymous = opened.wire, opened.access.anonymous
     if re.fullmatch(r"[0-9a-f]{40}", wire.revision) and not anonymous:
@@ -514,7 +520,7 @@ def _pin(opened: HubCheckpoint, branch: Key, deadline: Deadline) -> None:
     try:
         wire.pin("config.json", deadline)
     except OfflineError:
-        # Without a token nothing may be shown that was not once read without one.
+        # Without a token, show only what was previously read without one.
         commit = known or (None if anonymous else here)
         if commit is None or not re.fullmatch(r"[0-9a-f]{40}", commit):
             raise
@@ -525,7 +531,7 @@ def _pin(opened: HubCheckpoint, branch: Key, deadline: Deadline) -> None:
 
 
 def _in_hub_cache(repo: str, file: str, commit: str | None) -> Path | None:
-    """Return a file of Hugging Face's own cache, at this very commit."""
+    """Return a file of Hugging Face's own cache at exactly this commit, or ``None``."""
     if commit is None:
         return None
     from huggingface_hub import try_to_load_from_cache
@@ -535,7 +541,7 @@ def _in_hub_cache(repo: str, file: str, commit: str | None) -> Path | None:
 
 
 def _commit_here(repo: str, revision: str) -> str | None:
-    """Return the commit that Hugging Face's own cache has for a revision."""
+    """Return the commit of a revision in Hugging Face's own cache, or ``None``."""
     from huggingface_hub import try_to_load_from_cache
 
     for file in (MODEL, INDEX, "config.json"):
@@ -557,7 +563,7 @@ def _list_files(wire: Wire) -> bytes:
 
 
 def list_refs(wire: Wire, deadline: Deadline) -> list[str]:
-    """Return what a repository calls its revisions: branches, tags, pull requests. Raises ``SourceError``."""
+    """Return the names of a repository's revisions: branches, tags and pull requests. Raises ``SourceError``."""
     raw = wire.api(f"/api/models/{wire.repo}/refs?include_prs=1", most=_LISTING_BYTES, deadline=deadline)
     refs = parse_json(raw, size=len(raw), name="the Hub's answer", limit=_LISTING_BYTES, kind=dict)
     listed = [
@@ -567,7 +573,7 @@ def list_refs(wire: Wire, deadline: Deadline) -> list[str]:
 
 
 def _with_safetensors(wire: Wire, deadline: Deadline) -> str | None:
-    """Return a revision of a repository that has safetensors: the Hub's converter opens pull requests of them."""
+    """Return a revision with safetensors files, such as a pull request opened by the Hub's converter, or ``None``."""
     try:
         names = list_refs(wire, deadline)
     except (HubError, CheckpointError):
@@ -584,12 +590,12 @@ def _with_safetensors(wire: Wire, deadline: Deadline) -> str | None:
 
 
 def _unpack(packed: bytes, file: str, limits: Limits) -> _File:
-    """Return a header as ``_open_file`` keeps it: size and tag of the file, then the header's text."""
+    """Parse a header as ``_fetch_header`` caches it: size and ETag of the file, then the header's text."""
     first, _, text = packed.partition(b"\n")
     size, _, etag = first.decode().partition(" ")
     return _File(parse_header(text, file_bytes=int(size), name=file, limits=limits), Version(int(size), etag))
 
 
 def _placed(header: Header, file: str) -> Header:
-    """Return a local file's header with tensors that name the file as the repository does."""
+    """Return a local file's header with the repository's path of the file in its tensors."""
     return Header(header.tensors.placed(file), header.metadata, header.data_start, header.file_bytes)

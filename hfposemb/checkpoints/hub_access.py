@@ -1,4 +1,4 @@
-"""Who reads from the Hub, and within which bounds."""
+"""Credentials and limits of Hub reads."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from .pickled import LikelyTables, no_tables
 
 @dataclass(frozen=True)
 class Access:
-    """Say who reads from the Hub, and within which bounds.
+    """Credentials and limits of reads from the Hub.
 
-    ``token`` is a token, ``None`` for the user's own (HF_TOKEN, or saved by a login) or ``False`` for none: then
-    nothing that only the user's token could read is taken from the caches of this machine either.
-    ``allow_full_download`` lets a whole file be read where a server ignores ranges, or the file is a pickle;
-    ``likely`` names the tensors that are then read ahead, because they are probably tables.
+    Attributes:
+        token: A token; ``None`` for the user's own (HF_TOKEN or a saved login); ``False`` for none. With ``False``, the
+            caches of this machine are not used either for anything that may need the user's token.
+        limits: Limits of what is read.
+        allow_full_download: Whether to read whole files if a server ignores ranges, or if a file is a pickle.
+        cache: Cache to use; ``None`` for the default one.
+        likely: Selects tensor names that are probably tables, which are then read ahead.
     """
 
     token: str | bool | None = None
@@ -27,5 +30,5 @@ class Access:
 
     @property
     def anonymous(self) -> bool:
-        """Tell whether no token may be used."""
+        """Whether no token may be used."""
         return self.token is False

@@ -1,4 +1,4 @@
-"""Find the checkpoint among the files of a folder or repository."""
+"""Selection of the checkpoint among the files of a folder or repository."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MODEL = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 _INDEX = r"\.safetensors\.index(\.\w+)?\.json$"
 MODULES = "modules.json"
-"""What sentence-transformers writes beside its modules, each of which has a folder, the model perhaps too."""
+"""List of modules in a sentence-transformers folder; each module, possibly the model too, has its own folder."""
 
 
 TRANSFORMER = "0_Transformer"
@@ -44,12 +44,21 @@ _LEFTOVERS = ("optimizer", "scheduler", "training_args", "rng_state", "random_st
 
 
 def _plain(name: object) -> TypeGuard[str]:
-    """Tell whether this is the name of something directly inside a folder, on any system."""
+    """Return whether ``name`` names an entry directly inside a folder, on every operating system."""
     return isinstance(name, str) and name.isprintable() and name not in ("", ".", "..") and not set(name) & set("/\\:")
 
 
 def weight_map(index: Mapping[str, Any], *, name: str, suffix: str = ".safetensors") -> dict[str, str]:
-    """Return the file of each tensor as the JSON of an index says; raise CheckpointError."""
+    """Return the file of each tensor from the parsed JSON of an index.
+
+    Args:
+        index: The parsed index.
+        name: Name of the index in messages.
+        suffix: Required suffix of the files.
+
+    Raises:
+        CheckpointError: If the map is missing or names anything but files of the same folder.
+    """
     files = index.get("weight_map")
     if not isinstance(files, dict) or not files:
         raise fault(name, "must have a weight_map that names the file of each tensor")
@@ -61,9 +70,17 @@ def weight_map(index: Mapping[str, Any], *, name: str, suffix: str = ".safetenso
 
 
 def choose_file(names: Sequence[str], *, name: str) -> str | None:
-    """Return which of a folder's files is the checkpoint: a .safetensors file or an index of several.
+    """Choose a folder's checkpoint: a .safetensors file, or the index of several.
 
-    ``None`` where there is none of either; raises CheckpointError where the choice is not clear.
+    Args:
+        names: Names of the folder's files.
+        name: Name of the folder in messages.
+
+    Returns:
+        The chosen name; ``None`` if there is neither.
+
+    Raises:
+        CheckpointError: If the choice is ambiguous, or shards have no index.
     """
     stored = [file for file in names if file.endswith(".safetensors") and not file.startswith(_LEFTOVERS)]
     indexes = [file for file in names if is_index(file)]
@@ -71,7 +88,7 @@ def choose_file(names: Sequence[str], *, name: str) -> str | None:
         if wanted in names:
             return wanted
     if PIPELINE in names:
-        return None  # whatever else is there is of no model alone
+        return None  # no other file here is a model by itself
     for found in (indexes, stored):
         if len(found) == 1:
             return found[0]
@@ -84,9 +101,17 @@ def choose_file(names: Sequence[str], *, name: str) -> str | None:
 
 
 def choose_pickle(names: Sequence[str], *, name: str) -> str | None:
-    """Return which of a folder's files is the checkpoint as torch.save writes it: a file, or an index of several.
+    """Choose a folder's pickled checkpoint, as written by torch.save: a file, or the index of several.
 
-    ``None`` where there is none; raises CheckpointError where the choice is not clear.
+    Args:
+        names: Names of the folder's files.
+        name: Name of the folder in messages.
+
+    Returns:
+        The chosen name; ``None`` if there is neither.
+
+    Raises:
+        CheckpointError: If the choice is ambiguous.
     """
     for wanted in (PICKLE, PICKLE_INDEX):
         if wanted in names:
@@ -98,14 +123,18 @@ def choose_pickle(names: Sequence[str], *, name: str) -> str | None:
 
 
 def is_pickled(file: str) -> bool:
-    """Tell whether a file of this name is what torch.save writes, or the index of several such files."""
+    """Return whether a file name is that of a pickle written by torch.save, or of the index of several."""
     return file.endswith((*PICKLES, PICKLE_INDEX))
 
 
 def no_checkpoint(names: Sequence[str], *, name: str, path: str = "", hub: bool = False) -> CheckpointError:
-    """Return the error for a folder without a checkpoint: what it has instead, and what to do.
+    """Return the error for a folder without a checkpoint, with what it contains and what to do.
 
-    ``names`` are those of all files below it; ``path`` is where it is, or the repository's name with ``hub``.
+    Args:
+        names: Paths of all files below the folder.
+        name: Name of the folder in messages.
+        path: Path of the folder, or with ``hub`` the repository's name.
+        hub: Whether the folder is a repository on the Hub.
     """
     if known := advice(names, name=path or name, endings=(".safetensors", *PICKLES), hub=hub):
         return fault(name, known)
@@ -120,26 +149,29 @@ def no_checkpoint(names: Sequence[str], *, name: str, path: str = "", hub: bool 
 
 
 def is_index(file: str) -> bool:
-    """Tell whether a file of this name is the index of a sharded checkpoint."""
+    """Return whether a file name is that of a sharded checkpoint's index."""
     return re.search(_INDEX, file) is not None
 
 
 def locate(path: Path) -> Path:
-    """Return the file that a folder's checkpoint begins with, safetensors before pickles; a file is itself."""
+    """Return the file or index of a folder's checkpoint, safetensors before pickles; a file is returned unchanged."""
     if not os.path.isdir(path):
         return path
     return _search(path, choose_file) or _search(path, choose_pickle) or locate_safetensors(path)
 
 
 def locate_safetensors(folder: Path) -> Path:
-    """Return the .safetensors file, or the index of several, that holds a folder's model."""
+    """Return the .safetensors file, or the index of several, of a folder's model.
+
+    Raises ``CheckpointError`` if there is none.
+    """
     if (found := _search(folder, choose_file)) is None:
         raise no_checkpoint(_names_below(folder), name=folder.name, path=str(folder))
     return found
 
 
 def _search(folder: Path, choose: Callable[..., str | None]) -> Path | None:
-    """Return what ``choose`` takes among a folder's files, else among those of its first module."""
+    """Return what ``choose`` selects among a folder's files, else among those of its first module."""
     if (found := choose(_names(folder), name=folder.name)) is not None:
         return folder / found
     module = _first_module(folder)
@@ -154,7 +186,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _names_below(folder: Path) -> list[str]:
-    """Return the files of a folder and of those in it, as far as layouts of models go; not of a whole disk."""
+    """Return the relative paths of files below a folder, limited in depth and number so as not to scan a whole disk."""
     found: list[str] = []
     for at, folders, files in os.walk(folder):
         inside = os.path.relpath(at, folder)
@@ -168,7 +200,7 @@ def _names_below(folder: Path) -> list[str]:
 
 
 def _first_module(folder: Path) -> Path | None:
-    """Return the folder of the model in a sentence-transformers folder, where this is one."""
+    """Return the model's folder if ``folder`` is a sentence-transformers folder, else ``None``."""
     listing = folder / MODULES
     if not os.path.exists(listing):
         return folder / TRANSFORMER if os.path.isdir(folder / TRANSFORMER) else None
@@ -179,10 +211,15 @@ def _first_module(folder: Path) -> Path | None:
 
 
 def module_folder(modules: Sequence[Any]) -> str | None:
-    """Return the folder that modules.json of sentence-transformers puts the model into, ``None`` for the listing's own.
+    """Return the model's folder according to modules.json of sentence-transformers.
 
-    The model is the first module whose type says Transformer, else the first. Raises CheckpointError where its path is
-    anything but the name of one folder beside the listing.
+    The model is the first module whose type is a Transformer, else the first module.
+
+    Returns:
+        Name of the folder; ``None`` if the model is in the folder of modules.json itself.
+
+    Raises:
+        CheckpointError: If the path is anything but the name of a folder next to modules.json.
     """
     listed = [one for one in modules if isinstance(one, dict)]
     if not listed:

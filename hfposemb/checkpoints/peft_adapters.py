@@ -1,4 +1,4 @@
-"""Adapters as PEFT saves them: which of their base model's tables they hold whole, and which they only change."""
+"""PEFT adapters: which of the base model's tables they contain completely and which they only modify."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ from typing import Any
 
 ADAPTER_CONFIG = "adapter_config.json"
 _WRAPPED = "base_model."
-"""How PEFT begins the names of all tensors of a model that it wraps."""
+"""Prefix of all tensor names in a model wrapped by PEFT."""
 
 _SAVED = re.compile(r"\.modules_to_save\.[^.]+(?=\.)")
-"""What PEFT puts into the names of modules that it trains whole, unless save_pretrained takes it out again."""
+"""Infix in the tensor names of modules that PEFT trains completely; save_pretrained usually removes it."""
 
 _CHANGES = {
     "lora_embedding_": "by a product of two narrow matrices (lora_embedding_A and lora_embedding_B)",
     "trainable_tokens_": "in single rows (trainable_tokens_delta)",
 }
-"""How an adapter can change a table of which it does not hold the whole, by what the names of tensors have in them."""
+"""How an adapter can modify a table without containing all of it, by a part of the tensor names."""
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """Describe an adapter: the ``kind`` that PEFT calls it, its ``base`` model and how it ``changes`` a table of it.
+    """Description of an adapter, ready to show on one line.
 
-    All three are ready to show on one line; ``base`` and ``changes`` are "" where none is named.
+    Attributes:
+        kind: Type of adapter in PEFT's terms.
+        base: Name of the base model, "" if unknown.
+        changes: How the adapter modifies a table of the base model, "" if it does not.
     """
 
     kind: str
@@ -34,7 +37,7 @@ class Adapter:
 
     @property
     def about(self) -> str:
-        """What it is, with its base model where it names one."""
+        """What it is, with its base model if known."""
         return f"a PEFT adapter ({self.kind}) of {self.base or 'a base model that it does not name'}"
 
     @property
@@ -45,7 +48,7 @@ class Adapter:
 
     @property
     def nothing(self) -> str:
-        """Why it cannot be shown where it holds no table."""
+        """Why an adapter without tables cannot be shown."""
         holds = "holds none of its tables whole"
         if self.changes:
             holds = f"only changes its table of tokens, {self.changes}, which cannot be read alone"
@@ -53,17 +56,17 @@ class Adapter:
 
     @property
     def note(self) -> str:
-        """What to know of the tables that it holds."""
+        """Note about the tables that it contains."""
         return f"this is {self.about}: the tables it holds stand in the place of those of the base model"
 
 
 def may_be_adapter(names: Iterable[str]) -> bool:
-    """Tell whether tensors have the names that PEFT gives to those of an adapter."""
+    """Return whether the tensor names are those of a PEFT adapter."""
     return all(name.startswith(_WRAPPED) or name.startswith("prompt_") for name in names)
 
 
 def adapter_of(names: Iterable[str], config: Mapping[str, Any]) -> Adapter:
-    """Return what adapter_config.json and the names of the tensors say of an adapter; both are hostile text."""
+    """Describe an adapter from its tensor names and adapter_config.json; both are untrusted text."""
     from ..text import display
 
     kind, base = (config.get(name) for name in ("peft_type", "base_model_name_or_path"))
@@ -77,5 +80,5 @@ def adapter_of(names: Iterable[str], config: Mapping[str, Any]) -> Adapter:
 
 
 def whole_modules(names: Iterable[str]) -> dict[str, str]:
-    """Return the tensors of modules that were trained whole, by the names that they have in the base model."""
+    """Return the tensors of completely trained modules, by the names that they have in the base model."""
     return {_SAVED.sub("", name): name for name in names if ".modules_to_save." in name and _SAVED.search(name)}

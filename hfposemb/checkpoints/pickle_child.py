@@ -1,4 +1,4 @@
-"""_CHUNK The child process that loads a pickle."""
+"""Child process that loads a pickled checkpoint."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DTYPES = {
 
 
 _NESTED = ("state_dict", "model_state_dict", "model", "module")
-"""Where training scripts keep a state dict inside a larger one."""
+"""Keys under which training scripts store the state dict in a larger one."""
 
 
 _DEEPEST = 4
@@ -53,17 +53,20 @@ _TORCH_RAISES = (
     pickle.UnpicklingError,
     struct.error,
 )
-"""What torch.load was seen to raise for files that are not right; whatever else it raises ends the child."""
+"""Exceptions that torch.load was seen to raise for invalid files; any other one ends the child."""
 
 
 class _RefusedError(Exception):
-    """A file that is not what can be read here, in the words that the user sees."""
+    """The file cannot be read here; the message is shown to the user."""
 
 
 def serve_pickle() -> None:
-    """Run in the child: load the file that the first line of stdin names, then send what each further one asks for."""
+    """Load the file named by the first line of stdin, then send the tensor named by each further line.
+
+    Runs in the child.
+    """
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # keep library output out of the answers
     asked: SimpleQueue[dict[str, Any]] = SimpleQueue()
     threading.Thread(target=_listen, args=(asked,), daemon=True).start()
     task = asked.get()
@@ -86,7 +89,7 @@ def serve_pickle() -> None:
 
 
 def _listen(asked: SimpleQueue[dict[str, Any]]) -> None:
-    """Pass on what is asked, and end with whoever asks."""
+    """Queue requests, and exit when the parent closes the pipe."""
     for line in sys.stdin.buffer:
         asked.put(json.loads(line))
     os._exit(1)
@@ -105,13 +108,13 @@ def _refuse(pipe: IO[bytes], words: str) -> None:
 
 
 def _bound(memory: int) -> None:
-    """Take no more memory than that from now on, and write no file."""
+    """Limit memory to ``memory`` bytes beyond current use, and forbid writing files."""
     with suppress(ImportError, AttributeError, ValueError, OSError):
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-        # torch has taken its share: with CUDA in it, that is many times what a small file needs.
+        # Count from here: torch itself, with CUDA, takes many times what a small file needs.
         taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (taken + memory, taken + memory))
 
@@ -121,14 +124,14 @@ def _load(path: str) -> object:
 
     with open(path, "rb") as file:
         zipped = file.read(4) == b"PK\x03\x04"
-    # A zip archive is mapped, and only what is asked for is read; the older format is read whole.
+    # Zip archives are mapped, so only requested tensors are read; the older format is read whole.
     return torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
 
 
 def _state_dict(loaded: object) -> dict[str, torch.Tensor]:
-    """Return the tensors by name, of the outermost mapping that has some, or of the one that it says holds the model.
+    """Return the tensors by name from the mapping that holds the model, looking into nested training state.
 
-    What is not a tensor is passed over: step counters, optimizers, arguments.
+    Anything but tensors is skipped: step counters, optimisers, arguments.
     """
     import torch
 
@@ -148,7 +151,7 @@ def _state_dict(loaded: object) -> dict[str, torch.Tensor]:
 
 
 def _nested(found: Mapping[Any, Any], depth: int = 6) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield the tensors of mappings inside mappings, as Megatron-LM keeps those of its modules, by their paths."""
+    """Yield (path, tensor) pairs of nested mappings, as Megatron-LM stores its modules."""
     import torch
 
     for name, one in found.items():
@@ -159,9 +162,9 @@ def _nested(found: Mapping[Any, Any], depth: int = 6) -> Iterator[tuple[str, tor
 
 
 def _describe(tensors: Mapping[str, torch.Tensor]) -> dict[str, Any]:
-    """Return the header of a safetensors file of these tensors: the same numbers under two names stand in it once.
+    """Return the safetensors header that these tensors would have; aliased tensors are listed once.
 
-    Its metadata tells the other names as ``=name``, and what safetensors has no type for as ``!TYPE axes``.
+    Its metadata maps further names of a tensor to ``=name``, and types unknown to safetensors to ``!TYPE axes``.
     """
     import torch
 
@@ -189,7 +192,7 @@ def _describe(tensors: Mapping[str, torch.Tensor]) -> dict[str, Any]:
 
 
 def _raw(tensor: torch.Tensor) -> memoryview:
-    """Return a tensor's numbers as safetensors stores them: dense, row by row."""
+    """Return a tensor's data as safetensors stores it: dense and row by row."""
     import torch
 
     plain = (tensor if tensor.layout == torch.strided else tensor.to_dense()).resolve_neg().resolve_conj()
@@ -202,7 +205,7 @@ def _too_large(memory: int) -> str:
 
 
 def _explain(error: Exception, memory: int) -> str:
-    """Return in one line what torch says in many."""
+    """Condense torch's error message to one line."""
     said = one_line(error)
     if re.search(r"alloc|not enough memory|Cannot allocate|unable to mmap", said):
         return _too_large(memory)

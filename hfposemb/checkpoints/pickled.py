@@ -1,16 +1,16 @@
-"""Read checkpoints that ``torch.save`` wrote: a child process unpickles them, this one sees only names and numbers.
+"""Checkpoints written by ``torch.save``: a child process unpickles them, and this one receives only names and numbers.
 
-A pickle is a program. ``torch.load(weights_only=True)`` runs none of its calls that are not on a short list, but has
-had holes, and what is on the list can ask for any amount of memory. So it runs in a fresh interpreter: with an empty
-environment but for what starts it (no token), without leave to write files, killed after a deadline, and where the
-system can hold it to that (Linux) with no more memory than twice the file and 1 GB beside torch itself. This process
-believes it nothing: it answers with the header of the safetensors file that the pickle could be, which goes through
-the same strict parser as any other, and then with the bytes of the tensors that this process asks for by name.
+A pickle is a program. ``torch.load(weights_only=True)`` runs only calls on a short allow-list, but it has had holes,
+and allowed calls can request any amount of memory. The pickle is therefore loaded in a fresh interpreter: with a
+minimal environment (no token), without permission to write files, killed after a deadline, and, where the system
+supports it (Linux), limited to twice the file's size plus 1 GB beyond torch itself. This process trusts nothing it
+returns: the child answers with the header of an equivalent safetensors file, which passes through the same strict
+parser as any other, and then with the bytes of the tensors that this process requests by name.
 
-The trade-off: a child costs some seconds, mostly to import torch, and nearly nothing for each tensor. So the first one
-is asked for everything that tables and inputs are usually made of (``_wanted``), which is kept in the disk cache; the
-layers, most of a file, stay in it, and whatever else is asked for later (a bias table inside a layer, say) costs
-another child once. A file that was read before and has not changed needs neither child nor torch.
+The trade-off: a child takes some seconds, mostly to import torch, and almost nothing per tensor. The first child is
+therefore asked for everything that tables and inputs usually need (``_wanted``), which goes to the disk cache. The
+layers, most of a file, are not read. Anything requested later, such as a bias table inside a layer, takes another child
+once. A file that was read before and has not changed needs neither child nor torch.
 """
 
 from __future__ import annotations
@@ -48,34 +48,34 @@ if TYPE_CHECKING:
 
 
 SPARE_MEMORY = 1_000_000_000
-"""What a child may take beside torch itself and twice the file."""
+"""Bytes that a child may use beyond torch itself and twice the file."""
 
 
-_SLOWEST = 20_000_000  # bytes of the file a second, with which its deadline grows
-_SMALL = 4_000_000  # bytes of a tensor outside the layers that is fetched unasked: a norm or a projection
+_SLOWEST = 20_000_000  # bytes of the file per second by which the deadline grows
+_SMALL = 4_000_000  # largest tensor outside the layers to read ahead, such as a norm or a projection
 _LINE = 2000
-_ENDS = 2**18  # bytes at both ends of a file that tell it: a zip archive lists a checksum of every member at its end
+_ENDS = 2**18  # bytes hashed at both ends of a file: a zip archive ends with a checksum of every member
 _ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG", "LC_ALL", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
 _NUMBERED = r"\.\d+\."
 
 
 def require_torch() -> None:
-    """Raise ``MissingExtraError`` where torch is not installed; imports nothing."""
+    """Raise ``MissingExtraError`` if torch is not installed; does not import it."""
     if find_spec("torch") is None:
         raise MissingExtraError("torch", extra="torch", purpose="reading a checkpoint that torch.save wrote")
 
 
 LikelyTables: TypeAlias = Callable[[Sequence[str]], Collection[str]]
-"""Returns those of some tensor names that are probably embedding tables."""
+"""Selects the tensor names that are probably embedding tables."""
 
 
 def no_tables(names: Sequence[str]) -> Collection[str]:
-    """Return nothing: no name is known to be that of a table."""
+    """Select no tensor name."""
     return ()
 
 
 def _wanted(header: Header, limits: Limits, likely: LikelyTables) -> tuple[str, ...]:
-    """Return what the first child is asked for: possible tables, and what is small and outside the layers."""
+    """Return the tensors to read ahead with the first child: likely tables, and small tensors outside the layers."""
     names = [name for name, info in header.tensors.items() if _is_readable(info, limits)]
     tables = frozenset(likely(names))
     wanted, total = [], 0
@@ -98,11 +98,19 @@ def _is_readable(info: TensorInfo, limits: Limits) -> bool:
 
 @dataclass(eq=False)
 class PickledFile:
-    """Read one file that torch.save wrote as if it were safetensors; all errors are ``SourceError`` and its children.
+    """One file written by torch.save, with the interface of a safetensors file.
 
-    ``identity`` tells its content in the cache: where it is from, and its digest or commit. ``on_disk`` gives the path
-    that a child may read; ``check`` raises where that is no longer the file it was. ``likely`` names the tensors that
-    are read ahead, because they are probably tables.
+    All errors are ``SourceError`` or its subclasses.
+
+    Attributes:
+        name: Name of the file.
+        identity: Identifies the content in the cache: origin, and digest or commit.
+        file_bytes: Size of the file.
+        on_disk: Provides a path that a child can read.
+        cache: Where headers and tensors are kept.
+        limits: Limits of what is read.
+        check: Raises if the file at that path has changed.
+        likely: Selects tensors to read ahead, which are probably tables.
     """
 
     name: str
@@ -118,7 +126,7 @@ class PickledFile:
 
     @cached_property
     def header(self) -> Header:
-        """The header of the safetensors file that this one could be."""
+        """Header of the equivalent safetensors file."""
         key = self._key("header")
         if self._kept(key) is None:
             self._converse(None)
@@ -126,12 +134,12 @@ class PickledFile:
 
     @cached_property
     def aliases(self) -> Mapping[str, str]:
-        """Names of tensors that are the same numbers in memory as another one, which is listed."""
+        """Names of tensors that share memory with another, listed tensor, mapped to its name."""
         return {name: kept[1:] for name, kept in self.header.metadata.items() if kept.startswith("=")}
 
     @cached_property
     def foreign(self) -> Mapping[str, TensorInfo]:
-        """Tensors that safetensors has no type for (quantised, on no device): known, but not to be read."""
+        """Tensors of types unknown to safetensors (quantised, without a device): listed, but not readable."""
         found = {}
         for name, kept in self.header.metadata.items():
             if match := re.fullmatch(r"!(\w{1,20}) ((?:\d{1,12} ?){0,8})", kept):
@@ -139,7 +147,7 @@ class PickledFile:
         return found
 
     def info(self, name: str) -> TensorInfo:
-        """Return dtype, shape and size of a tensor."""
+        """Return a tensor's dtype, shape and size."""
         name = self.aliases.get(name, name)
         found = self.foreign.get(name) or self.header.tensors.get(name)
         if found is None:
@@ -147,10 +155,10 @@ class PickledFile:
         return found
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return rows [start, stop) of a tensor, read-only, as ``Checkpoint.read`` does."""
+        """Return rows ``[start, stop)`` of a tensor, read-only; see ``Checkpoint.read``."""
         info = self.info(name)
         span = check_read(info, start, stop, limits=self.limits)
-        check_read(info, limits=self.limits)  # all of it is kept
+        check_read(info, limits=self.limits)  # the whole tensor is cached
         key = self._key("table", info.name)
         if self._kept(key) is None:
             self._converse((info.name,))
@@ -165,16 +173,16 @@ class PickledFile:
         return self._entries.get(key)
 
     def _parse(self, text: bytes) -> Header:
-        """Check a header that names a file which is nowhere: its size is what the header says."""
+        """Parse the header of a file that does not exist; its size follows from the header itself."""
         ends = re.findall(rb'"data_offsets":\[\d{1,18},(\d{1,18})\]', text)
         size = 8 + len(text) + max(map(int, ends), default=0)
         return parse_header(text, file_bytes=size, name=self.name, limits=self.limits)
 
     def _converse(self, names: Sequence[str] | None) -> None:
-        """Let a child read the file, and keep the header and some tensors, by default ``_wanted``."""
+        """Run a child that reads the file, and cache the header and the named tensors, by default ``_wanted``."""
         with self._lock:
             if names is not None and all(self._kept(self._key("table", name)) for name in names):
-                return  # another thread has asked for them meanwhile
+                return  # another thread has read them in the meantime
             require_torch()
             memory = min(2 * self.file_bytes + SPARE_MEMORY, self.limits.pickle_memory)
             seconds = self.limits.seconds + self.file_bytes / _SLOWEST
@@ -203,9 +211,13 @@ class PickledFile:
 
 @dataclass(eq=False)
 class PickledCheckpoint:
-    """Read a checkpoint of one or several pickled files: ``files`` maps each tensor to one, which ``open_file`` opens.
+    """Checkpoint of one or several pickled files.
 
-    ``folder`` is where its configuration is, if that is on this machine.
+    Attributes:
+        name: Name in messages.
+        files: File of each tensor.
+        open_file: Opens a file.
+        folder: Folder of the configuration, if it is on this machine.
     """
 
     name: str
@@ -215,19 +227,19 @@ class PickledCheckpoint:
     _opened: dict[str, PickledFile] = field(default_factory=dict, repr=False)
 
     def names(self) -> tuple[str, ...]:
-        """Return the tensors' names; reads no file."""
+        """Return the tensors' names, without reading a file."""
         return tuple(self.files)
 
     def info(self, name: str) -> TensorInfo:
-        """Return dtype, shape and size of a tensor; reads its file if need be."""
+        """Return a tensor's dtype, shape and size; reads its file if necessary."""
         return self._file(name).info(name)
 
     def metadata(self) -> Mapping[str, str]:
-        """Return which tensors are others under a second name, in the files read so far."""
+        """Return the aliases among the tensors of the files read so far."""
         return MappingProxyType({k: v for file in self._opened.values() for k, v in file.aliases.items()})
 
     def config(self) -> dict[str, Any] | None:
-        """Return config.json beside the checkpoint, or ``None`` where there is none."""
+        """Return config.json next to the checkpoint, or ``None`` if there is none."""
         path = None if self.folder is None else self.folder / "config.json"
         found = path is not None and os.path.exists(path)
         return read_json(path, limit=DEFAULT_LIMITS.config_bytes, kind=dict) if path and found else None
@@ -237,7 +249,7 @@ class PickledCheckpoint:
         return self._file(name).file_bytes
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return rows [start, stop) of a tensor, read-only, as ``Checkpoint.read`` does."""
+        """Return rows ``[start, stop)`` of a tensor, read-only; see ``Checkpoint.read``."""
         return self._file(name).read(name, start, stop)
 
     def _file(self, name: str) -> PickledFile:
@@ -255,7 +267,7 @@ class PickledCheckpoint:
 def one_file(
     file: str, *, name: str, open_file: Callable[[str], PickledFile], folder: Path | None = None
 ) -> PickledCheckpoint:
-    """Return the checkpoint that one file holds; reads its header."""
+    """Return the checkpoint in a single file, whose header is read."""
     opened = open_file(file)
     files = dict.fromkeys((*opened.header.tensors, *opened.foreign), file)
     return PickledCheckpoint(name, MappingProxyType(files), open_file, folder, {file: opened})
@@ -269,14 +281,32 @@ def shards(
     open_file: Callable[[str], PickledFile],
     folder: Path | None = None,
 ) -> PickledCheckpoint:
-    """Return the checkpoint that an index, read from ``file``, spreads over several files; reads none of them."""
+    """Return the checkpoint that an index distributes over several files, without reading them.
+
+    Args:
+        index: The parsed index.
+        name: Name of the checkpoint in messages.
+        file: Name of the index in messages.
+        open_file: Opens a file of the index.
+        folder: Folder of the configuration, if it is on this machine.
+
+    Raises:
+        CheckpointError: If the index is invalid.
+    """
     return PickledCheckpoint(name, MappingProxyType(weight_map(index, name=file, suffix=".bin")), open_file, folder)
 
 
 def open_pickled(path: Path, *, limits: Limits = DEFAULT_LIMITS, likely: LikelyTables = no_tables) -> PickledCheckpoint:
-    """Open a local file that torch.save wrote, or the index of several, ``pytorch_model.bin.index.json``.
+    """Open a local file written by torch.save, or the index of several, ``pytorch_model.bin.index.json``.
 
-    ``likely`` returns those of some tensor names that are read ahead, because they are probably tables.
+    Args:
+        path: The file or index.
+        limits: Limits of what is read.
+        likely: Selects tensors to read ahead, which are probably tables.
+
+    Raises:
+        CheckpointError: If it cannot be read, or is one part of a Megatron-LM checkpoint.
+        MissingExtraError: If torch is needed and not installed.
     """
     name, folder = path.name, path.parent
     parts = other_ranks(f"{folder.name}/{name}", _beside(folder))
@@ -312,7 +342,7 @@ def _open_local(folder: Path, cache: Cache, limits: Limits, likely: LikelyTables
 
 
 def _digest(path: Path) -> str:
-    """Return what tells a file from its later self without reading all of it; raise where it cannot be one of these."""
+    """Return a fingerprint that detects changes without reading the whole file; raise if it is not a pickle."""
     try:
         if not path.is_file():
             raise CheckpointError(f"{path.name}: the file is missing, or no regular file")
@@ -328,7 +358,7 @@ def _digest(path: Path) -> str:
 
 
 def check_start(start: bytes, *, name: str) -> None:
-    """Raise ``CheckpointError`` where the first (eight) bytes of a file are not of one that torch.save writes."""
+    """Raise ``CheckpointError`` unless the first (eight) bytes of a file are those of a file written by torch.save."""
     if not start.startswith((b"PK", b"\x80")):
         kind = "the file is empty; download it again" if not start else foreign(start)
         kind = kind or (
@@ -340,7 +370,7 @@ def check_start(start: bytes, *, name: str) -> None:
 
 @contextmanager
 def copied(entry: Entry, *, name: str) -> Iterator[Path]:
-    """Give an entry of the cache a path of its own for the length of a block: a child reads it as a file."""
+    """Copy a cache entry to a temporary file for the duration of the block, so that a child can read it."""
     with tempfile.TemporaryDirectory(prefix="hfposemb-") as folder:
         path = Path(folder) / "pickled"
         view = entry.view()
@@ -354,11 +384,11 @@ def copied(entry: Entry, *, name: str) -> Iterator[Path]:
 
 
 class _Child:
-    """Hold one conversation with a child that has loaded a file; used in a with statement, after which it is gone."""
+    """Conversation with a child that has loaded a file; a context manager that ends the child."""
 
     def __init__(self, path: Path, name: str, *, memory: int, seconds: float) -> None:
         self._name, self._seconds, self._late = name, seconds, False
-        # -P and a path of our own: no module is taken from the working directory.
+        # -P and an explicit path, so that no module is imported from the working directory.
         places = [str(Path(__file__).parents[2]), *(place for place in sys.path if os.path.isabs(place))]
         run = f"from {__package__}.pickle_child import serve_pickle; serve_pickle()"
         start = f"import json, sys; sys.path[:] = json.loads(sys.argv[1]); {run}"
@@ -389,7 +419,7 @@ class _Child:
                 pipe.close()
 
     def header(self, *, most: int) -> bytes:
-        """Return the header that the child makes of the file, of at most ``most`` bytes; nothing of it is checked."""
+        """Return the unchecked header that the child makes of the file, of at most ``most`` bytes."""
         size = self._size()
         if size > most:
             self._fail(f"the header may have {most} bytes, this one would have {size}")
@@ -398,7 +428,7 @@ class _Child:
         return bytes(kept)
 
     def tensor(self, name: str, size: int, sink: Callable[[bytes], object]) -> None:
-        """Give the bytes of a tensor to ``sink``."""
+        """Pass the bytes of a tensor to ``sink``."""
         self._say({"tensor": name})
         if (found := self._size()) != size:
             self._fail(f"{name!r:.80} has {found} bytes where its header says {size}")
@@ -418,12 +448,12 @@ class _Child:
 
     def _say(self, words: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
-        with suppress(OSError):  # it is gone: its answer will be missing
+        with suppress(OSError):  # the child has exited; the missing answer is handled later
             self._process.stdin.write(json.dumps(words).encode() + b"\n")
             self._process.stdin.flush()
 
     def _size(self) -> int:
-        """Return the size of the answer that follows; raise what the child says instead."""
+        """Return the size of the answer that follows; raise the child's error if it sends one."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline(_LINE)
         if not line.endswith(b"\n"):
@@ -446,6 +476,6 @@ class _Child:
 
 
 def environment(outer: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a child: what an interpreter needs to start, and no token or secret."""
+    """Return a child's environment: what an interpreter needs to start, and no token or secret."""
     kept = {name: outer[name] for name in _ENVIRONMENT if name in outer}
     return kept | {"MALLOC_ARENA_MAX": "2", "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}

@@ -1,4 +1,4 @@
-"""Quantised tables: what tells that a tensor holds codes and no vectors, by its type and by what stands beside it."""
+"""Detection of quantised tables, whose tensors hold codes rather than vectors, by dtype and neighbouring tensors."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable
 from .safetensors import PLAIN, TensorInfo
 
 _PACKED = ("qweight", "weight_packed", "W_q", "codes")
-"""What stands in the place of a weight whose codes are packed: GPTQ and AWQ, compressed-tensors, HQQ, AQLM."""
+"""Names that replace ``weight`` if its codes are packed: GPTQ and AWQ, compressed-tensors, HQQ, AQLM."""
 
 _SCALES = (
     *("weight_scale_inv", "weight_scale", "weight_zero_point", "weight.absmax", "weight.quant_map"),
     *("scales", "qzeros", "SCB", "absmax", "weight_scale_2"),
 )
-"""What stands beside a weight that must be multiplied first: FP8, compressed-tensors, bitsandbytes, MLX, NVFP4."""
+"""Scales stored next to a quantised weight: FP8, compressed-tensors, bitsandbytes, MLX, NVFP4."""
 
 
 def packed(names: Iterable[str]) -> dict[str, str]:
@@ -24,7 +24,12 @@ def packed(names: Iterable[str]) -> dict[str, str]:
 
 
 def coded(info: TensorInfo, names: Collection[str]) -> str:
-    """Return how a tensor is quantised, on one line with what to use instead; "" where it holds vectors as they are."""
+    """Return how a tensor is quantised and what to use instead, on one line; "" if it holds plain vectors.
+
+    Args:
+        info: The tensor.
+        names: Names of all tensors of the checkpoint.
+    """
     module, _, last = info.name.rpartition(".")
     scales = _SCALES if module and last in ("weight", *_PACKED) else ()
     beside = next((f"{module}.{scale}" for scale in scales if f"{module}.{scale}" in names), None)

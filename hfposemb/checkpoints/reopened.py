@@ -1,4 +1,4 @@
-"""A checkpoint of the Hub that was pickled: opened again, at the same commit, by the process that first asks it."""
+"""Unpickled Hub checkpoint: opened at the same commit when the other process first uses it."""
 
 from __future__ import annotations
 
@@ -16,48 +16,71 @@ from .safetensors import TensorInfo
 
 
 class Repository(Protocol):
-    """What ``HubCheckpoint`` offers."""
+    """Interface of ``HubCheckpoint``."""
 
-    def names(self) -> tuple[str, ...]: ...
-    def info(self, name: str) -> TensorInfo: ...
-    def metadata(self) -> Mapping[str, str]: ...
-    def config(self) -> dict[str, Any] | None: ...
-    def file_bytes(self, name: str) -> int | None: ...
-    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]: ...
-    def tokenizer_folder(self) -> Path | None: ...
-    def json(self, file: str) -> dict[str, Any] | None: ...
+    def names(self) -> tuple[str, ...]:
+        """Return the tensors' names."""
+        ...
+
+    def info(self, name: str) -> TensorInfo:
+        """Return a tensor's dtype, shape and location."""
+        ...
+
+    def metadata(self) -> Mapping[str, str]:
+        """Return the metadata of the headers."""
+        ...
+
+    def config(self) -> dict[str, Any] | None:
+        """Return config.json."""
+        ...
+
+    def file_bytes(self, name: str) -> int | None:
+        """Return the size of the file that holds a tensor."""
+        ...
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor."""
+        ...
+
+    def tokenizer_folder(self) -> Path | None:
+        """Return a folder with the tokenizer's files."""
+        ...
+
+    def json(self, file: str) -> dict[str, Any] | None:
+        """Return a small JSON file next to the checkpoint."""
+        ...
 
 
 @dataclass(frozen=True)
 class Reopened:
-    """Read a repository at a commit as ``HubCheckpoint`` does.
+    """Lazily opened repository at a commit, with the interface of ``HubCheckpoint``.
 
-    A token that was given for it is a secret and not pickled; the other process reads with its user's own.
+    A token passed by the caller is a secret and is not pickled; the other process uses its user's own.
     """
 
     repo: str
     commit: str
     access: Access
     open: Callable[[HubSource, Access], Repository]
-    """``open_hub``, which this module does not import, since ``HubCheckpoint`` is pickled as one of these."""
+    """``open_hub``; not imported here, since ``HubCheckpoint`` imports this module."""
 
     def without_token(self) -> Reopened:
-        """Return the same without what must not be pickled."""
+        """Return a copy without anything that must not be pickled."""
         token = None if isinstance(self.access.token, str) else self.access.token
         return replace(self, access=replace(self.access, token=token, cache=None))
 
     @property
     def name(self) -> str:
-        """The repository at its commit."""
+        """Repository and commit."""
         return f"{self.repo}@{self.commit}"
 
     @cached_property
     def opened(self) -> Repository:
-        """The repository. Raises ``SourceError`` and its children."""
+        """The opened repository. Raises ``SourceError`` or a subclass."""
         return self.open(HubSource(self.repo, self.commit), self.access)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle where it is, and nothing that was opened."""
+        """Pickle the location, without what was opened."""
         return {"repo": self.repo, "commit": self.commit, "access": self.access, "open": self.open}
 
     def names(self) -> tuple[str, ...]:
@@ -65,11 +88,11 @@ class Reopened:
         return self.opened.names()
 
     def info(self, name: str) -> TensorInfo:
-        """Return where a tensor lies."""
+        """Return a tensor's dtype, shape and location."""
         return self.opened.info(name)
 
     def metadata(self) -> Mapping[str, str]:
-        """Return what the headers say of the whole file."""
+        """Return the metadata of the headers."""
         return self.opened.metadata()
 
     def config(self) -> dict[str, Any] | None:
@@ -89,5 +112,5 @@ class Reopened:
         return self.opened.tokenizer_folder()
 
     def json(self, file: str) -> dict[str, Any] | None:
-        """Return a small JSON file beside the checkpoint."""
+        """Return a small JSON file next to the checkpoint."""
         return self.opened.json(file)

@@ -1,8 +1,8 @@
-"""Read tensors of local safetensors checkpoints: a strict header parser and a zero-copy reader.
+"""Local safetensors checkpoints: a strict header parser and a zero-copy reader.
 
 The format: https://huggingface.co/docs/safetensors#format. The header is scanned with one pattern per tensor rather
-than parsed as general JSON: hostile text cannot nest and costs no more memory than the tensors it lists.
-``header_length`` and ``parse_header`` touch no file; ranged reads from the Hub use them too.
+than parsed as general JSON, so hostile text cannot nest and takes no more memory than the tensors it lists.
+``header_length`` and ``parse_header`` access no file; ranged reads from the Hub use them too.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _STORED: dict[str, np.dtype[Any]] = {
 
 _WIDENED = ("F16", "BF16")
 PLAIN = frozenset(_STORED)
-"""Stored types that hold vectors as they are."""
+"""Stored dtypes of plain, unquantised vectors."""
 
 
-_CHUNK = 2**19  # elements widened at a time: source and result stay in the cache
+_CHUNK = 2**19  # elements widened at a time, so that source and result stay in the CPU cache
 _LEAST_ENTRY = len(b'"__metadata__":{}')
 _NAME_BYTES = 256
 _METADATA_BYTES = 10_000_000
@@ -56,14 +56,14 @@ _METADATA_KEYS = 10_000
 
 @cache
 def _pattern(text: str) -> re.Pattern[bytes]:
-    """Compile, when first used, a pattern in which a space is JSON white space; possessive: it never backs up."""
+    """Compile a pattern on first use; spaces match JSON white space, possessively, so it never backtracks."""
     text = text.replace("WHOLE", r"(?:0|[1-9][0-9]{0,18}+)")
     text = text.replace("STRING", r'"(?:[^"\\\x00-\x1f]++|\\.)*+"')
     return re.compile(text.replace(" ", r"[\x20\t\n\r]*+").encode())
 
 
-# One entry of the header and what ends it, or else all the rest: findall then never skips or searches. An entry has
-# three fields in any order, and their three groups must all be set: so each stands exactly once.
+# Matches an entry with its terminator, or else all remaining text, so that findall never skips or searches. An entry
+# has three fields in any order; since their three groups must all be set, each field occurs exactly once.
 _SHAPE = r"(\[ (?:WHOLE(?: , WHOLE){0,99999}+)?+ \])"
 _FIELD = rf'"(?:dtype" : "(\w*+)"|shape" : {_SHAPE}|data_offsets" : \[ (WHOLE , WHOLE) \])'
 _TENSOR = rf"(STRING) : \{{(?! ,)(?:(?:(?<=\{{)|,) {_FIELD} ){{3}}\}}"
@@ -78,7 +78,10 @@ _PAIR = "(STRING) : (STRING)"
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """Say where one tensor lies: ``start`` and ``stop`` are byte offsets in ``file``, relative to the folder."""
+    """Dtype, shape and location of a tensor.
+
+    ``start`` and ``stop`` are byte offsets in ``file``, whose path is relative to the checkpoint's folder.
+    """
 
     name: str
     dtype: str
@@ -89,12 +92,12 @@ class TensorInfo:
 
     @property
     def nbytes(self) -> int:
-        """Return the stored size in bytes."""
+        """Stored size in bytes."""
         return self.stop - self.start
 
 
 class _Layout(NamedTuple):
-    """Hold what many tensors of a file share, or the rule that they break."""
+    """Dtype and shape shared by many tensors of a file, or the rule that they violate."""
 
     dtype: str = ""
     shape: tuple[int, ...] = ()
@@ -107,7 +110,7 @@ _Row: TypeAlias = tuple[int, int, _Layout]  # begin and end in the data
 
 @dataclass(frozen=True, eq=False)
 class _Tensors(Mapping[str, TensorInfo]):
-    """Make each TensorInfo when it is asked for: few ever are, and making them costs as much as all the checks."""
+    """Mapping that makes each ``TensorInfo`` on access: few are used, and making all costs as much as all checks."""
 
     rows: Mapping[str, _Row] = field(repr=False)
     data_start: int
@@ -124,13 +127,13 @@ class _Tensors(Mapping[str, TensorInfo]):
         return len(self.rows)
 
     def placed(self, file: str) -> _Tensors:
-        """Return the same tensors, in a file that is called otherwise."""
+        """Return the same tensors in a file of another name."""
         return replace(self, file=file)
 
 
 @dataclass(frozen=True)
 class Header:
-    """Hold what one safetensors header says; ``data_start`` is the byte offset of the first tensor."""
+    """Parsed safetensors header; ``data_start`` is the byte offset of the first tensor."""
 
     tensors: _Tensors
     metadata: Mapping[str, str]
@@ -142,7 +145,17 @@ class Header:
 
 
 def header_length(first8: bytes, *, file_bytes: int, name: str, limits: Limits = DEFAULT_LIMITS) -> int:
-    """Return the header's length in bytes from the first eight bytes of a file; raise CheckpointError."""
+    """Return the header's length in bytes.
+
+    Args:
+        first8: First eight bytes of the file.
+        file_bytes: Size of the file.
+        name: Name of the file in messages.
+        limits: Limits of what is read.
+
+    Raises:
+        CheckpointError: If the length is out of range, or the file is of another kind.
+    """
     if file_bytes == 0:
         raise fault(name, "the file is empty; download it again")
     length = int.from_bytes(first8[:8], "little")
@@ -160,17 +173,26 @@ def header_length(first8: bytes, *, file_bytes: int, name: str, limits: Limits =
 
 
 def parse_header(header_json: bytes, *, file_bytes: int, name: str, limits: Limits = DEFAULT_LIMITS) -> Header:
-    """Check and return a header, without its 8 length bytes; raise CheckpointError naming the first rule broken.
+    """Validate and parse a header.
 
-    At least as strict as ``safetensors.safe_open``; also refused are duplicate keys, further fields, other ways to
-    write the same thing (a tensor as a list, escapes in field names) and whatever exceeds ``limits``.
+    At least as strict as ``safetensors.safe_open``. It also rejects duplicate keys, unknown fields, alternative
+    notations (a tensor as a list, escapes in field names) and anything beyond ``limits``.
+
+    Args:
+        header_json: The header without the eight bytes of its length.
+        file_bytes: Size of the file.
+        name: Name of the file in messages.
+        limits: Limits of what is read.
+
+    Raises:
+        CheckpointError: Names the first violated rule.
     """
     first8 = len(header_json).to_bytes(8, "little")
     length = header_length(first8, file_bytes=file_bytes, name=name, limits=limits)
     if not header_json.startswith(b"{"):
         raise fault(name, foreign(first8) or f"the header must begin with '{{', found {shortened(header_json[:40])}")
-    # Whatever is listed needs three of these, or the last one: so this bounds the entries before any is made. A short
-    # header has no room for too many.
+    # Each tensor needs the first three of these and metadata the last, so this bounds the number of entries before any
+    # is made. A short header has no room for too many.
     if length > _LEAST_ENTRY * limits.tensors and limits.tensors < max(
         map(header_json.count, (b'"dtype"', b'"shape"', b'"data_offsets"', b'"__metadata__"'))
     ):
@@ -188,9 +210,19 @@ def parse_header(header_json: bytes, *, file_bytes: int, name: str, limits: Limi
 
 
 def check_read(info: TensorInfo, start: int = 0, stop: int | None = None, *, limits: Limits = DEFAULT_LIMITS) -> range:
-    """Return the byte range of rows [start, stop) in the file; raise CheckpointError where it may not be read.
+    """Return the byte range of rows ``[start, stop)`` in the file.
 
-    Rows are entries of the first axis, so the elements of a vector. Rows that do not exist raise InputError.
+    Rows are entries of the first axis; those of a vector are its elements.
+
+    Args:
+        info: The tensor.
+        start: First row.
+        stop: End of the rows, exclusive; ``None`` for all.
+        limits: Limits of what is read.
+
+    Raises:
+        CheckpointError: If the tensor cannot be read as vectors or exceeds a limit.
+        InputError: If the rows do not exist.
     """
     if info.dtype not in _STORED:
         rule = "only F64, F32, F16 and BF16 hold vectors as they are; use a full-precision checkpoint of this model"
@@ -214,9 +246,9 @@ def check_read(info: TensorInfo, start: int = 0, stop: int | None = None, *, lim
 
 
 def widen(raw: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Return stored numbers as float32, exactly: F16 and BF16 (given as uint16) are widened, F32 and F64 stay.
+    """Widen stored numbers exactly: F16 and BF16 (as uint16) to float32; F32 and F64 stay.
 
-    A copy is made only where the numbers must change or are not aligned in memory.
+    Copies only if the values must change or are unaligned in memory.
     """
     if dtype == "F16":
         return raw.astype(np.float32)
@@ -234,9 +266,14 @@ def widen(raw: NDArray[Any], dtype: str) -> NDArray[Any]:
 def as_rows(
     raw: NDArray[np.uint8], info: TensorInfo, start: int, stop: int | None, *, shared: bool = True
 ) -> NDArray[Any]:
-    """Return the stored bytes of rows [start, stop) of a tensor as its rows, widened as ``widen`` does, read-only.
+    """Return the stored bytes of rows ``[start, stop)`` as read-only rows, widened by ``widen``.
 
-    Where others use ``raw`` as well (``shared``), the rows are in memory of their own all the same (``memory.lent``).
+    Args:
+        raw: The bytes of these rows.
+        info: The tensor.
+        start: First row.
+        stop: End of the rows, exclusive; ``None`` for all.
+        shared: Whether ``raw`` has other users; the rows are then in separate memory, see ``memory_maps.lent``.
     """
     stored: np.dtype[Any] = _STORED[info.dtype]
     shape = ((info.shape[0] if stop is None else stop) - start, *info.shape[1:])
@@ -249,7 +286,7 @@ def as_rows(
 
 @dataclass(frozen=True)
 class _Shard:
-    """Remember one file's header, and when the file was last modified."""
+    """A file's header and the time of its last modification."""
 
     header: Header
     modified: int
@@ -257,9 +294,15 @@ class _Shard:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Read one local checkpoint; a shard's header is read when a tensor of it is first asked for.
+    """Local checkpoint; a shard's header is read when one of its tensors is first used.
 
-    ``folder`` holds the files, ``files`` maps each tensor's name to one of them. All errors are CheckpointError.
+    All errors are ``CheckpointError``, except ``InputError`` for rows that do not exist.
+
+    Attributes:
+        name: Name in messages.
+        folder: Folder of the files.
+        files: File of each tensor.
+        limits: Limits of what is read.
     """
 
     name: str
@@ -270,9 +313,9 @@ class Checkpoint:
 
     @classmethod
     def open(cls, path: Path, *, limits: Limits = DEFAULT_LIMITS) -> Checkpoint:
-        """Open a folder (one file, an index with its shards, a sentence-transformers folder) or a .safetensors file."""
+        """Open a .safetensors file or a folder (one file, an index with its shards, a sentence-transformers folder)."""
         name = os.path.basename(os.path.abspath(path))
-        path = Path(path).absolute()  # it is read later too, perhaps from another working directory
+        path = Path(path).absolute()  # the working directory may change before later reads
         if os.path.isdir(path):
             path = locate_safetensors(path)
         if is_index(path.name):
@@ -285,20 +328,20 @@ class Checkpoint:
         return cls(name, path.parent, MappingProxyType(files), limits, {path.name: shard})
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle where the files are and when they were last modified, which ``read`` compares; no tensor."""
+        """Pickle the location of the files and their modification times, which ``read`` verifies, but no tensor."""
         return {**self.__dict__, "files": dict(self.files)}
 
     @property
     def tensors(self) -> Mapping[str, TensorInfo]:
-        """Return all tensors by name; reads every shard's header."""
+        """All tensors by name; reads every shard's header."""
         return MappingProxyType({name: self.info(name) for name in self.files})
 
     def names(self) -> tuple[str, ...]:
-        """Return the tensors' names; reads no shard."""
+        """Return the tensors' names, without reading a shard."""
         return tuple(self.files)
 
     def info(self, name: str) -> TensorInfo:
-        """Return where a tensor lies."""
+        """Return a tensor's dtype, shape and location."""
         shard = self._shard(name)
         if name not in shard.header.tensors:
             raise fault(
@@ -315,10 +358,11 @@ class Checkpoint:
         return self._shard(name).header.file_bytes
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return rows [start, stop) of a tensor, read-only: F64 as float64, F32, F16 and BF16 as float32, all exact.
+        """Return rows ``[start, stop)`` of a tensor, read-only and exact.
 
-        F32 and F64 are copy-on-write maps of the file where their alignment permits, so a change to the array reaches
-        neither the file nor what is read later. The file must not be truncated while the array is in use.
+        F64 is returned as float64; F32, F16 and BF16 as float32. F32 and F64 are copy-on-write maps of the file if
+        aligned, so modifying the array changes neither the file nor later reads. The file must not be truncated while
+        the array is in use.
         """
         info = self.info(name)
         span = check_read(info, start, stop, limits=self.limits)
@@ -336,7 +380,7 @@ class Checkpoint:
         return self._shards[file].header
 
     def config(self) -> dict[str, Any] | None:
-        """Return config.json beside the checkpoint, or None where there is none."""
+        """Return config.json next to the checkpoint, or ``None`` if there is none."""
         path = self.folder / "config.json"
         return read_json(path, limit=self.limits.config_bytes, kind=dict) if os.path.exists(path) else None
 
@@ -349,7 +393,7 @@ class Checkpoint:
 
 
 def _texts(quoted: Sequence[bytes], name: str) -> list[str]:
-    """Return the strings that JSON string literals write."""
+    """Decode JSON string literals."""
     joined = b",".join(quoted)
     if joined.isascii() and b"\\" not in joined:
         return joined[1:-1].decode().split('","')
@@ -357,7 +401,7 @@ def _texts(quoted: Sequence[bytes], name: str) -> list[str]:
     for one in quoted:
         try:
             text: str = json.loads(one.decode("utf-8"))
-            text.encode("utf-8")  # refuses lone surrogates, which escapes can write and nothing can print
+            text.encode("utf-8")  # rejects lone surrogates, which escapes can produce and nothing can print
         except ValueError as error:
             what = "UTF-8" if isinstance(error, UnicodeError) else "a JSON string"
             raise fault(name, f"text in the header must be {what}, found {shortened(one[:60])}") from None
@@ -366,7 +410,7 @@ def _texts(quoted: Sequence[bytes], name: str) -> list[str]:
 
 
 def _layout(kind: bytes, axes: bytes, *, limits: Limits) -> _Layout:
-    """Return what a tensor's dtype and shape fields say, or the rule that they break."""
+    """Parse a tensor's dtype and shape fields, or return the rule that they violate."""
     dims = axes[1:-1].strip()
     rank = dims.count(b",") + 1 if dims else 0
     if kind not in _BITS:
@@ -374,14 +418,14 @@ def _layout(kind: bytes, axes: bytes, *, limits: Limits) -> _Layout:
     if rank > limits.rank:
         return _Layout(rule=f"has {rank} axes, the limit is {limits.rank}")
     shape = tuple(map(int, dims.split(b","))) if dims else ()
-    # Without the zero axes: numpy cannot hold (0, 2**62, 2**62) either.
+    # Ignore axes of length zero: NumPy cannot hold (0, 2**62, 2**62) either.
     if math.prod(filter(None, shape)) * _BITS[kind] >= 2**63:
         return _Layout(rule=f"has a shape that overflows: {shortened(axes[:60])}")
     return _Layout(kind.decode(), shape, math.prod(shape) * _BITS[kind])
 
 
 def _read_tensors(entries: list[tuple[bytes, ...]], *, name: str, limits: Limits) -> dict[str, _Row]:
-    """Check each tensor by itself; column by column, because a file has hundreds and a row costs microseconds."""
+    """Validate the tensors column by column, since files have hundreds and a row costs microseconds."""
     if not entries:
         return {}
     _, quoted, kinds, axes, offsets, _, _ = zip(*entries, strict=True)
@@ -399,7 +443,7 @@ def _read_tensors(entries: list[tuple[bytes, ...]], *, name: str, limits: Limits
     require(names, "is no tensor's name, which is not empty")
     for column in (kinds, axes, offsets):
         require(column, "must have dtype, shape and data_offsets, each once")
-    numbers = json.loads(b"[%b]" % b",".join(offsets))  # whole numbers, as the pattern has it
+    numbers = json.loads(b"[%b]" % b",".join(offsets))  # the pattern admits integers only
     begins, ends = numbers[::2], numbers[1::2]
     kept = {pair: _layout(*pair, limits=limits) for pair in set(zip(kinds, axes, strict=True))}
     layouts = list(map(kept.__getitem__, zip(kinds, axes, strict=True)))
@@ -424,7 +468,7 @@ def _read_tensors(entries: list[tuple[bytes, ...]], *, name: str, limits: Limits
 
 
 def _read_metadata(objects: list[bytes], *, name: str) -> Mapping[str, str]:
-    """Return ``__metadata__`` from the text of its object, which is well-formed."""
+    """Parse ``__metadata__`` from the text of its object, which is well-formed."""
     if len(objects) > 1:
         raise fault(name, "__metadata__ stands once, found it twice")
     metadata: dict[str, str] = {}
@@ -441,7 +485,7 @@ def _read_metadata(objects: list[bytes], *, name: str) -> Mapping[str, str]:
 
 
 def _check_cover(rows: Mapping[str, _Row], *, data_bytes: int, name: str) -> None:
-    """Require that the tensors follow each other without gap or overlap, to the file's last byte."""
+    """Require that the tensors cover the data without gaps or overlaps, up to the file's last byte."""
     reached = 0
     for begin, end, _ in sorted(rows.values()):
         if begin != reached:
@@ -454,7 +498,7 @@ def _check_cover(rows: Mapping[str, _Row], *, data_bytes: int, name: str) -> Non
 
 
 def _read_shard(path: Path, limits: Limits) -> _Shard:
-    """Read one file's header, and no byte more."""
+    """Read a file's header and nothing else."""
     with open_regular(path) as file:
         status = os.fstat(file.fileno())
         length = header_length(file.read(8), file_bytes=status.st_size, name=path.name, limits=limits)

@@ -1,4 +1,4 @@
-"""_DEEPEST _MOST_NAMES Read JSON from untrusted files within bounds."""
+"""Bounded reading of JSON and other small files from untrusted sources."""
 
 from __future__ import annotations
 
@@ -37,17 +37,18 @@ MOST_NESTED, MOST_NAMES = 3, 5000
 
 
 def fault(name: str, rule: str) -> CheckpointError:
+    """Return a ``CheckpointError`` that names a file and the rule it violates."""
     return CheckpointError(f"{name if name.isprintable() and len(name) <= SHOWN else shortened(name)}: {rule}")
 
 
 def shortened(value: str | bytes) -> str:
-    """Quote hostile text for a one-line message."""
+    """Quote untrusted text for a one-line message."""
     shown = repr(value[:SHOWN])
     return shown if len(shown) <= SHOWN else shown[: SHOWN - 1] + "…"
 
 
 def foreign(start: bytes) -> str | None:
-    """Say what other kind of file begins with these (eight) bytes, unless they are a length below 4 GB."""
+    """Identify another file type by its first (eight) bytes; ``None`` if unknown or if they are a length below 4 GB."""
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     if len(start) == 8 and not any(start[4:]) and not start.startswith(b"\x1f\x8b\x08"):
         return None
@@ -56,7 +57,7 @@ def foreign(start: bytes) -> str | None:
 
 @contextmanager
 def open_regular(path: Path) -> Iterator[FileIO]:
-    """Open a regular file, unbuffered; a pipe or a device would wait for ever."""
+    """Open a regular file, unbuffered; a pipe or device could block forever."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise fault(path.name, "is not a regular file")
@@ -69,9 +70,18 @@ def open_regular(path: Path) -> Iterator[FileIO]:
 
 
 def parse_json(raw: bytes, *, size: int, name: str, limit: int, kind: type[_T], unique: bool = False) -> _T:
-    """Return JSON of one kind from a file of ``size`` bytes that begins with ``raw``; raise CheckpointError.
+    """Parse JSON of a given type.
 
-    ``limit`` bounds the file's bytes; ``unique`` refuses duplicate keys.
+    Args:
+        raw: The start of the file, at least all of it if within ``limit``.
+        size: Size of the file in bytes.
+        name: Name of the file in messages.
+        limit: Largest size in bytes; a quarter of it for text that is not ASCII.
+        kind: Required type of the value.
+        unique: Whether to reject duplicate keys.
+
+    Raises:
+        CheckpointError: If the file is too large, not JSON, or of another type.
     """
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -80,7 +90,7 @@ def parse_json(raw: bytes, *, size: int, name: str, limit: int, kind: type[_T], 
             raise fault(name, "a key stands twice in one object")
         return made
 
-    # Other text takes up to four times its bytes once decoded.
+    # Decoded text that is not ASCII takes up to four times its bytes.
     if size > (limit if raw.isascii() else limit // 4):
         raise fault(name, f"has {size} bytes, the limit is {limit}, a quarter of it where it is not ASCII")
     if sum(map(raw.count, (b",", b"[", b"{"))) > _JSON_VALUES:
@@ -88,7 +98,7 @@ def parse_json(raw: bytes, *, size: int, name: str, limit: int, kind: type[_T], 
     try:
         found = json.loads(raw.decode("utf-8"), object_pairs_hook=pairs if unique else None)
         if b"\\u" in raw:
-            json.dumps(found, ensure_ascii=False).encode("utf-8")  # refuses lone surrogates
+            json.dumps(found, ensure_ascii=False).encode("utf-8")  # rejects lone surrogates
     except (ValueError, RecursionError) as error:
         raise fault(name, foreign(raw[:8]) or f"is not JSON: {shortened(str(error))}") from None
     if not isinstance(found, kind):
@@ -97,7 +107,7 @@ def parse_json(raw: bytes, *, size: int, name: str, limit: int, kind: type[_T], 
 
 
 def read_json(path: Path, *, limit: int, kind: type[_T], unique: bool = False) -> _T:
-    """Return JSON of one kind from a file, as ``parse_json`` does."""
+    """Read JSON of a given type from a file; see ``parse_json``."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         raw = file.read(min(size, limit))

@@ -1,8 +1,8 @@
-"""Cut texts with a stranger's tokenizer, in a child process that can be killed.
+"""Tokenisation with untrusted tokenizers, in a child process that can be killed.
 
-The tokenizer is Rust, driven by a file that anybody can write. Some such files make it compute for ever, which no
-thread can stop, take all memory, or abort the process. So it runs in a process of its own, which ends for certain: with
-its allowance of processor time, memory or idleness, which the system itself counts, and with this process.
+The tokenizer is Rust code driven by a file from anyone. Some files make it compute forever, which no thread can stop,
+exhaust memory, or abort the process. It therefore runs in a child whose end is guaranteed: the operating system limits
+its CPU time, memory and idle time, and it ends with its parent.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from ..errors import InputError, SourceError
 from ..tables.inputs import Pieces
 
 LOAD_SECONDS, CUT_SECONDS = 1.0, 0.8
-"""Processor time of the child to load a tokenizer, and to cut a short text."""
+"""CPU seconds of the child to load a tokenizer, and to tokenise a short text."""
 
 SECONDS_A_ROW, SECONDS_A_CHARACTER = 8e-6, 2e-5
-"""What a row of the vocabulary adds to the first, a character of the text to the second."""
+"""CPU seconds that each row of the vocabulary adds to the former, and each character of the text to the latter."""
 
 MEMORY, MEMORY_A_ROW = 110 * 2**20, 2_500
-"""Bytes that the child may take once it has started, and what a row of the vocabulary adds: Gemma needs 500 MB."""
+"""Bytes that the child may allocate after its start, and those that each row of the vocabulary adds (Gemma: 500 MB)."""
 
 MOST_ROWS = 300_000
-"""Rows that add to both: no model in use has more, and a file must not buy what it likes."""
+"""Rows that count towards both limits; no model in use has more, and a file must not raise them at will."""
 
 IDLE_SECONDS = 10.0
-"""How long a child is kept for the next text."""
+"""Seconds that a child waits for the next text."""
 
 _WALL = 4.0
-"""Seconds of a busy machine's clock for one of processor time."""
+"""Seconds of wall-clock time allowed per second of CPU time, for busy machines."""
 
 _MOST_PIECES, _MOST_CHARACTERS, _LONGEST_ANSWER = 1_000_000, 2_000_000, 32_000_000
 _ADVICE = "give token ids instead of a text"
 
 
 class Cutter:
-    """Cut texts as ``vocabulary.load_tokenizer`` does, from the files in ``folder``, in a child process.
+    """Tokenises texts like ``tokenizers.load_tokenizer``, from the files in ``folder``, in a child process.
 
-    The folder must stay as long as this does. A child is kept for ``IDLE_SECONDS``, then started anew at need.
+    The folder must exist as long as this object. A child is kept for ``IDLE_SECONDS`` and restarted when needed.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -58,10 +58,12 @@ class Cutter:
         self._lock = threading.Lock()
 
     def __call__(self, text: str) -> Pieces:
-        """Return the pieces of a text.
+        """Tokenise a text.
 
-        Raises ``SourceError`` where the files cannot be used and where the tokenizer fails, by taking too much too;
-        ``InputError`` where the folder has no tokenizer; ``TypeError`` for what is no text.
+        Raises:
+            SourceError: If the files cannot be used, or the tokenizer fails or exceeds its limits.
+            InputError: If the folder has no tokenizer.
+            TypeError: If ``text`` is not a string.
         """
         if not isinstance(text, str):
             raise TypeError(f"a text is a str; got {type(text).__name__}")
@@ -105,12 +107,15 @@ class Cutter:
 
 
 class _Child:
-    """The child process: questions and answers are JSON, one a line. It knows no ``Cutter``, to end with it."""
+    """The child process; requests and answers are lines of JSON.
+
+    It holds no reference to its ``Cutter``, so that it ends when the ``Cutter`` is garbage-collected.
+    """
 
     def __init__(self) -> None:
         start = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _serve; _serve()"
         secrets = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
-        # Threads take memory before there is anything to do for them.
+        # Thread pools take memory even if they are not used.
         single = dict.fromkeys(("RAYON_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
         kept = {name: value for name, value in os.environ.items() if name not in secrets}
         try:
@@ -129,18 +134,19 @@ class _Child:
         threading.Thread(target=_listen, args=(self._process, self._answers), daemon=True).start()
 
     def alive(self) -> bool:
+        """Return whether the child is running."""
         return self._process.poll() is None
 
     def idled(self) -> bool:
-        """Tell whether the child ended because nothing was asked of it."""
+        """Return whether the child ended because it was idle."""
         return hasattr(signal, "SIGALRM") and self._process.poll() == -signal.SIGALRM
 
     def ask(self, question: dict[str, str], *, seconds: float) -> dict[str, Any] | None:
-        """Return the answer; ``None`` where the child ended, or was ended because it gave none for too long."""
+        """Return the answer; ``None`` if the child ended or was ended because it took too long."""
         until = time.monotonic() + _WALL * seconds + 1
         stdin = self._process.stdin
         assert stdin is not None
-        with suppress(OSError, ValueError):  # where it cannot be asked, its end stands in the queue
+        with suppress(OSError, ValueError):  # if the child has ended, its reader thread queues None
             stdin.write(json.dumps(question).encode() + b"\n")
             stdin.flush()
         try:
@@ -152,14 +158,14 @@ class _Child:
         return None if line is None else json.loads(line)
 
     def verdict(self) -> str:
-        """Say why there was no answer."""
+        """Return why there was no answer."""
         code = self._process.poll()
         if self._late or (hasattr(signal, "SIGPROF") and code == -signal.SIGPROF):
             return f"the tokenizer takes too long and was stopped; {_ADVICE}"
         return f"the tokenizer takes too much memory or breaks down, and was stopped; {_ADVICE}"
 
     def end(self) -> None:
-        """Kill the child; returns when it is gone."""
+        """Kill the child and wait until it is gone."""
         process = self._process
         if process.poll() is None:
             process.kill()
@@ -182,12 +188,15 @@ def _listen(process: subprocess.Popen[bytes], answers: SimpleQueue[bytes | None]
 
 
 def _serve() -> None:
-    """Run in the child: load the tokenizer of the folder that the first line names, then cut the text of each."""
+    """Load the tokenizer from the folder named by the first line, then tokenise the text of each further line.
+
+    Runs in the child.
+    """
     from .tokenizers import tokenizer_of
     from .vocabulary import read_vocabulary
 
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # keep library output out of the answers
     folder = Path(json.loads(sys.stdin.buffer.readline())["folder"])
     taken = _limit_memory(MEMORY)
     _allow(LOAD_SECONDS)
@@ -231,7 +240,7 @@ def _send(answers: IO[str], answer: dict[str, Any]) -> None:
 
 
 def _allow(seconds: float) -> None:
-    """Let the system end this process after so much processor time, or far more of the clock's."""
+    """Have the system end this process after ``seconds`` of CPU time, or much more of wall-clock time."""
     if hasattr(signal, "setitimer"):
         for number in (signal.SIGPROF, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
@@ -240,9 +249,9 @@ def _allow(seconds: float) -> None:
 
 
 def _limit_memory(more: int, *, taken: int | None = None) -> int | None:
-    """Let the system refuse more than so many bytes above ``taken``, by default what is taken now; return that.
+    """Limit memory to ``more`` bytes above ``taken``, by default the current use; return ``taken``.
 
-    ``None`` where the system does not count them.
+    Returns ``None`` if the system does not report memory use.
     """
     status = Path("/proc/self/status")
     if not status.exists():

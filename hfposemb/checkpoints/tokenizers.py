@@ -1,4 +1,4 @@
-"""Build a tokenizer from a checkpoint's files."""
+"""Tokenizers built from a checkpoint's files."""
 
 from __future__ import annotations
 
@@ -25,19 +25,27 @@ if TYPE_CHECKING:
 
 
 def load_tokenizer(folder: Path) -> Callable[[str], Pieces] | None:
-    """Return what cuts a text into this vocabulary's tokens, special tokens added, neither truncated nor padded.
+    """Return a function that tokenises text, with special tokens added, without truncation or padding.
 
-    From tokenizer.json; else from vocab.txt, where it is BERT's; else from vocab.json and merges.txt, where they are
-    byte-level as GPT-2's and RoBERTa's are. ``None`` where the folder has none of these.
-    Raises ``SourceError`` for files that cannot be used, and, when a text is cut, where the tokenizer fails. A file
-    can make it fail worse, by time, memory or an abort: ``cutting.Cutter`` is for the files of strangers.
+    It is built from tokenizer.json; else from vocab.txt if it is BERT's kind; else from vocab.json and merges.txt if
+    they are byte-level like those of GPT-2 and RoBERTa. Some files make it consume excessive time or memory, or abort
+    the process: for untrusted files use ``tokenizer_worker.Cutter``.
+
+    Args:
+        folder: Folder of the tokenizer's files.
+
+    Returns:
+        The function; ``None`` if the folder has none of these files.
+
+    Raises:
+        SourceError: If the files cannot be used; the function raises it too if the tokenizer fails.
     """
     vocabulary = read_vocabulary(folder)
     return None if vocabulary is None else tokenizer_of(folder, vocabulary)
 
 
 def tokenizer_of(folder: Path, vocabulary: Vocabulary) -> Callable[[str], Pieces] | None:
-    """Return what ``load_tokenizer`` does, of a vocabulary that was read from ``folder``."""
+    """Build the function of ``load_tokenizer`` for a vocabulary that was read from ``folder``."""
     with _rust(vocabulary.file):
         tokenizer = _BUILDERS[vocabulary.file](folder, vocabulary)
         if tokenizer is None:
@@ -56,11 +64,11 @@ def tokenizer_of(folder: Path, vocabulary: Vocabulary) -> Callable[[str], Pieces
 
 @contextmanager
 def _rust(what: str) -> Iterator[None]:
-    """Turn what the Rust tokenizer raises into a ``SourceError``: bare ``Exception``s, and panics, which are none."""
+    """Convert exceptions of the Rust tokenizer to ``SourceError``, including panics."""
     try:
         yield
     except BaseException as error:
-        # The library raises Exception itself, and a panic is a class that cannot be imported.
+        # The library raises bare Exceptions, and panics are of a class that cannot be imported.
         if not (type(error) in (Exception, ValueError) or type(error).__name__ == "PanicException"):
             raise
         reason = display(one_line(str(error)[:400]), width=120)
@@ -83,13 +91,13 @@ _WORDPIECE = frozenset(
         "SqueezeBertTokenizer",
     }
 )
-"""Tokenizer classes that cut a text as BERT's does."""
+"""Tokenizer classes that tokenise like BERT's."""
 
 
 _BYTE_LEVEL_BPE = frozenset(
     {"BartTokenizer", "GPT2Tokenizer", "LEDTokenizer", "LongformerTokenizer", "RobertaTokenizer"}
 )
-"""Tokenizer classes that cut a text as GPT-2's does."""
+"""Tokenizer classes that tokenise like GPT-2's."""
 
 
 def _class_in(folder: Path, allowed: frozenset[str]) -> bool:
@@ -100,7 +108,7 @@ def _class_in(folder: Path, allowed: frozenset[str]) -> bool:
 def _ready_made(folder: Path, vocabulary: Vocabulary) -> Tokenizer:
     from tokenizers import Tokenizer
 
-    # The text that was checked is the one that is used; from_file would read the file again.
+    # Use the text that was checked; from_file would read the file again.
     return Tokenizer.from_str(read_bounded(folder / vocabulary.file).decode())
 
 
@@ -142,7 +150,7 @@ def _byte_level_bpe(folder: Path, vocabulary: Vocabulary) -> Tokenizer | None:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=spaced)
     parts = dict(vocabulary.declared)
     if not parts and [vocabulary.pieces.get(row) for row in range(3)] == ["<s>", "<pad>", "</s>"]:
-        parts = {"cls_token": "<s>", "sep_token": "</s>"}  # fairseq's order: RoBERTa without its settings.
+        parts = {"cls_token": "<s>", "sep_token": "</s>"}  # fairseq's order: RoBERTa without its configuration
     ids |= {token: row for row, token in vocabulary.literal.items()}
     first, last = parts.get("cls_token"), parts.get("sep_token")
     if first in ids and last in ids and first is not None and last is not None:
@@ -158,7 +166,7 @@ def _byte_level_bpe(folder: Path, vocabulary: Vocabulary) -> Tokenizer | None:
 
 
 def _add_special(tokenizer: Tokenizer, vocabulary: Vocabulary, ids: Mapping[str, int]) -> None:
-    """Let special tokens be recognised in a text, as the ids that they have."""
+    """Register special tokens, so that the tokenizer recognises them in text."""
     from tokenizers import AddedToken
 
     for token in sorted(ids, key=lambda token: ids[token]):

@@ -1,4 +1,4 @@
-"""Read the tensors of a live ``torch.nn.Module`` as a checkpoint's are read. Needs no torch beyond the module's own."""
+"""Tensors of a live ``torch.nn.Module``, with the interface of a checkpoint. Does not import torch itself."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _STORED = {"torch.float64": "F64", "torch.float32": "F32", "torch.float16": "F16
 
 @dataclass(frozen=True, eq=False)
 class LiveTensors:
-    """Hold a module's state as named tensors; what is read is a copy, so later training does not change it."""
+    """A module's state as named tensors. Reads return copies, so later training does not change them."""
 
     name: str
     module: torch.nn.Module
     state: Mapping[str, Any]
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of all tensors, as ``state_dict()`` has them."""
+        """Return the names of all tensors in ``state_dict()``."""
         return tuple(self.state)
 
     def tensors(self) -> tuple[str, ...]:
-        """Return the names of all parameters and buffers, those that ``state_dict()`` leaves out among them."""
+        """Return the names of all parameters and buffers, including those that ``state_dict()`` leaves out."""
         buffers = (name for name, _ in self.module.named_buffers(remove_duplicate=False))
         return tuple(dict.fromkeys((*self.state, *buffers)))
 
     def has(self, name: str) -> bool:
-        """Tell whether a name is that of a tensor: in the state, or an attribute of a module."""
+        """Return whether ``name`` is a tensor, in the state or as an attribute of a module."""
         return name in self.state or hasattr(self._attribute(name), "is_meta")
 
     def trained(self, name: str) -> bool:
-        """Tell whether a tensor is a parameter, which training changes, and not a buffer."""
+        """Return whether a tensor is a trainable parameter rather than a buffer."""
         return any(name == one for one, _ in self.module.named_parameters(remove_duplicate=False))
 
     def _attribute(self, name: str) -> Any:
@@ -53,17 +53,17 @@ class LiveTensors:
         return self.state[name] if name in self.state else self._attribute(name)
 
     def info(self, name: str) -> TensorInfo:
-        """Return dtype and shape of one tensor."""
+        """Return a tensor's dtype and shape."""
         tensor = self._tensor(name)
         dtype = _STORED.get(str(tensor.dtype), str(tensor.dtype).removeprefix("torch."))
         return TensorInfo(name, dtype, tuple(tensor.shape), 0, tensor.numel() * tensor.element_size(), "")
 
     def metadata(self) -> Mapping[str, str]:
-        """Return nothing: a live module has no header."""
+        """Return an empty mapping: a live module has no header."""
         return {}
 
     def config(self) -> dict[str, Any] | None:
-        """Return the transformers configuration of the module, ``None`` where it has none."""
+        """Return the module's transformers configuration, or ``None`` if it has none."""
         config: Any = getattr(self.module, "config", None)
         values = config.to_dict() if hasattr(config, "to_dict") else None
         return values if isinstance(values, dict) else None
@@ -74,7 +74,7 @@ class LiveTensors:
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor, F16 and BF16 widened to float32.
 
-        Raises ``InputError`` for tensors without data (on the meta device) or that hold no floating numbers.
+        Raises ``InputError`` for tensors on the meta device or of another than a floating-point dtype.
         """
         tensor = self._tensor(name).detach()
         if tensor.is_meta or not tensor.is_floating_point():
@@ -85,7 +85,7 @@ class LiveTensors:
         return np.array((rows if str(rows.dtype) == "torch.float64" else rows.float()).numpy())
 
     def modules_of(self, kind: str) -> tuple[str, ...]:
-        """Return the names of the modules whose class, or a parent of it, is named ``kind``, such as ``Embedding``."""
+        """Return the names of the modules of class ``kind``, such as ``Embedding``, or of a subclass."""
         return tuple(
             name
             for name, module in self.module.named_modules()
@@ -94,5 +94,5 @@ class LiveTensors:
 
 
 def open_module(module: torch.nn.Module, *, name: str | None = None) -> LiveTensors:
-    """Return the tensors of a live module, which is named for its class by default."""
+    """Return the tensors of a live module; ``name`` defaults to that of its class."""
     return LiveTensors(name or type(module).__name__, module, module.state_dict())

@@ -1,7 +1,7 @@
-"""Name the rows of a token table, and cut texts into its tokens, from the tokenizer files beside a checkpoint.
+"""Labels of a token table's rows, read from the tokenizer files of a checkpoint.
 
-Names come from the files' own text: tokenizer.json, else vocab.txt, else vocab.json. The Rust tokenizer, which some
-files make panic, is used only where a text has to be cut, behind ``load_tokenizer``.
+Labels come from the text of tokenizer.json, else vocab.txt, else vocab.json. The Rust tokenizer, which panics on some
+files, is used only to tokenise texts, in ``tokenizers.load_tokenizer``.
 """
 
 from __future__ import annotations
@@ -26,45 +26,57 @@ if TYPE_CHECKING:
 
 
 LARGEST_FILE = 40 * 2**20
-"""Bytes of the largest tokenizer file that is read; Gemma's has 33 MB."""
+"""Size limit of a tokenizer file in bytes; Gemma's has 33 MB."""
 
 
 MOST_VALUES = 1_000_000
-"""Values in a JSON file besides merges; parsed, 40 MB of short ones would take gigabytes. mT5's has 760,000."""
+"""Limit for the values in a JSON file, merges excluded: 40 MB of short ones would take gigabytes. mT5's has 760,000."""
 
 
 LARGEST_TEXT = 48 * 2**20
-"""Bytes of such a file's text in memory, merges and indentation left out: four a character where it has an emoji."""
+"""Limit for the bytes of a file's text in memory, without merges and indentation.
+
+Each character takes four bytes if the text has an emoji.
+"""
 
 
 LARGEST_ID = 2**31 - 1
-"""Largest id of a token; the Rust tokenizer's are 32 bits wide."""
+"""Largest token id; the Rust tokenizer's ids are 32 bits wide."""
 
 
 _START, _CONTINUATION, _DIGIT, _OTHER, _UNUSED, _SPECIAL, _PADDING = range(len(TOKEN_CLASSES))
 
 
 def read_labels(folder: Path, *, rows: int) -> Labels | None:
-    """Return the names of ``rows`` rows from the tokenizer files in ``folder``; ``None`` where it has none.
+    """Return the labels of a token table from the tokenizer files in ``folder``.
 
-    ``texts`` are readable and whole: byte-level pieces are decoded (``Ġking`` is `` king``), bytes that are no
-    character by themselves are ``<0xE2 0x80>``, SentencePiece's ``▁king`` is `` king``, ``##ing`` stays, ``king</w>``
-    is ``king``; control, bidi and other invisible characters stand by name. They are not escaped for HTML. ``pieces``
-    are as stored, except that lone surrogates, which no file can be written with, stand by name there too.
+    ``texts`` are readable and complete. Byte-level pieces are decoded (``Ġking`` becomes `` king``), and bytes that
+    form no character are written ``<0xE2 0x80>``. SentencePiece's ``▁king`` becomes `` king``, ``##ing`` stays,
+    ``king</w>`` becomes ``king``. Control, bidi and other invisible characters are replaced by their names. HTML is not
+    escaped. ``pieces`` are as stored, except for lone surrogates, which no file can contain and which are replaced by
+    their names.
 
-    ``classes`` holds the first of these that fits:
+    ``classes`` holds the first of these that applies:
 
     - *padding*: no token has this id;
-    - *unused*: the name says so (``[unused12]``, ``<|reserved_special_token_3|>``), even if it is declared special;
-    - *special*: tokenizer.json declares it so (T5's ``<extra_id_0>`` too); beside a bare vocabulary, or where none is
-      declared, its name such as ``<s>`` suffices;
-    - *other script*: it has a letter or vowel sign that is not Latin;
+    - *unused*: so named (``[unused12]``, ``<|reserved_special_token_3|>``), even if declared special;
+    - *special*: declared so in tokenizer.json (including T5's ``<extra_id_0>``); if no token is declared so, or there
+      is only a bare vocabulary, a name such as ``<s>`` suffices;
+    - *other script*: contains a letter or vowel sign that is not Latin;
     - *has a digit*;
-    - *continuation*: it starts with ``##``; or with a letter and no space, where spaces are marked; or it lacks
-      ``</w>``, where the ends of words are marked; or it is part of a character;
-    - *word start*: all else, punctuation too. ``</w>`` marks an end, but most such pieces are whole words.
+    - *continuation*: starts with ``##``; or starts with a letter and no space, if spaces are marked; or lacks ``</w>``,
+      if ends of words are marked; or is part of a character;
+    - *word start*: everything else, including punctuation. ``</w>`` marks an end, but most such pieces are whole words.
 
-    Raises ``SourceError`` for a file that breaks its format.
+    Args:
+        folder: Folder of the tokenizer's files.
+        rows: Number of rows of the table.
+
+    Returns:
+        The labels; ``None`` if the folder has no tokenizer files.
+
+    Raises:
+        SourceError: If a file violates its format.
     """
     vocabulary = read_vocabulary(folder)
     return None if vocabulary is None else vocabulary.labels(rows)
@@ -74,7 +86,7 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class _ByteMap(dict[int, str]):
-    """Map the characters that stand for bytes to these, as Latin-1, and all others to none."""
+    """Map from characters that represent bytes to these bytes, as Latin-1; other characters map to U+FFFF."""
 
     def __missing__(self, code: int) -> str:
         return "\uffff"
@@ -94,7 +106,7 @@ _NO_CHARACTER = "\ufffd"
 
 
 def _by_characters(raw: bytes) -> str:
-    """Decode UTF-8, each run of bytes that is no character written ``<0xE2 0x80>``."""
+    """Decode UTF-8, with each run of invalid bytes written as ``<0xE2 0x80>``."""
     parts: list[str] = []
     loose: list[str] = []
     while raw:
@@ -113,7 +125,7 @@ def _by_characters(raw: bytes) -> str:
 
 @dataclass(frozen=True)
 class Style:
-    """How a vocabulary's pieces are written: which signs stand for bytes, a space, a continuation, a word's end."""
+    """Notation of a vocabulary's pieces: the marks for bytes, spaces, continuations and ends of words."""
 
     byte_level: bool = False
     space: str = ""
@@ -121,11 +133,11 @@ class Style:
     suffix: str = ""
 
     def bare(self, piece: str) -> tuple[str, str]:
-        """Return the text of a piece as read, and as classified: bytes that are no character as U+FFFD there."""
+        """Return a piece's text for display and for classification; the latter has U+FFFD for invalid bytes."""
         if self.suffix and piece.endswith(self.suffix):
             piece = piece.removesuffix(self.suffix)
         if self.byte_level:
-            if piece.isascii():  # Every visible ASCII character stands for itself: most pieces end here.
+            if piece.isascii():  # fast path for most pieces: visible ASCII characters represent themselves
                 return piece, piece
             try:
                 raw = piece.translate(_BYTES).encode("latin-1")
@@ -157,9 +169,15 @@ _SPECIAL_NAME = re.compile(
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Hold a vocabulary as its files state it: pieces by id, which of them are written literally or are special.
+    """A vocabulary as stated by its files.
 
-    ``declared`` are the special tokens by their part (``cls_token``) where the files say it.
+    Attributes:
+        file: File that it was read from.
+        pieces: Pieces by id.
+        style: Notation of the pieces.
+        literal: Added tokens by id, which are written literally.
+        special: Special tokens.
+        declared: Special tokens by role (``cls_token``), if declared.
     """
 
     file: str
@@ -176,7 +194,7 @@ class Vocabulary:
         return _shown(self.style.bare(piece)[0])
 
     def labels(self, rows: int) -> Labels:
-        """Return the names of ``rows`` rows."""
+        """Return the labels of ``rows`` rows."""
         pieces, texts, plain = ([""] * rows for _ in range(3))
         reserved: dict[int, int] = {}
         found, bare = self.pieces.get, self.style.bare
@@ -198,7 +216,7 @@ class Vocabulary:
             pieces[row] = piece
         classes = _classes(self.style, pieces, plain)
         classes[list(reserved)] = list(reserved.values())
-        # One look at all of them together, for most vocabularies hold no surrogate.
+        # A single search over all pieces, since most vocabularies have no surrogates.
         if SURROGATES.search("".join(pieces)):
             pieces = [SURROGATES.sub(lambda one: named(one[0]), piece) for piece in pieces]
         return Labels(tuple(map(_shown, texts)), tuple(pieces), classes)
@@ -217,7 +235,7 @@ def _character_flags(code: int) -> int:
     flags = _IS_DIGIT if character.isdigit() else 0
     if category[0] in "LM":
         name = unicodedata.name(character, "")
-        # Letters of no script of their own, and what combines with Latin ones, say so in their names.
+        # Latin letters, modifier letters and combining marks are recognised by their Unicode names.
         latin = (
             code < 0x250 or "LATIN" in name or name.startswith(("COMBINING", "MODIFIER LETTER", "VARIATION SELECTOR"))
         )
@@ -226,11 +244,11 @@ def _character_flags(code: int) -> int:
 
 
 _BLOCK, _CLASSIFIED = 4096, 1000
-"""Rows that are classified at once, and how many characters of each: names can be as long as their file."""
+"""Rows classified at once, and characters considered of each: a label can be as long as its file."""
 
 
 def _classes(style: Style, pieces: list[str], plain: list[str]) -> NDArray[np.uint8]:
-    """Return the classes [rows] that follow from how the pieces are written."""
+    """Return the classes [rows] that follow from the notation of the pieces."""
     any_flag, first_flag = np.zeros((2, len(plain)), np.uint8)
     flag_of, known = np.zeros(0x110000, np.uint8), np.zeros(0x110000, bool)
     for begin in range(0, len(plain), _BLOCK):
@@ -261,9 +279,9 @@ def _classes(style: Style, pieces: list[str], plain: list[str]) -> NDArray[np.ui
 
 
 def read_vocabulary(folder: Path) -> Vocabulary | None:
-    """Return the vocabulary of the tokenizer files in ``folder``; ``None`` where it has none.
+    """Return the vocabulary from the tokenizer files in ``folder``; ``None`` if there are none.
 
-    Raises ``SourceError`` for a file that breaks its format.
+    Raises ``SourceError`` for a file that violates its format.
     """
     for file, read in _READERS.items():
         if is_regular_file(folder / file):
@@ -272,11 +290,12 @@ def read_vocabulary(folder: Path) -> Vocabulary | None:
 
 
 def has_vocabulary(folder: Path) -> bool:
-    """Tell whether ``read_labels`` finds a file in ``folder`` that names rows."""
+    """Return whether ``folder`` has a file from which ``read_labels`` can read labels."""
     return any(is_regular_file(folder / file) for file in _READERS)
 
 
 def is_regular_file(path: Path) -> bool:
+    """Return whether ``path`` is a regular file. Raises ``SourceError`` if it cannot be accessed."""
     try:
         return path.is_file()
     except OSError as error:
@@ -284,6 +303,7 @@ def is_regular_file(path: Path) -> bool:
 
 
 def read_bounded(path: Path) -> bytes:
+    """Return a file's bytes. Raises ``SourceError`` if it cannot be read or exceeds ``LARGEST_FILE``."""
     try:
         with path.open("rb") as file:
             raw = file.read(LARGEST_FILE + 1)
@@ -295,19 +315,20 @@ def read_bounded(path: Path) -> bytes:
 
 
 def read_lines(path: Path) -> list[str]:
+    """Return a UTF-8 file's lines, split at LF, CR and CRLF only. Raises ``SourceError`` if invalid or too long."""
     try:
         text = read_bounded(path).decode()
     except UnicodeDecodeError as error:
         raise SourceError(f"{path.name} is not UTF-8 at byte {error.start}; save it as UTF-8") from error
     if text.count("\n") + text.count("\r") > MOST_VALUES:
         raise SourceError(f"{path.name} has more than {MOST_VALUES:,} lines, the limit for a tokenizer's file")
-    # str.splitlines would break at U+2028 too, which is a token of several vocabularies.
+    # str.splitlines would also break at U+2028, which is a token in several vocabularies.
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 
 
 def read_tokenizer_json(path: Path) -> dict[str, Any]:
-    """Read an object; an absent file is an empty one. Merges are left out: half of a file, they name no row."""
+    """Read a JSON object, {} if the file is absent. Merges, half of some files, are skipped: they label no row."""
     if not is_regular_file(path):
         return {}
     raw = _without_merges(read_bounded(path))
@@ -319,7 +340,7 @@ def read_tokenizer_json(path: Path) -> dict[str, Any]:
         raise SourceError(f"{path.name} holds more text than {LARGEST_TEXT >> 20} MB, the limit for a tokenizer's file")
     try:
         text = raw.decode()
-        del raw  # text can take as much again, and what is parsed once more
+        del raw  # free memory: the text and the parsed value each take as much again
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise SourceError(f"{path.name} is not JSON ({str(error)[:80]}); fetch it again") from error
@@ -332,22 +353,22 @@ _LIST = re.compile(rb'\[(?:[^"\[\]]++|%b|\[(?:[^"\[\]]++|%b)*+\])*+\]' % (_TEXT,
 
 
 def _without_merges(raw: bytes) -> bytes:
-    """Return JSON whose first list that is named merges is empty."""
-    # Only the first: to look for an end from every such name would take the square of the file.
+    """Return JSON with its first list named ``merges`` emptied."""
+    # Only the first, since searching for an end after every such name would take quadratic time.
     if (name := _MERGES.search(raw)) and (listed := _LIST.match(raw, name.end())):
         return b"%b[]%b" % (raw[: name.end()], raw[listed.end() :])
     return raw
 
 
 def _without_indentation(raw: bytes) -> bytes:
-    """Return JSON without most spaces at the beginning of lines; no line can begin within a text."""
+    """Return JSON without most spaces at line starts; JSON strings contain no line breaks."""
     for depth in (16, 8, 4, 2, 1):
         raw = raw.replace(b"\n" + b" " * depth, b"\n")
     return raw
 
 
 def _width(raw: bytes) -> int:
-    """Return the bytes that Python keeps for a character of this UTF-8."""
+    """Return the bytes per character that Python needs for this UTF-8 text."""
     return 1 if raw.isascii() else 4 if re.search(rb"[\xf0-\xff]", raw) else 2
 
 
@@ -363,14 +384,14 @@ def _given(stated: Mapping[str, Any], name: str, absent: Any) -> Any:
 
 
 def _id(value: Any, what: str) -> int:
-    # bool is an int to Python, not to JSON.
+    # bool is a subclass of int in Python, but not a JSON number.
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_ID:
         raise SourceError(f"the id of {what!r:.40} must be a whole number from 0 to {LARGEST_ID}; found {value!r:.40}")
     return value
 
 
 def _by_id(vocabulary: Any, what: str) -> dict[int, str]:
-    """Return the pieces by id of a vocabulary: {piece: id}, [[piece, score], …] or [piece, …]."""
+    """Return the pieces by id from a vocabulary of the form {piece: id}, [[piece, score], …] or [piece, …]."""
     if isinstance(vocabulary, dict):
         ids = vocabulary.values()
         if ids and set(map(type, ids)) == {int} and 0 <= min(ids) <= max(ids) <= LARGEST_ID:
@@ -384,7 +405,7 @@ def _by_id(vocabulary: Any, what: str) -> dict[int, str]:
 
 
 def _components(found: Any) -> Iterator[dict[str, Any]]:
-    """Walk through the parts of a normalizer, pre-tokenizer or decoder, those of a Sequence included."""
+    """Yield the parts of a normalizer, pre-tokenizer or decoder, including those of a Sequence."""
     waiting = [found]
     while waiting:
         part = waiting.pop()
@@ -403,7 +424,7 @@ def _style_of(data: Mapping[str, Any], model: Mapping[str, Any]) -> Style:
         if kind == "Metaspace":
             space = _sign(part.get("replacement", "▁"))
         elif kind == "Replace" and part.get("content") == " " and isinstance(pattern, dict):
-            # Llama's files have no Metaspace: their decoder replaces the sign itself.
+            # Llama's files have no Metaspace; their decoder replaces the mark instead.
             sign = _sign(pattern.get("String"))
             space = space or (sign if sign == "▁" else "")
         elif kind == "BPEDecoder":
@@ -442,7 +463,7 @@ def _special_by_name(pieces: Mapping[int, str]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Declared:
-    """What the files beside a bare vocabulary say about its special and added tokens."""
+    """Special and added tokens declared in the files next to a bare vocabulary."""
 
     literal: Mapping[int, str]
     special: frozenset[str]
@@ -479,7 +500,7 @@ def _content(token: Any) -> str | None:
 
 def _from_vocab_txt(folder: Path) -> Vocabulary | None:
     if is_regular_file(folder / "bpe.codes"):
-        return None  # A fairseq dictionary (BERTweet, PhoBERT): pieces with their counts, and not one for each row.
+        return None  # a fairseq dictionary (BERTweet, PhoBERT): pieces with counts, not one for each row
     declared = _declared(folder)
     pieces = dict(enumerate(read_lines(folder / "vocab.txt")))
     prefix = "##" if any(piece.startswith("##") for piece in pieces.values()) else ""
@@ -493,20 +514,22 @@ def _from_vocab_json(folder: Path) -> Vocabulary:
 
 
 def _bare(file: str, pieces: Mapping[int, str], style: Style, declared: _Declared) -> Vocabulary:
-    # What is not stated beside a bare vocabulary, the tokenizer's class states: these names are those of all classes.
+    # Special tokens that no file declares are defined by the tokenizer's class; these names cover all classes.
+
     special = declared.special | _special_by_name(pieces)
     return Vocabulary(file, pieces, style, declared.literal, special, declared.parts)
 
 
 def _style_by_share(pieces: Iterable[str]) -> Style:
-    """Tell the style of a bare vocabulary from what its pieces look like."""
+    """Infer the notation of a bare vocabulary from its pieces."""
     known = set(pieces)
     enough = max(1, len(known) // 20)
 
     def often(found: Iterable[str]) -> bool:
         return sum(1 for _ in found) >= enough
 
-    # CLIP's has no piece with Ġ, but, as every byte-level vocabulary, a piece for each byte.
+    # CLIP's has no piece with Ġ but, like every byte-level vocabulary, one piece for each byte.
+
     byte_level = all(chr(code) in known for code in _BYTES) or often(piece for piece in known if piece[:1] == "Ġ")
     suffix = "</w>" if often(piece for piece in known if piece.endswith("</w>")) else ""
     space = "▁" if not byte_level and often(piece for piece in known if piece[:1] == "▁") else ""

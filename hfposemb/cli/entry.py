@@ -1,6 +1,6 @@
-"""What the command ``hfposemb`` runs first: it takes Ctrl-C from here on, while everything else is still imported.
+"""Entry point of the command ``hfposemb``: handles Ctrl-C while everything else is still being imported.
 
-This module imports next to nothing, for Ctrl-C before its handler is there ends in a traceback of Python's own.
+This module imports next to nothing, because Ctrl-C before its handler is installed ends in a Python traceback.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _STOPPED = 128 + signal.SIGINT
 
 
 def main() -> int:
-    """Import the command line and run it; return its exit code, 130 after Ctrl-C at any moment."""
+    """Import and run the command line; return its exit code, 130 after Ctrl-C at any moment."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        return _run()  # ignored, as in the background of a shell, or handled by somebody else
+        return _run()  # ignored, as in a shell's background, or already handled
     signal.signal(signal.SIGINT, _leave)
     try:
         return _run(signal.default_int_handler)
@@ -27,7 +27,7 @@ def main() -> int:
         print("hfposemb: stopped", file=sys.stderr)
         return _STOPPED
     finally:
-        # Also while Python shuts down, which prints a traceback of every interrupted step.
+        # Also covers the interpreter's shutdown, which prints a traceback for every interrupted step.
         signal.signal(signal.SIGINT, _leave)
 
 
@@ -41,6 +41,6 @@ def _run(handler: signal._HANDLER | None = None) -> int:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """End the process at once. An exception could be lost in whatever the import machinery is doing."""
+    """End the process at once. An exception could be swallowed by the import machinery."""
     os.write(2, b"hfposemb: stopped\n")
     os._exit(_STOPPED)

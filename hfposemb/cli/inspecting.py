@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 def run_info(given: argparse.Namespace) -> None:
+    """Print a source's tables and position encodings."""
     from ..models.summary import describe
 
     facts = describe(opened_source(given))
@@ -46,6 +47,7 @@ def run_info(given: argparse.Namespace) -> None:
 
 
 def run_extract(given: argparse.Namespace) -> None:
+    """Write a table to a file."""
     from ..reports.export import write_table
 
     table = chosen_table(given)
@@ -54,6 +56,7 @@ def run_extract(given: argparse.Namespace) -> None:
 
 
 def run_project(given: argparse.Namespace) -> None:
+    """Project a table, and print or write the points."""
     from ..analysis.cached_results import cached_projection
 
     table = chosen_table(given)
@@ -76,7 +79,10 @@ def run_project(given: argparse.Namespace) -> None:
 
 
 def run_export(given: argparse.Namespace) -> None:
-    """Write what the options and the file's ending say; both are checked before anything is read."""
+    """Write a table, figure or comparison in the format of the file's ending.
+
+    Options and ending are checked before anything is read.
+    """
     from ..files import check_place
     from ..reports.export import ENDINGS, FIGURE_ENDINGS, check_ending
 
@@ -129,6 +135,7 @@ def _export_comparison(opened: Sequence[Embeddings], given: argparse.Namespace) 
 
 
 def run_similarity(given: argparse.Namespace) -> None:
+    """Print the similarity of chosen rows."""
     from ..analysis.row_pairs import pairs
     from ..tables.row_lookup import typed
 
@@ -138,6 +145,7 @@ def run_similarity(given: argparse.Namespace) -> None:
 
 
 def run_neighbours(given: argparse.Namespace) -> None:
+    """Print the nearest neighbours of one or more rows."""
     from ..analysis.nearest_rows import neighbours
     from ..tables.row_lookup import typed
 
@@ -149,11 +157,12 @@ def run_neighbours(given: argparse.Namespace) -> None:
 
 
 def _print(found: object, facts: dict[str, Any], given: argparse.Namespace) -> None:
-    """Print a result, or with ``--json`` its facts."""
+    """Print a result, or its facts with ``--json``."""
     print(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) if given.json else found)
 
 
 def run_verify(given: argparse.Namespace) -> None:
+    """Compare what was extracted with the model that transformers loads; raise ``HfposembError`` if they differ."""
     from ..models.verification import verify
 
     found = verify(given.source, revision=given.revision)
@@ -168,6 +177,7 @@ def run_verify(given: argparse.Namespace) -> None:
 
 
 def run_odd(given: argparse.Namespace) -> None:
+    """Print the odd tokens of a vocabulary."""
     from ..analysis.undertrained_tokens import oddities
 
     ids = [part.strip() for part in given.unused.split(",") if part.strip()]
@@ -178,6 +188,7 @@ def run_odd(given: argparse.Namespace) -> None:
 
 
 def run_requirements(given: argparse.Namespace) -> None:
+    """Print the requirements that the position encodings of some sources meet."""
     from ..analysis.encoding_properties import requirements, side_by_side
     from ..analysis.resolution import resolution
 
@@ -196,6 +207,7 @@ def run_requirements(given: argparse.Namespace) -> None:
 
 
 def run_cache(given: argparse.Namespace) -> None:
+    """Print the content of the cache, or clear it."""
     cache = Cache.default()
     if given.clear:
         freed = cache.clear()
@@ -227,7 +239,7 @@ def run_cache(given: argparse.Namespace) -> None:
 def _entry(entry: Listed) -> str:
     """Describe an entry of the cache on one line."""
     text = f"{entry.key[0]} {_about(entry.key)}"
-    # Names of tensors and files are other people's text.
+    # Names of tensors and files are untrusted text.
     text = text if text.isprintable() else ascii(text)
     return f"{text} {byte_size(entry.size)}"
 

@@ -1,4 +1,4 @@
-"""Run a command, and report what stops it."""
+"""Command runner and error reporting."""
 
 from __future__ import annotations
 
@@ -26,13 +26,18 @@ if TYPE_CHECKING:
 
 
 BUG = 70
-"""The exit code of a bug, EX_SOFTWARE of sysexits.h."""
+"""Exit code of a bug: EX_SOFTWARE of sysexits.h."""
 
 
 def main(arguments: Sequence[str] | None = None, *, known: argparse.ArgumentParser | None = None) -> int:
-    """Run one command of those that are ``known``, by default ``parser()``; return its exit code.
+    """Run a command and return its exit code.
 
-    0 is success and 1 an error, which is one line on stderr; 70 is a bug, whose traceback is kept in a file.
+    The code is 0 for success, 1 for an error, reported as one line on stderr, 2 for wrong usage, and 70 for a bug,
+    whose traceback is stored in a file. After Ctrl-C or SIGTERM it is 128 plus the signal's number.
+
+    Args:
+        arguments: Command-line arguments, by default those of the process.
+        known: Parser of the commands, by default ``parser()``.
     """
     given = (known or parser()).parse_args(arguments)
     try:
@@ -48,7 +53,7 @@ def main(arguments: Sequence[str] | None = None, *, known: argparse.ArgumentPars
             return _reported(given, error, arguments)
         return _failed(given, "the app is not installed; in a clone: pip install -e '.[app]'")
     except BrokenPipeError:
-        # Whoever read our output has seen enough; nothing is left to flush into.
+        # The reader of our output has closed the pipe; there is nothing left to flush into.
         sys.stdout = None
         return 0
     except MemoryError:
@@ -57,17 +62,17 @@ def main(arguments: Sequence[str] | None = None, *, known: argparse.ArgumentPars
         if error.errno not in _OF_THE_SYSTEM:
             return _reported(given, error, arguments)
         return _failed(given, f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror))
-    except Exception as error:  # noqa: BLE001 - the last frame: whatever it is, it is reported
+    except Exception as error:  # noqa: BLE001 - the last frame, which reports everything
         return _reported(given, error, arguments)
     return 0
 
 
 _OF_THE_SYSTEM = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, errno.EIO}
-"""Errors of the system that no program can help: a full disk, a folder that may not be written."""
+"""System errors that are not bugs, such as a full disk or a folder without write permission."""
 
 
 def _failed(given: argparse.Namespace, said: str, *, code: int = 1) -> int:
-    """Say on one line why a command failed, after the traceback with ``--debug``; return the exit code."""
+    """Print why a command failed on one line, after the traceback with ``--debug``; return the exit code."""
     if given.debug:
         traceback.print_exc()
     print(f"hfposemb: {said}", file=sys.stderr)
@@ -75,7 +80,7 @@ def _failed(given: argparse.Namespace, said: str, *, code: int = 1) -> int:
 
 
 def _reported(given: argparse.Namespace, bug: Exception, arguments: Sequence[str] | None) -> int:
-    """Say on one line that there is a bug, and where its details are kept; return the exit code."""
+    """Store the details of a bug, print one line about it, and return the exit code."""
     from ..bug_reports import keep
 
     fault = keep(bug, command=["hfposemb", *(sys.argv[1:] if arguments is None else arguments)])
@@ -85,18 +90,18 @@ def _reported(given: argparse.Namespace, bug: Exception, arguments: Sequence[str
 
 
 def _bar(run: Command) -> AbstractContextManager[Report]:
-    """Return what shows how far a command is; the app and a Space have lines of their own."""
+    """Return a progress bar for a command, except for those that show progress themselves."""
     return shown(run.__name__.strip("_"), False if run in (run_app, run_space, run_cache) else None, printing=True)
 
 
 def _stopping(run: Command) -> AbstractContextManager[None]:
-    """Return what ends a command soon after Ctrl-C; the app and whatever has workers end these first, by themselves."""
+    """Return a context that ends a command soon after Ctrl-C, except for commands that stop their own workers."""
     return nullcontext() if run in (run_app, run_survey, run_again, run_trajectory) else stopped_promptly()
 
 
 @contextmanager
 def _shown_progress() -> Iterator[None]:
-    """Show how far each read from the Hub is, with its rate and the time left, where stderr is a terminal."""
+    """Show progress, rate and remaining time of each read from the Hub if stderr is a terminal."""
     bar: Any = None
     shown: tuple[str, int] = ("", 0)
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 def run_compare(given: argparse.Namespace) -> None:
+    """Compare sources, and print the comparison or write a report."""
     from ..comparison.side_by_side import Run, compare
     from ..reports.json_schema import document
     from ..reports.report import check_path, report, write_report
@@ -55,6 +56,7 @@ def run_compare(given: argparse.Namespace) -> None:
 
 
 def run_survey(given: argparse.Namespace) -> None:
+    """Measure many sources into a folder, or with ``--dry-run`` forecast the cost."""
     from ..surveys.source_figures import conduct, plan
     from ..surveys.survey_folder import check_out
 
@@ -78,6 +80,7 @@ def run_survey(given: argparse.Namespace) -> None:
 
 
 def run_again(given: argparse.Namespace) -> None:
+    """Measure the sources of a survey again; raise ``HfposembError`` if any result differs."""
     from ..surveys.remeasure import again
     from ..surveys.survey_folder import rows_of
 
@@ -98,7 +101,7 @@ def run_again(given: argparse.Namespace) -> None:
 
 @contextmanager
 def _said_if_stopped(asked: Plan, campaign: Campaign) -> Iterator[None]:
-    """Where a survey is stopped, by Ctrl-C or SIGTERM, let it end its processes, and say what is kept."""
+    """When a survey is stopped by Ctrl-C or SIGTERM, let it end its processes, and add to the message what is kept."""
     from ..surveys.source_figures import left
 
     def end(*_: object) -> None:
@@ -120,6 +123,7 @@ def _engine(given: argparse.Namespace) -> Engine:
 
 
 def run_trajectory(given: argparse.Namespace) -> None:
+    """Follow a table through the checkpoints of a training run."""
     from ..figures.position_figures import trajectory_map
     from ..files import check_place
     from ..reports.export import check_ending, write_figure
@@ -143,7 +147,7 @@ def run_trajectory(given: argparse.Namespace) -> None:
 
 
 def _named(given: argparse.Namespace) -> list[str]:
-    """Return the sources that a command names, one by one or many at once."""
+    """Return the sources that a command names, individually or by a file, author, filter or pattern of revisions."""
     from ..surveys.source_lists import in_file, on_hub, revisions
 
     found = [*given.sources, *([] if given.file is None else in_file(given.file))]
@@ -157,6 +161,7 @@ def _named(given: argparse.Namespace) -> list[str]:
 
 
 def run_reproduce(given: argparse.Namespace) -> None:
+    """Measure published findings again, and print both results."""
     from ..surveys.published_findings import reproduce_all
 
     models = [text.partition("=")[::2] for text in given.model]

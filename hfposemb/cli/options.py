@@ -1,4 +1,4 @@
-"""What several commands take from their options."""
+"""Helpers for options that several commands share."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ Command = Callable[[argparse.Namespace], None]
 
 
 def parts_of(given: argparse.Namespace) -> str | list[str | None] | None:
-    """Return what ``--part`` names, as ``compare`` takes it."""
+    """Return the value of ``--part`` in the format of ``compare``."""
     if len(given.part) > 1:
         return [None if name == "-" else name for name in given.part]
     return given.part[0] if given.part and given.part[0] != "-" else None
 
 
 def opened_source(given: argparse.Namespace) -> Embeddings:
+    """Return the source that a command names."""
     return extract(given.source, revision=given.revision, allow_full_download=given.allow_full_download)
 
 
 def chosen_table(given: argparse.Namespace) -> EmbeddingTable:
+    """Return the table that a command names."""
     return role_of(opened_source(given), given.table)
 
 
 def role_of(embeddings: Embeddings, wanted: str | None) -> EmbeddingTable:
-    """Return the table that ``--table`` names; by default the tokens', or the positions' where there are none."""
+    """Return the table that ``--table`` names, by default tokens, or positions if there are none."""
     role = wanted or ("token" if "token" in embeddings.tables else "position")
     if role in embeddings.tables:
         return embeddings.tables[role]
@@ -51,11 +53,11 @@ def role_of(embeddings: Embeddings, wanted: str | None) -> EmbeddingTable:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came, as a batch system sends it before its time is over."""
+    """SIGTERM was received, as batch systems send it before the time limit."""
 
 
 def byte_size(count: int) -> str:
-    """Return a number of bytes as a person reads it."""
+    """Format a number of bytes for humans."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{count / size:.1f} {unit}"

@@ -215,7 +215,7 @@ def parser() -> argparse.ArgumentParser:
     command = _command(commands, "cache", run_cache, "say what is kept on disk, or remove it")
     command.add_argument("--clear", action="store_true", help="remove all of it")
     command.add_argument("--json", action="store_true", help="print JSON")
-    for command in commands.choices.values():  # after a command, too; what stands before it holds
+    for command in commands.choices.values():  # accepted after a command too, without overriding a value before it
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=_DEBUG)
     return top
 
@@ -339,7 +339,7 @@ def _count(text: str) -> int:
 
 
 class _Schema(argparse.Action):
-    """Print the schema instead of running the command, as ``--version`` does."""
+    """Print the JSON Schema and exit instead of running the command, like ``--version``."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **more: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, **more)

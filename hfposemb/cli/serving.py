@@ -1,4 +1,4 @@
-"""Commands that open the app, here or as a Space."""
+"""Commands that serve the app, locally or as a Space."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 def run_app(given: argparse.Namespace) -> None:
+    """Serve the app."""
     if find_spec("gradio") is None:
         raise MissingExtraError("gradio", extra="app", purpose="the app")
     from ..app import launch
@@ -39,6 +40,7 @@ def run_app(given: argparse.Namespace) -> None:
 
 
 def run_space(given: argparse.Namespace) -> None:
+    """Publish the app as a Space, or with ``--dry-run`` list what would be uploaded."""
     from .space import check_name, presets_of, publish, space_files
 
     models = [model.strip() for model in given.models.split(",") if model.strip()]

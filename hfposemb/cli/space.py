@@ -1,7 +1,7 @@
-"""A Space of the Hugging Face Hub that runs the app: what it holds, and how that gets there.
+"""A Hugging Face Space that runs the app: its content, and its upload.
 
-It holds what a clone of the repository would: the sources of the package and of the app, and pinned requirements. So it
-depends on no release of the package, and a duplicate of it runs as it is: no secret and no variable is read.
+It contains what a clone of the repository would: the sources of the package and the app, and pinned requirements. So it
+does not depend on a release of the package, and a duplicate of it runs unchanged: no secret and no variable is read.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ PINS = {
     "gradio": "6.31.0",
     "starlette": "1.10.0",
 }
-"""The versions that are tested together. ``requirements.txt`` of the repository says the same."""
+"""Versions that are tested together, the same as in ``requirements.txt`` of the repository."""
 
 SOURCES = "sources.txt"
-"""Names what a Space opens with, one source a line. A file, so that a duplicate has it too."""
+"""File with the sources that a Space shows first, one per line. A file, so that a duplicate has it too."""
 
 SDK = "gradio"
 _ENTRY = "app/space.py"
 _OURS = ("app/*", "hfposemb/*", SOURCES)
 _BLANK = {".gitattributes", "README.md"}
-"""What a Space that was made by hand has, before anything is put there."""
+"""Files of a Space that was created by hand, before anything is uploaded."""
 
 _SMALL = ("config.json", *TOKENIZER_FILES)
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}"
@@ -62,22 +62,22 @@ _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}"
 
 @dataclass(frozen=True)
 class Preset:
-    """A model of the Hub that a Space opens with: its full name, and the small files to fetch with the build."""
+    """A Hub model that a Space opens with: its full name, and the small files to download during the build."""
 
     repo: str
     files: tuple[str, ...] = ()
     commit: str | None = None
 
     def __str__(self) -> str:
-        """Return it as ``preload_from_hub`` takes it."""
+        """Return the preset in the format of ``preload_from_hub``."""
         return " ".join(filter(None, (self.repo, ",".join(self.files), self.commit)))
 
 
-# --- what a Space holds ----------------------------------------------------------------------------------------------
+# --- content of a Space -----------------------------------------------------------------------------------------------
 
 
 def front_matter(presets: Sequence[Preset] = ()) -> str:
-    """Return the lines between ``---`` that tell the Hub how to run the Space."""
+    """Return the front matter of the README, which tells the Hub how to run the Space."""
     lines = [
         "title: hfposemb",
         "emoji: 🌀",
@@ -98,14 +98,16 @@ def front_matter(presets: Sequence[Preset] = ()) -> str:
 
 
 def requirements() -> str:
-    """Return the lines of the Space's ``requirements.txt``."""
+    """Return the Space's ``requirements.txt``."""
     return "".join(f"{name}=={version}\n" for name, version in PINS.items())
 
 
 def space_files(models: Sequence[str] = (), *, presets: Sequence[Preset] = ()) -> dict[str, Path | str]:
-    """Return the files of a Space by their path in it: a file of this package, or a text.
+    """Return the files of a Space by path: a file of this package, or a text.
 
-    ``models`` are the sources it opens with, the samples where there are none; ``presets`` are those of the Hub.
+    Args:
+        models: Sources it opens with, by default the samples.
+        presets: Those of them that are Hub models.
     """
     from ..app import __file__ as app
 
@@ -122,7 +124,7 @@ def space_files(models: Sequence[str] = (), *, presets: Sequence[Preset] = ()) -
 
 
 def _tree(folder: Path) -> dict[str, Path]:
-    """Return the files that belong to a package; Python and Gradio write others beside them."""
+    """Return the files that belong to a package, without those that Python and Gradio generate."""
     return {
         path.relative_to(folder).as_posix(): path
         for path in sorted(folder.rglob("*"))
@@ -153,7 +155,7 @@ def _licence() -> str:
 
 
 def write_files(files: Mapping[str, Path | str], folder: Path) -> None:
-    """Write the files of a Space into a folder."""
+    """Write the files of a Space to a folder."""
     for name, content in files.items():
         place = folder / name
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -164,7 +166,7 @@ def write_files(files: Mapping[str, Path | str], folder: Path) -> None:
 
 
 def first_sources(folder: Path) -> tuple[str, ...]:
-    """Return what the Space in a folder opens with; nothing where it does not say."""
+    """Return the sources that the Space in a folder opens with; empty if not specified."""
     try:
         text = (folder / SOURCES).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -173,11 +175,11 @@ def first_sources(folder: Path) -> tuple[str, ...]:
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
-# --- its way to the Hub ----------------------------------------------------------------------------------------------
+# --- upload -----------------------------------------------------------------------------------------------------------
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot name a Space."""
+    """Raise ``InputError`` unless a name is valid for a Space."""
     if "/" not in name:
         raise InputError(f"{name!r:.80} has no owner; write OWNER/NAME, where OWNER is you or an organisation of yours")
     if not re.fullmatch(rf"{_NAME}/{_NAME}", name) or "--" in name or ".." in name:
@@ -185,9 +187,14 @@ def check_name(name: str) -> None:
 
 
 def presets_of(models: Sequence[str]) -> tuple[Preset, ...]:
-    """Look the models of the Hub up among some sources, as the Space will: without a token.
+    """Look up the Hub models among some sources as the Space will: without a token.
 
-    Raises ``InputError`` for what no Space can open, and ``HubError`` for models that not everybody may read.
+    Args:
+        models: The sources.
+
+    Raises:
+        InputError: If a Space cannot open a source, or there are too many.
+        HubError: If a model is not public.
     """
     from ..app.limits import MOST_SOURCES
 
@@ -222,10 +229,19 @@ def _preset(source: HubSource) -> Preset:
 
 
 def publish(name: str, *, models: Sequence[str] = (), private: bool = False) -> str:
-    """Create or update the Space ``owner/name`` and return its address.
+    """Create or update the Space ``owner/name`` and return its URL.
 
-    Needs a token that may write, from HF_TOKEN or a login. A Space of another SDK, and one that runs something else, is
-    left alone. Raises ``InputError`` and ``HubError``.
+    Needs a token with write access, from HF_TOKEN or a login. A Space of another SDK, or one that runs another app, is
+    not modified.
+
+    Args:
+        name: ``owner/name`` of the Space.
+        models: Sources it opens with, by default the samples.
+        private: Whether to create it as private.
+
+    Raises:
+        InputError: If the name or a source is invalid.
+        HubError: If the Hub refuses the request or cannot be reached.
     """
     from huggingface_hub import HfApi, get_token
 
@@ -256,7 +272,7 @@ def _version() -> str:
 
 
 def _check_present(hub: HfApi, name: str, *, private: bool) -> None:
-    """Refuse to write over a Space that is not one of ours, or that others see where it shall be private."""
+    """Raise an error for a Space that runs something else, or that is public but should be private."""
     from huggingface_hub.errors import RepositoryNotFoundError
 
     try:
@@ -274,7 +290,7 @@ def _check_present(hub: HfApi, name: str, *, private: bool) -> None:
 
 @contextmanager
 def _told(name: str) -> Iterator[None]:
-    """Say what the Hub refuses, and that it cannot be reached, in one line each."""
+    """Convert the Hub's refusals, and failures to reach it, to one-line errors."""
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
     try:
@@ -287,7 +303,7 @@ def _told(name: str) -> Iterator[None]:
         raise OfflineError("the Hub is not asked, for HF_HUB_OFFLINE is set; unset it and try again") from error
     except http_errors().request as error:
         raise OfflineError("the Hub cannot be reached; check the network and try again") from error
-    except (OSError, RuntimeError, ValueError) as error:  # of the upload, which has several ways
+    except (OSError, RuntimeError, ValueError) as error:  # raised by the upload, which has several code paths
         raise HubError(f"the upload to {name} broke off ({_line(error)}); run it again: it goes on") from error
 
 
@@ -305,6 +321,6 @@ def _refusal(error: HfHubHTTPError, name: str) -> HubError:
 
 
 def _line(value: Any) -> str:
-    """Return the first line of a text of somebody else."""
+    """Return the printable first line of an untrusted text."""
     lines = str(value).strip().splitlines() or [""]
     return "".join(character for character in lines[0] if character.isprintable())[:200]

@@ -1,4 +1,4 @@
-"""Two maps that can be compared by eye: the rows both tables have, drawn in one frame."""
+"""Projections of two tables in one frame, over the rows that both have, so that they can be compared by eye."""
 
 from __future__ import annotations
 
@@ -22,11 +22,20 @@ Points = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class AlignedMaps:
-    """Hold the shared rows of two tables in one frame: ``coordinates_left`` and ``coordinates_right`` [n, dims].
+    """Shared rows of two tables in one frame.
 
-    ``rows`` [n, 2] are the rows of both tables, ``labels`` their names in the left one. ``disparity`` is what
-    the best rotation and scaling leaves unexplained of one map by the other, from 0 to 1; ``parts`` those that
-    positions are of, "" where a model has one.
+    Attributes:
+        left: Name of the first source.
+        right: Name of the second source.
+        role: ``"position"`` or ``"token"``.
+        method: ``"pca"`` or ``"umap"``.
+        labels: Labels of the rows in the first table.
+        rows: Row numbers in both tables [n, 2].
+        coordinates_left: Points of the first table [n, dims].
+        coordinates_right: Points of the second table [n, dims].
+        disparity: Share of one map that the best rotation and scaling of the other leaves unexplained, 0 to 1.
+        notes: Remarks on the sample drawn.
+        parts: Parts of the models that the positions belong to; "" for a model with a single part.
     """
 
     left: str
@@ -51,11 +60,21 @@ def aligned(
     dims: int = 2,
     seed: int = 0,
 ) -> AlignedMaps:
-    """Draw the rows that both sources have of ``role``, ``position`` or ``token``, in one frame.
+    """Project the shared rows of two sources into one frame.
 
-    By PCA each table is projected by itself, and the second map turned onto the first and scaled to its spread. By UMAP
-    both are laid out together (AlignedUMAP), up to 5,000 shared rows, beyond that a seeded sample. Raises
-    ``InputError`` for fewer than 20 shared rows.
+    With PCA, each table is projected on its own, and the second map is rotated onto the first and scaled to its spread.
+    With UMAP, both are laid out together (AlignedUMAP), for up to 5,000 shared rows; more are sampled.
+
+    Args:
+        left: First source.
+        right: Second source.
+        role: ``"position"`` or ``"token"``.
+        method: ``"pca"`` or ``"umap"``.
+        dims: Number of dimensions: 1 to 50 for PCA, 2 or 3 for UMAP.
+        seed: Random seed of UMAP and of the sample.
+
+    Raises:
+        InputError: If there are fewer than 20 shared rows, or ``role``, ``method`` or ``dims`` is not supported.
     """
     if method not in ("pca", "umap"):
         raise InputError(f'the method is "pca" or "umap"; got {method!r}')
@@ -90,19 +109,23 @@ def aligned(
 
 @dataclass(frozen=True, eq=False)
 class Turned:
-    """Hold points that were turned onto others, and what that leaves unexplained of these, 0 to 1."""
+    """Points aligned to others, and the share of the latter that is left unexplained, 0 to 1."""
 
     coordinates: Points
     disparity: float
 
 
 def turned_onto(points: Points, onto: Points, *, same_spread: bool = False) -> Turned:
-    """Move, scale and turn points onto others, mirrored where that fits better (Schönemann 1966).
+    """Translate, scale and rotate points onto others, with reflection if that fits better (Schönemann 1966).
 
-    The least-squares scale shrinks points to nothing where the two have little in common; with ``same_spread`` they are
-    scaled to the spread of the others instead, so that they can be seen. The disparity is the same either way.
+    Args:
+        points: Points to align [n, dims].
+        onto: Points to align to [n, dims].
+        same_spread: Whether to scale to the spread of ``onto``. By default the least-squares scale is used, which
+            shrinks the points to nothing if the two have little in common. The disparity is the same either way.
 
-    Raises ``InputError`` where one of both is a single point.
+    Raises:
+        InputError: If all points of one set coincide.
     """
     x, y = np.asarray(onto, np.float64), np.asarray(points, np.float64)
     centre = x.mean(axis=0)

@@ -1,8 +1,9 @@
-"""How alike two tables are as wholes, whatever their widths: CKA, RSA, Procrustes and neighbours, beside their nulls.
+"""Similarity of two whole tables of any width: CKA, RSA, Procrustes and shared neighbours, each with its null.
 
-All four compare rows that stand for the same thing, position t or one token, and are unchanged by rotating, moving or
-scaling either table. Biased CKA gives two random tables .54, and Procrustes is inflated alike: so CKA is the unbiased
-one, and every number stands beside those of surrogates of the second table (``nulls``).
+All four compare rows that correspond (position t, or one token), and are invariant to rotation, translation and uniform
+scaling of either table, except that RSA and neighbours use cosines and so depend on the origin. Biased CKA of two
+random tables can reach .54, and Procrustes is inflated in the same way. CKA is therefore the unbiased estimator, and
+every measure is compared with surrogates of the second table (``Alignment.measures``).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from .table_side import (
 )
 
 SAMPLE = 5_000
-"""Shared tokens that two vocabularies are compared over at most, drawn with a seed."""
+"""Maximum number of shared tokens compared; more are sampled with a seed."""
 
 
 DRIFTS = (
@@ -47,20 +48,36 @@ DRIFTS = (
 
 
 def cka(left: Rows, right: Rows) -> float:
-    """Return the unbiased CKA of two sets of the same rows [n, p] and [n, q] with a linear kernel.
+    """Return the unbiased linear CKA of two sets of the same rows.
 
-    HSIC₁ of Song et al. (2012), as Nguyen, Raghu & Kornblith (ICLR 2021) use it: about 0 for independent rows at any
-    width, 1 for rows that differ by rotation and scale. Raises ``InputError`` for fewer than 4 rows, or where it is
-    undefined because an HSIC₁(K, K) is not positive.
+    Uses HSIC₁ of Song et al. (2012), as in Nguyen, Raghu & Kornblith (ICLR 2021): about 0 for independent rows at any
+    width, 1 for rows that differ by rotation and scale.
+
+    Args:
+        left: Rows [n, p].
+        right: Corresponding rows [n, q].
+
+    Raises:
+        InputError: If there are fewer than 4 rows, or HSIC₁(K, K) of a table is not positive, which leaves CKA
+            undefined.
     """
     return _cka(TableSide(left), TableSide(right))
 
 
 def every_cka(tables: Sequence[NDArray[np.floating]]) -> Rows:
-    """Return the unbiased CKA of every two of many tables of the same rows [tables, tables], to six digits.
+    """Return the unbiased linear CKA of every two of many tables of the same rows, to six digits.
 
-    From the pairs of rows, as Székely & Rizzo (2014) centre them: an inner product of n (n − 1)/2 numbers for each two
-    tables, however wide they are. NaN where ``cka`` is undefined.
+    Uses the U-centred kernels of Székely & Rizzo (2014): an inner product of n (n − 1)/2 numbers per pair of tables,
+    whatever their width.
+
+    Args:
+        tables: Tables [n, d] of any width each.
+
+    Returns:
+        Matrix [tables, tables]; NaN where ``cka`` is undefined.
+
+    Raises:
+        InputError: If there are fewer than 4 rows.
     """
     count = len(tables[0])
     if count < 4:
@@ -85,10 +102,16 @@ def every_cka(tables: Sequence[NDArray[np.floating]]) -> Rows:
 
 
 def procrustes(left: Rows, right: Rows) -> float:
-    """Return how much of one table the best rotation and scaling of the other leaves unexplained, 0 to 1.
+    """Return the share of one table that the best rotation and scaling of the other leaves unexplained, 0 to 1.
 
-    Both centred, with Frobenius norm 1: disparity 1 − s², s the nuclear norm of XᵀY (Schönemann 1966). Raises
-    ``InputError`` where all rows of a table are the same.
+    The disparity 1 − s² of the centred tables with Frobenius norm 1, with s the nuclear norm of XᵀY (Schönemann 1966).
+
+    Args:
+        left: Rows [n, p].
+        right: Corresponding rows [n, q].
+
+    Raises:
+        InputError: If all rows of a table are equal.
     """
     return 1.0 - _fit(TableSide(left), TableSide(right))
 
@@ -96,17 +119,28 @@ def procrustes(left: Rows, right: Rows) -> float:
 def rsa(left: Rows, right: Rows, *, centred: bool = False) -> float:
     """Return the Spearman correlation of the cosines of all pairs of rows (Kriegeskorte 2008).
 
-    ``centred`` takes them about the mean row: what all rows of a table share counts for nothing then. Raises
-    ``InputError`` where the cosines of a table are all the same.
+    Args:
+        left: Rows [n, p].
+        right: Corresponding rows [n, q].
+        centred: Whether to subtract the mean row of each table first, which removes what all rows have in common.
+
+    Raises:
+        InputError: If the cosines of a table are all equal.
     """
     sides = TableSide(left), TableSide(right)
     return _rsa(*(side.centred for side in sides)) if centred else _rsa(*sides)
 
 
 def neighbour_overlap(left: Rows, right: Rows, *, k: int = NEIGHBOURS) -> float:
-    """Return the mean share of the ``k`` nearest rows, by cosine, that both tables agree on.
+    """Return the mean share of each row's ``k`` nearest, by cosine, that both tables have in common.
 
-    Raises ``InputError`` for k beyond the rows.
+    Args:
+        left: Rows [n, p].
+        right: Corresponding rows [n, q].
+        k: Number of neighbours.
+
+    Raises:
+        InputError: If ``k`` is not between 1 and n − 1.
     """
     return _overlap(TableSide(left, k=k), TableSide(right, k=k))
 
@@ -140,7 +174,7 @@ def _rsa(left: TableSide, right: TableSide) -> float:
 
 
 def _overlap(left: TableSide, right: TableSide, order: NDArray[np.int64] | None = None) -> float:
-    """Return the share of common neighbours; with ``order``, of the right rows in another order."""
+    """Return the share of common neighbours; ``order`` [n] permutes the right rows."""
     near = right.nearest if order is None else np.argsort(order)[right.nearest[order]]
     return float((left.nearest[:, :, None] == near[:, None, :]).sum() / near.size)
 
@@ -159,16 +193,24 @@ _TAKE: Mapping[str, Callable[[TableSide, TableSide], float]] = {
 
 
 MEASURES: Mapping[str, Callable[[Rows, Rows], float]] = {name: partial(_of_rows, take) for name, take in _TAKE.items()}
-"""What two tables are compared by, larger for more alike; the fit of Procrustes is 1 − its disparity."""
+"""Measures of two tables by name, larger for more similar ones; the Procrustes fit is 1 − its disparity."""
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """How alike two tables are: each measure beside its null, over ``rows`` shared rows.
+    """Similarity of two tables over their shared rows, by several measures with their nulls.
 
-    ``shared`` of ``of`` rows are in both, of the smaller table; ``notes`` say what was left out, and why a measure is
-    missing. ``observed`` has the measures alone, also where no surrogates were asked for. ``parts`` are those that the
-    positions are of, "" where a model has one.
+    Attributes:
+        role: ``"position"`` or ``"token"``.
+        left: Name of the first source.
+        right: Name of the second source.
+        measures: Null of each measure; empty without surrogates.
+        rows: Number of rows compared.
+        shared: Number of rows that both tables have.
+        of: Number of rows of the smaller table.
+        notes: What was left out, and why a measure is missing.
+        observed: Value of each measure, with or without surrogates.
+        parts: Parts of the models that the positions belong to; "" for a model with a single part.
     """
 
     role: str
@@ -184,12 +226,12 @@ class Alignment:
 
     @property
     def of_what(self) -> str:
-        """What is compared, in words: of models of several parts also whose positions."""
+        """What is compared, in words, including the parts of models with several."""
         return rows_of(self.role, self.parts)
 
     @property
     def coverage(self) -> float:
-        """The share of the smaller table's rows that both have."""
+        """The share of the smaller table's rows that both tables have."""
         return self.shared / max(self.of, 1)
 
 
@@ -205,16 +247,39 @@ def align(
     keep: Keep = compute_always,
     progress: Progress | None = None,
 ) -> Alignment:
-    """Compare the ``role``, ``position`` or ``token``, of two sources.
+    """Compare the position or token tables of two sources.
 
-    Positions are matched by their number, as many as both have; tokens by their text without the marks of their
-    tokenizer, ``fold_case`` without case too, over a seeded sample. The null of tokens is a permutation, that of
-    positions the impostor: the interval is that of impostors of the second table, and p the larger of those against
-    impostors of either, since one table can be the easier one to imitate. Of independent smooth stationary tables 3 to
-    7 % come out below .05 (``tests/test_alignment.py``). Of 500 pairs of independent random walks of 64 × 16 it is 94 %
-    by CKA, 96 % by Procrustes and RSA, and 51 % by neighbours: an impostor ends where it began, so p means nothing for
-    tables that drift, and a note says which do. Without ``draws`` there are no nulls. Raises ``InputError`` for fewer
-    than 20 shared rows, ``MissingTableError`` without a table.
+    Positions are matched by number, as many as both have; tokens by their text without tokenizer marks, over a seeded
+    sample.
+
+    The null of tokens is a permutation of rows. The null of positions is the impostor: the interval is that of
+    impostors of the second table, and p is the larger of those against impostors of either table, since one may be
+    easier to imitate. Among independent smooth stationary tables, 3 to 7 % have p below .05
+    (``tests/test_alignment.py``). Among 500 pairs of independent random walks of 64 × 16, 94 % do by CKA, 96 % by
+    Procrustes and RSA, and 51 % by neighbours: an impostor ends where it began, so p is meaningless for tables that
+    drift, and a note says which do.
+
+    Args:
+        left: First source.
+        right: Second source.
+        role: ``"position"`` or ``"token"``.
+        draws: Number of surrogates; 0 for none.
+        seed: Random seed of the surrogates and the sample.
+        sample: Maximum number of shared tokens compared.
+        fold_case: Whether tokens are matched regardless of case.
+        keep: Cache of nulls.
+        progress: Callback for the share done, 0 to 1, and the stage.
+
+    Raises:
+        InputError: If there are fewer than 20 shared rows.
+        MissingTableError: If a source has no such table.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.comparison.alignment import align
+        >>> bert, gpt2 = hpe.extract("sample:bert"), hpe.extract("sample:gpt2")
+        >>> round(align(bert, gpt2, "position", draws=0).observed["CKA"], 2)
+        0.93
     """
     tables = tables_of(left, right, role)
     rows = shared_rows(left, right, role, fold_case=fold_case)
@@ -228,7 +293,7 @@ def align(
     for one, side in ((left, pair.left), (right, pair.right)) if role == "position" else ():
         notes += [f"{one.name} {DRIFTS}"] if drifts(np.asarray(side.given, np.float64)) else []
     observed: dict[str, float] = {}
-    # What ranks take is taken last, when the others have given back theirs.
+    # Rank measures come last, after the other measures have released their memory.
     for name in sorted(MEASURES, key=lambda name: name in _RANKED):
         try:
             observed[name] = pair.observed(name)
@@ -259,12 +324,12 @@ def align(
 
 
 def stacks(left: Embeddings, right: Embeddings, role: str) -> tuple[str, str]:
-    """Return the parts of two sources that their positions are of; "" for words, and where a source has one only."""
+    """Return the parts that two sources' positions belong to; "" for tokens and for sources with a single part."""
     return (stack(left), stack(right)) if role == "position" else ("", "")
 
 
 def rows_of(role: str, parts: tuple[str, str]) -> str:
-    """Return what the rows of two tables are, such as "decoder positions", or "encoder and decoder positions"."""
+    """Describe the rows of two tables, e.g. "decoder positions" or "encoder and decoder positions"."""
     named = dict.fromkeys(part for part in parts if part)
     return f"{' and '.join(named)} {role}s".strip()
 
@@ -276,14 +341,14 @@ def _digest(rows: NDArray[np.floating]) -> str:
 
 
 class _Pair:
-    """Two tables of the same rows; what several measures of both need is computed once."""
+    """Two tables of the same rows; intermediate results that several measures share are computed once."""
 
     def __init__(self, left: TableSide, right: TableSide) -> None:
         self.left, self.right = left, right
         self.ranks: dict[str, RankedPair] = {}
 
     def ranked(self, name: str) -> RankedPair:
-        """Return the ranks that a measure of ``_RANKED`` takes. They are large: only the last ones are kept."""
+        """Return the ranks for a measure in ``_RANKED``. They are large, so only the most recent ones are kept."""
         if name not in self.ranks:
             count, both = len(self.left), (self.left, self.right)
             for side in both:
@@ -299,7 +364,7 @@ class _Pair:
 
 
 _RANKED = ("RSA", "RSA, centred")
-"""The measures of ranks, which take far more memory than the others and are computed apart."""
+"""Measures based on ranks, which take far more memory than the others and are computed separately."""
 
 
 def beside_surrogates(
@@ -312,10 +377,19 @@ def beside_surrogates(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Null]:
-    """Set measures, by their names in ``MEASURES``, beside those of surrogates of the rows; one draw serves them all.
+    """Compare measures with the same measures of surrogates of the rows; each draw serves all measures.
 
-    Permutations are of the second rows; impostors are of either, and the larger p counts. A measure that no surrogate
-    has is left out.
+    Args:
+        x: Rows of the first table [n, p].
+        y: Corresponding rows of the second table [n, q].
+        observed: Observed values by name in ``MEASURES``.
+        kind: ``"permutation"`` of the second rows, or ``"impostor"`` of either table, of which the larger p counts.
+        draws: Number of surrogates.
+        seed: Random seed of the surrogates.
+        progress: Callback for the share done, 0 to 1, and the stage.
+
+    Returns:
+        The null of each measure; measures that are undefined for every surrogate are left out.
     """
     pair = _Pair(TableSide(x), TableSide(y))
     return _beside_surrogates(pair, observed, kind=kind, draws=draws, seed=seed, progress=progress)
@@ -361,7 +435,7 @@ def _imitated(
         cross = cross_product(fixed, side, single=True)
         found: dict[str, float] = {}
         for name in names:
-            with suppress(InputError):  # CKA can be undefined for one of them
+            with suppress(InputError):  # CKA can be undefined for an impostor
                 match name:
                     case "CKA":
                         found[name] = _cka(fixed, side, cross)
@@ -375,7 +449,7 @@ def _imitated(
 
 
 def _permuted(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Iterator[dict[str, float]]:
-    """Yield the measures of rows with permutations of the others; what a permutation only renames is kept."""
+    """Yield the measures for each permutation of the right rows, reusing what a permutation merely relabels."""
     left, right, nbytes = pair.left, pair.right, pair.left.given.nbytes
     rng = np.random.default_rng(seed)
     orders = [rng.permutation(len(right)) for _ in range(draws)]
@@ -393,11 +467,11 @@ def _permuted(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Ite
         }
         return {name: take[name]() for name in take if name in names}
 
-    # One after the other: what ranks take is given back before the products take theirs.
+    # One after the other, so that the memory of the ranks is released before the products need theirs.
     ranked_names = sorted((name for name in _RANKED if name in names), key=lambda name: name not in pair.ranks)
     for name in (*ranked_names, ""):
         measure = ranked(name) if name else measured
-        # What all share is computed before several are at it.
+        # Compute shared intermediate results before several threads need them.
         yield measure(0, orders[0])
         yield from over_surrogates(measure, orders[1:], nbytes=nbytes)
         del measure
@@ -408,7 +482,7 @@ def _permuted(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Ite
 
 
 def _give_back() -> None:
-    """Return freed memory to the system: glibc keeps blocks as large as those of the ranks for later."""
+    """Return freed memory to the system, since glibc retains blocks as large as those of the ranks."""
     import ctypes
 
     with suppress(OSError, AttributeError):  # another C library

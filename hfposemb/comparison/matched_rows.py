@@ -1,4 +1,4 @@
-"""FEWEST Rows that two tables share: the same positions, or the same tokens."""
+"""Rows that two tables share: the same positions, or the same tokens."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from ..tables.encodings import table_in
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable
 
 FEWEST = 20
-"""Shared rows below which nothing is compared: the spread of unbiased CKA over noise is .09 there."""
+"""Minimum number of shared rows, at which the standard deviation of unbiased CKA over noise is .09."""
 
 
 def tables_of(left: Embeddings, right: Embeddings, role: str) -> tuple[EmbeddingTable, EmbeddingTable]:
-    """Return the tables of both sources that ``role``, ``position`` or ``token``, names.
+    """Return the position or token tables of two sources.
 
-    Raises ``InputError`` for another role, ``MissingTableError`` without a table.
+    Raises:
+        InputError: If ``role`` is neither "position" nor "token".
+        MissingTableError: If a source has no such table.
     """
     if role not in ("position", "token"):
         raise InputError(f'two sources are compared by "position" or "token"; got {role!r}')
@@ -28,10 +30,17 @@ def tables_of(left: Embeddings, right: Embeddings, role: str) -> tuple[Embedding
 
 
 def shared_rows(left: Embeddings, right: Embeddings, role: str, *, fold_case: bool = False) -> NDArray[np.int64]:
-    """Return the pairs of rows [shared, 2] that stand for the same in both and have a direction.
+    """Return the pairs of rows [shared, 2] that correspond in two sources and have a direction in both.
 
-    Positions are matched by their number; tokens by their text without the marks of their tokenizer, ``fold_case``
-    without case too. Raises ``InputError`` for fewer than 20.
+    Args:
+        left: First source.
+        right: Second source.
+        role: ``"position"`` to match by number, ``"token"`` to match by text without tokenizer marks.
+        fold_case: Whether tokens are matched regardless of case.
+
+    Raises:
+        InputError: If there are fewer than 20 shared rows, or ``role`` is unknown.
+        MissingTableError: If a source has no such table.
     """
     tables = tables_of(left, right, role)
     rows = _same_positions(*tables) if role == "position" else _same_tokens(*tables, fold_case=fold_case)
@@ -47,7 +56,7 @@ def _same_positions(left: EmbeddingTable, right: EmbeddingTable) -> NDArray[np.i
 
 
 def _same_tokens(left: EmbeddingTable, right: EmbeddingTable, *, fold_case: bool) -> NDArray[np.int64]:
-    """Return pairs of rows [shared, 2] of tokens that read the same, in the order of the left table."""
+    """Return the pairs of rows [shared, 2] of tokens with the same text, in the order of the left table."""
     rows = [by_text(table, fold_case=fold_case) for table in (left, right)]
     usable = [directed(table) for table in (left, right)]
     pairs = [
@@ -59,7 +68,7 @@ def _same_tokens(left: EmbeddingTable, right: EmbeddingTable, *, fold_case: bool
 
 
 def by_text(table: EmbeddingTable, *, fold_case: bool = False) -> dict[str, int]:
-    """Return the row of every text without its marks, continuations of a word apart; of several rows the first."""
+    """Return the first row of each token text without tokenizer marks; continuations of words keep a "##" prefix."""
     found: dict[str, int] = {}
     continued = table.labels.classes == TOKEN_CLASSES.index("continuation")
     for row, text in enumerate(table.labels):

@@ -1,8 +1,8 @@
-"""What is measured of one source: figures of its positions, of its tokens and of both, and what chance gives for each.
+"""Figures of one source: of its positions, its tokens and both, with a null for each.
 
-A figure of positions stands beside the same figure of impostors of the table (``nulls``). No order of the rows changes
-a figure of tokens, so those stand beside a random table of the same shape and scale: its figures have a closed form, of
-which as many values are drawn.
+A figure of positions is compared with the same figure of impostors of the table. Figures of tokens do not depend on row
+order, so they are compared with a random table of the same shape and scale, from whose closed-form distribution values
+are drawn.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ from ..tables.table import EmbeddingTable, Provenance, table_of
 
 Section: TypeAlias = Literal["position", "token", "both"]
 SECTIONS: Mapping[Section, str] = {"position": "positions", "token": "tokens", "both": "tokens and positions"}
-"""What a figure is of, and the heading of its section."""
+"""Sections of the figures, with their headings."""
 
 Extra: TypeAlias = Literal["probes", "sums"]
 EXTRAS: tuple[Extra, ...] = ("probes", "sums")
-"""Figures that are taken where they are asked for: of GPT-2 the probes take a minute on two cores."""
+"""Figures computed on request only: the probes of GPT-2 take a minute on two cores."""
 
 PROBE_DRAWS = 20
-"""Impostors that a probe is beside at most, each probed once."""
+"""Maximum number of impostors for the null of a probe, with one probe each."""
 
 PROBE_SEEDS = 10
 
@@ -65,7 +65,10 @@ Values = NDArray[np.float64]
 
 
 class Tables:
-    """The tables of a source and what several measures need of them, computed once; absent ones raise their reason."""
+    """Tables of a source and intermediate results that several figures share, each computed once.
+
+    Accessing an absent table raises the reason for its absence.
+    """
 
     def __init__(self, source: Embeddings, *, seeds: int = PROBE_SEEDS, single: bool = False) -> None:
         self.source = source
@@ -76,15 +79,17 @@ class Tables:
 
     @classmethod
     def of_positions(cls, rows: Rows) -> Tables:
-        """Hold positions that were drawn; probes look at them once, and products are in float32."""
+        """Wrap the positions of a surrogate; probes use one seed, and products are in float32."""
         table = table_of(rows, name="surrogate", provenance=Provenance("drawn"))
         return cls(Embeddings("surrogate", {"position": table}, {"position": Absolute(table)}), seeds=1, single=True)
 
     @cached_property
     def position(self) -> EmbeddingTable:
+        """The table of positions. Raises ``MissingTableError`` for rotary positions, among others."""
         encoding = self.source.position
         if isinstance(encoding, Rotary):
-            # It has a table of cosines and sines; beside rows that a model adds, their norms and shares mean nothing.
+            # Its table holds cosines and sines, whose norms and shares cannot be compared with those of added
+            # positions.
             raise MissingTableError(
                 "rotary positions have no row for each position that is added to a word; use .matrix() or .profile()"
             )
@@ -92,87 +97,112 @@ class Tables:
 
     @property
     def token(self) -> EmbeddingTable:
+        """The token table."""
         return self.source.token
 
     @cached_property
     def position_spectrum(self) -> Spectrum:
+        """The spectrum of the positions."""
         return spectrum(self.position)
 
     @cached_property
     def token_isotropy(self) -> Isotropy:
+        """The isotropy of the tokens."""
         return scatter(self.token).isotropy
 
     @cached_property
     def by_distance(self) -> Values:
+        """The mean cosine of positions by distance [n]."""
         return similarity_by_distance(self.position, single=self.single)
 
     @cached_property
     def scores(self) -> Values:
+        """The coordinates of the positions on their leading components [n, components]."""
         return scores(self.position)
 
     @cached_property
     def helix(self) -> Helix:
+        """The helix of the positions."""
         return helix(self.position)
 
     @cached_property
     def recovered(self) -> Recovered:
+        """How often words and positions are recovered from their sum."""
         return recovered(self.source)
 
     @cached_property
     def overlap(self) -> Overlap:
+        """The overlap of token variance with the subspace of positions."""
         return subspace_overlap(self.source)
 
     def variance(self, components: int) -> float:
+        """Return the percentage of variance that the first components of the positions explain."""
         return 100 * float(self.position_spectrum.cumulative[:components][-1])
 
     def cosine(self, distance: int) -> float:
+        """Return the mean cosine of positions at a distance. Raises ``InputError`` beyond the table."""
         if distance >= len(self.by_distance):
             raise InputError(f"{self.position.name} has {len(self.by_distance)} positions, none {distance} apart")
         return float(self.by_distance[distance])
 
     def norm(self, row: int) -> float:
+        """Return the norm of a position."""
         return float(norms(self.position)[row])
 
     def mean_norm(self, table: EmbeddingTable) -> float:
+        """Return the mean norm of the finite rows of a table. Raises ``InputError`` if there are none."""
         if not table.finite.any():
             raise InputError(f"{table.name} has no row that is finite")
         return float(np.nanmean(norms(table)))
 
     def ratio(self) -> float:
+        """Return the mean norm of tokens over that of positions. Raises ``InputError`` if all positions are zero."""
         if not (below := self.mean_norm(self.position)) > 0:
             raise InputError("all position rows are zero: there is no ratio to them")
         return self.mean_norm(self.token) / below
 
     def shifted(self, distance: int, split: Split) -> Shift:
+        """Return the fitted shift of the positions by a distance."""
         return shift_of(self.scores, distance, split=split)
 
     def break_at(self) -> float:
+        """Return the position at which the deepest break begins. Raises ``InputError`` if there is none."""
         found = breaks(self.position)
         if not found:
             raise InputError("no break: nowhere does the cosine of neighbours fall far below that of the others")
         return found[0].before + 1
 
     def probe(self, name: str) -> Probe:
+        """Return the result of a probe of the positions, named as in ``PROBES``."""
         if name not in self._probes:
             self._probes[name] = PROBES[name](self.position, seeds=self.seeds)
         return self._probes[name]
 
     def kept(self, protocol: Protocol) -> Kept:
+        """Return how many neighbours tokens keep under a protocol."""
         if protocol not in self._kept:
             self._kept[protocol] = neighbours_kept(self.source, protocol=protocol)
         return self._kept[protocol]
 
 
 Chance: TypeAlias = Callable[[Tables, np.random.Generator, int], Values]
-"""Draws as many values of a figure as chance gives."""
+"""Draws a number of values of a figure from its null distribution."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """Name a figure of a source, its unit, and how it and its chance are had.
+    """A figure of a source, and how it and its null are computed.
 
-    A figure of positions is ``against`` impostors, or nothing; another one draws by ``chance``. Of ``small`` figures,
-    such as errors, small values are the remarkable ones. ``deviation`` is that over seeds.
+    Attributes:
+        name: Name of the figure.
+        unit: Its unit; "" for a plain number.
+        section: What it is a figure of.
+        take: Computes it.
+        extra: The extra it belongs to, if it is computed on request only.
+        against: Whether a figure of positions is compared with impostors.
+        chance: Draws the null of other figures; ``None`` for no null.
+        small: Whether small values are the remarkable ones, as for errors.
+        deviation: Computes its standard deviation over seeds, if it depends on them.
     """
 
     name: str
@@ -186,7 +216,7 @@ class Measure:
     deviation: Callable[[Tables], float] | None = None
 
 
-# --- what chance gives for tokens ------------------------------------------------------------------------------------
+# --- nulls of tokens -------------------------------------------------------------------------------------------------
 
 
 def _finite_shape(table: EmbeddingTable) -> tuple[int, int]:
@@ -194,7 +224,7 @@ def _finite_shape(table: EmbeddingTable) -> tuple[int, int]:
 
 
 def _norm_by_chance(tables: Tables, rng: np.random.Generator, draws: int) -> Values:
-    """Draw the mean norm of rows of noise with the table's mean square: that of χ with d degrees of freedom."""
+    """Draw the mean norm of noise with the table's mean square, from the moments of χ with d degrees of freedom."""
     rows, width = _finite_shape(tables.token)
     scale = math.sqrt(sum(float(np.square(block).sum()) for _, block in finite_blocks(tables.token)) / (rows * width))
     mean = math.sqrt(2) * math.exp(math.lgamma((width + 1) / 2) - math.lgamma(width / 2))
@@ -206,7 +236,7 @@ def _ratio_by_chance(tables: Tables, rng: np.random.Generator, draws: int) -> Va
 
 
 def _anisotropy_by_chance(tables: Tables, rng: np.random.Generator, draws: int) -> Values:
-    """Draw the mean cosine of rows of noise: their unit rows add up to a normal vector of variance n/d a column."""
+    """Draw the mean cosine of noise: the sum of its unit rows is a normal vector of variance n/d per column."""
     rows, width = _finite_shape(tables.token)
     return np.asarray((rng.chisquare(width, draws) / width - 1) / (rows - 1))
 
@@ -214,7 +244,7 @@ def _anisotropy_by_chance(tables: Tables, rng: np.random.Generator, draws: int) 
 def _isoscore_by_chance(tables: Tables, rng: np.random.Generator, draws: int) -> Values:
     """Draw the IsoScore of noise: d / participation ratio is 1 + (d + 1 + 2Z) / n (Ledoit & Wolf 2002, proposition 7).
 
-    Z is standard normal as rows and columns grow.
+    Z is asymptotically standard normal in the numbers of rows and columns.
     """
     rows, width = _finite_shape(tables.token)
     participation = width / (1 + (width + 1 + 2 * rng.standard_normal(draws)) / max(rows - 1, 1))
@@ -222,7 +252,7 @@ def _isoscore_by_chance(tables: Tables, rng: np.random.Generator, draws: int) ->
 
 
 def _kept_by_chance(tables: Tables, rng: np.random.Generator, draws: int, *, protocol: Protocol) -> Values:
-    """Draw the share of neighbours that k random ones have in common with them."""
+    """Draw the percentage of neighbours that k random ones have in common with them."""
     found = tables.kept(protocol)
     others = round(found.k / found.chance)
     drawn = rng.hypergeometric(found.k, others - found.k, found.k, (draws, found.queries))
@@ -394,20 +424,25 @@ MEASURES: tuple[Measure, ...] = (
         chance=lambda tables, rng, draws: 100 * np.array(tables.overlap.drawn),
     ),
 )
-"""Every figure that is compared, in the order shown."""
+"""All figures that are compared, in display order."""
 
 
 def measures_of(extras: Collection[Extra] = ()) -> tuple[Measure, ...]:
-    """Return the measures that are taken where ``extras`` are asked for. Raises ``InputError`` for unknown ones."""
+    """Return the default measures and those of the requested extras.
+
+    Raises:
+        InputError: If an extra is unknown.
+    """
     if unknown := sorted(set(extras) - set(EXTRAS)):
         raise InputError(f"figures that are taken on request: {', '.join(EXTRAS)}; got {', '.join(unknown)}")
     return tuple(measure for measure in MEASURES if measure.extra is None or measure.extra in extras)
 
 
 def measures_named(patterns: Collection[str]) -> tuple[Measure, ...]:
-    """Return the measures that ``patterns`` name, whole or as in ``shift*``; without any, those that are compared.
+    """Return the measures that match any of the patterns, e.g. ``shift*``; without patterns, the default ones.
 
-    Raises ``InputError`` for a pattern that names none.
+    Raises:
+        InputError: If a pattern matches none.
     """
     if not patterns:
         return measures_of()
@@ -422,7 +457,7 @@ def _is_named(measure: Measure, pattern: str) -> bool:
     return fnmatchcase(measure.name.strip(), pattern.strip())
 
 
-# --- beside chance ----------------------------------------------------------------------------------------------------
+# --- comparison with nulls --------------------------------------------------------------------------------------------
 
 
 def beside_impostors(
@@ -433,9 +468,17 @@ def beside_impostors(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Null]:
-    """Set figures of positions, named as in ``MEASURES``, beside those of ``draws`` impostors of the table.
+    """Compare figures of positions with those of impostors of the table.
 
-    Probes are set beside the first 20 of them. A figure that impostors do not have has no null.
+    Args:
+        tables: Tables of the source.
+        observed: Observed figures by name in ``MEASURES``.
+        draws: Number of impostors; probes use the first 20 of them.
+        seed: Random seed of the impostors.
+        progress: Callback for the share done, 0 to 1, and the stage.
+
+    Returns:
+        The null of each figure; a figure that no impostor has is left out.
     """
     measures = [measure for measure in MEASURES if measure.name in observed and _has_impostors(measure)]
     if not measures or draws < 1:
@@ -480,7 +523,17 @@ def _known(measure: Measure, tables: Tables) -> float | None:
 
 
 def beside_noise(tables: Tables, observed: Mapping[str, float], *, draws: int, seed: int = 0) -> dict[str, Null]:
-    """Set figures of tokens, or of both, beside ``draws`` of what random rows of the same scale give."""
+    """Compare figures of tokens, or of tokens and positions, with random rows of the same scale.
+
+    Args:
+        tables: Tables of the source.
+        observed: Observed figures by name in ``MEASURES``.
+        draws: Number of values drawn from the null.
+        seed: Random seed.
+
+    Returns:
+        The null of each figure that has one.
+    """
     found = {}
     for measure in MEASURES:
         if measure.chance is not None and measure.name in observed and draws > 0:

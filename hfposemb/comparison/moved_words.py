@@ -1,8 +1,9 @@
-"""Which words two vocabularies use differently: how far each shared word lies from itself once the tables are turned.
+"""Words that two vocabularies use differently, by how far each shared word moves once the tables are aligned.
 
-Both tables are centred over the shared words and scaled to one size, and one is turned onto the other (Procrustes). A
-word's distance from itself is then relative, √(‖x − y‖² / (‖x‖² + ‖y‖²)): 0 where it stayed, 1 where its two vectors
-have nothing in common. An absolute distance would only name the longest vectors.
+Both tables are centred over the shared words and scaled to the same size, and one is rotated onto the other
+(Procrustes). The distance of a word from itself is then taken relative to its lengths, √(‖x − y‖² / (‖x‖² + ‖y‖²)): 0
+if it did not move, 1 if its two vectors have nothing in common. An absolute distance would only find the longest
+vectors.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from .matched_rows import shared_rows
 from .table_side import directions
 
 MOVES_DRAWS = 19
-"""Permutations that the mean distance stands beside; it hardly varies among them."""
+"""Number of permutations in the null of the mean distance, which hardly varies among them."""
 
 CHANCE_WORDS = 2_000
-"""Shared words that are permuted at most, drawn with the seed."""
+"""Maximum number of shared words in the null; more are sampled with the seed."""
 
 BLOCK_ROWS = 512
 
@@ -38,9 +39,14 @@ NOT_WORDS = tuple(TOKEN_CLASSES.index(name) for name in ("unused", "special", "p
 
 @dataclass(frozen=True)
 class Move:
-    """How far a word lies from itself, and the nearest shared words (label, cosine) it has in either table.
+    """A word that two tables share, and how far it moved.
 
-    ``kept`` is the share of these that are the same in both.
+    Attributes:
+        label: Label of the word.
+        distance: Relative distance of the word from itself.
+        kept: Share of its nearest neighbours that are the same in both tables.
+        left: Its nearest shared words in the first table, as (label, cosine).
+        right: Its nearest shared words in the second table, as (label, cosine).
     """
 
     label: str
@@ -52,10 +58,19 @@ class Move:
 
 @dataclass(frozen=True)
 class Moves:
-    """Hold the words that moved most and least between two vocabularies, of ``shared`` words that both have.
+    """The words that moved most and least between two vocabularies.
 
-    ``mean`` is the mean distance over all of them. ``null`` has that of ``rows`` words beside the same with one table's
-    rows permuted; its p counts the permutations with a distance as small.
+    Attributes:
+        left: Name of the first source.
+        right: Name of the second source.
+        most: The words that moved most, the farthest first.
+        least: The words that moved least, the nearest first.
+        mean: Mean distance over all shared words.
+        null: Mean distance over ``rows`` words, compared with that of permuted rows; p counts permutations with at most
+            that distance.
+        shared: Number of shared words.
+        rows: Number of words in ``null``.
+        notes: Remarks on sampled and unlisted words.
     """
 
     left: str
@@ -72,10 +87,20 @@ class Moves:
 def moved(
     left: Embeddings, right: Embeddings, *, count: int = 20, k: int = 10, seed: int = 0, fold_case: bool = False
 ) -> Moves:
-    """Return the ``count`` words whose vectors moved most from one vocabulary to the other, and those that did least.
+    """Return the words whose vectors moved most, and those that moved least, between two vocabularies.
 
-    Words are matched as in ``align``. Unused and special tokens help to turn the tables but are not named. Raises
-    ``InputError`` for fewer than 20 shared words, or where all of them have one vector.
+    Words are matched as in ``align``. Unused and special tokens take part in the alignment but are not listed.
+
+    Args:
+        left: First source.
+        right: Second source.
+        count: Number of words listed of each kind.
+        k: Number of neighbours given for each word.
+        seed: Random seed of the null.
+        fold_case: Whether words are matched regardless of case.
+
+    Raises:
+        InputError: If there are fewer than 20 shared words, or all of a table's have the same vector.
     """
     tables = (left.token, right.token)
     pairs = shared_rows(left, right, "token", fold_case=fold_case)
@@ -112,7 +137,7 @@ def moved(
 def _by_chance(
     tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs, rng: np.random.Generator, seed: int
 ) -> Null:
-    """Set the mean distance beside that of permuted words."""
+    """Compare the mean distance with that of permuted words."""
     x, y = (np.asarray(read_rows(table, pairs[:, side]), np.float32) for side, table in enumerate(tables))
     parts = [slice(start, start + BLOCK_ROWS) for start in range(0, len(pairs), BLOCK_ROWS)]
 
@@ -125,7 +150,7 @@ def _by_chance(
 
 
 def _blocks(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> Iterator[tuple[slice, Floats, Floats]]:
-    """Walk through the rows of both tables side by side, some at a time."""
+    """Yield corresponding rows of both tables in blocks."""
     for start in range(0, len(pairs), BLOCK_ROWS):
         part = pairs[start : start + BLOCK_ROWS]
         x, y = (np.asarray(read_rows(table, part[:, side]), np.float32) for side, table in enumerate(tables))
@@ -133,7 +158,7 @@ def _blocks(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> Iter
 
 
 def _distances(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> NDArray[np.float64]:
-    """Return how far every pair of rows is apart once the tables are centred, scaled and turned [pairs], 0 to √2."""
+    """Return the relative distance of each pair of rows after centring, scaling and rotation [pairs], 0 to √2."""
     return _turned_distances(lambda: _blocks(tables, pairs), len(pairs))
 
 
@@ -163,16 +188,16 @@ def _turned_distances(blocks: Callable[[], Iterator[tuple[slice, Floats, Floats]
 
 
 def _turn(cross: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return U Vᵀ of XᵀY, which turns X onto Y; by the eigenvectors of its square, four times as fast as by the SVD.
+    """Return U Vᵀ of XᵀY, which rotates X onto Y; by eigenvectors of its square, four times as fast as by SVD.
 
-    Directions in which the tables have nothing in common are dropped. Overwrites what it is given: several of these
-    are at work at once, so each takes as little as it can.
+    Directions that the tables do not share are dropped. Overwrites its argument to save memory, because several threads
+    run it at once.
     """
     import scipy.linalg
 
     if cross.shape[0] < cross.shape[1]:
         return _turn(cross.T).T
-    square = (cross.T @ cross).T  # the same, in the order of columns that LAPACK works on without a copy
+    square = (cross.T @ cross).T  # symmetric; column-major order, which LAPACK needs no copy of
     values, vectors = scipy.linalg.eigh(square, driver="evr", overwrite_a=True)
     del square
     first = int(np.searchsorted(values, values[-1] * 1e-12, "right"))
@@ -183,7 +208,7 @@ def _turn(cross: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _named(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> NDArray[np.int64]:
-    """Return which pairs are of words, not of unused or special tokens in either table."""
+    """Return the indices of pairs that are words, not unused or special tokens in either table."""
     classes = np.stack([table.labels.classes[pairs[:, side]] for side, table in enumerate(tables)])
     return np.flatnonzero(~np.isin(classes, NOT_WORDS).any(axis=0))
 
@@ -210,7 +235,7 @@ def _moves(
 def _nearest(
     table: EmbeddingTable, rows: NDArray[np.int64], chosen: NDArray[np.int64], k: int
 ) -> list[list[tuple[int, float]]]:
-    """Return the ``k`` shared words nearest to each chosen one, as (place among the shared words, cosine)."""
+    """Return the ``k`` shared words nearest to each selected one, as (index among the shared words, cosine)."""
     asked = _unit_rows(table, rows[chosen])
     cosines = np.empty((len(chosen), len(rows)), np.float32)
     for start in range(0, len(rows), BLOCK_ROWS):

@@ -1,4 +1,4 @@
-"""The figures of several sources, as values, text and HTML."""
+"""Results of a comparison as values, text and HTML."""
 
 from __future__ import annotations
 
@@ -17,9 +17,15 @@ from .moved_words import Moves
 
 @dataclass(frozen=True)
 class Figure:
-    """Hold one figure; where ``value`` is ``None``, ``note`` says why it cannot be had.
+    """One figure of a source.
 
-    ``null`` is what chance gives for the same figure; ``deviation`` that over seeds, where it depends on them.
+    Attributes:
+        name: Name of the figure.
+        value: Its value; ``None`` if it is not available.
+        unit: Its unit.
+        note: Why it is not available.
+        null: Its null.
+        deviation: Its standard deviation over seeds, if it depends on them.
     """
 
     name: str
@@ -30,16 +36,23 @@ class Figure:
     deviation: float | None = None
 
     def __str__(self) -> str:
-        """The value as in a table; a dash where there is none."""
+        """Return the value as shown in a table; a dash if there is none."""
         return "–" if self.value is None else short(self.value, self.unit)
 
 
 @dataclass(frozen=True)
 class SourceFigures:
-    """Hold the figures of one source by name, the neighbours (label, cosine) of each word, and what to know of them.
+    """Figures of one source.
 
-    A shape is ``None`` where the source has no such table. ``part`` is the part of the model that the positions are of,
-    "" where it has one only.
+    Attributes:
+        source: Name of the source.
+        kind: Kind of its position encoding.
+        position_shape: Shape of its position table; ``None`` if it has none.
+        token_shape: Shape of its token table; ``None`` if it has none.
+        metrics: Figures by name.
+        neighbours: Nearest neighbours of each word, as (label, cosine).
+        notes: Remarks on the source.
+        part: Part of the model that the positions belong to; "" for a model with a single part.
     """
 
     source: str
@@ -53,16 +66,26 @@ class SourceFigures:
 
     @property
     def positions(self) -> str:
-        """The kind of its positions and, where the model has several, whose they are."""
+        """The kind of positions and, for a model of several parts, the part they belong to."""
         return f"{self.kind}, {self.part}" if self.part else self.kind
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Hold the figures of several sources; its text is a table with a column for each.
+    """Figures of several sources; as text, a table with one column per source.
 
-    ``pairs`` says how alike the tables of every two sources are, where that was asked for; ``missing`` why some pair
-    could not be compared.
+    Attributes:
+        sources: Figures of each source.
+        words: Words whose neighbours are given.
+        pairs: Similarity of the tables of every two sources, if requested.
+        missing: Why some pairs could not be compared.
+        moves: Words that moved most and least between every two sources.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> found = hpe.compare(hpe.sinusoidal(256, 128), words=[], draws=0)
+        >>> print(found.sources[0].metrics["translation invariance"])
+        1.000
     """
 
     sources: tuple[SourceFigures, ...]
@@ -73,13 +96,13 @@ class Comparison:
 
     @property
     def nulls(self) -> tuple[Null, ...]:
-        """What chance gives for each number that stands beside it: of the pairs, then of the sources."""
+        """All nulls of the comparison: those of the pairs, then those of the sources."""
         of_pairs = [null for pair in self.pairs for null in pair.measures.values()]
         of_sources = [one.null for source in self.sources for one in source.metrics.values() if one.null]
         return (*of_pairs, *of_sources)
 
     def to_dict(self) -> dict[str, object]:
-        """Return plain values for JSON; what cannot be had is null, with its note."""
+        """Return plain values that can be serialised as JSON; unavailable values are ``None``, with a note."""
         return {
             "words": list(self.words),
             "sources": [
@@ -117,7 +140,7 @@ class Comparison:
 
 T = TypeVar("T", "Alignment", "Moves")
 WIDEST = 120
-"""Columns of a terminal that a table takes at most; further sources follow in a table of their own."""
+"""Maximum width of a text table in columns; further sources follow in another table."""
 
 
 WIDEST_NAME = 24
@@ -125,7 +148,7 @@ MOST_MOVED = 8
 
 
 def as_text(comparison: Comparison) -> str:
-    """Return a comparison as lines of up to 120 columns."""
+    """Return a comparison as text of up to 120 columns."""
     comparison = _named_shortly(comparison)
     parts = ["\n".join(lines) for lines in _tables(comparison.sources)]
     if any(figure.null for source in comparison.sources for figure in source.metrics.values()):
@@ -150,7 +173,7 @@ def as_text(comparison: Comparison) -> str:
 
 
 def as_html(comparison: Comparison) -> str:
-    """Return the same as tables of HTML: the figures, and how alike every two tables are."""
+    """Return a comparison as HTML tables: the figures, and the similarity of every two sources."""
     columns = [_column(source) for source in comparison.sources]
     rows = [(name, *(cells[name] for cells in columns)) for name in ("positions", "position table", "token table")]
     for section, heading in SECTIONS.items():
@@ -166,7 +189,7 @@ def as_html(comparison: Comparison) -> str:
 
 
 def _named_shortly(comparison: Comparison) -> Comparison:
-    """Return the same comparison with names that fit into a column."""
+    """Return the same comparison with source names shortened to fit a column."""
     texts = [source.source for source in comparison.sources]
     named = dict(zip(texts, names(texts, widest=WIDEST_NAME), strict=True))
 
@@ -188,7 +211,7 @@ class _Line:
 
 
 def _tables(sources: Sequence[SourceFigures]) -> Iterator[list[str]]:
-    """Yield the lines of one table after the other, each of as many sources as fit."""
+    """Yield the lines of each table, with as many sources per table as fit."""
     taken = {name for source in sources for name in source.metrics}
     first = max((len(measure.name) for measure in MEASURES if measure.name in taken), default=0) + 3
     start = 0
@@ -213,7 +236,7 @@ def _tables(sources: Sequence[SourceFigures]) -> Iterator[list[str]]:
 
 
 def _named(section: str, sources: Sequence[SourceFigures]) -> dict[str, str]:
-    """Return the measures of a section that were taken of any source, and how each is called with its unit."""
+    """Return the measures of a section that any source has, with their titles including the unit."""
     taken = {name for source in sources for name in source.metrics}
     found = [measure for measure in MEASURES if measure.section == section and measure.name in taken]
     return {one.name: f"{one.name}, %" if one.unit == "%" else one.name for one in found}
@@ -224,7 +247,7 @@ def _row(line: _Line, first: int, widths: Sequence[int]) -> str:
 
 
 def _column(source: SourceFigures) -> dict[str, str]:
-    """Return the cells of one source by name, values and intervals one below the other."""
+    """Return the cells of one source by name, with values and intervals aligned."""
     cells = {
         "": source.source,
         "positions": source.positions,
@@ -252,7 +275,7 @@ def _chance(figure: Figure) -> str:
 
 
 def short(value: float, unit: str) -> str:
-    """Write a value without a leading 0, and with about three digits that say something."""
+    """Format a value with about three significant digits and no leading 0."""
     if unit in ("components", "position"):
         return f"{value:.0f}"
     size = abs(value)

@@ -1,4 +1,4 @@
-"""Measure several sources and compare them pair by pair."""
+"""Side-by-side measurement of several sources, and their comparison in pairs."""
 
 from __future__ import annotations
 
@@ -37,11 +37,14 @@ MOST_FLAGGED = 8
 
 @dataclass(frozen=True)
 class Run:
-    """How a comparison is run.
+    """Settings of a comparison run.
 
-    ``extras`` are the figures taken on request, "probes" and "sums". With a ``cache`` what chance gives is computed
-    once. ``progress`` is called with the share done and the stage; without one a bar is drawn in terminals and
-    notebooks (``progress.shown``), and with ``False`` none.
+    Attributes:
+        extras: Figures computed on request, "probes" and "sums".
+        seed: Random seed.
+        cache: Cache of nulls; ``None`` for none.
+        progress: Callback for the share done, 0 to 1, and the stage. By default a bar is drawn in terminals and
+            notebooks (``progress.shown``); ``False`` disables it.
     """
 
     extras: tuple[Extra, ...] = ()
@@ -51,11 +54,11 @@ class Run:
 
     @property
     def keep(self) -> Keep:
-        """What gives nulls, kept ones where there is a cache."""
+        """The function that caches nulls, if there is a cache."""
         return compute_always if self.cache is None else keep_nulls(self.cache)
 
     def stage(self, number: int, stages: int, of: str) -> Progress | None:
-        """Return what tells how far one of some stages is, as a part of the whole."""
+        """Return a progress callback for one of several stages that reports to the overall progress."""
         if not (whole := self.progress):
             return None
         return lambda share, doing: whole((number + share) / stages, f"{of}: {doing}")
@@ -76,7 +79,7 @@ def _figure(tables: Tables, measure: Measure) -> Figure:
 def _beside_chance(
     tables: Tables, figures: Mapping[str, Figure], *, draws: int, run: Run, progress: Progress | None
 ) -> dict[str, Figure]:
-    """Set every figure beside what chance gives for it."""
+    """Attach a null to each figure."""
     observed = {name: figure.value for name, figure in figures.items() if figure.value is not None}
     nulls: dict[str, Null] = dict(beside_noise(tables, observed, draws=draws, seed=run.seed))
     curves = [measure.name for measure in MEASURES if measure.section == "position" and measure.name in observed]
@@ -90,13 +93,24 @@ def _beside_chance(
 def figures_of(
     tables: Tables, measures: Collection[Measure], *, draws: int, run: Run = Run(), progress: Progress | None = None
 ) -> dict[str, Figure]:
-    """Take measures of a source, each beside ``draws`` of what chance gives for it; by name."""
+    """Compute measures of a source, with a null for each.
+
+    Args:
+        tables: Tables of the source.
+        measures: Measures to compute.
+        draws: Number of surrogates; 0 for no nulls.
+        run: Settings of the run.
+        progress: Callback for the share done, 0 to 1, and the stage.
+
+    Returns:
+        The figures by name.
+    """
     figures = {measure.name: _figure(tables, measure) for measure in measures}
     return _beside_chance(tables, figures, draws=draws, run=run, progress=progress)
 
 
 def _flags(role: str, table: EmbeddingTable) -> list[str]:
-    """Say which rows bend the averages: those left out, and positions whose norm stands out."""
+    """Describe rows that affect averages: rows left out, positions of outlying norm, and breaks."""
     notes = []
     if missing := int((~table.finite).sum()):
         notes.append(f"{missing:,} of {table.shape[0]:,} {role} rows hold NaN or Inf and are left out")
@@ -116,7 +130,7 @@ def _some(rows: NDArray[np.int64]) -> str:
 
 
 def _without_outliers(source: Embeddings) -> Embeddings:
-    """Return a source without the rows whose norm stands out; its notes say which they are."""
+    """Return a source without rows of outlying norm, with notes that list them."""
     tables, positions = dict(source.tables), dict(source.positions)
     notes = list(source.notes)
     with suppress(HfposembError):
@@ -171,7 +185,7 @@ def _source_figures(
 
 
 def _open(source: str | Path | Embeddings) -> Embeddings:
-    """Return an open source as it is, and open one that is named."""
+    """Return an open source unchanged, and open one that is given by name."""
     if isinstance(source, Embeddings):
         return source
     if isinstance(source, (list, tuple)):
@@ -184,10 +198,15 @@ def _open(source: str | Path | Embeddings) -> Embeddings:
 
 
 def of_parts(sources: Sequence[Embeddings], part: str | Sequence[str | None] | None) -> list[Embeddings]:
-    """Return sources with the part chosen of each (``Embeddings.part``).
+    """Return the sources with the chosen part of each (``Embeddings.part``).
 
-    A single name is that of all sources that have several parts, and one of them at least must have it; a sequence has
-    a name for each, ``None`` for the part that the words enter.
+    Args:
+        sources: Open sources.
+        part: A name for all sources with several parts, at least one of which must have it; or a sequence with one name
+            per source, ``None`` for the part that the words enter.
+
+    Raises:
+        InputError: If no source has the part, or the sequence has another length.
     """
     if part is None:
         return list(sources)
@@ -212,22 +231,33 @@ def compare(
     part: str | Sequence[str | None] | None = None,
     run: Run = Run(),
 ) -> Comparison:
-    """Measure sources side by side: their position tables, their token tables, and the ``k`` neighbours of ``words``.
+    """Measure sources side by side: their position tables, their token tables, and the neighbours of ``words``.
 
-    ``sources`` are Embeddings, or names and paths as ``hpe.extract`` takes them, in any mixture.
-    Every figure stands beside ``draws`` of what chance gives for it (``measures``); ``draws=0`` is quick and without.
-    With ``pairs`` the tables of every two sources are compared too, tokens beside half as many draws
-    (``alignment.align``), and the words named that moved most (``moved``). ``leave_out`` leaves out of every figure the
-    rows whose norm stands out (``geometry.outliers``); rows before position 0 never count. A source without a table has
-    no figures of it and says why.
+    Every figure is given with its null (``comparison.metrics``). A source without a table has no figures of it, and a
+    note says why. For a model of several parts, such as encoder and decoder, the positions are those of the part that
+    the words enter, unless ``part`` says otherwise. Rows before position 0 never count.
 
-    Of a model of several parts, such as an encoder and a decoder, the positions are those of the part that its words
-    enter. ``part`` chooses another: a name for all sources of several parts, or one for each, ``None`` for the default
-    (``of_parts``). Raises ``InputError`` without sources, or for a part that a source does not have, and
-    ``SourceError`` for a source that cannot be opened.
+    Args:
+        *sources: Open embeddings, or names and paths as in ``hpe.extract``.
+        words: Words whose neighbours are given.
+        k: Number of neighbours.
+        pairs: Whether to compare the tables of every two sources too (``alignment.align``, for tokens with half as many
+            draws), and to list the words that moved most (``moved_words.moved``).
+        draws: Number of surrogates per null; 0 for none, which is fast.
+        fold_case: Whether tokens of two sources are matched regardless of case.
+        leave_out: Whether to leave rows of outlying norm (``rows.outliers``) out of every figure.
+        part: Part of the models, as one name or a sequence with one per source (``of_parts``).
+        run: Extras, seed, cache and progress.
 
-    >>> compare("sample:gpt2", hpe.sinusoidal(256, 128), words=["king"], draws=0).sources[0].source
-    'sample:gpt2'
+    Raises:
+        InputError: If there are no sources, or a source does not have the part.
+        SourceError: If a source cannot be opened.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> found = hpe.compare("sample:gpt2", hpe.sinusoidal(256, 128), words=["king"], draws=0)
+        >>> [source.source for source in found.sources]
+        ['sample:gpt2', 'sinusoidal:256x128']
     """
     if not sources:
         raise InputError('compare() takes one source or more, such as "gpt2" and sinusoidal(1024, 768)')

@@ -1,4 +1,4 @@
-"""BINS FEWER_BINS Ranks of the cosines of all pairs of rows, exact or binned."""
+"""Ranks of the cosines of all pairs of rows, exact or binned."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..analysis.surrogates import Rows
 from ..errors import InputError
 
 MOST_SORTED = 1_024
-"""Rows up to which the cosines of all pairs are sorted; beyond, their ranks are those of 262,144 bins."""
+"""Number of rows up to which the cosines of all pairs are sorted; beyond, ranks are those of 262,144 bins."""
 
 
 BINS, FEWER_BINS = 2**18, 2**16
@@ -22,6 +22,7 @@ PAIR_ROWS = 64
 
 
 def mean_ranks(values: NDArray[np.floating]) -> Rows:
+    """Return the rank of each value [n], from 0; ties get their mean rank."""
     order = np.argsort(values)
     placed = values[order]
     first = np.flatnonzero(np.diff(placed, prepend=-np.inf))
@@ -32,7 +33,7 @@ def mean_ranks(values: NDArray[np.floating]) -> Rows:
 
 
 def binned_ranks(values: NDArray[np.floating]) -> Rows:
-    """Return the mean rank of all values in the same of 65,536 equal bins."""
+    """Return the mean rank, from 0, of all values in the same of 65,536 equal bins [n]."""
     low, high = float(values.min()), float(values.max())
     bins = ((values - low) * ((FEWER_BINS - 1) / max(high - low, 1e-30))).astype(np.int32)
     counts = np.bincount(bins, minlength=FEWER_BINS)
@@ -40,10 +41,10 @@ def binned_ranks(values: NDArray[np.floating]) -> Rows:
 
 
 class RankedPair:
-    """The ranks of the cosines of all pairs of two tables, as small numbers, for correlations in any order.
+    """Ranks of the cosines of all pairs of two tables as small integers, for correlations under any permutation.
 
-    To 1 part in 65,536, or in 256 beyond 1,024 rows, which moves a correlation by less than 2e-5 where it was tried. Of
-    the first table the blocks on and above the diagonal are kept, of the second all pairs.
+    Ranks are quantised to 1 in 65,536, or to 1 in 256 beyond 1,024 rows, which changed a correlation by less than 2e-5
+    in tests. Of the first table only blocks on and above the diagonal are kept; of the second, all pairs.
     """
 
     def __init__(self, count: int, tables: Iterator[NDArray[np.floating]]) -> None:
@@ -63,14 +64,14 @@ class RankedPair:
                 else:
                     self.square[start : start + len(ranks), start:] = ranks
                     self.square[start:, start : start + len(ranks)] = ranks.T
-            del rows  # before the next ones are made
+            del rows  # release before the next table is made
         if not min(deviations) > 0:
             raise InputError("RSA needs cosines that differ; those of one table are all the same")
         self.means = means
         self.scale = deviations[0] * deviations[1] * self.count * (self.count - 1) / 2
 
     def correlation(self, order: NDArray[np.int64]) -> float:
-        """Return the correlation of the ranks with the second rows in another order."""
+        """Return the correlation of the ranks with the second rows permuted by ``order`` [n]."""
         total = 0.0
         for start, block in self.blocks:
             a = block.astype(np.float32)
@@ -84,7 +85,7 @@ class RankedPair:
 
 @dataclass(frozen=True, eq=False)
 class _RankBins:
-    """The mean rank of all cosines in a bin, scaled to the range of its type, and mean and deviation over all pairs."""
+    """Mean rank of each bin of cosines, scaled to the integer type; mean and standard deviation are over all pairs."""
 
     ranks: NDArray[np.unsignedinteger[Any]]
     mean: float
@@ -107,9 +108,11 @@ def _rank_bins(rows: NDArray[np.floating], dtype: type[np.unsignedinteger[Any]])
 
 
 def cosine_blocks(rows: NDArray[np.floating], *, upper: bool = False) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """Yield (first row, cosines of some rows with all); ``upper`` with those from the first of them on.
+    """Yield (first row, cosines [m, n]) for blocks of rows; 0 for rows without a direction.
 
-    0 for rows without a direction.
+    Args:
+        rows: Rows [n, d].
+        upper: Whether to include only the columns from the block's first row on.
     """
     single = np.asarray(rows, np.float32)
     lengths = np.sqrt(np.einsum("ij,ij->i", single, single))

@@ -1,4 +1,4 @@
-"""NEIGHBOURS One table of a pair, with what several measures of both need."""
+"""One table of a pair, with the intermediate results that several measures share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .similarity_ranks import PAIR_ROWS, binned_ranks, cosine_blocks, mean_ranks
 
 NEIGHBOURS = 10
 HELD_BYTES = 2**26
-"""Rows of a table that are held while it is compared; more are read anew for each measure."""
+"""Maximum size of the rows held during a comparison, in bytes; larger tables are read again for each measure."""
 
 
 PRODUCT_ROWS = 1024
@@ -26,14 +26,14 @@ Given: TypeAlias = NDArray[np.floating]
 
 
 Measured: TypeAlias = Callable[[int, NDArray[np.int64]], dict[str, float]]
-"""Takes measures of the permutation of a number."""
+"""Computes the measures of one permutation, from its number and order."""
 
 
 class TableSide:
-    """The rows of one table and what the measures need of them, each computed once.
+    """Rows of one table and the intermediate results of the measures, each computed once.
 
-    Those of a ``surrogate`` are multiplied in float32 and ranked by bins, which is six digits and three times as fast.
-    Rows that come as a function are read when they are needed, anew where they were let go.
+    For a ``surrogate``, products are in float32 and ranks are binned, which gives six digits at three times the speed.
+    Rows given as a function are read when needed, and again after ``let_go``.
     """
 
     def __init__(self, rows: Given | Callable[[], Given], *, k: int = NEIGHBOURS, surrogate: bool = False) -> None:
@@ -44,67 +44,73 @@ class TableSide:
 
     @cached_property
     def count(self) -> int:
+        """The number of rows."""
         return len(self.given)
 
     @cached_property
     def given(self) -> Given:
+        """The rows as given [n, d]."""
         return self.rows() if callable(self.rows) else self.rows
 
     def let_go(self) -> None:
-        """Hold the rows no longer, where they are many and can be read anew."""
+        """Release the rows if they are large and can be read again."""
         if callable(self.rows) and self.given.nbytes > HELD_BYTES:
             del self.given
 
     def single(self, *, centred: bool) -> NDArray[np.float32]:
-        """Return the rows in float32, ``centred`` about their mean."""
+        """Return the rows in float32, with ``centred`` minus their mean."""
         found = np.asarray(self.given, np.float32)
         return found - self.mean.astype(np.float32) if centred else found
 
     @cached_property
     def mean(self) -> Rows:
+        """The mean row [d]."""
         return np.asarray(self.given.mean(axis=0, dtype=np.float64))
 
     def block(self, rows: slice | NDArray[np.int64], *, single: bool) -> NDArray[np.floating]:
-        """Return some rows about the mean of all: moving them changes no HSIC, and centred ones lose no digits."""
+        """Return some rows minus the mean of all: HSIC is invariant to translation, and centred rows lose no digits."""
         dtype = np.float32 if single else np.float64
         return np.asarray(np.asarray(self.given[rows], dtype) - self.mean.astype(dtype))
 
     @cached_property
     def centred(self) -> TableSide:
-        """The same rows about their mean."""
+        """The same rows minus their mean."""
         return TableSide(self.block(slice(None), single=self.surrogate), k=self.k, surrogate=self.surrogate)
 
     @cached_property
     def own(self) -> Rows:
-        """The squared length of every row about the mean [n]."""
+        """The squared length of every centred row [n]."""
         blocks = (self.block(rows, single=self.surrogate) for rows in _slices(len(self)))
         return np.concatenate([np.einsum("ij,ij->i", block, block, dtype=np.float64) for block in blocks])
 
     @cached_property
     def length(self) -> float:
-        """The Frobenius norm; 0 where all rows are the same but for rounding."""
+        """The Frobenius norm of the centred rows; 0 if all rows are equal up to rounding."""
         total = float(self.own.sum())
         return math.sqrt(total) if total > 1e-28 * len(self) * float(self.mean @ self.mean) else 0.0
 
     @cached_property
     def hsic(self) -> float:
+        """HSIC₁ of the rows with themselves."""
         cross = cross_product(self, self, single=self.surrogate)
         return hsic(self, self, float(np.vdot(cross, cross)))
 
     @cached_property
     def cosines(self) -> NDArray[np.floating]:
+        """The cosines of all pairs of rows [n, n]."""
         unit = directions(np.asarray(self.given, np.float32 if self.surrogate else np.float64))
         return np.asarray(unit @ unit.T)
 
     @cached_property
     def ranks(self) -> Rows:
-        """The ranks of the cosines of all pairs [n(n − 1)/2], ties at their mean, about their mean."""
+        """The centred ranks of the cosines of all pairs [n(n − 1)/2], ties at their mean rank."""
         values = self.cosines[np.triu(np.ones((len(self), len(self)), bool), 1)]
         ranks = binned_ranks(values) if self.surrogate else mean_ranks(values)
         return np.asarray(ranks - ranks.mean())
 
     @cached_property
     def nearest(self) -> NDArray[np.int64]:
+        """The ``k`` nearest rows of each row by cosine, in no particular order [n, k]."""
         if not 1 <= self.k < len(self):
             raise InputError(f"{len(self)} rows have 1 to {len(self) - 1} neighbours each; got k = {self.k}")
         near = np.empty((len(self), self.k), np.int64)
@@ -116,41 +122,45 @@ class TableSide:
 
 
 class SurrogateSide(TableSide):
-    """The rows of a surrogate, which is measured once: all comes from one product of its rows about their mean."""
+    """Rows of a surrogate, which is measured once: everything derives from one product of its centred rows."""
 
     def __init__(self, rows: Given, *, k: int = NEIGHBOURS) -> None:
         super().__init__(rows, k=k, surrogate=True)
 
     @cached_property
     def around(self) -> NDArray[np.floating]:
-        """The rows about their mean, in float32."""
+        """The centred rows in float32 [n, d]."""
         return self.block(slice(None), single=True)
 
     @cached_property
     def gram(self) -> NDArray[np.floating]:
-        """The inner products of the rows about their mean [n, n]."""
+        """The inner products of the centred rows [n, n]."""
         return np.asarray(self.around @ self.around.T)
 
     @cached_property
     def hsic(self) -> float:
-        # The squares of XXᵀ add up to those of XᵀX.
+        # XXᵀ and XᵀX have the same sum of squares.
+        """HSIC₁ of the rows with themselves."""
         squares = sum(float(np.vdot(self.gram[rows], self.gram[rows])) for rows in _slices(len(self), PAIR_ROWS))
         return hsic(self, self, squares)
 
     @cached_property
     def cosines(self) -> NDArray[np.floating]:
+        """The cosines of all pairs of rows [n, n]."""
         mean = self.mean.astype(np.float32)
         along = self.around @ mean + np.float32(mean @ mean / 2)
         return _scaled(self.gram + along[:, None] + along, np.einsum("ij,ij->i", self.given, self.given))
 
     @cached_property
     def centred(self) -> TableSide:
+        """The same rows minus their mean."""
         side = TableSide(self.around, k=self.k, surrogate=True)
         side.cosines = _scaled(self.gram.copy(), self.own)
         return side
 
     @cached_property
     def nearest(self) -> NDArray[np.int64]:
+        """The ``k`` nearest rows of each row by cosine, in no particular order [n, k]."""
         if not 1 <= self.k < len(self):
             raise InputError(f"{len(self)} rows have 1 to {len(self) - 1} neighbours each; got k = {self.k}")
         cosines = self.cosines.copy()
@@ -159,7 +169,7 @@ class SurrogateSide(TableSide):
 
 
 def _scaled(products: NDArray[np.floating], squares: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Return inner products as cosines, in place; 0 for rows without a direction."""
+    """Convert inner products to cosines in place; 0 for rows without a direction."""
     lengths = np.sqrt(squares)
     scale = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0).astype(products.dtype)
     products *= scale[:, None]
@@ -168,7 +178,7 @@ def _scaled(products: NDArray[np.floating], squares: NDArray[np.floating]) -> ND
 
 
 def directions(rows: NDArray[Any]) -> NDArray[Any]:
-    """Return rows at length 1, in the precision that they have; those that are zero stay so."""
+    """Return rows scaled to length 1, in their own precision; zero rows remain zero."""
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(np.divide(rows, length, out=np.zeros_like(rows), where=length > 0))
 
@@ -180,11 +190,18 @@ def _slices(count: int, step: int = PRODUCT_ROWS) -> Iterator[slice]:
 def cross_product(
     left: TableSide, right: TableSide, order: NDArray[np.int64] | None = None, *, single: bool = False
 ) -> Rows:
-    """Return XᵀY of the rows about their means [p, q], some rows at a time; ``order`` is that of the right ones."""
+    """Return XᵀY of the centred rows [p, q], computed in blocks.
+
+    Args:
+        left: Table X [n, p].
+        right: Table Y [n, q].
+        order: Permutation of the rows of Y [n].
+        single: Whether to multiply in float32.
+    """
     total = np.zeros((left.given.shape[1], right.given.shape[1]))
     for rows in _slices(len(left)):
         block = left.block(rows, single=single)
-        # numpy multiplies an array with itself at half the cost.
+        # NumPy multiplies an array with itself at half the cost.
         same = right is left and order is None
         other = block if same else right.block(rows if order is None else order[rows], single=single)
         total += block.T @ other
@@ -192,9 +209,15 @@ def cross_product(
 
 
 def hsic(left: TableSide, right: TableSide, squares: float, order: NDArray[np.int64] | None = None) -> float:
-    """Return HSIC₁ [Song et al. 2012, eq. 5] from the ``squares`` of XᵀY, without a matrix of all pairs.
+    """Return HSIC₁ (Song et al. 2012, eq. 5) without a matrix of all pairs.
 
-    Centred rows add up to nothing, so a row of a kernel without its diagonal adds up to minus its own square.
+    Centred rows sum to zero, so the off-diagonal entries of a row of the kernel sum to minus its squared length.
+
+    Args:
+        left: Table X [n, p].
+        right: Table Y [n, q].
+        squares: Sum of the squares of XᵀY.
+        order: Permutation of the rows of Y [n].
     """
     n = len(left)
     own = float(left.own @ (right.own if order is None else right.own[order]))
@@ -203,10 +226,11 @@ def hsic(left: TableSide, right: TableSide, squares: float, order: NDArray[np.in
 
 
 def singular_values(matrix: Rows) -> float:
+    """Return the sum of the singular values of a matrix."""
     return float(np.linalg.svd(matrix, compute_uv=False).sum())
 
 
 def nuclear_norm(matrix: Rows) -> float:
-    """Return the sum of the singular values, to about six digits and four times as fast as by the SVD."""
+    """Return the sum of the singular values to about six digits, four times as fast as by SVD."""
     squares = matrix @ matrix.T if len(matrix) <= matrix.shape[1] else matrix.T @ matrix
     return float(np.sqrt(np.maximum(np.linalg.eigvalsh(squares), 0)).sum())

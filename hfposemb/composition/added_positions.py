@@ -1,7 +1,7 @@
-"""Whose positions are added to a model's words, and how large: the protocol behind every sweep of their amplitude.
+"""Words and positions to be added: which positions, and how large, for sweeps of their amplitude.
 
-A word at a place is x + A·p: x a token row as the model scales it, p a position row, A the amplitude, 1 as in the
-model.
+A word at a position is x + A·p, with x a token row as the model scales it, p a position row and A the amplitude, 1 in
+the model itself.
 """
 
 from __future__ import annotations
@@ -23,30 +23,33 @@ from ..tables.table import EmbeddingTable, all_rows
 
 Whose: TypeAlias = Literal["own", "sinusoid", "random"]
 WHOSE: tuple[Whose, ...] = ("own", "sinusoid", "random")
-"""The model's own positions, those of Vaswani et al. (2017), or an untrained table."""
+"""The model's own positions, the sinusoid of Vaswani et al. (2017), or an untrained table."""
 
 Single: TypeAlias = NDArray[np.float32]
 
 MOST_NUMBERS = 2**26
-"""Numbers of the tokens that are searched: 256 MB. Of a larger table a sample of its tokens is."""
+"""Maximum number of elements of the tokens searched (256 MB); larger tables are sampled."""
 
 MOST_POSITIONS = 1024
-"""The first so many positions are used of a longer table."""
+"""Maximum number of positions used, from the first."""
 
 POSITIONS = 512
-"""Positions that are computed for a model which has no table of its own."""
+"""Number of positions computed for a model without a position table."""
 
 STD = 0.02
-"""Deviation of random positions at their own norm: what models start from."""
+"""Standard deviation of unscaled random positions, as models are initialised."""
 
 
 @dataclass(frozen=True)
 class Adding:
-    """Say whose positions are added and how large they are at amplitude 1.
+    """Which positions are added, and how large they are at amplitude 1.
 
-    ``scaled`` gives them the mean norm of the model's own, or that of its tokens where it has none; otherwise they keep
-    theirs. ``rooted`` multiplies tokens by √d as Vaswani et al. (2017) do; ``None`` as the model does. ``seed`` draws
-    random positions and the sample of a table too large to be searched whole.
+    Attributes:
+        whose: The model's ``"own"`` positions, the ``"sinusoid"``, or ``"random"`` ones.
+        scaled: Whether positions other than the model's own are scaled to the mean norm of its own, or of its tokens if
+            it has none.
+        rooted: Whether tokens are multiplied by √d as in Vaswani et al. (2017); ``None`` to do as the model does.
+        seed: Random seed of random positions, and of the sample of a table too large to be searched whole.
     """
 
     whose: Whose = "own"
@@ -61,10 +64,17 @@ class Adding:
 
 @dataclass(frozen=True, eq=False)
 class Added:
-    """Hold words and the positions that are added to them, [places, d], of which ``usable`` [places] have a direction.
+    """Words, and the positions to be added to them.
 
-    Words are scaled by ``factor``. Neighbours are searched among ``rows`` [n], all of the ``whole`` tokens that have a
-    direction or a seeded sample of them.
+    Attributes:
+        name: Name of the source.
+        adding: Which positions are added.
+        table: Token table [vocabulary, d].
+        factor: Factor the tokens are multiplied by.
+        rows: Token rows among which neighbours are searched [n]: all with a direction, or a seeded sample of them.
+        whole: Number of tokens with a direction.
+        positions: Position vectors [positions, d].
+        usable: Which positions have a direction [positions].
     """
 
     name: str
@@ -78,31 +88,32 @@ class Added:
 
     @cached_property
     def tokens(self) -> Single:
-        """The tokens that are searched [n, d], as the model scales them."""
+        """The tokens searched, as the model scales them [n, d]."""
         every = len(self.rows) == self.table.shape[0]
         found = np.asarray(all_rows(self.table) if every else read_rows(self.table, self.rows), np.float32)
         return found if self.factor == 1.0 else found * np.float32(self.factor)
 
     @cached_property
     def lengths(self) -> Single:
-        """The norms of the tokens that are searched [n]."""
+        """The norms of the tokens searched [n]."""
         return (norms(self.table)[self.rows] * self.factor).astype(np.float32)
 
     @cached_property
     def inner(self) -> Rows:
-        """The places that averages run over: without the first and the last, which many tables keep apart."""
+        """The positions averaged over: all but the first and the last, which differ from the rest in many tables."""
         places = np.flatnonzero(self.usable)
         return places[(places > 0) & (places < len(self.usable) - 1)]
 
     @property
     def ratio(self) -> float:
-        """The mean norm of the tokens by that of the positions, at amplitude 1."""
+        """The mean norm of the tokens over that of the positions, at amplitude 1."""
         return float(self.lengths.mean(dtype=np.float64) / _mean_norm(self.positions[self.inner]))
 
     def words(self, rows: Rows) -> Single:
-        """Return the vectors of some tokens [m, d], as the model scales them.
+        """Return the vectors of tokens [m, d], as the model scales them.
 
-        Raises ``InputError`` for rows that the table has not, or that have no direction.
+        Raises:
+            InputError: If a row is not in the table or has no direction.
         """
         rows = np.asarray(rows, np.int64)
         known = directed(self.table)
@@ -111,7 +122,7 @@ class Added:
         return np.asarray(read_rows(self.table, rows), np.float32) * np.float32(self.factor)
 
     def at(self, places: Rows) -> Single:
-        """Return the position vectors of some places [m, d]. Raises ``InputError`` for places that have none."""
+        """Return the vectors of positions [m, d]. Raises ``InputError`` for a position without one."""
         places = np.asarray(places, np.int64)
         wrong = [int(p) for p in places if not (0 <= p < len(self.usable) and self.usable[p])]
         if wrong:
@@ -120,10 +131,21 @@ class Added:
 
 
 def added(embeddings: Embeddings, adding: Adding | None = None) -> Added:
-    """Return a model's words and the positions of a protocol, ready to be added.
+    """Prepare a model's words and the positions to be added to them.
 
-    Raises ``MissingTableError`` for a model without tokens, or without positions of its own where those are asked for,
-    and ``InputError`` where tokens and positions differ in width, or too few of either have a direction.
+    Args:
+        embeddings: Source with a token table.
+        adding: Which positions are added; the model's own by default.
+
+    Raises:
+        MissingTableError: If the model has no tokens, or its own positions are requested and it adds none.
+        InputError: If tokens and positions differ in width, or too few of either have a direction.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.composition.added_positions import added
+        >>> round(added(hpe.extract("sample:bert")).ratio, 1)
+        7.0
     """
     adding = adding or Adding()
     token = embeddings.token
@@ -154,13 +176,14 @@ def added(embeddings: Embeddings, adding: Adding | None = None) -> Added:
 
 
 def own_positions(embeddings: Embeddings, needed: bool = True) -> EmbeddingTable | None:
-    """Return the table that a model adds to its words; ``None`` where it has none and none is ``needed``.
+    """Return the table that a model adds to its words; ``None`` if it adds none and ``needed`` is false.
 
-    Raises ``MissingTableError`` otherwise, saying where its positions come in.
+    Raises:
+        MissingTableError: If it adds none and ``needed`` is true; says where its positions enter instead.
     """
     try:
         found = embeddings._recipe.position
-    except MissingTableError:  # it is no model, so its positions are added if they are a table of vectors
+    except MissingTableError:  # not a model: its positions are added if they are a table of vectors
         first = embeddings.position if embeddings.positions else None
         found = first.table if isinstance(first, Absolute) else None
     if found is None and needed:
@@ -177,7 +200,7 @@ def own_positions(embeddings: Embeddings, needed: bool = True) -> EmbeddingTable
 def _factor(embeddings: Embeddings) -> float:
     try:
         return float(embeddings._recipe.scale)
-    except MissingTableError:  # it is no model, so nothing scales its tokens
+    except MissingTableError:  # not a model: nothing scales its tokens
         return 1.0
 
 

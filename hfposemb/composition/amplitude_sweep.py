@@ -1,7 +1,7 @@
-"""How much of a word is left, and how much of its place, as positions are added to it: the sweep of the amplitude.
+"""Sweep of the amplitude: how much of a word and of its position survives as positions are added.
 
-The cosine of x + A·p with a token grows in a straight line with A before it is divided by the sum's own length, which
-changes no order. So two matrix products serve every amplitude, whatever their number.
+Up to division by the length of the sum, which does not change the ranking, the cosine of x + A·p with a token is linear
+in A. Two matrix products therefore serve all amplitudes.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from .added_positions import Added, Single
 from .position_decoder import PositionDecoder
 
 AMPLITUDES: tuple[float, ...] = tuple(step / 4 for step in range(17))
-"""0 to 4 in quarters."""
+"""0 to 4 in steps of a quarter."""
 
 SCORE_BYTES = 4 * 2**20
-"""Scores that are held at once for one amplitude."""
+"""Maximum size of the scores held at once for one amplitude, in bytes."""
 
 FITTED_NUMBERS = 2**22
-"""Numbers of the tokens that the position decoder is fitted on, where that is more tokens than they are wide."""
+"""Maximum number of elements of the tokens that the position decoder is fitted on, if that allows at least d tokens."""
 
 BOOTSTRAPS = 1000
 
 
 @dataclass(frozen=True)
 class Concatenated:
-    """What is left where a position stands beside the word instead of being added, at twice the width.
+    """What survives if the position is concatenated to the word instead of added, at twice the width.
 
-    The nearest neighbours of a word are then the same at every amplitude, ``kept`` 1. ``words`` and ``positions`` are
-    the shares of rows that no other row equals, which are told apart exactly.
+    The nearest neighbours of a word are then the same at every amplitude, so ``kept`` is 1. ``words`` and ``positions``
+    are the shares of rows that are unique, and so are recovered exactly.
     """
 
     kept: float
@@ -45,12 +45,27 @@ class Concatenated:
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """Hold what is left of ``queries`` words, each at a random inner position, at every amplitude [A].
+    """What survives at every amplitude [A] of ``queries`` words, each at a random inner position.
 
-    ``kept`` is the share of a word's ``k`` nearest, by cosine with the tokens alone, that are among the ``k`` nearest
-    of the sum; ``low`` and ``high`` its 2.5–97.5 % interval over bootstrapped words. ``words`` is how often the token
-    nearest to the sum, by distance, is the word; ``positions`` how often ``PositionDecoder``, fitted on ``fitted``
-    other tokens, names the position. Each has its chance. ``tokens`` of ``whole`` were searched.
+    Attributes:
+        amplitudes: The amplitudes [A].
+        kept: Share of a word's ``k`` nearest tokens that are among the ``k`` nearest of the sum, by cosine [A].
+        low: Lower end of its 2.5–97.5 % interval over bootstrapped words [A].
+        high: Upper end of that interval [A].
+        words: Share of sums whose nearest token, by distance, is the word [A].
+        positions: Share of sums whose position ``PositionDecoder`` identifies [A].
+        chance: ``kept`` expected by chance.
+        words_by_chance: ``words`` expected by chance.
+        positions_by_chance: ``positions`` expected by chance.
+        concatenated: The same for concatenation instead of addition.
+        ratio: Mean norm of the tokens over that of the positions, at amplitude 1.
+        k: Number of neighbours.
+        queries: Number of words.
+        fitted: Number of other tokens that the decoder was fitted on.
+        tokens: Number of tokens searched.
+        whole: Number of tokens with a direction.
+        places: Number of inner positions.
+        seed: Random seed.
     """
 
     amplitudes: Floats
@@ -73,21 +88,29 @@ class Sweep:
     seed: int
 
     def index(self, amplitude: float) -> int:
-        """Return the place of the amplitude nearest to one."""
+        """Return the index of the amplitude nearest to a given one."""
         return step_of(amplitude, self.amplitudes)
 
 
 def step_of(amplitude: float, amplitudes: Sequence[float] | Floats = AMPLITUDES) -> int:
-    """Return the place, among amplitudes, of the one nearest to another."""
+    """Return the index of the amplitude nearest to a given one, among ``amplitudes``."""
     return int(np.abs(np.asarray(amplitudes) - amplitude).argmin())
 
 
 def sweep(
     words: Added, *, amplitudes: Sequence[float] = AMPLITUDES, queries: int = 500, k: int = 10, seed: int = 0
 ) -> Sweep:
-    """Return what is left of words, and of their places, at each amplitude.
+    """Measure how much of words and of their positions survives at each amplitude.
 
-    Raises ``InputError`` for amplitudes that are not finite and 0 or more, or where there are too few tokens.
+    Args:
+        words: Words and positions (``added_positions.added``).
+        amplitudes: Amplitudes, 0 or more.
+        queries: Number of words drawn, each with a random inner position.
+        k: Number of neighbours.
+        seed: Random seed.
+
+    Raises:
+        InputError: If an amplitude is negative or not finite, or there are too few tokens.
     """
     at = _amplitudes(amplitudes)
     tokens, count = words.tokens, len(words.rows)
@@ -130,9 +153,18 @@ def sweep(
 
 
 def kept_at(words: Added, rows: Rows, places: Rows, *, amplitudes: Sequence[float] = AMPLITUDES, k: int = 10) -> Floats:
-    """Return the share of its ``k`` nearest that each word keeps at each of the places [A, words, places].
+    """Return the share of its ``k`` nearest that each word keeps at each position [A, words, places].
 
-    ``rows`` are token rows, ``places`` positions. Raises ``InputError`` for such as have no vector.
+    Args:
+        words: Words and positions.
+        rows: Token rows [words].
+        places: Positions [places].
+        amplitudes: Amplitudes, 0 or more [A].
+        k: Number of neighbours.
+
+    Raises:
+        InputError: If a row or position has no vector, an amplitude is negative or not finite, or there are too few
+            tokens.
     """
     whose, which = np.divmod(np.arange(len(rows) * len(places)), max(1, len(places)))
     found = _kept(words, (np.asarray(rows), np.asarray(places)), (whose, which), _amplitudes(amplitudes), k)
@@ -142,16 +174,24 @@ def kept_at(words: Added, rows: Rows, places: Rows, *, amplitudes: Sequence[floa
 def kept_in_place(
     words: Added, rows: Rows, places: Rows, *, amplitudes: Sequence[float] = AMPLITUDES, k: int = 10
 ) -> Floats:
-    """Return the share of its ``k`` nearest that each word keeps at its own place [A, words]: those of a sentence.
+    """Return the share of its ``k`` nearest that each word keeps at its own position, as in a sentence [A, words].
 
-    Raises ``InputError`` as ``kept_at`` does.
+    Args:
+        words: Words and positions.
+        rows: Token rows [words].
+        places: Position of each word [words].
+        amplitudes: Amplitudes, 0 or more [A].
+        k: Number of neighbours.
+
+    Raises:
+        InputError: As ``kept_at`` does.
     """
     (some, whose), (where, which) = (np.unique(part, return_inverse=True) for part in (rows, places))
     return _kept(words, (some, where), (whose, which), _amplitudes(amplitudes), k)
 
 
 def _kept(words: Added, distinct: tuple[Rows, Rows], pairs: tuple[Rows, Rows], at: Floats, k: int) -> Floats:
-    """Return the shares [A, pairs] of pairs of one of the ``distinct`` token rows and one of the distinct places."""
+    """Return the shares [A, pairs] for pairs of indices into the ``distinct`` token rows and positions."""
     if not 1 <= k < len(words.rows) - 1:
         raise InputError(f"{words.name} has {len(words.rows):,} tokens to search; more than {k + 1} are needed")
     rows, places = distinct
@@ -163,7 +203,7 @@ def _kept(words: Added, distinct: tuple[Rows, Rows], pairs: tuple[Rows, Rows], a
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """Hold a word's nearest neighbours alone and at a place, and the rows that both have in common."""
+    """A word's nearest neighbours alone and at a position, and the rows common to both."""
 
     before: Neighbours
     after: Neighbours
@@ -171,7 +211,18 @@ class Moved:
 
 
 def moved(words: Added, row: int, place: int, *, amplitude: float = 1.0, k: int = 10) -> Moved:
-    """Return the ``k`` nearest tokens of a word alone and of its sum with a position, exactly, among all tokens."""
+    """Return the ``k`` exact nearest tokens of a word alone, and of its sum with a position, among all tokens.
+
+    Args:
+        words: Words and positions.
+        row: Token row of the word.
+        place: Position.
+        amplitude: Factor on the position.
+        k: Number of neighbours.
+
+    Raises:
+        InputError: If the row or position has no vector, or they cancel each other out.
+    """
     before = neighbours(words.table, int(row), k=k)
     total = words.words(np.array([row]))[0].astype(np.float64) + amplitude * words.at(np.array([place]))[0]
     if not total.any():
@@ -198,10 +249,16 @@ def _amplitudes(amplitudes: Sequence[float]) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """Hold words and places by their inner products with every unit token, in float32, and which go together.
+    """Pairs of words and positions, by their inner products with every unit token in float32.
 
-    ``word`` [w, n] and ``place`` [t, n]; pair i is word ``whose[i]`` at place ``which[i]``; ``own`` [w] is the column
-    of the word itself, −1 where it is not searched, and ``near`` [w, k] the columns of its nearest.
+    Attributes:
+        word: Inner products of the words [w, n].
+        place: Inner products of the positions [t, n].
+        own: Column of each word itself, −1 if it is not searched [w].
+        near: Columns of each word's nearest [w, k].
+        lengths: Norms of the tokens [n].
+        whose: Word of each pair [pairs].
+        which: Position of each pair [pairs].
     """
 
     word: Single
@@ -250,14 +307,14 @@ class _Pairs:
         return out
 
     def found(self, amplitudes: Floats) -> NDArray[np.bool_]:
-        """Return whether the token nearest to each sum by distance is the word itself, and no other [A, pairs]."""
+        """Return whether the token strictly nearest to each sum by distance is the word itself [A, pairs]."""
         out = np.empty((len(amplitudes), len(self.whose)), bool)
         halves = self.lengths / 2
         step = max(1, SCORE_BYTES // (4 * self.word.shape[1]))
         for start in range(0, len(self.whose), step):
             whose, which = self.whose[start : start + step], self.which[start : start + step]
             own, line = self.own[whose], np.arange(len(whose))
-            # y·e − ‖e‖²/2, which ranks as the distance does.
+            # y·e − ‖e‖²/2 ranks like the distance.
             word, place = (self.word[whose] - halves) * self.lengths, self.place[which] * self.lengths
             scores = np.empty_like(word)
             for turn, amplitude in enumerate(amplitudes):
@@ -271,9 +328,9 @@ class _Pairs:
 
 @dataclass(frozen=True, eq=False)
 class _Grouped:
-    """Hold room for scores [step, columns], in groups of columns that lie a number of groups apart.
+    """Buffer for scores [step, columns] whose columns are divided into strided groups.
 
-    The k largest lie in the k groups whose maxima are largest, so no others need be looked at.
+    The k largest scores lie in the k groups with the largest maxima, so only these need be searched.
     """
 
     padded: Single
@@ -290,22 +347,22 @@ class _Grouped:
 
     @property
     def step(self) -> int:
-        """How many rows there is room for."""
+        """The number of rows in the buffer."""
         return len(self.padded)
 
     def scores(self, rows: int) -> Single:
-        """Return the room for the scores of some rows, to be written to."""
+        """Return a view of the buffer for the scores of ``rows`` rows."""
         return self.padded[:rows, : self.columns]
 
     def largest(self, rows: int) -> tuple[Single, Rows]:
-        """Return the scores of the leading groups [rows, k · members], the largest k among them, and the groups."""
+        """Return the scores in the leading groups [rows, k · members], which include the k largest, and the groups."""
         grouped = self.padded[:rows].reshape(rows, -1, self.groups)
         best = np.argpartition(grouped.max(axis=1), self.groups - self.k, axis=1)[:, self.groups - self.k :]
         return grouped[np.arange(rows)[:, None], :, best].reshape(rows, -1), best
 
 
 def _nearest(scores: Single, own: Rows, k: int) -> Rows:
-    """Return the columns of the ``k`` largest scores [n, k] of each row, in no order, its ``own`` column left out."""
+    """Return the columns of the ``k`` largest scores of each row [n, k], unordered, excluding its ``own`` column."""
     found = np.empty((len(scores), k), np.int64)
     grouped = _Grouped.of(scores.shape[1], k, len(scores))
     for start in range(0, len(scores), grouped.step):
@@ -321,7 +378,7 @@ def _nearest(scores: Single, own: Rows, k: int) -> Rows:
 
 
 def _distinct(asked: Single, among: Single, own: Rows) -> float:
-    """Return the share of rows [n, d] that equal none ``among`` [m, d] but their ``own``."""
+    """Return the share of rows [n, d] that occur only once ``among`` [m, d], which contains them."""
     seen: dict[bytes, int] = {}
     for row in among:
         seen[row.tobytes()] = seen.get(row.tobytes(), 0) + 1

@@ -1,4 +1,4 @@
-"""How near a word stays to words that the user names while positions are added to it."""
+"""Similarity of a word to user-chosen anchor words as positions are added to it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,19 @@ RANDOM_PLACES = 64
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """Hold the cosine of x + A·p with each anchor token, over the inner positions p, at every amplitude.
+    """Cosine of x + A·p with each anchor token at every amplitude, over the inner positions p.
 
-    ``mean`` and the 2.5–97.5 % interval ``low``, ``high`` are [A, anchors]. ``chance_low`` and ``chance_high`` [A] are
-    the interval of the same cosine with ``random`` tokens, drawn with ``seed``: what a word has with any other.
+    Attributes:
+        amplitudes: The amplitudes [A].
+        rows: Token rows of the anchors [anchors].
+        mean: Mean cosine over positions [A, anchors].
+        low: Lower end of its 2.5–97.5 % interval over positions [A, anchors].
+        high: Upper end of that interval [A, anchors].
+        chance_low: Lower end of the interval of the cosine with random tokens [A].
+        chance_high: Upper end of that interval [A].
+        random: Number of random tokens.
+        places: Number of inner positions.
+        seed: Random seed.
     """
 
     amplitudes: Floats
@@ -39,9 +48,17 @@ class Anchors:
 def anchored(
     words: Added, row: int, anchors: Rows, *, amplitudes: Sequence[float] = AMPLITUDES, seed: int = 0
 ) -> Anchors:
-    """Return how near a word, a token row, stays to the ``anchors``, token rows too, as positions are added to it.
+    """Return the cosine of a word with ``anchors`` as positions are added to it.
 
-    Raises ``InputError`` for rows without a vector, and where there is no anchor.
+    Args:
+        words: Words and positions.
+        row: Token row of the word.
+        anchors: Token rows of the anchors.
+        amplitudes: Amplitudes [A].
+        seed: Random seed of the random tokens.
+
+    Raises:
+        InputError: If a row has no vector, or there is no anchor.
     """
     at, anchors = np.asarray(amplitudes, np.float64), np.asarray(anchors, np.int64)
     if not len(anchors):
@@ -62,7 +79,7 @@ def anchored(
 
 @dataclass(frozen=True, eq=False)
 class _Cosines:
-    """Hold the inner products that the cosine of x + A·p with y is made of, for every place and y."""
+    """Inner products from which the cosine of x + A·p with y follows, for every position and y."""
 
     square: float
     crossed: Floats

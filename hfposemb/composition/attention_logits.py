@@ -1,7 +1,7 @@
-"""What the first layer's logits say of words and positions: shares of the parts, by distance, and for identical words.
+"""First-layer attention logits: shares of their terms, averages by distance, and attention among identical words.
 
-Logits are the one unit that all kinds of positions have in common: learned tables, biases and rotations alike end in
-them. What is the same for all keys of a query changes nothing after the softmax, so it is left out of every share.
+Logits are the common unit of all position encodings: learned tables, biases and rotations all act on them. Whatever is
+equal for all keys of a query cancels in the softmax, so it is excluded from every share.
 """
 
 from __future__ import annotations
@@ -20,25 +20,27 @@ from ..tables.inputs import InputRecipe, feed
 from ..tables.table import TOKEN_CLASSES
 
 RUN = 32
-"""Tokens that are drawn beside each other, so that a table on the Hub is read in few requests."""
+"""Number of adjacent tokens drawn together, so that a table on the Hub is read in few requests."""
 
 TOTAL = "total"
-"""What all terms together are called where one of them can be asked for."""
+"""Name of the sum of all terms, where a single term can be selected."""
 
 _REAL = tuple(TOKEN_CLASSES.index(name) for name in TOKEN_CLASSES if name not in ("special", "unused", "padding"))
 
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """How much of the differences between the logits of a query each term brings.
+    """How much each term contributes to the differences between the logits of a query.
 
-    ``values`` [terms, heads] add up to 1 in each head: Σ t̃ L̃ / Σ L̃² over the pairs of a query and a key it sees, with
-    t̃ and L̃ the term and the sum of all less their means over the keys of that query. A share is below 0 where a term
-    works against the rest; NaN, all of a head's, where the head's logits do not differ. ``mean`` [terms] is over heads.
-
-    ``turning`` [heads] is the share, counted in the same way, of what turning queries and keys by their positions
-    changes; it is inside the terms, and ``None`` where a model turns nothing. ``unnormed`` is the R² of the logits that
-    word and position give without normalisation, over all heads and pairs: 1 − Σ(L − raw)² / Σ(L − L̄)².
+    Attributes:
+        names: Names of the terms.
+        values: Σ t̃ L̃ / Σ L̃² over visible pairs of query and key, with t̃ and L̃ the term and the sum of all, minus
+            their means over the keys of the query [terms, heads]. They add up to 1 in each head. Negative if a term
+            opposes the rest; NaN for a head whose logits do not differ.
+        turning: Share, defined likewise, of what rotating queries and keys by position changes [heads]. It is contained
+            in the terms; ``None`` if the model rotates nothing.
+        unnormed: R² of the logits that word and position give without normalisation, over all heads and pairs: 1 − Σ(L
+            − raw)² / Σ(L − L̄)².
     """
 
     names: tuple[str, ...]
@@ -48,12 +50,16 @@ class Shares:
 
     @property
     def mean(self) -> Floats:
-        """The mean over those heads whose logits differ [terms]."""
+        """The mean over heads whose logits differ [terms]."""
         return np.asarray(self.values[:, np.isfinite(self.values).all(axis=0)].mean(axis=1))
 
 
 def shares(split: LogitSplit) -> Shares:
-    """Return how much each term brings. Raises ``InputError`` where no query has two keys to choose between."""
+    """Return the share of each term in the logits.
+
+    Raises:
+        InputError: If no query has two keys with different logits, or the logits are not finite.
+    """
     seen = split.visible
     total = _centred(split.total, seen)
     variance = (total**2).sum(axis=(1, 2))
@@ -72,21 +78,25 @@ def shares(split: LogitSplit) -> Shares:
 
 
 def _brought(term: Floats, total: Floats, seen: NDArray[np.bool_]) -> Floats:
-    """Return Σ t̃ L̃ of each head for a term and the logits less their means."""
+    """Return Σ t̃ L̃ of a term and the centred logits, per head."""
     return np.asarray((_centred(term, seen) * total).sum(axis=(1, 2)))
 
 
 def less_mean(split: LogitSplit, name: str = TOTAL) -> Floats:
-    """Return one term, or all of them together, less its mean over the keys each query sees [heads, n, n].
+    """Return one term, or their sum, minus its mean over the keys each query sees [heads, n, n].
 
-    That is all of it that the softmax knows of; NaN where a query does not see a key.
+    This is all that the softmax depends on; NaN where a query does not see a key.
+
+    Args:
+        split: Logits of a text.
+        name: Name of a term; by default the sum of all.
     """
     logits = split.total if name == TOTAL else split.term(name)
     return np.where(split.visible, _centred(logits, split.visible), np.nan)
 
 
 def _centred(logits: Floats, seen: NDArray[np.bool_]) -> Floats:
-    """Take off the mean over the keys that each query sees; pairs that are not seen become 0."""
+    """Subtract the mean over the keys that each query sees; invisible pairs become 0."""
     means = (logits * seen).sum(axis=-1, keepdims=True) / seen.sum(axis=-1, keepdims=True)
     out: Floats = (logits - means) * seen
     return out
@@ -94,10 +104,16 @@ def _centred(logits: Floats, seen: NDArray[np.bool_]) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class ByDistance:
-    """What the terms of the logits are on average at each distance, key − query.
+    """Mean terms of the logits at each distance, key − query.
 
-    ``values`` [terms, heads, distances] are those of the mean word: of the parts of queries and keys, averaged over
-    ``tokens`` drawn tokens at every position. ``kinds`` are the mechanisms whose doing ``positional`` is.
+    Attributes:
+        names: Names of the terms.
+        distances: Distances, key − query [distances].
+        values: Terms for the mean word, i.e. with the parts of queries and keys averaged over ``tokens`` drawn tokens
+            at every position [terms, heads, distances].
+        kinds: Position mechanisms that ``positional`` consists of.
+        tokens: Number of tokens drawn.
+        seed: Random seed.
     """
 
     names: tuple[str, ...]
@@ -109,10 +125,11 @@ class ByDistance:
 
     @property
     def positional(self) -> Floats:
-        """What positions alone make of distance, in logits [heads, distances].
+        """The contribution of positions alone, in logits [heads, distances].
 
-        ``position · position`` where positions are added to words, the bias where one is added to logits; where
-        queries and keys are turned, all terms, since q̄ᵀR_Δk̄ has no part without words. Only its differences matter.
+        ``position · position`` if positions are added to words, plus the bias if one is added to logits; the sum of all
+        terms if queries and keys are rotated, since q̄ᵀR_Δk̄ has no part without words. Only differences are
+        meaningful.
         """
         if "rotary" in self.kinds:
             return np.asarray(self.values.sum(axis=0))
@@ -121,16 +138,32 @@ class ByDistance:
 
     @property
     def change(self) -> Floats:
-        """``positional`` less that of the key just before the query [heads, distances]: 0 at distance −1."""
+        """``positional`` minus its value for the key just before the query [heads, distances]: 0 at distance −1."""
         return self.positional - self.positional[:, self.distances == -1]
 
 
 def by_distance(embeddings: Embeddings, *, longest: int = 128, tokens: int = 1024, seed: int = 0) -> ByDistance:
-    """Return the first layer's logits for the mean of real tokens, by distance: of the past alone where it is causal.
+    """Return the first layer's logits for the mean of real tokens, by distance; past keys only if attention is causal.
 
-    Distances go to ``longest``, or to the end of the table of positions. Tokens are drawn with a seed in runs of
-    ``RUN`` neighbours, special and unused ones left out. A bias that comes without a model, as ``alibi:2048x12``, is
-    what it adds. Raises ``MissingTableError`` for models whose first layer is not known.
+    Tokens are drawn in runs of ``RUN`` neighbouring rows, excluding special and unused ones. For a bias without a
+    model, such as ``alibi:2048x12``, the result is the bias itself.
+
+    Args:
+        embeddings: Source.
+        longest: Largest distance, limited by the position table.
+        tokens: Approximate number of tokens drawn.
+        seed: Random seed of the tokens.
+
+    Raises:
+        MissingTableError: If the model's first layer is not known.
+        InputError: If ``longest`` or ``tokens`` < 1, there is a single position or no real token, or logits are not
+            finite.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.composition.attention_logits import by_distance
+        >>> by_distance(hpe.extract("alibi:64x4"), longest=4).values.shape
+        (1, 4, 9)
     """
     if longest < 1 or tokens < 1:
         raise InputError(f"distances begin at 1, and some token must be drawn; got {longest} and {tokens}")
@@ -158,21 +191,21 @@ def by_distance(embeddings: Embeddings, *, longest: int = 128, tokens: int = 102
 
 
 def _finite(embeddings: Embeddings, logits: Floats) -> Floats:
-    """Return logits as they are. Raises ``InputError`` where one is NaN or Inf."""
+    """Return logits unchanged. Raises ``InputError`` if one is NaN or Inf."""
     if not np.isfinite(logits).all():
         raise InputError(f"the first layer's logits of {embeddings.name} are not finite: its weights are damaged")
     return logits
 
 
 def _biases(bias: Alibi | RelativeBias, distances: NDArray[np.int64]) -> Floats:
-    """Return what a bias adds at each distance [heads, distances]."""
+    """Return the bias at each distance [heads, distances]."""
     if isinstance(bias, Alibi):
         return np.asarray(-np.outer(bias.effective, np.abs(distances)))
     return np.asarray(bias.bias_at(distances).T)
 
 
 def _drawn(embeddings: Embeddings, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw the ids of real tokens [count]. Raises ``InputError`` where there is none."""
+    """Draw the ids of real tokens [count]. Raises ``InputError`` if there are none."""
     real = np.flatnonzero(np.isin(embeddings.token.labels.classes, _REAL))
     if not len(real):
         raise InputError(f"{embeddings.token.name} has no token but special and unused ones")
@@ -181,16 +214,16 @@ def _drawn(embeddings: Embeddings, count: int, rng: np.random.Generator) -> NDAr
 
 
 def _mean_sides(recipe: InputRecipe, attention: Attention, ids: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return the parts of queries and of keys [3, heads, length, width] of texts [texts, length], averaged, unturned.
+    """Return the unrotated parts of queries and keys [3, heads, length, width], averaged over texts [texts, length].
 
-    Where no position is added, all tokens stand at all places.
+    If no position is added, they are averaged over all places too.
     """
     inputs = feed(recipe, ids)
     summed = np.stack([inputs.token, inputs.position, inputs.type], axis=1).astype(np.float64)
     met = [attended(recipe, attention, one) for one in summed]
     everywhere = recipe.position is None
     if attention.query.norm is None and attention.key.norm is None:
-        # What is linear may be averaged before it is computed.
+        # Linear maps commute with the mean, so average first.
         met = [np.mean(met, axis=0)]
         met = [met[0].mean(axis=1, keepdims=True)] if everywhere else met
     queries, keys = (np.mean([side(one) for one in met], axis=0) for side in (attention.query, attention.key))
@@ -205,20 +238,28 @@ def _repeated(sides: Floats, length: int) -> Floats:
 
 
 def mean_by_distance(matrices: Floats, distances: NDArray[np.int64]) -> Floats:
-    """Return the mean over all pairs at each distance, key − query, of matrices [..., n, n] as [..., distances]."""
+    """Return the mean of matrices [..., n, n] over all pairs at each distance, key − query, as [..., distances]."""
     found = [np.diagonal(matrices, distance, -2, -1).mean(axis=-1) for distance in distances]
     return np.stack(found, axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
 class Identical:
-    """The first layer's attention where the same word stands at every place: what is left is the doing of positions.
+    """First-layer attention in a text that repeats one word, so that only positions make a difference.
 
-    ``attention`` [heads, n, n] is that of each query over the keys it sees; ``mean`` [heads, distances] its mean at
-    each distance, key − query; ``uniform`` [distances] that of attention spread evenly. ``low`` and ``high``
-    [heads, distances] are the 2.5–97.5 % interval of ``draws`` permutations of the positions, which keep how far
-    each place draws attention by itself, and no order; ``low_mean`` and ``high_mean`` [distances] that of the mean
-    over heads.
+    Attributes:
+        word: Label of the word.
+        attention: Attention of each query over the keys it sees [heads, n, n].
+        distances: Distances, key − query [distances].
+        mean: Mean attention at each distance [heads, distances].
+        uniform: Mean of uniform attention at each distance [distances].
+        low: Lower end of the 2.5–97.5 % interval for permuted positions, which preserve how much attention each
+            position draws but not their order [heads, distances].
+        high: Upper end of that interval [heads, distances].
+        low_mean: Lower end of the interval of the mean over heads [distances].
+        high_mean: Upper end of that interval [distances].
+        draws: Number of permutations.
+        seed: Random seed.
     """
 
     word: str
@@ -237,11 +278,19 @@ class Identical:
 def identical(
     embeddings: Embeddings, word: str | int, *, length: int = 64, draws: int = 200, seed: int = 0
 ) -> Identical:
-    """Return what the first layer attends to in a text of one word, ``length`` times, without special tokens.
+    """Return the first layer's attention in a text that repeats one word, without special tokens.
 
-    Where the table of positions is shorter, that often. ``word`` is a label of the token table, or an id. After the
-    probing with identical words of Wang & Chen (EMNLP 2020). Raises ``InputError`` for words that there are not, and
-    for fewer than two places.
+    After the identical-word probing of Wang & Chen (EMNLP 2020).
+
+    Args:
+        embeddings: Source with a model's first layer.
+        word: Label or id of the word.
+        length: Number of repetitions, limited by the position table.
+        draws: Number of permutations of the positions in the null.
+        seed: Random seed of the null.
+
+    Raises:
+        InputError: If the word does not exist, ``length`` < 2, ``draws`` < 1, or logits are not finite.
     """
     if length < 2 or draws < 1:
         raise InputError(f"a text of one word needs two places, and a null a draw; got {length} and {draws}")
@@ -276,7 +325,7 @@ def identical(
 
 
 def softmax(logits: Floats, seen: NDArray[np.bool_]) -> Floats:
-    """Return the attention of each query [..., n, n] over the keys it sees; 0 for the others."""
+    """Return the attention of each query over the keys it sees [..., n, n]; 0 for the others."""
     masked = np.where(seen, logits, -np.inf)
     weights = np.exp(masked - masked.max(axis=-1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))

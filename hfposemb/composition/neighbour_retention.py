@@ -1,7 +1,8 @@
-"""What is left of words and of positions where a model adds the two: neighbours, recovery, shared directions.
+"""What survives of words and positions when a model adds them: neighbours, recovery, shared directions.
 
 E are token rows, P position rows, A a factor on the positions; a token at a position is E + A·P before the model's
-normalisation. Most models learn positions about as large as words, and still the sum keeps both: these numbers say how.
+normalisation. Most models learn positions about as large as words, and the sum still preserves both; these figures
+quantify how.
 """
 
 from __future__ import annotations
@@ -24,17 +25,32 @@ from .position_decoder import PositionDecoder
 
 Protocol = Literal["query", "both", "same", "first"]
 PROTOCOLS: tuple[Protocol, ...] = ("query", "both", "same", "first")
-"""What gets a position: the query alone, a random one; query and all others, each its own random one; all the same
-position, 5; the query alone, position 0."""
+"""What a position is added to.
+
+- ``query``: the query only, at a random position.
+- ``both``: the query and all other tokens, each at its own random position.
+- ``same``: all at position 5.
+- ``first``: the query only, at position 0.
+"""
 
 Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Kept:
-    """The share of a token's ``k`` nearest neighbours that are left, the mean over ``queries`` tokens.
+    """Share of a token's ``k`` nearest neighbours that it keeps, averaged over ``queries`` tokens.
 
-    ``low`` and ``high`` are its 2.5–97.5 % interval over bootstrapped queries, ``chance`` what random neighbours keep.
+    Attributes:
+        protocol: What a position was added to.
+        share: The mean share.
+        low: Lower end of its 2.5–97.5 % interval over bootstrapped queries.
+        high: Upper end of that interval.
+        chance: Share that random neighbours keep.
+        k: Number of neighbours.
+        queries: Number of tokens.
+        amplitude: Factor on the positions.
+        normed: Whether the sums were normalised as in the model.
+        seed: Random seed.
     """
 
     protocol: Protocol
@@ -59,10 +75,21 @@ def neighbours_kept(
     k: int = 10,
     seed: int = 0,
 ) -> Kept:
-    """Return how many of a token's nearest neighbours, by cosine, it keeps where positions are added.
+    """Return the share of a token's nearest neighbours, by cosine, that it keeps when positions are added.
 
-    Neighbours are those among all tokens, before and after; ``normed`` adds token types and normalises as the model
-    does. Raises ``InputError`` where widths differ or there are too few tokens.
+    Neighbours are searched among all tokens, before and after.
+
+    Args:
+        embeddings: Source with token and position tables.
+        protocol: What a position is added to; see ``PROTOCOLS``.
+        amplitude: Factor on the positions.
+        normed: Whether to add token types and normalise as the model does.
+        queries: Maximum number of tokens drawn.
+        k: Number of neighbours.
+        seed: Random seed.
+
+    Raises:
+        InputError: If the tables differ in width, or there are too few tokens.
     """
     token, position = _tables(embeddings)
     rng = np.random.default_rng(seed)
@@ -108,17 +135,23 @@ def _normed(embeddings: Embeddings, vectors: Floats) -> Floats:
 
 
 def _nearest(asked: Floats, others: Floats, own: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """Return the k rows of ``others`` nearest to each asked vector [n, k] by cosine, its ``own`` row left out."""
+    """Return the k rows of ``others`` nearest by cosine to each query vector [n, k], excluding its ``own`` row."""
     unit = others / np.maximum(np.linalg.norm(others, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     return nearest_unit_rows(asked, unit, own, k)
 
 
 @dataclass(frozen=True)
 class Recovered:
-    """How often word and position are told from their sum, from 0 to 1, and what guessing gives.
+    """How often word and position are recovered from their sum, 0 to 1, and by chance.
 
-    ``word``: the token row nearest to the sum is the token's own. ``position``: a linear map that knows how tokens
-    scatter, fitted on other tokens, names the position.
+    Attributes:
+        word: How often the token row nearest to the sum is the token's own.
+        position: How often a linear discriminant fitted on other tokens identifies the position.
+        word_by_chance: ``word`` expected by chance.
+        position_by_chance: ``position`` expected by chance.
+        amplitude: Factor on the positions.
+        tokens: Number of tokens decoded.
+        seed: Random seed.
     """
 
     word: float
@@ -131,12 +164,26 @@ class Recovered:
 
 
 def recovered(embeddings: Embeddings, *, amplitude: float = 1.0, tokens: int = 2000, seed: int = 0) -> Recovered:
-    """Return how well word and position are recovered from E + A·P.
+    """Return how often word and position are recovered from E + A·P.
 
-    Half of the drawn tokens serve to estimate how tokens scatter; the other half, each at a random position, are
-    decoded: the position by ``PositionDecoder``, the word by the nearest of all token rows. Position 0 and the last
-    row are left out, since many tables keep them apart. Raises ``InputError`` where widths differ or there are too few
-    rows.
+    Half of the drawn tokens are used to estimate the scatter of tokens; the other half, each at a random position, are
+    decoded: the position by ``PositionDecoder``, the word by the nearest of all token rows. Position 0 and the last row
+    are excluded, since they differ from the rest in many tables.
+
+    Args:
+        embeddings: Source with token and position tables.
+        amplitude: Factor A on the positions.
+        tokens: Maximum number of tokens drawn.
+        seed: Random seed.
+
+    Raises:
+        InputError: If the tables differ in width, or there are too few rows.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.composition.neighbour_retention import recovered
+        >>> recovered(hpe.extract("sample:bert"), tokens=200).word
+        1.0
     """
     token, position = _tables(embeddings)
     rng = np.random.default_rng(seed)
@@ -167,7 +214,7 @@ def recovered(embeddings: Embeddings, *, amplitude: float = 1.0, tokens: int = 2
 
 
 def _nearest_row(token: EmbeddingTable, sums: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the token row nearest to each sum by distance [n], walking through the table."""
+    """Return the token row nearest to each sum by distance [n], reading the table in blocks."""
     best, found = np.full(len(sums), np.inf), np.zeros(len(sums), np.int64)
     known = directed(token)
     for rows, block in finite_blocks(token):
@@ -182,10 +229,18 @@ def _nearest_row(token: EmbeddingTable, sums: NDArray[np.float64]) -> NDArray[np
 
 @dataclass(frozen=True)
 class Overlap:
-    """The share of the tokens' variance that lies in the leading position components, beside two expectations.
+    """Share of the tokens' variance in the leading components of the positions, with two reference values.
 
-    ``flat`` is k/d, that of a subspace drawn evenly; ``low`` and ``high`` are the 2.5–97.5 % interval of subspaces
-    drawn with the tokens' own covariance, which is fairer: tokens are no ball. ``drawn`` are the shares of those.
+    Attributes:
+        components: Number k of components.
+        share: The share of variance.
+        flat: k/d, the expectation for a uniformly random subspace.
+        low: Lower end of the 2.5–97.5 % interval for subspaces drawn with the tokens' own covariance, which is the
+            fairer reference because tokens are anisotropic.
+        high: Upper end of that interval.
+        draws: Number of subspaces drawn.
+        seed: Random seed.
+        drawn: Shares of the drawn subspaces.
     """
 
     components: int
@@ -208,9 +263,18 @@ def _covariance(token: EmbeddingTable) -> NDArray[np.float64]:
 
 
 def subspace_overlap(embeddings: Embeddings, *, components: int = 16, draws: int = 200, seed: int = 0) -> Overlap:
-    """Return how much of the tokens' variance the leading principal components of the positions hold.
+    """Return how much of the tokens' variance lies in the leading principal components of the positions.
 
-    After an observation on GPT-2 by Simon (2023). Raises ``InputError`` where widths differ or positions are too few.
+    After an observation on GPT-2 by Simon (2023).
+
+    Args:
+        embeddings: Source with token and position tables.
+        components: Number of components.
+        draws: Number of random subspaces to compare with.
+        seed: Random seed.
+
+    Raises:
+        InputError: If the tables differ in width, there are too few positions, or all tokens are equal.
     """
     token, position = _tables(embeddings)
     where = np.asarray(position.rows(0, position.shape[0]), np.float64)[directed(position)]
@@ -221,7 +285,7 @@ def subspace_overlap(embeddings: Embeddings, *, components: int = 16, draws: int
     width, total = token.shape[1], float(np.trace(covariance))
     if not total > 0:
         raise InputError(f"the tokens of {token.name} do not differ, so there is no variance to share")
-    # Any root of the covariance will do; a trace of the even one makes sure that there is one.
+    # Any square root of the covariance will do; a small multiple of the identity ensures that one exists.
     root = np.linalg.cholesky(covariance + 1e-9 * total / width * np.eye(width))
     rng = np.random.default_rng(seed)
 

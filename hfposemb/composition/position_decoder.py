@@ -1,4 +1,4 @@
-"""Reading the position back out of a sum, by a linear map that knows how tokens scatter."""
+"""Linear discriminant that decodes the position from a sum of word and position."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 BLOCK = 4096
-"""Rows that are centred at once."""
+"""Number of rows centred at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class PositionDecoder:
-    """Tell positions apart by the largest yᵀΣ⁻¹(A·p) − ½(A·p)ᵀΣ⁻¹(A·p), the linear discriminant (Fisher 1936).
+    """Linear discriminant of positions: maximises yᵀΣ⁻¹(A·p) − ½(A·p)ᵀΣ⁻¹(A·p) over p (Fisher 1936).
 
-    Σ is the scatter of the tokens it was fitted on, shrunk towards the mean of its eigenvalues where they are few,
-    ``mean`` [d] their mean, ``weights`` Σ⁻¹Pᵀ [d, T] and ``gram`` PΣ⁻¹Pᵀ [T, T].
+    Σ is the scatter of the tokens it was fitted on, shrunk towards the mean of its eigenvalues if there are few tokens.
+
+    Attributes:
+        mean: Mean of the tokens [d].
+        weights: Σ⁻¹Pᵀ [d, T].
+        gram: PΣ⁻¹Pᵀ [T, T].
     """
 
     mean: NDArray[np.float64]
@@ -25,7 +29,7 @@ class PositionDecoder:
 
     @classmethod
     def fit(cls, tokens: NDArray[np.floating], positions: NDArray[np.floating]) -> PositionDecoder:
-        """Fit on the vectors of tokens [n, d], for positions [T, d]."""
+        """Fit on token vectors [n, d], for positions [T, d]."""
         width = tokens.shape[1]
         mean = tokens.mean(axis=0, dtype=np.float64)
         scatter: NDArray[np.float64] = np.zeros((width, width))
@@ -33,7 +37,7 @@ class PositionDecoder:
             block = tokens[start : start + BLOCK] - mean.astype(tokens.dtype)
             scatter += block.T @ block
         scatter /= len(tokens)
-        # With fewer tokens than dimensions Σ has no inverse.
+        # With fewer tokens than dimensions Σ is singular.
         share = min(0.5, width / (10 * len(tokens)))
         even = share * float(np.trace(scatter)) / width
         scatter *= 1 - share
@@ -43,11 +47,20 @@ class PositionDecoder:
         return cls(mean, weights, where @ weights)
 
     def evidence(self, words: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Return what words [n, d] alone say for each position [n, T]."""
+        """Return the contribution of words [n, d] alone to the score of each position [n, T]."""
         return np.asarray((words - self.mean) @ self.weights)
 
     def named(self, evidence: NDArray[np.float64], at: NDArray[np.int64], amplitude: float = 1.0) -> NDArray[np.int64]:
-        """Return the place [n] that each sum x + A·p_at is taken for; at amplitude 0, what x alone looks most like."""
+        """Return the position decoded from each sum x + A·p_at.
+
+        Args:
+            evidence: Contribution of the words [n, T].
+            at: True positions [n].
+            amplitude: Factor A on the positions; at 0 the result depends on the words only.
+
+        Returns:
+            Indices of the decoded positions [n].
+        """
         score = evidence + amplitude * (self.gram[at] - np.diag(self.gram) / 2)
-        # The discriminant by the amplitude's size, which changes no order.
+        # The discriminant divided by the magnitude of the amplitude, which does not change the ranking.
         return np.asarray((-score if amplitude < 0 else score).argmax(axis=1))

@@ -1,8 +1,8 @@
-"""The clubs of a cloud: some words, each at some places, and whether they gather by word or by place.
+"""Decomposition of the variance of words at positions into shares of words, positions and their interaction.
 
-y_wt = N(x_w + A·p_t), N what the model does to its sums. Two-way analysis of variance without replication (Fisher 1925)
-splits the cloud's variance exactly: Σ‖y_wt − ȳ‖² is T Σ‖ȳ_w − ȳ‖², that of words, plus W Σ‖ȳ_t − ȳ‖², that of
-positions, plus the rest, what a word does at one place and not at others. Before N the rest is 0.
+y_wt = N(x_w + A·p_t), with N the model's normalisation of sums. Two-way analysis of variance without replication
+(Fisher 1925) splits the variance exactly: Σ‖y_wt − ȳ‖² is T Σ‖ȳ_w − ȳ‖² for words, plus W Σ‖ȳ_t − ȳ‖² for positions,
+plus the interaction, which is 0 before N. The plot of such a cloud is called a club.
 """
 
 from __future__ import annotations
@@ -20,18 +20,24 @@ from .added_positions import Added, Single
 from .amplitude_sweep import AMPLITUDES, step_of
 
 Normed: TypeAlias = Literal["model", "length", "none"]
-"""What is done to a sum: the model's own normalisation, length 1 where it has none before its first layer, nothing."""
+"""Normalisation of sums: the model's own, length 1 if it has none before its first layer, or none."""
 
 MOST_SUMS = 2**24
-"""Numbers of the largest cloud: 64 MB."""
+"""Maximum number of elements of a cloud: 64 MB."""
 
 
 @dataclass(frozen=True, eq=False)
 class Variance:
-    """Hold the shares of a cloud's variance that are of words, of positions and the rest [A]; they add up to 1.
+    """Shares of a cloud's variance at each amplitude; they add up to 1.
 
-    ``chance`` has the three shares that are expected where the same vectors are dealt out to words and places blindly:
-    their degrees of freedom, (W − 1), (T − 1) and (W − 1)(T − 1), by WT − 1.
+    Attributes:
+        amplitudes: The amplitudes [A].
+        words: Share of words [A].
+        positions: Share of positions [A].
+        rest: Share of the interaction [A].
+        chance: The three shares expected if the vectors were assigned to words and positions at random: their degrees
+            of freedom (W − 1), (T − 1) and (W − 1)(T − 1) over WT − 1.
+        normed: How sums are normalised.
     """
 
     amplitudes: Floats
@@ -42,15 +48,21 @@ class Variance:
     normed: Normed
 
     def index(self, amplitude: float) -> int:
-        """Return the place of the amplitude nearest to one."""
+        """Return the index of the amplitude nearest to a given one."""
         return step_of(amplitude, self.amplitudes)
 
 
 @dataclass(frozen=True, eq=False)
 class Club:
-    """Hold a cloud in two dimensions [W, T, 2], of the token ``rows`` [W] at the ``places`` [T].
+    """A cloud by its first two principal components.
 
-    They are the principal components; ``explained`` has their shares of the variance.
+    Attributes:
+        rows: Token rows [W].
+        places: Positions [T].
+        points: Coordinates [W, T, 2].
+        explained: Share of variance of each component.
+        amplitude: Factor on the positions.
+        normed: How sums are normalised.
     """
 
     rows: Rows
@@ -63,7 +75,7 @@ class Club:
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """Hold words [W, d] and positions [T, d], and how their sums are normalised: ``cloud`` makes one."""
+    """Words [W, d] at positions [T, d], with the normalisation of their sums; created by ``cloud``."""
 
     rows: Rows
     places: Rows
@@ -89,7 +101,7 @@ class Cloud:
         return np.asarray(flat, np.float32).reshape(total.shape)
 
     def variance(self, *, amplitudes: Sequence[float] = AMPLITUDES) -> Variance:
-        """Return how the variance is shared out at each amplitude."""
+        """Return the decomposition of the variance at each amplitude."""
         at = np.asarray(amplitudes, np.float64)
         parts = np.array([_shares(self.sums(one)) for one in at])
         words, places = len(self.rows) - 1, len(self.places) - 1
@@ -98,7 +110,7 @@ class Cloud:
         return Variance(at, parts[:, 0], parts[:, 1], parts[:, 2], chance, self.normed)
 
     def club(self, *, amplitude: float = 1.0) -> Club:
-        """Return the cloud at an amplitude by its first two principal components.
+        """Return the first two principal components of the cloud at an amplitude.
 
         A component's sign makes its loading of largest magnitude positive.
         """
@@ -117,9 +129,17 @@ class Cloud:
 
 
 def cloud(words: Added, embeddings: Embeddings, rows: Rows, places: Rows, *, normed: bool = True) -> Cloud:
-    """Return a cloud of token ``rows``, each at all ``places``; ``normed`` as the model does it, else the bare sums.
+    """Return the cloud of token ``rows``, each at all ``places``.
 
-    Raises ``InputError`` for fewer than two different words or places, or for more than fit.
+    Args:
+        words: Words and positions.
+        embeddings: Source, whose normalisation is used.
+        rows: Token rows.
+        places: Positions.
+        normed: Whether to normalise the sums, as the model does or to length 1.
+
+    Raises:
+        InputError: If there are fewer than two different words or positions, or more than ``MOST_SUMS`` allows.
     """
     rows, places = np.unique(rows), np.unique(places)
     width = words.positions.shape[1]
@@ -143,7 +163,7 @@ def _normalises(embeddings: Embeddings, width: int) -> bool:
 
 
 def _shares(sums: Single) -> tuple[float, float, float]:
-    """Return the shares of words, positions and the rest in the variance of sums [W, T, d]."""
+    """Return the shares of words, positions and interaction in the variance of sums [W, T, d]."""
     wide = np.asarray(sums, np.float64)
     wide = wide - wide.mean(axis=(0, 1))
     of_words, of_places = wide.mean(axis=1), wide.mean(axis=0)

@@ -1,4 +1,4 @@
-"""The same words in another order: what changes in what the first layer is fed, and what does not."""
+"""Effect of word order on the input of the first layer."""
 
 from __future__ import annotations
 
@@ -15,12 +15,17 @@ from ..tables.inputs import Inputs
 
 @dataclass(frozen=True, eq=False)
 class Reordered:
-    """Hold what two orders of the same pieces feed, piece by piece of the first order.
+    """First-layer inputs of two orders of the same pieces, paired piece by piece.
 
-    Piece ``first[i]`` of one order is piece ``second[i]`` of the other; a piece that comes several times is paired in
-    the order it comes in. ``cosines`` and ``distances`` [n] are those of their inputs. ``same_tokens`` says whether
-    both orders have the same token vectors, as they must, ``same_inputs`` whether also the same inputs, and ``added``
-    whether positions are added to the words at all.
+    Attributes:
+        pieces: Pieces of the first order.
+        first: Indices of the pieces in the first order [n].
+        second: Index of each piece in the second order [n]; repeated pieces are paired in order of occurrence.
+        cosines: Cosines of the paired inputs [n].
+        distances: Distances of the paired inputs [n].
+        same_tokens: Whether both orders have the same token vectors, as they must.
+        same_inputs: Whether both orders have the same inputs too.
+        added: Whether positions are added to the words at all.
     """
 
     pieces: tuple[str, ...]
@@ -34,12 +39,12 @@ class Reordered:
 
     @property
     def changed(self) -> NDArray[np.bool_]:
-        """Which pieces [n] go in as another vector than before."""
+        """Which pieces have a different input [n]."""
         return np.asarray(self.distances > 0)
 
 
 def turned_round(ids: Sequence[int] | Rows, *, fixed: Sequence[bool] | NDArray[np.bool_]) -> Rows:
-    """Return token ids the other way round; those that are ``fixed``, a model's own marks, stay where they are."""
+    """Return token ids in reverse order; ``fixed`` ones, such as special tokens, keep their place."""
     out = np.array(ids, np.int64)
     free = np.flatnonzero(~np.asarray(fixed, bool))
     out[free] = out[free[::-1]]
@@ -47,9 +52,18 @@ def turned_round(ids: Sequence[int] | Rows, *, fixed: Sequence[bool] | NDArray[n
 
 
 def reordered(one: Inputs, other: Inputs) -> Reordered:
-    """Compare what a model is fed for two orders of the same pieces.
+    """Compare the first-layer inputs of two orders of the same pieces.
 
-    Raises ``InputError`` for batches, and where the pieces are not the same.
+    Raises:
+        InputError: If an input is a batch, the pieces differ, or an input vector is zero or not finite.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.composition.word_order import reordered
+        >>> bert = hpe.extract("sample:bert")
+        >>> found = reordered(bert.inputs("the king of the sea"), bert.inputs("the sea of the king"))
+        >>> found.same_tokens, found.same_inputs
+        (True, False)
     """
     if one.ids.ndim != 1 or other.ids.ndim != 1:
         raise InputError("two texts are compared, not batches; give the inputs of one text each")

@@ -1,4 +1,4 @@
-"""Scripts and styles of figures in a page: the app and the report share them."""
+"""Scripts and styles of figures in a page, shared by the app and the report."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ STATIC = Path(__file__).with_name("static")
 
 @cache
 def asset(name: str) -> str:
-    """Return the text of a script or style."""
+    """Return the text of a script or style in ``static``."""
     return (STATIC / name).read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Pack figures for ``plot.js``: a skeleton of words, and the numbers in binary beside it.
+"""Packing of figures for ``plot.js``: a JSON skeleton, with numbers in a separate binary file.
 
-A figure of 50,000 points is 1 MB packed, and 2.6 MB as lists in JSON, which take five times as long to draw. Labels go
-into JSON of their own. The same packing serves the app, which sends files, and the report, which carries them.
+A figure of 50,000 points takes 1 MB packed; as JSON lists it takes 2.6 MB and five times as long to draw. Labels are
+packed as separate JSON files. The app sends the packed files, the report embeds them.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = NDArray[Any]
 
-LARGE = 256  # from this many numbers or strings on, a file is lighter than JSON
-MATRIX = 65_536  # from this many cells on, a matrix goes as int16: a step of 1/65,534 of its range, below any pixel
+LARGE = 256  # from this many numbers or strings on, a file is smaller than JSON
+MATRIX = 65_536  # from this many cells on, a matrix is stored as int16, in invisible steps of 1/65,534 of its range
 LONGEST_LABEL = 400
 LONGEST_TEXT = 8_000
 
 Put: TypeAlias = Callable[[bytes, str], dict[str, Any]]
-"""Keeps a content under a name, and returns the entry by which the page finds it: a dict with ``url``."""
+"""Stores content under a name, and returns the entry by which the page finds it: a dict with ``url``."""
 
 
 def sendable(value: Any) -> Any:
-    """Cut what nobody can read, and replace what JSON cannot carry: lone surrogates, NaN and Inf."""
+    """Truncate long texts, and replace what JSON cannot represent: lone surrogates, NaN and Inf."""
     if isinstance(value, str):
         return value[:LONGEST_TEXT].encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, dict):
@@ -41,9 +41,9 @@ def sendable(value: Any) -> Any:
 
 
 class Packer:
-    """Pack the figures of one view: numbers of a figure in one ``.bin``, each long list of strings in a ``.json``.
+    """Packs the figures of one view: numbers of a figure in one ``.bin``, each long list of strings in a ``.json``.
 
-    ``listed`` are the entries that ``put`` returned, each content once, in the places that skeletons name.
+    ``listed`` holds the entries returned by ``put``, once per content; skeletons refer to them by index.
     """
 
     def __init__(self, put: Put) -> None:
@@ -53,9 +53,9 @@ class Packer:
         self._buffer = bytearray()
 
     def figure(self, figure: go.Figure) -> dict[str, Any]:
-        """Return ``{"figure": skeleton, "bin": place of its numbers in ``listed``, or None}``."""
+        """Return ``{"figure": skeleton, "bin": index of its numbers in ``listed``, or None}``."""
         self._buffer = bytearray()
-        # The figure's own dicts, read and never written: `to_plotly_json` would encode every array to base64.
+        # Read the figure's own dicts, without modifying them: `to_plotly_json` would base64-encode every array.
         skeleton = self._reduce({"data": list(figure._data), "layout": figure._layout}, "")
         place = self._add(bytes(self._buffer), "numbers.bin") if self._buffer else None
         return {"figure": skeleton, "bin": place}

@@ -1,7 +1,7 @@
-"""Place labels so that they hide little, do not cover each other, and stay within the plot.
+"""Placement of labels that hide little, do not overlap, and stay within the plot.
 
-All is pixels of a plot of a usual size, x to the right and y upwards; texts are escaped as plotly wants them. Nothing
-here knows plotly: a caller turns the places and offsets into annotations.
+Coordinates are pixels of a plot of a typical size, x to the right and y upwards; texts are escaped as plotly needs
+them. This module does not depend on plotly: callers turn places and offsets into annotations.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
-Offset: TypeAlias = tuple[float, float]  # from a dot to the middle of its label
+Offset: TypeAlias = tuple[float, float]  # from a dot to the centre of its label
 Box: TypeAlias = tuple[float, float, float, float]  # centre x, centre y, half width, half height
-Corner: TypeAlias = tuple[float, float, float, float]  # x from, x to, y from, y to, as shares of the plot
+Corner: TypeAlias = tuple[float, float, float, float]  # x from, x to, y from, y to, as fractions of the plot
 
-CHARACTER, LINE = 6.6, 16  # the size of one letter and one line of text at 12.5 px
+CHARACTER, LINE = 6.6, 16  # width of a character and height of a line at 12.5 px
 
 
 def wide(text: str) -> float:
-    """Return the width of an escaped text in pixels, about."""
+    """Return the approximate width of an escaped text in pixels."""
     return CHARACTER * len(unescape(text))
 
 
@@ -41,13 +41,20 @@ def _middle(corner: Corner) -> Box:
     return ((x0 + x1) / 2, (y0 + y1) / 2, (x1 - x0) / 2, (y1 - y0) / 2)
 
 
-# --- beside dots -----------------------------------------------------------------------------------------------------
+# --- next to dots -----------------------------------------------------------------------------------------------------
 
 
 def beside_dots(anchors: Array, texts: Sequence[str], crowd: Array, *, size: tuple[float, float]) -> list[Offset]:
     """Choose for every label, greedily, the offset from its dot that hides least and stays within the plot.
 
-    ``anchors`` [labels, 2] are the dots; ``crowd`` [n, 2] is what a label should not hide.
+    Args:
+        anchors: Dots [labels, 2] in pixels.
+        texts: Escaped labels [labels].
+        crowd: Points [n, 2] that labels should not hide, in pixels.
+        size: Width and height of the plot in pixels.
+
+    Returns:
+        The offset of each label's centre from its dot.
     """
     taken: list[Box] = [(float(x), float(y), 5.0, 5.0) for x, y in anchors]
     chosen = []
@@ -67,7 +74,7 @@ def beside_dots(anchors: Array, texts: Sequence[str], crowd: Array, *, size: tup
 
 
 def _around(width: float) -> list[Offset]:
-    """Twelve places for a label around its dot, the best first."""
+    """Return twelve offsets of a label from its dot, best first."""
     side, slant = width / 2 + 9, width / 2 + 5
     return [
         (side, 0), (-side, 0), (0, 15), (0, -15),
@@ -77,7 +84,13 @@ def _around(width: float) -> list[Offset]:
 
 
 def on_screen(points: Array, *, eye: tuple[float, float, float], size: tuple[float, float]) -> Array:
-    """Return where plotly's camera shows points of the unit cube [n, 3] around 0: pixels [n, 2]."""
+    """Return the pixels [n, 2] at which plotly's camera shows points [n, 3] of the unit cube centred at 0.
+
+    Args:
+        points: Points in the unit cube.
+        eye: Position of the camera.
+        size: Width and height of the plot in pixels.
+    """
     camera = np.asarray(eye, np.float64)
     forward = -camera / np.linalg.norm(camera)
     right = np.cross(forward, (0.0, 0.0, 1.0))
@@ -90,17 +103,22 @@ def on_screen(points: Array, *, eye: tuple[float, float, float], size: tuple[flo
 
 
 def dense(points: Array) -> Array:
-    """Return the points and three more on every step between two, for finding room beside a line."""
+    """Return the points with three more inserted on every segment, for placing labels next to a line."""
     shares = np.linspace(0, 1, 4, endpoint=False)[:, None, None]
     between = points[:-1] + shares * (points[1:] - points[:-1])
     return np.concatenate([between.reshape(-1, points.shape[1]), points[-1:]])
 
 
 def pointer(text: str, *, at: Array, edge: Array, crowd: Array, room: Array, inset: Corner) -> Offset:
-    """Return how far from ``at`` a label with a line to it stands: outside of a frame, where the plot is emptiest.
+    """Return the offset of a label with a leader line: outside of a frame, where the plot is emptiest.
 
-    The frame reaches ``edge`` [2] to either side of ``at`` [2]; ``room`` [2] is the plot's size, and its ``inset`` is
-    kept free.
+    Args:
+        text: Escaped label.
+        at: Centre of the frame [2] in pixels.
+        edge: Half width and half height of the frame [2] in pixels.
+        crowd: Points [n, 2] that the label should not hide.
+        room: Width and height of the plot [2] in pixels.
+        inset: Region that is kept free, as fractions of the plot.
     """
     half = wide(text) / 2
     best, fewest = (0.0, 0.0), np.inf
@@ -116,14 +134,14 @@ def pointer(text: str, *, at: Array, edge: Array, crowd: Array, room: Array, ins
     return best
 
 
-# --- on lines --------------------------------------------------------------------------------------------------------
+# --- on lines ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Where values fall in a plot of ``size`` pixels.
+    """Mapping of values to pixels in a plot of ``size`` pixels.
 
-    ``spans`` are the ranges of the axes in their own coordinates: powers of ten where an axis is in ``log``.
+    ``spans`` are the ranges of the axes in their own coordinates: powers of ten for a ``log`` axis.
     """
 
     log: tuple[bool, bool]
@@ -145,14 +163,14 @@ class Frame:
         return np.stack(parts, axis=1)
 
     def at(self, pixels: Array) -> list[float]:
-        """Return the place of one pixel [2] in the axes' own coordinates."""
+        """Return a pixel [2] in the axes' own coordinates."""
         return [
             low + pixel / size * (high - low)
             for pixel, size, (low, high) in zip(pixels, self.size, self.spans, strict=True)
         ]
 
     def trail(self, x: Array, y: Array) -> Array:
-        """Return a line in pixels [n, 2], so dense that no label can slip through it."""
+        """Return a line as pixels [n, 2], sampled so densely that no label fits between samples."""
         points = self.pixels(x, y)
         points = points[np.isfinite(points).all(axis=1)]
         if len(points) < 2:
@@ -170,13 +188,13 @@ class Place:
     offset: Offset
 
     def box(self, text: str) -> Box:
-        """Return the room that the label takes."""
+        """Return the box that the label occupies."""
         x, y = self.point
         return float(x) + self.offset[0], float(y) + self.offset[1], wide(text) / 2, LINE / 2
 
 
 def beside_value(text: str, point: Array, *, frame: Frame) -> Place:
-    """Place a written value right of its dot, or left where the plot ends."""
+    """Place a value to the right of its dot, or to the left at the end of the plot."""
     side = -1 if point[0] > frame.size[0] - wide(text) - 12 else 1
     return Place(point, (side * (wide(text) / 2 + 8), 0))
 
@@ -184,7 +202,14 @@ def beside_value(text: str, point: Array, *, frame: Frame) -> Place:
 def on_lines(
     texts: Sequence[str], trails: Sequence[Array], *, size: tuple[float, float], taken: Sequence[Box]
 ) -> list[Place] | None:
-    """Name each line just above or below it where nothing else is; ``None`` where one of them finds no room."""
+    """Place a name next to each line where nothing else is; ``None`` if one of them does not fit.
+
+    Args:
+        texts: Escaped names [lines].
+        trails: Pixels [n, 2] of each line.
+        size: Width and height of the plot in pixels.
+        taken: Boxes that are already occupied.
+    """
     boxes, places = list(taken), []
     for text, trail in zip(texts, trails, strict=True):
         others = np.concatenate([np.empty((0, 2)), *(other for other in trails if other is not trail)])
@@ -201,13 +226,13 @@ def _beside_line(
 ) -> Place | None:
     found, cost = None, (np.inf, 0)
     crowd, near = (points[np.argsort(points[:, 0])] for points in (np.concatenate([trail, others]), others))
-    # The cheapest first: once one is found, what costs more before anything is counted is not looked at.
+    # Cheapest first: once a place is found, stop at places whose base cost alone is higher.
     for price, order, place, box in sorted(_beside(trail, half, size), key=lambda one: one[:2]):
         if price > cost[0]:
             break
         if _inside(box, _about(box, crowd)) or any(_overlap(box, other) for other in taken):
             continue
-        around: Box = (box[0], box[1], half + 14, LINE / 2 + 18)  # another line nearby would confuse
+        around: Box = (box[0], box[1], half + 14, LINE / 2 + 18)  # another line nearby would make the label ambiguous
         price += 3 * _inside(around, _about(around, near))
         if (price, order) < cost:
             found, cost = place, (price, order)
@@ -215,7 +240,7 @@ def _beside_line(
 
 
 def _beside(trail: Array, half: float, size: tuple[float, float]) -> Iterator[tuple[float, int, Place, Box]]:
-    """Yield the places beside a line that lie within the plot: what each costs, its order, itself and its room."""
+    """Yield places next to a line within the plot: base cost, order, place, and box."""
     order = 0
     for index in range(0, len(trail), max(1, len(trail) // 120)):
         x, y = trail[index]
@@ -223,23 +248,23 @@ def _beside(trail: Array, half: float, size: tuple[float, float]) -> Iterator[tu
             box: Box = (float(x) + dx, float(y) + dy, half + 3, LINE / 2 + 1)
             if box[0] - half < 0 or box[0] + half > size[0] or not LINE / 2 <= box[1] <= size[1] - LINE / 2:
                 continue
-            # Right of the middle is where a reader looks for a line's name.
+            # Readers look for a line's name right of the centre.
             price = 0.5 * abs(box[0] - 0.6 * size[0]) + (0 if dx == 0 else 10)
             order += 1
             yield price, order, Place(trail[index], (float(dx), float(dy))), box
 
 
 def _about(box: Box, points: Array) -> Array:
-    """Return the points, in the order of x, that may lie in a box."""
+    """Return the points, sorted by x, that may lie in a box."""
     first, last = np.searchsorted(points[:, 0], (box[0] - box[2] - 1, box[0] + box[2] + 1))
     return points[first:last]
 
 
 def apart(heights: Array, *, gap: float = LINE) -> Array:
-    """Move heights as little as it takes to have all of them at least ``gap`` apart, in their order."""
+    """Move heights [n] to be ``gap`` apart in their order, with the least sum of squared shifts."""
     order = np.argsort(heights, kind="stable")
     target = heights[order] - gap * np.arange(len(heights))
-    # The least-squares answer to "stay in order, a gap apart": pool neighbours that collide at their mean.
+    # Isotonic regression by pooling adjacent violators: neighbours that collide are pooled at their mean.
     pools: list[list[float]] = []
     for value in target:
         pools.append([float(value)])
@@ -252,11 +277,14 @@ def apart(heights: Array, *, gap: float = LINE) -> Array:
     return result
 
 
-# --- on maps ---------------------------------------------------------------------------------------------------------
+# --- on maps ----------------------------------------------------------------------------------------------------------
 
 
 def islands(unit: Array, *, cells: int = 40) -> Array:
-    """Return the island of each point of the unit square [n], 0 the largest: patches of cells that do not touch."""
+    """Return the island index of each point of the unit square [n], 0 for the largest.
+
+    Islands are connected sets of occupied cells in a grid of ``cells`` × ``cells``.
+    """
     x, y = np.clip((unit * cells).astype(int), 0, cells - 1).T + 1
     island = np.zeros((cells + 2, cells + 2), np.int64)
     island[x, y] = np.arange(1, len(unit) + 1)
@@ -278,9 +306,14 @@ def islands(unit: Array, *, cells: int = 40) -> Array:
 def beside_island(
     text: str, here: Array, *, unit: Array, size: tuple[float, float], inset: Corner | None
 ) -> Array | None:
-    """Return where in the unit square [2] an island is named: below its points ``here`` [n, 2], else above, else not.
+    """Return where to name an island [2]: below its points, otherwise above, otherwise ``None``.
 
-    ``unit`` are all points of the map, ``size`` its pixels; its ``inset``, where there is one, is kept free.
+    Args:
+        text: Escaped name.
+        here: Points of the island [n, 2] in the unit square.
+        unit: All points of the map [n, 2] in the unit square.
+        size: Width and height of the map in pixels.
+        inset: Region that is kept free, if any.
     """
     kept_free = _middle(inset or (0.0, 0.0, 0.0, 0.0))
     half = (wide(text) / 2 / size[0], LINE / 2 / size[1])
@@ -294,7 +327,7 @@ def beside_island(
 
 
 def empty_corner(unit: Array) -> Corner | None:
-    """Return the largest corner of the unit square with next to none of the points [n, 2], ``None`` where none is."""
+    """Return the largest nearly empty corner of the unit square with points [n, 2]; ``None`` if there is none."""
     for width, height in ((0.46, 0.4), (0.4, 0.34), (0.34, 0.28), (0.3, 0.24)):
         counts = {}
         for x, y in ((0.0, 1 - height), (1 - width, 1 - height), (0.0, 0.0), (1 - width, 0.0)):

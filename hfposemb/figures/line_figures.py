@@ -1,4 +1,4 @@
-"""Figures with lines: curves by distance, position and period."""
+"""Line figures: curves by distance, position and period."""
 
 from __future__ import annotations
 
@@ -58,8 +58,27 @@ def curves(
 ) -> go.Figure:
     """Draw one or several series on shared axes, each named on its line.
 
-    ``labels="end"`` names them right of the plot. Where lines leave no room, one legend row above names them.
-    ``marked`` is the place of a vertical line; ``written`` writes the values of the marked points beside their dots.
+    Where lines leave no room for names, a legend row above the plot names them.
+
+    Args:
+        series: The lines.
+        x: The x axis.
+        y: The y axis.
+        labels: Where to name lines: on the line, or ``"end"`` for right of the plot.
+        marked: Place of a vertical line, if any.
+        written: Formats the values at the ``marks`` of the series, which are then written next to their dots.
+        height: Height in pixels.
+
+    Raises:
+        InputError: If there is no series.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hfposemb.figures.line_figures import curves
+        >>> from hfposemb.figures.style import Axis, Series
+        >>> figure = curves([Series("loss", np.array([4.0, 2.0, 1.0]))], x=Axis("step"), y=Axis("value"))
+        >>> [trace.name for trace in figure.data]
+        ['loss']
     """
     if not series:
         raise InputError("there is nothing to draw: no series was given")
@@ -118,7 +137,7 @@ def _upright(place: float) -> dict[str, Any]:
 
 
 def _span(axis: Axis, arrays: Iterable[Array], *, pad: float = 0.0) -> tuple[float, float]:
-    """The range of an axis in its own coordinates: powers of ten where it is logarithmic."""
+    """Return the range of an axis in its own coordinates: powers of ten if it is logarithmic."""
     if axis.span is not None:
         low, high = axis.span
         return (float(np.log10(low)), float(np.log10(high))) if axis.log else (float(low), float(high))
@@ -175,9 +194,9 @@ def _spots(s: Series) -> go.Scatter:
 def _values(
     series: Sequence[Series], frame: Frame, written: Callable[[float], str], *, rise: int = 0
 ) -> list[tuple[label_placement.Box, dict[str, Any]]]:
-    """The values of the marked points, written beside their dots, and the room that each takes.
+    """Return the labels of the marked points next to their dots, with the box that each occupies.
 
-    They ``rise`` so many pixels where a line goes through the dots.
+    Labels are raised by ``rise`` pixels where a vertical line passes through the dots.
     """
     notes = []
     for s in series:
@@ -194,7 +213,7 @@ def _values(
 def _line_labels(
     series: Sequence[Series], frame: Frame, taken: Sequence[label_placement.Box]
 ) -> list[dict[str, Any]] | None:
-    """The name of each line beside it; None where one of them finds no room."""
+    """Return the name of each line next to it; ``None`` if one of them does not fit."""
     texts = [escape(s.name, width=24) for s in series]
     places = label_placement.on_lines(texts, [frame.trail(s.x, s.values) for s in series], size=frame.size, taken=taken)
     if places is None:
@@ -207,7 +226,7 @@ def _line_labels(
 
 
 def _end_labels(series: Sequence[Series], frame: Frame) -> list[dict[str, Any]] | None:
-    """Name the lines right of the plot at the height of their ends, pushed apart to at least one line of text."""
+    """Return names to the right of the plot at the height of the lines' ends, at least one line of text apart."""
     ends = []
     for s in series:
         values = np.asarray(s.values, np.float64)
@@ -226,7 +245,23 @@ def _end_labels(series: Sequence[Series], frame: Frame) -> list[dict[str, Any]] 
 
 
 def similarity_by_distance(series: Sequence[Series], *, unit: Unit = "cosine", height: int = 300) -> go.Figure:
-    """Draw the mean similarity of two positions against the distance between them; bands are the null's interval."""
+    """Draw the mean similarity of two positions against their distance; bands are intervals of the null.
+
+    Args:
+        series: Similarity at each distance ``at``.
+        unit: Unit of the similarity, which determines the axis; all series share it.
+        height: Height in pixels.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.line_figures import similarity_by_distance
+        >>> from hfposemb.figures.named_figures import likeness
+        >>> from hfposemb.figures.style import Series
+        >>> table = hpe.sinusoidal(64, 16).position.table
+        >>> figure = similarity_by_distance([Series("sinusoid", likeness(table))])
+        >>> figure.layout.yaxis.title.text
+        'mean cosine'
+    """
     cosine = unit in ("cosine", "expected rotary kernel")
     low, _ = finite_span([np.asarray(v) for s in series for v in (s.values, *(s.band or ()))])
     title = {"cosine": "mean cosine", "dot": "mean inner product", "euclidean": "mean distance"}.get(unit, unit)
@@ -243,7 +278,22 @@ def similarity_by_distance(series: Sequence[Series], *, unit: Unit = "cosine", h
 
 
 def norms_by_position(series: Sequence[Series], *, first: int = 0, height: int = 300) -> go.Figure:
-    """Draw the Euclidean norm of every position on a log axis, with a dot and its value at each series's ``marks``."""
+    """Draw the Euclidean norm of every position on a log axis, with a labelled dot at each of the ``marks``.
+
+    Args:
+        series: Norms of each source; NaN for rows without one.
+        first: Position of the first row.
+        height: Height in pixels.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.line_figures import norms_by_position
+        >>> from hfposemb.figures.named_figures import lengths
+        >>> from hfposemb.figures.style import Series
+        >>> figure = norms_by_position([Series("sinusoid", lengths(hpe.sinusoidal(64, 16).position.table))])
+        >>> figure.layout.yaxis.type
+        'log'
+    """
     low, high = finite_span([s.x for s in series])
     ticks = tuple(float(place) for place in decimal_places(int(high - low) + 1, int(low) + first))
     moved = tuple(replace(s, at=s.x + first) for s in series)
@@ -262,7 +312,22 @@ def _linked(figure: go.Figure, series: Sequence[Series]) -> go.Figure:
 
 
 def explained_variance(series: Sequence[Series], *, height: int = 300) -> go.Figure:
-    """Draw the share of the variance that the first components hold together, on a log axis; dots at the ``marks``."""
+    """Draw the cumulative share of variance of the leading components, on a log axis, with dots at the ``marks``.
+
+    Args:
+        series: Cumulative shares [components] of each source, from the first component on.
+        height: Height in pixels.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.geometry import spectrum
+        >>> from hfposemb.figures.line_figures import explained_variance
+        >>> from hfposemb.figures.style import Series
+        >>> found = spectrum(hpe.sinusoidal(64, 16).position)
+        >>> figure = explained_variance([Series("sinusoid", found.cumulative, marks=(2,))])
+        >>> figure.layout.xaxis.title.text
+        'components, log scale'
+    """
     longest = max((len(s.values) for s in series), default=2)
     ticks = [tick for tick in (1, 3, 10, 30, 100, 300, 1000, 3000) if tick <= longest]
     if len(ticks) > 5:
@@ -275,9 +340,23 @@ def explained_variance(series: Sequence[Series], *, height: int = 300) -> go.Fig
 
 
 def waves_by_period(series: Sequence[Series], *, noise: tuple[float, float], height: int = 300) -> go.Figure:
-    """Draw how strong the waves of each period are, as multiples of the mean, on log axes; ``noise`` is its interval.
+    """Draw the strength of waves by period as multiples of the mean, on log axes.
 
-    ``at`` of the series are periods in positions, shortest first; dots at their ``marks``.
+    Args:
+        series: Strengths, with periods in positions as ``at``, shortest first; dots at their ``marks``.
+        noise: Low and high end of the interval of noise.
+        height: Height in pixels.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.geometry import waves
+        >>> from hfposemb.figures.line_figures import waves_by_period
+        >>> from hfposemb.figures.style import Series
+        >>> found = waves(hpe.sinusoidal(64, 16).position)
+        >>> line = Series("sinusoid", found.strength[::-1], at=found.periods[::-1])
+        >>> figure = waves_by_period([line], noise=(found.low, found.high))
+        >>> figure.layout.yaxis.title.text
+        'strength, mean = 1'
     """
     low, high = finite_span([s.x for s in series])
     flat = np.array([low, high], np.float32)
@@ -291,9 +370,23 @@ def waves_by_period(series: Sequence[Series], *, noise: tuple[float, float], hei
 
 
 def shift_by_distance(series: Sequence[Series], *, height: int = 300) -> go.Figure:
-    """Draw held-out R² of a shift against its distance, on a log axis; bands are the null's. Below 0 it is drawn as 0.
+    """Draw the held-out R² of shifts against their distance, on a log axis; bands are intervals of the null.
 
-    R² below 0 is no better than the mean, however far below.
+    Negative values are drawn as 0, since R² below 0 is no better than predicting the mean, however far below.
+
+    Args:
+        series: R² at each distance ``at``.
+        height: Height in pixels.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis import shift_by_distance as shifts
+        >>> from hfposemb.figures.line_figures import shift_by_distance
+        >>> from hfposemb.figures.style import Series
+        >>> found = shifts.shift_by_distance(hpe.sinusoidal(64, 16).position.table)
+        >>> figure = shift_by_distance([Series("sinusoid", found.linear["random"], at=found.distances)])
+        >>> figure.layout.xaxis.title.text
+        'shift in positions, log scale'
     """
     at = np.unique(np.concatenate([s.x for s in series])) if series else np.zeros(1)
     ticks = at if len(at) <= 5 else at[:: -(-(len(at) - 1) // 4)]
@@ -308,9 +401,24 @@ def shift_by_distance(series: Sequence[Series], *, height: int = 300) -> go.Figu
 
 
 def turned_planes(series: Sequence[Series], *, height: int = 300) -> go.Figure:
-    """Draw by which angle each plane turns (``values``) against the angle that its step says (``at``), in degrees.
+    """Draw the turning angle of each plane against the expected angle, in degrees folded to 0 … 180.
 
-    Angles are folded to 0 … 180. The dotted diagonal is a rotation, such as the sinusoid's.
+    The dotted diagonal is a rotation, such as the sinusoid's.
+
+    Args:
+        series: Measured angles as ``values``, expected ones as ``at``.
+        height: Height in pixels.
+
+    Examples:
+        >>> import numpy as np
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.shift_by_distance import turning
+        >>> from hfposemb.figures.line_figures import turned_planes
+        >>> from hfposemb.figures.style import Series
+        >>> found = turning(hpe.sinusoidal(64, 16).position.table, 4)
+        >>> line = Series("sinusoid", np.rad2deg(found.turned), at=np.rad2deg(found.expected))
+        >>> [trace.name for trace in turned_planes([line]).data]
+        ['rotation', 'sinusoid']
     """
     ends = np.array([0.0, 180.0], np.float32)
     axis = Axis("", ticks=(0, 45, 90, 135, 180), span=(-6.0, 186.0))
@@ -320,7 +428,7 @@ def turned_planes(series: Sequence[Series], *, height: int = 300) -> go.Figure:
         y=replace(axis, title="turned by, degrees"),
         height=height,
     )
-    figure.data[0].update(showlegend=False)  # it is named on its line
+    figure.data[0].update(showlegend=False)  # named on its line
     for s in series:
         name, angles = escape(s.name), zip(s.x, s.values, strict=True)
         text = [f"{name}: turned by {tick_text(round(y))}°, ω k is {tick_text(round(x))}°" for x, y in angles]
@@ -331,11 +439,27 @@ def turned_planes(series: Sequence[Series], *, height: int = 300) -> go.Figure:
 
 
 def wavelengths(found: Wavelengths, *, series: Series, scaled: str = "after scaling", height: int = 300) -> go.Figure:
-    """Draw how many positions every pair of a rotary encoding takes for a turn, on a log axis.
+    """Draw the number of positions that each pair of a rotary encoding takes for one turn, on a log axis.
 
-    ``series`` has the name, colour and dash; its values are not read. Where scaling moves any pair, the wavelengths
-    before it are the dotted grey line and those after it are named ``scaled``. The trained length is a line of its own;
-    pairs beyond it in training have dots. Pairs that stand still have no wavelength, and are not drawn.
+    If scaling changes any pair, the wavelengths before it are the dotted grey line, and those after it are named
+    ``scaled``. The trained length is a separate line; pairs that exceeded it in training have dots. Pairs that do not
+    turn have no wavelength, and are not drawn.
+
+    Args:
+        found: The wavelengths.
+        series: Name, colour and dash of the line; its values are ignored.
+        scaled: Name of the wavelengths after scaling.
+        height: Height in pixels.
+
+    Examples:
+        >>> import numpy as np
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.line_figures import wavelengths
+        >>> from hfposemb.figures.style import Series
+        >>> found = hpe.extract("rotary:64x8").position.scaled
+        >>> figure = wavelengths(found, series=Series("rotary", np.empty(0)))
+        >>> figure.layout.yaxis.title.text
+        'positions for one turn'
     """
     before, after = (np.where(np.isfinite(part), part, np.nan) for part in (found.before, found.after))
     pairs = np.arange(len(after), dtype=np.float32)
@@ -367,7 +491,25 @@ def waves(
     link: str | None = "position",
     height: int | None = None,
 ) -> go.Figure:
-    """Draw chosen dimensions of a table against the position, one strip each, all on one range."""
+    """Draw chosen dimensions of a table against the position, one strip each, all on the same scale.
+
+    Args:
+        vectors: Table [n, d].
+        dimensions: Columns to draw.
+        first: Position of the first row.
+        link: Group for linked hover, if any.
+        height: Height in pixels; by default it grows with the number of strips.
+
+    Raises:
+        InputError: If there is no dimension, or one is outside of the table.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.line_figures import waves
+        >>> figure = waves(hpe.sinusoidal(64, 16).position.table.vectors, [0, 1])
+        >>> [trace.name for trace in figure.data]
+        ['dimension 0', 'dimension 1']
+    """
     vectors = as_matrix(vectors)
     if not dimensions or not all(0 <= d < vectors.shape[1] for d in dimensions):
         raise InputError(f"waves are drawn of dimensions 0 to {vectors.shape[1] - 1}; got {list(dimensions)}")
@@ -408,7 +550,22 @@ def waves(
 def distribution(
     d: Distribution, *, neighbours: Neighbours | None = None, named: int = 2, height: int = 220
 ) -> go.Figure:
-    """Draw how many tokens have which similarity with the query, on a log axis; the nearest as dots at its foot."""
+    """Draw a histogram of tokens by similarity with the query, on a log axis, with the nearest ones as dots below.
+
+    Args:
+        d: The distribution.
+        neighbours: The nearest tokens, if any.
+        named: Number of nearest tokens that are labelled.
+        height: Height in pixels.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.similarity_matrix import query_distribution
+        >>> from hfposemb.figures.line_figures import distribution
+        >>> figure = distribution(query_distribution(hpe.extract("sample:bert").token, "king"))
+        >>> figure.layout.xaxis.title.text
+        'cosine with king'
+    """
     counts, edges = np.asarray(d.counts, np.float32), np.asarray(d.edges, np.float64)
     used = np.flatnonzero(counts)
     low, high = (
@@ -435,7 +592,8 @@ def distribution(
             go.Scatter(x=values, y=foot, mode="markers", marker=marker, text=names, hoverinfo="none", meta=ids)
         )
         for order in range(min(named, len(names))):
-            # Each name a line higher than the one before, ending at its dot: so those of near dots never collide.
+            # Each name is one line higher than the previous one and ends at its dot, so names of close dots never
+            # overlap.
             at: dict[str, Any] = {"x": float(values[order]), "y": 0.0, "xanchor": "right"}
             notes.append(add_label(names[order], at=(10, 16 + LINE * order), **at))
     pad = 0.03 * (high - low or 1.0)
@@ -467,10 +625,28 @@ def stripes(
     accented: Sequence[int] = (),
     height: int | None = None,
 ) -> go.Figure:
-    """Draw vectors as coloured stripes, a row for each piece and a column of rows for each part: the last is their sum.
+    """Draw vectors as coloured stripes: one row per piece, one column per part; the last part is the sum of the others.
 
-    ``parts`` are [pieces, width], of which the first ``dimensions`` are drawn, all coloured from −limit to limit; the
-    traces' ``meta["range"]`` states both. ``accented`` pieces are named in the accent; ``ids`` stand beside the names.
+    Args:
+        parts: Vectors [pieces, width] by name.
+        pieces: Names of the pieces.
+        ids: Token ids, shown next to the names.
+        dimensions: Number of leading dimensions drawn.
+        limit: End of the colour scale −limit … limit, by default covering 99 % of all numbers. The range is in the
+            traces' ``meta["range"]``.
+        accented: Indices of pieces named in the accent colour.
+        height: Height in pixels; by default it grows with the number of pieces.
+
+    Raises:
+        InputError: If a part does not have one row per piece.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.line_figures import stripes
+        >>> fed = hpe.extract("sample:bert").inputs("the king")
+        >>> figure = stripes({"token": fed.token, "position": fed.position, "input": fed.sum}, fed.pieces, ids=fed.ids)
+        >>> [trace.name for trace in figure.data]
+        ['token', 'position', 'input']
     """
     blocks = {name: np.asarray(part, np.float32)[:, :dimensions] for name, part in parts.items()}
     if not blocks or not pieces or any(len(block) != len(pieces) for block in blocks.values()):

@@ -1,4 +1,4 @@
-"""Two maps of the same rows as two figures in one frame, so that they can be compared by eye."""
+"""Two maps of the same rows as two figures in a common frame, for visual comparison."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from ..comparison.moved_words import Moves
 
 POINTS = 1_500
-"""Points that are drawn of each map; of more rows a sample, with a seed."""
+"""Maximum number of points drawn of each map; larger maps are sampled with a seed."""
 
 NAMED = 6
-"""Words that are pointed out on both."""
+"""Number of moved words that are labelled on both maps."""
 
 SEED = 0
 
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """The ``left`` and the ``right`` figure, and what is ``drawn`` in both, in words."""
+    """The ``left`` and ``right`` figure, and a text that states what is ``drawn`` in both."""
 
     left: Any
     right: Any
@@ -35,10 +35,13 @@ class Beside:
 
 
 def beside(found: AlignedMaps, moves: Sequence[Moves] = (), *, link: str = "aligned", most: int = POINTS) -> Beside:
-    """Draw two maps of the rows that two tables share, at most ``most`` of them.
+    """Draw two maps of the rows that two tables share.
 
-    Points of one place are the same row, and ``link`` each other. Words of ``moves`` that moved most between these two
-    are always drawn, and pointed out.
+    Args:
+        found: The aligned maps. Points with the same index are the same row.
+        moves: Words that moved; those that moved most between these two sources are always drawn, and labelled.
+        link: Group for linked hover of both figures.
+        most: Maximum number of points per map.
     """
     count = len(found.labels)
     chosen, moved = np.arange(count), _places(found, moves)
@@ -64,7 +67,7 @@ def beside(found: AlignedMaps, moves: Sequence[Moves] = (), *, link: str = "alig
 
 
 def _places(found: AlignedMaps, moves: Sequence[Moves]) -> NDArray[np.int64]:
-    """Return the places on the maps of the words that moved most."""
+    """Return the indices, in the maps, of the words that moved most."""
     words = [
         move.label
         for one in moves

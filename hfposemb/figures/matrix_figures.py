@@ -1,4 +1,4 @@
-"""Figures of matrices: similarities, tables as images and patch maps."""
+"""Matrix figures: similarities, tables as images, and patch maps."""
 
 from __future__ import annotations
 
@@ -34,12 +34,13 @@ if TYPE_CHECKING:
     from ..analysis.patches import PatchMaps
 
 
-TILE_GAP = 0.08  # between the maps of two patches, as a share of a map
-MOST_LEVEL = 7  # columns whose names find room side by side; those of more are written upright
-WRITTEN_CELLS = 12  # up to this many rows a labelled matrix has its numbers written in, where they are below 1
+TILE_GAP = 0.08  # gap between the maps of two patches, as a fraction of a map
+MOST_LEVEL = 7  # maximum number of horizontal column names; more are written vertically
+WRITTEN_CELLS = 12  # maximum number of rows of a labelled matrix with numbers in its cells, for values up to 1
 
 
 def as_matrix(values: Array) -> Array:
+    """Return values as an array; raise ``InputError`` unless it is a non-empty matrix."""
     matrix = np.asarray(values)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise InputError(f"only a matrix that is not empty can be drawn; this is {list(matrix.shape)}")
@@ -47,9 +48,26 @@ def as_matrix(values: Array) -> Array:
 
 
 def block_reduce(matrix: Array, *, limit: int = LARGEST_MATRIX) -> tuple[Array, tuple[int, int]]:
-    """Return the means of blocks, at most ``limit`` in each direction, and the (rows, columns) that a block holds.
+    """Average blocks of a matrix, so that it has at most ``limit`` rows and columns.
 
-    For drawing only: a screen has no room for more. Row *r* of the matrix is in row *r // step* of the result.
+    For drawing only: a screen shows no more. Row *r* of the matrix is in row *r // step* of the result.
+
+    Args:
+        matrix: Matrix [n, m].
+        limit: Maximum number of rows and columns of the result.
+
+    Returns:
+        The block means in float32, and the (rows, columns) of a block.
+
+    Raises:
+        InputError: If the matrix is empty or not two-dimensional.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hfposemb.figures.matrix_figures import block_reduce
+        >>> means, block = block_reduce(np.arange(16).reshape(4, 4), limit=2)
+        >>> means.tolist(), block
+        ([[2.5, 4.5], [10.5, 12.5]], (2, 2))
     """
     matrix = as_matrix(matrix)
     steps = (-(-matrix.shape[0] // limit), -(-matrix.shape[1] // limit))
@@ -72,7 +90,24 @@ def heatmap(
     every: int = 1,
     **more: Any,
 ) -> go.Heatmap:
-    """A heatmap in the coordinates of the rows and columns, reduced where it is larger than a screen."""
+    """Return a heatmap in the coordinates of rows and columns, reduced by blocks if larger than a screen.
+
+    Args:
+        matrix: Matrix [n, m].
+        scale: Colour scale.
+        limits: Values at both ends of the scale.
+        first: Coordinate of the first row and column.
+        most: Maximum number of cells per direction.
+        every: Coordinates per row and column.
+        more: Further properties of the trace.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hfposemb.figures.matrix_figures import heatmap
+        >>> from hfposemb.figures.palette import SHARE
+        >>> heatmap(np.eye(4), SHARE, (0.0, 1.0), most=2).z.tolist()
+        [[0.5, 0.0], [0.0, 0.5]]
+    """
     cells, (row_step, column_step) = block_reduce(matrix, limit=most)
     return go.Heatmap(
         z=cells,
@@ -100,12 +135,30 @@ def similarity_matrix(
     most: int = LARGEST_MATRIX,
     every: int = 1,
 ) -> go.Figure:
-    """Draw how alike every pair of rows is, as a square; a few named rows have their numbers written in the cells.
+    """Draw the similarity of every pair of rows as a square; small labelled matrices have numbers in their cells.
 
     Cosines and rotary kernels are always coloured from −1 to 1, shares from 0 to 1, other units up to the largest
-    absolute value or ``limit``. ``first`` is the position of row 0, and its rows are ``every`` how many positions;
-    ``percentiles`` [n, n], from 0 to 100, say where each pair stands among random pairs; larger than ``most`` it is
-    drawn by blocks. The figure has no height: the page makes it square.
+    absolute value or ``limit``. The figure has no height: the page makes it square.
+
+    Args:
+        matrix: Similarities [n, n].
+        labels: Names of the rows; without them rows are positions.
+        first: Position of row 0.
+        unit: Unit of the values.
+        limit: End of the colour scale, for units without a fixed one.
+        percentiles: Percentile of each pair among random pairs [n, n], from 0 to 100, shown in tooltips.
+        most: Maximum number of cells per direction; larger matrices are drawn by blocks.
+        every: Positions per row.
+
+    Raises:
+        InputError: If the matrix is empty, the labels do not match, or the unit has no colour scale.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.matrix_figures import similarity_matrix
+        >>> figure = similarity_matrix(hpe.similarity(hpe.sinusoidal(64, 16).position))
+        >>> figure.data[0].z.shape
+        (64, 64)
     """
     matrix = as_matrix(matrix)
     scale, limits = _unit_scale(unit, matrix, limit)
@@ -166,7 +219,7 @@ def _pairs(matrix: Array, names: Sequence[str], percentiles: Array | None) -> li
 
 
 def _written(matrix: Array, limits: tuple[float, float]) -> list[dict[str, Any]]:
-    """The numbers in the cells: ink on pale cells, the panel's white on strong ones, and the reverse on a dark page."""
+    """Return the numbers in the cells: ink on pale cells, the panel's white on strong ones, reversed on a dark page."""
     notes = []
     for i, row in enumerate(matrix):
         for j, value in enumerate(row):
@@ -182,7 +235,25 @@ def _written(matrix: Array, limits: tuple[float, float]) -> list[dict[str, Any]]
 def table_image(
     vectors: Array, *, first: int = 0, limit: float | None = None, height: int = 340, rows: str = "position"
 ) -> go.Figure:
-    """Draw a table as an image, rows × dimensions, from −limit to limit; the trace's ``meta["range"]`` states both."""
+    """Draw a table as an image, rows × dimensions; the range of colours is in the trace's ``meta["range"]``.
+
+    Args:
+        vectors: Table [n, d].
+        first: Position of the first row.
+        limit: End of the colour scale −limit … limit, by default covering 99 % of all numbers.
+        height: Height in pixels.
+        rows: Title of the row axis, and group for linked hover.
+
+    Raises:
+        InputError: If the table is empty.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.matrix_figures import table_image
+        >>> figure = table_image(hpe.sinusoidal(64, 16).position.table.vectors)
+        >>> figure.data[0].meta["range"]
+        [-1.0, 1.0]
+    """
     vectors = as_matrix(vectors)
     end = robust_limit(vectors) if limit is None else float(limit)
     step = -(-len(vectors) // LARGEST_MATRIX)
@@ -203,10 +274,23 @@ def table_image(
 
 
 def patch_tiles(maps: PatchMaps, *, chosen: int | None = None) -> go.Figure:
-    """Draw a small map for every patch of ``maps``, in its place over the image: its cosines with all patches.
+    """Draw a small map for every patch, in its place over the image: its cosines with all patches, from −1 to 1.
 
-    Always coloured from −1 to 1. The ``chosen`` patch, counted row by row over the whole grid, is framed if it has a
-    tile. The figure has no height: the page gives it the shape of the image.
+    The figure has no height: the page gives it the shape of the image.
+
+    Args:
+        maps: The maps.
+        chosen: Patch that is framed if it has a tile, counted row by row over the whole grid.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.patches import patch_maps
+        >>> from hfposemb.figures.matrix_figures import patch_tiles
+        >>> from hfposemb.tables.encodings import Absolute, Grid
+        >>> encoding = Absolute(hpe.sinusoidal(6, 8).position.table, grid=Grid(2, 3))
+        >>> figure = patch_tiles(patch_maps(encoding), chosen=0)
+        >>> figure.data[0].meta["grid"]
+        [2, 3]
     """
     high, wide_ = maps.grid.rows, maps.grid.columns
     cells = np.full((len(maps.rows) * (high + 1) - 1, len(maps.columns) * (wide_ + 1) - 1), np.nan, np.float32)
@@ -227,7 +311,22 @@ def patch_tiles(maps: PatchMaps, *, chosen: int | None = None) -> go.Figure:
 
 
 def patch_map(cosines: Array, patch: int) -> go.Figure:
-    """Draw the cosines of one patch with all [rows, columns], from −1 to 1, over the image; the patch is framed."""
+    """Draw the cosines of one patch with all patches over the image, from −1 to 1; the patch is framed.
+
+    Args:
+        cosines: Cosines [rows, columns].
+        patch: The patch, counted row by row.
+
+    Raises:
+        InputError: If there is no such patch.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hfposemb.figures.matrix_figures import patch_map
+        >>> figure = patch_map(np.array([[1.0, 0.5, 0.0], [0.5, 0.2, -0.1]]), 0)
+        >>> figure.data[0].z.shape
+        (2, 3)
+    """
     cosines = as_matrix(cosines)
     rows, columns = cosines.shape
     if not 0 <= patch < rows * columns:
@@ -239,7 +338,7 @@ def patch_map(cosines: Array, patch: int) -> go.Figure:
 
 
 def _tile_edges(tiles: int, cells: int, gap: float) -> Array:
-    """The edges of all cells of a row of tiles, the gaps between them among them."""
+    """Return the edges of all cells in a row of tiles, including the gaps between tiles."""
     edges = np.arange(tiles)[:, None] * (cells + gap) + np.arange(cells + 1)
     return edges.ravel().astype(np.float32)
 

@@ -1,4 +1,4 @@
-"""Figures by name: what ``hfposemb export --figure`` writes, and a notebook draws in one line."""
+"""Figures by name, for ``hfposemb export --figure`` and for one-liners in a notebook."""
 
 from __future__ import annotations
 
@@ -24,14 +24,26 @@ if TYPE_CHECKING:
     from ..analysis.row_values import Floats
 
 KERNEL = 256
-"""Positions drawn of a mechanism that has no rows."""
+"""Number of positions drawn of a mechanism that has no rows."""
 
 
 def view(name: str, *sources: Embeddings) -> go.Figure:
-    """Draw one or more sources as the view of a name does: see ``VIEWS`` and ``SIDE_BY_SIDE``.
+    """Draw the named view of one or more sources.
 
-    Raises ``InputError`` for a name that is not one, or for several sources where a view shows one, and what reading
-    and measuring raise.
+    Args:
+        name: A key of ``VIEWS`` (one source) or ``SIDE_BY_SIDE`` (several).
+        sources: The sources.
+
+    Raises:
+        InputError: If there is no such view or no source, or if there are several for a view of one.
+        HfposembError: If a source cannot be read or measured.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.named_figures import view
+        >>> figure = view("norms", hpe.sinusoidal(64, 16), hpe.extract("sample:bert"))
+        >>> [trace.name for trace in figure.data if trace.mode == "lines"]
+        ['sinusoidal:64x16', 'sample:bert']
     """
     if not sources:
         raise InputError(f"the view {name!r} needs a source")
@@ -45,24 +57,45 @@ def view(name: str, *sources: Embeddings) -> go.Figure:
 
 
 def is_mechanism(encoding: PositionEncoding) -> bool:
-    """Tell whether positions act on attention, and are no rows that are added to words."""
+    """Return whether positions act within attention, instead of being rows added to the input.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.named_figures import is_mechanism
+        >>> is_mechanism(hpe.extract("alibi:64x4").position), is_mechanism(hpe.sinusoidal(64, 16).position)
+        (True, False)
+    """
     return not encoding.has_table or isinstance(encoding, Rotary)
 
 
 def likeness(table: EmbeddingTable) -> Floats:
-    """Return the mean cosine by distance as far as it is drawn: half of the table, beyond which few pairs are left."""
+    """Return the mean cosine by distance [n // 2 + 1], up to half of the table, beyond which few pairs are left.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.named_figures import likeness
+        >>> likeness(hpe.sinusoidal(64, 16).position.table).round(2)[:4].tolist()
+        [1.0, 0.94, 0.8, 0.69]
+    """
     found = similarity_by_distance(table)
     return found[: max(2, len(found) // 2 + 1)]
 
 
 def lengths(table: EmbeddingTable) -> Floats:
-    """Return the norms of the rows as a log axis takes them: NaN for those that have none."""
+    """Return the norms of the rows [n] for a log axis: NaN for rows that are zero or not finite.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.named_figures import lengths
+        >>> lengths(hpe.sinusoidal(64, 16).position.table).round(3)[:3].tolist()
+        [2.828, 2.828, 2.828]
+    """
     found = norms(table)
     return np.where(found > 0, found, np.nan)
 
 
 def _rows(source: Embeddings) -> EmbeddingTable:
-    """Return one row for each position. Raises ``InputError`` where positions are not rows."""
+    """Return the table with one row per position. Raises ``InputError`` if positions are not rows."""
     encoding = source.position
     if is_mechanism(encoding):
         raise InputError(
@@ -89,7 +122,14 @@ def _similarity(source: Embeddings) -> go.Figure:
 
 
 def kernel_length(encoding: PositionEncoding) -> int:
-    """Return how many positions are drawn of a mechanism."""
+    """Return how many positions are drawn of a mechanism: all, but at most ``KERNEL``.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.named_figures import kernel_length
+        >>> kernel_length(hpe.extract("alibi:64x4").position), kernel_length(hpe.extract("alibi:2048x4").position)
+        (64, 256)
+    """
     return int(min(getattr(encoding, "length", KERNEL), KERNEL))
 
 
@@ -103,7 +143,7 @@ def _tokens(source: Embeddings) -> go.Figure:
 
 
 def _distance(sources: Sequence[Embeddings]) -> go.Figure:
-    """Draw likeness against distance; all sources must have it in one unit."""
+    """Draw similarity against distance; all sources must have the same unit."""
     encodings = [source.position for source in sources]
     units = [one.unit if is_mechanism(one) else "cosine" for one in encodings]
     if len(set(units)) > 1:
@@ -144,11 +184,11 @@ VIEWS: Mapping[str, Callable[[Embeddings], Any]] = {
     "table": _table,
     "tokens": _tokens,
 }
-"""Views of one source: its positions by PCA, how alike every two are, the table as an image, all tokens by PCA."""
+"""Views of one source: positions by PCA, similarity of every two positions, the table as an image, tokens by PCA."""
 
 SIDE_BY_SIDE: Mapping[str, Callable[[Sequence[Embeddings]], Any]] = {
     "distance": _distance,
     "norms": _norms,
     "variance": _variance,
 }
-"""Views of one or more sources in one plot: likeness by distance, norm by position, variance by component."""
+"""Views of one or more sources in one plot: similarity by distance, norm by position, variance by component."""

@@ -1,7 +1,7 @@
-"""The colours of every picture: roles, sources, token classes and scales, each in a light and a dark form.
+"""The colours of all figures: roles, sources, token classes and scales, each in a light and a dark form.
 
-Figures are made with the light colours. Whoever shows one on a dark page replaces each of them by its partner from
-:func:`dark_map`, so a figure need not be made twice. That works because a light colour has one dark partner only.
+Figures are made with the light colours. To show one on a dark page, replace each colour by its partner from
+:func:`dark_map`, without making the figure again. This works because each light colour has exactly one dark partner.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 @dataclass(frozen=True)
 class Colour:
-    """One colour on a light and on a dark page."""
+    """A colour on a light and on a dark page."""
 
     light: str
     dark: str
@@ -21,7 +21,7 @@ class Colour:
 
 @dataclass(frozen=True)
 class SourceStyle:
-    """How one source is drawn everywhere: never by colour alone, so with a dash too."""
+    """The style of a source in all figures: a colour and a dash, so that sources never differ by colour alone."""
 
     name: str
     colour: Colour
@@ -30,13 +30,13 @@ class SourceStyle:
 
 @dataclass(frozen=True)
 class Scale:
-    """A colour scale by its evenly spaced stops; light and dark stops pair one to one."""
+    """A colour scale with evenly spaced stops; light and dark stops correspond one to one."""
 
     light: tuple[str, ...]
     dark: tuple[str, ...]
 
     def stops(self) -> list[tuple[float, str]]:
-        """Return the light stops the way plotly takes a ``colorscale``: pairs of a place in 0…1 and a colour."""
+        """Return the light stops as a plotly ``colorscale``: pairs of a place in 0…1 and a colour."""
         last = len(self.light) - 1
         return [(i / last, colour) for i, colour in enumerate(self.light)]
 
@@ -50,8 +50,8 @@ PALETTE: Mapping[str, Colour] = MappingProxyType(
         "subdued": Colour("#586270", "#a3adb9"),
         "faint": Colour("#e4e7eb", "#2f353e"),
         "accent": Colour("#b8195a", "#d13a78"),
-        # One step of blue from "accent", which nobody sees: with the same light value it could have no dark value of
-        # its own, and text in the dark accent has too little contrast.
+        # One step of blue from "accent", which is invisible: the same light value could not have its own dark value,
+        # and text in the dark accent colour has too little contrast.
         "accent_text": Colour("#b8195b", "#ff8fb8"),
         "accent_soft": Colour("#fbe9f0", "#3a1f2b"),
         "baseline": Colour("#7b8592", "#8f9aa8"),
@@ -76,17 +76,17 @@ CLASSES: Mapping[str, Colour] = MappingProxyType(
     }
 )
 
-# Viridis, without the yellow that vanishes on white and the purple that vanishes on black.
+# Viridis, without the yellow that is invisible on white and the purple that is invisible on black.
 POSITION = Scale(
     light=("#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#94cc37", "#d2d21b"),
     dark=("#5a4fa0", "#5064a6", "#417aa6", "#2f92a0", "#24ab88", "#55c86f", "#a0da39", "#fde725"),
 )
-# Always −1…1; the middle is the panel itself.
+# Always −1…1; the middle is the colour of the panel.
 SIMILARITY = Scale(
     light=("#174f8c", "#84b1d9", "#f6f6f4", "#f0b07c", "#a8460f"),
     dark=("#9ccdf8", "#3577ad", "#20252c", "#b0641f", "#ffc590"),
 )
-# Cividis, which reads on both.
+# Cividis, which is legible on both backgrounds.
 SHARE = Scale(
     light=("#00224e", "#2a3f6d", "#575d6d", "#7d7c78", "#a59c74", "#d2c060", "#fee838"),
     dark=("#00224e", "#2a3f6d", "#575d6d", "#7d7c78", "#a59c74", "#d2c060", "#fee838"),
@@ -94,7 +94,7 @@ SHARE = Scale(
 
 
 def dark_map() -> dict[str, str]:
-    """Map each light colour (lower-case hex) to its dark partner; colours that stay the same are left out."""
+    """Map each light colour (lower-case hex) to its dark partner, except colours that stay the same."""
     return {light: dark for light, dark in _pairs() if light != dark}
 
 

@@ -46,11 +46,28 @@ def projection(
     link: str | None = "position",
     height: int = 340,
 ) -> go.Figure:
-    """Draw every row of a projection as a dot in two or three dimensions, coloured from the first row to the last.
+    """Draw every row of a projection as a dot in two or three dimensions, coloured by row order.
 
-    ``joined`` dots are connected in their order. ``color`` and ``labels`` have a number and a name for every row of the
-    table: what colour shows in place of the order, and what a point is called. ``named`` rows are pointed out. With
-    ``trust`` points that lie wrongly are hollow, and every point says how many of its neighbours are near it.
+    Args:
+        p: The projection.
+        joined: Whether to connect the dots in order.
+        color: Numbers to colour by instead of the order, one per row of the table [n].
+        labels: Names for the tooltips, one per row of the table [n].
+        named: Rows that are labelled.
+        trust: Whether to draw misplaced points hollow, and to state for every point how many of its neighbours are near
+            it.
+        link: Group for linked hover, if any.
+        height: Height in pixels.
+
+    Raises:
+        InputError: If the projection does not have 2 or 3 dimensions, or a named row is not in it.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.position_figures import projection
+        >>> figure = projection(hpe.project(hpe.sinusoidal(64, 16).position, method="pca", dims=3))
+        >>> [trace.type for trace in figure.data]
+        ['scatter3d']
     """
     points = cloud_of(p)
     order = np.asarray(p.rows, np.float32) if color is None else np.asarray(color, np.float32)[p.rows]
@@ -71,7 +88,7 @@ def projection(
 
 @dataclass(frozen=True, eq=False)
 class _Cloud:
-    """Points [n, 2 or 3], their colours, what all traces of them say, and how they look."""
+    """Points [n, 2 or 3], their colours, properties shared by all traces, and their appearance."""
 
     points: Array
     order: Array
@@ -85,7 +102,7 @@ class _Cloud:
     hollow: Array
 
     def shape(self, size: float) -> dict[str, Any]:
-        """The dots' size and symbol: rings, which must be larger to be seen, for points that lie wrongly."""
+        """Size and symbol of the dots: rings for misplaced points, larger so that they are visible."""
         if not self.hollow.any():
             return {"size": size}
         return {
@@ -95,7 +112,17 @@ class _Cloud:
 
 
 def kept_rows(p: Projection) -> tuple[Array, int] | None:
-    """How many of the nearest of every point are near it, −1 for what was not measured, and of how many."""
+    """Return how many of each point's nearest rows are near it [n], −1 if not measured, and out of how many.
+
+    ``None`` if the projection's trust has not been measured.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.position_figures import kept_rows
+        >>> kept, of = kept_rows(hpe.project(hpe.sinusoidal(64, 16).position, method="pca", dims=3))
+        >>> kept.shape, of
+        ((64,), 10)
+    """
     if p.trust is None:
         return None
     kept = np.full(len(p.rows), -1, np.int8)
@@ -104,6 +131,7 @@ def kept_rows(p: Projection) -> tuple[Array, int] | None:
 
 
 def cloud_of(p: Projection) -> Array:
+    """Return the coordinates of a projection [n, 2 or 3]; raise ``InputError`` for any other number of dimensions."""
     points = np.asarray(p.coordinates)
     if points.ndim != 2 or points.shape[1] not in (2, 3):
         raise InputError(f"a cloud is drawn in 2 or 3 dimensions; this projection is {list(points.shape)}")
@@ -111,6 +139,14 @@ def cloud_of(p: Projection) -> Array:
 
 
 def point_index(p: Projection, row: int) -> int:
+    """Return the index of a table row among the points; raise ``InputError`` if it is not among them.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.position_figures import point_index
+        >>> point_index(hpe.project(hpe.sinusoidal(64, 16).position, method="pca", dims=3), 5)
+        5
+    """
     found = np.flatnonzero(np.asarray(p.rows) == row)
     if not len(found):
         raise InputError(f"row {row} is not among the {len(p.rows):,} rows of this projection")
@@ -118,13 +154,21 @@ def point_index(p: Projection, row: int) -> int:
 
 
 def _step(points: Array) -> float:
-    """The median step from a point to the next, as a share of the cloud's widest extent."""
+    """Return the median step between consecutive points, as a fraction of the cloud's largest extent."""
     extent = float(np.ptp(points, axis=0).max()) if len(points) > 1 else 0.0
     return float(np.median(np.linalg.norm(np.diff(points, axis=0), axis=1))) / extent if extent else 0.0
 
 
 def cube_axes(points: Array) -> tuple[Array, float]:
-    """The middle of the cloud and half the width of the cube around it: one scale on all axes keeps distances true."""
+    """Return the centre of the cloud and half the width of a cube around it; equal scales preserve distances.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hfposemb.figures.position_figures import cube_axes
+        >>> middle, half = cube_axes(np.array([[0.0, 0.0], [4.0, 2.0]]))
+        >>> middle.tolist(), half
+        ([2.0, 1.0], 2.08)
+    """
     low, high = points.min(axis=0).astype(np.float64), points.max(axis=0).astype(np.float64)
     return (low + high) / 2, (float((high - low).max()) / 2 or 1.0) * 1.04
 
@@ -161,6 +205,7 @@ def _cloud_3d(cloud: _Cloud, at: Array) -> go.Figure:
 
 
 def scene_3d(middle: Array, half: float, notes: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the layout of a 3-D scene: the cube around ``middle`` [3] with half width ``half``, and annotations."""
     axes = {f"{name}axis": _side(float(mid), half) for name, mid in zip("xyz", middle, strict=True)}
     camera = {"eye": dict(zip("xyz", EYE, strict=True))}
     scene = {"aspectmode": "cube", "camera": camera, "bgcolor": CLEAR, "dragmode": "turntable"}
@@ -185,6 +230,7 @@ def _side(middle: float, half: float) -> dict[str, Any]:
 
 
 def dots_3d(points: Array, colour: str, size: float) -> go.Scatter3d:
+    """Return a 3-D trace of dots [n, 3] without tooltips."""
     x, y, z = points.T
     marker = {"size": size, "color": colour, "line": {"width": 0}}
     return go.Scatter3d(x=x, y=y, z=z, mode="markers", marker=marker, hoverinfo="skip")
@@ -195,7 +241,7 @@ def _cloud_2d(cloud: _Cloud, at: Array) -> go.Figure:
     scatter = go.Scatter if len(cloud.points) <= SVG_POINTS else go.Scattergl
     traces = []
     if cloud.joined:
-        # A flat line has one colour, so the line is drawn in as many pieces as the scale has stops.
+        # A 2-D line has one colour, so it is drawn in as many pieces as the scale has stops.
         stops = cloud.scale.light
         ends = np.linspace(0, len(cloud.points) - 1, len(stops) + 1).astype(int)
         for colour, start, stop in zip(stops, ends[:-1], ends[1:] + 1, strict=True):
@@ -227,20 +273,20 @@ def _cloud_2d(cloud: _Cloud, at: Array) -> go.Figure:
 
 @dataclass(frozen=True, eq=False)
 class MapFrame:
-    """The square that maps beside each other share: a point has one place in all of them."""
+    """The square shared by maps side by side, so that a point has the same place in all of them."""
 
     middle: Array
     half: float
 
     @classmethod
     def of(cls, *maps: Array) -> MapFrame:
-        """Return the square around the points of some maps [n, 2], but for the 2 % of them that lie farthest out."""
+        """Return the square around the points of some maps [n, 2], ignoring the outermost 2 % of them."""
         points = np.concatenate([np.asarray(points)[:, :2] for points in maps])
         away = np.abs(points - np.median(points, axis=0)).max(axis=1)
         return cls(*cube_axes(points[away <= np.quantile(away, 0.98)]))
 
     def outside(self, points: Array) -> int:
-        """Return how many points lie beyond it."""
+        """Return how many points [n, 2] lie outside of the square."""
         return int((np.abs(np.asarray(points)[:, :2] - self.middle) > self.half).any(axis=1).sum())
 
 
@@ -254,9 +300,24 @@ def aligned_map(
     named: Sequence[int] = (),
     height: int = 420,
 ) -> go.Figure:
-    """Draw one of two maps [n, 2] of the same rows in the ``frame`` of both; a point's ``link`` row is its place.
+    """Draw one of several maps of the same rows in their common frame.
 
-    With ``order`` [n] the points are joined and coloured by it, as positions are. ``named`` points are pointed out.
+    Args:
+        points: The map [n, 2].
+        labels: Names of the points [n].
+        frame: The common frame.
+        link: Group for linked hover; a point's row in it is its index.
+        order: Numbers [n] to colour by; the points are then joined, as positions are.
+        named: Indices of points that are labelled.
+        height: Height in pixels.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hfposemb.figures.position_figures import MapFrame, aligned_map
+        >>> points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+        >>> figure = aligned_map(points, ["king", "queen", "bread"], frame=MapFrame.of(points), link="words")
+        >>> figure.data[0].text
+        ('king', 'queen', 'bread')
     """
     points = np.asarray(points)[:, :2]
     shown = [escape(label) for label in labels]
@@ -297,9 +358,22 @@ def aligned_map(
 def trajectory_map(
     frames: Array, steps: Sequence[int], labels: Sequence[str], *, joined: bool, height: int = 520
 ) -> go.Figure:
-    """Draw the maps [steps, n, 2] of one table over its training, one at a time, with a slider over the steps.
+    """Draw the maps of one table during training, one at a time, with a slider over the steps.
 
-    ``joined`` points are coloured by their order, as positions are.
+    Args:
+        frames: Maps [steps, n, 2].
+        steps: Training steps [steps].
+        labels: Names of the points [n].
+        joined: Whether to join the points and colour them by order, as for positions.
+        height: Height in pixels.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hfposemb.figures.position_figures import trajectory_map
+        >>> maps = np.random.default_rng(0).normal(size=(3, 4, 2))
+        >>> figure = trajectory_map(maps, [0, 100, 200], ["0", "1", "2", "3"], joined=True)
+        >>> [frame.name for frame in figure.frames]
+        ['0', '100', '200']
     """
     whole = MapFrame.of(*frames)
     order = np.arange(len(labels)) if joined else None

@@ -1,4 +1,4 @@
-"""Colours, scales and layout that all figures share."""
+"""Colours, scales and layout shared by all figures."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ CLEAR = "rgba(0,0,0,0)"
 MARGIN = {"l": 48, "r": 16, "t": 8, "b": 44}
 EYE = (1.22, 1.08, 0.66)
 LARGEST_MATRIX = 1024
-SVG_POINTS = 2_000  # more points than this go to WebGL; fewer stay SVG, since a page has about 16 WebGL contexts
-UNMEASURED = 0.15  # opacity of tokens that have no number to be coloured by
-RING = {2: 1.7, 3: 3.0}  # how much larger a hollow dot is, by the dimensions of the picture
-COIL = 0.05  # a median step above this share of the extent makes a coil, which is drawn with thin lines
+SVG_POINTS = 2_000  # more points use WebGL; fewer stay SVG, because a page has only about 16 WebGL contexts
+UNMEASURED = 0.15  # opacity of tokens that have no number to colour by
+RING = {2: 1.7, 3: 3.0}  # size of a hollow dot relative to others, by number of dimensions
+COIL = 0.05  # a median step above this fraction of the extent makes a coil, which is drawn with thin lines
 CLASS_COLOURS = {
     name: CLASSES[{"has a digit": "digit", "padding": "unused"}.get(name, name)].light for name in TOKEN_CLASSES
 }
@@ -49,10 +49,17 @@ CLASS_MEANINGS = frozenset({"text", "hovertext", "customdata", "meta", "name", "
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One line of a plot: ``values`` [n] at ``at`` [n], which is 0, 1, 2… by default.
+    """A line of a plot.
 
-    ``band`` is a pair of arrays [n], low and high; ``marks`` are indices of values worth a dot; the ``chosen`` one of
-    several lines is thicker.
+    Attributes:
+        name: Name shown in the plot.
+        values: Values [n].
+        colour: Colour as hex.
+        dash: Dash style of plotly.
+        at: Where the values are [n], by default 0, 1, 2, ….
+        band: Low and high end of an interval, two arrays [n].
+        marks: Indices of values with a dot.
+        chosen: Whether the line is emphasised among several.
     """
 
     name: str
@@ -72,7 +79,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis shows. ``ticks`` and ``span`` are chosen from the data unless given; a ``share`` .5 reads 50 %."""
+    """An axis. ``ticks`` and ``span`` are derived from the data unless given; with ``share``, .5 is shown as 50 %."""
 
     title: str = ""
     log: bool = False
@@ -82,18 +89,21 @@ class Axis:
 
 
 def source_style(index: int) -> tuple[str, str]:
-    """Return the colour and dash of a source by its place in the list of sources."""
+    """Return the colour and dash of a source by its index in the list of sources."""
     style = SOURCES[index % len(SOURCES)]
     return style.colour.light, style.dash
 
 
 def sources(values: Mapping[str, Array]) -> tuple[Series, ...]:
-    """Make one series of each source, in their order and with the colour and dash each has in every plot."""
+    """Return one series per source, in order, with the colour and dash it has in every plot."""
     return tuple(Series(name, array, *source_style(index)) for index, (name, array) in enumerate(values.items()))
 
 
 def escape(text: str, *, width: int = 40) -> str:
-    """Return a text that plotly shows literally: no markup, formula or invisible character, and at most ``width``."""
+    """Return a text of at most ``width`` characters that plotly shows literally, without markup.
+
+    Invisible characters are shown by name.
+    """
     shown = text if len(text) <= width and text.isprintable() else display(text, width=width)
     return _markup(shown) if SPECIAL.search(shown) else shown
 
@@ -108,7 +118,7 @@ def _markup(text: str) -> str:
 
 
 def number(value: float, *, digits: int = 3) -> str:
-    """Write a number for a reader: .690, 1,024, and a true minus."""
+    """Format a number for reading: .690, 1,024, and a true minus sign."""
     text = f"{value:,.{digits}f}" if abs(value) < 1000 else f"{value:,.0f}"
     sign, text = ("−", text[1:]) if text.startswith("-") else ("", text)
     if not text.strip("0."):
@@ -117,14 +127,14 @@ def number(value: float, *, digits: int = 3) -> str:
 
 
 def listed(parts: Sequence[str]) -> str:
-    """Join parts as a reader would say them."""
+    """Join parts with commas and "and"."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def standing(percentile: float) -> str:
-    """Say where a value stands by its percentile, from 0 to 100: above 98.2 %.
+    """Return the percentile of a value, from 0 to 100, as text: above 98.2 %.
 
-    It is rounded so that no more is said than is true, and no sample is trusted beyond 99.9 %.
+    It is rounded down, and never exceeds 99.9 %, which is as far as a sample can be trusted.
     """
     if percentile < 0.1:
         return "below 99.9 %"
@@ -132,11 +142,13 @@ def standing(percentile: float) -> str:
 
 
 def tick_text(value: float, *, share: bool = False) -> str:
+    """Format a tick: at most four significant digits, a true minus sign, and percent for a ``share``."""
     text = f"{100 * value:,.4g} %" if share else f"{value:,.4g}"
     return (f"{value:,.0f}" if not share and abs(value) >= 1000 else text).replace("-", "−")
 
 
 def new_figure(traces: Iterable[Any], *, height: int | None, **layout: Any) -> go.Figure:
+    """Return a figure with the common layout, overridden by ``layout``."""
     base: dict[str, Any] = {
         "template": "none",
         "autosize": True,
@@ -155,6 +167,7 @@ def new_figure(traces: Iterable[Any], *, height: int | None, **layout: Any) -> g
 
 
 def bare_figure(**more: Any) -> dict[str, Any]:
+    """Return the properties of an axis without grid, ticks and labels, overridden by ``more``."""
     return {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": "", "automargin": False, **more}
 
 
@@ -163,6 +176,7 @@ def _titled(title: str, *, standoff: int = 8) -> dict[str, Any]:
 
 
 def plotly_scale(title: str, ticks: Sequence[float], *, grid: bool, share: bool = False) -> dict[str, Any]:
+    """Return the properties of an axis with a title and given ticks."""
     return {
         "title": _titled(title),
         "tickmode": "array",
@@ -182,14 +196,14 @@ def plotly_scale(title: str, ticks: Sequence[float], *, grid: bool, share: bool 
 
 
 def decimal_places(count: int, first: int = 0) -> list[int]:
-    """Five places of an axis of rows, the first and the last among them."""
+    """Return up to five ticks for an axis of ``count`` rows from ``first`` on, including the first and the last."""
     if count <= 5:
         return [first + i for i in range(count)]
     return [first + i * count // 4 for i in range(4)] + [first + count - 1]
 
 
 def nice_ticks(low: float, high: float) -> list[float]:
-    """At most five round numbers between low and high."""
+    """Return at most five round numbers between low and high."""
     if not high > low:
         return [low]
     raw = (high - low) / 4
@@ -202,7 +216,7 @@ def nice_ticks(low: float, high: float) -> list[float]:
 
 
 def decade_ticks(low: float, high: float) -> list[float]:
-    """At most five round numbers between low and high, for a logarithmic axis."""
+    """Return at most five round numbers between low and high, for a logarithmic axis."""
     first, last = int(np.floor(np.log10(low))) - 1, int(np.ceil(np.log10(high))) + 1
     choices: list[list[float]] = [[m * 10.0**e for e in range(first, last) for m in (1, 3)]]
     choices += [[10.0**e for e in range(first, last) if not e % every] for every in (1, 2, 3, 4, 6, 12, 24)]
@@ -214,7 +228,13 @@ def decade_ticks(low: float, high: float) -> list[float]:
 
 
 def link_axis(group: str | None, rows: Array, *, kept: tuple[Array, int] | None = None) -> dict[str, Any]:
-    """Say which rows of the group the points are: by the first one where they follow each other, else one by one."""
+    """Return trace properties with the points' rows in the group: the first one if they are consecutive, otherwise all.
+
+    Args:
+        group: Group for linked hover, if any.
+        rows: Row of each point [n].
+        kept: How many of each point's nearest rows are near it [n], and out of how many.
+    """
     if group is None:
         return {}
     told = {} if kept is None else {"kept": kept[0], "of": kept[1]}
@@ -224,6 +244,7 @@ def link_axis(group: str | None, rows: Array, *, kept: tuple[Array, int] | None 
 
 
 def finite_span(arrays: Iterable[Array]) -> tuple[float, float]:
+    """Return the smallest and largest finite value of some arrays; 0 and 1 if there is none."""
     lows, highs = [], []
     for array in arrays:
         finite = array[np.isfinite(array)]
@@ -234,7 +255,7 @@ def finite_span(arrays: Iterable[Array]) -> tuple[float, float]:
 
 
 def robust_limit(*arrays: Array) -> float:
-    """Return the end of a range −limit…limit that 99 % of all these numbers are in, rounded up to two digits."""
+    """Return the end of a range −limit … limit that contains 99 % of all numbers, rounded up to two digits."""
     parts = [np.abs(array[np.isfinite(array)]).ravel() for array in map(np.asarray, arrays)]
     together = np.concatenate(parts) if parts else np.zeros(0)
     limit = float(np.quantile(together, 0.99)) if together.size else 0.0
@@ -245,7 +266,7 @@ def robust_limit(*arrays: Array) -> float:
 
 
 def dark(figure: go.Figure) -> go.Figure:
-    """Return the same figure for a dark page: every colour replaced by its partner, every number as it was."""
+    """Return the figure for a dark page: every colour replaced by its partner, all numbers unchanged."""
     partners = dark_map()
 
     def recolour(value: Any) -> Any:
@@ -265,6 +286,7 @@ def dark(figure: go.Figure) -> go.Figure:
 
 
 def add_label(text: str, *, colour: str = INK, at: tuple[float, float] = (0, 0), **more: Any) -> dict[str, Any]:
+    """Return an annotation: a text without arrow, shifted by ``at`` pixels."""
     return {
         "text": text,
         "showarrow": False,
@@ -279,7 +301,7 @@ spelt_out: WeakKeyDictionary[Labels, Array] = WeakKeyDictionary()
 
 
 def escaped(labels: Labels) -> Array:
-    """Return all labels as plotly shows them, an array of texts, which it takes as it is. Kept as long as they are."""
+    """Return all labels escaped for plotly, as an array of objects [n], cached for as long as the labels exist."""
     if labels not in spelt_out:
         texts = np.empty(len(labels), object)
         texts[:] = list(map(escape, labels))

@@ -1,4 +1,4 @@
-"""Figures of vocabularies: maps, islands and label placement."""
+"""Figures of vocabularies: token maps, neighbour lists and clouds of words."""
 
 from __future__ import annotations
 
@@ -53,11 +53,22 @@ ISLANDS = {
     "other script": "other scripts",
     "unused": "unused slots",
     "padding": "padding",
-}  # what a part of a map is called; words are the mainland
+}  # names of a map's islands; words are the mainland
 
 
 def class_counts(labels: Labels, *, rows: Sequence[int] | Array | None = None) -> dict[str, int]:
-    """Return how many tokens each class has, the largest first; their colours are ``CLASS_COLOURS``."""
+    """Return the number of tokens of each class, largest first; their colours are ``CLASS_COLOURS``.
+
+    Args:
+        labels: The vocabulary.
+        rows: Rows to count, by default all.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.token_figures import class_counts
+        >>> class_counts(hpe.extract("sample:bert").token.labels)
+        {'word start': 3052, 'continuation': 939, 'special': 5, 'unused': 4}
+    """
     classes = labels.classes if rows is None else labels.classes[np.asarray(rows)]
     counts = np.bincount(classes, minlength=len(TOKEN_CLASSES))
     order = np.argsort(-counts, kind="stable")
@@ -74,17 +85,36 @@ def token_map(
     link: str | None = "token",
     height: int = 720,
 ) -> go.Figure:
-    """Draw a whole vocabulary, every token a dot, coloured by class, id or the numbers given [tokens of ``labels``].
+    """Draw a whole vocabulary, one dot per token.
 
-    "trust" colours the tokens that ``p.trust`` has by how many of their nearest are near them; the others are faint, as
-    tokens whose number is NaN are. The ``selected`` row and its ``neighbours`` are marked and named; in two dimensions
-    their surroundings are enlarged in the emptiest corner.
+    In two dimensions, the surroundings of the selected token are enlarged in the emptiest corner.
+
+    Args:
+        p: Projection of the token table to 2 or 3 dimensions.
+        labels: The vocabulary.
+        color: Colour by class, by id, by numbers (one per label), or by trust: the share of a token's nearest that are
+            near it on the map. Tokens without a number (NaN, or trust not measured) are faint.
+        selected: Row that is marked and labelled, if any.
+        neighbours: Further rows that are marked and labelled.
+        link: Group for linked hover, if any.
+        height: Height in pixels.
+
+    Raises:
+        InputError: If labels, colours or rows do not match the projection, or its trust was not measured.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.token_figures import token_map
+        >>> table = hpe.extract("sample:bert").token
+        >>> figure = token_map(hpe.project(table, method="pca", dims=2), table.labels)
+        >>> [trace.name for trace in figure.data]
+        ['word start', 'continuation', 'special', 'unused']
     """
     points, rows = cloud_of(p), np.asarray(p.rows)
     if len(rows) and int(rows.max()) >= len(labels):
         raise InputError(f"the projection has row {int(rows.max()):,}, but there are only {len(labels):,} labels")
     looked_at = isinstance(color, str) and color == "trust"
-    kept = kept_rows(p) if p.measured or looked_at else None  # a map does not wait to be measured
+    kept = kept_rows(p) if p.measured or looked_at else None  # drawing a map does not trigger the measurement
     if isinstance(color, str) and color == "trust":
         if p.trust is None or kept is None:
             raise InputError(f"no trust was measured of this projection of {p.name}; colour by class, id or numbers")
@@ -101,7 +131,7 @@ def token_map(
 
 @dataclass(frozen=True, eq=False)
 class _Layer:
-    """Dots drawn alike: ``at`` are places in the projection; later layers lie above."""
+    """Dots of the same style: ``at`` are indices in the projection; later layers are drawn on top."""
 
     name: str
     at: Array
@@ -119,7 +149,7 @@ class _Tokens:
     kept: tuple[Array, int] | None
 
     def trace(self, kind: Any, layer: _Layer, size: float, **more: Any) -> Any:
-        """One layer as a plotly trace of some kind; few dots are drawn larger, or nobody would find them."""
+        """Return a layer as a plotly trace; layers of few dots are drawn larger, so that they can be found."""
         few = len(layer.at) <= 50 < len(self.rows) and layer.marker["opacity"] > UNMEASURED
         names = dict(zip("xyz", self.points[layer.at].T, strict=False))
         part = isinstance(layer.marker["color"], np.ndarray) and len(layer.at) < len(self.rows)
@@ -181,11 +211,11 @@ def _token_map_3d(tokens: _Tokens, chosen: Sequence[int], names: Sequence[str], 
 
 
 def token_name(text: str, *, chosen: bool, at: tuple[float, float], **more: Any) -> dict[str, Any]:
-    """A token's name, the chosen one in the accent."""
+    """Return the label of a token, in the accent colour if it is the selected one."""
     return add_label(f"<b>{text}</b>" if chosen else text, colour=ACCENT_TEXT if chosen else INK, at=at, **more)
 
 
-MAP_WIDTH = 640  # the width in pixels that labels on a map are placed for
+MAP_WIDTH = 640  # width in pixels assumed for placing labels on a map
 
 
 def _token_map_2d(tokens: _Tokens, chosen: Sequence[int], names: Sequence[str], height: int) -> go.Figure:
@@ -195,7 +225,7 @@ def _token_map_2d(tokens: _Tokens, chosen: Sequence[int], names: Sequence[str], 
     low, high, extent = low - 0.02 * extent, high + 0.02 * extent, 1.04 * extent
     corner = label_placement.empty_corner((points - low) / extent) if chosen else None
     if chosen and corner is None:
-        low[0] -= 0.5 * extent[0]  # no corner is empty: make room at the left
+        low[0] -= 0.5 * extent[0]  # no corner is empty: make room on the left
         extent = high - low
         corner = (0.0, 0.3, 0.68, 1.0)
     traces = [tokens.trace(go.Scattergl, layer, 2.6) for layer in tokens.layers]
@@ -215,14 +245,14 @@ def _token_map_2d(tokens: _Tokens, chosen: Sequence[int], names: Sequence[str], 
 def _island_names(
     tokens: _Tokens, low: Array, extent: Array, corner: Corner | None, height: int
 ) -> list[dict[str, Any]]:
-    """What the islands of a flat map are made of, written below them."""
+    """Return labels that name the token classes of a 2-D map's islands, placed below or above them."""
     unit = (tokens.points - low) / extent
     of = label_placement.islands(unit)
     notes = []
     for island in range(1, int(of.max(initial=0)) + 1):
         here = np.flatnonzero(of == island)
         if len(here) < max(30, 0.003 * len(unit)):
-            break  # they come by size
+            break  # islands are sorted by size
         shares = np.bincount(tokens.classes[here], minlength=len(TOKEN_CLASSES)) / len(here)
         found = [TOKEN_CLASSES[place] for place in np.argsort(-shares, kind="stable") if shares[place] >= 0.2]
         if found[0] not in ISLANDS:
@@ -238,7 +268,7 @@ def _island_names(
 
 @dataclass(frozen=True, eq=False)
 class _Spot:
-    """The selected token and its neighbours on the flat map, and the enlarged surroundings."""
+    """The selected token and its neighbours on the 2-D map, and the enlarged surroundings."""
 
     tokens: _Tokens
     unit: Array  # the points in the unit square
@@ -247,11 +277,11 @@ class _Spot:
     chosen: Sequence[int]
     names: Sequence[str]
     corner: Corner
-    room: Array  # the map's size in pixels
+    room: Array  # size of the map in pixels
 
     @property
     def half(self) -> float:
-        """Half the width of what is enlarged: it holds the neighbours that the map has nearby."""
+        """Half the width of the enlarged region, chosen to contain the neighbours that are close on the map."""
         away = self._away()
         near = away[away < 0.06]
         return float(np.clip(1.3 * near.max(initial=0.0), 0.012, 0.075)) if len(near) > 1 else 0.03
@@ -265,7 +295,7 @@ class _Spot:
         return centre - self.half, centre + self.half
 
     def dots(self) -> list[Any]:
-        """The marked dots, on the map and enlarged, and everything around them enlarged."""
+        """Return the marked dots, on the map and enlarged, and everything around them enlarged."""
         low, high = self._window()
         inside: Array = np.all((self.unit > low) & (self.unit < high), axis=1)
         traces = []
@@ -292,7 +322,7 @@ class _Spot:
         return traces
 
     def layout(self) -> dict[str, Any]:
-        """The enlarged corner's axes and ground, the frame around the place it shows, and all names."""
+        """Return the axes and background of the enlarged corner, the frame around its region, and all labels."""
         low, high = (self.low + edge * self.extent for edge in self._window())
         x0, x1, y0, y1 = self.corner
         ground = {"type": "rect", "xref": "paper", "yref": "paper", "x0": x0, "x1": x1, "y0": y0, "y1": y1}
@@ -314,7 +344,7 @@ class _Spot:
         }
 
     def _pointer(self) -> dict[str, Any]:
-        """The selected token's name beside its frame, with a line to it, where the map is emptiest."""
+        """Return the selected token's label next to its frame, with a leader line, where the map is emptiest."""
         crowd = self.unit * self.room
         edge = self.half * self.room
         spot = crowd[self.chosen[0]]
@@ -349,7 +379,7 @@ class _Spot:
         ]
 
     def _far_names(self) -> list[dict[str, Any]]:
-        """Neighbours in the table that the map has elsewhere."""
+        """Return labels of neighbours in the table that are elsewhere on the map."""
         far = [place for place, away in enumerate(self._away()) if away >= self.half][:6]
         crowd = self.unit * self.room
         anchors = crowd[[self.chosen[place] for place in far]]
@@ -358,13 +388,26 @@ class _Spot:
         return [self._named(place, offset, bgcolor=PANEL) for place, offset in zip(far, offsets, strict=True)]
 
     def _named(self, place: int, offset: tuple[float, float], **more: str) -> dict[str, Any]:
-        """A name beside its dot, on ground of its own: letters among dots cannot be read."""
+        """Return a label next to its dot, with an opaque background: text among dots is illegible."""
         at = self.tokens.points[self.chosen[place]]
         return token_name(self.names[place], chosen=place == 0, at=offset, x=float(at[0]), y=float(at[1]), **more)
 
 
 def neighbour_list(n: Neighbours, *, shared: Sequence[int] = (), height: int | None = None) -> go.Figure:
-    """Draw the neighbours of a token as a list of bars that start at 0; ``shared`` rows are tinted."""
+    """Draw the neighbours of a token as a list with bars that start at 0.
+
+    Args:
+        n: The neighbours.
+        shared: Rows that are tinted.
+        height: Height in pixels; by default it grows with the number of neighbours.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.figures.token_figures import neighbour_list
+        >>> figure = neighbour_list(hpe.neighbours(hpe.extract("sample:bert").token, "king", k=3))
+        >>> figure.data[0].text
+        ('lord: .356', 'year: .329', 'princes: .296')
+    """
     values = np.asarray(n.values, np.float32)
     low, high = finite_span([values])
     tinted = [int(row) in set(map(int, shared)) for row in n.rows]
@@ -411,13 +454,35 @@ CLUB_COLOURS = tuple(
         *(CLASSES[name] for name in ("continuation", "unused", "word start", "special")),
     )
 )
-"""The colours of words in a cloud, by their place."""
+"""Colours of words in a cloud, by index."""
 
 
 def club(
     found: Club, names: Sequence[str], *, by: Literal["word", "position"] = "word", height: int = 300
 ) -> go.Figure:
-    """Draw a cloud of words, each at all places, in two dimensions, coloured by word or by position."""
+    """Draw a cloud of words, each at all places, in two dimensions.
+
+    Args:
+        found: The cloud.
+        names: Names of its words.
+        by: Whether to colour by word or by position.
+        height: Height in pixels.
+
+    Raises:
+        InputError: If the number of names differs from the number of words.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.composition.added_positions import added
+        >>> from hfposemb.composition.variance_decomposition import cloud
+        >>> from hfposemb.figures.token_figures import club
+        >>> bert = hpe.extract("sample:bert")
+        >>> words = ["king", "queen"]
+        >>> rows = [bert.token.labels.find(word) for word in words]
+        >>> found = cloud(added(bert), bert, rows, [1, 2, 3]).club(amplitude=1.0)
+        >>> [trace.name for trace in club(found, words).data]
+        ['king', 'queen']
+    """
     words, places = found.points.shape[:2]
     if len(names) != words:
         raise InputError(f"{len(names)} names cannot name the {words} words of a cloud")
@@ -445,7 +510,25 @@ def club(
 def share_rows(
     shares: Array, labels: Sequence[str], *, first: int = 0, title: str = "position", height: int | None = None
 ) -> go.Figure:
-    """Draw shares from 0 to 1 as coloured strips, one for each label: the neighbours a word keeps at every position."""
+    """Draw shares from 0 to 1 as coloured strips, one per label, such as the neighbours a word keeps at every position.
+
+    Args:
+        shares: Shares [labels, n].
+        labels: Names of the strips.
+        first: Position of the first column.
+        title: Title of the x axis.
+        height: Height in pixels; by default it grows with the number of strips.
+
+    Raises:
+        InputError: If the number of labels differs from the number of strips.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hfposemb.figures.token_figures import share_rows
+        >>> figure = share_rows(np.array([[1.0, 0.5], [0.2, 0.0]]), ["king", "queen"])
+        >>> figure.layout.yaxis.ticktext
+        ('king', 'queen')
+    """
     shares = as_matrix(shares).astype(np.float32)
     if len(shares) != len(labels):
         raise InputError(f"{len(labels)} labels cannot name the rows of a matrix {list(shares.shape)}")

@@ -1,4 +1,4 @@
-"""How the first layer of each architecture computes its attention scores."""
+"""Rules for how the first layer of each architecture computes attention scores."""
 
 from __future__ import annotations
 
@@ -12,14 +12,25 @@ from .families import EPSILONS
 
 @dataclass(frozen=True)
 class AttentionRule:
-    """Name what makes queries and keys in the first layer: modules inside ``layer``, which is how its path ends.
+    """Location and parameters of the query and key projections in an architecture's first layer.
 
-    Where there is no ``key``, the module ``query`` makes queries, keys and values: one after the other (``stacked``),
-    or those of heads that share a key beside each other (``grouped``); ``turned`` weights are stored [in, out].
-    ``norm`` normalises what the layer is fed, unless the field ``norm_if`` is false; ``rms`` says how, ``plus_one``
-    that 1 is added to its weight and to those of ``query_norm`` and ``key_norm``, which normalise queries and keys.
-    ``scale`` multiplies the products: a number, a field, or 1/√ of a field; ``head`` is the width of a head.
-    ``expects`` are fields that must have a value, where they are stated, for all this to hold; a dot goes inside.
+    Attributes:
+        layer: End of the layer's path; modules are named relative to it.
+        query: Module of the query projection.
+        key: Module of the key projection; "" if ``query`` computes queries, keys and values.
+        fused: Layout of such a module: all queries, then all keys and values (``stacked``), or grouped by the heads
+            that share a key (``grouped``).
+        turned: Whether weights are stored [in, out].
+        norm: Normalisation of the layer's input, skipped if the field ``norm_if`` is false.
+        norm_if: Field that enables ``norm``.
+        eps: Fields with the norm's epsilon, the first that is present, or its value.
+        rms: Whether ``norm`` is an RMSNorm.
+        plus_one: Whether 1 is added to the weights of all three norms.
+        query_norm: Normalisation of queries.
+        key_norm: Normalisation of keys.
+        scale: Factor of the dot products: a number, a field, or 1/√ of a field; ``head`` is the width of a head.
+        causal: Whether queries see no later keys.
+        expects: Required values of fields, if present, for the rule to apply; a dot separates nested fields.
     """
 
     layer: str
@@ -37,12 +48,12 @@ class AttentionRule:
     scale: str = "1/√head"
     causal: bool = False
     both_ways: str = ""
-    """Field that, when true, lets a causal layer see later keys after all."""
+    """Field that, when true, lets a causal layer see later keys."""
     counts: Literal["first", "last"] = "first"
-    """From which token the layer counts the distances of ALiBi, which is all the same after the softmax."""
+    """Token from which the layer counts ALiBi distances; it has no effect after the softmax."""
     expects: tuple[tuple[str, object], ...] = ()
     kind: str = ""
-    """Which kind of layer the first one is, where the configuration has no ``layer_types``."""
+    """Kind of the first layer if the configuration has no ``layer_types``."""
 
 
 _SELF = ("self_attn.q_proj", "self_attn.k_proj")
@@ -123,7 +134,7 @@ ATTENTION: Mapping[str, AttentionRule] = {
     **dict.fromkeys(("phi", "starcoder2", "stablelm"), _PHI),
     "phi3": replace(_LLAMA, query="self_attn.qkv_proj", key="", fused="stacked"),
 }
-"""Where the first layer of a model type makes queries and keys; each was held against transformers' own module."""
+"""Query and key projections of the first layer by model type, each compared with transformers' own module."""
 
 
 NO_LOGITS: Mapping[str, str] = {
@@ -134,11 +145,11 @@ NO_LOGITS: Mapping[str, str] = {
     **dict.fromkeys(("convbert", "funnel", "fnet", "longformer", "big_bird"), "its first layer attends in another way"),
     **dict.fromkeys(("transfo-xl", "xlnet"), "its queries meet sinusoids of distances, not positions"),
 }
-"""Why the logits of the first layer of some model types are not split."""
+"""Why the first layer's logits of some model types cannot be decomposed."""
 
 
 def no_logits(config: Mapping[str, Any]) -> str:
-    """Return why the first layer's logits of a model type are not split, "" where they are."""
+    """Return why the first layer's logits of a model type cannot be decomposed; "" if they can."""
     kind = str(part_config(config, "text").get("model_type", config.get("model_type")))
     if kind in ATTENTION:
         return ""

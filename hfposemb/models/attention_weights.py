@@ -1,4 +1,4 @@
-"""How the first layer of an opened model makes queries and keys: from rules, and the tensors of that layer alone."""
+"""First-layer attention of an opened model, from the rules and that layer's tensors."""
 
 from __future__ import annotations
 
@@ -31,9 +31,16 @@ _OTHER_TOWERS = frozenset(("vision", "audio", "video", "talker", "qformer", "act
 def attention(
     opened: Opened, tables: Mapping[str, EmbeddingTable], positions: Mapping[str, PositionEncoding]
 ) -> Attention:
-    """Return how the first layer of a model makes logits; reads W_Q, W_K and the norms of that layer, nothing else.
+    """Return the first layer's attention; reads W_Q, W_K and the norms of that layer and nothing else.
 
-    Raises ``MissingTableError`` for models that do it in a way that is not known, with the reason.
+    Args:
+        opened: The opened model.
+        tables: Its tables by role and part.
+        positions: Its position encodings by part.
+
+    Raises:
+        MissingTableError: If the architecture's attention is unknown or cannot be decomposed, with the reason.
+        CheckpointError: If the tensors do not fit together.
     """
     if not opened.config:
         raise MissingTableError(f"{opened.name} has no configuration, which says how its first layer attends")
@@ -70,7 +77,7 @@ def attention(
 
 
 def _rule(opened: Opened) -> AttentionRule:
-    """Return the row of a model type. Raises ``MissingTableError`` where a field says that it does not hold."""
+    """Return the rule of the model type. Raises ``MissingTableError`` if a field shows that it does not apply."""
     config = opened.part("text")
     rule = ATTENTION[str(config.get("model_type", opened.config.get("model_type")))]
     for name, value in rule.expects:
@@ -85,7 +92,10 @@ def _rule(opened: Opened) -> AttentionRule:
 
 @dataclass(frozen=True, eq=False)
 class _Layer:
-    """Read the tensors of a first layer, each where it is asked for; ``near`` is the name of the token table's."""
+    """Tensors of a first layer, each read on access.
+
+    ``near`` is the name of the token table's tensor, used to choose between towers.
+    """
 
     opened: Opened
     rule: AttentionRule
@@ -93,17 +103,18 @@ class _Layer:
 
     @cached_property
     def heads(self) -> int:
-        """How many heads of queries the configuration states."""
+        """Number of query heads according to the configuration."""
         found = self.opened.stated(_HEADS)
         if found is None:
             raise self.unfit("its configuration states no number of heads")
         return found
 
     def unfit(self, what: str) -> CheckpointError:
+        """Return a ``CheckpointError`` about this layer."""
         return CheckpointError(f"the first layer of {self.opened.name} cannot be used: {what}")
 
     def find(self, module: str, kind: str) -> str | None:
-        """Return the weight or the bias of a module of the layer, of several that nearest to the token table."""
+        """Return the name of a module's weight or bias; of several, the one nearest to the token table by name."""
         wanted = f".{self.rule.layer}.{module}.{kind}"
         fitting = [
             name
@@ -113,13 +124,13 @@ class _Layer:
         return min(fitting, key=lambda name: (-shared(name, self.near), len(name)), default=None)
 
     def read(self, name: str) -> NDArray[np.floating]:
-        """Return a tensor of the layer. Raises ``MissingTableError`` for quantised ones."""
+        """Read a tensor of the layer. Raises ``MissingTableError`` if it is quantised."""
         if reason := coded(self.opened.tensors.info(name), self.opened.tensors.names()):
             raise MissingTableError(f"the first layer's logits of {self.opened.name} are not split: {reason}")
         return self.opened.tensors.read(name)
 
     def maps(self) -> tuple[HeadMap, HeadMap]:
-        """Return what makes queries and what makes keys."""
+        """Return the query projection and the key projection."""
         read = self._fused if self.rule.fused else self._apart
         query, key = read("weight"), read("bias")
         assert query is not None
@@ -137,7 +148,7 @@ class _Layer:
         return maps[0], maps[1]
 
     def _apart(self, kind: str) -> tuple[NDArray[np.floating], NDArray[np.floating]] | None:
-        """Return weights, or biases, of queries and of keys [heads, width, in]; a bias has in = 1."""
+        """Return weights or biases of separate projections, queries and keys [heads, width, in]; a bias has in = 1."""
         names = [self.find(module, kind) for module in (self.rule.query, self.rule.key)]
         if names[0] is None or names[1] is None:
             if kind == "bias":
@@ -157,7 +168,7 @@ class _Layer:
             raise self.unfit(f"it has no tensor {self.rule.layer}.{self.rule.query}.weight")
         rows = self._columns(self.read(name), kind)
         width = self.opened.stated(_WIDTHS) or self._inner(name, kind) // heads
-        # Queries of all heads, then as many keys as values.
+        # The remaining rows are keys and as many values.
         keys = (len(rows) // max(width, 1) - heads) // 2
         if keys < 1 or len(rows) != (heads + 2 * keys) * width or heads % keys:
             raise self.unfit(f"{len(rows)} rows are not those of {heads} heads of width {width}")
@@ -168,7 +179,7 @@ class _Layer:
         return grouped[:, :-2].reshape(heads, width, rows.shape[1]), grouped[:, -2]
 
     def _inner(self, name: str, kind: str) -> int:
-        """Return how wide what the fused module reads is; a bias does not tell, its weight does."""
+        """Return the input width of the fused module, from the shape of its weight."""
         weight = name.removesuffix(kind) + "weight"
         return self.opened.tensors.info(weight).shape[0 if self.rule.turned else -1]
 
@@ -181,7 +192,7 @@ class _Layer:
         return values.T if self.rule.turned else values
 
     def norm(self, module: str, *, rms: bool = False) -> Norm | None:
-        """Return a norm of the layer, ``None`` where the rule names none."""
+        """Return a norm of the layer, or ``None`` if the rule names none."""
         if not module:
             return None
         name = self.find(module, "weight")
@@ -195,7 +206,7 @@ class _Layer:
         return LayerNorm(weight, None if bias is None else self.read(bias), eps)
 
     def scale(self, width: int) -> float:
-        """Return what products of queries and keys are multiplied by."""
+        """Return the factor of the dot products."""
         field = self.rule.scale.removeprefix("1/√")
         if field == "1":
             return 1.0
@@ -209,9 +220,10 @@ class _Layer:
 def _mechanism(
     opened: Opened, rule: AttentionRule, positions: Mapping[str, PositionEncoding]
 ) -> tuple[Rotary | None, Alibi | RelativeBias | None]:
-    """Return what tells positions apart inside the first layer. Raises ``MissingTableError`` for what adds up to none.
+    """Return the rotary encoding and the bias of the first layer.
 
-    Tables of positions that are added to words are the recipe's.
+    Position tables that are added to tokens are part of the input recipe instead. Raises ``MissingTableError`` for
+    encodings whose effect is not a sum, and if none was found.
     """
     turning: Rotary | None = None
     bias: Alibi | RelativeBias | None = None
@@ -244,13 +256,13 @@ def _mechanism(
 
 
 def _kind(opened: Opened, rule: AttentionRule) -> str:
-    """Return which kind of layer the first one is, "" where all are alike."""
+    """Return the kind of the first layer, "" if all layers are alike."""
     kinds = opened.part("text").get("layer_types")
     return str(kinds[0]) if isinstance(kinds, list) and kinds else rule.kind
 
 
 def _window(config: Mapping[str, Any], kind: str) -> int | None:
-    """Return how many keys, its own included, a query of the first layer sees, ``None`` for all."""
+    """Return how many keys a query of the first layer sees, including its own; ``None`` for all."""
     if kind not in ("", "sliding_attention") or config.get("use_sliding_window") is False:
         return None
     return whole_number(config, "sliding_window", low=1)

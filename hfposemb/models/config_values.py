@@ -1,4 +1,4 @@
-"""Values of a model configuration, read within bounds."""
+"""Bounds-checked access to values of a model configuration."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any
 from .table_names import tower_of
 
 CONTINUED: Mapping[str, str] = {"wte.embedding": "wte.new_embedding"}
-"""Endings of token tables that go on in a second tensor, and how its name ends."""
+"""Endings of token tables that continue in a second tensor, with the ending of its name."""
 
 
 def part_config(config: Mapping[str, Any], tower: str) -> Mapping[str, Any]:
-    """Return the configuration of a part: the field that is named for it, at any depth, else the whole.
+    """Return the configuration of a part of the model: the field named after it, at any depth, else the whole.
 
-    For the text, where no field is named for it and the whole has no vocabulary, that of a decoder, and else the first
-    that has one. Encoders and decoders that no field is named for are the text's.
+    For the text, if no field is named after it and the whole has no vocabulary, this is the decoder's configuration,
+    else the first one with a vocabulary. An encoder or decoder without a field of its own uses the configuration of the
+    text.
     """
     inner = [(name, value) for name, value in _inner(config) if "model_type" in value or name == tower]
     if tower not in ("", "text"):
@@ -31,7 +32,7 @@ def part_config(config: Mapping[str, Any], tower: str) -> Mapping[str, Any]:
 
 
 def _inner(config: Mapping[str, Any], depth: int = 3) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the configurations inside one, the outer ones first."""
+    """Yield (field, value) pairs of nested configurations, outer ones first."""
     level = [(name, value) for name, value in config.items() if isinstance(name, str) and isinstance(value, dict)]
     yield from level
     if depth > 1:
@@ -40,7 +41,7 @@ def _inner(config: Mapping[str, Any], depth: int = 3) -> Iterator[tuple[str, Map
 
 
 def vocabularies(config: Mapping[str, Any]) -> frozenset[int]:
-    """Return the sizes of all vocabularies that a configuration states, at any depth."""
+    """Return the sizes of all vocabularies in a configuration, at any depth."""
     parts = [config, *(inner for _, inner in _inner(config))]
     sizes = (
         whole_number(part, name, low=2) for part in parts for name in part if isinstance(name, str) and "vocab" in name
@@ -49,13 +50,13 @@ def vocabularies(config: Mapping[str, Any]) -> frozenset[int]:
 
 
 def whole_number(config: Mapping[str, Any], name: str, *, low: int = 0, high: int = 10_000_000) -> int | None:
-    """Return a whole number of the configuration if it is one and within bounds, else ``None``."""
+    """Return an integer of the configuration within bounds, else ``None``."""
     value = config.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high else None
 
 
 def real_number(config: Mapping[str, Any], name: str, *, low: float, high: float) -> float | None:
-    """Return a number of the configuration if it is one and within bounds, else ``None``."""
+    """Return a number of the configuration within bounds, else ``None``."""
     value = config.get(name)
     return (
         float(value)

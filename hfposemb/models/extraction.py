@@ -1,4 +1,4 @@
-"""Turn a source into its Embeddings: the one place that joins naming, reading, families, labels and recipes."""
+"""Extraction of embeddings from a source: combines parsing, readers, families, labels and recipes."""
 
 from __future__ import annotations
 
@@ -50,23 +50,35 @@ def extract(
     tables: Mapping[str, str] | None = None,
     name: str | None = None,
 ) -> Embeddings:
-    """Return the embeddings of a source; tables are read when first used.
+    """Open a source and return its embeddings; tables are read on first use.
 
-    ``source`` is a name such as ``openai-community/gpt2``, ``./folder``, ``sample:bert`` or ``sinusoidal:1024x768``, a
-    path, or any ``torch.nn.Module`` that holds ``nn.Embedding``s. The rest is for the Hub: ``revision`` is a branch,
-    tag or commit; ``token`` ``None`` for the user's own, ``False`` for none; ``allow_full_download`` reads a whole
-    file where a server does not send parts of it, or where it is a pickle, which has none; ``limits`` bound what is
-    read, from this machine too. Files that torch.save wrote are read where there is no safetensors file, with torch.
+    Args:
+        source: A name such as ``openai-community/gpt2``, ``./folder``, ``sample:bert`` or ``sinusoidal:1024x768``; a
+            path; or any ``torch.nn.Module`` that contains ``nn.Embedding``s.
+        revision: Branch, tag or commit of a repository on the Hub.
+        token: Token for the Hub; ``None`` for the user's own, ``False`` for none.
+        allow_full_download: Whether to download whole files if a server does not support ranges, or if there are only
+            pickles, which cannot be read in part.
+        limits: Limits of what is read, for local files too.
+        tokenizer: Labels for the tokens of a torch module: a tokenizer of transformers or tokenizers, a list of labels,
+            or a dictionary between labels and row numbers.
+        tables: Tables of a torch module, such as ``{"position": "encoder.pe"}``: maps ``token``, ``token_type``,
+            ``position``, ``encoder.position`` or ``decoder.position`` to the name of a parameter, buffer or module of
+            shape [rows, width], [1, rows, width] or [rows, 1, width].
+        name: Name of a torch module in figures.
 
-    For a torch module of your own, ``tables`` says which tensors are its tables: ``{"position": "encoder.pe"}`` maps
-    ``token``, ``token_type``, ``position``, ``encoder.position`` or ``decoder.position`` to the name of a parameter, a
-    buffer or a module. Their shape is [rows, width], [1, rows, width] or [rows, 1, width]. ``tokenizer`` names the
-    tokens: one of transformers or tokenizers, a list of labels, or a dictionary between labels and row numbers.
-    ``name`` is what the module is called in figures.
+    Returns:
+        The tables and position encodings. Files written by torch.save are read, with torch, if there are no
+        safetensors.
 
-    Raises ``SourceError`` for a source that cannot be found or read, ``InputError`` for a table or label that does not
-    fit the module.
+    Raises:
+        SourceError: If the source cannot be found or read.
+        InputError: If a table or labels do not fit the module.
 
+    >>> import hfposemb as hpe
+    >>> hpe.extract("sample:gpt2").token.shape
+    (4000, 128)
+    >>> import torch
     >>> layer = torch.nn.Embedding(2, 8)
     >>> hpe.extract(layer, tokenizer=["yes", "no"], name="mine").token["no"].shape
     (8,)
@@ -89,7 +101,7 @@ def extract(
             from ..checkpoints.hub_access import Access
 
             return _from_hub(_at(named, revision), Access(token, limits, allow_full_download, likely=likely_tables))
-    # torch need not be imported to know a module: whoever made one has imported it.
+    # Duck-typed, to avoid importing torch.
     if hasattr(named, "state_dict") and hasattr(named, "named_modules"):
         from ..checkpoints.torch_module import open_module
 
@@ -101,7 +113,7 @@ _MOMENTS, _MOMENT = "positions.safetensors", "step-"
 
 
 def sample_steps(name: str) -> list[int]:
-    """Return the steps of its training that a sample kept."""
+    """Return the training steps of which a sample has snapshots."""
     from ..samples import folder
 
     names = Checkpoint.open(folder(name) / _MOMENTS).names()
@@ -149,7 +161,7 @@ def _open_folder(path: Path, limits: Limits) -> Checkpoint | PickledCheckpoint:
 
 
 def _at(source: HubSource, revision: str | None) -> HubSource:
-    """Return a repository at a revision that was given beside its name."""
+    """Return a repository at the revision passed as an argument."""
     if revision is None:
         return source
     if source.revision is not None:
@@ -193,7 +205,7 @@ def _from_files(opened: Opened) -> Embeddings:
 
 
 def _adapter(opened: Opened) -> Adapter | None:
-    """Return what kind of adapter an opened source is, ``None`` for a model; asks only where names are an adapter's."""
+    """Describe a source that is an adapter; ``None`` for a model. Reads its configuration only if names suggest one."""
     names = opened.tensors.names()
     config = opened.adapter() if may_be_adapter(names) else None
     return None if config is None else adapter_of(names, config)
@@ -206,7 +218,7 @@ def _from_module(live: LiveTensors, tokenizer: Tokenizer | None, tables: Mapping
     opened = Opened(live, live.name, config=config)
     if tokenizer is not None:
         names = names_of(tokenizer)
-        # The tokenizer is the caller's, and may run in this process.
+        # The caller's tokenizer is trusted and may run in this process.
         told: dict[str, Any] = {"folder": names} if isinstance(names, SavedTokenizer) else {"labels": names}
         opened = replace(opened, ours=True, **told)
     found = _candidates(opened) | named_tables(live, tables)
@@ -220,12 +232,12 @@ def _from_module(live: LiveTensors, tokenizer: Tokenizer | None, tables: Mapping
         )
     made = _assemble(opened, found)
     if tokenizer is not None:
-        _ = made.token.labels  # whether they fit
+        _ = made.token.labels  # raises if they do not fit
     return made
 
 
 def _add_unnamed(live: LiveTensors, found: dict[Role, tuple[Candidate, ...]], notes: list[str]) -> None:
-    """Sort the ``nn.Embedding``s of a module without a configuration by what their names say, the rest by size."""
+    """Assign the ``nn.Embedding``s of a module without configuration to roles, by name and then by size."""
     told = {candidate.tensor for tables in found.values() for candidate in tables}
     rest = [f"{name}.weight".removeprefix(".") for name in live.modules_of("Embedding")]
     rest = [name for name in rest if name not in told]
@@ -241,7 +253,7 @@ def _add_unnamed(live: LiveTensors, found: dict[Role, tuple[Candidate, ...]], no
 
 
 def _candidates(opened: Opened) -> dict[Role, tuple[Candidate, ...]]:
-    """Return the tensors that can be the table of each role, aliases of the header and tied heads included."""
+    """Return the possible tables of each role, including aliases from the header and tied heads."""
     stored = opened.tensors.names()
     aliases = {**packed(stored), **opened.tensors.metadata(), **whole_modules(stored)}
     aliases = {alias: kept for alias, kept in aliases.items() if kept in stored and alias not in stored}
@@ -250,9 +262,9 @@ def _candidates(opened: Opened) -> dict[Role, tuple[Candidate, ...]]:
 
 
 def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[str, str]) -> tuple[Candidate, ...]:
-    """Return those of ``names`` that can be the table of a role, as the file calls them.
+    """Return those of ``names`` that can be the table of a role, by the names in the file.
 
-    Those that hold codes instead of vectors are left out, and why is kept for where no other is found.
+    Quantised tensors are excluded; the reason is kept in case no other tensor is found.
     """
     tensors, config = opened.tensors, opened.config
     stored = tensors.names()
@@ -280,12 +292,12 @@ def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[s
 
 
 def _can_be(role: Role, info: TensorInfo) -> bool:
-    """Return whether a tensor has the shape of a table; words have several dimensions, times and prices have one."""
+    """Return whether a tensor has the shape of a table; token vectors need a width above 1, unlike times and prices."""
     return is_table(info) and (role != "token" or info.shape[-1] > 1)
 
 
 def _tokens(opened: Opened, found: tuple[Candidate, ...]) -> dict[str, Candidate]:
-    """Return the token table, and the decoder's where it has a vocabulary of its own."""
+    """Return the token table, and the decoder's if it has its own vocabulary."""
     if not found:
         return {}
     first, chosen = found[0], {"": found[0]}
@@ -298,9 +310,10 @@ def _tokens(opened: Opened, found: tuple[Candidate, ...]) -> dict[str, Candidate
 
 
 def _parts(opened: Opened, role: Role, found: tuple[Candidate, ...]) -> dict[str, Candidate]:
-    """Return the tables of each part of the model and each axis, by key.
+    """Return the tables of each part and axis of the model, by key.
 
-    Of several with one key the surest has it; others are named by the module that holds them, which is noted.
+    If several tables have the same key, the best match gets it, and the others are named after their modules, with a
+    note.
     """
     chosen: dict[str, Candidate] = {}
     for candidate in found:
@@ -320,7 +333,7 @@ def _parts(opened: Opened, role: Role, found: tuple[Candidate, ...]) -> dict[str
 
 
 def _note_others(opened: Opened, role: Role, found: tuple[Candidate, ...], chosen: Mapping[str, Candidate]) -> None:
-    """Note a choice among several tensors, so that it is never a silent guess."""
+    """Add a note about a choice between several tensors, so that it is never silent."""
     tensors = {candidate.tensor for candidate in chosen.values()}
     others = [candidate.tensor for candidate in found if candidate.tensor not in tensors]
     if others:
@@ -329,7 +342,7 @@ def _note_others(opened: Opened, role: Role, found: tuple[Candidate, ...], chose
 
 
 def _planes(opened: Opened, parts: Mapping[str, Candidate]) -> dict[str, tuple[Candidate, int | None]]:
-    """Return every position table with its plane: a tensor that stacks two tables has one for each axis."""
+    """Return every position table with its plane; a tensor that stacks two tables has one plane for each axis."""
     found: dict[str, tuple[Candidate, int | None]] = {}
     for part, candidate in parts.items():
         axes = table_axes(opened.tensors.info(candidate.tensor))
@@ -350,7 +363,7 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         makers[f"{part}.token_type".strip(".")] = partial(table_in_tensor, opened, "token_type", candidate.tensor)
     stored = _planes(opened, _parts(opened, "position", found["position"]))
     split = [_split(part) for part in stored]
-    # Where rows of a stored table are angles of rotations, the mechanism is rotary, and the table one of its own.
+    # If a stored table holds rotation angles, the mechanism is rotary and the table is kept separately.
     turns = opened.family().kind == "rotary"
     main = tower_of(found["token"][0].tensor) if found["token"] else ""
     placed = mechanisms(opened, main, frozenset() if turns else frozenset(tower for tower, axis in split))
@@ -386,7 +399,7 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     )
 
 
-# What a model does with its tables is told by modules that whoever wants the tables alone need not load.
+# Imported on use: the tables alone do not need these modules.
 def _recipe(
     opened: Opened,
     tables: Mapping[str, EmbeddingTable],
@@ -407,11 +420,11 @@ def _attention(
 
 
 _ORDER = {"position": 0, "text": 0, "encoder": 1, "decoder": 2}
-"""Which positions come first: those of the text, after those that the words enter (``families.parts_fed``)."""
+"""Order of the positions, the text's first, after those that the words enter (``families.parts_fed``)."""
 
 
 def _split(part: str) -> tuple[str, str]:
-    """Return the tower and the axis that a part's name holds."""
+    """Split a part's name into tower and axis."""
     tower = tower_of(part.split(".")[0])
     return (tower, part.partition(".")[2]) if tower else ("", part)
 

@@ -1,7 +1,7 @@
-"""Where each architecture keeps its tables, which offset it applies and what it feeds its first layer.
+"""Model families: where each architecture keeps its tables, its row offsets, and its first layer's input.
 
-Rows of data, no I/O: adding a family adds a row and no branch. Read off transformers 5.23, and held against every
-model type of it by ``make test-families``.
+Rows of data without I/O: a new family is a new row, not a new branch. Derived from transformers 5.23 and verified for
+every one of its model types by ``make test-families``.
 """
 
 from __future__ import annotations
@@ -20,13 +20,23 @@ Waves: TypeAlias = Literal["", "interleaved", "concatenated", "tensor2tensor"]
 
 @dataclass(frozen=True)
 class RelativeRule:
-    """Say what the rows of a tensor of relative positions stand for, by how its name ends.
+    """Meaning of the rows of a relative-position tensor, selected by the end of the tensor's name.
 
-    ``buckets``: T5's buckets of distances [buckets, heads]. ``distances``: one row for each signed distance, 0 in the
-    middle or at the row that the field ``zero`` states; ``sign`` is −1 where rows go by query − key; beyond the last
-    row ``clipped`` models read that row. ``window``: [(2h − 1)·(2w − 1), heads] over a window of patches. ``waves``:
-    the tensor only shows that sinusoids of distances are added to keys, as in Transformer-XL. ``unread``: its rows
-    cannot be told by distance alone, and ``why`` says so.
+    Attributes:
+        ending: End of the tensor's name.
+        rows: ``buckets``: T5's buckets of distances [buckets, heads]. ``distances``: one row for each signed distance,
+            with 0 in the middle or at the row in the field ``zero``. ``logarithmic``: DeBERTa's table, whose far
+                distances
+            share rows. ``window``: [(2h − 1)·(2w − 1), heads] over a window of patches. ``waves``: the tensor only
+            indicates that sinusoids of distances are added to keys, as in Transformer-XL. ``unread``: the rows do not
+            depend on distance alone, see ``why``.
+        axis: Axis of an image that the distances are along.
+        sign: −1 if rows are ordered by query − key, 1 if by key − query.
+        zero: Field with the row of distance 0.
+        clipped: Whether the model reads the last row beyond the table.
+        bias: Whether the rows are biases of heads rather than vectors.
+        far: Fields with the largest distance of the buckets.
+        why: Reason why the tensor is not read.
     """
 
     ending: str
@@ -40,7 +50,7 @@ class RelativeRule:
     why: str = ""
 
     def fits(self, name: str) -> bool:
-        """Return whether a tensor has the name of one; those of attention to another part of the model are none."""
+        """Return whether a tensor name matches; those of cross-attention do not."""
         ends = name == self.ending or name.endswith((f".{self.ending}", f"_{self.ending}"))
         return ends and "EncDec" not in name
 
@@ -70,11 +80,11 @@ RELATIVE: tuple[RelativeRule, ...] = (
     RelativeRule("r_r_bias", "waves"),
     RelativeRule("pos_bias_u", "waves"),
 )
-"""How the names of tensors of relative positions end. Most stand in every layer; shown are those of the first."""
+"""Rules for relative-position tensors. Most occur in every layer; those of the first layer are used."""
 
 
 CONVOLUTION = "pos_conv_embed"
-"""The module whose convolution leaves positions in its input, as in wav2vec 2.0."""
+"""Module whose convolution adds position information to its input, as in wav2vec 2.0."""
 
 
 ROTARY_FIELDS = (
@@ -86,20 +96,24 @@ ROTARY_FIELDS = (
     "rotary_dim",
     "rotary_pct",
 )
-"""Fields of a configuration that only models with rotary positions have."""
+"""Configuration fields that only models with rotary positions have."""
 
 
 EPSILONS = ("layer_norm_eps", "layer_norm_epsilon", "norm_eps", "rms_norm_eps", "layernorm_epsilon", "norm_epsilon")
-"""Fields that state what a norm adds to the variance."""
+"""Fields with the epsilon of a norm."""
 
 
 @dataclass(frozen=True)
 class InputRule:
-    """Name the modules and fields behind ``after(norm(scale·before(E) + T + P))``; an absent module is left out.
+    """Modules and fields of ``after(norm(scale·before(E) + T + P))``; absent modules are skipped.
 
-    ``eps`` are fields of the configuration, the first that it has, or the number where the architecture fixes it;
-    ``scale`` is a field that is a factor, or that says, where true, that tokens are multiplied by √width; ``√width``
-    where they always are. ``rms`` says that the norm is one of the root mean square.
+    Attributes:
+        norm: Modules of the norm; the first that exists is used.
+        eps: Fields with the norm's epsilon, the first that is present, or its value if the architecture fixes it.
+        scale: Fields that are a factor of the token vectors or, if true, stand for √width; ``√width`` always applies.
+        before: Modules that project token vectors.
+        after: Modules that project the normalised sum.
+        rms: Whether the norm is an RMSNorm.
     """
 
     norm: tuple[str, ...] = ()
@@ -109,42 +123,45 @@ class InputRule:
     after: tuple[str, ...] = ()
     rms: bool = False
     neighbours: str = ""
-    """Field that, when true, puts the next token's vector before each and the last one's after it (MobileBERT)."""
+    """Field that, when true, puts the next token's vector before each one and the previous one's after (MobileBERT)."""
     boxes: tuple[str, ...] = ()
-    """Tables by axis whose row 0 is added where no box is given, each as often as it stands here."""
+    """Tables, by axis, whose row 0 is added if no bounding box is given, once for each occurrence in this tuple."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """Hold what is known of some model types. ``padding`` is the padding id where the configuration names none."""
+    """Facts about some model types that neither tensors nor configuration state.
+
+    ``padding`` is the padding id if the configuration has none.
+    """
 
     model_types: tuple[str, ...]
     kind: Kind | Literal[""] = ""
-    """The mechanism, where neither tensors nor fields of the configuration tell it."""
+    """Kind of position encoding, if neither tensors nor configuration fields determine it."""
     counts_padding: bool = False
-    """Whether positions are counted from the padding id + 1, so that so many rows are none."""
+    """Whether positions start at the padding id + 1, so that the rows before are not positions."""
     padding: int | None = None
     leading: int | None = None
-    """How many leading rows are none, whatever the configuration states; by the rules of ``row_offset`` otherwise."""
+    """Number of leading rows that are not positions, in any configuration; ``None``: the rules of ``row_offset``."""
     computed: str = ""
-    """Field of the configuration that, when true, says the position table was filled with sinusoids."""
+    """Configuration field that, when true, states that the position table was filled with sinusoids."""
     filled: tuple[str, ...] = ()
-    """The towers whose stored position table was filled with sinusoids, and never trained."""
+    """Towers whose stored position table was filled with sinusoids and never trained."""
     waves: Waves = ""
-    """The closed form of positions that are computed, where the file does not store them."""
+    """Closed form of positions that are computed and not stored."""
     first: int = 0
-    """The row of the closed form that position 0 has; padding id + 1 where positions are counted from there."""
+    """Row of the closed form for position 0; padding id + 1 if ``counts_padding``."""
     waves_scaled: bool = False
     """Whether the closed form is divided by √width."""
     inputs: InputRule | None = None
     alibi_kept: bool = True
-    """How ALiBi's slopes are chosen where the heads are no power of two: see ``position.alibi_slopes``."""
+    """Choice of ALiBi slopes if the number of heads is not a power of two; see ``encodings.alibi_slopes``."""
     alibi_scaled: bool = False
-    """Whether ALiBi's biases are rounded to bfloat16 and scaled with the scores, by 1/√(head width)."""
+    """Whether ALiBi biases are rounded to bfloat16 and scaled with the scores by 1/√(head width)."""
     tied: bool = True
-    """Whether the output head is the token table unless the configuration says otherwise."""
+    """Whether the output head is the token table, unless the configuration states otherwise."""
     order: str = ""
-    """What carries the order of the input where the model is told no positions."""
+    """What conveys the order of the input in a model without position encoding."""
 
 
 _NORMS = (
@@ -162,14 +179,14 @@ _NORMS = (
 
 
 NORMS_WITH_FIXED_EPS = ("embeddings_layer_norm", "embedding_layernorm", "layernorm_embedding")
-"""Modules that normalise inputs with torch's own 1e-5, which no field of the configuration states."""
+"""Modules that normalise inputs with torch's default epsilon of 1e-5, which no configuration field states."""
 
 
 _FACTORS = ("scale_embedding", "embedding_multiplier", "scale_emb", "embedding_scale")
 _BEFORE = ("project_in",)
 _AFTER = ("embedding_hidden_mapping_in", "embeddings_project", "embeddings.projection")
 BY_NAMES = InputRule(_NORMS, scale=_FACTORS, before=_BEFORE, after=_AFTER)
-"""What most models do, as far as they have the tensors and fields for it: E + T + P, scaled, normalised, projected."""
+"""Default rule, applied as far as tensors and fields exist: E + T + P, scaled, normalised, projected."""
 
 
 _SCALED = InputRule(scale=("√width",))
@@ -242,18 +259,18 @@ FAMILIES: tuple[Family, ...] = (
         order="its recurrent layers, and the causal mask",
     ),
 )
-"""What single types do that neither tensors nor fields of the configuration say."""
+"""Properties of single model types that neither tensors nor configuration fields state."""
 
 
 DEFAULT = Family((), tied=True)
-"""What is assumed of a model type without a row of its own: what tensors and configuration say, and nothing else."""
+"""Model types without a row of their own: only tensors and configuration count."""
 
 
 _BY_TYPE = {model_type: family for family in FAMILIES for model_type in family.model_types}
 
 
 def family_of(config: Mapping[str, Any]) -> Family:
-    """Return the row of a configuration's ``model_type``, ``DEFAULT`` where none has it."""
+    """Return the row of a configuration's ``model_type``, or ``DEFAULT``."""
     model_type = config.get("model_type")
     return _BY_TYPE.get(model_type, DEFAULT) if isinstance(model_type, str) else DEFAULT
 
@@ -274,25 +291,27 @@ NO_INPUTS: Mapping[str, str] = {
     **dict.fromkeys(("vilt",), "it adds a type that tells texts from images"),
     **dict.fromkeys(("canine",), "it feeds characters, hashed into several tables"),
 }
-"""Why what some model types feed their first layer is not computed."""
+"""Why the first layer's input of some model types is not computed."""
 
 
 def is_known(config: Mapping[str, Any]) -> bool:
-    """Return whether the rules were held against transformers' own module of a configuration's model type."""
+    """Return whether the rules were verified against transformers' implementation of the configuration's model type."""
     return isinstance(kind := config.get("model_type"), str) and (kind in KNOWN or kind in _BY_TYPE)
 
 
 def no_inputs(config: Mapping[str, Any]) -> str:
-    """Return why the first layer's input of a model type is not computed, "" where it is."""
+    """Return why the first layer's input of a model type is not computed; "" if it is."""
     kinds = (str(one.get("model_type")) for one in (config, part_config(config, "text")))
     return next((NO_INPUTS[kind] for kind in kinds if kind in NO_INPUTS), "")
 
 
 def parts_fed(parts: Collection[str], tower: str) -> tuple[str, ...]:
-    """Return those parts of a model with positions that its words enter, the one whose first layer they enter first.
+    """Return the parts with positions that the token vectors enter, that of their first layer first.
 
-    ``tower`` is the part that holds the token table: "" for one that an encoder and a decoder share. An encoder's own
-    table feeds the encoder; a decoder's feeds the decoder alone, as in Whisper, whose encoder hears sound.
+    Args:
+        parts: Names of all parts with positions.
+        tower: Part that holds the token table; "" if an encoder and a decoder share it. An encoder's own table feeds
+            the encoder; a decoder's feeds the decoder only, as in Whisper, whose encoder receives sound.
     """
     towers = ("position", "text", "encoder", "decoder") if tower == "" else (tower, "position")
     keys = (key for tower in towers for key in (tower, f"{tower}.encoder", f"{tower}.decoder"))
@@ -300,15 +319,20 @@ def parts_fed(parts: Collection[str], tower: str) -> tuple[str, ...]:
 
 
 def likely_tables(names: Sequence[str]) -> frozenset[str]:
-    """Return those of some tensor names that can be a table of any role."""
+    """Return the tensor names that can be a table of any role."""
     return frozenset(candidate.tensor for role in ROLES for candidate in candidates(names, role))
 
 
 def row_offset(family: Family, config: Mapping[str, Any], rows: int) -> int:
-    """Return how many leading rows of a stored position table of ``rows`` rows are not positions.
+    """Return how many leading rows of a stored position table are not positions.
 
-    Padding id + 1 where positions are counted from there; else 2 where there are two rows more than the longest
-    input that the configuration states, as BART and OPT have them.
+    This is the padding id + 1 if positions start after it; otherwise 2 if the table has two more rows than the longest
+    input in the configuration, as in BART and OPT.
+
+    Args:
+        family: Row of the model type.
+        config: Configuration of the part.
+        rows: Number of rows of the table.
     """
     if family.leading is not None:
         return family.leading

@@ -1,4 +1,4 @@
-"""What an opened model does to the rows of its tables before its first layer: its recipe, from rules and tensors."""
+"""Input recipe of an opened model: how token vectors become the first layer's input, from rules and tensors."""
 
 from __future__ import annotations
 
@@ -25,9 +25,16 @@ def recipe(
     positions: Mapping[str, PositionEncoding],
     fed: Sequence[str],
 ) -> InputRecipe:
-    """Return how a model turns ids into its first layer's input; ``fed`` are the parts that its words enter.
+    """Return how a model computes its first layer's input from token ids.
 
-    Raises ``MissingTableError`` for model types that do it in a way that is not known, with the reason.
+    Args:
+        opened: The opened model.
+        tables: Its tables by role and part.
+        positions: Its position encodings by part.
+        fed: Parts that the token vectors enter.
+
+    Raises:
+        MissingTableError: If it is unknown or not computed for the model type, with the reason.
     """
     from ..checkpoints.tokenizer_worker import Cutter
     from ..checkpoints.tokenizers import load_tokenizer
@@ -59,14 +66,14 @@ def recipe(
 
 
 def _added(positions: Mapping[str, PositionEncoding], opened: Opened, fed: Sequence[str]) -> EmbeddingTable | None:
-    """Return the position table whose rows are added to tokens: that of the first part they enter that has one."""
+    """Return the position table that is added to tokens: that of the first part they enter that has one."""
     if opened.part("text").get("position_biased_input", True) is False:
         return None
     return next((found.table for key in fed if isinstance(found := positions[key], Absolute)), None)
 
 
 def _constants(tables: Mapping[str, EmbeddingTable], rule: InputRule, near: str) -> Iterable[EmbeddingTable]:
-    """Yield the tables whose row 0 is added to every token: token types, and the axes of a box that is not given."""
+    """Yield the tables whose row 0 is added to every token: token types, and the axes of an absent bounding box."""
     keys = [key.removesuffix("token_type").rstrip(".") for key in tables if key.rsplit(".", 1)[-1] == "token_type"]
     own = [key for key in keys if key.split(".")[0] == tower_of(near) or key.rsplit(".", 1)[-1].isdecimal()]
     own = own or [key for key in keys if key in ("", "encoder", "text")][:1]
@@ -75,7 +82,7 @@ def _constants(tables: Mapping[str, EmbeddingTable], rule: InputRule, near: str)
 
 
 def _of_axis(tables: Mapping[str, EmbeddingTable], axis: str, near: str) -> EmbeddingTable:
-    """Return the position table of an axis, that of the tower of the words where there are several."""
+    """Return the position table of an axis; of several, that of the text's tower."""
     found = [key for key in tables if f".{key}".endswith(f".{axis}.position")]
     if not found:
         raise MissingTableError(
@@ -103,7 +110,7 @@ def _padding(opened: Opened, position: EmbeddingTable | None) -> int | None:
 
 
 def _filling(opened: Opened, padding: int | None, rows: int) -> int | None:
-    """Return the id that fills a batch up: padding's, else that of the end of a text, where the table has its row."""
+    """Return the id that pads a batch: the padding id, else the end-of-text id, if the table has its row."""
     parts = (opened.part("text"), opened.config)
     stated = [part.get(name) for name in ("pad_token_id", "eos_token_id") for part in parts]
     first = [found[0] if isinstance(found, list) and found else found for found in (padding, *stated)]
@@ -112,7 +119,7 @@ def _filling(opened: Opened, padding: int | None, rows: int) -> int | None:
 
 
 def _named(opened: Opened, modules: tuple[str, ...], endings: tuple[str, ...], near: str) -> str | None:
-    """Return the tensor of the first of some modules that there is: outside the layers, nearest to the token table."""
+    """Return the tensor of the first module that exists, outside the layers and nearest to the token table."""
     tower = tower_of(near)
     for module in modules:
         fitting = [
@@ -129,7 +136,7 @@ def _named(opened: Opened, modules: tuple[str, ...], endings: tuple[str, ...], n
 
 
 def shared(one: str, other: str) -> int:
-    """Return how many words at their beginning two names of tensors share."""
+    """Return the number of leading name components that two tensor names share."""
     pairs = zip(one.split("."), other.split("."), strict=False)
     return next((place for place, (a, b) in enumerate(pairs) if a != b), 0)
 
@@ -150,7 +157,7 @@ def _norm(
 
 
 def epsilon(opened: Opened, stated_by: tuple[str, ...] | float, config: Mapping[str, Any], weight: str) -> float:
-    """Return what a norm adds to the variance: a number, or the first of some fields that the configuration has."""
+    """Return a norm's epsilon: the given number, or the first of the fields that the configuration has."""
     if isinstance(stated_by, float):
         return stated_by
     stated = next((name for name in stated_by if name in config), None)
@@ -173,7 +180,7 @@ def _affine(opened: Opened, modules: tuple[str, ...], near: str) -> Affine | Non
 
 
 def _lone_norm(opened: Opened) -> LayerNorm | None:
-    """Return the one LayerNorm of a module without configuration, if it has exactly one."""
+    """Return the only LayerNorm of a module without configuration; ``None`` if there is not exactly one."""
     from ..checkpoints.torch_module import LiveTensors
 
     if not isinstance(opened.tensors, LiveTensors) or len(norms := opened.tensors.modules_of("LayerNorm")) != 1:

@@ -1,4 +1,4 @@
-"""What the caller says of a torch module of his own: which tensors are its tables, and what names its tokens."""
+"""Tables and token labels that the caller names for a torch module."""
 
 from __future__ import annotations
 
@@ -38,17 +38,22 @@ PLACES: dict[str, tuple[Role, str]] = {
     "encoder.position": ("position", "encoder"),
     "decoder.position": ("position", "decoder"),
 }
-"""The tables that a caller can name: role and part of the model."""
+"""Tables that a caller can name, with role and part of the model."""
 
 _SHAPES = "[rows, width], [1, rows, width] or [rows, 1, width]"
 _LISTED = 5
 
 
 def named_tables(live: LiveTensors, tables: Mapping[str, str]) -> dict[Role, tuple[Candidate, ...]]:
-    """Return the tensors that ``tables`` names, by role, such as ``{"position": "encoder.pe"}``.
+    """Return the tensors named by ``tables``, by role.
 
-    A name is that of a parameter, a buffer, another tensor that is an attribute, or of a module that holds one table.
-    Raises ``InputError`` for other roles, names and shapes.
+    Args:
+        live: The module.
+        tables: Maps roles to names, such as ``{"position": "encoder.pe"}``. A name is that of a parameter, a buffer,
+            another tensor that is an attribute, or a module with a single table.
+
+    Raises:
+        InputError: For unknown roles and names, and for shapes that are not those of a table.
     """
     found: dict[Role, tuple[Candidate, ...]] = {}
     for place, name in tables.items():
@@ -62,7 +67,7 @@ def named_tables(live: LiveTensors, tables: Mapping[str, str]) -> dict[Role, tup
 
 
 def _tensor_named(live: LiveTensors, name: str) -> str:
-    """Return the name of the tensor that is meant by the name of a tensor or a module."""
+    """Return the name of the tensor that the name of a tensor or module refers to."""
     if live.has(name):
         info = live.info(name)
         if not _one_table(info):
@@ -88,7 +93,7 @@ def _one_table(info: TensorInfo) -> bool:
 
 
 def _nearest(live: LiveTensors, name: str) -> str:
-    """Say which tables have names like one that does not exist, or else which tables there are."""
+    """Suggest tables with names similar to a missing one, or else list the tables."""
     tables = [one for one in live.tensors() if _one_table(live.info(one))]
     ends = [one for one in tables if one.rpartition(".")[2] == name.rpartition(".")[2]]
     known = {one.removesuffix(".weight"): one for one in tables} | {one: one for one in tables}
@@ -104,13 +109,13 @@ def _listed(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class SavedTokenizer:
-    """Write a tokenizer to a folder when it is first needed, which is there as long as this is."""
+    """Tokenizer that is saved to a temporary folder on first use; the folder exists as long as this object."""
 
     tokenizer: Any
     _folders: list[tempfile.TemporaryDirectory[str]] = field(default_factory=list, repr=False)
 
     def __call__(self) -> Path:
-        """Return the folder."""
+        """Return the folder, saving the tokenizer if necessary."""
         if not self._folders:
             folder = tempfile.TemporaryDirectory(prefix="hfposemb-")
             if hasattr(self.tokenizer, "save_pretrained"):
@@ -121,27 +126,27 @@ class SavedTokenizer:
         return Path(self._folders[0].name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the tokenizer, not the folder."""
+        """Pickle the tokenizer without the folder."""
         return SavedTokenizer, (self.tokenizer,)
 
 
 @dataclass(frozen=True)
 class GivenLabels:
-    """Name rows as a caller's list or dictionary does."""
+    """Labels from the caller's list or dictionary."""
 
     tokens: tuple[str, ...]
 
     def __call__(self, rows: int) -> Labels:
-        """Return the names of ``rows`` rows. Raises ``InputError`` where there are not as many names."""
+        """Return labels for ``rows`` rows. Raises ``InputError`` if their number differs."""
         if len(self.tokens) != rows:
             raise InputError(f"{len(self.tokens):,} labels were given for {rows:,} token vectors; give one for each")
         return Labels(self.tokens, self.tokens, np.zeros(rows, np.uint8))
 
 
 def names_of(tokenizer: Tokenizer) -> SavedTokenizer | Callable[[int], Labels]:
-    """Return the folder of a tokenizer, or what makes the labels of a list or dictionary of tokens.
+    """Return a callable that saves a tokenizer, or one that makes labels from a list or dictionary of tokens.
 
-    Raises ``InputError`` for what is none of these.
+    Raises ``InputError`` for anything else.
     """
     if hasattr(tokenizer, "save_pretrained") or (hasattr(tokenizer, "save") and hasattr(tokenizer, "get_vocab")):
         return SavedTokenizer(tokenizer)
@@ -158,7 +163,7 @@ def names_of(tokenizer: Tokenizer) -> SavedTokenizer | Callable[[int], Labels]:
 
 
 def _ordered(numbers: Mapping[Any, Any]) -> tuple[str, ...]:
-    """Return the tokens of a dictionary, token to number or number to token, in the order of the numbers."""
+    """Return the tokens of a dictionary, in either direction between tokens and numbers, ordered by number."""
     pairs = [(one, other) if isinstance(one, str) else (other, one) for one, other in numbers.items()]
     if wrong := [pair for pair in pairs if not isinstance(pair[0], str) or not isinstance(pair[1], int)]:
         raise InputError(

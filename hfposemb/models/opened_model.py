@@ -1,4 +1,4 @@
-"""An opened source: its named tensors and its configuration, while its tables are looked for."""
+"""An opened source: its tensors and configuration, before its tables are found."""
 
 from __future__ import annotations
 
@@ -22,29 +22,49 @@ from .families import DEFAULT, Family, family_of
 T = TypeVar("T")
 
 _MOST_PADDING = 1024
-"""More rows than this are not added to round a vocabulary up."""
+"""Largest number of rows assumed to be padding of a vocabulary's size."""
 
 
 class Tensors(Protocol):
-    """Named tensors to read from: a checkpoint on disk or on the Hub, a live model."""
+    """Named tensors that can be read: a checkpoint on disk or on the Hub, or a live model."""
 
     @property
-    def name(self) -> str: ...
-    def names(self) -> tuple[str, ...]: ...
-    def info(self, name: str) -> TensorInfo: ...
-    def metadata(self) -> Mapping[str, str]: ...
-    def config(self) -> dict[str, Any] | None: ...
-    def file_bytes(self, name: str) -> int | None: ...
-    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]: ...
+    def name(self) -> str:
+        """Name in messages."""
+        ...
+
+    def names(self) -> tuple[str, ...]:
+        """Return the tensors' names."""
+        ...
+
+    def info(self, name: str) -> TensorInfo:
+        """Return a tensor's dtype, shape and location."""
+        ...
+
+    def metadata(self) -> Mapping[str, str]:
+        """Return the metadata of the headers."""
+        ...
+
+    def config(self) -> dict[str, Any] | None:
+        """Return the configuration, or ``None`` if there is none."""
+        ...
+
+    def file_bytes(self, name: str) -> int | None:
+        """Return the size of the file that holds a tensor, or ``None`` if there is no file."""
+        ...
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor."""
+        ...
 
 
 def can_reopen(tensors: Tensors) -> bool:
-    """Tell whether another process can read tensors from their file or repository: their class then pickles them so."""
+    """Return whether tensors are pickled as a reference to their file or repository, which another process can read."""
     return not {"__getstate__", "__reduce__"}.isdisjoint(vars(type(tensors)))
 
 
 def itself(value: T) -> T:
-    """Return what it is given: what is known already, where a maker is asked for."""
+    """Identity, where a factory is expected."""
     return value
 
 
@@ -54,7 +74,7 @@ def _none() -> None:
 
 @dataclass(frozen=True)
 class Absent:
-    """Stand for tensors that were not pickled. Whatever is asked of them raises ``InputError``."""
+    """Placeholder for tensors that were not pickled; any access raises ``InputError``."""
 
     name: str
 
@@ -69,9 +89,16 @@ class Absent:
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """Hold an opened source while its tables are looked for; ``folder`` returns where its tokenizer is, if any.
+    """An opened source, before its tables are found.
 
-    ``ours`` says that its tokenizer comes with this package, and may run in this process.
+    Attributes:
+        tensors: Its tensors.
+        name: Its name.
+        folder: Returns the tokenizer's folder, if there is one.
+        config: Its configuration.
+        notes: Remarks for the user about how it was read.
+        commit: Its commit on the Hub.
+        ours: Whether its tokenizer is trusted and may run in this process.
     """
 
     tensors: Tensors
@@ -85,7 +112,7 @@ class Opened:
     """Returns adapter_config.json, if there is one."""
 
     labels: Callable[[int], Labels] | None = None
-    """Names so many rows of tokens, where the caller gave their labels."""
+    """Makes the caller's token labels for a number of rows."""
 
     refused: dict[str, str] = field(default_factory=dict)
     """Why the tensor that would be the table of a role is not read, by role."""
@@ -93,7 +120,7 @@ class Opened:
     _parts: dict[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle tensors that can be read again, and what stands for others."""
+        """Pickle tensors that can be read again, and a placeholder for others."""
         tensors = self.tensors if can_reopen(self.tensors) else Absent(self.name)
         return {**self.__dict__, "tensors": tensors}
 
@@ -104,31 +131,31 @@ class Opened:
         return self._parts[tower]
 
     def family(self, tower: str = "text") -> Family:
-        """Return the row of the part's model type, that of the whole where the part has none."""
+        """Return the family of the part's model type, or that of the whole model."""
         found = family_of(self.part(tower))
         return family_of(self.config) if found is DEFAULT else found
 
     def stated(self, names: tuple[str, ...], tower: str = "text") -> int | None:
-        """Return the first of some whole numbers that the configuration of a part has."""
+        """Return the first of several integers that is in the configuration of a part."""
         config = self.part(tower)
         found = (whole_number(config, name, low=1, high=2**24) for name in names)
         return next((number for number in found if number is not None), None)
 
 
 def table_axes(info: TensorInfo) -> tuple[int, ...]:
-    """Return the axes of a tensor that are longer than 1, two at least: the last, and one before it."""
+    """Return the lengths of a tensor's axes without those of length 1, but at least one before the last."""
     *leading, width = info.shape
     long = [length for length in leading if length != 1]
     return (*(long or [1]), width)
 
 
 def is_table(info: TensorInfo) -> bool:
-    """Return whether a tensor's shape is that of a table [rows, width], or of a grid [rows, columns, width]."""
+    """Return whether a tensor's shape is that of a table [rows, width] or a grid [rows, columns, width]."""
     return len(info.shape) >= 2 and 2 <= len(table_axes(info)) <= 3
 
 
 def stored_grid(info: TensorInfo) -> Grid | None:
-    """Return the grid that a tensor itself is, [rows, columns, width] or [width, rows, columns]."""
+    """Return the grid of a tensor [rows, columns, width] or [width, rows, columns]; ``None`` for other shapes."""
     axes = table_axes(info)
     if len(axes) != 3:
         return None
@@ -136,17 +163,24 @@ def stored_grid(info: TensorInfo) -> Grid | None:
 
 
 def _channels_first(axes: tuple[int, ...]) -> bool:
-    # SAM 2 stores [width, rows, columns]; its windows are square, and narrower than it is wide.
+    # SAM 2 stores [width, rows, columns]; its windows are square, with fewer rows than the vectors have components.
     return axes[1] == axes[2] < axes[0]
 
 
 def table_in_tensor(
     opened: Opened, role: str, tensor: str, *, offset: int = 0, plane: int | None = None
 ) -> EmbeddingTable:
-    """Return the table that a tensor holds, from row ``offset`` on; a grid row by row.
+    """Return the table in a tensor, starting at row ``offset``; a grid is read row by row.
 
-    ``plane`` chooses one of the tables that a tensor of three axes stacks. Raises ``CheckpointError`` where the tensor
-    is no table, or has no row left.
+    Args:
+        opened: The opened source.
+        role: Role of the table; ``token`` adds labels.
+        tensor: Name of the tensor.
+        offset: Number of leading rows to leave out.
+        plane: Index of the table in a tensor that stacks several along its first axis.
+
+    Raises:
+        CheckpointError: If the tensor is not a table or no rows are left.
     """
     tensors = opened.tensors
     info = tensors.info(tensor)
@@ -184,9 +218,9 @@ def table_in_tensor(
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Read the rows of a table that is a tensor, or one plane of it, from row ``offset`` on.
+    """Reader of the rows of a tensor, or of one plane of it, from row ``offset`` on.
 
-    ``turned`` says that the tensor is a grid [width, rows, columns].
+    ``turned`` marks a grid stored as [width, rows, columns].
     """
 
     tensors: Tensors
@@ -207,14 +241,14 @@ class _Rows:
         return whole.reshape(-1, whole.shape[-1])[start:stop]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle where the rows are, if another process can read them there, and else the rows."""
+        """Pickle the location of the rows if another process can read them there, otherwise the rows."""
         if not can_reopen(self.tensors):
             return rows_in_memory, (self(0, self.rows),)
         return _Rows, (self.tensors, self.info, self.rows, self.offset, self.plane, self.turned)
 
 
 def _continuation(opened: Opened, tensor: str) -> str | None:
-    """Return the tensor that a token table goes on in, if there is one beside it."""
+    """Return the tensor in which a token table continues, or ``None``."""
     for ending, more in CONTINUED.items():
         name = tensor.removesuffix(ending) + more
         if tensor.endswith(ending) and name in opened.tensors.names():
@@ -223,7 +257,7 @@ def _continuation(opened: Opened, tensor: str) -> str | None:
 
 
 def _joined(first: EmbeddingTable, second: EmbeddingTable, opened: Opened) -> EmbeddingTable:
-    """Return the token table whose rows are those of two tensors, one after the other."""
+    """Return the token table with the rows of two tensors, one after the other."""
     split, rows = first.shape[0], first.shape[0] + second.shape[0]
 
     note = f"rows from {split:,} on are those of {second.provenance.tensor}"
@@ -241,7 +275,7 @@ def _read_both(first: EmbeddingTable, second: EmbeddingTable, start: int, stop: 
 
 
 def padded_rows(rows: int, tokens: int) -> bool:
-    """Tell whether a table of ``rows`` rows is one of so many tokens, padded to a multiple that processors like."""
+    """Return whether ``rows`` is the vocabulary size ``tokens`` padded to a multiple of 8, as hardware prefers."""
     return 0 < rows - tokens < _MOST_PADDING and rows % 8 == 0
 
 
@@ -256,7 +290,7 @@ def _labels(opened: Opened, rows: int) -> Labels:
 
 
 def _numbered(rows: int, tokens: int | None) -> Labels:
-    """Name rows by their number, and those beyond the tokens as ``read_labels`` names padding."""
+    """Label rows by number, and those beyond the tokens as padding, as ``read_labels`` does."""
     labels = row_labels(rows)
     if tokens is None or not padded_rows(rows, tokens):
         return labels

@@ -1,4 +1,4 @@
-"""How an opened source tells positions apart: the mechanism of every part, from its tensors and its configuration."""
+"""Position encodings of every part of an opened source, from its tensors and configuration."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _LENGTHS = ("max_position_embeddings", "n_positions", "max_sequence_length", "ma
 _HEADS = ("n_head", "n_heads", "num_attention_heads", "encoder_attention_heads")
 _WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "emb_dim", "embed_dim")
 _DRAWN = 512
-"""Positions that are drawn of a mechanism whose configuration states no longest input."""
+"""Positions drawn if the configuration does not state a longest input."""
 
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A position encoding to be made: which ``tower`` it serves, and which ``axis`` or kind of layer in it."""
+    """A position encoding to be made, with the ``tower`` it serves and its ``axis`` or kind of layer."""
 
     tower: str
     axis: str
@@ -52,9 +52,12 @@ class Placed:
 
 
 def mechanisms(opened: Opened, main: str, absolute: frozenset[str]) -> list[Placed]:
-    """Return what tells positions apart beside the position tables of the towers in ``absolute``, the text first.
+    """Return the position encodings other than stored position tables, those of the text first.
 
-    ``main`` is the tower that the token table is in.
+    Args:
+        opened: The opened source.
+        main: Tower of the token table.
+        absolute: Towers with a stored position table.
     """
     found = [
         replace(one, axis=one.axis or ("relative" if one.tower in absolute else ""))
@@ -68,7 +71,7 @@ def mechanisms(opened: Opened, main: str, absolute: frozenset[str]) -> list[Plac
 
 
 def _by_configuration(opened: Opened, main: str) -> list[Placed]:
-    """Return the mechanism of the text, as far as its configuration or its row states it."""
+    """Return the text's position encoding as stated by its configuration or family."""
     config, family = opened.part("text"), opened.family()
     kind = family.kind or _stated_kind(config)
     if kind == "none":
@@ -80,7 +83,7 @@ def _by_configuration(opened: Opened, main: str) -> list[Placed]:
         return [Placed(tower, "", partial(_waves, opened, tower)) for tower in _towers_with_waves(opened, main)]
     if kind == "rotary":
         return _rotary(opened, "")
-    # An encoder and a decoder with a configuration of their own each, as in T5Gemma.
+    # Encoder and decoder with separate configurations, as in T5Gemma.
     apart = [tower for tower in ("encoder", "decoder") if _stated_kind(opened.part(tower)) == "rotary"]
     return [placed for tower in apart for placed in _rotary(opened, tower)]
 
@@ -112,7 +115,7 @@ def _stated_kind(config: Mapping[str, Any]) -> str:
 
 
 def absolute(opened: Opened, tower: str, table: EmbeddingTable) -> Absolute:
-    """Return the encoding of a stored position table, with the grid of an image's patches where it has one."""
+    """Return the encoding of a stored position table, with the grid of image patches if it has one."""
     family = opened.family(tower)
     filled = bool(family.computed) and opened.part(tower or "text").get(family.computed) is True
     kind: Literal["sinusoidal", "learned"] = (
@@ -125,7 +128,7 @@ def absolute(opened: Opened, tower: str, table: EmbeddingTable) -> Absolute:
 
 
 def _patch_grid(opened: Opened, tower: str, rows: int) -> Grid | None:
-    """Return how patches lie over the image that the configuration states, up to three other rows before them."""
+    """Return the grid of patches for the configured image size, with up to three other rows before them."""
     config = opened.part(tower)
     image, patch = _pair(config.get("image_size")), _pair(config.get("patch_size"))
     if image is None or patch is None:
@@ -155,13 +158,13 @@ def _alibi(opened: Opened) -> PositionEncoding:
 
 
 def _towers_with_waves(opened: Opened, main: str) -> list[str]:
-    """Return the encoder and the decoder where both have words for input, else the tower of the words."""
+    """Return encoder and decoder if both receive tokens, else the tower of the tokens."""
     towers = {tower_of(name) for name in opened.tensors.names()} & {"encoder", "decoder"}
     return sorted(towers, reverse=True) if len(towers) == 2 and main != "decoder" else [main]
 
 
 def _waves(opened: Opened, tower: str) -> PositionEncoding:
-    """Return the sinusoids that a model computes and does not store, as far as its configuration lets it read."""
+    """Return sinusoids that a model computes and does not store, up to the longest input in its configuration."""
     family = opened.family()
     width = opened.stated(_WIDTHS, tower or "text")
     sides = f"max_{'source' if tower == 'encoder' else 'target'}_positions"
@@ -186,8 +189,8 @@ def _sines(width: int, layout: Layout, offset: int, scale: float, start: int, st
 
 
 def _relative(opened: Opened, main: str) -> Iterator[Placed]:
-    """Yield the relative positions that tensors hold, for every tower: of the first layer where all have their own."""
-    # A model of many experts has tens of thousands of names: only those that can fit a rule are held against all.
+    """Yield the relative positions stored in tensors for every tower, from the first layer if all layers have them."""
+    # Models with many experts have tens of thousands of names, so filter them before applying the rules.
     endings = tuple(rule.ending for rule in RELATIVE)
     likely = [name for name in opened.tensors.names() if name.endswith(endings)]
     for rule in RELATIVE:
@@ -195,7 +198,7 @@ def _relative(opened: Opened, main: str) -> Iterator[Placed]:
         for name in filter(rule.fits, likely):
             towers.setdefault(tower_of(name), []).append(name)
         if set(towers) == {"encoder"} and main == "":
-            # The encoder of a model that has no decoder is the model.
+            # Without a decoder, the encoder is the whole model.
             towers = {"": towers["encoder"]}
         for tower, names in towers.items():
             if len(names) > 1:
@@ -240,7 +243,7 @@ def _relative_of(opened: Opened, rule: RelativeRule, tower: str, tensor: str) ->
 def _bucketed(
     opened: Opened, rule: RelativeRule, tower: str, rows: NDArray[np.float64], length: int
 ) -> PositionEncoding:
-    """Return T5's biases, where the distances that have a bucket each end before the farthest that is told apart."""
+    """Return T5's biases if the distances with a bucket of their own end before the largest distinguished distance."""
     far, both = opened.stated(rule.far, tower or "text") or 128, tower != "decoder"
     exact = len(rows) // 4 if both else len(rows) // 2
     if not 1 <= exact < far:
@@ -250,7 +253,7 @@ def _bucketed(
 
 
 def _window(opened: Opened, rows: NDArray[np.float64]) -> PositionEncoding:
-    """Return the biases of a square window; up to three rows after them are those of a class token (BEiT)."""
+    """Return the biases of a square window; up to three further rows belong to a class token (BEiT)."""
     for extra in (0, 3):
         side = math.isqrt(max(0, len(rows) - extra))
         if side * side == len(rows) - extra and side % 2:
@@ -259,10 +262,10 @@ def _window(opened: Opened, rows: NDArray[np.float64]) -> PositionEncoding:
 
 
 def _logarithmic(opened: Opened, rows: NDArray[np.float64], length: int) -> PositionEncoding:
-    """Return DeBERTa's table: rows by query − key, in buckets that widen with the distance where it states some.
+    """Return DeBERTa's table: rows by query − key, in widening buckets if the configuration states some.
 
-    Near distances have a row each, up to half of the buckets; those beyond share rows on a logarithmic scale up to the
-    longest input (He et al. 2021, ``make_log_bucket_position`` of transformers).
+    Near distances have one row each, up to half of the buckets; those beyond share rows on a logarithmic scale up to
+    the longest input (He et al. 2021, arXiv 2006.03654; ``make_log_bucket_position`` in transformers).
     """
     config = opened.part("text")
     span, buckets = len(rows) // 2, config.get("position_buckets")
@@ -276,13 +279,16 @@ def _logarithmic(opened: Opened, rows: NDArray[np.float64], length: int) -> Posi
     place = np.where(distances <= middle, distances, np.ceil(np.where(distances > 0, scaled, 0)) + middle).astype(int)
     place, first = np.unique(np.minimum(place, span - 1), return_index=True)
     nearest = distances[first]
-    # Row span + p is that of query − key in bucket p; distances here are key − query.
+    # Row span + p belongs to query − key in bucket p; distances here are key − query.
     kept = np.concatenate([span - place[::-1], span + place[1:]])
     return RelativeTable(rows[kept], np.concatenate([nearest[::-1], -nearest[1:]]), length)
 
 
 def _relative_waves(opened: Opened, tower: str, length: int) -> PositionEncoding:
-    """Return the sinusoids of distances that Transformer-XL (Dai et al. 2019) projects and adds to keys."""
+    """Return the sinusoids of distances that Transformer-XL projects and adds to keys.
+
+    Source: Dai et al. 2019, arXiv 1901.02860.
+    """
     width = opened.stated(_WIDTHS, tower or "text")
     if width is None:
         return Unmeasured("relative-table", f"{opened.name} has sinusoids of distances, but states no width for them")
@@ -290,17 +296,17 @@ def _relative_waves(opened: Opened, tower: str, length: int) -> PositionEncoding
 
     reach = min(length, _DRAWN)
     distances = np.arange(-reach + 1, reach)
-    # A sinusoid of −t is that of t with its sines turned over; queries − keys are the angles.
+    # The sinusoid of −t is that of t with negated sines; the angles are those of query − key.
     rows = sine_rows(0, reach, width, layout="concatenated")
     turned = rows * np.where(np.arange(width) < (width + 1) // 2, -1.0, 1.0)
     return RelativeTable(np.concatenate([rows[::-1], turned[1:]]), distances, length, clipped=False)
 
 
 def _convolutions(opened: Opened) -> Iterator[Placed]:
-    """Yield the convolutions that leave positions in the input, for every tower that has one."""
+    """Yield the positional convolution of every tower that has one."""
     towers: dict[str, str] = {}
     for name in opened.tensors.names():
-        # Most names are told by the first look, which is quick.
+        # The substring test is fast and excludes most names.
         if CONVOLUTION in name and CONVOLUTION in name.split(".") and len(opened.tensors.info(name).shape) == 3:
             shape, known = opened.tensors.info(name).shape, towers.get(tower_of(name))
             if known is None or math.prod(shape) > math.prod(opened.tensors.info(known).shape):
@@ -311,9 +317,9 @@ def _convolutions(opened: Opened) -> Iterator[Placed]:
 
 
 def keys(placed: list[tuple[str, str]]) -> list[str]:
-    """Return a key for every (tower, axis): the tower only where there are several, ``position`` where nothing is left.
+    """Return a key for every (tower, axis): the tower only if there are several, ``position`` if nothing remains.
 
-    What has no tower serves the text where other towers do not.
+    If there are towers other than encoder and decoder, and none is ``text``, encodings without a tower get ``text``.
     """
     towers = {tower for tower, _ in placed}
     several = len(towers) > 1

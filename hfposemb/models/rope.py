@@ -1,8 +1,8 @@
-"""Rotary frequencies from a configuration, as the model computes them: every rope type, older spellings too.
+"""Rotary frequencies from a configuration, computed as the model does, for all rope types and older spellings.
 
-Sources: Su et al. 2021; linear: kaiokendev; dynamic: the NTK-aware scaling of bloc97 and emozilla; yarn: Peng et al.
-2023; longrope: Ding et al. 2024; llama3: the reference code of Llama 3.1. Read off transformers 5.23,
-``modeling_rope_utils``.
+Sources: Su et al. 2021 (arXiv 2104.09864); linear: kaiokendev; dynamic: the NTK-aware scaling of bloc97 and emozilla;
+yarn: Peng et al. 2023 (arXiv 2309.00071); longrope: Ding et al. 2024 (arXiv 2402.13753); llama3: the reference code of
+Llama 3.1. Derived from ``modeling_rope_utils`` of transformers 5.23.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _LENGTHS = (
     "model_max_length",
 )
 _PART = re.compile(r"[a-z][a-z0-9_]{0,40}")
-"""The name of a kind of layer, such as ``sliding_attention``, that rope parameters can be nested under."""
+"""Name of a kind of layer, such as ``sliding_attention``, under which rope parameters can be nested."""
 
 _BY_AXIS = ("ernie4_5_vl_moe_text",)
-"""Model types whose frequencies stand in another order than by size."""
+"""Model types whose frequencies are not sorted by size."""
 
 _LOCAL, _GLOBAL = ("rope_local_base_freq", "local_rope_theta"), ("global_rope_theta", "rope_theta")
-"""Where older configurations of Gemma 3 and ModernBERT state the base of each kind of layer; none is scaled locally."""
+"""Fields for the base of each kind of layer in older Gemma 3 and ModernBERT configurations; local ones never scale."""
 
 _HEADS = ("num_attention_heads", "n_head", "n_heads", "decoder_num_attention_heads", "decoder_attention_heads")
 _HEAD_WIDTHS = ("head_dim", "kv_channels", "attention_head_dim", "attention_key_size")
@@ -43,12 +43,12 @@ _INTERLEAVED = frozenset(
         *("moonshine_streaming", "openai_privacy_filter", "roformer"),
     )
 )
-"""Model types that turn neighbouring dimensions against each other; no configuration says so. The rest: two halves."""
+"""Model types that rotate neighbouring dimensions, which no configuration states; all others rotate two halves."""
 
 
 @dataclass(frozen=True)
 class _Settings:
-    """What one rope type needs: ``rotated`` of a head's dimensions turn; ``stated`` has the type's own parameters."""
+    """Parameters of a rope type: ``rotated`` dimensions of a head turn; ``stated`` has the type's own parameters."""
 
     theta: float
     head: int
@@ -58,12 +58,12 @@ class _Settings:
     stated: Mapping[str, Any]
 
     def frequencies(self, theta: float | None = None) -> NDArray[np.float64]:
-        """Return θ^(−2i/d) [d/2]."""
+        """Return the frequencies θ^(−2i/d) [d/2] in radians per position."""
         exponents = np.arange(0, self.rotated, 2) / self.rotated
         return np.asarray((self.theta if theta is None else theta) ** -exponents, np.float64)
 
     def number(self, name: str, default: float | None = None, *, low: float = 0.0) -> float:
-        """Return a parameter of the type; raise where it is missing or no number."""
+        """Return a parameter of the type; raise ``_UnreadableError`` if it is missing or invalid."""
         if self.stated.get(name) is None and default is not None:
             return default
         found = real_number(self.stated, name, low=low, high=1e12)
@@ -72,19 +72,19 @@ class _Settings:
         return found
 
     def factor(self) -> float:
-        """Return how much longer than trained it shall read: stated, or the quotient of the two lengths."""
+        """Return the extension of the context: the stated factor, or the ratio of the two lengths."""
         if self.stated.get("factor") is None:
             return self.length / self.original
         return self.number("factor", low=1e-6)
 
 
 class _UnreadableError(Exception):
-    """What of the configuration cannot be used."""
+    """The configuration has an unusable value."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Scaled:
-    """Frequencies of one rope type; ``base`` are those before scaling where they are not the plain ones."""
+    """Frequencies of a rope type; ``base`` are those before scaling if they are not the plain ones."""
 
     frequencies: NDArray[np.float64]
     attention: float = 1.0
@@ -100,13 +100,13 @@ def _linear(settings: _Settings) -> _Scaled:
 
 
 def _dynamic(settings: _Settings) -> _Scaled:
-    """Leave the frequencies as they are up to the trained length, which is where a model starts."""
+    """Keep the plain frequencies, which apply up to the trained length."""
     settings.number("factor", low=1e-6)
     return _Scaled(settings.frequencies())
 
 
 def _proportional(settings: _Settings) -> _Scaled:
-    """Turn a share of the pairs, at the frequencies of the whole head; the rest stands still."""
+    """Rotate a share of the pairs with the frequencies of the whole head; the others do not rotate."""
     share = settings.number("partial_rotary_factor", 1.0)
     turning = min(int(share * settings.head // 2), settings.head // 2)
     frequencies = np.zeros(settings.head // 2)
@@ -125,7 +125,7 @@ def _yarn(settings: _Settings) -> _Scaled:
         attention = _mscale(factor, 1.0)
 
     def dimension(turns: float) -> float:
-        """Return the dimension whose pair makes so many turns over the trained length."""
+        """Return the dimension whose pair makes ``turns`` full turns over the trained length."""
         return width * math.log(settings.original / (turns * 2 * math.pi)) / (2 * math.log(settings.theta))
 
     low = dimension(settings.number("beta_fast", 32.0) or 32.0)
@@ -158,7 +158,7 @@ def _longrope(settings: _Settings) -> _Scaled:
 
 
 def _llama3(settings: _Settings) -> _Scaled:
-    """Divide the frequencies of long waves by the factor, leave short ones, and blend between."""
+    """Divide the frequencies of long waves by the factor, keep those of short waves, and interpolate between."""
     factor, kept = settings.number("factor", low=1e-6), settings.frequencies()
     low, high = settings.number("low_freq_factor", low=1e-6), settings.number("high_freq_factor", low=1e-6)
     turns = settings.original * kept / (2 * math.pi)
@@ -177,13 +177,17 @@ TYPES: Mapping[str, Callable[[_Settings], _Scaled]] = {
     "su": _longrope,
     "llama3": _llama3,
 }
-"""The frequencies of every rope type by its name in a configuration, ``su`` the older name of longrope."""
+"""Frequencies of every rope type by its name in a configuration; ``su`` is the older name of longrope."""
 
 
 def rotary_encodings(config: Mapping[str, Any], *, name: str) -> dict[str, PositionEncoding]:
-    """Return the rotary positions that a configuration states, by layer type where they differ, else as ``position``.
+    """Return the rotary encodings of a configuration, by layer type if they differ, else as ``position``.
 
-    What cannot be computed is ``Unmeasured`` and says why; ``name`` is the source's, for that.
+    What cannot be computed is ``Unmeasured``, with the reason.
+
+    Args:
+        config: Configuration of the part.
+        name: Name of the source in messages.
     """
     stated = config.get("rope_parameters") or config.get("rope_scaling") or {}
     if not isinstance(stated, dict):
@@ -200,18 +204,18 @@ def rotary_encodings(config: Mapping[str, Any], *, name: str) -> dict[str, Posit
             "sliding_attention": _encoding({**config, **local}, {}, name=name),
             "full_attention": _encoding({**config, **everywhere, **stated}, stated, name=name),
         }
-    # Phi-3 states the trained length outside; it stands above what the parameters say.
+    # Phi-3 states the trained length outside the parameters; it takes precedence.
     trained = {field: config[field] for field in ("original_max_position_embeddings",) if config.get(field)}
     return {"position": _encoding({**config, **stated, **trained}, stated, name=name)}
 
 
 def _stated_base(config: Mapping[str, Any], fields: tuple[str, ...]) -> object:
-    """Return the first of some fields that is stated."""
+    """Return the value of the first field that is present."""
     return next((config[field] for field in fields if config.get(field) is not None), None)
 
 
 def _of_layers(config: Mapping[str, Any], part: str) -> Mapping[str, Any]:
-    """Return what the layers of a kind have other than the whole: the width of their heads, in Gemma 4."""
+    """Return fields of a kind of layer that differ from the whole: in Gemma 4, the width of its heads."""
     kinds, single = config.get("layer_types"), config.get("per_layer_config")
     if isinstance(kinds, list) and isinstance(single, dict) and part in kinds:
         found = single.get(str(kinds.index(part)))
@@ -239,7 +243,7 @@ def _encoding(values: Mapping[str, Any], stated: Mapping[str, Any], *, name: str
 
 
 def _by_axis(frequencies: NDArray[np.float64], stated: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Return the frequencies in the order of ERNIE 4.5 VL: rows and columns by turns, the slowest for time."""
+    """Return the frequencies in the order of ERNIE 4.5 VL: alternating rows and columns, the slowest for time."""
     sections = stated.get("mrope_section")
     if not isinstance(sections, list) or not sections or not isinstance(sections[-1], int):
         sections = [20]
@@ -259,8 +263,8 @@ def _settings(values: Mapping[str, Any], stated: Mapping[str, Any]) -> _Settings
     if head is None or length is None or not 2 <= head <= 65_536:
         raise _UnreadableError("the width of a head or the longest input is not stated")
     share = _first(values, ("partial_rotary_factor", "rotary_pct"), 1.0, low=0.0)
-    # Where the turning dimensions stand apart, all of them turn.
-    # rotary_dim is the older spelling: rope_parameters state a share instead, or that everything turns.
+    # If rotated dimensions are stored separately, all of them rotate.
+    # rotary_dim is the older spelling; rope_parameters state a share instead, or that everything rotates.
     older = None if values.get("rope_parameters") else _whole(values, ("rotary_dim",))
     rotated = apart or older or int(head * share)
     if not 2 <= rotated <= head:

@@ -1,4 +1,4 @@
-"""Where a configuration and its file disagree on the number of rows: the file is right, and a note says both."""
+"""Notes about configurations and files that disagree on the number of rows; the file takes precedence."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _TEXT = ("", "text", "encoder", "decoder")
 
 
 def of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:
-    """Return what to note of the rows of the token table: nothing where configuration and file agree."""
+    """Return notes about the rows of the token table; empty if configuration and file agree."""
     tokens, rows = whole_number(opened.part("text"), "vocab_size", low=1), _rows(opened, tensor)
-    # A table of several vocabularies, as for the codebooks of sounds, has each of them whole.
+    # A table may hold several vocabularies, as for the codebooks of audio models.
     if tokens is None or rows is None or rows % tokens == 0 or rows in vocabularies(opened.config):
         return ()
     said = f"config.json says {tokens:,} tokens, {tensor} has {rows:,} rows"
     if not padded_rows(rows, tokens):
         return (f"{said}: the file is shown",)
-    # On the Hub nothing is fetched to find out whether labels tell the padding.
+    # On the Hub, nothing is fetched to check whether labels identify the padding.
     from ..checkpoints.vocabulary import has_vocabulary
 
     folder = None if opened.commit is not None else opened.folder()
@@ -28,11 +28,11 @@ def of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:
 
 
 def of_positions(opened: Opened, tower: str, tensor: str, *, offset: int) -> tuple[str, ...]:
-    """Return what to note of the rows of a text's position table, of which ``offset`` are no positions."""
+    """Return notes about the rows of a text's position table, of which the first ``offset`` are not positions."""
     config, rows = opened.part(tower or "text"), _rows(opened, tensor)
     stated = (whole_number(config, name, low=1) for name in _LENGTHS)
     length = next((number for number in stated if number is not None), None)
-    # A model without a vocabulary has patches, whose number follows from the size of an image.
+    # Without a vocabulary the positions are patches, whose number depends on the image size.
     if tower not in _TEXT or not vocabularies(opened.config) or length is None:
         return ()
     if rows is None or rows in (length, length + offset):
@@ -42,6 +42,6 @@ def of_positions(opened: Opened, tower: str, tensor: str, *, offset: int) -> tup
 
 
 def _rows(opened: Opened, tensor: str) -> int | None:
-    """Return the rows of a table of two axes in a file, ``None`` for others: a live model is what it says it is."""
+    """Return the rows of a two-dimensional table in a file; ``None`` for others, such as tables of live models."""
     shape = opened.tensors.info(tensor).shape
     return shape[0] if len(shape) == 2 and opened.tensors.file_bytes(tensor) is not None else None

@@ -1,4 +1,4 @@
-"""What a source has, as plain values: what ``hfposemb info --json`` prints and the app's ``info`` answers."""
+"""Summary of a source as plain values, for ``hfposemb info --json`` and the app's ``info``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..tables.table import EmbeddingTable
 
 
 def describe(embeddings: Embeddings) -> dict[str, Any]:
-    """Return which tables and positions a source has, ready for JSON; no table is read."""
+    """Return the tables and position encodings of a source, ready for JSON; no table is read."""
     tables = {role: table_facts(table) for role, table in embeddings.tables.items()}
     positions = {
         part: {"kind": one.kind, "unit": one.unit, "offset": one.offset, "facts": _facts(one)}
@@ -47,12 +47,12 @@ def describe(embeddings: Embeddings) -> dict[str, Any]:
 
 
 def table_facts(table: EmbeddingTable) -> dict[str, Any]:
-    """Return what a table is and where it came from, ready for JSON; it is not read."""
+    """Return shape, dtype and provenance of a table, ready for JSON; it is not read."""
     return {"shape": list(table.shape), "dtype": table.dtype.name, **asdict(table.provenance)}
 
 
 def _facts(encoding: PositionEncoding) -> dict[str, Any]:
-    """Return what tells one encoding of a kind from another."""
+    """Return the parameters of an encoding."""
     match encoding:
         case Absolute(grid=Grid(rows, columns, first)):
             return {"grid": f"{rows} × {columns}", "rows before it": first}

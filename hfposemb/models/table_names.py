@@ -37,7 +37,7 @@ TOKEN_ENDINGS: tuple[str, ...] = (
     "text_embed_tokens.weight",
     "word_emb.emb_layers.0.weight",
 )
-"""How the names of token tables end, the surest first. What stands before (``bert.``, ``model.``) varies freely."""
+"""Endings of token table names, the most reliable first. Prefixes (``bert.``, ``model.``) are arbitrary."""
 
 
 LOOSE_TOKEN_ENDINGS: tuple[str, ...] = (
@@ -50,14 +50,14 @@ LOOSE_TOKEN_ENDINGS: tuple[str, ...] = (
     "text_embeddings.weight",
     "w.weight",
 )
-"""Endings that many tables have: taken only where the rows are as many as a vocabulary of the configuration."""
+"""Ambiguous endings, accepted only if the number of rows equals the size of a vocabulary in the configuration."""
 
 
 _NO_TOKENS = re.compile(
     r"codebook|quantizer|(^|[._])vq|codec|per_layer|[a-z0-9_]*(pos(ition)?|type|segment|speaker|lang|bucket|class|modality|"
     r"image|video|size|time|age|distance)_?[a-z]*_?(emb|embed|embedding|embeddings|embeds)(\.weight)?$"
 )
-"""What the names of tables with other rows than tokens have in them."""
+"""Patterns in the names of tables whose rows are not tokens."""
 
 
 POSITION_ENDING = re.compile(
@@ -66,19 +66,19 @@ POSITION_ENDING = re.compile(
     r"(?:[a-z0-9]+_)*?(?:pos|position|positions|positional)_?(?:emb|embed|embeds|embedding|embeddings|enc|encoding)"
     r"(?:_(?P<kind>layer|table|window|vlm))?|(?P<line>row|column|col)_embed(?:der|ding|dings)?|pos_idx_to_embed)"
 )
-"""What a tensor's name, or that of the module whose weight it is, must be to be a table of positions."""
+"""Pattern for the last component of a position table's name, without ``weight``."""
 
 
 _NO_POSITIONS = re.compile(r"class_pos|query_pos|conv_embed|shared_(image_)?embedding|no_memory|pos_embedder|ids$")
-"""Names like those of position tables that are something else: rotary angles, queries of objects, random waves."""
+"""Names that resemble those of position tables: rotary angles, object queries, random waves."""
 
 
 TYPE_ENDING = re.compile(r"(visual_)?(token_type|segment)_(emb|embedding|embeddings)(_\d+)?")
-"""What the module of a table of token types (segments) is called."""
+"""Pattern for the module of a token-type (segment) table."""
 
 
 HEADS = ("lm_head.weight", "cls.predictions.decoder.weight", "generator_lm_head.weight", "lm_head.decoder.weight")
-"""Output heads: the token table of last resort, where the configuration ties them."""
+"""Output heads, used as token table if there is no other and the configuration ties them."""
 
 
 TOWERS: Mapping[str, frozenset[str]] = {
@@ -92,20 +92,20 @@ TOWERS: Mapping[str, frozenset[str]] = {
     "encoder": frozenset(("encoder",)),
     "decoder": frozenset(("decoder",)),
 }
-"""Parts of a model by the words in the names of its modules, and of its configuration's fields."""
+"""Parts of a model, by words in the names of its modules and configuration fields."""
 
 
 AXES: Mapping[str, str] = {"col": "column", "char": "character", "visual": "vision", "text": ""}
-"""What the first word of a position table's name says of its rows, where it is not the word itself."""
+"""Axis or part meant by the first word of a position table's name, if not the word itself."""
 
 
 _NUMBERED = re.compile(r"\.\d+\.")
 
 
 def tower_of(name: str) -> str:
-    """Return the part of the model that a module or field belongs to by its name, "" where no word tells one.
+    """Return the part of the model that a module or field belongs to, judged by its name; "" if unknown.
 
-    The first word that names a tower of one kind of input stands above the encoders and decoders inside it.
+    A tower for one kind of input takes precedence over encoders and decoders inside it.
     """
     words = [frozenset(part.lower().split("_")) for part in name.split(".")]
     found = [tower for component in words for tower, told in TOWERS.items() if component & told]
@@ -115,14 +115,14 @@ def tower_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A tensor that can be the table of a role, and the part of the model it belongs to ("" where there is one)."""
+    """Possible table of a role, with the part of the model that it belongs to ("" if there is only one)."""
 
     tensor: str
     part: str
 
 
 _ORDER = {"": 0, "text": 1, "encoder": 2, "decoder": 3}
-"""Which parts of a model come first: those of the text."""
+"""Order of the parts of a model, the text first."""
 
 
 def candidates(
@@ -132,10 +132,17 @@ def candidates(
     vocabularies: frozenset[int] = frozenset(),
     rows: Callable[[str], int] = lambda name: -1,
 ) -> tuple[Candidate, ...]:
-    """Return the tensors whose names end as tables of ``role`` do, the best first within each part.
+    """Return the tensors whose names are those of tables of ``role``, the best first within each part.
 
-    Names inside numbered layers are passed over. Better is: the surer ending, no tower beside the text, no
-    ``decoder``, the shorter path. A loose ending counts where ``rows`` of the tensor are one of ``vocabularies``.
+    Names inside numbered layers are skipped. Better are: a more reliable ending, no tower other than the text, no
+    ``decoder``, a shorter path.
+
+    Args:
+        names: Tensor names.
+        role: Role of the table.
+        vocabularies: Sizes of the vocabularies in the configuration; a loose ending needs one of them as number of
+            rows.
+        rows: Returns the number of rows of a tensor.
     """
     found: list[tuple[int, int, int, str, Candidate]] = []
     for name in outside_layers(names):
@@ -157,7 +164,7 @@ def _ends(name: str, ending: str) -> bool:
 
 
 def outside_layers(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that are not inside numbered layers; the number in the one ending that has one is none."""
+    """Return the names outside numbered layers; the number in ``word_emb.emb_layers.0.weight`` does not count."""
     ending = "word_emb.emb_layers.0.weight"
     return tuple(name for name in names if not _NUMBERED.search(f".{name.removesuffix(ending)}."))
 
@@ -173,7 +180,7 @@ def _loose(name: str) -> bool:
 
 
 def _module(name: str) -> str:
-    """Return the last word of a tensor's name, or of the module whose weight it is."""
+    """Return the last component of a tensor's name without ``weight``."""
     path = name.removesuffix(".weight").removesuffix(".embedding")
     return path.rsplit(".", 1)[-1]
 
@@ -201,7 +208,7 @@ _RANKS: Mapping[Role, Callable[[str], int | None]] = {
 
 
 def _part(name: str, tower: str) -> str:
-    """Return the key of a position table: its tower, and which axis its rows are of, where its name says one."""
+    """Return the key of a position table: its tower, and the axis of its rows if the name has one."""
     told = POSITION_ENDING.fullmatch(_module(name))
     assert told is not None
     axis = told["axis"] or told["line"] or ("window" if told["kind"] == "window" else "")
@@ -213,7 +220,7 @@ def _part(name: str, tower: str) -> str:
 
 
 def _type_part(name: str, tower: str) -> str:
-    """Return the key of a table of token types: its tower, and its number where a model has several (TAPAS)."""
+    """Return the key of a token-type table: its tower, and its number if a model has several (TAPAS)."""
     told = TYPE_ENDING.fullmatch(_module(name))
     assert told is not None
     number = (told[4] or "").removeprefix("_")

@@ -1,7 +1,7 @@
-"""Hold what was extracted against the model that transformers itself loads: tables, frequencies, slopes, inputs.
+"""Verification of extracted tables, frequencies, slopes and inputs against the model as loaded by transformers.
 
-The model is asked, not its documentation: which rows it looks up while it runs, which frequencies its modules hold,
-what its first layer gets. Needs torch and transformers, and reads the whole model into memory.
+It observes the model rather than its documentation: the rows it looks up while running, the frequencies in its modules,
+the input of its first layer. Needs torch and transformers, and reads the whole model into memory.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 Verdict = Literal["equal", "different", "missing", "not compared"]
 
 PIECES = 11
-"""Tokens that a model is fed to see what it looks up."""
+"""Number of tokens fed to a model to observe its lookups."""
 
 CLOSE = 1e-5
-"""Largest difference of the first layer's input, of a frequency 2e-5, that counts as equal in float32."""
+"""Tolerance of float32 comparisons: of the first layer's input, and doubled of frequencies."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One comparison: ``ours`` and ``theirs`` say what was compared, ``difference`` is the largest, absolute."""
+    """One comparison between ``ours`` and ``theirs``; ``difference`` is the largest absolute difference."""
 
     what: str
     verdict: Verdict
@@ -51,19 +51,19 @@ class Check:
 
 @dataclass(frozen=True)
 class Verification:
-    """What was compared for one source; ``passed`` says that nothing differs or is missing."""
+    """All comparisons for one source."""
 
     source: str
     checks: tuple[Check, ...]
 
     @property
     def passed(self) -> bool:
-        """Whether everything that could be compared is equal, and something could."""
+        """Whether at least one comparison found equal values and none found different or missing ones."""
         verdicts = {check.verdict for check in self.checks}
         return "equal" in verdicts and not verdicts & {"different", "missing"}
 
     def __str__(self) -> str:
-        """List every comparison: what, verdict, largest difference, and what was compared with what."""
+        """List all comparisons: subject, verdict, largest difference, and both sides."""
         lines = [self.source]
         for check in self.checks:
             size = "" if check.difference is None else f"{check.difference:.1e}"
@@ -77,7 +77,7 @@ class Verification:
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """Rows that a model read from one of its tables: ``rows`` are the indices, in the shape it asked for them."""
+    """Rows that a model read from a table: ``rows`` are the indices, in the shape in which they were requested."""
 
     name: str
     weight: NDArray[np.float32]
@@ -86,7 +86,7 @@ class Lookup:
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """What a model did with ``ids``: its lookups, and by list of layers what the first of each was fed."""
+    """What a model did with ``ids``: its lookups, and the input of the first layer of each list of layers."""
 
     ids: NDArray[np.int64]
     lookups: tuple[Lookup, ...]
@@ -94,9 +94,16 @@ class Observed:
 
 
 def verify(source: str, *, revision: str | None = None, token: str | bool | None = None) -> Verification:
-    """Load the model of a folder, a repository or a sample with transformers and compare all that was extracted.
+    """Load a model with transformers and compare it with everything that was extracted.
 
-    Raises ``SourceError`` where transformers cannot load it, ``MissingExtraError`` without torch and transformers.
+    Args:
+        source: A folder, a repository on the Hub or a whole sample.
+        revision: Branch, tag or commit of a repository.
+        token: Token for the Hub; ``None`` for the user's own, ``False`` for none.
+
+    Raises:
+        SourceError: If transformers cannot load the source.
+        MissingExtraError: If torch or transformers is not installed.
     """
     try:
         import torch
@@ -123,7 +130,7 @@ def verify(source: str, *, revision: str | None = None, token: str | bool | None
 
 
 def compare(embeddings: Embeddings, model: torch.nn.Module) -> Verification:
-    """Compare what was extracted from a checkpoint with the live model of it."""
+    """Compare what was extracted from a checkpoint with the live model."""
     seen = observe(model)
     checks = [
         *_tokens(embeddings, model, seen),
@@ -140,9 +147,9 @@ def compare(embeddings: Embeddings, model: torch.nn.Module) -> Verification:
 
 
 def observe(model: torch.nn.Module) -> Observed:
-    """Run a model on a few tokens, on noise where it reads images or sounds, and record what it looks up and feeds.
+    """Run a model on a few tokens, or noise for images and sounds; record its lookups and layer inputs.
 
-    A model that fails on the way is tried with other inputs, then its parts; what was seen until it failed counts.
+    If it fails, other inputs and then its parts are tried; what was recorded before a failure counts.
     """
     import torch
 
@@ -163,7 +170,7 @@ def observe(model: torch.nn.Module) -> Observed:
 
 
 def _ids(model: torch.nn.Module) -> NDArray[np.int64]:
-    """Return ids in no order, none of the first few: those are often special; a tiny vocabulary repeats its own."""
+    """Return ids in random order without the first few, which are often special; tiny vocabularies repeat ids."""
     table = _input_embeddings(model)
     most = min(int(table.weight.shape[0]), 60) if table is not None else 36
     rng = np.random.default_rng(1)
@@ -215,7 +222,7 @@ def _run(
     try:
         with torch.no_grad(), Watch():
             part(**arguments)
-    except Exception:  # noqa: BLE001 - whatever a model says of inputs that are not its own; what was seen still counts
+    except Exception:  # noqa: BLE001 - a model may reject made-up inputs in any way; what was recorded still counts
         return lookups, fed
     finally:
         for one in hooks:
@@ -227,7 +234,7 @@ _PARTS = ("language_model", "text_model", "text_encoder", "decoder", "model", "t
 
 
 def _attempts(model: torch.nn.Module, ids: torch.Tensor) -> Iterator[tuple[torch.nn.Module, dict[str, torch.Tensor]]]:
-    """Yield parts of a model with arguments to try: tokens, tokens with an image or a sound, either alone."""
+    """Yield parts of a model with arguments to try: tokens, tokens with an image or a sound, and either alone."""
     import torch
 
     generator = torch.Generator().manual_seed(0)
@@ -266,7 +273,7 @@ def _words(part: torch.nn.Module, ids: torch.Tensor) -> dict[str, Any]:
 
 
 def _image(config: Any) -> tuple[int, int, int]:
-    """Return channels, height and width of the images that a configuration states."""
+    """Return channels, height and width of the images in a configuration."""
     for one in (config, *(getattr(config, name, None) for name in ("vision_config", "image_config", "encoder"))):
         size, channels = getattr(one, "image_size", None), getattr(one, "num_channels", 3)
         if isinstance(size, int):
@@ -280,7 +287,7 @@ def _image(config: Any) -> tuple[int, int, int]:
 
 
 def _differ(ours: NDArray[Any], theirs: NDArray[Any]) -> float | None:
-    """Return the largest difference, 0.0 only where every number is equal bit for bit; ``None`` for other shapes."""
+    """Return the largest difference, 0.0 only if all values are bitwise equal; ``None`` if the shapes differ."""
     if ours.shape != theirs.shape:
         return None
     if np.array_equal(ours, theirs, equal_nan=True):
@@ -289,7 +296,7 @@ def _differ(ours: NDArray[Any], theirs: NDArray[Any]) -> float | None:
 
 
 def _nearest(what: str, theirs: str, values: NDArray[Any], ours: Mapping[str, NDArray[Any]]) -> Check:
-    """Return the check of their values against those of ours that are nearest to them."""
+    """Compare values of the model with the nearest of ours."""
     found = {name: difference for name, one in ours.items() if (difference := _differ(one, values)) is not None}
     if not found:
         return Check(what, "missing", ", ".join(ours)[:80] or "none", f"{theirs} {list(values.shape)}")
@@ -333,7 +340,7 @@ _NOT_POSITIONS = re.compile(
 
 
 def _positions(embeddings: Embeddings, model: torch.nn.Module, seen: Observed) -> Iterator[Check]:
-    """Compare tables that are read row after row with their offset, then those that no lookup goes through."""
+    """Compare tables that are read sequentially, including the offset, then those that are not read by lookup."""
     ours = {name: table for name, table in embeddings.tables.items() if "token" not in name}
     whole = {name: table.vectors for name, table in ours.items()}
     found: dict[str, dict[int, NDArray[Any]]] = {}
@@ -343,7 +350,7 @@ def _positions(embeddings: Embeddings, model: torch.nn.Module, seen: Observed) -
             found.setdefault(one.name, {})[int(rows[0])] = one.weight[int(rows[0]) :]
     for name, starts in found.items():
         checks = [_nearest("position table", f"{name} from row {start}", one, whole) for start, one in starts.items()]
-        # A decoder that also looks ahead reads its rows one on; the first layer's own are what counts.
+        # A decoder that looks ahead also reads its rows shifted by one; the match for the first layer counts.
         yield next((check for check in checks if check.verdict == "equal"), checks[0])
     contents = [_rows_of(table.vectors) for table in ours.values()]
     for name, value in model.state_dict().items():
@@ -371,7 +378,7 @@ def _rows_of(values: NDArray[Any]) -> set[bytes]:
 
 
 def _relatives(embeddings: Embeddings, model: torch.nn.Module, seen: Observed) -> Iterator[Check]:
-    """Compare biases by distance where the model looks them up, and every other stored relative tensor by its rows."""
+    """Compare biases by distance if the model looks them up, and all other stored relative tensors by their rows."""
     ours = {name: encoding for name, encoding in embeddings.positions.items() if _is_relative(encoding)}
     looked: set[str] = set()
     for one in seen.lookups:
@@ -405,7 +412,7 @@ def _is_relative(encoding: PositionEncoding) -> bool:
 
 
 def _later_layer(name: str, looked: set[str]) -> bool:
-    """Return whether a lower layer of the same tower has been compared."""
+    """Return whether a lower layer of the same tower has already been compared."""
     without = re.sub(r"\.\d+", "", name)
     return any(other != name and re.sub(r"\.\d+", "", other) == without for other in looked)
 
@@ -427,7 +434,7 @@ def _stored_rows(encoding: PositionEncoding) -> set[bytes]:
 
 
 def _rotaries(embeddings: Embeddings, model: torch.nn.Module) -> Iterator[Check]:
-    """Compare frequencies, scaling and layout with those of every rotary module of the text, the same ones once."""
+    """Compare frequencies, scaling and layout with those of every rotary module of the text; equal ones once."""
     ours = {name: one for name in embeddings.positions if isinstance(one := embeddings.positions[name], Rotary)}
     done: set[tuple[bytes, float]] = set()
     for path, module in model.named_modules():
@@ -474,7 +481,7 @@ def _is_text(path: str, kind: str) -> bool:
 
 
 def _layout(module: torch.nn.Module, kind: str, pairs: int) -> str | None:
-    """Return which dimension the first one turns against, by the model's own function; ``None`` where it has none."""
+    """Return the layout of rotated pairs, measured with the model's own function; ``None`` if that is not possible."""
     import torch
 
     functions = vars(sys.modules[type(module).__module__])
@@ -484,14 +491,14 @@ def _layout(module: torch.nn.Module, kind: str, pairs: int) -> str | None:
     if turn is None:
         return None
     width = 2 * pairs
-    # One head for each unit vector; those that end in the same two dimensions turn against each other.
+    # One head for each unit vector; two of them form a pair if they are rotated into the same two dimensions.
     query = torch.eye(width)[None, :, None, :].expand(1, width, 2, width).contiguous()
     places = torch.tensor([[0, 1]])
     try:
         extra = {"layer_type": kind} if "layer_type" in inspect.signature(module.forward).parameters else {}
         cos, sin = module(query, places, **extra)
         turned = turn(query, query.clone(), cos, sin)[0][0, :, 1]
-    except Exception:  # noqa: BLE001 - other signatures than the usual one are not measured
+    except Exception:  # noqa: BLE001 - functions with other signatures are not measured
         return None
     ends = turned.abs().gt(1e-6)
     same = [head for head in range(1, width) if ends.shape == (width, width) and torch.equal(ends[head], ends[0])]
@@ -499,7 +506,7 @@ def _layout(module: torch.nn.Module, kind: str, pairs: int) -> str | None:
 
 
 def _alibis(embeddings: Embeddings, model: torch.nn.Module) -> Iterator[Check]:
-    """Compare slopes with those in the biases that the model's own function builds."""
+    """Compare slopes with those of the biases that the model's own function computes."""
     import torch
 
     ours = next((one for name in embeddings.positions if isinstance(one := embeddings.positions[name], Alibi)), None)
@@ -538,7 +545,8 @@ def _inputs(embeddings: Embeddings, seen: Observed) -> Iterator[Check]:
         theirs = theirs[:, 0] if theirs.ndim == 3 and theirs.shape[0] == len(seen.ids) else theirs
         if tower_of(name) in others or theirs.ndim != 2:
             continue
-        # Models that look at windows, or add a vector of their own, feed more rows than there are tokens.
+        # Models that use windows, or add a vector of their own, have more rows than tokens.
+
         if theirs.shape[0] >= len(ours) and theirs.shape[1] == ours.shape[1]:
             scale = max(1.0, float(np.abs(theirs).max()))
             differences[name] = float(np.abs(theirs[: len(ours)] - ours).max()) / scale

@@ -1,4 +1,4 @@
-"""A comparison as one zip: its page, its numbers, and a manifest that says where every one of them comes from."""
+"""A comparison as a zip archive: its page, its numbers, and a manifest that states the origin of every number."""
 
 from __future__ import annotations
 
@@ -28,22 +28,29 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 FORMAT = 1
-"""Of the manifest; raised when something in it changes its meaning."""
+"""Version of the manifest; incremented when something in it changes its meaning."""
 
-_DATE = (1980, 1, 1, 0, 0, 0)  # the same inputs give the same bytes
+_DATE = (1980, 1, 1, 0, 0, 0)  # constant, so that the same inputs give the same bytes
 
 
 def write_bundle(
     comparison: Comparison, sources: Sequence[Embeddings], path: Path, *, progress: Report | None = None
 ) -> None:
-    """Write a comparison of these sources, each with the part compared, to a ``.zip``, complete or not at all.
+    """Write a comparison to a ``.zip`` archive, atomically.
 
-    It holds ``report.html``, which opens without a network; ``comparison.json`` with its ``schema.json``;
-    ``metrics.csv`` and ``pairs.csv``, one number a line beside what chance gives; and ``manifest.json``: sources,
-    commits, tensors, hashes of every table, seeds, versions, and size and hash of every file.
+    It holds ``report.html``, which opens offline; ``comparison.json`` with its ``schema.json``; ``metrics.csv`` and
+    ``pairs.csv``, with one number per line and its chance interval; and ``manifest.json``: sources, commits, tensors,
+    hashes of every table, seeds, versions, and size and hash of every file.
 
-    Raises ``InputError`` for another ending or sources that are not those of the comparison, and ``HfposembError``
-    where the file cannot be written.
+    Args:
+        comparison: The comparison.
+        sources: Its sources in order, each reduced to the part that was compared.
+        path: File that ends in ``.zip``; an existing one is replaced.
+        progress: Callback for the fraction done, 0 to 1, and the current step.
+
+    Raises:
+        InputError: If the path has another ending, or the sources are not those of the comparison.
+        HfposembError: If the file cannot be written.
     """
     if path.suffix != ".zip":
         raise InputError(f"a comparison is written as one archive: {path.name} must end in .zip")
@@ -63,7 +70,13 @@ def write_bundle(
 
 
 def manifest(comparison: Comparison, sources: Sequence[Embeddings], members: dict[str, bytes]) -> dict[str, Any]:
-    """Return where every number comes from, ready for JSON."""
+    """Return the origin of every number in an archive as JSON-compatible values.
+
+    Args:
+        comparison: The comparison.
+        sources: Its sources in order.
+        members: Content of the archive's other files by name.
+    """
     nulls = comparison.nulls
     return {
         "format": FORMAT,

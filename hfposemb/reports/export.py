@@ -1,4 +1,4 @@
-"""Write tables, projections and figures to files: complete or not at all."""
+"""Export of tables, projections and figures to files, written atomically."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 AXES = ("x", "y", "z")
 
 NEIGHBOURS = 15
-"""Nearest rows of every row in a parquet file of a projection."""
+"""Number of nearest rows stored for each row in a parquet file of a projection."""
 
 LABEL_BYTES = 2**28
-"""Of the array of labels in an .npz file, where every label takes the room of the longest."""
+"""Maximum size of the array of labels in an .npz file, where every label takes the space of the longest."""
 
 PROJECTOR = "projector_config.pbtxt"
 _OURS = "# Written by hfposemb for the TensorBoard Embedding Projector: every pair of files in this folder.\n"
@@ -40,27 +40,40 @@ _RISKY = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 def write_table(table: EmbeddingTable, path: Path) -> None:
-    """Write a table as the file's ending says: see ``WRITERS``.
+    """Write a table in the format given by the file's ending: see ``WRITERS``.
 
-    - ``.safetensors``: one tensor, ``vectors``, with labels and provenance in the metadata; it can be a source again.
+    - ``.safetensors``: one tensor, ``vectors``, with labels and provenance in the metadata; it can be read as a source.
     - ``.npy``, ``.npz``: the vectors; in the latter also ``labels`` and ``provenance``, as JSON.
     - ``.parquet``: columns ``row``, ``text``, ``class`` and ``vector``, provenance in the metadata.
     - ``.csv``: a column ``label`` and one for each dimension.
-    - ``.tsv``: vectors alone; beside it ``NAME.metadata.tsv`` with ``label``, ``row`` and ``class``, and a
-      ``projector_config.pbtxt``, so that ``tensorboard --logdir FOLDER`` opens it, and so does the Embedding Projector.
+    - ``.tsv``: the vectors only, plus ``NAME.metadata.tsv`` with ``label``, ``row`` and ``class``, and a
+      ``projector_config.pbtxt``, for ``tensorboard --logdir FOLDER`` and for the Embedding Projector.
 
-    Every file appears complete or not at all; one that exists is replaced. Raises ``InputError`` for another ending,
-    ``MissingExtraError`` where a format needs a package, and ``HfposembError`` where a file cannot be written.
+    Files are written atomically; an existing file is replaced.
+
+    Args:
+        table: Table [n, d].
+        path: File to write.
+
+    Raises:
+        InputError: If the path has another ending, or the format cannot hold the table.
+        MissingExtraError: If the format needs a package that is not installed.
+        HfposembError: If the file cannot be written.
     """
     _write(table, path, tuple(map(str, range(table.shape[1]))))
 
 
 def write_projection(projection: Projection, table: EmbeddingTable, path: Path) -> None:
-    """Write a projection of a table as ``write_table`` does, with the columns ``x``, ``y`` and, in 3-D, ``z``.
+    """Write a projection of a table like ``write_table``, with the columns ``x``, ``y`` and, in 3-D, ``z``.
 
-    In ``.parquet`` the columns are ``row``, ``text``, ``class``, ``x``, ``y``, ``z`` and ``neighbors``, a struct of
-    ``ids`` and ``distances``: the 15 rows that are nearest by cosine in the table itself, counted in the rows of the
-    file. These are the names that Apple's Embedding Atlas takes.
+    In ``.parquet`` files the columns are ``row``, ``text``, ``class``, ``x``, ``y``, ``z`` and ``neighbors``, a struct
+    of ``ids`` and ``distances``: the 15 nearest rows by cosine in the table itself, as row indices of the file. Apple's
+    Embedding Atlas expects these names.
+
+    Args:
+        projection: The projection.
+        table: The table that was projected.
+        path: File to write.
     """
     if path.suffix == ".parquet":
         with complete_file(path) as file:
@@ -77,10 +90,20 @@ def write_projection(projection: Projection, table: EmbeddingTable, path: Path) 
 
 
 def write_figure(figure: go.Figure, path: Path, *, width: int = 1000, height: int = 700) -> None:
-    """Write a figure as ``.html``, which stands by itself, ``.json``, ``.png``, ``.svg`` or ``.pdf``.
+    """Write a figure as self-contained ``.html``, ``.json``, ``.png``, ``.svg`` or ``.pdf``.
 
-    Pictures have ``width`` × ``height`` pixels, PNG twice as many for sharp print; they need the extra ``export`` and a
-    Chrome or Chromium. Raises ``InputError`` for another ending, and else as ``write_table`` does.
+    Images need the extra ``export`` and Chrome or Chromium.
+
+    Args:
+        figure: The figure.
+        path: File to write.
+        width: Width of an image in pixels; PNG files have twice as many, for sharp print.
+        height: Height of an image in pixels, likewise.
+
+    Raises:
+        InputError: If the path has another ending.
+        MissingExtraError: If the format needs a package that is not installed.
+        HfposembError: If the figure cannot be drawn or the file cannot be written.
     """
     ending = path.suffix
     check_ending(path, FIGURE_ENDINGS)
@@ -95,16 +118,27 @@ def write_figure(figure: go.Figure, path: Path, *, width: int = 1000, height: in
 
 
 def check_ending(path: Path, endings: Collection[str]) -> None:
-    """Raise ``InputError`` unless a path has one of some endings."""
+    """Raise ``InputError`` unless a path has one of some endings.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from hfposemb.reports.export import ENDINGS, check_ending
+        >>> check_ending(Path("table.npy"), ENDINGS)
+    """
     if path.suffix not in endings:
         raise InputError(f"{path.name} must end in {', '.join(endings)}, which says the format")
 
 
 def safe_cell(text: str) -> str:
-    """Return a text that a spreadsheet will not run as a formula.
+    """Return a text that a spreadsheet does not execute as a formula.
 
-    Texts that begin with ``= + - @``, tab or return get a leading ``'``; so does one that begins with ``'``, so that
-    taking off one leading ``'`` gives back every text.
+    Texts that begin with ``= + - @``, tab or carriage return get a leading ``'``, and so do texts that begin with
+    ``'``, so that removing one leading ``'`` restores the original.
+
+    Examples:
+        >>> from hfposemb.reports.export import safe_cell
+        >>> safe_cell("=1+1"), safe_cell("king")
+        ("'=1+1", 'king')
     """
     return f"'{text}" if text.startswith(_RISKY) else text
 
@@ -123,7 +157,7 @@ def _metadata(table: EmbeddingTable) -> dict[str, str]:
 
 
 def _classes(table: EmbeddingTable) -> list[str]:
-    """Return what each row is in a vocabulary; nothing where rows have no names."""
+    """Return the token class of each row; empty strings if rows have no names."""
     if table.named is None:
         return [""] * table.shape[0]
     return [TOKEN_CLASSES[value] for value in table.labels.classes.tolist()]
@@ -200,7 +234,7 @@ def _write_atlas(projection: Projection, table: EmbeddingTable, file: IO[bytes])
 
 
 def _nearest(table: EmbeddingTable, rows: NDArray[np.int64]) -> tuple[Any, Any]:
-    """Return, for each of some rows, which of them are nearest to it and how far, as arrow lists.
+    """Return the nearest of some rows for each of them, and their distances, as arrow lists.
 
     A row without a direction has none.
     """
@@ -220,7 +254,7 @@ def _nearest(table: EmbeddingTable, rows: NDArray[np.int64]) -> tuple[Any, Any]:
 
 
 def _utf8(table: EmbeddingTable) -> list[str]:
-    """Return the labels, half characters of broken vocabularies replaced: they have no UTF-8."""
+    """Return the labels with lone surrogates of broken vocabularies replaced, as they cannot be encoded in UTF-8."""
     return [text.encode("utf-8", "replace").decode() for text in table.labels]
 
 
@@ -234,7 +268,7 @@ def _arrow() -> Any:
 
 
 def _write_projector(table: EmbeddingTable, path: Path) -> None:
-    """Write the pair of files of the Embedding Projector, and the list of all such pairs in the folder."""
+    """Write a pair of files for the Embedding Projector, and the list of all such pairs in the folder."""
     config = path.with_name(PROJECTOR)
     if config.exists() and not config.read_bytes().startswith(_OURS.encode()):
         raise InputError(f"{config} was written by something else; choose another folder, so that it is not lost")
@@ -258,13 +292,13 @@ def _write_projector(table: EmbeddingTable, path: Path) -> None:
 
 
 def _digits(table: EmbeddingTable) -> str:
-    """Return the format of the fewest digits that give a number back exactly."""
+    """Return the format with the fewest digits that restores every number exactly."""
     return "%.17g" if table.dtype == np.float64 else "%.9g"
 
 
 def _picture(figure: go.Figure, kind: str, *, width: int, height: int) -> bytes:
     try:
-        import kaleido  # noqa: F401 - plotly asks for it in words of its own
+        import kaleido  # noqa: F401 - gives our own error message instead of plotly's
     except ImportError as error:
         raise MissingExtraError("kaleido", extra="export", purpose=f"a figure as {kind.upper()}") from error
     try:
@@ -295,10 +329,10 @@ WRITERS: Mapping[str, Callable[[EmbeddingTable, IO[bytes], tuple[str, ...]], Any
     ".parquet": _write_parquet,
     ".csv": _write_csv,
 }
-"""How a table, its columns named, is written to one file, by the ending."""
+"""Functions that write a table, with its columns' names, to one file, by ending."""
 
 ENDINGS = (*WRITERS, ".tsv")
-"""How files of tables and projections may end."""
+"""Endings of files of tables and projections."""
 
 FIGURE_ENDINGS = (".html", ".json", ".png", ".svg", ".pdf")
-"""How files of figures may end."""
+"""Endings of files of figures."""

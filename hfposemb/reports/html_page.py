@@ -15,17 +15,18 @@ if TYPE_CHECKING:
 
 
 def as_data(value: Any) -> str:
-    """Return JSON that no parser of HTML takes for anything else."""
+    """Return JSON that is safe to embed in HTML: ``&``, ``<`` and ``>`` are escaped."""
     found = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return found.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def csp_hash(content: str) -> str:
+    """Return the base64-encoded SHA-256 of a script for a Content-Security-Policy."""
     return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
 def plotly_script() -> str:
-    """Return the plotly.js of the installed plotly, so that nothing in it ends the element that holds it."""
+    """Return the plotly.js of the installed plotly, escaped so that it cannot end the script element."""
     from importlib.resources import files
 
     source = (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
@@ -33,7 +34,7 @@ def plotly_script() -> str:
 
 
 def page_script() -> str:
-    """Return the page's one script: the app's panels, and what hands them their numbers."""
+    """Return the page's only script: the app's panels, and the code that passes them their numbers."""
     return f"{asset('plot.js')}{START}"
 
 
@@ -59,12 +60,12 @@ START = """
 
 
 def page_style() -> str:
-    """Return the page's style, the tables' and the panels'."""
+    """Return the style of the page, the tables and the panels."""
     theme = (
         "--body-text-color: var(--ink); --hfposemb-subdued: var(--subdued); --background-fill-primary: var(--panel); "
         "--background-fill-secondary: var(--field); --border-color-primary: var(--faint);"
     )
-    # The panels name their own colours as the tables do, some of them by way of themselves.
+    # The panels define their own colours as the tables do, some in terms of themselves.
     rows = asset("plot.css")
     return (
         f":root {{ {html_tables.colours(dark=False)} {theme} }}\n"

@@ -1,7 +1,7 @@
-"""A comparison as tables of HTML, each number beside what chance gives. Nothing is measured here.
+"""HTML tables of a comparison, each number with its chance interval. Nothing is measured here.
 
-The report and the app show the same tables. What comes from a source, such as names, labels and notes, is escaped.
-What is beyond chance is told by a sign and a word, never by colour alone. ``STYLE`` styles them with the variables of
+The report and the app show the same tables. Text from a source, such as names, labels and notes, is escaped. Numbers
+beyond chance are marked by a sign and a word, never by colour alone. ``STYLE`` styles the tables with the variables of
 ``colours``.
 """
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 60
 SIGNS: Mapping[str, str] = {"above": "▲", "below": "▼", "within": "○"}
-"""What stands beside a number that is above, below and within the interval of its null."""
+"""Signs of numbers above, below and within the interval of their null."""
 
 KEY = "▲ above, ▼ below, ○ within what chance gives"
 
 SURE = 0.05
-"""The p from which a number is not called above chance."""
+"""The p-value above which a number is not called above chance."""
 
 
 def colours(*, dark: bool) -> str:
-    """Return the CSS variables that ``STYLE`` reads, of a light or a dark page."""
+    """Return the CSS variables that ``STYLE`` uses, for a light or a dark page."""
     roles = ("page", "panel", "field", "ink", "subdued", "faint", "accent", "accent_text", "accent_soft", "baseline")
     chosen = {role.replace("_", "-"): PALETTE[role] for role in roles}
     chosen |= {f"source-{place}": style.colour for place, style in enumerate(SOURCES)}
@@ -41,17 +41,17 @@ def colours(*, dark: bool) -> str:
 
 
 def text(value: str, *, width: int = LONGEST_NAME) -> str:
-    """Return a text as HTML: on one line, invisible characters by name, no markup."""
+    """Return a text as HTML: one line of at most ``width`` characters, invisible characters by name, no markup."""
     return html.escape(display(value, width=width))
 
 
 def disc(place: int) -> str:
-    """Return the dot in the colour of a source, by its place."""
+    """Return a dot in the colour of a source, by its index."""
     return f'<span class="disc" style="--colour: var(--source-{place % len(SOURCES)})" aria-hidden="true"></span>'
 
 
 def figure(value: float | None, unit: str = "") -> str:
-    """Write a figure as a comparison's text does, with a true minus; – where there is none."""
+    """Format a number like the text form of a comparison, with a true minus sign; – if there is none."""
     from ..comparison.results import short
 
     if value is None:
@@ -61,14 +61,15 @@ def figure(value: float | None, unit: str = "") -> str:
 
 
 def standing(observed: float, null: Null) -> str:
-    """Say where a number stands: "above", "below" or "within" the interval of its null."""
+    """Return whether a number is "above", "below" or "within" the interval of its null."""
     return "above" if observed > null.high else "below" if observed < null.low else "within"
 
 
 def pair_standing(null: Null) -> str:
-    """Say where a measure of a pair stands; above only where its p says so too.
+    """Return ``standing`` of a pair's measure, except that "above" also requires a small p-value.
 
-    That p is the larger one of those against surrogates of either table, the interval is of the second one alone.
+    That p-value is the larger one of those against surrogates of either table, while the interval belongs to the second
+    table only.
     """
     where = standing(null.observed, null)
     return "within" if where == "above" and null.p > SURE else where
@@ -79,13 +80,15 @@ def _sign(where: str) -> str:
     return f'<span class="sign {where}" title="{where} chance">{SIGNS[where]}{unseen}</span>'
 
 
-# --- figures ----------------------------------------------------------------------------------------------------------
+# --- metrics ----------------------------------------------------------------------------------------------------------
 
 
 def metrics_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
-    """Return the figures of every source, a column for each, and below in words what is missing and what to know.
+    """Return the table of metrics, one column per source, followed by notes and the reasons why metrics are missing.
 
-    ``names`` are shown for the sources, by default their own.
+    Args:
+        comparison: The comparison.
+        names: Display names of the sources, by default their own.
     """
     shown = list(names) or [source.source for source in comparison.sources]
     heads = "".join(f'<th scope="col">{disc(place)}{text(name)}</th>' for place, name in enumerate(shown))
@@ -111,7 +114,7 @@ def metrics_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
 
 
 def known(comparison: Comparison) -> list[str]:
-    """Return the names of the figures that at least one source has."""
+    """Return the names of the metrics that at least one source has."""
     first = comparison.sources[0].metrics
     return [name for name in first if any(source.metrics[name].value is not None for source in comparison.sources)]
 
@@ -143,7 +146,7 @@ def _shape(shape: tuple[int, int] | None) -> str:
 
 
 def _notes(comparison: Comparison, names: Sequence[str]) -> str:
-    """Say of every source what there is to know, and why figures are missing: each reason once."""
+    """Return the notes of every source and the reasons why metrics are missing, each reason once."""
     lines = []
     for place, (name, source) in enumerate(zip(names, comparison.sources, strict=True)):
         reasons = [one.note for one in source.metrics.values() if one.note]
@@ -154,7 +157,7 @@ def _notes(comparison: Comparison, names: Sequence[str]) -> str:
 
 
 def finding(comparison: Comparison, names: Sequence[str] = ()) -> str:
-    """Say which figure differs most between the sources, among those that go from −1 to 1."""
+    """State which metric differs most between the sources, among those that range from −1 to 1."""
     shown = list(names) or [source.source for source in comparison.sources]
     best: tuple[float, str] = (0.0, "")
     for name in known(comparison):
@@ -176,9 +179,11 @@ def finding(comparison: Comparison, names: Sequence[str] = ()) -> str:
 
 
 def pairs_tables(comparison: Comparison, names: Mapping[str, str] | None = None) -> str:
-    """Return a table for every pair and role: each measure as a dot on the band of its null, with its p.
+    """Return one table per pair and role: each measure as a dot on the interval of its null, with its p-value.
 
-    ``names`` are shown for the sources by their own names.
+    Args:
+        comparison: The comparison.
+        names: Display names of the sources by their own names.
     """
     blocks = [_pair(pair, names or {}) for pair in comparison.pairs]
     missing = "".join(f"<li>{text(line, width=600)}</li>" for line in comparison.missing)
@@ -218,7 +223,7 @@ def _measure(name: str, value: float, null: Null | None, first: float) -> str:
 
 
 def p_value(null: Null) -> str:
-    """Write a p-value: no smaller than its draws can show."""
+    """Format a p-value, which is never smaller than its number of draws can resolve."""
     return f"{null.p:.3f}".removeprefix("0") if null.p < 1 else "1"
 
 
@@ -226,7 +231,12 @@ def p_value(null: Null) -> str:
 
 
 def moves_table(moves: Moves, names: Mapping[str, str] | None = None) -> str:
-    """Return the words that moved most and least, with whom they have beside them in either source."""
+    """Return the words that moved most and least, with their neighbours in both sources.
+
+    Args:
+        moves: The words.
+        names: Display names of the sources by their own names.
+    """
     left, right = (text((names or {}).get(name, name)) for name in (moves.left, moves.right))
     heads = ("Word", "Moved", "Kept", f"Near in {left}", f"Near in {right}")
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)
@@ -248,7 +258,7 @@ def _move(move: Move) -> str:
 
 
 def word(label: str) -> str:
-    """Return a token's label as HTML, without the space that marks a word's start."""
+    """Return a token's label as HTML, without the space that marks the start of a word."""
     return text(label.strip() or "(space)", width=32)
 
 
@@ -257,7 +267,7 @@ def _labels(labels: Iterable[str]) -> str:
 
 
 def neighbours_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
-    """Return the neighbours of the words asked for, a column for each source that has any."""
+    """Return the neighbours of the chosen words, one column per source that has any."""
     shown = list(names) or [source.source for source in comparison.sources]
     having = [place for place, source in enumerate(comparison.sources) if source.neighbours]
     if not having:

@@ -1,7 +1,7 @@
-"""What ``hfposemb compare --json`` prints: a document with a version, and its JSON Schema (draft 2020-12).
+"""JSON output of ``hfposemb compare --json``: a versioned document, and its JSON Schema (draft 2020-12).
 
-``VERSION`` is raised when a field goes or means something else; new fields may come without it, and readers skip what
-they do not know.
+``VERSION`` is incremented when a field is removed or changes its meaning; new fields may be added without it, so
+readers should ignore unknown ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ VERSION = 1
 
 
 def document(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison as plain values for JSON, as ``COMPARISON`` describes them."""
+    """Return a comparison as JSON-compatible values that conform to the schema ``COMPARISON``.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.reports.json_schema import document
+        >>> list(document(hpe.compare(hpe.sinusoidal(64, 16), words=[], draws=0)))
+        ['version', 'words', 'sources', 'pairs', 'missing', 'moves']
+    """
     return {"version": VERSION, **comparison.to_dict()}
 
 
@@ -123,4 +130,4 @@ COMPARISON: dict[str, Any] = {
         ),
     },
 }
-"""The JSON Schema of ``document``."""
+"""JSON Schema of ``document``."""

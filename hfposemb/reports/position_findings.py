@@ -1,4 +1,4 @@
-"""What is measured of the positions of one table, and the sentences that say it."""
+"""Measurements of one position table, and the sentences that report them."""
 
 from __future__ import annotations
 
@@ -27,23 +27,30 @@ Value = TypeVar("Value")
 NEAREST = 3
 
 
-# What the sentences call by a name.
-ALONE = 0.9995  # translation invariance from which distance is all there is
+# Thresholds of the sentences.
+ALONE = 0.9995  # translation invariance from which similarity depends on distance alone
 NO_ORDER = 0.15  # mean cosine of neighbours, and translation invariance, below which there is no order
-EVEN = 0.8  # power that two components have at one period, from which they wind
-TURNS = 1.5  # and how often they go round at least: a plain arc goes round once
+EVEN = 0.8  # share of power that two components have at one period, from which they wind
+TURNS = 1.5  # minimum number of turns to count as winding: a plain arc has one
 SMOOTH = 0.95  # mean cosine of neighbours of a smooth curve
-SIMPLE = 0.8  # variance that three components hold of a simple one
-ALIKE = 0.3  # mean cosine of neighbours that are alike
-NEGATIVE = -0.05  # mean cosine that is below zero, not about it
+SIMPLE = 0.8  # share of variance that three components hold of a simple curve
+ALIKE = 0.3  # mean cosine of similar neighbours
+NEGATIVE = -0.05  # mean cosine that is below zero, not about zero
 
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What the sentences are made of; ``None`` where a table is too small or too plain to tell.
+    """Measurements for the sentences; ``None`` if a table is too small or too plain for one.
 
-    ``profile`` [n] is the mean cosine at each distance, ``breaks`` where that of neighbours falls, ``cumulative`` the
-    share of the variance that the first components hold.
+    Attributes:
+        norms: Norm of each row [n].
+        outliers: Rows whose norms are outliers.
+        invariance: Translation invariance.
+        profile: Mean cosine at each distance [n].
+        breaks: Where the cosine of neighbours drops.
+        cumulative: Cumulative share of variance of the leading components.
+        waves: Strength of waves by period.
+        helix: The best helix.
     """
 
     norms: NDArray[np.float64]
@@ -57,28 +64,28 @@ class Facts:
 
     @property
     def half(self) -> NDArray[np.float64]:
-        """The profile up to half the table."""
+        """The profile up to half of the table."""
         return np.empty(0) if self.profile is None else self.profile[: max(2, len(self.profile) // 2 + 1)]
 
     @property
     def winds(self) -> Helix | None:
-        """The helix, where two components wind evenly, and more often than any curve does."""
+        """The helix, if two components wind evenly and more often than any plain curve."""
         found = self.helix
         return found if found is not None and found.even >= EVEN and found.turns >= TURNS else None
 
     @property
     def next(self) -> float | None:
-        """The mean cosine of two positions that follow each other."""
+        """The mean cosine of consecutive positions."""
         return float(self.half[1]) if len(self.half) > 1 and np.isfinite(self.half[1]) else None
 
     @property
     def held(self) -> float | None:
-        """The share of the variance that three components hold."""
+        """The share of variance that three components hold."""
         return None if self.cumulative is None else float(self.cumulative[min(3, len(self.cumulative)) - 1])
 
 
 def measure(table: EmbeddingTable) -> Facts:
-    """Measure one table of positions."""
+    """Measure one position table."""
     spectrum = _known(geometry.spectrum, table)
     return Facts(
         norms=rows.norms(table),
@@ -100,7 +107,7 @@ def _known(measured: Callable[[EmbeddingTable], Value], table: EmbeddingTable) -
 
 
 def percent(share: float) -> str:
-    """Write a share, its sign kept on its line; 100 % and 0 % are said only of what is whole and nothing."""
+    """Format a share with a non-breaking space; 100 % and 0 % are used only for all and nothing."""
     if share >= ALONE:
         return "100\u00a0%"
     if share < 0.005:
@@ -109,7 +116,7 @@ def percent(share: float) -> str:
 
 
 def heading(facts: Mapping[str, Facts]) -> str:
-    """Say of all sources how much of their likeness is a matter of distance."""
+    """State for all sources how much of the similarity of positions their distance explains."""
     known = {name: fact.invariance for name, fact in facts.items() if fact.invariance is not None}
     if not known:
         return "How each source tells positions apart"
@@ -118,7 +125,7 @@ def heading(facts: Mapping[str, Facts]) -> str:
 
 
 def finding(facts: Facts) -> str:
-    """Say what one table learned, or that it learned nothing."""
+    """State what one table has learned, or that it has learned nothing."""
     if facts.profile is None:
         return "No row has a direction, so none can be compared"
     if facts.next is None:
@@ -145,12 +152,12 @@ def finding(facts: Facts) -> str:
 
 
 def turns_of(found: Helix) -> str:
-    """Say how often a helix winds: 1.69 turns, one in 605 positions."""
+    """Return how often a helix turns as text: 1.69 turns, one in 605 positions."""
     return f"{number(found.turns, digits=2)} turns, one in {found.period:,.0f} positions"
 
 
 def winding(facts: Mapping[str, Facts]) -> str:
-    """Say of all sources how they wind, in which plane, and how much of them that is."""
+    """State how all sources wind, in which plane, and how much of their variance it holds."""
     said = []
     for name, fact in facts.items():
         if (found := fact.winds) is not None:
@@ -160,7 +167,7 @@ def winding(facts: Mapping[str, Facts]) -> str:
 
 
 def wave_title(facts: Mapping[str, Facts]) -> str:
-    """Say how long the strongest wave of each is, and whose waves are no stronger than noise."""
+    """State the period of each source's strongest wave, and which sources have none above noise."""
     named: dict[str, list[str]] = {}
     for name, fact in facts.items():
         if fact.waves is not None:
@@ -176,7 +183,7 @@ def wave_title(facts: Mapping[str, Facts]) -> str:
 
 
 def distance_title(facts: Mapping[str, Facts]) -> str:
-    """Say whose mean cosine turns negative with distance, whose never does, and whose is nowhere."""
+    """State whose mean cosine becomes negative with distance, whose never does, and whose is near zero throughout."""
     flat, negative, positive = [], [], []
     for name, fact in facts.items():
         far = fact.half[1:][np.isfinite(fact.half[1:])]
@@ -195,7 +202,7 @@ def distance_title(facts: Mapping[str, Facts]) -> str:
 
 
 def norm_title(facts: Mapping[str, Facts]) -> str:
-    """Say which rows are longest or shortest, where any stands out."""
+    """State which rows are longest or shortest, if any is an outlier."""
     first, even, other, calm = [], [], [], []
     for name, fact in facts.items():
         found = fact.norms[np.isfinite(fact.norms)]
@@ -219,13 +226,13 @@ def norm_title(facts: Mapping[str, Facts]) -> str:
 
 
 def variance_title(facts: Mapping[str, Facts]) -> str:
-    """Say how much three components hold of each."""
+    """State the share of variance that three components hold of each source."""
     shares = [f"{percent(fact.held)} of {name}" for name, fact in facts.items() if fact.held is not None]
     return f"Three components hold {listed(shares)}" if shares else "There is no variance to divide"
 
 
 def widest_title(table: EmbeddingTable) -> str:
-    """Say which dimension ranges widest."""
+    """State which dimension has the widest range."""
     vectors = table.vectors[table.finite]
     if not len(vectors):
         return "No row is finite"
@@ -239,7 +246,7 @@ def widest_title(table: EmbeddingTable) -> str:
 
 
 def nearest(table: EmbeddingTable, marked: int) -> str:
-    """Say which positions the marked one is most like, exactly."""
+    """State which positions are nearest to the marked one, computed exactly."""
     if marked >= table.shape[0]:
         return f"Position {marked:,} is beyond its end at {table.shape[0] - 1:,}"
     try:
@@ -251,7 +258,7 @@ def nearest(table: EmbeddingTable, marked: int) -> str:
 
 
 def axes_caption(projection: Projection) -> str:
-    """Say what the axes of a PCA hold, or what not to read from UMAP."""
+    """State the variance held by the axes of a PCA, or how not to read UMAP."""
     ratio = projection.explained_variance_ratio
     if ratio is None:
         return "close dots are alike; how far apart the rest is means little"
@@ -259,5 +266,6 @@ def axes_caption(projection: Projection) -> str:
 
 
 def sentence(error: BaseException) -> str:
+    """Return an error message on one line with a capital first letter."""
     text = one_line(str(error))
     return text[:1].upper() + text[1:]

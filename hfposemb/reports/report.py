@@ -1,9 +1,9 @@
-"""A comparison as one page that stands by itself: it opens from disk, years later, without a network.
+"""Self-contained HTML report of a comparison: it opens from disk, years later, without a network.
 
-Everything is in the file: the tables, the figures with their numbers, the plotly.js of the installed plotly, and the
+The file contains everything: the tables, the figures with their numbers, the plotly.js of the installed plotly, and the
 script that draws the app's panels, so that hovering a position marks it in every plot. Its Content-Security-Policy
-forbids the page to ask anybody for anything and to run any other script. Texts of sources are escaped in tables, and
-reach the plots as text. The same sources, versions and arguments give the same bytes.
+blocks all network requests and all other scripts. Text from sources is escaped in tables, and passed to plots as text.
+The same sources, versions and arguments give the same bytes.
 """
 
 from __future__ import annotations
@@ -52,27 +52,27 @@ if TYPE_CHECKING:
 
 
 POSITIONS = 2_000
-"""Positions drawn of a table at most."""
+"""Maximum number of positions drawn of a table."""
 
 
 CELLS = 512
-"""Cells of a drawn matrix in either direction; a larger one is drawn by blocks."""
+"""Maximum number of cells of a drawn matrix per direction; larger ones are drawn by blocks."""
 
 
 TOKENS = 20_000
-"""Tokens of a vocabulary that are drawn; of more a sample, with a seed."""
+"""Maximum number of tokens drawn of a vocabulary; larger ones are sampled with a seed."""
 
 
 PAIRED = 1_000
-"""Points of a map that stands beside another."""
+"""Maximum number of points of each of two maps side by side."""
 
 
 DEEP = 3
-"""Sources whose positions are drawn in three dimensions: a browser has about 16 WebGL contexts, a map takes three."""
+"""Maximum number of sources drawn in three dimensions: a browser has about 16 WebGL contexts, and a map takes three."""
 
 
 MAPS = 4
-"""Vocabularies that are drawn, for the same reason."""
+"""Maximum number of vocabularies drawn, for the same reason."""
 
 
 SEED = 0
@@ -90,12 +90,29 @@ def report(
     written: str = "",
     progress: Report | Literal[False] | None = None,
 ) -> str:
-    """Return a page of HTML that compares sources: tables, linked plots, and where every number comes from.
+    """Return an HTML page that compares sources: tables, linked plots, and the origin of every number.
 
-    ``comparison`` is that of the same sources, ``compare(*sources)`` by default, and ``part``
-    what ``compare`` was given, where that is not the default. ``written`` is when the page was made,
-    if that shall stand in it; without it the page is the same every time. Raises ``InputError`` without sources, or
-    where the comparison is of others.
+    Args:
+        sources: The sources.
+        comparison: Comparison of these sources, by default ``compare(*sources)``.
+        part: The parts that are compared, as passed to ``compare``.
+        title: Title of the page, by default the names of the sources.
+        written: Date shown on the page, if any; without it the page is always the same.
+        progress: Callback for the fraction done, 0 to 1, and the current step; ``False`` for no progress bar.
+
+    Returns:
+        The page as HTML.
+
+    Raises:
+        InputError: If there is no source, or the comparison is of others.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.reports.report import report
+        >>> sources = hpe.sinusoidal(64, 16), hpe.sinusoidal(64, 8)
+        >>> found = hpe.compare(*sources, words=[], draws=0)
+        >>> report(*sources, comparison=found, progress=False).splitlines()[0]
+        '<!doctype html>'
     """
     sources = tuple(of_parts(sources, part))
     if comparison is None:
@@ -109,9 +126,15 @@ def report(
 
 
 def write_report(page: str, path: Path) -> None:
-    """Write a report to a file that ends in ``.html``, complete or not at all; one that exists is replaced.
+    """Write a report to a file, atomically; an existing one is replaced.
 
-    Raises ``InputError`` for another ending and ``HfposembError`` where the file cannot be written.
+    Args:
+        page: The HTML page.
+        path: File that ends in ``.html``.
+
+    Raises:
+        InputError: If the path has another ending.
+        HfposembError: If the file cannot be written.
     """
     check_path(path)
     with complete_file(path) as file:
@@ -119,20 +142,20 @@ def write_report(page: str, path: Path) -> None:
 
 
 def check_path(path: Path) -> None:
-    """Raise ``InputError`` unless a path can be that of a report, before anything is computed for it."""
+    """Raise ``InputError`` unless a path is suitable for a report, so that this is known before any computation."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"a report is a page of HTML: {path.name} must end in .html")
     check_place(path)
 
 
 def _names(sources: Sequence[Embeddings]) -> list[str]:
-    """Return what sources are called: of a path the end that tells it from the others."""
+    """Return the display names of sources: of a path the part that distinguishes it from the others."""
     return [display(name, width=html_tables.LONGEST_NAME) for name in names([source.name for source in sources])]
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """The position rows of a source that are drawn, and its place in the list."""
+    """The rows of positions that are drawn of a source, and the source's index."""
 
     place: int
     name: str
@@ -140,13 +163,13 @@ class _Rows:
     whole: int
 
     def series(self, values: NDArray[Any], **more: Any) -> style.Series:
-        """Return numbers in the source's colour and dash."""
+        """Return numbers as a line in the source's colour and dash."""
         return style.Series(self.name, values.astype(np.float32), *style.source_style(self.place), **more)
 
 
 @dataclass(eq=False)
 class _Page:
-    """A page while it is made: sections of HTML, and the rows of panels that the script draws into them."""
+    """A page under construction: sections of HTML, and the rows of panels that the script draws into them."""
 
     sources: tuple[Embeddings, ...]
     comparison: Comparison
@@ -160,7 +183,7 @@ class _Page:
         self.named = dict(zip((source.name for source in self.sources), self.names, strict=True))
 
     def draw(self) -> None:
-        """Make all sections in their order."""
+        """Create all sections in order."""
         self.add("Figures", html_tables.finding(self.comparison, self.names), self.metrics())
         if self.comparison.pairs or self.comparison.missing:
             self.add("Pairs", "How alike the tables of every two sources are as wholes", self.pairs())
@@ -182,7 +205,7 @@ class _Page:
             self.sections.append(f"<section><h2>{html.escape(heading)}</h2>{said}{body}</section>")
 
     def row(self, panels: Sequence[Panel], *, columns: int = 0, **more: Any) -> str:
-        """Return the place of a row of panels, and keep what the script draws there."""
+        """Store a row of panels for the script, and return its placeholder."""
         if not panels:
             return ""
         number = len(self.views)
@@ -191,7 +214,7 @@ class _Page:
         return f'<div class="rows" data-view="{number}"><hfposemb-row></hfposemb-row></div>'
 
     def panel(self, key: str, title: str, *drawings: tuple[Any, str], **words: Any) -> Panel:
-        """Return one panel as ``plot.js`` takes it, of figures and the line below each."""
+        """Return a panel in the format of ``plot.js``; ``drawings`` are figures with their captions."""
         none: dict[str, Any] = dict.fromkeys(("color", "subtitle", "help", "foot", "message", "emphasis"), "")
         none |= {"source": [], "numbers": [], "legend": [], "scale_bars": [], "lists": [], "span": 1, "tone": "normal"}
         actions = ["PNG", "SVG"] if drawings else []
@@ -199,10 +222,10 @@ class _Page:
         shown = sendable({**none, "key": key, "title": title, "actions": actions, **words})
         return {**shown, "drawings": packed}
 
-    # --- tables ---
+    # --- tables -------------------------------------------------------------------------------------------------------
 
     def metrics(self) -> str:
-        """Return the table of figures, and how to read it."""
+        """Return the table of metrics, and how to read it."""
         drawn = [one.null for source in self.comparison.sources for one in source.metrics.values() if one.null]
         key = f'<p class="about">{html_tables.KEY}</p>' if drawn else ""
         return key + html_tables.metrics_table(self.comparison, self.names)
@@ -218,7 +241,7 @@ class _Page:
         )
         return f'<p class="about">{how}</p>{html_tables.pairs_tables(self.comparison, self.named)}'
 
-    # --- positions ---
+    # --- positions ----------------------------------------------------------------------------------------------------
 
     def positions(self) -> None:
         """Draw every source's positions, and all of them together."""
@@ -250,12 +273,12 @@ class _Page:
         return _Rows(place, self.names[place], table, whole)
 
     def absent(self, place: int, why: str) -> Panel:
-        """Say in a panel why there is nothing to draw."""
+        """Return a panel that states why there is nothing to draw."""
         said = display(why, width=400)
         return self.panel(f"positions-{place}", "No positions to draw", message=said, **self.owner(place))
 
     def owner(self, place: int, about: str = "") -> dict[str, Any]:
-        """Return whose panel it is."""
+        """Return the properties of a panel that identify its source."""
         return {"source": [self.names[place], about], "color": style.source_style(place)[0]}
 
     def cloud(self, rows: _Rows, *, dims: int) -> Panel:
@@ -279,7 +302,7 @@ class _Page:
         return self.panel(f"positions-{rows.place}", "", *drawings, foot=foot, **self.owner(rows.place, about))
 
     def mechanism(self, place: int, encoding: PositionEncoding) -> Panel:
-        """Draw what a mechanism without rows of its own does with distance, in its own unit."""
+        """Draw the effect of distance in a mechanism without rows, in its own unit."""
         unit = encoding.unit
         if unit == "none":
             return self.absent(place, getattr(encoding, "reason", f"{encoding.kind} positions have no rows"))
@@ -297,7 +320,7 @@ class _Page:
         )
 
     def lines(self, having: Sequence[_Rows]) -> list[Panel]:
-        """Draw similarity by distance, norms and explained variance of all sources in one plot each."""
+        """Draw similarity by distance, norms and explained variance of all sources, one plot each."""
         distances, norms, shares = [], [], []
         for rows in having:
             try:
@@ -306,7 +329,7 @@ class _Page:
                 held = spectrum(rows.table).cumulative
                 shares.append(rows.series(held, marks=(min(3, len(held)) - 1,)))
             except HfposembError:
-                continue  # the notes of its figures say why
+                continue  # the notes of its metrics give the reason
         panels = []
         if distances:
             said = self.said("mean cosine at distance 1")
@@ -325,7 +348,7 @@ class _Page:
         return panels
 
     def said(self, metric: str, unit: str = "") -> str:
-        """Write a figure of every source that has it."""
+        """Return a metric of every source that has it as text."""
         parts = []
         for name, source in zip(self.names, self.comparison.sources, strict=True):
             found = source.metrics[metric]
@@ -333,10 +356,10 @@ class _Page:
                 parts.append(f"{html_tables.figure(found.value, found.unit)}{unit} in {name}")
         return listed(parts) if parts else "unknown"
 
-    # --- words ---
+    # --- words --------------------------------------------------------------------------------------------------------
 
     def tokens(self) -> None:
-        """Draw every vocabulary, and what the words asked for have beside them."""
+        """Draw every vocabulary, and the neighbours of the chosen words."""
         panels = []
         having = [(place, source) for place, source in enumerate(self.sources) if "token" in source.tables]
         for place, source in having[:MAPS]:
@@ -351,7 +374,7 @@ class _Page:
         self.add("Words", about if panels else "", self.row(panels, columns=min(len(panels), 2)) + words)
 
     def vocabulary(self, place: int, table: EmbeddingTable) -> Panel:
-        """Draw a vocabulary by PCA, or so much of it as a page can hold."""
+        """Draw a vocabulary by PCA, sampled if it is too large for a page."""
         found = project(table, method="pca", dims=2)
         ratio = found.explained_variance_ratio
         assert ratio is not None
@@ -375,14 +398,14 @@ class _Page:
         )
 
     def maps(self) -> None:
-        """Draw what every two sources share beside each other, in one frame."""
+        """Draw side by side what every two sources share, in a common frame."""
         body = ""
         for left, right in combinations(range(len(self.sources)), 2):
             for role in ("position", "token"):
                 try:
                     found = aligned(self.sources[left], self.sources[right], role)
                 except HfposembError:
-                    continue  # the section of pairs says why
+                    continue  # the section of pairs gives the reason
                 body += self.beside(found, left, right)
         about = "The second map is turned onto the first, at the same spread. Hover a point to mark it in both."
         self.add("Maps beside each other", about, body)
@@ -409,7 +432,7 @@ class _Page:
         return self.row(panels, columns=2, heading=fit, subheading="; ".join(found.notes))
 
     def words(self) -> None:
-        """Say which words moved most between every two vocabularies."""
+        """List the words that moved most between every two vocabularies."""
         body = ""
         for moves in self.comparison.moves:
             pair = " and ".join(html_tables.text(self.named.get(name, name)) for name in (moves.left, moves.right))
@@ -426,10 +449,10 @@ class _Page:
         )
         self.add("Words that moved", about, body)
 
-    # --- where it comes from ---
+    # --- provenance ---------------------------------------------------------------------------------------------------
 
     def provenance(self) -> str:
-        """Return every table's origin and hash, the versions, the seeds, and the command that gives this page."""
+        """Return every table's origin and hash, the versions, the seeds, and the command that reproduces the page."""
         rows = "".join(
             self.origin(place, role, table)
             for place, source in enumerate(self.sources)
@@ -465,12 +488,12 @@ class _Page:
         )
 
     def kinds(self, source: Embeddings) -> str:
-        """Say what a source is, and what positions it has."""
+        """Return a source's name and the kinds of its position encodings."""
         parts = [f"{part}: {one.kind}" for part, one in source.positions.items()]
         return html_tables.text("; ".join([source.name, *(parts or ["no positions"])]), width=800)
 
     def origin(self, place: int, role: str, table: EmbeddingTable) -> str:
-        """Return one table's row."""
+        """Return the row of one table."""
         found = table.provenance
         where = [found.tensor, found.file, f"commit {found.commit}" if found.commit else None]
         where += [f"{found.row_offset} leading rows left out" if found.row_offset else None, *found.notes]
@@ -485,7 +508,7 @@ class _Page:
         name = f'<th scope="row">{html_tables.disc(place)}{html.escape(self.names[place])}</th>'
         return f"<tr>{name}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
-    # --- the file ---
+    # --- file ---------------------------------------------------------------------------------------------------------
 
     def html(self, title: str, written: str) -> str:
         """Return the page."""

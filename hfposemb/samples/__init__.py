@@ -1,4 +1,4 @@
-"""Find the two small checkpoints that this project trained itself; README.md beside this file says how."""
+"""Location of the two small checkpoints that this project trained; README.md in this folder describes how."""
 
 from pathlib import Path
 
@@ -8,9 +8,18 @@ NAMES = ("bert", "gpt2")
 
 
 def folder(name: str) -> Path:
-    """Return the folder of a sample, one of ``NAMES``, laid out as transformers saves a checkpoint.
+    """Return the folder of a sample, one of ``NAMES``, in the layout of a saved transformers checkpoint.
 
-    Raises ``SourceError`` for any other name.
+    Args:
+        name: Name of the sample.
+
+    Raises:
+        SourceError: If there is no such sample.
+
+    Examples:
+        >>> from hfposemb.samples import folder
+        >>> folder("bert").name
+        'bert'
     """
     if name not in NAMES:
         raise SourceError(f"there is no sample {name[:40]!r}; the samples are {' and '.join(NAMES)}")

@@ -1,6 +1,6 @@
 """Train the two sample checkpoints: ``python -m hfposemb.samples.train --text kjv.txt --out hfposemb/samples``.
 
-README.md beside this file says where the text comes from and what came out.
+README.md in hfposemb/samples describes the source of the text and the results.
 """
 
 import argparse
@@ -34,10 +34,10 @@ BERT_SPECIAL = ["[PAD]", "[unused0]", "[unused1]", "[unused2]", "[unused3]", "[U
 
 @dataclass(frozen=True)
 class Recipe:
-    """Say how one sample is made. ``moments`` are the steps whose position table is kept; 0 is before training.
+    """How one sample is trained. ``moments`` are the steps whose position table is kept; 0 is before training.
 
-    ``table_decay`` is the weight decay of the position table from step ``table_decay_from`` on: it wears off what the
-    table was filled with at random, and what it learned too if it comes before that is strong.
+    ``table_decay`` is the weight decay of the position table from step ``table_decay_from`` on: it removes the table's
+    random initial values, but also what the table has learned if it starts too early.
     """
 
     tokenizer: Callable[[list[str]], Tokenizer]
@@ -58,12 +58,12 @@ class Recipe:
 
     @property
     def steps(self) -> int:
-        """Return the length of the training: its last moment."""
+        """Number of training steps: the last moment."""
         return self.moments[-1]
 
 
 def bert_tokenizer(documents: list[str]) -> Tokenizer:
-    """Train a lower-cased WordPiece vocabulary laid out as BERT's."""
+    """Train a lower-cased WordPiece vocabulary in the layout of BERT's."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -79,7 +79,7 @@ def bert_tokenizer(documents: list[str]) -> Tokenizer:
 
 
 def gpt2_tokenizer(documents: list[str]) -> Tokenizer:
-    """Train a byte-level BPE laid out as GPT-2's."""
+    """Train a byte-level BPE in the layout of GPT-2's."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
@@ -97,8 +97,8 @@ def gpt2_tokenizer(documents: list[str]) -> Tokenizer:
 def bert_model(tokenizer: Tokenizer) -> PreTrainedModel:
     """Build an untrained BERT of the samples' size, without dropout.
 
-    Its matrices start three times as large as BERT's, or a model this narrow takes far longer to look anywhere.
-    Positions start smaller, so that what they learn stands out.
+    Its matrices are initialised three times as large as BERT's; otherwise a model this narrow takes far longer to
+    attend to anything. Positions are initialised smaller, so that what they learn stands out.
     """
     model = BertForMaskedLM(
         BertConfig(
@@ -138,7 +138,7 @@ def gpt2_model(tokenizer: Tokenizer) -> PreTrainedModel:
 
 
 def masked_loss(model: BertForMaskedLM, windows: Tensor, generator: torch.Generator) -> Tensor:
-    """Hide a share MASKED of the tokens as BERT does (80 % masked, 10 % random, 10 % kept) and score them."""
+    """Return the loss on a share ``MASKED`` of the tokens, hidden as in BERT (80 % masked, 10 % random, 10 % kept)."""
     words = windows >= len(BERT_SPECIAL)
     hidden = words & (torch.rand(windows.shape, generator=generator) < MASKED)
     fate = torch.rand(windows.shape, generator=generator)
@@ -150,17 +150,18 @@ def masked_loss(model: BertForMaskedLM, windows: Tensor, generator: torch.Genera
 
 
 def next_word_loss(model: BertForMaskedLM, windows: Tensor) -> Tensor:
-    """Score the prediction of each token by a BERT that sees only what is before it."""
+    """Return the next-token loss of a BERT with a causal mask."""
     past = torch.ones(1, 1, LENGTH, LENGTH, dtype=torch.bool).tril()
     states = model.bert(windows, attention_mask=past).last_hidden_state[:, :-1]
     return cross_entropy(model.cls(states).flatten(0, 1), windows[:, 1:].flatten())
 
 
 def bert_loss(model: BertForMaskedLM, windows: Tensor, step: int, generator: torch.Generator) -> Tensor:
-    """Score next words up to step ALONE, then masked words too; masked words alone at step 0, which evaluates.
+    """Return the next-token loss up to step ``ALONE``, afterwards plus the masked loss; at step 0 the masked loss only.
 
-    Masked words give so few hints a step that a model this small needs many thousand steps before it looks around;
-    next words teach it order. [CLS] and [SEP] take the place of the outer two tokens of every window.
+    Step 0 is for evaluation. Masked tokens give so little signal per step that a model this small needs many thousand
+    steps before it uses context; next tokens teach it order. [CLS] and [SEP] replace the first and last token of every
+    window.
     """
     windows = windows.clone()
     windows[:, 0], windows[:, -1] = BERT_SPECIAL.index("[CLS]"), BERT_SPECIAL.index("[SEP]")
@@ -171,7 +172,7 @@ def bert_loss(model: BertForMaskedLM, windows: Tensor, step: int, generator: tor
 
 
 def gpt2_loss(model: GPT2LMHeadModel, windows: Tensor, _step: int, _generator: torch.Generator) -> Tensor:
-    """Score the prediction of each token from those before it."""
+    """Return the next-token loss."""
     states = model.transformer(windows).last_hidden_state
     return cross_entropy(model.lm_head(states[:, :-1]).flatten(0, 1), windows[:, 1:].flatten())
 
@@ -220,7 +221,7 @@ RECIPES = {
 
 
 def stream(tokenizer: Tokenizer, documents: list[str], *, separator: str) -> Tensor:
-    """Encode the documents into one row of ids with a separator after each."""
+    """Encode the documents into a single row of ids with a separator after each."""
     end = tokenizer.token_to_id(separator)
     encodings = tokenizer.encode_batch(documents, add_special_tokens=False)
     return torch.tensor([token for encoding in encodings for token in (*encoding.ids, end)])
@@ -233,14 +234,14 @@ def draw(ids: Tensor, count: int, generator: torch.Generator) -> Tensor:
 
 
 def held_out_loss(model: PreTrainedModel, recipe: Recipe, ids: Tensor) -> float:
-    """Score the model on consecutive windows of held-out ids, masked alike each time."""
+    """Return the loss on consecutive windows of held-out ids, masked identically each time."""
     windows = ids[: len(ids) // LENGTH * LENGTH].view(-1, LENGTH)
     with torch.no_grad():
         return float(recipe.loss(model, windows, 0, torch.Generator().manual_seed(recipe.seed)))
 
 
 def rate(step: int, recipe: Recipe) -> float:
-    """Return the share of the learning rate used at ``step``: linear warm-up, then half a cosine down to a tenth."""
+    """Return the fraction of the learning rate at ``step``: linear warm-up, then half a cosine down to a tenth."""
     if step < recipe.warmup:
         return (step + 1) / recipe.warmup
     done = (step - recipe.warmup) / (recipe.steps - recipe.warmup)
@@ -248,7 +249,7 @@ def rate(step: int, recipe: Recipe) -> float:
 
 
 def train(recipe: Recipe, documents: list[str], out: Path) -> None:
-    """Train one sample and write its checkpoint, tokenizer, loss.csv and positions.safetensors into ``out``."""
+    """Train one sample and write its checkpoint, tokenizer, loss.csv and positions.safetensors to ``out``."""
     out.mkdir(parents=True, exist_ok=True)
     kept = round(len(documents) * (1 - HELD_OUT))
     tokenizer = recipe.tokenizer(documents[:kept])
@@ -298,7 +299,7 @@ def train(recipe: Recipe, documents: list[str], out: Path) -> None:
 
 
 def main() -> None:
-    """Read the command line and train the samples it names."""
+    """Parse the command line and train the selected samples."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--text", type=Path, required=True, help="plain text; a blank line ends a document")
     parser.add_argument("--out", type=Path, required=True, help="folder that gets one folder per sample")

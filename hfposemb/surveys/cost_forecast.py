@@ -1,4 +1,4 @@
-"""What a survey will read and how long it will take, by the headers of its sources alone."""
+"""Forecast of what a survey will read and how long it will take, from the headers of its sources alone."""
 
 from __future__ import annotations
 
@@ -21,17 +21,24 @@ from .survey_folder import Campaign
 from .worker_pool import HERE, Engine, Lost, Permits
 
 _ROWS = 1_024
-"""Rows of the table that is measured for an estimate, at most; a longer one takes longer in proportion."""
+"""Maximum number of rows of the table that is timed; times are scaled up to longer tables."""
 
 _RATE = 20e6
-"""Bytes a second that are taken for the rate of the Hub; of headers alone it cannot be told."""
+"""Assumed transfer rate of the Hub in bytes per second; headers are too small to measure it."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """What one source needs: bytes in all, those of them from the Hub, requests, and the tables that are measured.
+    """Requirements of one source.
 
-    ``wait`` is how many seconds a request took, of those for its header.
+    Attributes:
+        source: Name of the source.
+        nbytes: Bytes to read.
+        fetched: Bytes to fetch from the Hub.
+        requests: Number of requests to the Hub.
+        wait: Seconds per request, as measured on its header.
+        tables: Section and shape of each table measured.
+        error: Why the source cannot be opened; "" if it can.
     """
 
     source: str
@@ -44,15 +51,22 @@ class Need:
 
     @property
     def seconds(self) -> float:
-        """How long the reading takes, roughly."""
+        """Approximate time for reading, in seconds."""
         return self.requests * self.wait + self.fetched / _RATE
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a survey needs: bytes to read, those of them from the Hub, requests, and seconds, roughly.
+    """Requirements of a survey.
 
-    ``before`` is how many of the sources are done already; ``failed`` says which cannot be opened, and why.
+    Attributes:
+        sources: Number of sources.
+        before: Number of them that are done already.
+        nbytes: Bytes to read.
+        fetched: Bytes to fetch from the Hub.
+        requests: Number of requests to the Hub.
+        seconds: Approximate time in seconds.
+        failed: Sources that cannot be opened, with the reason.
     """
 
     sources: int
@@ -64,7 +78,7 @@ class Forecast:
     failed: Mapping[str, str]
 
     def __str__(self) -> str:
-        """Say it in a few lines, nothing was read or written but headers."""
+        """Summarise the forecast in a few lines."""
         done = f", {self.before:,} of them done already" if self.before else ""
         lines = [
             f"{self.sources:,} {'source' if self.sources == 1 else 'sources'}{done}",
@@ -83,10 +97,16 @@ def _duration(seconds: float) -> str:
 
 
 def forecast(asked: Plan, campaign: Campaign, *, engine: Engine = HERE, progress: Progress | None = None) -> Forecast:
-    """Open every source that is not done yet, and say what measuring it will need; no table is read.
+    """Open every source that is not done yet and estimate the cost of measuring it, without reading any table.
 
-    The headers stand in the cache then, and are not fetched again. The mathematics is timed on noise of the same size,
-    on this machine.
+    The headers are cached, so the survey does not fetch them again. Computation is timed on noise of the same width, on
+    this machine.
+
+    Args:
+        asked: Plan of the survey.
+        campaign: Folder of the survey.
+        engine: Where sources are opened.
+        progress: Callback for the share of sources opened, 0 to 1, and a description.
     """
     jobs = [asked.job(target) for target in left(asked, campaign)]
     needs: list[Need] = []
@@ -112,7 +132,7 @@ def forecast(asked: Plan, campaign: Campaign, *, engine: Engine = HERE, progress
 
 
 def needed(job: Job, permits: Permits) -> Need:
-    """Return what one source needs; on a worker."""
+    """Return the requirements of one source. Runs on a worker."""
     began = time.perf_counter()
     try:
         with working(permits):
@@ -126,7 +146,7 @@ def needed(job: Job, permits: Permits) -> Need:
     shapes = tuple((section, of[0].shape) for section, of in found if of)
     if (traffic := source.traffic) is None:
         return Need(job.target.source, nbytes, tables=shapes)
-    # Which commit the revision names by then, where each file is, and each table.
+    # One request to resolve the revision, one to locate each file, and one for each table.
     requests = 1 + len({one.file for one in tables.values()}) + len(tables)
     return Need(job.target.source, nbytes, nbytes, requests, waited / max(1, traffic.requests), shapes)
 
@@ -139,14 +159,14 @@ def _tables(view: View) -> tuple[EmbeddingTable, ...]:
 
 
 class _Timed:
-    """Times the measures of a plan on noise, once for each size."""
+    """Times the measures of a plan on noise, once per table shape."""
 
     def __init__(self, asked: Plan) -> None:
         self._asked = asked
         self._known: dict[tuple[Section, tuple[int, int]], float] = {}
 
     def of(self, section: Section, shape: tuple[int, int]) -> float:
-        """Return the seconds that the measures of a section take of a table of this shape."""
+        """Return the time in seconds that the measures of a section take for a table of this shape."""
         if (section, shape) not in self._known:
             self._known[section, shape] = self._taken(section, shape)
         return self._known[section, shape]

@@ -1,7 +1,7 @@
-"""Published findings about positions and words, measured again: what was said, what is found, and whether they agree.
+"""Published findings about positions and words, measured again and compared with what was published.
 
-Every finding is a row of ``STUDIES``. A number stands as published only where it was read at its source; otherwise the
-claim stands in words. What agrees is decided by a rule that is told beside every result.
+Every finding is an entry of ``STUDIES``. A number is given as published only if it was read in its source; otherwise
+the claim is given in words. Agreement is decided by a rule that is shown with every result.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ Verdict = Literal["agrees", "differs", "not measured"]
 Models = Mapping[str, Embeddings]
 
 SEEDS = range(5)
-"""Seeds that probes are averaged over."""
+"""Random seeds over which probes are averaged."""
 
 PROBED = 512
-"""Positions that the probes of Wang & Chen take, of every model the first."""
+"""Number of positions in the probes of Wang & Chen, the first ones of every model."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured: a number, the same in words with what it is held against, and whether the rule holds."""
+    """Result of one measurement: the number, a sentence that compares it with a reference, and the verdict."""
 
     value: float | None
     words: str
@@ -50,7 +50,14 @@ class Measured:
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement: what was ``published``, which models it takes, how it is measured, and when the two agree."""
+    """One claim of a study.
+
+    Attributes:
+        published: The claim as published.
+        needs: Names of the models it takes.
+        measure: Measures it.
+        rule: When the measurement agrees with the claim.
+    """
 
     published: str
     needs: tuple[str, ...]
@@ -60,7 +67,13 @@ class Claim:
 
 @dataclass(frozen=True)
 class Study:
-    """A published finding: its citation, the sources it takes by a name of ours, and its claims."""
+    """A published finding.
+
+    Attributes:
+        citation: Its citation.
+        models: Default source of each model, by the study's name for it.
+        claims: Its claims.
+    """
 
     citation: str
     models: Mapping[str, str]
@@ -69,7 +82,15 @@ class Study:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One claim beside what was measured; ``measured`` says why where nothing was."""
+    """Result of one claim.
+
+    Attributes:
+        published: The claim as published.
+        measured: What was measured, or why nothing was.
+        value: The measured number.
+        verdict: Whether the two agree.
+        rule: When they agree.
+    """
 
     published: str
     measured: str
@@ -80,7 +101,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came of one study: the sources that were read, those that were ``missing`` and why, and every claim."""
+    """Result of reproducing one study.
+
+    Attributes:
+        name: Name of the study.
+        citation: Its citation.
+        sources: Sources that were read, by the study's names for them.
+        missing: Models that could not be read, with the reason.
+        outcomes: Result of each claim.
+    """
 
     name: str
     citation: str
@@ -94,7 +123,7 @@ class Reproduction:
         return any(outcome.verdict != "not measured" for outcome in self.outcomes)
 
     def __str__(self) -> str:
-        """Write every claim, what was published above what is measured, and the verdict."""
+        """List every claim with what was published, what was measured, and the verdict."""
         lines = [f"{self.name}: {self.citation}"]
         lines += [f"  {key} is {source}" for key, source in self.sources.items()]
         for outcome in self.outcomes:
@@ -110,11 +139,23 @@ class Reproduction:
 
 
 def reproduce(name: str, *, models: Mapping[str, str] | None = None, allow_full_download: bool = False) -> Reproduction:
-    """Measure a study of ``STUDIES`` again, with its own models from the Hub or with those that are given.
+    """Reproduce one study of ``STUDIES``, with its own models from the Hub or with given ones.
 
-    ``models`` are sources by the study's name for them, ``{"gpt2": "./folder"}``. A model of the Hub that cannot be
-    read is missing, and the claims that need it are not measured. Raises ``InputError`` for a study or a model that
-    there is not, and what ``extract`` raises for a source that was given.
+    Default models that cannot be read are reported as missing, and the claims that need them are not measured.
+
+    Args:
+        name: Name of the study.
+        models: Sources by the study's name for them, e.g. ``{"gpt2": "./folder"}``.
+        allow_full_download: Whether whole files may be downloaded where parts cannot be read.
+
+    Raises:
+        InputError: If there is no such study, or it has no such model.
+        SourceError: If a given source cannot be read.
+
+    Examples:
+        >>> from hfposemb.surveys.published_findings import reproduce
+        >>> [outcome.verdict for outcome in reproduce("sinusoid-rotation").outcomes]
+        ['agrees', 'agrees']
     """
     if name not in STUDIES:
         raise InputError(f"there is no study {name!r}; there are {', '.join(STUDIES)}")
@@ -142,12 +183,18 @@ def reproduce_all(
     allow_full_download: bool = False,
     progress: Report | Literal[False] | None = None,
 ) -> tuple[Reproduction, ...]:
-    """Measure several studies again, all of them by default, each with those of ``models`` that it takes.
+    """Reproduce several studies, by default all, each with those of the given models that it takes.
 
-    ``progress`` is called with the share done and the study; without one a bar is drawn (``progress.shown``).
+    Args:
+        names: Names of the studies.
+        models: Sources by the studies' names for them.
+        allow_full_download: Whether whole files may be downloaded where parts cannot be read.
+        progress: Callback for the share done, 0 to 1, and the study. By default a bar is drawn (``progress.shown``);
+            ``False`` disables it.
 
-    Raises what ``reproduce`` raises, ``InputError`` for a model that none of them takes, and ``SourceError`` where
-    nothing at all could be measured.
+    Raises:
+        InputError: As ``reproduce`` does, or if no study takes a given model.
+        SourceError: As ``reproduce`` does, or if nothing could be measured.
     """
     chosen, given = tuple(dict.fromkeys(names)) or tuple(STUDIES), dict(models or {})
     if unknown := [name for name in chosen if name not in STUDIES]:
@@ -186,7 +233,7 @@ def _outcome(claim: Claim, found: Models) -> Outcome:
 
 
 def _probed(embeddings: Embeddings) -> EmbeddingTable:
-    """Return the positions that are probed."""
+    """Return the positions used in the probes."""
     table = table_in(embeddings.position)
     return table if table.shape[0] <= PROBED else table.part(0, PROBED)
 
@@ -198,14 +245,14 @@ def _said(found: Probe, *, share: bool) -> str:
 
 
 def _read_off(models: Models, *, model: str) -> Measured:
-    """Hold the absolute probe of one model against that of an untrained table."""
+    """Compare the absolute probe of one model with that of an untrained table."""
     found, chance = (absolute_probe(_probed(models[key]), seeds=SEEDS) for key in (model, "untrained"))
     words = f"{model} {_said(found, share=False)} off, untrained {_said(chance, share=False)}"
     return Measured(found.mean, words, found.mean <= chance.mean / 10)
 
 
 def _less(models: Models, *, less: str, more: str, relative: bool) -> Measured:
-    """Hold the error of one model against that of another."""
+    """Compare the probe errors of two models."""
     probe = relative_probe if relative else absolute_probe
     low, high, chance = (probe(_probed(models[key]), seeds=SEEDS) for key in (less, more, "untrained"))
     said = [f"{key} {_said(one, share=relative)}" for key, one in ((less, low), (more, high), ("untrained", chance))]
@@ -228,9 +275,9 @@ WAVES = 12
 
 
 def _purity(value: PositionEncoding) -> float:
-    """Return the median share of the power of the leading components that is in one wave, its two neighbours counted.
+    """Return the median share of a component's power in its strongest wave, including the two neighbouring bins.
 
-    From the spectra of ``WAVES`` principal components, under a Hann window.
+    From the spectra of ``WAVES`` leading principal components, with a Hann window.
     """
     rows = finite_rows(value)
     parts = leading(rows, WAVES) * np.hanning(len(rows))[:, None]
@@ -273,12 +320,12 @@ def _winds(models: Models) -> Measured:
 
 
 SHUFFLES = 200
-"""Times that patches are shuffled to see what chance gives."""
+"""Number of permutations of the patches in the null."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Tiles:
-    """The cosines [n, n] of the patches of an image, and how many rows and columns they are apart."""
+    """Cosines [n, n] of the patches of an image, and their distances in grid rows and columns."""
 
     cosines: NDArray[np.float64]
     down: NDArray[np.int64]
@@ -316,7 +363,7 @@ def _nearer(models: Models) -> Measured:
 
 
 def _in_line(models: Models) -> Measured:
-    """Hold patches in one row or column against others as far away, since patches in one line are nearer too."""
+    """Compare patches in one row or column with others at the same distance, since patches in line are nearer too."""
     tiles = _Tiles.of(models["vit"])
     line = (tiles.down == 0) ^ (tiles.across == 0)
     elsewhere = (tiles.down > 0) & (tiles.across > 0)
@@ -351,7 +398,7 @@ def _by_lines(models: Models) -> Measured:
 
 
 def _analogy(models: Models, *, left_out: bool) -> Measured:
-    """Look up what is nearest to king − man + woman, of unit rows, with or without the three words themselves."""
+    """Rank queen among the rows nearest to king − man + woman of unit rows, with or without the three query words."""
     table = models["words"].token
     rows = [table.row(word) for word in ("king", "man", "woman", "queen")]
     if not directed(table)[rows].all():
@@ -373,7 +420,7 @@ def _analogy(models: Models, *, left_out: bool) -> Measured:
 def _alike(models: Models) -> Measured:
     found = pairs(models["words"].token, ["king", "queen"])
     percentile = float(found.percentiles[0, 1])
-    said = f"{np.floor(100 * percentile) / 100:.2f} %"  # never more than is true
+    said = f"{np.floor(100 * percentile) / 100:.2f} %"  # round down, never up
     words = f"cosine {found.values[0, 1]:.3f}, above {said} of {found.sample:,} random pairs"
     return Measured(percentile, words, percentile >= 99.9)
 
@@ -561,4 +608,4 @@ STUDIES: Mapping[str, Study] = {
         ),
     ),
 }
-"""Every study by the name it is asked for."""
+"""All studies by name."""

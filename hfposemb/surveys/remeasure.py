@@ -1,4 +1,4 @@
-"""Measure what a survey measured again: its sources at the commits in its rows, held against its hashes and figures."""
+"""Repetition of a survey: its sources at the recorded commits, compared with the recorded hashes and figures."""
 
 from __future__ import annotations
 
@@ -22,26 +22,34 @@ if TYPE_CHECKING:
 Verdict = Literal["same", "differs", "fails now", "failed before"]
 
 RELATIVE = 1e-6
-"""How far a number may be from what it was, as a share of it."""
+"""Relative tolerance of a number."""
 
 ABSOLUTE = 1e-12
-"""The same of what rounding leaves of a zero, which is another on every processor."""
+"""Absolute tolerance, for rounding error around zero, which differs between processors."""
 
 OF_TABLE = ("commit", "kind", "tensor", "file", "rows", "width")
 OF_FIGURE = (
     *("value", "unit", "deviation", "p", "draws", "seed"),
     *("baseline", "baseline_mean", "baseline_low", "baseline_high"),
 )
-"""The columns that have to be as they were, beside the hash; not the words that say why a figure is missing."""
+"""Columns that must be unchanged, in addition to the hash; the text that explains a missing figure need not be."""
 
 _MOST_SHOWN = 6
 _DIGITS = 12
-"""Digits of a hash that are shown."""
+"""Number of digits of a hash that are shown."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One column that is not as it ``was``: of a figure, of a whole ``table``, or of what measured it, the versions."""
+    """One column that differs: of a figure, of a whole ``table``, or of the library versions.
+
+    Attributes:
+        column: Name of the column.
+        was: Recorded value.
+        now: Current value.
+        table: Table it is about; "" for the versions.
+        metric: Figure it is about; "" for a whole table and for the versions.
+    """
 
     column: str
     was: Any
@@ -50,7 +58,7 @@ class Difference:
     metric: str = ""
 
     def __str__(self) -> str:
-        """Say it on one line."""
+        """Describe the difference on one line."""
         of = ", ".join(part for part in (self.table, self.metric.strip()) if part)
         if self.column == "digest":
             was, now = _shortened(self.was), _shortened(self.now)
@@ -64,13 +72,21 @@ def _said(value: Any) -> str:
 
 
 def _shortened(digest: str | None) -> str:
-    """Return the beginning of a hash, of two joined ones that of each."""
+    """Return the beginning of a hash, or of each of two joined ones."""
     return "none" if digest is None else " + ".join(f"{part:.{_DIGITS}}" for part in digest.split(" + "))
 
 
 @dataclass(frozen=True)
 class Repeated:
-    """What came of one source: how many ``figures`` the survey has of it, those that differ, or why it has none."""
+    """Result of measuring one source again.
+
+    Attributes:
+        source: Name of the source.
+        verdict: Whether it is the same.
+        figures: Number of figures the survey has of it.
+        differences: Columns that differ.
+        reason: Why it has no figures, now or in the survey.
+    """
 
     source: str
     verdict: Verdict
@@ -79,7 +95,7 @@ class Repeated:
     reason: str = ""
 
     def __str__(self) -> str:
-        """Say the verdict, and under it what differs."""
+        """Return the verdict, followed by the differences."""
         of = {"same": f", {self.figures:,} {'figure' if self.figures == 1 else 'figures'}"}
         lines = [f"{self.source}: {self.verdict}{of.get(self.verdict, '')}{': ' if self.reason else ''}{self.reason}"]
         lines += [f"  {one}" for one in self.differences[:_MOST_SHOWN]]
@@ -90,13 +106,13 @@ class Repeated:
 
 @dataclass(frozen=True)
 class Again:
-    """What came of every source that was asked for, in the order of the survey's rows."""
+    """Results for all requested sources, in the order of the survey's rows."""
 
     sources: tuple[Repeated, ...]
 
     @property
     def same(self) -> bool:
-        """Whether all that the survey measured is as it was; what failed then does not count."""
+        """Whether everything that the survey measured is unchanged; sources that failed in the survey do not count."""
         return all(one.verdict in ("same", "failed before") for one in self.sources)
 
     def __str__(self) -> str:
@@ -112,12 +128,21 @@ def again(
     allow_full_download: bool = False,
     progress: Progress | None = None,
 ) -> Again:
-    """Measure the sources of a survey's rows again, or some of them, and hold every figure against what it was.
+    """Measure the sources of a survey again and compare every figure with the recorded one.
 
-    ``rows`` are those that ``hpe.survey`` returned or ``campaign.rows_of`` reads. Metrics, draws and seed are those of
-    the rows, a model of the Hub is read at their commit, and chance is drawn anew. Hashes and words have to be equal,
-    numbers within 1e-6 of themselves. What the survey could not measure is listed. Raises ``InputError`` for rows that
-    hold nothing to measure.
+    Metrics, draws and seed are taken from the rows, Hub models are read at the recorded commit, and nulls are computed
+    anew. Hashes and texts must be equal, numbers equal within a relative tolerance of 1e-6. Sources that failed in the
+    survey are listed as such.
+
+    Args:
+        rows: Rows of a survey, from ``hpe.survey`` or ``survey_folder.rows_of``.
+        sources: Sources to measure; all by default.
+        engine: Where they are measured.
+        allow_full_download: Whether whole files may be downloaded where parts cannot be read.
+        progress: Callback for the share of sources done, 0 to 1, and a description.
+
+    Raises:
+        InputError: If the survey has no such source, or no source that it could measure.
     """
     kept = _by_source(rows)
     if unknown := [source for source in sources if source not in kept]:
@@ -137,9 +162,9 @@ def again(
 
 
 def _by_source(rows: pandas.DataFrame) -> Mapping[str, list[Row]]:
-    """Return the rows of every source; of one that was tried again those that say why it failed only if it always did.
+    """Return the rows of each source; rows of failed attempts only if every attempt failed, and then the last one.
 
-    What is null is ``None``.
+    Null values become ``None``.
     """
     found: dict[str, list[Row]] = {}
     for row in rows.astype(object).where(rows.notna(), None).to_dict("records"):
@@ -154,7 +179,7 @@ def _failed(source: str, rows: Sequence[Row]) -> Repeated:
 
 
 def _job(source: str, rows: Sequence[Row], allow_full_download: bool) -> Job:
-    """Return a source as it was measured, as work."""
+    """Return the job that measures a source as in the survey."""
     metrics = tuple(one.name for one in measures_named(dict.fromkeys(row["metric"] for row in rows)))
     draws = max(row["draws"] or 0 for row in rows)
     seed = next((row["seed"] for row in rows if row["seed"] is not None), 0)
@@ -162,7 +187,7 @@ def _job(source: str, rows: Sequence[Row], allow_full_download: bool) -> Job:
 
 
 def _pinned(source: str, rows: Sequence[Row]) -> Target:
-    """Return a source at the commit that its rows name; other sources are told by their hash alone."""
+    """Return a source at the commit in its rows; sources outside the Hub are identified by their hash alone."""
     target, named = target_of(source), parse_source(source)
     commit = next((row["commit"] for row in rows if row["commit"]), None)
     if commit is None or not isinstance(named, HubSource):
@@ -175,7 +200,7 @@ def _repeated(source: str, was: Sequence[Row], now: Sequence[Row]) -> Repeated:
         return Repeated(source, "fails now", reason=now[0]["error"])
     by_figure = {(row["table"], row["metric"]): row for row in now}
     pairs = [(row, by_figure.get((row["table"], row["metric"]), {})) for row in was]
-    # What is so of a table stands in each of its rows.
+    # Every row of a table repeats what is true of the table.
     differing = dict.fromkeys(one for before, after in pairs for one in _differences(before, after))
     if differing and was[0]["versions"] != now[0]["versions"]:
         differing[Difference("versions", was[0]["versions"], now[0]["versions"])] = None
@@ -184,7 +209,7 @@ def _repeated(source: str, was: Sequence[Row], now: Sequence[Row]) -> Repeated:
 
 
 def _differences(was: Row, now: Row) -> Iterator[Difference]:
-    """Yield what differs in a row; where the table is another one that alone, since all its figures are others then."""
+    """Yield the differences of a row; if the table itself differs only that, since all its figures then differ too."""
     if was["digest"] != now.get("digest"):
         yield Difference("digest", was["digest"], now.get("digest"), was["table"])
         return
@@ -196,7 +221,7 @@ def _differences(was: Row, now: Row) -> Iterator[Difference]:
 
 def _same(was: Any, now: Any) -> bool:
     if isinstance(was, str) or isinstance(now, str):
-        return (was or "") == (now or "")  # which a CSV file does not tell apart
+        return (was or "") == (now or "")  # equal in a CSV file
     before, after = (math.nan if value is None else float(value) for value in (was, now))
     if math.isnan(before) or math.isnan(after):
         return math.isnan(before) and math.isnan(after)

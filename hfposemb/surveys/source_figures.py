@@ -1,4 +1,4 @@
-"""Many sources, each measured by itself: their figures beside chance in one table, on an engine that exists."""
+"""Survey of many sources: each is measured on its own, on a given engine, and all figures with nulls form one table."""
 
 from __future__ import annotations
 
@@ -36,9 +36,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """One source of a survey: as it was named, and as it is read wherever that is done.
+    """One source of a survey.
 
-    ``stamp`` tells one content of a local file from another; a repository of the Hub is told by its rows' commit.
+    Attributes:
+        source: The source as named by the user.
+        read: The source as opened, independent of the working directory.
+        stamp: Size and modification time of a local file, which identify its content. Not needed for the Hub, where
+            rows record the commit.
     """
 
     source: str
@@ -48,7 +52,15 @@ class Target:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a survey is to do: ``measures`` of each of ``targets``, beside ``draws`` of what chance gives."""
+    """What a survey will do.
+
+    Attributes:
+        targets: Sources to measure.
+        measures: Measures to compute.
+        draws: Number of surrogates per null.
+        seed: Random seed.
+        allow_full_download: Whether whole files may be downloaded where parts cannot be read.
+    """
 
     targets: tuple[Target, ...]
     measures: tuple[Measure, ...]
@@ -58,23 +70,23 @@ class Plan:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What decides the figures, ready for JSON."""
+        """The settings that determine the figures, as plain values for JSON."""
         return {"metrics": [measure.name for measure in self.measures], "draws": self.draws, "seed": self.seed}
 
     def job(self, target: Target) -> Job:
-        """Return one source of it as work."""
+        """Return the job that measures one source."""
         metrics = tuple(measure.name for measure in self.measures)
         return Job(target, metrics, self.draws, self.seed, self.allow_full_download)
 
     def key(self, target: Target) -> str:
-        """Return what names a source's part: the same for the same source and settings."""
+        """Return the key of a source's part: the same for the same source and settings."""
         said = json.dumps([FORMAT, self.settings, target.source, target.stamp])
         return hashlib.sha256(said.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
 class Job:
-    """One source of a plan, as it travels to a worker; a ``fresh`` one takes no chance that was computed before."""
+    """One source of a plan, as sent to a worker; a ``fresh`` job ignores cached nulls."""
 
     target: Target
     metrics: tuple[str, ...]
@@ -84,17 +96,23 @@ class Job:
     fresh: bool = False
 
     def open(self) -> Embeddings:
-        """Open the source; nothing of its tables is read."""
+        """Open the source without reading its tables."""
         return extract(self.target.read, allow_full_download=self.allow_full_download)
 
     def measures(self, section: Section) -> tuple[Measure, ...]:
-        """Return the measures of it that are of a section."""
+        """Return the job's measures of a section."""
         return tuple(one for one in MEASURES if one.name in self.metrics and one.section == section)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a survey ended: how many sources were measured before and now, and which failed, with the reason."""
+    """Result of a survey run.
+
+    Attributes:
+        sources: Number of sources.
+        before: Number of sources done before this run.
+        failed: Sources that failed, with the reason.
+    """
 
     sources: int
     before: int
@@ -117,16 +135,35 @@ def survey(
     allow_full_download: bool = False,
     progress: Progress | None = None,
 ) -> pandas.DataFrame:
-    """Measure many sources and return a row for each source, table and metric (``campaign.COLUMNS``).
+    """Measure many sources and return one row per source, table and metric.
 
-    ``metrics`` are names of ``hpe.compare``'s figures, or patterns such as ``shift*``; all of them by default. Each
-    stands beside ``draws`` of what chance gives for it. A source that fails is a row with the reason. ``engine`` is
-    where the work is done (``engine.Engine``).
+    Every figure is given with its null. A source that fails gives a single row with the reason.
 
-    With ``out``, a folder or any URL of fsspec, the rows are kept there, a parquet file for each source, as soon as a
-    source is done; what is there already is not computed again, but for sources that failed. A branch of the Hub that
-    moved since counts as the same source, and its rows name the commit. Needs the extra ``export``. Raises
-    ``InputError`` for what is known to be wrong before any work.
+    Args:
+        sources: Names or paths of sources.
+        metrics: Names of figures of ``hpe.compare``, or patterns such as ``shift*``; by default those that it computes
+            without extras.
+        draws: Number of surrogates per null.
+        engine: Where the work is done (``worker_pool.Engine``).
+        out: Folder, or any URL of fsspec, in which rows are kept: one parquet file per source, written when the source
+            is done. Sources found there are not measured again unless they failed. A branch of the Hub that has moved
+            counts as the same source; its rows record the commit.
+        allow_full_download: Whether whole files may be downloaded where parts cannot be read.
+        progress: Callback for the share of sources done, 0 to 1, and a description.
+
+    Returns:
+        Data frame with the columns ``survey_folder.COLUMNS``.
+
+    Raises:
+        InputError: If the arguments are known to be wrong before any work.
+        SourceError: If a name is not a source.
+        MissingExtraError: If the extra ``export`` is not installed.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> rows = hpe.survey(["sample:bert"], metrics=["mean norm"], draws=0)
+        >>> rows[["table", "metric", "value"]].round(3).values.tolist()
+        [['position', 'mean norm', 0.168]]
     """
     asked = plan(sources, metrics=metrics, draws=draws, allow_full_download=allow_full_download)
     with tempfile.TemporaryDirectory(prefix="hfposemb-") as passing:
@@ -144,9 +181,19 @@ def plan(
     draws: int = DRAWS,
     allow_full_download: bool = False,
 ) -> Plan:
-    """Return what ``survey`` is to do; raises ``InputError`` and ``SourceError`` for what cannot be done.
+    """Return the plan of a survey.
 
-    Nothing is read, from the Hub or from disk, but that local files are looked for.
+    Nothing is read from the Hub or from disk, except that local files are located.
+
+    Args:
+        sources: Names or paths of sources.
+        metrics: Names of figures, or patterns.
+        draws: Number of surrogates per null.
+        allow_full_download: Whether whole files may be downloaded where parts cannot be read.
+
+    Raises:
+        InputError: If the plan cannot be carried out.
+        SourceError: If a name is not a source.
     """
     if isinstance(sources, (str, Path)) or isinstance(metrics, str):
         raise InputError('sources and metrics are lists; write ["sample:bert"] for one')
@@ -168,19 +215,19 @@ def plan(
 
 
 def target_of(source: str) -> Target:
-    """Return a source as a survey takes it; a local one is looked for, and nothing is read."""
+    """Return a source as a survey target; a local source is located but not read."""
     named = parse_source(source)
     if not isinstance(named, LocalSource):
         return Target(source.strip(), source.strip())
     path, stamp = named.path.absolute(), ""
-    with suppress(HfposembError, OSError):  # its row says what is wrong
+    with suppress(HfposembError, OSError):  # reported later, in the source's row
         status = locate(path).stat()
         stamp = f"{status.st_size} {status.st_mtime_ns}"
     return Target(source.strip(), str(path), stamp)
 
 
 def _refuse_useless(targets: Sequence[Target], measures: Sequence[Measure]) -> None:
-    """Raise ``InputError`` where sources that nothing need be read of have none of what a metric is taken from."""
+    """Raise ``InputError`` if no source has the table that a metric needs, as far as is known without reading."""
     reasons: dict[Section, str] = {}
     useful: set[Section] = set()
     for target in targets:
@@ -202,7 +249,7 @@ def _refuse_useless(targets: Sequence[Target], measures: Sequence[Measure]) -> N
 
 
 def left(asked: Plan, campaign: Campaign) -> list[Target]:
-    """Return the sources of a plan that have no part in the folder, or one that says that they failed."""
+    """Return the sources of a plan that have no part in the folder yet, or whose part records a failure."""
     keys = {asked.key(target): target for target in asked.targets}
     kept = campaign.kept() & set(keys)
     failed = campaign.failed(kept)
@@ -210,7 +257,14 @@ def left(asked: Plan, campaign: Campaign) -> list[Target]:
 
 
 def conduct(asked: Plan, campaign: Campaign, *, engine: Engine = HERE, progress: Progress | None = None) -> Outcome:
-    """Measure what is not in the folder yet, and write each source's part as soon as it is done."""
+    """Measure the sources that are not in the folder yet, and write each part as soon as its source is done.
+
+    Args:
+        asked: Plan of the survey.
+        campaign: Folder of the survey.
+        engine: Where the work is done.
+        progress: Callback for the share of sources done, 0 to 1, and a description.
+    """
     with engine.running() as pool, opened(campaign, asked.settings):
         jobs = [asked.job(target) for target in left(asked, campaign)]
         sources, failed = len(asked.targets), dict[str, str]()
@@ -232,7 +286,7 @@ def conduct(asked: Plan, campaign: Campaign, *, engine: Engine = HERE, progress:
 
 
 def each(pool: Pool, jobs: Sequence[Job]) -> Generator[tuple[Target, list[Row]], None, None]:
-    """Do each of some jobs; yield its target and its rows, whichever is done first."""
+    """Run the jobs and yield the target and rows of each, in order of completion."""
     with closing(pool.each(_named, jobs)) as results:
         for found in results:
             if isinstance(found, Lost):
@@ -251,13 +305,13 @@ def _named(job: Job, permits: Permits) -> tuple[Target, list[Row]]:
 
 @contextmanager
 def working(permits: Permits) -> Iterator[None]:
-    """Work as one of several: on one core, with as many requests as are permitted, and silently."""
+    """Run as one of several workers: on one core, with a limited number of requests, and without progress output."""
     with on_one_core(), limited(permits.open()), watching(lambda _: None):
         yield
 
 
 def measured(job: Job, permits: Permits) -> list[Row]:
-    """Return the rows of one source; where it fails a single one, which says why."""
+    """Return the rows of one source; if it fails, a single row with the reason."""
     try:
         with working(permits):
             return [row for view in views(job.open()) for row in _rows(job, view)]
@@ -273,7 +327,7 @@ def measured(job: Job, permits: Permits) -> list[Row]:
         AttributeError,
         RuntimeError,
     ) as error:
-        # A fault of ours, or of this machine: the other sources have nothing to do with it.
+        # A bug or a fault of this machine; the other sources are not affected.
         return [failure(job.target, f"{type(error).__name__}: {error}")]
 
 
@@ -284,14 +338,14 @@ def failure(target: Target, reason: str) -> Row:
 
 @dataclass(frozen=True)
 class View:
-    """One table of a source, or its tokens and positions together, as figures of a ``section`` are taken of it."""
+    """One table of a source, or its tokens and positions together, for the figures of a ``section``."""
 
     name: str
     section: Section
     source: Embeddings
 
     def tables(self) -> tuple[EmbeddingTable, ...]:
-        """Return the tables it is of. Raises ``MissingTableError`` where the source has none."""
+        """Return its tables. Raises ``MissingTableError`` if the source has none."""
         return _of_section(Tables(self.source), self.section)
 
 
@@ -306,9 +360,9 @@ def _of_section(tables: Tables, section: Section) -> tuple[EmbeddingTable, ...]:
 
 
 def views(source: Embeddings) -> Iterator[View]:
-    """Yield every table of a source that figures are taken of: positions by part, tokens by part, and both.
+    """Yield every table of a source that has figures: positions by part, tokens by part, and both together.
 
-    Of positions without rows there is one view, which says so.
+    If no part has a position table, there is one view of positions, which gives the reason.
     """
     parts = [
         View(
@@ -335,14 +389,14 @@ def _has_rows(view: View) -> bool:
 
 
 def _rows(job: Job, view: View) -> Iterator[Row]:
-    """Yield the rows of one table. Raises ``HubError`` where it cannot be read now, but could be later."""
+    """Yield the rows of one table. Raises ``HubError`` if reading it failed in a way that may be temporary."""
     if not (measures := job.measures(view.section)):
         return
     began = time.perf_counter()
     same: Row = {"source": job.target.source, "table": view.name, "versions": _versions()}
     try:
         tables = view.tables()
-        same |= _provenance(view, tables)  # which reads all of them
+        same |= _provenance(view, tables)  # reads all tables
     except HubError:
         raise
     except HfposembError as error:
@@ -365,7 +419,7 @@ def _rows(job: Job, view: View) -> Iterator[Row]:
 
 
 def _provenance(view: View, tables: Sequence[EmbeddingTable]) -> dict[str, Any]:
-    """Return where tables came from and what is in them; of two each fact is that of the first + the second."""
+    """Return origin and content of the tables; for two tables, values are joined with " + "."""
     origins = [table.provenance for table in tables]
 
     def joined(texts: Sequence[str | None]) -> str | None:
@@ -384,6 +438,6 @@ def _provenance(view: View, tables: Sequence[EmbeddingTable]) -> dict[str, Any]:
 
 @cache
 def _versions() -> str:
-    """Return the versions that decide the figures, as JSON."""
+    """Return the library versions that determine the figures, as JSON."""
     names = ("hfposemb", *LIBRARIES["pca"])
     return json.dumps({name: library_version(name) for name in names})

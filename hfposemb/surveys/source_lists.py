@@ -1,4 +1,4 @@
-"""Name many sources at once: the lines of a file, a search of the Hub, the revisions of one repository."""
+"""Lists of sources: the lines of a file, a search of the Hub, the revisions of one repository."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _MOST_SHOWN = 6
 
 
 def in_file(path: Path) -> list[str]:
-    """Return the sources that a file names, one a line; what follows a # is not read.
+    """Return the sources listed in a text file, one per line; ``#`` begins a comment.
 
-    Raises ``SourceError`` for a line that names none, and a file that cannot be read.
+    Raises:
+        SourceError: If a line is not a source, or the file cannot be read or lists none.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -41,9 +42,17 @@ def in_file(path: Path) -> list[str]:
 
 
 def on_hub(*, author: str | None = None, filters: Sequence[str] = (), limit: int = 50) -> list[str]:
-    """Return the most downloaded models of the Hub by an ``author`` and with all tags of ``filters``, up to ``limit``.
+    """Return the most downloaded models of the Hub that match.
 
-    Raises ``InputError`` where there is none, and ``HubError`` where the Hub cannot be asked.
+    Args:
+        author: Owner of the models; any by default.
+        filters: Tags that the models must all have.
+        limit: Maximum number of models.
+
+    Raises:
+        InputError: If no model matches, or ``limit`` < 1.
+        HubError: If the Hub answers with an error.
+        OfflineError: If the Hub cannot be reached.
     """
     from huggingface_hub import HfApi, constants
 
@@ -61,7 +70,7 @@ def on_hub(*, author: str | None = None, filters: Sequence[str] = (), limit: int
 
 
 def _asked(listed: Iterable[Any], what: str) -> Iterator[Any]:
-    """Yield what huggingface_hub lists, its errors as ours."""
+    """Yield what huggingface_hub lists, translating its errors to ours."""
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
     try:
@@ -75,11 +84,23 @@ def _asked(listed: Iterable[Any], what: str) -> Iterator[Any]:
 
 
 def revisions(source: str, pattern: str) -> list[str]:
-    """Return a source at each of its revisions whose name matches a ``pattern`` such as ``step*``, by number.
+    """Return a source at each of its revisions whose name matches ``pattern``, such as ``step*``, ordered by number.
 
-    They are the branches and tags of a repository, the moments of a sample's training, and in a local folder the
-    folders with a checkpoint.
-    Raises ``InputError`` where none matches.
+    Revisions are the branches and tags of a repository, the training steps of a sample, or the subfolders of a local
+    folder that contain a checkpoint.
+
+    Args:
+        source: Repository, sample or local folder, without a revision.
+        pattern: Shell-style pattern.
+
+    Raises:
+        InputError: If no revision matches, or the source has none.
+        SourceError: If a local folder cannot be read.
+
+    Examples:
+        >>> from hfposemb.surveys.source_lists import revisions
+        >>> revisions("sample:gpt2", "step-*")[0]
+        'sample:gpt2@step-0'
     """
     named = parse_source(source)
     match named:
@@ -118,7 +139,7 @@ _WEIGHTS = frozenset((".safetensors", ".bin", ".pt", ".pth", ".ckpt"))
 
 
 def _has_checkpoint(folder: Path) -> bool:
-    """Return whether a folder holds weights: other folders, such as ``1_Pooling``, are no moment of a training run."""
+    """Return whether a folder contains weights; others, such as ``1_Pooling``, are not training checkpoints."""
     try:
         return any(child.suffix in _WEIGHTS or child.name.endswith(".index.json") for child in folder.iterdir())
     except OSError:
@@ -126,13 +147,17 @@ def _has_checkpoint(folder: Path) -> bool:
 
 
 def step_of(source: str) -> int | None:
-    """Return the last number in a source's revision, the step of its training; ``None`` where there is none."""
+    """Return the last number in a source's revision, its training step; ``None`` if there is none."""
     numbers = re.findall(r"\d+", re.split(r"[@/]", source)[-1])
     return int(numbers[-1]) if numbers else None
 
 
 def spread(sources: Sequence[str], most: int) -> list[str]:
-    """Return up to ``most`` of some sources, evenly spread, the first and the last among them."""
+    """Return up to ``most`` sources, evenly spaced and including the first and the last.
+
+    Raises:
+        InputError: If sources must be dropped and ``most`` < 2.
+    """
     if len(sources) <= most:
         return list(sources)
     if most < 2:
@@ -141,5 +166,5 @@ def spread(sources: Sequence[str], most: int) -> list[str]:
 
 
 def _by_number(name: str) -> list[tuple[int, str]]:
-    """Order names as a person does: step9 before step10."""
+    """Return a natural sort key: step9 before step10."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]

@@ -1,7 +1,8 @@
-"""The folder of a survey: one parquet file for each source, whole or absent, beside what the survey was asked for.
+"""Folder of a survey: one parquet file per source, complete or absent, and the survey's settings.
 
-``_survey.json`` says that, and is written first; its name and those of files under way begin as readers of partitioned
-parquet skip them. A part is named by what it holds: the same source and settings give the same name.
+The settings are in ``_survey.json``, which is written first. Its name and those of unfinished files have prefixes that
+readers of partitioned parquet skip. The name of a part is derived from its content: the same source and settings give
+the same name.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import pandas
 
 Row: TypeAlias = dict[str, Any]
-"""One line of a survey: what ``COLUMNS`` names; what is left out is null."""
+"""One row of a survey, with the columns in ``COLUMNS``; absent columns are null."""
 
 COLUMNS: Mapping[str, str] = {
     "source": "string",
@@ -49,10 +50,10 @@ COLUMNS: Mapping[str, str] = {
     "seconds": "float64",
     "error": "string",
 }
-"""The columns and their types. A row without a metric is that of a source that failed, and ``error`` says why."""
+"""Columns and their types. A row without a metric is that of a failed source, with the reason in ``error``."""
 
 FORMAT = 1
-"""Raise it when a column is computed or written otherwise."""
+"""Format of the parts; increase it when the computation or serialisation of a column changes."""
 
 SETTINGS = "_survey.json"
 _PART, _ENDING = "part-", ".parquet"
@@ -60,14 +61,20 @@ _PART, _ENDING = "part-", ".parquet"
 
 @dataclass(frozen=True)
 class Campaign:
-    """Read and write the parts of one survey; ``root`` is a path of the fsspec file system ``fs``."""
+    """Reader and writer of the parts of one survey.
+
+    Attributes:
+        fs: The fsspec file system.
+        root: Path of the folder on it.
+        local: Whether it is the local file system.
+    """
 
     fs: Any = field(repr=False)
     root: str
     local: bool
 
     def kept(self) -> set[str]:
-        """Return the keys of the parts that are there."""
+        """Return the keys of the existing parts."""
         names = _names(self.fs, self.root) if self.fs.exists(self.root) else []
         return {
             name.removeprefix(_PART).removesuffix(_ENDING)
@@ -76,7 +83,7 @@ class Campaign:
         }
 
     def failed(self, keys: Collection[str]) -> dict[str, str]:
-        """Return the sources among some parts that failed, and why."""
+        """Return the sources that failed among the given parts, with the reason."""
         import pyarrow.compute as compute
 
         if not keys:
@@ -85,18 +92,18 @@ class Campaign:
         return dict(zip(*(found.column(name).to_pylist() for name in ("source", "error")), strict=True))
 
     def write(self, key: str, rows: Sequence[Row]) -> None:
-        """Write a part, in place of an earlier one of the same name."""
+        """Write a part, replacing an earlier one with the same key."""
         arrow = _arrow()
         packed = io.BytesIO()
         arrow.parquet.write_table(arrow.Table.from_pylist(list(rows), schema=_schema()), packed)
         self._put(self._part(key), packed.getvalue())
 
     def frame(self, keys: Collection[str]) -> pandas.DataFrame:
-        """Return the rows of some parts, in their order within each."""
+        """Return the rows of the given parts, in order within each part."""
         import pandas
 
         found = self._dataset(keys).to_table() if keys else _schema().empty_table()
-        # Whole numbers stay whole where some are missing.
+        # Nullable integers, so that missing values do not turn the others into floats.
         return found.to_pandas(types_mapper={_arrow().int64(): pandas.Int64Dtype()}.get)
 
     def _dataset(self, keys: Collection[str]) -> Any:
@@ -110,12 +117,12 @@ class Campaign:
         return f"{_PART}{key}{_ENDING}"
 
     def _put(self, name: str, content: bytes) -> None:
-        """Write a file that has its name once it is whole."""
+        """Write a file atomically: it gets its name only when it is complete."""
         if self.local:
             with complete_file(Path(self.root) / name) as file:
                 file.write(content)
             return
-        # Of some stores a name stands for half of what is still being sent; none moves half of a file.
+        # Some stores show a partially uploaded file under its name, but none moves an incomplete file.
         under_way = f"{self.root}/.{name}"
         with _faults(self.root):
             self.fs.pipe_file(under_way, content)
@@ -123,9 +130,14 @@ class Campaign:
 
 
 def check_out(out: str, settings: Mapping[str, Any]) -> Campaign:
-    """Return the folder ``out`` of a survey, a path or any URL of fsspec, without writing; see that it can be one.
+    """Return the survey folder ``out``, after checking that it can hold this survey. Writes nothing.
 
-    Raises ``InputError`` where it holds a survey with other settings, or anything else.
+    Args:
+        out: Path, or any URL of fsspec.
+        settings: Settings of the survey.
+
+    Raises:
+        InputError: If it holds a survey with other settings, or anything else.
     """
     found = _at(out)
     fs = found.fs
@@ -152,17 +164,22 @@ def _at(out: str) -> Campaign:
         raise InputError("a survey is written into a folder; its name is empty")
     try:
         fs, root = fsspec.core.url_to_fs(out)
-    except Exception as error:  # each file system of fsspec complains in a way of its own
+    except Exception as error:  # every fsspec file system raises different exceptions
         raise InputError(f"{out!r:.200} is no folder that can be written to: {one_line(error):.200}") from error
     names = protocols if isinstance(protocols := fs.protocol, tuple) else (protocols,)
     return Campaign(fs, root.rstrip("/"), "file" in names)
 
 
 def rows_of(where: str) -> pandas.DataFrame:
-    """Return the rows that a survey wrote, of its folder or of a CSV file of them, a path or any URL of fsspec.
+    """Return the rows of a survey from its folder or from a CSV file.
 
-    Such a file has the columns of ``COLUMNS``, as ``DataFrame.to_csv`` writes them; the seconds may be left out.
-    Raises ``InputError`` where there is no survey, or one without rows.
+    A CSV file has the columns of ``COLUMNS``, as ``DataFrame.to_csv`` writes them; ``seconds`` may be missing.
+
+    Args:
+        where: Path, or any URL of fsspec.
+
+    Raises:
+        InputError: If there is no survey, or it has no rows.
     """
     found = _at(where)
     fs = found.fs
@@ -178,7 +195,7 @@ def rows_of(where: str) -> pandas.DataFrame:
             raise InputError(f"{where} holds a survey that measured nothing yet; let it run first")
         try:
             return found.frame(keys)
-        except ValueError as error:  # as pyarrow's are
+        except ValueError as error:  # pyarrow.ArrowInvalid is a ValueError
             raise InputError(f"{where} holds a part that is no parquet of a survey: {one_line(error):.200}") from error
 
 
@@ -188,9 +205,9 @@ def _of_csv(where: str, text: bytes) -> pandas.DataFrame:
     kinds = {"string": "str", "int64": "Int64", "float64": "float64"}
     types: Any = {name: kinds[kind] for name, kind in COLUMNS.items()}
     try:
-        # "NA" and the like are texts here.
+        # "NA" and the like are ordinary text here.
         found = pandas.read_csv(io.BytesIO(text), dtype=types, keep_default_na=False, na_values=[""])
-    except (ValueError, TypeError) as error:  # as pandas' own are
+    except (ValueError, TypeError) as error:  # pandas' ParserError is a ValueError
         raise InputError(f"{where} is no CSV file of a survey's rows: {one_line(error):.200}") from error
     if missing := [name for name in COLUMNS if name not in found and name != "seconds"]:
         raise InputError(f"{where} is no CSV file of a survey's rows: it has no column {missing[0]}")
@@ -201,7 +218,7 @@ def _of_csv(where: str, text: bytes) -> pandas.DataFrame:
 
 @contextmanager
 def opened(campaign: Campaign, settings: Mapping[str, Any]) -> Iterator[Campaign]:
-    """Make the folder if need be, and keep other surveys of this machine out of it inside the block."""
+    """Create the folder if necessary, and lock it against other surveys on this machine inside the context."""
     with _faults(campaign.root):
         campaign.fs.makedirs(campaign.root, exist_ok=True)
     if not campaign.local:
@@ -210,7 +227,7 @@ def opened(campaign: Campaign, settings: Mapping[str, Any]) -> Iterator[Campaign
     if not os.access(campaign.root, os.W_OK):
         raise HfposembError(f"{campaign.root} cannot be written to; choose another folder")
     with _locked(campaign.root):
-        # What one that was killed left under way; nobody else writes here now.
+        # Remove unfinished files of a killed survey; the lock ensures that nobody else is writing.
         for path in Path(campaign.root).glob(".*"):
             if path.name.startswith((f".{_PART}", f".{SETTINGS}.")):
                 path.unlink()
@@ -219,10 +236,10 @@ def opened(campaign: Campaign, settings: Mapping[str, Any]) -> Iterator[Campaign
 
 @contextmanager
 def _locked(root: str) -> Iterator[None]:
-    """Lock a folder for this process inside the block; the system unlocks it when the process ends, however it does."""
+    """Hold an exclusive lock on a folder; the system releases it when the process ends, even if it is killed."""
     try:
         import fcntl
-    except ImportError:  # not everywhere
+    except ImportError:  # not on every platform
         yield
         return
     handle = os.open(root, os.O_RDONLY)
@@ -242,7 +259,7 @@ def _begun(campaign: Campaign, settings: Mapping[str, Any]) -> Campaign:
 
 
 def _stated(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the file of settings holds."""
+    """Return the content of the settings file."""
     return {"format": FORMAT, **settings}
 
 
@@ -268,7 +285,7 @@ def _compare(out: str, text: bytes, settings: Mapping[str, Any]) -> None:
 
 
 def _shortly(value: Any) -> str:
-    """Return a setting in a few words."""
+    """Abbreviate a setting for an error message."""
     if not isinstance(value, list) or not value:
         return f"{value!r:.60}"
     return f"{value[0]!r:.60}" + (f" and {len(value) - 1} more" if value[1:] else "")
@@ -276,19 +293,19 @@ def _shortly(value: Any) -> str:
 
 @contextmanager
 def _faults(where: str) -> Iterator[None]:
-    """Turn what a file system complains of into one line."""
+    """Convert any file system error to a one-line ``HfposembError``."""
     try:
         yield
     except HfposembError:
         raise
-    except Exception as error:  # each file system of fsspec complains in a way of its own
+    except Exception as error:  # every fsspec file system raises different exceptions
         said = getattr(error, "strerror", None) or one_line(error) or type(error).__name__
         raise HfposembError(f"{where} cannot be read or written: {said:.200}; choose another folder") from error
 
 
 def _arrow() -> Any:
     try:
-        import pandas  # noqa: F401 - for the frame, asked for before any work
+        import pandas  # noqa: F401 - needed for the result; fail before any work is done
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:

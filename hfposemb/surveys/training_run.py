@@ -1,4 +1,4 @@
-"""One table over a training run: its maps in one frame, how alike any two checkpoints are, figures by step."""
+"""One table over a training run: maps in a common frame, similarity of any two checkpoints, and figures by step."""
 
 from __future__ import annotations
 
@@ -35,17 +35,23 @@ Read: TypeAlias = Callable[[str], Embeddings]
 Values = NDArray[np.float64]
 
 ALIKE_ROWS = 1024
-"""Rows, evenly spread, by which two checkpoints are compared at most."""
+"""Maximum number of rows, evenly spaced, by which two checkpoints are compared."""
 
 MATRIX_ROWS = 256
-"""The same, of the cosines within a checkpoint: every second of these, or third, and so on."""
+"""Maximum number of rows in the cosines within a checkpoint: every n-th of those."""
 
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """Hold one figure over the training [checkpoints]: its values, and what chance gives, from 2.5 to 97.5 %.
+    """One figure over a training run [checkpoints]; NaN where it is missing.
 
-    NaN where there is none; ``mean``, ``low`` and ``high`` of chance are, where no draws were asked for.
+    Attributes:
+        name: Name of the figure.
+        unit: Its unit.
+        values: Its values.
+        mean: Mean of the null; NaN without draws.
+        low: Lower end of the null's 2.5–97.5 % interval; NaN without draws.
+        high: Upper end of that interval; NaN without draws.
     """
 
     name: str
@@ -58,13 +64,21 @@ class Course:
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """Hold the same rows at each of some checkpoints, oldest first.
+    """The same rows at several checkpoints, oldest first.
 
-    ``frames`` [checkpoints, rows, 2] are their maps by PCA, each moved, scaled and turned onto the last one;
-    ``disparity`` [checkpoints] is what that leaves unexplained, 0 to 1. ``likeness`` [checkpoints, checkpoints] is the
-    CKA of every two, by ``ALIKE_ROWS`` rows at most; ``cosines`` [checkpoints, shown, shown] are those of the rows
-    ``shown`` among each other. ``rows`` [rows] are those of the last table, named by ``labels``. ``courses`` has the
-    figures by name, ``missing`` why a checkpoint was left out.
+    Attributes:
+        role: ``"position"`` or ``"token"``.
+        sources: Sources of the checkpoints.
+        steps: Their training steps.
+        rows: Rows followed, as row numbers of the last table [rows].
+        labels: Their labels.
+        frames: PCA maps of the checkpoints, each translated, scaled and rotated onto the last [checkpoints, rows, 2].
+        disparity: Share that this leaves unexplained, 0 to 1 [checkpoints].
+        likeness: CKA of every two checkpoints, over at most ``ALIKE_ROWS`` rows [checkpoints, checkpoints].
+        shown: Rows whose cosines are given, as row numbers of the last table [shown].
+        cosines: Their cosines within each checkpoint [checkpoints, shown, shown].
+        courses: Figures by name.
+        missing: Checkpoints that were left out, with the reason.
     """
 
     role: Role
@@ -81,7 +95,7 @@ class Trajectory:
     missing: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """List the figures by step, with how alike each checkpoint and the last one are."""
+        """List the figures by step, with the similarity of each checkpoint to the last one."""
         courses = self.all_courses
         columns = [[f"{step:,}", *(f"{one.values[at]:.4g}" for one in courses)] for at, step in enumerate(self.steps)]
         names = ["step", *(one.name for one in courses)]
@@ -94,7 +108,7 @@ class Trajectory:
         return "\n".join([*lines, *(f"left out: {source}: {reason}" for source, reason in self.missing.items())])
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return the figures with a row for each step; needs the extra ``export``."""
+        """Return a pandas DataFrame of the figures with one row per step. Requires the extra ``export``."""
         try:
             import pandas
         except ImportError as error:
@@ -103,7 +117,7 @@ class Trajectory:
         return pandas.DataFrame(courses, index=pandas.Index(self.steps, name="step"))
 
     def to_dict(self) -> dict[str, object]:
-        """Return what is known by step as plain values for JSON; what cannot be had is null."""
+        """Return everything known by step as plain values for JSON; missing values are ``None``."""
         return {
             "role": self.role,
             "sources": list(self.sources),
@@ -123,7 +137,7 @@ class Trajectory:
 
     @property
     def all_courses(self) -> tuple[Course, ...]:
-        """The figures, and before them how alike each checkpoint and the last one are, by CKA and by their maps."""
+        """The figures, preceded by the similarity of each checkpoint to the last one, by CKA and by map disparity."""
         none = np.full(len(self.steps), np.nan)
         first = {"CKA with the last": self.likeness[-1], "map's disparity": self.disparity}
         return (*(Course(name, "", values, none, none, none) for name, values in first.items()), *self.courses.values())
@@ -145,13 +159,33 @@ def trajectory(
     progress: Progress | None = None,
     read: Read = extract,
 ) -> Trajectory:
-    """Follow a table over the checkpoints of a training run, as ``listing.revisions`` names them.
+    """Follow a table over the checkpoints of a training run.
 
-    They are ordered by the last number in their names; those without one come last. ``metrics`` are those of
-    ``hpe.survey``, of this table, each beside ``draws`` of what chance gives; ``None`` for none. Of more than 5,000
-    rows a seeded sample is followed. A checkpoint that cannot be read is left out. ``read`` opens a source, in
-    whichever process. Raises ``InputError`` for fewer than two checkpoints or 20 rows that all have, and
-    ``HfposembError`` where the last one cannot be read.
+    Checkpoints are ordered by the last number in their names; those without one come last. Checkpoints that cannot be
+    read are left out.
+
+    Args:
+        sources: Checkpoints, e.g. from ``source_lists.revisions``.
+        role: ``"position"`` or ``"token"``.
+        metrics: Figures of this table, as in ``hpe.survey``; ``None`` for none.
+        draws: Number of surrogates per null; 0 for none.
+        engine: Where checkpoints are read.
+        progress: Callback for the share of checkpoints done, 0 to 1, and a description.
+        read: Opens a source, in any process.
+
+    Returns:
+        The trajectory of at most 5,000 rows; more are sampled.
+
+    Raises:
+        InputError: If there are fewer than two checkpoints, or fewer than 20 rows that all of them have.
+        HfposembError: If the last checkpoint cannot be read.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.surveys.worker_pool import Engine
+        >>> steps = ["sample:gpt2@step-0", "sample:gpt2"]
+        >>> hpe.trajectory(steps, metrics=None, engine=Engine(workers=1)).frames.shape
+        (2, 256, 2)
     """
     measures = _measures(role, metrics)
     named = _ordered(sources)
@@ -182,7 +216,7 @@ def _first(missing: Mapping[str, str]) -> str:
 
 
 def _ordered(sources: Sequence[str]) -> list[tuple[str, int]]:
-    """Return the sources with their steps, by step; one without a number comes after all that have one."""
+    """Return the sources with their steps in order; sources without a number come last."""
     numbers = [step_of(source) for source in sources]
     after = max((number for number in numbers if number is not None), default=-1) + 1
     steps = {source: after if number is None else number for source, number in zip(sources, numbers, strict=True)}
@@ -190,7 +224,7 @@ def _ordered(sources: Sequence[str]) -> list[tuple[str, int]]:
 
 
 def _measures(role: Role, metrics: Collection[str] | None) -> list[Measure]:
-    """Return the measures of a table that are asked for. Raises ``InputError`` where all are of another."""
+    """Return the requested measures of a table. Raises ``InputError`` if all are of another table."""
     if role not in ("position", "token"):
         raise InputError(f'a trajectory is of the "position" or the "token" table; got {role!r:.40}')
     found = () if metrics is None else measures_named(metrics)
@@ -207,7 +241,7 @@ def _measures(role: Role, metrics: Collection[str] | None) -> list[Measure]:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """One checkpoint as work: which ``rows`` of the last one are followed, by their ``texts`` where they are tokens."""
+    """One checkpoint as work: the ``rows`` of the last one to follow, and for tokens their ``texts``."""
 
     source: str
     read: Read
@@ -220,7 +254,7 @@ class _Task:
 
 @dataclass(frozen=True, eq=False)
 class _Moment:
-    """What one checkpoint gave: which rows it has, their map [rows, 2], some of their vectors, and its figures."""
+    """Result of one checkpoint: which rows it has, their map [rows, 2], some of their vectors, and its figures."""
 
     source: str
     error: str = ""
@@ -249,7 +283,7 @@ def _sampled(rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _spread(count: int, most: int) -> NDArray[np.int64]:
-    """Return up to ``most`` evenly spread places of ``count``."""
+    """Return up to ``most`` evenly spaced indices below ``count``."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
 
@@ -281,7 +315,7 @@ def _read(task: _Task) -> _Moment:
     return _Moment(task.source, has=has, map=drawn, vectors=vectors, figures=figures)
 
 
-# --- all together -----------------------------------------------------------------------------------------------------
+# --- in the calling process -------------------------------------------------------------------------------------------
 
 
 def _joined(
@@ -292,13 +326,13 @@ def _joined(
     labels: Sequence[str],
     missing: Mapping[str, str],
 ) -> Trajectory:
-    """Keep the rows that all checkpoints have, and turn every map onto the last."""
+    """Keep the rows that all checkpoints have, and align every map to the last."""
     kept = np.logical_and.reduce([one.has for one in moments])
     if (count := int(kept.sum())) < FEWEST:
         raise InputError(f"the checkpoints share {count} {role}s; at least {FEWEST} are needed")
     some = _spread(len(rows), ALIKE_ROWS)
     vectors = [one.vectors[kept[some]] for one in moments]
-    few = np.arange(0, len(vectors[-1]), -(-len(vectors[-1]) // MATRIX_ROWS))  # so that a row stands for as many
+    few = np.arange(0, len(vectors[-1]), -(-len(vectors[-1]) // MATRIX_ROWS))  # constant stride
     maps = [_onto(one.map[kept], moments[-1].map[kept]) for one in moments]
     return Trajectory(
         role=role,
@@ -317,7 +351,7 @@ def _joined(
 
 
 def _onto(points: Points, last: Points) -> Turned:
-    """Turn a map onto the last; one that is a single point, as of rows that are all the same, has nothing to turn."""
+    """Align a map to the last one; a map whose points all coincide is placed at the mean of the last."""
     if not np.ptp(points, axis=0).any():
         return Turned(np.broadcast_to(last.mean(axis=0), points.shape).astype(np.float32), 1.0)
     return turned_onto(points, last)

@@ -1,4 +1,4 @@
-"""Where many sources are worked on: processes of this machine, or a Dask cluster that exists. joblib runs both."""
+"""Workers for many sources: processes of this machine or an existing Dask cluster, both run by joblib."""
 
 from __future__ import annotations
 
@@ -26,36 +26,38 @@ Kind: TypeAlias = Literal["local", "dask"]
 KINDS: tuple[Kind, ...] = ("local", "dask")
 
 REQUESTS = 8
-"""Requests towards the Hub at a time by default, of all workers together."""
+"""Default number of concurrent requests to the Hub, over all workers."""
 
-_SECONDS = 5  # that a scheduler may take to answer, and a worker to come
+_SECONDS = 5  # timeout for the scheduler to answer, and for a worker to appear
 
 
 class Permits(Protocol):
-    """Gives the gate for the requests of the process it is opened in; it travels to the workers."""
+    """Limit on concurrent requests that is sent to the workers; opens the gate of the process it arrives in."""
 
-    def open(self) -> Gate: ...
+    def open(self) -> Gate:
+        """Return the gate of this process."""
+        ...
 
 
 @dataclass(frozen=True)
 class Share:
-    """A part of the permits, for one process."""
+    """Fixed share of the permits, for one process."""
 
     permits: int
 
     def open(self) -> Gate:
-        """Return a gate of its own."""
+        """Return a semaphore of this process."""
         return threading.BoundedSemaphore(self.permits)
 
 
 @dataclass(frozen=True)
 class Shared:
-    """Permits that all workers of a cluster take from one place: the cluster's own semaphore."""
+    """Permits shared by all workers of a cluster, through the cluster's own semaphore."""
 
     permits: int
 
     def open(self) -> Gate:
-        """Return the worker's way to the semaphore, one for each process."""
+        """Return this process's client of the semaphore."""
         return _semaphore(self.permits)
 
 
@@ -63,7 +65,7 @@ class Shared:
 def _semaphore(permits: int) -> Gate:
     from distributed import Semaphore
 
-    # By a name that says their number: surveys at the same time share them.
+    # Named by the number of permits, so that concurrent surveys share them.
     name = f"hfposemb, {permits} requests to the Hub"
     found: Gate = Semaphore(permits, name)  # type: ignore[no-untyped-call]
     return found
@@ -71,7 +73,7 @@ def _semaphore(permits: int) -> Gate:
 
 @dataclass(frozen=True)
 class Lost:
-    """Stand for the result of an item whose process ended while it was worked on, each time."""
+    """Result of an item whose process ended on every attempt."""
 
     item: Any
     reason: str
@@ -79,7 +81,7 @@ class Lost:
 
 @dataclass(frozen=True)
 class Pool:
-    """An engine that runs: ``workers`` calls at a time."""
+    """A running engine that makes ``workers`` calls at a time."""
 
     workers: int
     _run: Callable[..., Generator[Any, None, None]] = field(repr=False)
@@ -87,9 +89,9 @@ class Pool:
     def each(
         self, function: Callable[[Item, Permits], Result], items: Sequence[Item]
     ) -> Generator[Result | Lost, None, None]:
-        """Call a function on each of some items; yield what it returns, whichever is done first.
+        """Call a function on each item and yield the results in order of completion.
 
-        To close it ends what is under way.
+        Closing the generator cancels unfinished calls.
         """
         return self._run(function, items)
 
@@ -99,12 +101,17 @@ _ENDED = "the process that worked on it ended before it was done, most likely fo
 
 @dataclass(frozen=True)
 class Engine:
-    """Choose where many sources are worked on.
+    """Where many sources are processed.
 
-    ``local`` is processes of this machine, ``workers`` of them, one a core where that is ``None``, each with one thread
-    for its mathematics. ``dask`` is a cluster that exists, whose ``scheduler`` listens at an address such as
-    tcp://host:8786. ``requests`` is how many requests towards the Hub there are at a time, of all workers together.
-    Raises ``InputError`` for what does not go together.
+    Attributes:
+        kind: ``"local"`` for processes of this machine, each with one compute thread; ``"dask"`` for an existing
+            cluster.
+        scheduler: Address of the Dask scheduler, such as tcp://host:8786.
+        workers: Number of local processes; one per core by default.
+        requests: Number of concurrent requests to the Hub, over all workers.
+
+    Raises:
+        InputError: If the settings contradict each other.
     """
 
     kind: Kind = "local"
@@ -113,7 +120,7 @@ class Engine:
     requests: int = REQUESTS
 
     def __post_init__(self) -> None:
-        """Refuse what does not go together."""
+        """Reject settings that contradict each other."""
         if self.kind not in KINDS:
             raise InputError(f"the engine is {' or '.join(KINDS)}; got {self.kind!r:.40}")
         if (self.kind == "dask") != (self.scheduler is not None):
@@ -125,11 +132,11 @@ class Engine:
 
     @contextmanager
     def running(self) -> Iterator[Pool]:
-        """Connect, and yield what does the work. Raises ``HfposembError`` where the cluster cannot be had."""
+        """Connect and yield the pool. Raises ``HfposembError`` if the cluster is not available."""
         import joblib
 
         if self.scheduler is None:
-            # Each has a permit at least.
+            # Every worker needs at least one permit.
             workers = min(self.workers or joblib.cpu_count(), self.requests)
             yield Pool(workers, partial(_here, workers, self.requests))
         else:
@@ -138,13 +145,13 @@ class Engine:
 
 
 HERE = Engine()
-"""Processes of this machine, one a core."""
+"""Processes of this machine, one per core."""
 
 
 def _here(
     most: int, requests: int, function: Callable[[Item, Permits], Result], items: Sequence[Item]
 ) -> Generator[Result | Lost, None, None]:
-    """Work in processes of this machine; in this one where there is one worker."""
+    """Run in processes of this machine, or in this process if there is only one worker."""
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
@@ -154,7 +161,7 @@ def _here(
     def together(numbers: Iterable[int]) -> Iterator[tuple[int, Result]]:
         first = {"initializer": _begin, "initargs": (os.getpid(), _settings())}
         with joblib.parallel_config("loky", n_jobs=workers, inner_max_num_threads=1, **first):
-            # Not in batches: what is done is given back at once, and is not lost when this process ends.
+            # No batching, so that each result is returned at once and is not lost if this process ends.
             parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
         with _keyboard_elsewhere():
             outputs = parallel(joblib.delayed(_numbered)(function, number, items[number], share) for number in numbers)
@@ -173,7 +180,7 @@ def _here(
                 del left[number]
                 yield result
         except TerminatedWorkerError:
-            # joblib gives up with all that was begun. Which of it ended its process shows where each is alone.
+            # joblib abandons everything that was begun. Run each item alone to find the one that ended its process.
             for number in [number for number in begun if number in left]:
                 item = left.pop(number)
                 try:
@@ -186,11 +193,11 @@ def _here(
 
 @contextmanager
 def _keyboard_elsewhere() -> Iterator[None]:
-    """Start processes that Ctrl-C does not reach, though the terminal sends it to all: this one ends them."""
-    if not hasattr(signal, "pthread_sigmask"):  # not everywhere
+    """Block Ctrl-C, which the terminal sends to all processes, in those started inside; this process ends them."""
+    if not hasattr(signal, "pthread_sigmask"):  # not on every platform
         yield
         return
-    resource_tracker.ensure_running()  # whose start would let the signal through again
+    resource_tracker.ensure_running()  # starting it later would unblock the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -199,9 +206,9 @@ def _keyboard_elsewhere() -> Iterator[None]:
 
 
 def _quietly(outputs: Generator[Result, None, None]) -> Iterator[Result]:
-    """Yield all, and where that is ended early, end it without joblib's warning of what was under way."""
+    """Yield all results; if closed early, suppress joblib's warning about unfinished work."""
     try:
-        # Not "yield from", which would close it first.
+        # Not "yield from", which would close the inner generator before the warnings are suppressed.
         for result in outputs:  # noqa: UP028
             yield result
     finally:
@@ -211,15 +218,15 @@ def _quietly(outputs: Generator[Result, None, None]) -> Iterator[Result]:
 
 
 def _settings() -> dict[str, str]:
-    """Return the environment variables that say where to read and to keep files."""
+    """Return the environment variables that configure where files are read and kept."""
     return {name: value for name, value in os.environ.items() if name.startswith(("HFPOSEMB_", "HF_"))}
 
 
 def _begin(process: int, settings: dict[str, str]) -> None:
-    """Prepare a worker: it has the settings of the process that started it, and ends soon after that process.
+    """Prepare a worker: give it the parent's settings, and end it soon after the parent ends.
 
-    joblib keeps workers for the next call, and starts new ones only where these arguments are others. Left alone, they
-    would also wait for minutes.
+    joblib reuses workers for the next call, and starts new ones only if these arguments differ. Without this, workers
+    would outlive the parent by minutes.
     """
     os.environ.update(settings)
 
@@ -240,7 +247,7 @@ def _numbered(
 def _there(
     client: Any, requests: int, function: Callable[[Item, Permits], Result], items: Sequence[Item]
 ) -> Generator[Result | Lost, None, None]:
-    """Work on a Dask cluster, which gives what a lost worker had to another one, and gives up after several."""
+    """Run on a Dask cluster, which reassigns the work of a lost worker and gives up after several attempts."""
     import joblib
 
     try:
@@ -255,14 +262,14 @@ def _there(
 
 @cache
 def _backend() -> type[Any]:
-    """Return joblib's own way to Dask, made to answer for every task."""
+    """Return joblib's Dask backend, modified to report every task."""
     from concurrent.futures import Future
 
     from joblib._dask import DaskDistributedBackend
 
     class Backend(DaskDistributedBackend):  # type: ignore[misc]
         def effective_n_jobs(self, n_jobs: int) -> int:
-            # Of a cluster with one core joblib makes a loop in this process.
+            # With one core, joblib would run a loop in this process instead.
             return max(2, int(super().effective_n_jobs(n_jobs)))
 
         def submit(self, func: Any, callback: Callable[[Any], object] | None = None) -> Future[Any]:
@@ -270,7 +277,7 @@ def _backend() -> type[Any]:
             found: Future[Any] = super().submit(func, callback)
 
             def end(done: Future[Any]) -> None:
-                # joblib calls nobody back where Dask gives a task up, and waits for it for ever.
+                # joblib gets no callback when Dask gives up on a task, and would wait forever.
                 if callback is not None and done.exception() is not None:
                     callback([Lost(item, _ENDED)])
 
@@ -282,7 +289,7 @@ def _backend() -> type[Any]:
 
 @contextmanager
 def _client(scheduler: str) -> Iterator[Any]:
-    """Connect to a Dask scheduler, and see that its workers know this package."""
+    """Connect to a Dask scheduler, and check that its workers can import this package."""
     try:
         from distributed import Client
         from distributed.comm.addressing import get_address_host_port
@@ -291,7 +298,7 @@ def _client(scheduler: str) -> Iterator[Any]:
     try:
         get_address_host_port(scheduler)
     except ValueError as error:
-        # A client would be left half open, and wait for itself at the end of this process.
+        # Check first: a client with a bad address stays half open and blocks the exit of this process.
         raise InputError(f"{scheduler!r:.100} is no address of a Dask scheduler, such as tcp://host:8786") from error
     try:
         client = Client(scheduler, timeout=_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
@@ -310,4 +317,4 @@ def _client(scheduler: str) -> Iterator[Any]:
 
 
 def _known() -> None:
-    """Be found on a worker, which shows that it has this package."""
+    """Do nothing; being importable on a worker shows that the package is installed there."""

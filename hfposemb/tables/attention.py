@@ -1,8 +1,9 @@
-"""What the first layer's attention makes of its input: queries, keys, and logits split into what each part brings.
+"""First-layer attention: queries, keys and logits, decomposed into the contributions of word, position and rest.
 
-The input is a sum, word + position + rest, that is normalised before it meets W_Q and W_K. With the standard deviation
-held at that of the actual sum, normalising is linear: so queries and keys are sums of three parts, logits of nine, and
-they add up to the layer's own (after Ke et al., TUPE, ICLR 2021, which does so without the normalisation).
+The input is a sum, word + position + rest, that is normalised before it is multiplied by W_Q and W_K. With the standard
+deviation fixed at that of the actual sum, normalisation is linear. Queries and keys are therefore sums of three parts
+and logits sums of nine terms, and the terms add up exactly to the layer's own logits. The decomposition follows Ke et
+al. (TUPE, ICLR 2021, arXiv 2006.15595), which does it without the normalisation.
 """
 
 from __future__ import annotations
@@ -22,21 +23,24 @@ from .inputs import Affine, Given, InputRecipe, LayerNorm, RootMeanSquareNorm, f
 
 Part: TypeAlias = Literal["word", "position", "rest"]
 PARTS: tuple[Part, ...] = ("word", "position", "rest")
-"""What an input is the sum of; the rest are token types and every bias on the way to a query or a key."""
+"""Summands of the input. The rest is token types plus every bias between the input and a query or key."""
 
 Floats: TypeAlias = NDArray[np.float64]
 Norm: TypeAlias = LayerNorm | RootMeanSquareNorm
 
 MOST_LOGITS = 2**22
-"""Logits of one term at most, heads times pairs of pieces: 32 MB in float64."""
+"""Upper limit for the logits of one term, heads × pairs of pieces: 32 MB in float64."""
 
 
 @dataclass(frozen=True, eq=False)
 class HeadMap:
-    """Make the queries or the keys of every head: x ↦ norm(x Wᵀ + b).
+    """Project an input to the queries or keys of all heads: x ↦ norm(x Wᵀ + b).
 
-    ``weight`` is [heads, width, in], ``bias`` [heads, width]; ``norm`` normalises those of a head, or where its weight
-    is as long as those of all heads together, all of them at once.
+    Attributes:
+        weight: Projection matrices [heads, width, in].
+        bias: Projection biases [heads, width], or ``None``.
+        norm: Query or key normalisation, or ``None``. Applied per head, unless its weight has heads · width entries:
+            then over all heads at once.
     """
 
     weight: NDArray[np.floating]
@@ -44,7 +48,7 @@ class HeadMap:
     norm: RootMeanSquareNorm | None = None
 
     def __call__(self, parts: Floats) -> Floats:
-        """Map parts of an input [3, n, in] to parts of queries or keys [3, heads, n, width]."""
+        """Map the parts of an input [3, n, in] to the parts of queries or keys [3, heads, n, width]."""
         out = np.stack([parts @ np.asarray(head, np.float64).T for head in self.weight], axis=1)
         if self.bias is not None:
             out[-1] += np.asarray(self.bias, np.float64)[:, None, :]
@@ -57,11 +61,19 @@ class HeadMap:
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """Say how the first layer makes logits: scale · (query · key) + bias, of its input after ``norm``.
+    """Parameters of the first layer's logits, scale · (query · key) + bias, computed from its input after ``norm``.
 
-    ``key`` has as many heads as ``query`` or a divisor of them, each then shared by as many queries that follow each
-    other. ``turning`` turns both by their positions; ``bias`` is added by distance. A query sees no later key where
-    it is ``causal``, and of the earlier ones the last ``window``. ``counts``: from which token ALiBi counts.
+    Attributes:
+        query: Projection to queries.
+        key: Projection to keys. It has as many heads as ``query``, or a divisor of that number (grouped-query
+            attention): consecutive query heads then share a key head.
+        scale: Factor of the dot products.
+        norm: Normalisation of the layer's input before the projections.
+        turning: Rotary encoding that is applied to queries and keys.
+        bias: Bias by distance that is added to the logits.
+        causal: Whether a query sees no later key.
+        window: Number of most recent keys that a causal query sees; ``None`` for all earlier ones.
+        counts: Whether ALiBi counts key positions from the first or from the last token.
     """
 
     query: HeadMap
@@ -76,13 +88,13 @@ class Attention:
 
     @property
     def heads(self) -> int:
-        """The number of heads."""
+        """Number of query heads."""
         return len(self.query.weight)
 
     def added(self, count: int) -> Floats | None:
-        """Return what is added to the logits of so many tokens [heads, n, n], ``None`` where nothing is."""
+        """Return the additive bias for ``count`` tokens [heads, n, n], or ``None`` if the layer adds none."""
         if isinstance(self.bias, Alibi):
-            # Slopes times the place of the key: that of the query is the same for all keys, and no layer takes it off.
+            # Slope × key position: models do not subtract the query position, which is constant over the keys.
             places = np.arange(count) - (count - 1 if self.counts == "last" else 0)
             return np.broadcast_to((self.bias.effective[:, None] * places)[:, None, :], (self.heads, count, count))
         if self.bias is None:
@@ -90,19 +102,30 @@ class Attention:
         return np.moveaxis(self.bias.bias_at(np.arange(-count + 1, count))[_distance_rows(count)], -1, 0)
 
     def visible(self, count: int) -> NDArray[np.bool_]:
-        """Return which keys each of so many queries sees [n, n]."""
+        """Return the attention mask for ``count`` tokens [queries, keys], true where a query sees a key."""
         back = np.arange(count)[:, None] - np.arange(count)
         seen = back >= 0 if self.causal else np.ones((count, count), bool)
         return seen & (back < self.window) if self.causal and self.window is not None else seen
 
 
 def _distance_rows(count: int) -> NDArray[np.int64]:
-    """Return where key − query stands among −n + 1 … n − 1, for every pair [n, n]."""
+    """Return the index of each pair's distance key − query in −n + 1 … n − 1 [n, n]."""
     return np.arange(count)[None, :] - np.arange(count)[:, None] + count - 1
 
 
 def frozen(norm: Norm | None, parts: Floats) -> Floats:
-    """Normalise the parts of a sum [3, …, width] by the deviation of their sum; the norm's bias goes to the last."""
+    """Normalise the parts of a sum by the statistics of the whole sum.
+
+    This is linear in the parts, so the normalised parts add up to the normalised sum. The norm's bias is added to the
+    last part.
+
+    Args:
+        norm: Normalisation to apply; ``None`` returns ``parts`` unchanged.
+        parts: Summands [3, …, width].
+
+    Returns:
+        Normalised summands of the same shape.
+    """
     if norm is None:
         return parts
     if isinstance(norm, RootMeanSquareNorm):
@@ -121,13 +144,24 @@ def _shifted(parts: Floats, bias: NDArray[np.floating] | None) -> Floats:
 
 
 def _mapped(affine: Affine | None, parts: Floats) -> Floats:
+    """Apply an affine map to the parts; its bias goes to the last one."""
     return parts if affine is None else _shifted(parts @ np.asarray(affine.weight, np.float64).T, affine.bias)
 
 
 def attended(recipe: InputRecipe, attention: Attention, parts: Floats, *, normed: bool = True) -> Floats:
-    """Return the parts of what meets W_Q and W_K [3, n, in] for the parts of a sum [3, n, width].
+    """Return the parts of the vectors that are multiplied by W_Q and W_K.
 
-    Without ``normed`` every normalisation on the way is left out. Raises ``CheckpointError`` for widths that differ.
+    Args:
+        recipe: How the model computes its first layer's input.
+        attention: The first layer's attention, which may normalise again.
+        parts: Summands of the input [3, n, width].
+        normed: Whether to normalise; ``False`` skips all normalisations.
+
+    Returns:
+        Summands [3, n, in].
+
+    Raises:
+        CheckpointError: If the width of the input differs from that of the query projection.
     """
     inner = _mapped(recipe.after, frozen(recipe.norm if normed else None, parts))
     if inner.shape[-1] != (width := attention.query.weight.shape[2]):
@@ -138,7 +172,16 @@ def attended(recipe: InputRecipe, attention: Attention, parts: Floats, *, normed
 
 
 def turned(vectors: Floats, positions: NDArray[np.int64], turning: Rotary | None) -> Floats:
-    """Turn queries or keys [..., n, width] by their positions [n]; what lies beyond the turning pairs stays."""
+    """Rotate queries or keys by their positions (rotary encoding, Su et al. 2021, arXiv 2104.09864).
+
+    Args:
+        vectors: Queries or keys [..., n, width]. Dimensions beyond the rotated pairs stay unchanged.
+        positions: Positions [n].
+        turning: Frequencies and layout of the pairs; ``None`` returns ``vectors`` unchanged.
+
+    Returns:
+        Rotated vectors of the same shape.
+    """
     if turning is None:
         return vectors
     pairs = len(turning.inv_freq)
@@ -156,13 +199,20 @@ def turned(vectors: Floats, positions: NDArray[np.int64], turning: Rotary | None
 
 @dataclass(frozen=True, eq=False)
 class LogitSplit:
-    """The logits of the first layer for one text, before mask and softmax, as the sum of what the parts bring.
+    """First-layer attention logits of one text, before mask and softmax, as a sum of terms.
 
-    ``queries`` and ``keys`` are the parts [3, heads, n, width] in the order of ``PARTS``, turned where the model turns
-    them; ``bias`` [heads, n, n] is what the model adds by distance; ``visible`` [n, n] which keys a query sees.
-    ``unnormed`` [heads, n, n] are those of word and position as their tables have them, without norms and biases, for
-    contrast; ``unturned`` [heads, n, n] those of all parts, their bias aside, where nothing is turned by its position,
-    ``None`` where the model turns nothing.
+    Attributes:
+        pieces: Pieces of the text.
+        ids: Token ids [n].
+        queries: Parts of the queries [3, heads, n, width] in the order of ``PARTS``, rotated if the model rotates them.
+        keys: Parts of the keys, of the same shape.
+        scale: Factor of the dot products.
+        bias: Additive bias by distance [heads, n, n], or ``None``.
+        visible: Attention mask [n, n], true where a query sees a key.
+        unnormed: Logits [heads, n, n] of word and position as their tables store them, without norms and biases, for
+            contrast.
+        unturned: Logits [heads, n, n] of all parts without rotation and without ``bias``; ``None`` if the model does
+            not rotate.
     """
 
     pieces: tuple[str, ...]
@@ -181,11 +231,11 @@ class LogitSplit:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The terms: ``word · position`` is a query's word with a key's position; ``bias`` where there is one."""
+        """Names of the terms: ``word · position`` is the query's word with the key's position; ``bias`` if added."""
         return (*PAIRS, *(() if self.bias is None else (BIAS,)))
 
     def term(self, name: str) -> Floats:
-        """Return one of ``names`` [heads, n, n]. Raises ``InputError`` for another name."""
+        """Return the term ``name``, one of ``names`` [heads, n, n]. Raises ``InputError`` for other names."""
         if name == BIAS and self.bias is not None:
             return np.array(self.bias)
         if name not in PAIRS:
@@ -195,25 +245,35 @@ class LogitSplit:
         return logits
 
     def terms(self) -> Iterator[tuple[str, Floats]]:
-        """Yield every term with its name, made one at a time."""
+        """Yield (name, term) pairs, computed one at a time to save memory."""
         for name in self.names:
             yield name, self.term(name)
 
     @cached_property
     def total(self) -> Floats:
-        """The sum of all terms [heads, n, n]: the layer's own logits, before mask and softmax."""
+        """Sum of all terms [heads, n, n]: the layer's own logits before mask and softmax."""
         logits: Floats = self.scale * (self.queries.sum(axis=0) @ self.keys.sum(axis=0).swapaxes(-1, -2))
         return logits if self.bias is None else logits + self.bias
 
 
 PAIRS: tuple[str, ...] = tuple(f"{query} · {key}" for query, key in product(PARTS, PARTS))
-"""The nine terms: a part of the query with a part of the key."""
+"""The nine terms: each part of the query with each part of the key."""
 
 BIAS = "bias"
 
 
 def split(recipe: InputRecipe, attention: Attention, given: Given) -> LogitSplit:
-    """Return the first layer's logits for one text or its ids, split. Raises ``InputError`` as ``feed`` does."""
+    """Compute the first layer's logits for one text and decompose them.
+
+    Args:
+        recipe: How the model computes its first layer's input.
+        attention: The first layer's attention.
+        given: One text or its token ids.
+
+    Raises:
+        InputError: For a batch, for a text of more than ``MOST_LOGITS`` logits, and where ``feed`` raises it.
+        CheckpointError: If tables and modules do not fit together.
+    """
     inputs = feed(recipe, given)
     if inputs.ids.ndim != 1:
         raise InputError("the logits of one text are split at a time; give a text, or the ids of one")
@@ -227,7 +287,7 @@ def split(recipe: InputRecipe, attention: Attention, given: Given) -> LogitSplit
     raw_queries, raw_keys = placed(attention, attention.query(bare), attention.key(bare), inputs.positions)
     unturned = None
     if attention.turning is not None:
-        # All at position 0, where cosines are 1, keeps the scaling that comes with turning.
+        # Position 0 for all: no rotation, but the scaling that comes with it is kept.
         unturned = _logits(attention, *placed(attention, *sides, np.zeros_like(inputs.positions)))
     count = len(inputs.ids)
     return LogitSplit(
@@ -244,12 +304,12 @@ def split(recipe: InputRecipe, attention: Attention, given: Given) -> LogitSplit
 
 
 def _logits(attention: Attention, queries: Floats, keys: Floats) -> Floats:
-    """Return the logits [heads, n, n] of parts of queries and keys, added up."""
+    """Return the logits [heads, n, n] of queries and keys, summed over their parts."""
     logits: Floats = attention.scale * (queries.sum(axis=0) @ keys.sum(axis=0).swapaxes(-1, -2))
     return logits
 
 
 def placed(attention: Attention, queries: Floats, keys: Floats, positions: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return queries and keys [3, heads, n, width] as they meet: turned, keys as often as queries share them."""
+    """Rotate queries and keys [3, heads, n, width] and repeat key heads that several query heads share."""
     turned_keys = turned(keys, positions, attention.turning)
     return turned(queries, positions, attention.turning), np.repeat(turned_keys, attention.heads // keys.shape[1], 1)

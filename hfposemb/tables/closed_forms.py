@@ -1,7 +1,7 @@
-"""Closed forms of positions, and the untrained table that everything else is read against.
+"""Built-in position encodings with a closed form, and the untrained table that serves as null.
 
-Every one is a row of ``BUILTINS``. Those with a row for each position compute only the rows asked for, in float64, and
-round them to float32; the others are an encoding without rows.
+Each is an entry of ``BUILTINS``. Those with one row for each position compute only the requested rows, in float64, and
+round them to float32; the others are encodings without rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .table import CHUNK_BYTES, EmbeddingTable, Provenance, Vectors
 MOST_ROWS = 1_000_000
 MOST_COLUMNS = 65_536
 MOST_BYTES = 2**31
-"""Largest table, as float32, that is offered."""
+"""Size limit of a table, as float32."""
 
 Layout: TypeAlias = Literal["interleaved", "concatenated", "tensor2tensor"]
 LAYOUTS: tuple[Layout, ...] = ("interleaved", "concatenated", "tensor2tensor")
@@ -35,7 +35,7 @@ Value: TypeAlias = float | int | str
 
 @dataclass(frozen=True)
 class Number:
-    """Allow a finite number from ``low`` to ``high``, whole where ``whole`` says so."""
+    """Option with a finite numeric value from ``low`` to ``high``; an integer if ``whole``."""
 
     default: float | int
     low: float
@@ -44,6 +44,7 @@ class Number:
 
     @property
     def allowed(self) -> str:
+        """Allowed values, as part of an error message."""
         return (
             f"a whole number from {self.low} to {self.high}"
             if self.whole
@@ -51,7 +52,7 @@ class Number:
         )
 
     def read(self, value: object) -> Value:
-        """Return the number that ``value``, a number or its text, stands for. Raises ``ValueError`` for others."""
+        """Return the number given as a number or as text. Raises ``ValueError`` if it is not allowed."""
         if isinstance(value, bool) or not isinstance(value, (str, int, float, np.integer, np.floating)):
             raise ValueError(self.allowed)
         if isinstance(value, str) and (len(value) > 40 or not value.isascii() or "_" in value):
@@ -65,16 +66,18 @@ class Number:
 
 @dataclass(frozen=True)
 class Choice:
-    """Allow one of ``names``; the first is the default."""
+    """Option with a value among ``names``; the first is the default."""
 
     names: tuple[str, ...]
 
     @property
     def default(self) -> str:
+        """The first name."""
         return self.names[0]
 
     @property
     def allowed(self) -> str:
+        """Allowed values, as part of an error message."""
         return " or ".join(self.names)
 
     def read(self, value: object) -> Value:
@@ -86,7 +89,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Form:
-    """One table to compute: its shape, the role it plays and every option of its built-in."""
+    """Parameters of one computed table: its shape, its role and all options of its built-in."""
 
     rows: int
     width: int
@@ -94,7 +97,7 @@ class Form:
     options: Mapping[str, Value]
 
     def number(self, option: str) -> float:
-        """Return a numeric option."""
+        """Return a numeric option as a float."""
         return float(self.options[option])
 
 
@@ -103,14 +106,21 @@ Rows: TypeAlias = Callable[[Form, int, int], NDArray[np.float64]]
 
 
 Encoded: TypeAlias = Callable[[Form], PositionEncoding]
-"""Makes the encoding of a form that has no row for each position."""
+"""Makes the encoding of a form without one row for each position."""
 
 
 @dataclass(frozen=True)
 class Builtin:
-    """Describe a built-in: its ``formula``, what is to be said about it, how it comes about, what it takes.
+    """Definition of a built-in.
 
-    It has either ``rows``, and then ``kind`` and ``roles`` say what tables of them are, or an ``encoding`` without.
+    Attributes:
+        formula: The formula, as text.
+        about: Origin and properties, as text.
+        rows: Computes rows; ``None`` for built-ins without one row for each position.
+        encoding: Makes the encoding; ``None`` for built-ins with ``rows``.
+        kind: Kind of the ``Absolute`` encoding made from ``rows``.
+        options: Options of the source name, by name.
+        roles: Roles of the tables made from ``rows``.
     """
 
     formula: str
@@ -125,16 +135,30 @@ class Builtin:
 def sine_rows(
     start: int, stop: int, width: int, *, base: float = 10000.0, layout: Layout = "interleaved", offset: int = 0
 ) -> NDArray[np.float64]:
-    """Return the sinusoids of positions ``[start, stop)`` [stop − start, width], at the angles ω_i (t + ``offset``).
+    """Compute the sinusoids of positions ``[start, stop)`` at the angles ω_i (t + ``offset``).
 
-    ``interleaved``: ω_i = base^(−2i/width), columns sin ω_0, cos ω_0, sin ω_1, … (Vaswani et al. 2017).
-    ``concatenated``: the same ω, all sines and then all cosines (Marian, CTRL, RoFormer).
-    ``tensor2tensor``: ω_i = base^(−i/(h − 1)) with h = width // 2, all sines and then all cosines (tensor2tensor,
-    fairseq: M2M100 and XGLM with an offset of 2; Whisper's encoder without).
-    An odd width has one sine more than cosines, or, in ``tensor2tensor``, a last column of zeros, as the originals do.
+    Layouts:
+        - ``interleaved``: ω_i = base^(−2i/width), columns sin ω_0, cos ω_0, sin ω_1, … (Vaswani et al. 2017,
+          arXiv 1706.03762).
+        - ``concatenated``: the same ω, all sines and then all cosines (Marian, CTRL, RoFormer).
+        - ``tensor2tensor``: ω_i = base^(−i/(h − 1)) with h = width // 2, all sines and then all cosines (tensor2tensor;
+          fairseq: M2M100 and XGLM with an offset of 2; Whisper's encoder with none).
+
+    An odd width has one more sine than cosines or, in ``tensor2tensor``, a last column of zeros, as in the originals.
+
+    Args:
+        start: First position.
+        stop: End of the positions, exclusive.
+        width: Number of columns.
+        base: Base of the geometric sequence of frequencies.
+        layout: Order of columns and spacing of frequencies.
+        offset: Added to every position.
+
+    Returns:
+        Sinusoids [stop − start, width] in float64.
     """
     half = width // 2 if layout == "tensor2tensor" else (width + 1) // 2
-    # tensor2tensor, too, divides by at least 1; transformers fails for the widths 2 and 3.
+    # As in tensor2tensor, divide by at least 1; transformers fails for widths 2 and 3.
     exponents = np.arange(half) / max(half - 1, 1) if layout == "tensor2tensor" else 2 * np.arange(half) / width
     angles = np.multiply.outer(np.arange(start + offset, stop + offset, dtype=np.float64), base**-exponents)
     out = np.zeros((stop - start, width))
@@ -154,12 +178,12 @@ def _sines(form: Form, start: int, stop: int) -> NDArray[np.float64]:
 
 
 _DRAWN_AT_ONCE = 2**16
-"""Numbers that one generator of ``random`` draws; part of what a seed means, so it never changes."""
+"""Numbers that each generator of ``random`` draws. It determines what a seed produces, so it must never change."""
 
 
 def _drawn(form: Form, start: int, stop: int) -> NDArray[np.float64]:
-    # Rows are drawn in blocks, each by a generator seeded with (seed, role, block): whatever is read, and however long
-    # the table, a row is always the same.
+    # Rows are drawn in blocks, each with a generator seeded by (seed, role, block), so that a row depends neither on
+    # the range that is read nor on the length of the table.
     block = max(1, _DRAWN_AT_ONCE // form.width)
     out = np.empty((stop - start, form.width))
     for number in range(start // block, -(-stop // block)):
@@ -172,7 +196,7 @@ def _drawn(form: Form, start: int, stop: int) -> NDArray[np.float64]:
 
 
 def _alike(value: Callable[[Form, NDArray[np.float64]], NDArray[np.float64]]) -> Rows:
-    """Make rows whose components are all the same function of the position."""
+    """Return a row function whose components are all ``value`` of the position."""
 
     def rows(form: Form, start: int, stop: int) -> NDArray[np.float64]:
         column = value(form, np.arange(start, stop, dtype=np.float64))
@@ -256,14 +280,14 @@ BUILTINS: Mapping[str, Builtin] = {
         options={"omega": Number(1.0, 1e-9, math.pi)},
     ),
 }
-"""Every built-in by the name its source starts with."""
+"""Every built-in, by the name that its source starts with."""
 
 
 def _read(name: str, form: Form, start: int, stop: int) -> Vectors:
     """Compute rows ``[start, stop)`` of a built-in."""
     compute = BUILTINS[name].rows
     assert compute is not None
-    # Filled a part at a time, so that the float64 in between stays small beside a large table.
+    # Computed in chunks, to keep the float64 intermediate small.
     step = max(1, CHUNK_BYTES // (8 * form.width))
     out = np.empty((stop - start, form.width), np.float32)
     for first in range(start, stop, step):
@@ -348,9 +372,10 @@ def _embeddings(name: str, rows: object, width: object, given: Mapping[str, obje
 
 
 def from_source(source: BuiltinSource) -> Embeddings:
-    """Return the positions that a built-in's source names; no row is computed before it is read.
+    """Return the embeddings of a built-in source; rows are computed when they are read.
 
-    Raises ``SourceError`` for unknown names, options and values, and for sizes out of range.
+    Raises:
+        SourceError: For unknown names, options and values, and for sizes out of range.
     """
     if source.name not in BUILTINS:
         raise SourceError(f"there is no built-in {source.name!r:.40}; there are {', '.join(BUILTINS)}")
@@ -363,10 +388,28 @@ def from_source(source: BuiltinSource) -> Embeddings:
 def sinusoidal(
     length: int, width: int, *, base: float = 10000.0, layout: Layout = "interleaved", offset: int = 0
 ) -> Embeddings:
-    """Return the sinusoidal position encoding [length, width]; ``sine_rows`` states the formula of each layout.
+    """Return the sinusoidal position encoding (Vaswani et al. 2017, arXiv 1706.03762).
 
-    ``offset`` is added to the position: row 0 of ``.position.table`` is the angle ω·offset, as M2M100 and XGLM
-    (offset 2) number it. Raises ``InputError`` for options and sizes out of range.
+    ``sine_rows`` states the formula of each layout.
+
+    Args:
+        length: Number of positions.
+        width: Width of the vectors.
+        base: Base of the geometric sequence of frequencies.
+        layout: ``interleaved`` as in the paper, ``concatenated`` (Marian, CTRL, RoFormer) or ``tensor2tensor``
+            (fairseq, Whisper).
+        offset: Added to every position, so row 0 of ``.position.table`` has the angles ω · offset; 2 for M2M100 and
+            XGLM.
+
+    Returns:
+        Embeddings with a ``position`` table [length, width] and no token table.
+
+    Raises:
+        InputError: For options and sizes out of range.
+
+    >>> import hfposemb as hpe
+    >>> hpe.sinusoidal(64, 16).position.table.vectors.shape
+    (64, 16)
     """
     asked = {"base": base, "layout": layout, "offset": offset}
     rules = BUILTINS["sinusoidal"].options

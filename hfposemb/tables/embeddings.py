@@ -1,4 +1,4 @@
-"""What one source gave: its tables and position encodings, read when first used."""
+"""Tables and position encodings of one source, read on first use."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LazyMapping(Mapping[str, Any]):
-    """Make each value when it is first asked for; the keys are known from the start."""
+    """Mapping whose values are made on first access; its keys are known from the start."""
 
     makers: Mapping[str, Callable[[], Any]] = field(repr=False)
     made: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the values, which are made for it; a maker that fails is pickled in the place of its value."""
+        """Pickle all values, made now if necessary; where a maker fails, pickle the maker instead."""
         makers: dict[str, Callable[[], Any]] = {}
         for key, maker in self.makers.items():
             try:
@@ -57,13 +57,28 @@ def _itself(value: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """Hold what one source gave.
+    """Tables and position encodings of one source.
 
-    ``tables`` are all tables found, by role and part: ``token``, ``token_type``, ``position``, and for a model of
-    several parts ``encoder.position``, ``decoder.position``; ``positions`` the position encodings by part. ``absent``
-    says why a role is missing, for the error that asking for it raises. ``fed`` are the parts that the rows of
-    ``token`` enter, the first one first: encoder and decoder for BART, the decoder alone for Whisper. ``traffic``
-    counts what was fetched for it, so far, where it comes from the Hub.
+    ``extract`` and ``from_arrays`` make them.
+
+    Attributes:
+        name: Name of the source.
+        tables: All tables by role and part: ``token``, ``token_type``, ``position``, and for models of several parts
+            ``encoder.position``, ``decoder.position``.
+        positions: Position encodings by part.
+        config: The model's configuration, or the parameters of a built-in.
+        absent: Why a role is missing; part of the error that accessing it raises.
+        notes: Remarks about how the source was read.
+        recipe: Makes the recipe of the first layer's input; ``None`` if there is none.
+        traffic: Requests and bytes fetched so far, for sources of the Hub.
+        attention: Makes the parameters of the first layer's attention; ``None`` if unknown.
+        fed: Parts that the rows of ``token`` enter, the first one first: encoder and decoder for BART, the decoder
+            alone for Whisper.
+
+    >>> import hfposemb as hpe
+    >>> bert = hpe.extract("sample:bert")
+    >>> bert.token.shape, bert.position.table.shape
+    ((4000, 128), (256, 128))
     """
 
     name: str
@@ -78,11 +93,11 @@ class Embeddings:
     fed: tuple[str, ...] = field(default=(), repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle how its parts are read or made, and nothing that was; see ``EmbeddingTable`` for its tables."""
+        """Pickle the fields but no cached result; see ``EmbeddingTable`` for how tables are pickled."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def __repr__(self) -> str:
-        """Name the source and what it has, without reading any of it."""
+        """Name the source and its tables without reading them."""
         return f"Embeddings({self.name!r}, tables: {', '.join(self.tables) or 'none'})"
 
     def _repr_html_(self) -> str:
@@ -99,19 +114,20 @@ class Embeddings:
 
     @property
     def token(self) -> EmbeddingTable:
-        """The token table [vocabulary, width]. Raises ``MissingTableError`` where there is none."""
+        """Token table [vocabulary, width]. Raises ``MissingTableError`` if there is none."""
         return self._table("token")
 
     @property
     def token_type(self) -> EmbeddingTable:
-        """The token-type (segment) table [types, width]. Raises ``MissingTableError`` where there is none."""
+        """Token-type (segment) table [types, width]. Raises ``MissingTableError`` if there is none."""
         return self._table("token_type")
 
     @property
     def position(self) -> PositionEncoding:
-        """The position encoding that goes with ``token``: that of the part whose first layer the words enter.
+        """Position encoding of the part whose first layer the rows of ``token`` enter.
 
-        The encoder's where they enter an encoder and a decoder; the first part's where there are no words.
+        The encoder's if they enter both encoder and decoder; the first part's if there are no tokens. Raises
+        ``MissingTableError`` if there is none.
         """
         if not self.positions:
             reason = self.absent.get("position", "nothing in it names its positions")
@@ -119,9 +135,9 @@ class Embeddings:
         return self.positions[next(iter(self.positions))]
 
     def part(self, name: str) -> Embeddings:
-        """Return one part of a model, such as its decoder: ``position`` is that part's, and so is ``token``.
+        """Return one part of a model, such as ``decoder``, with its own ``position`` and ``token``.
 
-        Where no words enter the part there is no token table. Raises ``InputError`` for a part without positions.
+        There is no token table if no tokens enter the part. Raises ``InputError`` for a part without positions.
         """
         if name not in self.positions:
             known = ", ".join(self.positions) or "none"
@@ -154,9 +170,19 @@ class Embeddings:
         return self.recipe()
 
     def inputs(self, text_or_ids: Given) -> Inputs:
-        """Return what the first layer is fed for a text or token ids: each part, their sum, the normalised sum.
+        """Compute the first layer's input: token, type and position vectors, their sum, and the normalised sum.
 
-        A list of texts, or of lists of ids, is a batch: shorter ones are padded on the right, as ``Inputs.mask`` says.
+        Args:
+            text_or_ids: A text or its token ids; or a batch, a list of texts or of lists of ids. Shorter texts of a
+                batch are padded on the right, see ``Inputs.mask``.
+
+        Raises:
+            MissingTableError: If the source has no recipe for its first layer's input.
+            InputError: For an empty text, ids without a row, and texts longer than the position table.
+
+        >>> import hfposemb as hpe
+        >>> hpe.extract("sample:gpt2").inputs([5, 6, 7]).normed.shape
+        (3, 128)
         """
         from .inputs import feed
 
@@ -170,9 +196,21 @@ class Embeddings:
         return self.attention()
 
     def logits(self, text_or_ids: Given) -> LogitSplit:
-        """Return the attention logits of the first layer for a text or token ids, split into what each part brings.
+        """Compute the first layer's attention logits of one text, decomposed into the contributions of each part.
 
-        Reads W_Q, W_K and the norms of that layer. Raises ``MissingTableError`` for models without known ones.
+        Reads W_Q, W_K and the norms of that layer.
+
+        Args:
+            text_or_ids: One text or its token ids.
+
+        Raises:
+            MissingTableError: If the first layer's attention is not known.
+            InputError: As for ``inputs``, for a batch, and for texts that are too long.
+
+        >>> import hfposemb as hpe
+        >>> split = hpe.extract("sample:gpt2").logits([5, 6, 7])
+        >>> split.term("word · position").shape == split.total.shape
+        True
         """
         from .attention import split
 
@@ -180,7 +218,7 @@ class Embeddings:
 
 
 def stack(source: Embeddings) -> str:
-    """Return the name of the part that a source's positions are of, "" where it has one only."""
+    """Return the name of the part that ``source.position`` belongs to, or "" if there is only one."""
     return next(iter(source.positions)) if len(source.positions) > 1 else ""
 
 
@@ -191,11 +229,23 @@ def from_arrays(
     labels: Sequence[str] | None = None,
     name: str = "arrays",
 ) -> Embeddings:
-    """Make an Embeddings of the caller's own vectors: ``token`` and ``position`` [rows, width], either or both.
+    """Make an ``Embeddings`` from vectors in memory.
 
-    A DataFrame, such as ``EmbeddingTable.to_frame()`` gives, names the tokens by its index unless ``labels`` do.
+    Args:
+        token: Token vectors [rows, width], as an array, nested lists or a DataFrame. The index of a DataFrame, such as
+            ``EmbeddingTable.to_frame()`` returns, names the tokens unless ``labels`` does.
+        position: Position vectors [rows, width], of the same width as ``token``.
+        labels: One label for each row of ``token``.
+        name: Name of the source.
 
-    Raises ``InputError`` for arrays that are not tables of one width, or labels that do not match the token rows.
+    Raises:
+        InputError: For arrays that are not two-dimensional or differ in width, and labels that do not match the token
+            rows.
+
+    >>> import hfposemb as hpe
+    >>> mine = hpe.from_arrays(token=[[1.0, 0.0], [0.0, 1.0]], labels=["yes", "no"])
+    >>> mine.token["no"].tolist()
+    [0.0, 1.0]
     """
     from .encodings import Absolute
     from .inputs import InputRecipe
@@ -223,7 +273,7 @@ def from_arrays(
 
 
 def _frame(vectors: object) -> Any:
-    """Return a DataFrame as it is, and ``None`` for everything else; pandas is not imported to tell."""
+    """Return ``vectors`` if it is a DataFrame, else ``None``; duck-typed, to avoid importing pandas."""
     return vectors if hasattr(vectors, "to_numpy") and hasattr(vectors, "index") else None
 
 

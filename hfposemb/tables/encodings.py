@@ -1,13 +1,15 @@
-"""How a model tells positions apart: one value object for every kind of position encoding.
+"""Position encodings: one value class for each mechanism by which models distinguish positions.
 
-``PositionEncoding`` is any of the classes below. Each has ``kind``, ``unit``, ``matrix(length)`` [length, length],
-query by key, of the first positions, and ``profile(distances)``, the value at each signed distance, key − query, NaN
-where no pair has that distance; both are in ``unit``, and units are never mixed on one axis. ``offset`` is how many
-leading rows of the stored tensor are not positions.
+``PositionEncoding`` is the union of the classes below. Each has
 
-Where ``has_table`` is true, ``table`` has one row for each position, from position 0, and NumPy, torch and scikit-learn
-take the encoding as an array of these rows. Elsewhere ``table`` raises ``MissingTableError``, which names what to use
-instead.
+- ``kind``, the mechanism, and ``unit``, the unit of its values; values of different units never share an axis;
+- ``matrix(length)`` [queries, keys], the value for every pair of the first ``length`` positions;
+- ``profile(distances)``, the value at each signed distance key − query, NaN where no pair has that distance;
+- ``offset``, the number of leading rows of the stored tensor that are not positions.
+
+If ``has_table`` is true, ``table`` has one row for each position, starting at position 0, and NumPy, torch and
+scikit-learn accept the encoding as an array of these rows. Otherwise ``table`` raises ``MissingTableError``, which
+names an alternative.
 """
 
 from __future__ import annotations
@@ -31,14 +33,16 @@ Unit: TypeAlias = Literal["cosine", "expected rotary kernel", "additive bias", "
 
 
 class _Rows:
-    """Give an encoding the behaviour of its table: NumPy, torch, pandas and scikit-learn take it as an array."""
+    """Mixin that exposes ``table`` as an array to NumPy, torch, pandas and scikit-learn."""
 
     has_table: ClassVar[bool] = True
 
     if TYPE_CHECKING:
 
         @property
-        def table(self) -> EmbeddingTable: ...
+        def table(self) -> EmbeddingTable:
+            """Table with one row for each position."""
+            ...
 
     def __len__(self) -> int:
         """Return the number of rows of the table."""
@@ -49,7 +53,7 @@ class _Rows:
         return iter(self.table)
 
     def __getitem__(self, key: int | str | slice | Sequence[int | str] | NDArray[Any]) -> Vectors:
-        """Return rows of the table, as ``EmbeddingTable`` does."""
+        """Return rows of the table; see ``EmbeddingTable.__getitem__``."""
         return self.table[key]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Vectors:
@@ -61,18 +65,18 @@ class _Rows:
         return self.table.__dlpack__(**wanted)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Return DLPack's name of the CPU."""
+        """Return the DLPack device, the CPU."""
         return self.table.__dlpack_device__()
 
 
 class _NoRows:
-    """Say of an encoding without a table what to use instead."""
+    """Mixin of encodings without a table; accessing it raises an error that names an alternative."""
 
     has_table: ClassVar[bool] = False
 
     @property
     def table(self) -> EmbeddingTable:
-        """Raise ``MissingTableError``: there is no row for each position."""
+        """Raise ``MissingTableError``, since there is no row for each position."""
         whose = getattr(self, "kind", "none")
         reason = getattr(self, "reason", "")
         said = f": {reason}" if reason else "; use .matrix(length) or .profile(distances)"
@@ -80,12 +84,17 @@ class _NoRows:
         raise MissingTableError(f"{name} positions have no row for each position{said}")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Vectors:
-        """Raise ``MissingTableError``, where NumPy would else make an array of one object."""
+        """Raise ``MissingTableError``; NumPy would otherwise make an array of one object."""
         return self.table.__array__(dtype, copy)
 
 
 def unit_rows(vectors: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the rows at length 1; NaN for those that are zero or not finite."""
+    """Return the rows scaled to unit length; NaN for rows that are zero or not finite.
+
+    >>> from hfposemb.tables.encodings import unit_rows
+    >>> unit_rows([[3.0, 4.0]]).tolist()
+    [[0.6, 0.8]]
+    """
     rows = np.asarray(vectors, np.float64)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     known = np.isfinite(norms) & (norms > 0)
@@ -95,7 +104,7 @@ def unit_rows(vectors: NDArray[Any]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Grid:
-    """How the rows of a table lie over an image: ``first`` rows that are no patch, then the patches, row by row."""
+    """Layout of a table's rows over an image: ``first`` rows that are not patches, then the patches, row by row."""
 
     rows: int
     columns: int
@@ -104,9 +113,13 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Absolute(_Rows):
-    """Hold positions that are rows of a table, learned or computed; their unit is the cosine of two rows.
+    """Absolute positions, learned or computed: one row of a table for each position; their unit is the cosine.
 
-    ``grid`` says how they lie over an image, where they are those of its patches.
+    Attributes:
+        table: The table [positions, width].
+        kind: Whether the rows are learned, sinusoidal or otherwise fixed.
+        offset: Number of leading rows of the stored tensor that are not positions.
+        grid: Layout of the rows over an image, if they belong to its patches.
     """
 
     table: EmbeddingTable
@@ -116,9 +129,10 @@ class Absolute(_Rows):
     unit: ClassVar[Unit] = "cosine"
 
     def matrix(self, length: int | None = None) -> NDArray[np.float64]:
-        """Return the cosines [length, length]; NaN for rows that are zero or not finite.
+        """Return the cosines of the first ``length`` positions [length, length].
 
-        Raises ``InputError`` for more positions than the table has.
+        NaN for rows that are zero or not finite. ``length`` defaults to all positions; raises ``InputError`` if the
+        table has fewer.
         """
         rows = self.table.shape[0]
         if length is not None and not 1 <= length <= rows:
@@ -128,7 +142,7 @@ class Absolute(_Rows):
         return cosines
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the mean cosine of all pairs of positions at each distance, in either direction."""
+        """Return the mean cosine over all pairs of positions at each distance; the sign of the distance is ignored."""
         unit = unit_rows(all_rows(self.table))
         unit = np.where(np.isfinite(unit).all(axis=1, keepdims=True), unit, np.nan)
         out = np.full(len(distances), np.nan)
@@ -141,7 +155,7 @@ class Absolute(_Rows):
 
 
 MOST_PAIRS = 20_000
-"""Positions of which a matrix of all pairs is made at most: 3.2 GB in float64."""
+"""Most positions for which a matrix of all pairs is computed: 3.2 GB in float64."""
 
 
 def _relative_matrix(encoding: PositionEncoding, length: int) -> NDArray[np.float64]:
@@ -155,10 +169,12 @@ def _relative_matrix(encoding: PositionEncoding, length: int) -> NDArray[np.floa
 
 @dataclass(frozen=True, eq=False)
 class Wavelengths:
-    """Hold how many positions each pair of a rotary encoding takes for one turn; infinite where it stands still.
+    """Wavelengths of a rotary encoding: positions per full turn of each pair of dimensions, infinite at frequency 0.
 
-    ``before`` [pairs] without the scaling that the configuration states, ``after`` [pairs] with it. The model was
-    trained on ``trained_length`` positions, before it was scaled.
+    Attributes:
+        before: Wavelengths [pairs] without the scaling of the configuration.
+        after: Wavelengths [pairs] with it.
+        trained_length: Number of positions that the model was trained on before scaling.
     """
 
     before: NDArray[np.float64]
@@ -167,27 +183,32 @@ class Wavelengths:
 
     @property
     def beyond(self) -> NDArray[np.bool_]:
-        """Which pairs turned less than once in training (Peng et al. 2023): they never saw all of their angles."""
+        """Mask of the pairs that turned less than once in training and never saw some angles (Peng et al. 2023)."""
         return np.asarray(self.before > self.trained_length)
 
     @property
     def beyond_after(self) -> NDArray[np.bool_]:
-        """Which pairs turn less than once in the trained length after scaling."""
+        """Mask of the pairs that turn less than once in the trained length after scaling."""
         return np.asarray(self.after > self.trained_length)
 
     @property
     def moved(self) -> NDArray[np.bool_]:
-        """Which pairs the scaling turns faster or slower, by more than rounding."""
+        """Mask of the pairs whose frequency the scaling changes by more than rounding."""
         return ~np.isclose(self.before, self.after, rtol=1e-9, atol=0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Rotary(_Rows):
-    """Hold rotary positions (Su et al. 2021): pair i of a query or key turns by ``inv_freq[i]`` a position.
+    """Rotary positions (Su et al. 2021, arXiv 2104.09864): at position t, pair i turns by t · ``inv_freq[i]``.
 
-    ``inv_freq`` [rotated dimensions / 2] in radians a position; cos and sin are both scaled by ``attention_scaling``.
-    ``length`` is the longest input the configuration states. ``base_freq`` are the frequencies before ``scaling``, the
-    name of a rope type, and ``trained_length`` the longest input before it; by default nothing was scaled.
+    Attributes:
+        inv_freq: Frequencies in radians per position [rotated dimensions / 2].
+        length: Longest input that the configuration states.
+        attention_scaling: Factor of both cosines and sines.
+        layout: Which dimensions form a pair: i and i + pairs (``half``), or 2i and 2i + 1 (``interleaved``).
+        base_freq: Frequencies before scaling; ``None`` if nothing was scaled.
+        trained_length: Longest input before scaling; ``None`` for ``length``.
+        scaling: Name of the rope type that scales the frequencies, "" for none.
     """
 
     inv_freq: NDArray[np.float64]
@@ -203,10 +224,10 @@ class Rotary(_Rows):
 
     @cached_property
     def table(self) -> EmbeddingTable:
-        """The cosines and sines [length, 2 · pairs] that the model turns with, as it lays them out; made when read.
+        """Cosines and sines [length, 2 · pairs] in the model's layout, computed on access.
 
-        "half": all cosines, then all sines; "interleaved": cos ω₀t, sin ω₀t, cos ω₁t, …. No model adds these rows to
-        its words. The cosine of two of them is the expected kernel of their distance.
+        ``half``: all cosines, then all sines; ``interleaved``: cos ω₀t, sin ω₀t, cos ω₁t, …. No model adds these rows
+        to its token vectors. The cosine of two rows is the expected kernel at their distance.
         """
         width = 2 * len(self.inv_freq)
         origin = Provenance("rotary", notes=("computed: cosines and sines of the angles, not added to any vector",))
@@ -220,26 +241,26 @@ class Rotary(_Rows):
 
     @property
     def wavelengths(self) -> NDArray[np.float64]:
-        """Positions for one turn of each pair [pairs], 2π/ω; infinite where ω is 0."""
+        """Positions per full turn of each pair [pairs], 2π/ω; infinite where ω is 0."""
         return _turns(self.inv_freq)
 
     @property
     def scaled(self) -> Wavelengths:
-        """The wavelengths before and after scaling, and the trained length they are held against."""
+        """Wavelengths before and after scaling, with the trained length to compare them with."""
         before = self.wavelengths if self.base_freq is None else _turns(self.base_freq)
         return Wavelengths(before, self.wavelengths, self.trained_length or self.length)
 
     def matrix(self, length: int | None = None) -> NDArray[np.float64]:
-        """Return the expected kernel [length, length]."""
+        """Return the expected kernel of the first ``length`` positions [length, length]."""
         return _relative_matrix(self, length or self.length)
 
     def kernels(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return cos(ω_i Δ) [distances, pairs]: what each pair adds to the kernel."""
+        """Return cos(ω_i Δ) [distances, pairs], the contribution of each pair to the kernel."""
         kernels: NDArray[np.float64] = np.cos(np.multiply.outer(np.asarray(distances, np.float64), self.inv_freq))
         return kernels
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return mean_i cos(ω_i Δ), which assumes q = k with equal energy in every pair of dimensions."""
+        """Return the kernel mean_i cos(ω_i Δ), assuming q = k with equal energy in every pair of dimensions."""
         kernel: NDArray[np.float64] = self.kernels(distances).mean(axis=1)
         return kernel
 
@@ -253,11 +274,27 @@ def _turns(frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def alibi_slopes(heads: int, *, longest: float = 8.0, kept: bool = True) -> NDArray[np.float64]:
-    """Return the slopes of ALiBi [heads], from 2^(−longest/n) by its powers where n, the heads, is a power of two.
+    """Return the slopes of ALiBi (Press et al. 2022, arXiv 2108.12409).
 
-    Otherwise, as the reference code and BLOOM do (``kept``): the slopes of the lower power of two, then every second
-    one of the next; as MPT does: of the next power of two those with odd place, then those with even, as many as
-    there are heads. Raises ``InputError`` for no heads.
+    If n, the number of heads, is a power of two, they are the powers 1 … n of 2^(−longest/n). Otherwise there are two
+    conventions, see ``kept``.
+
+    Args:
+        heads: Number of heads.
+        longest: Negative exponent of the last slope.
+        kept: If true, use the slopes for the next lower power of two, followed by every second slope of the next higher
+            one, as the reference code and BLOOM do. If false, take the slopes of the next higher power of two, those at
+            even places (2nd, 4th, …) before those at odd places, and keep as many as there are heads, as MPT does.
+
+    Returns:
+        Slopes [heads].
+
+    Raises:
+        InputError: If ``heads`` is out of range.
+
+    >>> from hfposemb.tables.encodings import alibi_slopes
+    >>> alibi_slopes(4).tolist()
+    [0.25, 0.0625, 0.015625, 0.00390625]
     """
     if not 1 <= heads <= 65_536:
         raise InputError(f"ALiBi has a slope for each head, 1 to 65,536 of them; got {heads}")
@@ -275,10 +312,14 @@ def alibi_slopes(heads: int, *, longest: float = 8.0, kept: bool = True) -> NDAr
 
 @dataclass(frozen=True, eq=False)
 class Alibi(_NoRows):
-    """Hold the linear biases of Press et al. 2022; ``slopes`` [heads], ``length`` positions are drawn by default.
+    """Linear biases by distance (ALiBi; Press et al. 2022, arXiv 2108.12409).
 
-    ``scale`` is what a model multiplies them by before they are added to scaled scores: 1/√(head width) in Falcon,
-    which rounds them to bfloat16 as well (``rounded``; the slopes here are not).
+    Attributes:
+        slopes: Slopes [heads].
+        length: Number of positions drawn by default.
+        scale: Factor that the model applies to the biases before adding them to scaled scores: 1/√(head width) in
+            Falcon.
+        rounded: Whether the model rounds its biases to bfloat16, as Falcon does; ``slopes`` are not rounded.
     """
 
     slopes: NDArray[np.float64]
@@ -291,25 +332,30 @@ class Alibi(_NoRows):
 
     @property
     def effective(self) -> NDArray[np.float64]:
-        """The slopes [heads] as they act on scaled scores."""
+        """Slopes [heads] as they act on scaled scores."""
         return self.slopes * self.scale
 
     def matrix(self, length: int | None = None) -> NDArray[np.float64]:
-        """Return the bias [length, length], the mean over heads."""
+        """Return the bias between the first ``length`` positions [length, length], averaged over heads."""
         return _relative_matrix(self, length or self.length)
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return −slope·|Δ| as it acts on scaled scores, the mean over heads."""
+        """Return the bias −slope·|Δ| on scaled scores at each distance, averaged over heads."""
         bias: NDArray[np.float64] = -np.abs(np.asarray(distances, np.float64)) * self.effective.mean()
         return bias
 
 
 @dataclass(frozen=True, eq=False)
 class RelativeBias(_NoRows):
-    """Hold a learned bias for buckets of distances (Raffel et al. 2020); ``bias`` [buckets, heads].
+    """Learned bias for each bucket of distances (T5; Raffel et al. 2020, arXiv 1910.10683).
 
-    ``zero`` is the row of distance 0 where every row stands for one distance, in order, and those beyond the last for
-    the last; ``None`` where they are T5's buckets.
+    Attributes:
+        bias: Learned biases [buckets, heads].
+        length: Number of positions drawn by default.
+        bidirectional: Whether later keys have buckets of their own.
+        max_distance: Distance from which all share the last bucket.
+        zero: ``None`` for T5's logarithmic buckets. Otherwise each row belongs to one distance, in order; ``zero`` is
+            the row of distance 0, and distances outside the table use the first or last row.
     """
 
     bias: NDArray[np.float64]
@@ -322,7 +368,7 @@ class RelativeBias(_NoRows):
     unit: ClassVar[Unit] = "additive bias"
 
     def buckets(self, distances: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the bucket of each signed distance, key − query, as T5 chooses it."""
+        """Return the bucket of each signed distance key − query, computed as in T5."""
         relative = np.asarray(distances, np.int64)
         if self.zero is not None:
             return np.clip(relative + self.zero, 0, len(self.bias) - 1)
@@ -336,25 +382,28 @@ class RelativeBias(_NoRows):
         return first + np.where(far < exact, far, logarithmic)
 
     def bias_at(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the bias [distances, heads]."""
+        """Return the bias at each distance [distances, heads]."""
         return np.asarray(self.bias, np.float64)[self.buckets(distances)]
 
     def matrix(self, length: int | None = None) -> NDArray[np.float64]:
-        """Return the bias [length, length], the mean over heads."""
+        """Return the bias between the first ``length`` positions [length, length], averaged over heads."""
         return _relative_matrix(self, length or self.length)
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the bias at each distance, the mean over heads."""
+        """Return the bias at each distance, averaged over heads."""
         bias: NDArray[np.float64] = self.bias_at(distances).mean(axis=1)
         return bias
 
 
 @dataclass(frozen=True, eq=False)
 class WindowBias(_NoRows):
-    """Hold a learned bias for every displacement within a window of patches (Liu et al. 2021, Swin).
+    """Learned bias for every displacement within a window of patches (Swin; Liu et al. 2021, arXiv 2103.14030).
 
-    ``bias`` [2h − 1, 2w − 1, heads] is that of a patch displaced by so many rows and columns, query − key, from
-    −(h − 1), −(w − 1) on. Positions are the patches of the window, row by row.
+    Positions are the patches of the window, row by row.
+
+    Attributes:
+        bias: Learned biases [2h − 1, 2w − 1, heads], indexed by the displacement query − key in rows, from −(h − 1),
+            and in columns, from −(w − 1).
     """
 
     bias: NDArray[np.float64]
@@ -364,16 +413,16 @@ class WindowBias(_NoRows):
 
     @property
     def grid(self) -> Grid:
-        """The window in patches."""
+        """Size of the window in patches."""
         return Grid((self.bias.shape[0] + 1) // 2, (self.bias.shape[1] + 1) // 2)
 
     @property
     def length(self) -> int:
-        """The number of patches in the window."""
+        """Number of patches in the window."""
         return self.grid.rows * self.grid.columns
 
     def matrix(self, length: int | None = None) -> NDArray[np.float64]:
-        """Return the bias between the first ``length`` patches of the window [length, length], the mean over heads.
+        """Return the bias between the first ``length`` patches of the window [length, length], averaged over heads.
 
         Raises ``InputError`` for more patches than the window has.
         """
@@ -387,7 +436,7 @@ class WindowBias(_NoRows):
         return bias
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the bias along a row of the window, the mean over heads; NaN outside of it."""
+        """Return the bias along a row of the window, averaged over heads; NaN outside the window."""
         columns = self.grid.columns
         place = columns - 1 - np.asarray(distances, np.int64)
         known = (place >= 0) & (place < 2 * columns - 1)
@@ -398,13 +447,21 @@ class WindowBias(_NoRows):
 
 @dataclass(frozen=True, eq=False)
 class RelativeTable(_NoRows):
-    """Hold relative positions that are rows of a table, one for each distance (Shaw et al. 2018; He et al. 2021).
+    """Relative positions as rows of a table, one for each distance (Shaw et al. 2018; DeBERTa, He et al. 2021).
 
-    ``distances`` [rows] is the signed distance, key − query, that each row of ``rows`` [distances, width] stands for,
-    each once and 0 among them; a model stores them in any order. A row serves the distances beyond its own too, up to
-    the next row's: so buckets, as DeBERTa-v3 has them, are stated by the distance nearest to 0 in each. Beyond the
-    farthest row ``clipped`` models read that row, as Shaw's and DeBERTa do; others have none. ``length`` positions are
-    drawn by default. The table is not ``.table``, which has one row for each position. Raises ``InputError``.
+    This is not ``.table``, which would have one row for each position. A row also serves the distances beyond its own,
+    up to the next row's. Logarithmic buckets, as in DeBERTa-v3, are therefore given by the distance nearest to 0 in
+    each.
+
+    Attributes:
+        rows: Vectors [distances, width].
+        distances: Signed distance key − query of each row [rows]; distinct, with 0 among them, in any order.
+        length: Number of positions drawn by default.
+        clipped: Whether distances beyond the farthest row use that row, as in Shaw's model and DeBERTa; others have no
+            row there.
+
+    Raises:
+        InputError: If rows and distances do not match.
     """
 
     rows: NDArray[Any]
@@ -416,7 +473,7 @@ class RelativeTable(_NoRows):
     unit: ClassVar[Unit] = "cosine"
 
     def __post_init__(self) -> None:
-        """Check that there is one row for each distance."""
+        """Check that every distance has one row."""
         shape, count = np.shape(self.rows), len(self.distances)
         if len(shape) != 2 or shape[0] != count or len(np.unique(self.distances)) != count:
             raise InputError(f"expected one row for each of {count} different distances; the rows are {list(shape)}")
@@ -424,7 +481,7 @@ class RelativeTable(_NoRows):
             raise InputError("no row stands for distance 0, which the others are compared with")
 
     def row_of(self, distances: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the row that the model reads at each signed distance, −1 where it has none."""
+        """Return the row that the model reads at each signed distance; −1 if it has none."""
         wanted, known = np.asarray(distances, np.int64), np.asarray(self.distances, np.int64)
         order = np.argsort(known)
         ordered = known[order]
@@ -438,14 +495,14 @@ class RelativeTable(_NoRows):
         return found
 
     def matrix(self, length: int | None = None) -> NDArray[np.float64]:
-        """Return the profile of every pair [length, length]."""
+        """Return ``profile`` at the distance of every pair of the first ``length`` positions [length, length]."""
         return _relative_matrix(self, length or self.length)
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the cosine of the row of each distance with the row of distance 0.
+        """Return the cosine between the row of each distance and the row of distance 0.
 
-        Beyond the table it is that of the farthest row where the model is ``clipped``, because that row is what the
-        model reads there, and else NaN, as it is for rows that are zero or not finite.
+        Beyond the table it is the cosine of the farthest row if the model is ``clipped``, since the model reads that
+        row there, and NaN otherwise. It is also NaN for rows that are zero or not finite.
         """
         unit, place = unit_rows(self.rows), self.row_of(distances)
         same = unit[self.row_of(np.zeros(1, np.int64))[0]]
@@ -455,10 +512,14 @@ class RelativeTable(_NoRows):
 
 @dataclass(frozen=True, eq=False)
 class Convolution(_NoRows):
-    """Hold positions that a convolution over the input leaves in it (Baevski et al. 2020, wav2vec 2.0).
+    """Positions from a convolution over the input (wav2vec 2.0; Baevski et al. 2020, arXiv 2006.11477).
 
-    Its ``width`` taps in ``groups`` of channels look at neighbours, and mix contents with places: there is neither a
-    vector nor a number for a position or a distance. What holds of every input is how far the kernel ``sees``.
+    The kernel mixes contents with positions, so there is neither a vector for a position nor a number for a distance.
+    Only its extent, which ``sees`` returns, holds for every input.
+
+    Attributes:
+        width: Number of taps.
+        groups: Number of groups of channels.
     """
 
     width: int
@@ -468,19 +529,19 @@ class Convolution(_NoRows):
     unit: ClassVar[Unit] = "none"
 
     def __post_init__(self) -> None:
-        """Check that there is a kernel."""
+        """Check that width and number of groups are positive."""
         if self.width < 1 or self.groups < 1:
             raise InputError(f"a convolution has at least one tap and one group; got {self.width} and {self.groups}")
 
     @property
     def reach(self) -> int:
-        """The farthest distance that the kernel sees: width // 2, with the padding that keeps the length."""
+        """Farthest distance under the kernel: width // 2, with padding that keeps the length."""
         return self.width // 2
 
     def sees(self, distances: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return whether a position at each signed distance, key − query, is under the kernel: |Δ| ≤ width // 2.
+        """Return whether the kernel covers each signed distance key − query: |Δ| ≤ width // 2.
 
-        A kernel of an even width has one tap fewer on the right, because wav2vec 2.0 drops the last output.
+        A kernel of even width has one tap fewer on the right, because wav2vec 2.0 drops the last output.
         """
         relative = np.asarray(distances, np.int64)
         under: NDArray[np.bool_] = (-self.reach <= relative) & (relative <= self.reach - (self.width % 2 == 0))
@@ -488,7 +549,7 @@ class Convolution(_NoRows):
 
     @property
     def reason(self) -> str:
-        """Why nothing is drawn."""
+        """Why nothing is drawn, as text."""
         kernel = f"a convolution of width {self.width} in {self.groups} {'group' if self.groups == 1 else 'groups'}"
         return (
             f"its positions come from {kernel}, which sees {self.reach} positions to either side: it has no vector for "
@@ -496,7 +557,7 @@ class Convolution(_NoRows):
         )
 
     def matrix(self, length: int | None = None) -> NDArray[np.float64]:
-        """Raise ``MissingTableError``: what is under the kernel is known, how alike it is depends on the input."""
+        """Raise ``MissingTableError``: the extent of the kernel is known, but similarity depends on the input."""
         raise MissingTableError(self.reason)
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -506,7 +567,7 @@ class Convolution(_NoRows):
 
 @dataclass(frozen=True, eq=False)
 class NoPositions(_NoRows):
-    """Hold nothing: the model is told no positions, and ``order`` says what carries the order of its input instead."""
+    """No position encoding; ``order`` names what conveys the order of the input instead."""
 
     order: str = "the causal mask alone"
     kind: ClassVar[Kind] = "none"
@@ -515,7 +576,7 @@ class NoPositions(_NoRows):
 
     @property
     def reason(self) -> str:
-        """Why nothing is drawn."""
+        """Why nothing is drawn, as text."""
         return f"it is told no positions: what carries the order is {self.order}"
 
     def matrix(self, length: int | None = None) -> NDArray[np.float64]:
@@ -529,7 +590,7 @@ class NoPositions(_NoRows):
 
 @dataclass(frozen=True, eq=False)
 class Unmeasured(_NoRows):
-    """Name a mechanism that is not computed yet: what it is, and why nothing is drawn."""
+    """A mechanism that is recognised but not computed, with the reason."""
 
     kind: Kind
     reason: str
@@ -548,13 +609,20 @@ class Unmeasured(_NoRows):
 PositionEncoding: TypeAlias = (
     Absolute | Rotary | Alibi | RelativeBias | WindowBias | RelativeTable | Convolution | NoPositions | Unmeasured
 )
-"""Any position encoding; the module says what all of them have."""
+"""Any position encoding; the module docstring lists their common members."""
 
 
 def table_in(value: EmbeddingTable | PositionEncoding) -> EmbeddingTable:
-    """Return the table itself, or the one with a row for each position that an encoding has.
+    """Return a table unchanged, or an encoding's table with one row for each position.
 
-    Raises ``MissingTableError`` for encodings without rows, ``InputError`` for anything else.
+    Raises:
+        MissingTableError: For encodings without such a table.
+        InputError: For anything else.
+
+    >>> import hfposemb as hpe
+    >>> from hfposemb.tables.encodings import table_in
+    >>> table_in(hpe.sinusoidal(64, 16).position).shape
+    (64, 16)
     """
     if isinstance(value, EmbeddingTable):
         return value
@@ -564,7 +632,7 @@ def table_in(value: EmbeddingTable | PositionEncoding) -> EmbeddingTable:
 
 
 def _not_a_table(value: object) -> str:
-    """Say what to give instead of something that is neither a table nor an encoding."""
+    """Return an error message that names what to pass instead of ``value``."""
     if isinstance(value, (str, Path)):
         return (
             f"expected a table or a position encoding, got the text {str(value)[:80]!r}; "

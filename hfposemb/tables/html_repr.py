@@ -1,4 +1,4 @@
-"""What a notebook shows of a value: a title and facts, as HTML that fits a light and a dark page."""
+"""HTML representation of values in notebooks: a title and facts, readable on light and dark pages."""
 
 from __future__ import annotations
 
@@ -6,24 +6,27 @@ import html
 from collections.abc import Iterable, Sequence
 
 LONGEST = 300
-"""Characters of a cell. Names and notes are other people's text."""
+"""Most characters of a cell; names and notes are untrusted text."""
 
 _CELL = "text-align: left; vertical-align: top; padding: 2px 16px 2px 0; font-variant-numeric: tabular-nums"
 
 
 def plain(text: str) -> str:
-    """Return a text as HTML: on one line, no markup, what cannot be seen replaced, cut where it is long."""
+    """Escape text for HTML: one line, no markup, unprintable characters replaced, truncated to ``LONGEST``."""
     shown = "".join(one if one.isprintable() else "\ufffd" for one in text[: LONGEST + 1])
     return html.escape(shown if len(shown) <= LONGEST else shown[:LONGEST] + "…")
 
 
 def card(title: str, facts: Iterable[tuple[str, str]]) -> str:
-    """Return a title above facts, each a name and what it is."""
+    """Return HTML with a title above (name, value) pairs."""
     return grid(title, (), [(name, value) for name, value in facts])
 
 
 def grid(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a title above a table; the first cell of every row names it, and a row of one cell heads what follows."""
+    """Return HTML with a title above a table.
+
+    The first cell of every row is its header; a row of one cell is a heading for the rows below it.
+    """
     columns = "".join(f'<th scope="col" style="{_CELL}">{plain(head)}</th>' for head in heads)
     lines = []
     for first, *cells in rows:

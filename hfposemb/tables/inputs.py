@@ -1,4 +1,4 @@
-"""What the first layer is fed: token + position, as each family does it."""
+"""Input of the first layer: token + position, computed as each model family does."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ..errors import CheckpointError, InputError
 from .table import EmbeddingTable
 
 Given: TypeAlias = str | Sequence[int] | Sequence[str] | Sequence[Sequence[int]] | NDArray[np.integer]
-"""A text or its token ids; or a batch: texts, or the ids of each, rows of unequal length included."""
+"""A text or its token ids; or a batch: a list of texts, or of the ids of each, possibly of unequal lengths."""
 
 LONGEST_TEXT = 100_000
-"""Characters of the longest text that is cut into pieces."""
+"""Most characters of a text to tokenise."""
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """A text as the tokenizer cuts it: readable ``texts`` and token ``ids``, special tokens included."""
+    """A tokenised text: readable ``texts`` and token ``ids`` of its pieces, special tokens included."""
 
     texts: tuple[str, ...]
     ids: tuple[int, ...]
@@ -29,7 +29,7 @@ class Pieces:
 
 @dataclass(frozen=True, eq=False)
 class Affine:
-    """x ↦ x Wᵀ + b, with ``weight`` [out, in] as torch stores it."""
+    """Affine map x ↦ x Wᵀ + b, with ``weight`` [out, in] as torch stores it."""
 
     weight: NDArray[np.floating]
     bias: NDArray[np.floating] | None
@@ -42,12 +42,12 @@ class Affine:
 
 @dataclass(frozen=True, eq=False)
 class LayerNorm:
-    """Layer normalisation of rows (Ba et al. 2016) with the variance's n in the denominator."""
+    """Layer normalisation of rows (Ba et al. 2016, arXiv 1607.06450), with the biased variance (divided by n)."""
 
     weight: NDArray[np.floating]
     bias: NDArray[np.floating] | None
     eps: float | None
-    """What is added to the variance; ``None`` for MobileBERT's, which scales and shifts without normalising."""
+    """Added to the variance; ``None`` for MobileBERT's variant, which scales and shifts without normalising."""
 
     def __call__(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
         """Apply to rows [n, width]."""
@@ -61,7 +61,7 @@ class LayerNorm:
 
 @dataclass(frozen=True, eq=False)
 class RootMeanSquareNorm:
-    """Normalisation of rows by their root mean square (Zhang and Sennrich 2019)."""
+    """Normalisation of rows by their root mean square (RMSNorm; Zhang and Sennrich 2019, arXiv 1910.07467)."""
 
     weight: NDArray[np.floating] | None
     eps: float
@@ -74,12 +74,22 @@ class RootMeanSquareNorm:
 
 @dataclass(frozen=True, eq=False)
 class InputRecipe:
-    """Say how a model turns ids into its first layer's input.
+    """How a model computes its first layer's input from token ids.
 
-    input = after(norm(scale · before(E[id]) + T[0] + … + P[position])), each step left out where it is ``None``.
-    With ``neighbours`` what comes ``before`` sees [E[next], E[id], E[last]], zeros beyond the ends.
-    ``types`` are the tables whose row 0 every token gets; ``padding`` is the id that RoBERTa's kin skip when they
-    count positions, ``filling`` the one that the shorter texts of a batch are filled up with.
+    input = after(norm(scale · before(E[id]) + T[0] + … + P[position])); steps that are ``None`` are skipped.
+
+    Attributes:
+        token: Token table E.
+        position: Position table P.
+        types: Tables T whose row 0 is added to every token.
+        scale: Factor of the token vectors.
+        before: Projection of the token vectors.
+        neighbours: Whether ``before`` receives [E[next], E[id], E[previous]], with zeros beyond the ends.
+        norm: Normalisation of the sum.
+        after: Projection of the normalised sum.
+        padding: Token id that RoBERTa and its relatives skip when they count positions.
+        filling: Token id that pads the shorter texts of a batch.
+        tokenize: Splits a text into pieces.
     """
 
     token: EmbeddingTable
@@ -97,13 +107,21 @@ class InputRecipe:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Hold each part of what the first layer is fed, all float32: [length, width], of a batch [batch, length, width].
+    """Input of the first layer and its parts, all float32 [length, width], or [batch, length, width] for a batch.
 
-    ``token`` is already scaled; ``type`` and ``position`` are zero where the model adds none; ``sum`` is their sum in
-    the model's order of adding; ``normed`` what enters the first layer (``sum`` itself where nothing follows it).
-    ``mask`` is false where a shorter text of a batch was filled up, on its right: there every vector is zero, the
-    position −1 and the id that of padding; ids that were given are never taken for padding. ``pieces`` are those of the
-    text, of a batch those of each text.
+    In a batch, shorter texts are padded on the right. There every vector is zero, the position is −1 and the id is that
+    of padding. Ids passed by the caller are never taken for padding.
+
+    Attributes:
+        pieces: Pieces of the text, or of each text of a batch.
+        ids: Token ids.
+        positions: Positions.
+        mask: False where a shorter text of a batch was padded.
+        token: Token vectors, already scaled.
+        type: Token-type vectors, zero if the model adds none.
+        position: Position vectors, zero if the model adds none.
+        sum: Their sum, in the model's order of addition.
+        normed: What enters the first layer; ``sum`` itself if nothing follows it.
     """
 
     pieces: tuple[Any, ...]
@@ -149,7 +167,7 @@ def _pieces(recipe: InputRecipe, text_or_ids: Any) -> Pieces:
 
 
 def _batch(given: Given) -> Sequence[Any] | None:
-    """Return the texts of a batch, each a text or ids; ``None`` for one text."""
+    """Return the texts of a batch, each as text or ids; ``None`` for a single text."""
     if isinstance(given, str):
         return None
     shape = getattr(given, "shape", (0,))
@@ -163,7 +181,7 @@ def _batch(given: Given) -> Sequence[Any] | None:
 
 @dataclass(frozen=True, eq=False)
 class _Text:
-    """One text to feed: its pieces, and the position of each."""
+    """One text: its pieces and the position of each."""
 
     pieces: Pieces
     positions: NDArray[np.int64]
@@ -184,7 +202,7 @@ def _text(recipe: InputRecipe, given: Any) -> _Text:
     ids = np.array(pieces.ids, np.int64)
     positions = np.arange(len(ids))
     if recipe.padding is not None:
-        # RoBERTa counts the tokens that are not padding; row −1 of .position, the padding row, is given to the rest.
+        # RoBERTa counts only tokens that are not padding; padding gets position −1, the row before the table's first.
         real = ids != recipe.padding
         positions = np.where(real, np.cumsum(real) - 1, -1)
     if (table := recipe.position) is not None:
@@ -198,10 +216,22 @@ def _text(recipe: InputRecipe, given: Any) -> _Text:
 
 
 def feed(recipe: InputRecipe, given: Given) -> Inputs:
-    """Return what the first layer is fed for one text or the ids of one, or for a batch of texts or of ids.
+    """Compute the first layer's input for a text or its token ids, or for a batch of either.
 
-    Raises ``InputError`` for an empty text, ids without a row, texts longer than the positions reach, and a batch of
-    unequal lengths where nothing says what to pad with; ``CheckpointError`` where tables and modules do not fit.
+    Args:
+        recipe: How the model computes it.
+        given: A text or its ids, or a batch of either.
+
+    Raises:
+        InputError: For an empty text, ids without a row, texts longer than the position table, and batches of unequal
+            lengths if the recipe has no padding id.
+        CheckpointError: If tables and modules do not fit together.
+
+    >>> import hfposemb as hpe
+    >>> from hfposemb.tables.inputs import InputRecipe, feed
+    >>> gpt2 = hpe.extract("sample:gpt2")
+    >>> feed(InputRecipe(gpt2.token, gpt2.position.table), [5, 6, 7]).sum.shape
+    (3, 128)
     """
     _check(recipe)
     batch = _batch(given)
@@ -210,7 +240,7 @@ def feed(recipe: InputRecipe, given: Given) -> Inputs:
     mask = np.arange(lengths.max()) < lengths[:, None]
     ids = np.full(mask.shape, 0 if mask.all() else _filling(recipe))
     ids[mask] = [one for text in texts for one in text.pieces.ids]
-    # From here on rows are those of pieces, one text after the other: padding has none.
+    # From here on there is one row for each piece, text after text, and none for padding.
     positions = np.concatenate([text.positions for text in texts])
     token = _tokens(recipe, ids, mask)
     kind = nothing = np.zeros_like(token)
@@ -232,7 +262,7 @@ def feed(recipe: InputRecipe, given: Given) -> Inputs:
 
 
 def _check(recipe: InputRecipe) -> None:
-    """Raise ``CheckpointError`` where parts do not fit together: numpy would stretch some, and refuse others."""
+    """Raise ``CheckpointError`` if shapes do not match: NumPy would broadcast some and fail on others."""
 
     def require(what: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
         if shape != wanted:
@@ -263,7 +293,7 @@ def _check(recipe: InputRecipe) -> None:
 
 
 def _spread(rows: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Put rows [n, width] where ``mask`` [batch, length] is true, zeros elsewhere."""
+    """Scatter rows [n, width] to where ``mask`` [batch, length] is true; zeros elsewhere."""
     out = np.zeros((*mask.shape, rows.shape[1]), np.float32)
     out[mask] = rows
     return out
@@ -279,9 +309,9 @@ def _filling(recipe: InputRecipe) -> int:
 
 
 def _tokens(recipe: InputRecipe, ids: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Return what ids [batch, length] bring before positions are added, where ``mask`` is true [n, width]."""
+    """Return the scaled token vectors of ids [batch, length] where ``mask`` is true [n, width]."""
     if recipe.neighbours:
-        # The last piece of a shorter text sees the padding after it, as in the model.
+        # As in the model, the last piece of a shorter text has the padding after it as a neighbour.
         token = _take(recipe.token, ids.ravel()).reshape(*ids.shape, -1)
         beyond = np.zeros_like(token[:, :1])
         after, before = (np.concatenate(two, axis=1) for two in ((token[:, 1:], beyond), (beyond, token[:, :-1])))
@@ -294,7 +324,7 @@ def _tokens(recipe: InputRecipe, ids: NDArray[np.int64], mask: NDArray[np.bool_]
 
 
 def _take(table: EmbeddingTable, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return some rows [n, width]: each read once, neighbours in one read, for on the Hub every read is a request."""
+    """Return rows [n, width]; each is read once and runs are read together, since each read is a Hub request."""
     wanted, places = np.unique(rows, return_inverse=True)
     runs = np.split(wanted, np.flatnonzero(np.diff(wanted) != 1) + 1)
     parts = [np.asarray(table.rows(int(run[0]), int(run[-1]) + 1), np.float32) for run in runs]

@@ -1,4 +1,4 @@
-"""A number beside what chance gives for it."""
+"""Comparison of a value with its surrogate distribution."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Kind: TypeAlias = Literal["impostor", "permutation", "random"]
-"""What the surrogates are: impostors of a curve, the rows in another order, or rows of noise of the same scale."""
+"""Kind of surrogates: impostors of a curve, permuted rows, or noise of the same scale."""
 
 
 @dataclass(frozen=True)
 class Null:
-    """A number beside what its surrogates give: their mean and 2.5–97.5 % interval, from ``draws`` with ``seed``.
+    """A value with the mean and the 2.5–97.5 % interval of its surrogates, from ``draws`` drawn with ``seed``.
 
-    ``p`` is (1 + how many are at least as large) / (draws + 1).
+    ``p`` is (1 + number of surrogates at least as extreme) / (draws + 1).
     """
 
     observed: float
@@ -30,12 +30,20 @@ class Null:
 
     @property
     def beyond(self) -> bool:
-        """Whether the number is larger than the interval of its surrogates."""
+        """Whether the observed value exceeds the interval of its surrogates."""
         return self.observed > self.high
 
 
 def beside(observed: float, drawn: NDArray[np.float64], *, seed: int, kind: Kind, small: bool = False) -> Null:
-    """Set a number beside what its surrogates give [draws]; with ``small`` p counts those that are at most as large."""
+    """Compare a value with its surrogate distribution.
+
+    Args:
+        observed: The value.
+        drawn: Values of the surrogates [draws].
+        seed: Seed they were drawn with.
+        kind: Kind of surrogates.
+        small: Whether small values are the extreme ones, so that ``p`` counts surrogates that are at most as large.
+    """
     low, high = np.quantile(drawn, [0.025, 0.975])
     as_far = int((drawn <= observed).sum() if small else (drawn >= observed).sum())
     return Null(

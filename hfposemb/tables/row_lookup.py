@@ -1,7 +1,7 @@
-"""Which row a word names: the one place where what a person types becomes a row of a table.
+"""Row lookup: the single place where user input becomes a row of a table.
 
-Vocabularies that mark spaces hold most words twice: `` king``, which starts a word, and ``king``, a piece inside
-words. Typed without its space, a word means the former; the latter can be named by its row number.
+Vocabularies that mark spaces contain most words twice: `` king``, which starts a word, and ``king``, a piece inside
+words. A word typed without its space means the former; the latter can be selected by its row number.
 """
 
 from __future__ import annotations
@@ -13,28 +13,25 @@ from .table import TOKEN_CLASSES, EmbeddingTable, Labels
 
 @dataclass(frozen=True)
 class Named:
-    """The row that was named, and a ``note`` where the name could have meant another row too."""
+    """Result of a lookup: the row, and a ``note`` if the key was ambiguous."""
 
     row: int
     note: str = ""
 
 
 def typed(text: str) -> int | str:
-    """Return what a text on a command line or in a request names: a row by its number, else a label."""
+    """Parse text from a command line or a request: a row number if it is one, otherwise a label."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else text
 
 
 def named(table: EmbeddingTable, key: int | str) -> Named:
-    """Return the row that a row number or a label names.
-
-    Raises ``InputError`` where no row has that number or label.
-    """
+    """Look up a row by number or label. Raises ``InputError`` if there is none."""
     row = table.row(key)
     return Named(row, reading(table.labels, key) if isinstance(key, str) else "")
 
 
 def reading(labels: Labels, label: str) -> str:
-    """Return a sentence that says which token a label was read as, where two could be meant; else nothing."""
+    """Return a sentence that says which token an ambiguous label was resolved to; "" if it is unambiguous."""
     row, other = labels.find(label), labels.exact(label)
     if row is None or other is None or row == other:
         return ""
@@ -44,7 +41,7 @@ def reading(labels: Labels, label: str) -> str:
 
 
 def spellings(text: str) -> tuple[str, ...]:
-    """Return how a token may be spelt in other vocabularies, the likeliest first."""
+    """Return possible spellings of a token in other vocabularies, the likeliest first."""
     if text.startswith("##"):
         return text, text[2:]
     bare = text.removeprefix(" ")
@@ -55,5 +52,5 @@ def spellings(text: str) -> tuple[str, ...]:
 
 
 def spelt(labels: Labels, text: str) -> int | None:
-    """Return the row of a word in whatever spelling a vocabulary has it; ``None`` where it has none."""
+    """Return the row of a word in any of its spellings; ``None`` if the vocabulary has none of them."""
     return next((row for one in spellings(text) if (row := labels.find(one)) is not None), None)

@@ -1,4 +1,4 @@
-"""What sources are called where there is little room: a folder by its last part that tells it from the others."""
+"""Short display names of sources, such as the shortest path suffix that distinguishes a folder from the others."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from .sources import LOCAL_PREFIXES
 
 GENERIC = {"model", "checkpoint", "snapshot", "main", "latest"}
-"""Names of folders that tell nobody anything."""
+"""Folder names that do not identify a model."""
 
 
 def names(sources: Sequence[str], *, widest: int = 0) -> list[str]:
-    """Return a name for each of the sources: of a path its end, anything else as it is written; no two are equal.
+    """Return a distinct display name for each source: a suffix of a path, anything else as written.
 
-    Of names longer than ``widest``, if that is given, the end is kept, where names of models differ.
+    With ``widest`` > 0, longer names are cut to their end, where model names differ.
     """
     written = [path_names(Path(text)) if text.startswith(LOCAL_PREFIXES) else (text,) for text in sources]
     found = distinct(sources, written)
@@ -25,9 +25,9 @@ def names(sources: Sequence[str], *, widest: int = 0) -> list[str]:
 
 
 def path_names(path: Path) -> tuple[str, ...]:
-    """Return what a folder or file could be called, the shortest first and the whole path last.
+    """Return candidate names of a folder or file, from the shortest to the whole path.
 
-    Of ``/runs/a/final/model`` that is ``final/model``, for ``model`` says nothing, then ``a/…/model``.
+    For ``/runs/a/final/model`` they are ``final/model``, since ``model`` is generic, then ``a/…/model``.
     """
     folder = path.parent if path.suffix == ".safetensors" else path
     parts = [part for part in folder.absolute().parts if part not in ("/", "\\")]
@@ -43,9 +43,9 @@ def path_names(path: Path) -> tuple[str, ...]:
 
 
 def distinct(sources: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[str]:
-    """Choose the first of each source's candidates by which it differs from all other sources.
+    """Choose for each source its first candidate that differs from the names of all other sources.
 
-    The same source twice has the same name. Where candidates do not suffice, a number is added.
+    Equal sources get equal names. A number is appended if the candidates do not suffice.
     """
     level = [0] * len(sources)
 
@@ -66,12 +66,12 @@ def distinct(sources: Sequence[str], candidates: Sequence[Sequence[str]]) -> lis
 
 
 def _firsts(sources: Sequence[str]) -> list[int]:
-    """Return where each source stands first."""
+    """Return the index of each distinct source's first occurrence."""
     return list({source: place for place, source in reversed(list(enumerate(sources)))}.values())
 
 
 def _numbered(sources: Sequence[str], found: Sequence[str]) -> list[str]:
-    """Add a number to a name that another source has already."""
+    """Append a number to names that another source already has."""
     owners: dict[str, str] = {}
     for place, source in enumerate(sources):
         name, number = found[place], 1

@@ -1,4 +1,4 @@
-"""Parse the name of a source into what it refers to."""
+"""Parser for source names."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ _HUB = rf"(?P<repo>(?:{_HUB_NAME}/)?{_HUB_NAME})(?:@(?P<revision>[A-Za-z0-9][A-Z
 
 _SHAPED = r"(?P<rows>[0-9]{1,7})x(?P<width>[0-9]{1,6})"
 _LONGEST = 4096
-"""Characters of the longest path any system takes."""
+"""Maximum path length in characters; no system accepts longer ones."""
 
 
 def parse_source(text: str) -> Source:
-    """Read a source's name; nothing is opened or looked up.
+    """Parse the name of a source, without opening or looking up anything.
 
-    Local paths start with ``./``, ``../``, ``/`` or ``~`` and are never guessed from the working directory.
-    Raises ``SourceError`` for anything else that is neither a built-in, a sample nor a possible Hub id.
+    Args:
+        text: ``owner/name`` or ``owner/name@revision`` on the Hub; a local path, which must start with ``./``, ``../``,
+            ``/`` or ``~``; a sample such as ``sample:bert``; or a built-in such as ``sinusoidal:1024x768``. A name is
+            never looked up in the working directory.
+
+    Raises:
+        SourceError: If the text is none of these.
     """
     name = text.strip()
     if len(name) > _LONGEST or any(ord(character) < 32 for character in name):

@@ -1,4 +1,4 @@
-"""The kinds of sources that a table can come from."""
+"""Kinds of sources that tables can come from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOCAL_PREFIXES = ("./", "../", "/", "~")
 
 @dataclass(frozen=True)
 class HubSource:
-    """A repository of the Hub, ``owner/name`` or a bare name that the Hub redirects, at a revision."""
+    """A repository on the Hub at a revision: ``owner/name``, or a bare name that the Hub redirects."""
 
     repo: str
     revision: str | None = None
@@ -27,7 +27,7 @@ class LocalSource:
 
 @dataclass(frozen=True)
 class BuiltinSource:
-    """A closed form of ``builtin``: ``name:ROWSxWIDTH?option=value``."""
+    """A closed form of ``closed_forms``, written ``name:ROWSxWIDTH?option=value``."""
 
     name: str
     rows: int
@@ -37,7 +37,7 @@ class BuiltinSource:
 
 @dataclass(frozen=True)
 class SampleSource:
-    """A checkpoint that comes with this package, at the end of its training or at one step of it."""
+    """A checkpoint shipped with this package, at the end of its training or at one step of it."""
 
     name: str
     step: int | None = None

@@ -1,4 +1,4 @@
-"""An embedding table: named rows of vectors and where they came from."""
+"""Embedding tables: labelled rows of vectors with their provenance."""
 
 from __future__ import annotations
 
@@ -19,24 +19,32 @@ if TYPE_CHECKING:
     import torch
 
 Vectors: TypeAlias = NDArray[Any]
-"""Floating vectors, one a row: float32, or float64 where the file stores float64."""
+"""Floating-point vectors [rows, width]: float32, or float64 if the file stores float64."""
 
 RowReader: TypeAlias = Callable[[int, int], Vectors]
 """Reads rows ``[start, stop)`` of a table, widened to float32 or float64, into memory that nothing else uses."""
 
 TOKEN_CLASSES = ("word start", "continuation", "has a digit", "other script", "unused", "special", "padding")
-"""What a row of a vocabulary can be; ``Labels.classes`` holds indices into this tuple."""
+"""Classes of vocabulary rows; ``Labels.classes`` holds indices into this tuple."""
 
 CHUNK_BYTES = 32 * 2**20
-"""How much of a table is read at once where it is walked through by rows."""
+"""Bytes read at once when a table is iterated by rows."""
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Say where a table came from, so that it can be found again.
+    """Origin of a table, complete enough to find it again.
 
-    ``row_offset`` is how many leading rows of the stored tensor the table leaves out; ``nbytes`` is the size of the
-    stored tensor and ``file_bytes`` that of the file holding it (``None`` where nothing was read from a file).
+    Attributes:
+        source: Name of the source.
+        commit: Commit of the repository on the Hub.
+        file: File that holds the tensor.
+        tensor: Name of the tensor.
+        stored_dtype: Data type in the file.
+        nbytes: Size of the stored tensor.
+        file_bytes: Size of the file; ``None`` if nothing was read from a file.
+        row_offset: Number of leading rows of the stored tensor that the table leaves out.
+        notes: Remarks about how it was read.
     """
 
     source: str
@@ -52,10 +60,12 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False)
 class Labels(Sequence[str]):
-    """Name the rows of a vocabulary, readably.
+    """Readable names of the rows of a vocabulary; a sequence of ``texts``.
 
-    ``texts`` is what a person reads (``Ġking`` is `` king``); ``pieces`` what the tokenizer stores; ``classes``
-    [rows] indexes ``TOKEN_CLASSES``. Behaves as the sequence of ``texts``.
+    Attributes:
+        texts: Labels as shown to people (``Ġking`` becomes `` king``).
+        pieces: Pieces as the tokenizer stores them.
+        classes: Indices into ``TOKEN_CLASSES`` [rows].
     """
 
     texts: tuple[str, ...]
@@ -72,64 +82,83 @@ class Labels(Sequence[str]):
         return iter(self.texts)
 
     def take(self, rows: NDArray[np.int64]) -> Labels:
-        """Return the labels of some rows, in that order."""
+        """Return the labels of the given rows, in that order."""
         wanted = rows.tolist()
         texts, pieces = (tuple(names[row] for row in wanted) for names in (self.texts, self.pieces))
         return Labels(texts, pieces, self.classes[rows])
 
     @cached_property
     def _ids(self) -> dict[str, int]:
-        # Of rows that read the same, the first that begins a word is meant, else the first.
+        # Among rows with the same text, prefer the first that starts a word, else the first.
         order = np.argsort(self.classes != 0, kind="stable")[::-1].tolist()
         ids = {self.texts[row]: row for row in order}
-        # A piece as stored always names its own row, so that both spellings of a token can be asked for.
+        # Stored pieces are keys as well, so that either spelling of a token can be looked up.
         return ids | {piece: row for row, piece in enumerate(self.pieces) if piece not in ids}
 
     def exact(self, label: str) -> int | None:
-        """Return the row whose label is exactly this, as shown or as stored; ``None`` if there is none."""
+        """Return the row whose text or stored piece equals ``label``; ``None`` if there is none."""
         return self._ids.get(label)
 
     def find(self, label: str) -> int | None:
         """Return the row that a person means by ``label``; ``None`` if there is none.
 
-        That is the one shown or stored so, or with a leading space. Of two, ``king`` and `` king``, a label that begins
-        with a letter means the one that starts a word, since words are typed without their space.
+        It matches the text or stored piece, with or without a leading space. If both ``king`` and `` king`` exist, a
+        label that begins with a letter means the one that starts a word, since people type words without their space.
         """
         spaced, exact = self.exact(f" {label}"), self.exact(label)
         return spaced if spaced is not None and (exact is None or label[:1].isalpha()) else exact
 
 
 def row_labels(rows: int) -> Labels:
-    """Name rows by their number, for tables that nothing names."""
+    """Label rows by their number, for tables without a vocabulary.
+
+    >>> from hfposemb.tables.table import row_labels
+    >>> list(row_labels(3))
+    ['0', '1', '2']
+    """
     texts = tuple(map(str, range(rows)))
     return Labels(texts, texts, np.zeros(rows, np.uint8))
 
 
 @dataclass(eq=False)
 class _Held:
-    """Keep the rows of a table in memory, and lend them; ``was_read`` is whether all of them were read before."""
+    """Rows of a table in memory, lent out on each call.
+
+    ``was_read`` records whether all rows were read before.
+    """
 
     rows: Vectors | None = None
     was_read: bool = False
 
     def __call__(self, start: int, stop: int) -> Vectors:
-        """Return rows ``[start, stop)`` in memory of their own."""
+        """Return rows ``[start, stop)`` in memory that nothing else uses."""
         assert self.rows is not None
         return lent(self.rows[start:stop])
 
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingTable:
-    """Hold a table of vectors that is read when first used.
+    """Table of vectors that is read on first use.
 
-    ``shape`` is (rows, width); ``dtype`` that of the vectors as given out: F16 and BF16 are widened exactly to
-    float32, float64 stays. ``named`` gives the labels when they are first asked for.
+    NumPy, torch, pandas, scikit-learn and matplotlib accept a table as an array [rows, width], and ``table["king"]`` or
+    ``table[3:7]`` selects rows. Tables compare by identity.
 
-    NumPy, torch, pandas, scikit-learn and matplotlib take a table as they take an array [rows, width], and
-    ``table["king"]`` or ``table[3:7]`` are rows of it. Two tables are equal only if they are the same object.
+    Pickling a table of a checkpoint stores the location of its rows, not the rows: they are read again after loading,
+    with a ``CheckpointError`` if the file has changed since. Tables made from arrays or a live module are pickled with
+    their rows.
 
-    A pickled table of a checkpoint holds where its rows are, not the rows: it reads them again where it is loaded, and
-    raises ``CheckpointError`` if the file has changed since. One of arrays or of a live module holds its rows.
+    Attributes:
+        name: Name in messages and figures.
+        shape: (rows, width).
+        dtype: Data type of the returned vectors. F16 and BF16 are widened exactly to float32; float64 stays.
+        provenance: Where the table came from.
+        reader: Reads rows.
+        named: Makes the labels on first access; ``None`` labels rows by number.
+
+    >>> import hfposemb as hpe
+    >>> table = hpe.extract("sample:gpt2").token
+    >>> table.shape, table["king"].shape
+    ((4000, 128), (128,))
     """
 
     name: str
@@ -141,11 +170,11 @@ class EmbeddingTable:
     _held: _Held = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Share the rows of a reader that has all of them in memory."""
+        """Share the rows of a reader that already has all of them in memory."""
         object.__setattr__(self, "_held", self.reader if isinstance(self.reader, _Held) else _Held())
 
     def __repr__(self) -> str:
-        """Name the table, its size and where it came from, without reading it."""
+        """Describe the table by name, size and origin, without reading it."""
         return f"EmbeddingTable({self.name!r}, {self.size}, {self.origin})"
 
     def _repr_html_(self) -> str:
@@ -158,24 +187,28 @@ class EmbeddingTable:
 
     @property
     def size(self) -> str:
-        """How large it is, in words."""
+        """Shape and dtype as text."""
         return f"{self.shape[0]:,} × {self.shape[1]:,} {self.dtype.name}"
 
     @property
     def origin(self) -> str:
-        """Where it came from, in words: tensor and file, and how it is stored."""
+        """Tensor, file and stored dtype as text."""
         found = self.provenance
         stored = f", stored as {found.stored_dtype}" if found.file else ""
         return f"{' of '.join(part for part in (found.tensor, found.file) if part) or 'computed'}{stored}"
 
     def rows(self, start: int, stop: int) -> Vectors:
-        """Return rows ``[start, stop)`` [stop − start, width], reading no others."""
+        """Return rows ``[start, stop)`` [stop − start, width], reading no others; ``InputError`` if out of range."""
         if not 0 <= start <= stop <= self.shape[0]:
             raise InputError(f"rows {start}:{stop} are not within {self.name}, which has {self.shape[0]:,} rows")
         return self.reader(start, stop) if self._held.rows is None else self._held(start, stop)
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Vectors:
-        """Return the given rows [m, width] in their order, reading no others; ``rows`` [m] count from 0."""
+        """Return the given rows [m, width] in the given order, and read no others.
+
+        Args:
+            rows: Row numbers [m], counted from 0.
+        """
         rows = np.asarray(rows)
         if self._held.rows is not None:
             found: Vectors = self._held.rows[rows]
@@ -198,15 +231,16 @@ class EmbeddingTable:
             yield from vectors
 
     def __contains__(self, key: object) -> bool:
-        """Return whether a row has this label."""
+        """Return whether ``key`` is the label of a row."""
         return isinstance(key, str) and self.labels.find(key) is not None
 
     def __getitem__(self, key: int | str | slice | Sequence[int | str] | NDArray[Any]) -> Vectors:
-        """Return the row [width] of a number or label, or the rows [m, width] of a slice, list, array or mask of them.
+        """Return the row [width] of a number or label, or the rows [m, width] of a slice, list, array or boolean mask.
 
-        Numbers below 0 count from the end. Rows that are not part of a slice of step 1 are copied. Raises
-        ``InputError`` where there is no such row.
+        Negative numbers count from the end. Everything but a slice of step 1 is copied. Raises ``InputError`` if there
+        is no such row.
 
+        >>> import hfposemb as hpe
         >>> hpe.extract("sample:gpt2").token[["king", "queen"]].shape
         (2, 128)
         """
@@ -229,7 +263,7 @@ class EmbeddingTable:
         return self.take(np.array([self._place(one) for one in (key if isinstance(key, list) else wanted)], np.int64))
 
     def _place(self, key: object) -> int:
-        """Return the row that a number, counted from the end below 0, or a label means."""
+        """Return the row of a label or a number; negative numbers count from the end."""
         if isinstance(key, str):
             return self.row(str(key))
         if isinstance(key, (bool, np.bool_)) or not isinstance(key, SupportsIndex):
@@ -238,7 +272,7 @@ class EmbeddingTable:
         return self.row(number + len(self) if -len(self) <= number < 0 else number)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Vectors:
-        """Return all rows for NumPy; a copy that may be changed where NumPy asks for one, as ``np.array`` does."""
+        """Return all rows for NumPy: read-only, or a writable copy if ``copy`` is true."""
         if copy is False and dtype is not None and np.dtype(dtype) != self.dtype:
             raise ValueError(f"{self.name} is {self.dtype.name}: as {np.dtype(dtype).name} it has to be copied")
         vectors = self.vectors
@@ -246,20 +280,23 @@ class EmbeddingTable:
         return found
 
     def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **wanted: Any) -> Any:
-        """Return all rows for ``torch.as_tensor`` and ``from_dlpack``, in memory of their own."""
-        # Consumers of the first version of DLPack cannot be told that an array is read-only.
+        """Return all rows for ``torch.as_tensor`` and ``from_dlpack``, in memory that nothing else uses."""
+        # DLPack before 1.0 cannot mark an array as read-only.
         if max_version is None or max_version < (1, 0):
             return np.array(self.vectors).__dlpack__(**wanted)
         return self.vectors.__dlpack__(max_version=max_version, **wanted)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Return DLPack's name of the CPU."""
+        """Return the DLPack device, the CPU."""
         return (1, 0)
 
     def to_torch(self) -> torch.Tensor:
-        """Return a copy of all rows as a tensor [rows, width] on the CPU. Raises ``MissingExtraError`` without torch.
+        """Return a copy of all rows as a CPU tensor [rows, width]. Raises ``MissingExtraError`` without torch.
 
-        >>> layer = torch.nn.Embedding.from_pretrained(hpe.extract("sample:gpt2").token.to_torch(), freeze=False)
+        >>> import torch
+        >>> import hfposemb as hpe
+        >>> weights = hpe.extract("sample:gpt2").token.to_torch()
+        >>> layer = torch.nn.Embedding.from_pretrained(weights, freeze=False)
         """
         try:
             import torch
@@ -270,16 +307,16 @@ class EmbeddingTable:
         return torch.from_numpy(np.array(self.vectors))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what is needed to read the table again, and nothing that was read, unless that is all there is."""
+        """Pickle how to read the table, without rows that were read, unless they exist only in memory."""
         return EmbeddingTable, (self.name, self.shape, self.dtype, self.provenance, self.reader, self.named)
 
     @property
     def vectors(self) -> Vectors:
-        """All rows [rows, width], read-only and without a copy where the file stores F32 or F64.
+        """All rows [rows, width], read-only, and not copied if the file stores F32 or F64.
 
-        Each access gives an array of its own: torch, which ignores that it is read-only, can change one in place, and
-        neither the table nor what is computed from it changes. Tables that are stored as F16 or BF16 are widened when
-        first read; from the second access on, the widened rows stay in memory.
+        Each access returns a separate array. Torch ignores the read-only flag and may modify one in place; the table
+        and everything computed from it stay unchanged. F16 and BF16 tables are widened when first read; from the second
+        access on, the widened rows stay in memory.
         """
         held = self._held
         if held.rows is None or not lendable(held.rows):
@@ -290,7 +327,7 @@ class EmbeddingTable:
         return lent(held.rows)
 
     def _first(self) -> Vectors:
-        """Read all rows for somebody who may never come again, so that what is widened need not be kept as well."""
+        """Read all rows for what may be the only access, so that widened rows are not also kept in memory."""
         read = self.reader(0, self.shape[0])
         if self._held.rows is not None or (not lendable(read) and self.provenance.file):
             return read
@@ -298,21 +335,21 @@ class EmbeddingTable:
         return lent(read)
 
     def part(self, start: int, stop: int) -> EmbeddingTable:
-        """Return rows ``[start, stop)`` as a table of their own, read now; its rows are named by number."""
+        """Return rows ``[start, stop)`` as a separate table, read immediately and labelled by number."""
         return table_of(self.rows(start, stop), name=self.name, provenance=self.provenance)
 
     def chunks(self) -> Iterator[tuple[int, Vectors]]:
-        """Walk through the table as (first row, vectors), about ``CHUNK_BYTES`` at a time."""
+        """Iterate over the table as (first row, vectors), about ``CHUNK_BYTES`` at a time."""
         return _walk(self.shape, self.dtype, self.rows)
 
     @cached_property
     def labels(self) -> Labels:
-        """The name of every row; row numbers where the source has no tokenizer."""
+        """Label of every row; row numbers if the source has no tokenizer."""
         return self.named() if self.named is not None else row_labels(self.shape[0])
 
     @cached_property
     def finite(self) -> NDArray[np.bool_]:
-        """Which rows [rows] hold neither NaN nor Inf; everything computed leaves the others out and says so."""
+        """Mask [rows] of the rows without NaN or Inf; all computations leave the others out and report it."""
         mask = np.empty(self.shape[0], bool)
         for start, vectors in walk(self):
             mask[start : start + len(vectors)] = np.isfinite(vectors).all(axis=1)
@@ -320,7 +357,7 @@ class EmbeddingTable:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of shape, dtype and vectors: two tables with the same digest hold the same numbers."""
+        """SHA-256 of shape, dtype and vectors: tables with the same digest hold the same numbers."""
         import hashlib
 
         sha = hashlib.sha256(f"{self.shape}{self.dtype.str}".encode())
@@ -329,10 +366,7 @@ class EmbeddingTable:
         return sha.hexdigest()
 
     def row(self, key: int | str) -> int:
-        """Return the row that ``key`` names: a row number, or a label.
-
-        Raises ``InputError`` where no row has that number or label.
-        """
+        """Return the row number of a row number or label. Raises ``InputError`` if there is none."""
         if isinstance(key, str):
             if (found := self.labels.find(key)) is None:
                 raise InputError(f"{self.name} has no row named {key!r}; search its .labels, or give a row number")
@@ -342,7 +376,7 @@ class EmbeddingTable:
         return int(key)
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return a pandas DataFrame: one row a vector, named by its label. Needs pandas."""
+        """Return the vectors as a pandas DataFrame, indexed by label. Raises ``MissingExtraError`` without pandas."""
         try:
             import pandas
         except ImportError as error:
@@ -355,9 +389,20 @@ class EmbeddingTable:
 def table_of(
     vectors: Vectors, *, name: str, provenance: Provenance, named: Callable[[], Labels] | None = None
 ) -> EmbeddingTable:
-    """Make a table of vectors [rows, width] that are in memory.
+    """Make a table from vectors in memory.
 
-    Raises ``InputError`` unless ``vectors`` is a two-dimensional array of real numbers with at least one row.
+    Args:
+        vectors: Real numbers [rows, width]. All but float64 are converted to float32.
+        name: Name in messages and figures.
+        provenance: Where they came from.
+        named: Makes the labels; ``None`` labels rows by number.
+
+    Raises:
+        InputError: If ``vectors`` is not two-dimensional, is empty or does not hold real numbers.
+
+    >>> from hfposemb.tables.table import Provenance, table_of
+    >>> table_of([[0.0, 1.0], [1.0, 0.0]], name="mine", provenance=Provenance("mine"))
+    EmbeddingTable('mine', 2 × 2 float64, computed)
     """
     array = np.asarray(vectors)
     if array.ndim != 2 or 0 in array.shape:
@@ -371,14 +416,14 @@ def table_of(
 
 
 def rows_in_memory(vectors: Vectors) -> RowReader:
-    """Return what reads rows of vectors [rows, width] that are in memory; with it they can be pickled."""
+    """Return a picklable reader of vectors [rows, width] in memory."""
     return _Held(vectors)
 
 
 def all_rows(table: EmbeddingTable) -> Vectors:
-    """Return all rows of a table [rows, width], read once and shared by all who ask for them here.
+    """Return all rows of a table [rows, width], read once and shared between callers.
 
-    For computing with them, never for giving them away: that is what ``EmbeddingTable.vectors`` is for.
+    For internal computation only: the array is not protected. To give rows away, use ``EmbeddingTable.vectors``.
     """
     held = table._held
     if held.rows is None:
@@ -387,7 +432,13 @@ def all_rows(table: EmbeddingTable) -> Vectors:
 
 
 def walk(table: EmbeddingTable) -> Iterator[tuple[int, Vectors]]:
-    """Walk through a table as ``EmbeddingTable.chunks`` does, for computing: rows in memory are not copied."""
+    """Iterate over a table like ``EmbeddingTable.chunks``, without copying rows in memory; for internal computation.
+
+    >>> import hfposemb as hpe
+    >>> from hfposemb.tables.table import walk
+    >>> [(start, rows.shape) for start, rows in walk(hpe.sinusoidal(64, 16).position.table)]
+    [(0, (64, 16))]
+    """
     held = table._held.rows
     read = table.reader if held is None else lambda start, stop: held[start:stop]
     return _walk(table.shape, table.dtype, read)
