@@ -21,7 +21,7 @@ from tests.lessons import notebook
 DOCS = Path(__file__).parent.parent / "docs"
 
 CHAPTERS = {
-    "Reading": ("tables.table", "tables.encodings", "tables.inputs", "models.verification"),
+    "Reading": ("tables.table", "tables.encodings", "tables.rotary", "tables.inputs", "models.verification"),
     "Seeing": (
         "analysis.projection",
         "analysis.similarity_matrix",
@@ -33,6 +33,7 @@ CHAPTERS = {
         "figures.position_figures",
         "figures.matrix_figures",
         "figures.line_figures",
+        "figures.wave_figures",
         "figures.token_figures",
     ),
     "Positions": (
@@ -73,6 +74,7 @@ CHAPTERS = {
         "surveys.remeasure",
         "surveys.training_run",
         "surveys.published_findings",
+        "surveys.reproduction",
     ),
     "Keeping": ("reports.export", "reports.bundle", "reports.report", "reports.json_schema", "cache"),
     "Errors": ("errors",),

@@ -18,7 +18,8 @@ from hfposemb.errors import SourceError
 from hfposemb.models.families import FAMILIES, NO_INPUTS
 from hfposemb.models.verification import compare, verify
 from hfposemb.models.verified_types import KNOWN
-from hfposemb.tables.encodings import Absolute, Alibi, Rotary, WindowBias
+from hfposemb.tables.encodings import Absolute, Alibi, WindowBias
+from hfposemb.tables.rotary import Rotary
 from tests.architectures.__main__ import PAGE, tables_agree
 from tests.architectures.survey import Row, one, share
 from tests.architectures.tiny import CannotBuildError, build

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from hfposemb.errors import InputError, MissingTableError, SourceError
 from hfposemb.tables.closed_forms import BUILTINS, LAYOUTS, Choice, Number, from_source, sine_rows, sinusoidal
 from hfposemb.tables.embeddings import Embeddings
-from hfposemb.tables.encodings import Alibi, Rotary
+from hfposemb.tables.encodings import Alibi
+from hfposemb.tables.rotary import Rotary
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import BuiltinSource
 

@@ -24,7 +24,8 @@ from hfposemb.errors import HfposembError, InputError
 from hfposemb.models.extraction import extract
 from hfposemb.tables.closed_forms import sinusoidal
 from hfposemb.tables.embeddings import Embeddings, from_arrays
-from hfposemb.tables.encodings import Absolute, Rotary
+from hfposemb.tables.encodings import Absolute
+from hfposemb.tables.rotary import Rotary
 from hfposemb.tables.table import EmbeddingTable, Provenance, table_of
 
 

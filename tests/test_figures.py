@@ -25,10 +25,11 @@ from hfposemb.analysis.projection_quality import PointTrust, Quality
 from hfposemb.analysis.similarity_matrix import Distribution
 from hfposemb.composition.variance_decomposition import Club
 from hfposemb.errors import InputError
-from hfposemb.figures import line_figures, matrix_figures, position_figures, style, token_figures
+from hfposemb.figures import line_figures, matrix_figures, position_figures, style, token_figures, wave_figures
 from hfposemb.figures.palette import CLASSES, PALETTE, POSITION, SHARE, SIMILARITY, SOURCES, dark_map
 from hfposemb.figures.style import Axis, Series
-from hfposemb.tables.encodings import Absolute, Grid, Wavelengths
+from hfposemb.tables.encodings import Absolute, Grid
+from hfposemb.tables.rotary import Wavelengths
 from hfposemb.tables.table import TOKEN_CLASSES, Labels, Provenance, table_of
 
 HOSTILE = (
@@ -127,7 +128,7 @@ FIGURES: Mapping[str, Callable[[], go.Figure]] = {
     "similarity_matrix, biases": lambda: matrix_figures.similarity_matrix(-np.ones((7, 7)), unit="additive bias"),
     "similarity_matrix, distances": lambda: matrix_figures.similarity_matrix(np.ones((7, 7)), unit="euclidean"),
     "table_image": lambda: matrix_figures.table_image(RNG.normal(size=(50, 20))),
-    "waves": lambda: line_figures.waves(RNG.normal(size=(50, 20)), (0, 3, 19)),
+    "waves": lambda: wave_figures.waves(RNG.normal(size=(50, 20)), (0, 3, 19)),
     "curves": lambda: line_figures.curves(LINES, x=Axis("<b>"), y=Axis("y"), labels="end", marked=3),
     "curves, band": lambda: line_figures.curves([banded()], x=Axis(), y=Axis(share=True)),
     "curves, no room": lambda: line_figures.curves(crowded(), x=Axis(), y=Axis()),
@@ -136,7 +137,7 @@ FIGURES: Mapping[str, Callable[[], go.Figure]] = {
         [Series("bias", np.arange(-9.0, 10), at=np.arange(-9, 10))], unit="additive bias"
     ),
     "norms_by_position": lambda: line_figures.norms_by_position([marked(s) for s in UPWARD]),
-    "waves_by_period": lambda: line_figures.waves_by_period(
+    "waves_by_period": lambda: wave_figures.waves_by_period(
         [by_period(HOSTILE[0]), by_period("two")], noise=(0.8, 1.2)
     ),
     "shift_by_distance": lambda: line_figures.shift_by_distance([shifted(HOSTILE[0]), shifted("two")]),
@@ -157,16 +158,16 @@ FIGURES: Mapping[str, Callable[[], go.Figure]] = {
     "token_map, by trust in 3-D": lambda: token_figures.token_map(doubtful(3), vocabulary(70), color="trust"),
     "neighbour_list": lambda: token_figures.neighbour_list(NEIGHBOURS, shared=(6, 7)),
     "distribution": lambda: line_figures.distribution(DISTRIBUTION, neighbours=NEIGHBOURS, named=3),
-    "stripes": lambda: line_figures.stripes(
+    "stripes": lambda: wave_figures.stripes(
         {"token": np.ones((len(HOSTILE), 9)), "<i>": np.zeros((len(HOSTILE), 9))}, HOSTILE, accented=(1,)
     ),
     "patch_tiles": lambda: matrix_figures.patch_tiles(patches(3, 5), chosen=7),
     "patch_tiles, some": lambda: matrix_figures.patch_tiles(patches(30, 20)),
     "patch_map": lambda: matrix_figures.patch_map(np.linspace(-1, 1, 15).reshape(3, 5), 7),
-    "wavelengths": lambda: line_figures.wavelengths(
+    "wavelengths": lambda: wave_figures.wavelengths(
         turns(), series=Series(HOSTILE[0], np.zeros(0), *style.source_style(0))
     ),
-    "wavelengths, unscaled": lambda: line_figures.wavelengths(turns(1.0), series=Series(HOSTILE[0], np.zeros(0))),
+    "wavelengths, unscaled": lambda: wave_figures.wavelengths(turns(1.0), series=Series(HOSTILE[0], np.zeros(0))),
     "club": lambda: token_figures.club(gathering(), HOSTILE),
     "club, by position": lambda: token_figures.club(gathering(), HOSTILE, by="position"),
     "aligned_map": lambda: beside_another(named=range(3)),
@@ -591,7 +592,7 @@ def test_numbers_are_written_in_the_cells_of_a_small_matrix() -> None:
 
 def test_symmetric_ranges_are_shared_and_stated() -> None:
     parts = {"token": RNG.normal(size=(3, 100)), "position": RNG.normal(size=(3, 100)) / 9, "input": np.ones((3, 100))}
-    figure = line_figures.stripes(parts, ["a", "b", "a"], dimensions=64)
+    figure = wave_figures.stripes(parts, ["a", "b", "a"], dimensions=64)
     ends = {tuple(heat.meta["range"]) for heat in figure.data}
     assert ends == {(-figure.data[0].zmax, figure.data[0].zmax)}
     for heat, part in zip(figure.data, parts.values(), strict=True):
@@ -600,7 +601,7 @@ def test_symmetric_ranges_are_shared_and_stated() -> None:
     assert sum(note.text == "+" for note in figure.layout.annotations) == 3
     assert sum(note.text == "=" for note in figure.layout.annotations) == 3
     with pytest.raises(InputError, match="one row for each of the 2 pieces"):
-        line_figures.stripes(parts, ["a", "b"])
+        wave_figures.stripes(parts, ["a", "b"])
 
 
 def test_a_robust_limit_ignores_one_outlier() -> None:
@@ -620,12 +621,12 @@ def test_a_table_is_drawn_as_it_is() -> None:
 
 def test_waves_share_one_range() -> None:
     vectors = hpe.sinusoidal(100, 16).position.table.vectors
-    figure = line_figures.waves(vectors, (0, 1, 15))
+    figure = wave_figures.waves(vectors, (0, 1, 15))
     for trace, dimension in zip(figure.data, (0, 1, 15), strict=True):
         np.testing.assert_array_equal(trace.y, vectors[:, dimension])
     assert len({figure.layout[name].range for name in ("yaxis", "yaxis2", "yaxis3")}) == 1
     with pytest.raises(InputError, match="dimensions 0 to 15"):
-        line_figures.waves(vectors, (16,))
+        wave_figures.waves(vectors, (16,))
 
 
 # --- lines
@@ -738,7 +739,7 @@ def test_of_a_large_grid_some_patches_have_maps() -> None:
 
 def test_wavelengths_are_drawn_before_and_after_scaling() -> None:
     found = turns()
-    figure = line_figures.wavelengths(found, series=Series("A", np.zeros(0), "#0b6aa8", "solid"), scaled="after llama3")
+    figure = wave_figures.wavelengths(found, series=Series("A", np.zeros(0), "#0b6aa8", "solid"), scaled="after llama3")
     before, after, dots = figure.data
     np.testing.assert_array_equal(before.y[:-1], found.before[:-1])
     np.testing.assert_array_equal(after.y[:-1], found.after[:-1])
@@ -748,7 +749,7 @@ def test_wavelengths_are_drawn_before_and_after_scaling() -> None:
     assert len(dots.x) == found.beyond.sum() - 1
     assert figure.layout.shapes[0].y0 == 4096
     assert "4,096" in figure.layout.annotations[-1].text
-    assert len(line_figures.wavelengths(turns(1.0), series=Series("A", np.zeros(0))).data) == 2
+    assert len(wave_figures.wavelengths(turns(1.0), series=Series("A", np.zeros(0))).data) == 2
 
 
 def test_nothing_to_draw_is_said() -> None:

@@ -28,7 +28,8 @@ from hfposemb.errors import InputError, MissingTableError
 from hfposemb.models.extraction import extract
 from hfposemb.tables.closed_forms import sinusoidal
 from hfposemb.tables.embeddings import Embeddings, from_arrays
-from hfposemb.tables.encodings import Absolute, Alibi, Grid, PositionEncoding, Rotary
+from hfposemb.tables.encodings import Absolute, Alibi, Grid, PositionEncoding
+from hfposemb.tables.rotary import Rotary
 from hfposemb.tables.table import EmbeddingTable, Provenance, table_of
 
 Array = NDArray[np.float64]

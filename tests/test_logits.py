@@ -20,8 +20,9 @@ from hfposemb.composition.attention_logits import by_distance, identical, less_m
 from hfposemb.errors import CheckpointError, InputError, MissingTableError
 from hfposemb.models.attention_rules import ATTENTION, NO_LOGITS
 from hfposemb.tables.attention import PAIRS, Attention, HeadMap, LogitSplit, frozen, turned
-from hfposemb.tables.encodings import Alibi, RelativeBias, Rotary
+from hfposemb.tables.encodings import Alibi, RelativeBias
 from hfposemb.tables.inputs import InputRecipe, LayerNorm, RootMeanSquareNorm
+from hfposemb.tables.rotary import Rotary
 
 from .architectures.tiny import build as tiny
 from .conftest import Build

@@ -26,10 +26,10 @@ from hfposemb.tables.encodings import (
     PositionEncoding,
     RelativeBias,
     RelativeTable,
-    Rotary,
     Unmeasured,
     table_in,
 )
+from hfposemb.tables.rotary import Rotary
 
 DISTANCES = np.arange(-40, 41)
 RANDOM = np.random.default_rng(0)

@@ -15,7 +15,8 @@ from safetensors.numpy import save_file
 import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.surveys import published_findings as module
-from hfposemb.surveys.published_findings import STUDIES, Reproduction, reproduce, reproduce_all
+from hfposemb.surveys.published_findings import STUDIES
+from hfposemb.surveys.reproduction import Reproduction, reproduce, reproduce_all
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import BuiltinSource, HubSource
 from tests.hub import FakeHub

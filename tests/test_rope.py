@@ -20,7 +20,8 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 import hfposemb as hpe
 from hfposemb.models.rope import TYPES, rotary_encodings
-from hfposemb.tables.encodings import Rotary, Unmeasured
+from hfposemb.tables.encodings import Unmeasured
+from hfposemb.tables.rotary import Rotary
 from tests.conftest import FULL, Build
 
 SCALED: dict[str, dict[str, Any]] = {

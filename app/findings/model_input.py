@@ -10,7 +10,7 @@ import numpy as np
 
 import hfposemb as hpe
 from hfposemb.errors import HfposembError
-from hfposemb.figures import line_figures
+from hfposemb.figures import wave_figures
 from hfposemb.figures.palette import SIMILARITY
 from hfposemb.figures.style import number
 from hfposemb.reports.position_findings import ALONE
@@ -77,7 +77,7 @@ def input_panel(opened: Sequence[Opened], text: str) -> Panel:
     shown = min(len(inputs.pieces), PIECES)
     pair = twice(source, inputs)
     parts = {"token": inputs.token, "position": inputs.position, "input": inputs.sum}
-    figure = line_figures.stripes(
+    figure = wave_figures.stripes(
         {name: part[:shown] for name, part in parts.items()},
         [piece.strip() or "(space)" for piece in inputs.pieces[:shown]],
         ids=inputs.ids[:shown],

@@ -16,7 +16,8 @@ from hfposemb.figures import line_figures, matrix_figures, position_figures
 from hfposemb.figures.palette import POSITION, SIMILARITY
 from hfposemb.figures.style import Series, number
 from hfposemb.reports.position_findings import axes_caption, finding, heading, nearest, percent, sentence
-from hfposemb.tables.encodings import PositionEncoding, Rotary
+from hfposemb.tables.encodings import PositionEncoding
+from hfposemb.tables.rotary import Rotary
 from hfposemb.text import one_line
 
 from ..components.plot import Drawing, Panel, Panels, ScaleBar

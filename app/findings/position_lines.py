@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import hfposemb as hpe
-from hfposemb.figures import line_figures
+from hfposemb.figures import line_figures, wave_figures
 from hfposemb.figures.style import Series, listed, number
 from hfposemb.reports.position_findings import Facts, distance_title, norm_title, variance_title, wave_title
-from hfposemb.tables.encodings import PositionEncoding, Rotary
+from hfposemb.tables.encodings import PositionEncoding
+from hfposemb.tables.rotary import Rotary
 
 from ..components.plot import Drawing, Panel, Panels
 from ..components.recipe import Recipe
@@ -196,7 +197,7 @@ def wave_panel(facts: Mapping[Opened, Facts], tables: Mapping[Opened, Positions]
         for source, waves in found.items()
     ]
     widest = max(found.values(), key=lambda waves: waves.high)  # the widest interval is valid for all
-    figure = line_figures.waves_by_period(series, noise=(widest.low, widest.high))
+    figure = wave_figures.waves_by_period(series, noise=(widest.low, widest.high))
     title = wave_title({source.name: fact for source, fact in facts.items()})
     foot = "Magnitude of the DFT, mean over columns · band: 95 % of noise"
     return _panel(
@@ -214,7 +215,7 @@ def wavelength_panels(opened: Sequence[Opened]) -> list[Panel]:
             continue  # the source's own panel shows the reason
         if isinstance(encoding, Rotary):
             line = series_of(source, np.empty(0))
-            figure = line_figures.wavelengths(
+            figure = wave_figures.wavelengths(
                 encoding.scaled, series=line, scaled=f"after {encoding.scaling or 'scaling'}"
             )
             key, title, recipe = (

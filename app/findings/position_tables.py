@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import hfposemb as hpe
 from hfposemb.errors import InputError
-from hfposemb.figures import line_figures, matrix_figures
+from hfposemb.figures import matrix_figures, wave_figures
 from hfposemb.figures.palette import SIMILARITY
 from hfposemb.figures.style import listed
 from hfposemb.reports.position_findings import sentence, widest_title
@@ -74,7 +74,7 @@ def image_panel(source: Opened, positions: Positions, wanted: Sequence[int]) -> 
     # Outliers at the start, such as position 0 of a BERT, would flatten every wave after them.
     skip = next((row for row in range(ENDS + 1) if row not in positions.facts.outliers), 0) if rows > 4 * ENDS else 0
     if inside:
-        figure = line_figures.waves(table.vectors[skip:], inside, first=skip)
+        figure = wave_figures.waves(table.vectors[skip:], inside, first=skip)
         figure.update_traces(line_color=source.color)
         drawings.append(Drawing(figure))
     said = [f"{rows:,} × {width:,}"]

@@ -23,7 +23,7 @@ from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures
 from hfposemb.figures.style import Series, listed
 from hfposemb.reports.position_findings import percent, winding
-from hfposemb.tables.encodings import Rotary
+from hfposemb.tables.rotary import Rotary
 from hfposemb.text import one_line
 
 from ..components.plot import Drawing, Panel, PanelRow, Panels

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 import hfposemb as hpe
 from hfposemb.figures.style import number
 from hfposemb.reports.position_findings import Facts, Value, measure
-from hfposemb.tables.encodings import PositionEncoding, Rotary
+from hfposemb.tables.encodings import PositionEncoding
+from hfposemb.tables.rotary import Rotary
 
 from .opened import Opened
 from .state import Session

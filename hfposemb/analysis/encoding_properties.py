@@ -19,7 +19,8 @@ from ..errors import HfposembError, InputError, MissingTableError
 from ..progress import shown
 from ..tables.closed_forms import from_source
 from ..tables.embeddings import Embeddings
-from ..tables.encodings import Absolute, Alibi, PositionEncoding, RelativeBias, RelativeTable, Rotary
+from ..tables.encodings import Absolute, Alibi, PositionEncoding, RelativeBias, RelativeTable
+from ..tables.rotary import Rotary
 from ..tables.source_names import names
 from ..tables.sources import BuiltinSource
 from ..tables.table import EmbeddingTable, Provenance, table_of, walk

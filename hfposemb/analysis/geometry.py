@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..tables.encodings import PositionEncoding, table_in, unit_rows
+from ..tables.encoding_base import unit_rows
+from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable, all_rows
 from .rows import BLOCK_BYTES, LARGEST_BLOCK, MOST_SQUARE, directed, finite_blocks, mean_row, norms, unit_sums
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..tables.encodings import Absolute, Grid, PositionEncoding, table_in, unit_rows
+from ..tables.encoding_base import unit_rows
+from ..tables.encodings import Absolute, Grid, PositionEncoding, table_in
 from ..tables.null_comparison import Null, beside
 
 MOST_TILES = 14

@@ -27,6 +27,7 @@ from ..transfers import Traffic
 from .deadline import Deadline, one_read
 from .http import Version, Wire
 from .hub_access import Access
+from .hub_cache import commit_here, in_hub_cache
 from .limits import Limits
 from .locate import (
     INDEX,
@@ -48,11 +49,14 @@ from .strict_json import parse_json
 
 _T = TypeVar("_T")
 
+
 FIRST_BYTES = 100_000
 """Size of the first request for a file, which nearly always covers the whole header."""
 
+
 ROWS_BYTES = 2**20
 """Smaller ranges of rows are fetched alone if the table is larger; otherwise the whole table is fetched and cached."""
+
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -64,10 +68,20 @@ TOKENIZER_FILES = (
     "merges.txt",
     "bpe.codes",
 )
+
+
 _LISTING_BYTES = 20_000_000
+
+
 _LOOK_SECONDS = 5.0
+
+
 _REFS = 5  # number of revisions searched for safetensors
+
+
 _REF = r"[A-Za-z0-9][A-Za-z0-9._/-]{0,200}"
+
+
 _PULL = r"refs/pr/(\d{1,9})"
 
 
@@ -223,7 +237,7 @@ class HubCheckpoint:
         path = self._folder + file
         if path in self._absent:
             return None
-        if (here := _in_hub_cache(self.wire.repo, path, self.wire.commit)) is not None:
+        if (here := in_hub_cache(self.wire.repo, path, self.wire.commit)) is not None:
             raw = here.read_bytes()[: limit + 1]
             if len(raw) > limit:
                 raise HubError(f"{self.name} {file} has more than {limit:,} bytes, which is the limit")
@@ -259,7 +273,7 @@ class HubCheckpoint:
     def _open_file(self, file: str, deadline: Deadline) -> _File:
         """Return a file's header: from a local copy, from the cache, or fetched."""
         limits = self.access.limits
-        if (here := _in_hub_cache(self.wire.repo, file, self.wire.commit)) is not None:
+        if (here := in_hub_cache(self.wire.repo, file, self.wire.commit)) is not None:
             try:
                 local = Checkpoint.open(here, limits=limits)
                 header = local.header(here.name)
@@ -355,7 +369,7 @@ class HubCheckpoint:
             return self._use_listed(deadline)
         index_first = self.wire.commit is not None and (
             self._kept(("file", self.wire.repo, self.commit, INDEX)) is not None
-            or _in_hub_cache(self.wire.repo, INDEX, self.wire.commit) is not None
+            or in_hub_cache(self.wire.repo, INDEX, self.wire.commit) is not None
         )
         if not index_first:
             try:
@@ -427,7 +441,7 @@ class HubCheckpoint:
         """Return a pickled file; it is fetched only if a child has to read it, not for results that are cached."""
         identity, limits = (self.wire.repo, self.commit), self.access.limits
         likely = self.access.likely
-        if (here := _in_hub_cache(self.wire.repo, path, self.commit)) is not None:
+        if (here := in_hub_cache(self.wire.repo, path, self.commit)) is not None:
             size = here.stat().st_size
             return PickledFile(path, identity, size, lambda: nullcontext(here), self.cache, limits, likely=likely)
         size = int(self._keep("file", f"{path}?size", partial(self._size_of_pickle, path)))
@@ -514,7 +528,7 @@ def _pin(opened: HubCheckpoint, branch: Key, deadline: Deadline) -> None:
         return
     kept = opened.cache.find(branch)
     known = kept.bytes().decode("ascii", "replace") if kept is not None else None
-    here = _commit_here(wire.repo, wire.revision)
+    here = commit_here(wire.repo, wire.revision)
     if known is None and here is None:
         return
     try:
@@ -528,27 +542,6 @@ def _pin(opened: HubCheckpoint, branch: Key, deadline: Deadline) -> None:
         opened.notes.append(
             f"the Hub cannot be reached: this is commit {commit[:8]}, which {wire.revision} was when it was last read"
         )
-
-
-def _in_hub_cache(repo: str, file: str, commit: str | None) -> Path | None:
-    """Return a file of Hugging Face's own cache at exactly this commit, or ``None``."""
-    if commit is None:
-        return None
-    from huggingface_hub import try_to_load_from_cache
-
-    found = try_to_load_from_cache(repo, file, revision=commit)
-    return Path(found) if isinstance(found, str) else None
-
-
-def _commit_here(repo: str, revision: str) -> str | None:
-    """Return the commit of a revision in Hugging Face's own cache, or ``None``."""
-    from huggingface_hub import try_to_load_from_cache
-
-    for file in (MODEL, INDEX, "config.json"):
-        found = try_to_load_from_cache(repo, file, revision=revision)
-        if isinstance(found, str) and (match := re.search(r"[/\\]snapshots[/\\]([0-9a-f]{40})[/\\]", found)):
-            return match[1]
-    return None
 
 
 def _list_files(wire: Wire) -> bytes:

@@ -162,7 +162,7 @@ def _named(given: argparse.Namespace) -> list[str]:
 
 def run_reproduce(given: argparse.Namespace) -> None:
     """Measure published findings again, and print both results."""
-    from ..surveys.published_findings import reproduce_all
+    from ..surveys.reproduction import reproduce_all
 
     models = [text.partition("=")[::2] for text in given.model]
     if wrong := [text for text, pair in zip(given.model, models, strict=True) if not all(pair)]:

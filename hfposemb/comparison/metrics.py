@@ -44,8 +44,9 @@ from ..composition.neighbour_retention import (
 )
 from ..errors import HfposembError, InputError, MissingTableError
 from ..tables.embeddings import Embeddings
-from ..tables.encodings import Absolute, Rotary, table_in
+from ..tables.encodings import Absolute, table_in
 from ..tables.null_comparison import Null, beside
+from ..tables.rotary import Rotary
 from ..tables.table import EmbeddingTable, Provenance, table_of
 
 Section: TypeAlias = Literal["position", "token", "both"]

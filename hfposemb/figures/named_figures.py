@@ -12,10 +12,11 @@ from ..analysis.projection import project
 from ..analysis.rows import norms
 from ..analysis.similarity_matrix import similarity
 from ..errors import InputError
+from ..figures import line_figures, matrix_figures, position_figures, style, token_figures
 from ..tables.embeddings import Embeddings
-from ..tables.encodings import PositionEncoding, Rotary
+from ..tables.encodings import PositionEncoding
+from ..tables.rotary import Rotary
 from ..tables.table import EmbeddingTable
-from . import line_figures, matrix_figures, position_figures, style, token_figures
 from .style import Series, listed
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from ..checkpoints.quantization import coded
 from ..errors import CheckpointError, MissingTableError
 from ..tables.attention import Attention, HeadMap, Norm
-from ..tables.encodings import Absolute, Alibi, NoPositions, PositionEncoding, RelativeBias, Rotary
+from ..tables.encodings import Absolute, Alibi, NoPositions, PositionEncoding, RelativeBias
 from ..tables.inputs import LayerNorm, RootMeanSquareNorm
+from ..tables.rotary import Rotary
 from ..tables.table import EmbeddingTable
 from .attention_rules import ATTENTION, AttentionRule, no_logits
 from .config_values import real_number, whole_number

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ..tables.encodings import Kind
+from ..tables.encoding_base import Kind
 from .config_values import part_config, whole_number
 from .table_names import ROLES, candidates
 from .verified_types import KNOWN

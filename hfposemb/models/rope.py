@@ -16,7 +16,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..tables.encodings import PositionEncoding, Rotary, Unmeasured
+from ..tables.encodings import PositionEncoding, Unmeasured
+from ..tables.rotary import Rotary
 from .config_values import real_number, whole_number
 
 _LENGTHS = (

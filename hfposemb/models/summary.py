@@ -15,9 +15,9 @@ from ..tables.encodings import (
     PositionEncoding,
     RelativeBias,
     RelativeTable,
-    Rotary,
     WindowBias,
 )
+from ..tables.rotary import Rotary
 from ..tables.table import EmbeddingTable
 
 

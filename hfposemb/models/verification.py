@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from ..errors import HfposembError, MissingExtraError, SourceError, one_line
 from ..samples import folder
 from ..tables.embeddings import Embeddings
-from ..tables.encodings import Alibi, PositionEncoding, RelativeBias, RelativeTable, Rotary, WindowBias
+from ..tables.encodings import Alibi, PositionEncoding, RelativeBias, RelativeTable, WindowBias
+from ..tables.rotary import Rotary
 from ..tables.source_parser import parse_source
 from ..tables.sources import BuiltinSource, HubSource, SampleSource
 from .extraction import extract

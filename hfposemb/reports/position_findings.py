@@ -184,7 +184,9 @@ def wave_title(facts: Mapping[str, Facts]) -> str:
 
 def distance_title(facts: Mapping[str, Facts]) -> str:
     """State whose mean cosine becomes negative with distance, whose never does, and whose is near zero throughout."""
-    flat, negative, positive = [], [], []
+    flat: list[str] = []
+    negative: list[str] = []
+    positive: list[str] = []
     for name, fact in facts.items():
         far = fact.half[1:][np.isfinite(fact.half[1:])]
         if not len(far):

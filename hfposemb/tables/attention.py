@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CheckpointError, InputError
-from .encodings import Alibi, RelativeBias, Rotary
+from .encodings import Alibi, RelativeBias
 from .inputs import Affine, Given, InputRecipe, LayerNorm, RootMeanSquareNorm, feed
+from .rotary import Rotary
 
 Part: TypeAlias = Literal["word", "position", "rest"]
 PARTS: tuple[Part, ...] = ("word", "position", "rest")

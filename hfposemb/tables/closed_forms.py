@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, SourceError
 from .embeddings import Embeddings
-from .encodings import Absolute, Alibi, PositionEncoding, Rotary, alibi_slopes
+from .encodings import Absolute, Alibi, PositionEncoding, alibi_slopes
+from .rotary import Rotary
 from .sources import BuiltinSource
 from .table import CHUNK_BYTES, EmbeddingTable, Provenance, Vectors
 

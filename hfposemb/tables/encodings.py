@@ -14,92 +14,17 @@ names an alternative.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, MissingTableError
-from .table import EmbeddingTable, Provenance, Vectors, all_rows
-
-Kind: TypeAlias = Literal[
-    "learned", "sinusoidal", "fixed", "rotary", "alibi", "relative-bias", "relative-table", "convolution", "none"
-]
-Unit: TypeAlias = Literal["cosine", "expected rotary kernel", "additive bias", "none"]
-
-
-class _Rows:
-    """Mixin that exposes ``table`` as an array to NumPy, torch, pandas and scikit-learn."""
-
-    has_table: ClassVar[bool] = True
-
-    if TYPE_CHECKING:
-
-        @property
-        def table(self) -> EmbeddingTable:
-            """Table with one row for each position."""
-            ...
-
-    def __len__(self) -> int:
-        """Return the number of rows of the table."""
-        return len(self.table)
-
-    def __iter__(self) -> Iterator[Vectors]:
-        """Yield every row of the table [width]."""
-        return iter(self.table)
-
-    def __getitem__(self, key: int | str | slice | Sequence[int | str] | NDArray[Any]) -> Vectors:
-        """Return rows of the table; see ``EmbeddingTable.__getitem__``."""
-        return self.table[key]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Vectors:
-        """Return all rows of the table for NumPy."""
-        return self.table.__array__(dtype, copy)
-
-    def __dlpack__(self, **wanted: Any) -> Any:
-        """Return all rows of the table for ``torch.as_tensor`` and ``from_dlpack``."""
-        return self.table.__dlpack__(**wanted)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        """Return the DLPack device, the CPU."""
-        return self.table.__dlpack_device__()
-
-
-class _NoRows:
-    """Mixin of encodings without a table; accessing it raises an error that names an alternative."""
-
-    has_table: ClassVar[bool] = False
-
-    @property
-    def table(self) -> EmbeddingTable:
-        """Raise ``MissingTableError``, since there is no row for each position."""
-        whose = getattr(self, "kind", "none")
-        reason = getattr(self, "reason", "")
-        said = f": {reason}" if reason else "; use .matrix(length) or .profile(distances)"
-        name = "the model's" if whose == "none" else whose
-        raise MissingTableError(f"{name} positions have no row for each position{said}")
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Vectors:
-        """Raise ``MissingTableError``; NumPy would otherwise make an array of one object."""
-        return self.table.__array__(dtype, copy)
-
-
-def unit_rows(vectors: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the rows scaled to unit length; NaN for rows that are zero or not finite.
-
-    >>> from hfposemb.tables.encodings import unit_rows
-    >>> unit_rows([[3.0, 4.0]]).tolist()
-    [[0.6, 0.8]]
-    """
-    rows = np.asarray(vectors, np.float64)
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    known = np.isfinite(norms) & (norms > 0)
-    unit: NDArray[np.float64] = np.divide(rows, norms, out=np.full_like(rows, np.nan), where=known)
-    return unit
+from .encoding_base import Kind, Unit, WithoutRows, WithRows, relative_matrix, unit_rows
+from .rotary import Rotary
+from .table import EmbeddingTable, all_rows
 
 
 @dataclass(frozen=True)
@@ -112,7 +37,7 @@ class Grid:
 
 
 @dataclass(frozen=True, eq=False)
-class Absolute(_Rows):
+class Absolute(WithRows):
     """Absolute positions, learned or computed: one row of a table for each position; their unit is the cosine.
 
     Attributes:
@@ -154,125 +79,6 @@ class Absolute(_Rows):
         return out
 
 
-MOST_PAIRS = 20_000
-"""Most positions for which a matrix of all pairs is computed: 3.2 GB in float64."""
-
-
-def _relative_matrix(encoding: PositionEncoding, length: int) -> NDArray[np.float64]:
-    if not 1 <= length <= MOST_PAIRS:
-        raise InputError(f"a matrix of all pairs has 1 to {MOST_PAIRS:,} positions; got {length:,}; give a length")
-    distances = np.arange(-length + 1, length)
-    position = np.arange(length)
-    matrix: NDArray[np.float64] = encoding.profile(distances)[position[None, :] - position[:, None] + length - 1]
-    return matrix
-
-
-@dataclass(frozen=True, eq=False)
-class Wavelengths:
-    """Wavelengths of a rotary encoding: positions per full turn of each pair of dimensions, infinite at frequency 0.
-
-    Attributes:
-        before: Wavelengths [pairs] without the scaling of the configuration.
-        after: Wavelengths [pairs] with it.
-        trained_length: Number of positions that the model was trained on before scaling.
-    """
-
-    before: NDArray[np.float64]
-    after: NDArray[np.float64]
-    trained_length: int
-
-    @property
-    def beyond(self) -> NDArray[np.bool_]:
-        """Mask of the pairs that turned less than once in training and never saw some angles (Peng et al. 2023)."""
-        return np.asarray(self.before > self.trained_length)
-
-    @property
-    def beyond_after(self) -> NDArray[np.bool_]:
-        """Mask of the pairs that turn less than once in the trained length after scaling."""
-        return np.asarray(self.after > self.trained_length)
-
-    @property
-    def moved(self) -> NDArray[np.bool_]:
-        """Mask of the pairs whose frequency the scaling changes by more than rounding."""
-        return ~np.isclose(self.before, self.after, rtol=1e-9, atol=0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class Rotary(_Rows):
-    """Rotary positions (Su et al. 2021, arXiv 2104.09864): at position t, pair i turns by t · ``inv_freq[i]``.
-
-    Attributes:
-        inv_freq: Frequencies in radians per position [rotated dimensions / 2].
-        length: Longest input that the configuration states.
-        attention_scaling: Factor of both cosines and sines.
-        layout: Which dimensions form a pair: i and i + pairs (``half``), or 2i and 2i + 1 (``interleaved``).
-        base_freq: Frequencies before scaling; ``None`` if nothing was scaled.
-        trained_length: Longest input before scaling; ``None`` for ``length``.
-        scaling: Name of the rope type that scales the frequencies, "" for none.
-    """
-
-    inv_freq: NDArray[np.float64]
-    length: int
-    attention_scaling: float = 1.0
-    layout: Literal["half", "interleaved"] = "half"
-    base_freq: NDArray[np.float64] | None = None
-    trained_length: int | None = None
-    scaling: str = ""
-    kind: ClassVar[Kind] = "rotary"
-    offset: ClassVar[int] = 0
-    unit: ClassVar[Unit] = "expected rotary kernel"
-
-    @cached_property
-    def table(self) -> EmbeddingTable:
-        """Cosines and sines [length, 2 · pairs] in the model's layout, computed on access.
-
-        ``half``: all cosines, then all sines; ``interleaved``: cos ω₀t, sin ω₀t, cos ω₁t, …. No model adds these rows
-        to its token vectors. The cosine of two rows is the expected kernel at their distance.
-        """
-        width = 2 * len(self.inv_freq)
-        origin = Provenance("rotary", notes=("computed: cosines and sines of the angles, not added to any vector",))
-        return EmbeddingTable("rotary positions", (self.length, width), np.dtype(np.float32), origin, self._rows)
-
-    def _rows(self, start: int, stop: int) -> Vectors:
-        angles = np.multiply.outer(np.arange(start, stop, dtype=np.float64), self.inv_freq)
-        parts = self.attention_scaling * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-        ordered = parts if self.layout == "half" else parts.transpose(0, 2, 1)
-        return ordered.reshape(stop - start, 2 * len(self.inv_freq)).astype(np.float32)
-
-    @property
-    def wavelengths(self) -> NDArray[np.float64]:
-        """Positions per full turn of each pair [pairs], 2π/ω; infinite where ω is 0."""
-        return _turns(self.inv_freq)
-
-    @property
-    def scaled(self) -> Wavelengths:
-        """Wavelengths before and after scaling, with the trained length to compare them with."""
-        before = self.wavelengths if self.base_freq is None else _turns(self.base_freq)
-        return Wavelengths(before, self.wavelengths, self.trained_length or self.length)
-
-    def matrix(self, length: int | None = None) -> NDArray[np.float64]:
-        """Return the expected kernel of the first ``length`` positions [length, length]."""
-        return _relative_matrix(self, length or self.length)
-
-    def kernels(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return cos(ω_i Δ) [distances, pairs], the contribution of each pair to the kernel."""
-        kernels: NDArray[np.float64] = np.cos(np.multiply.outer(np.asarray(distances, np.float64), self.inv_freq))
-        return kernels
-
-    def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the kernel mean_i cos(ω_i Δ), assuming q = k with equal energy in every pair of dimensions."""
-        kernel: NDArray[np.float64] = self.kernels(distances).mean(axis=1)
-        return kernel
-
-
-def _turns(frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
-    frequencies = np.abs(np.asarray(frequencies, np.float64))
-    turns: NDArray[np.float64] = np.divide(
-        2 * np.pi, frequencies, out=np.full(frequencies.shape, np.inf), where=frequencies > 0
-    )
-    return turns
-
-
 def alibi_slopes(heads: int, *, longest: float = 8.0, kept: bool = True) -> NDArray[np.float64]:
     """Return the slopes of ALiBi (Press et al. 2022, arXiv 2108.12409).
 
@@ -311,7 +117,7 @@ def alibi_slopes(heads: int, *, longest: float = 8.0, kept: bool = True) -> NDAr
 
 
 @dataclass(frozen=True, eq=False)
-class Alibi(_NoRows):
+class Alibi(WithoutRows):
     """Linear biases by distance (ALiBi; Press et al. 2022, arXiv 2108.12409).
 
     Attributes:
@@ -337,7 +143,7 @@ class Alibi(_NoRows):
 
     def matrix(self, length: int | None = None) -> NDArray[np.float64]:
         """Return the bias between the first ``length`` positions [length, length], averaged over heads."""
-        return _relative_matrix(self, length or self.length)
+        return relative_matrix(self, length or self.length)
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the bias −slope·|Δ| on scaled scores at each distance, averaged over heads."""
@@ -346,7 +152,7 @@ class Alibi(_NoRows):
 
 
 @dataclass(frozen=True, eq=False)
-class RelativeBias(_NoRows):
+class RelativeBias(WithoutRows):
     """Learned bias for each bucket of distances (T5; Raffel et al. 2020, arXiv 1910.10683).
 
     Attributes:
@@ -387,7 +193,7 @@ class RelativeBias(_NoRows):
 
     def matrix(self, length: int | None = None) -> NDArray[np.float64]:
         """Return the bias between the first ``length`` positions [length, length], averaged over heads."""
-        return _relative_matrix(self, length or self.length)
+        return relative_matrix(self, length or self.length)
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the bias at each distance, averaged over heads."""
@@ -396,7 +202,7 @@ class RelativeBias(_NoRows):
 
 
 @dataclass(frozen=True, eq=False)
-class WindowBias(_NoRows):
+class WindowBias(WithoutRows):
     """Learned bias for every displacement within a window of patches (Swin; Liu et al. 2021, arXiv 2103.14030).
 
     Positions are the patches of the window, row by row.
@@ -446,7 +252,7 @@ class WindowBias(_NoRows):
 
 
 @dataclass(frozen=True, eq=False)
-class RelativeTable(_NoRows):
+class RelativeTable(WithoutRows):
     """Relative positions as rows of a table, one for each distance (Shaw et al. 2018; DeBERTa, He et al. 2021).
 
     This is not ``.table``, which would have one row for each position. A row also serves the distances beyond its own,
@@ -496,7 +302,7 @@ class RelativeTable(_NoRows):
 
     def matrix(self, length: int | None = None) -> NDArray[np.float64]:
         """Return ``profile`` at the distance of every pair of the first ``length`` positions [length, length]."""
-        return _relative_matrix(self, length or self.length)
+        return relative_matrix(self, length or self.length)
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the cosine between the row of each distance and the row of distance 0.
@@ -511,7 +317,7 @@ class RelativeTable(_NoRows):
 
 
 @dataclass(frozen=True, eq=False)
-class Convolution(_NoRows):
+class Convolution(WithoutRows):
     """Positions from a convolution over the input (wav2vec 2.0; Baevski et al. 2020, arXiv 2006.11477).
 
     The kernel mixes contents with positions, so there is neither a vector for a position nor a number for a distance.
@@ -566,7 +372,7 @@ class Convolution(_NoRows):
 
 
 @dataclass(frozen=True, eq=False)
-class NoPositions(_NoRows):
+class NoPositions(WithoutRows):
     """No position encoding; ``order`` names what conveys the order of the input instead."""
 
     order: str = "the causal mask alone"
@@ -589,7 +395,7 @@ class NoPositions(_NoRows):
 
 
 @dataclass(frozen=True, eq=False)
-class Unmeasured(_NoRows):
+class Unmeasured(WithoutRows):
     """A mechanism that is recognised but not computed, with the reason."""
 
     kind: Kind

@@ -46,7 +46,7 @@ def one(model_type: str) -> Row:
 
     import hfposemb as hpe
     from hfposemb.models.verification import compare
-    from hfposemb.tables.encodings import Rotary
+    from hfposemb.tables.rotary import Rotary
     from tests.architectures.tiny import CannotBuildError, build
 
     transformers.logging.set_verbosity_error()

@@ -38,9 +38,9 @@ from hfposemb.tables.encodings import (
     NoPositions,
     RelativeBias,
     RelativeTable,
-    Rotary,
     alibi_slopes,
 )
+from hfposemb.tables.rotary import Rotary
 from hfposemb.tables.table import Provenance, table_of
 
 from . import waiting

@@ -1,0 +1,164 @@
+"""Measure published findings again and compare the results with the published values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ..errors import HfposembError, InputError, SourceError
+from ..models.extraction import extract
+from ..progress import Report, shown
+from ..tables.embeddings import Embeddings
+from .published_findings import STUDIES, Claim, Models
+
+Verdict = Literal["agrees", "differs", "not measured"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Result of one claim.
+
+    Attributes:
+        published: The claim as published.
+        measured: What was measured, or why nothing was.
+        value: The measured number.
+        verdict: Whether the two agree.
+        rule: When they agree.
+    """
+
+    published: str
+    measured: str
+    value: float | None
+    verdict: Verdict
+    rule: str
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """Result of reproducing one study.
+
+    Attributes:
+        name: Name of the study.
+        citation: Its citation.
+        sources: Sources that were read, by the study's names for them.
+        missing: Models that could not be read, with the reason.
+        outcomes: Result of each claim.
+    """
+
+    name: str
+    citation: str
+    sources: Mapping[str, str]
+    missing: Mapping[str, str]
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def measured(self) -> bool:
+        """Whether anything was measured."""
+        return any(outcome.verdict != "not measured" for outcome in self.outcomes)
+
+    def __str__(self) -> str:
+        """List every claim with what was published, what was measured, and the verdict."""
+        lines = [f"{self.name}: {self.citation}"]
+        lines += [f"  {key} is {source}" for key, source in self.sources.items()]
+        for outcome in self.outcomes:
+            told = {"published": outcome.published, "measured": outcome.measured}
+            told[outcome.verdict] = f"(rule: {outcome.rule})"
+            lines += ["", *(f"  {label:<14}{text}" for label, text in told.items())]
+        if self.missing:
+            keys = ", ".join(self.missing)
+            example = f"--model {next(iter(self.missing))}=./folder"
+            reason = next(iter(self.missing.values()))
+            lines += ["", f"  not to be had: {keys} ({reason}); give a folder or another source: {example}"]
+        return "\n".join(lines)
+
+
+def reproduce(name: str, *, models: Mapping[str, str] | None = None, allow_full_download: bool = False) -> Reproduction:
+    """Reproduce one study of ``STUDIES``, with its own models from the Hub or with given ones.
+
+    Default models that cannot be read are reported as missing, and the claims that need them are not measured.
+
+    Args:
+        name: Name of the study.
+        models: Sources by the study's name for them, e.g. ``{"gpt2": "./folder"}``.
+        allow_full_download: Whether whole files may be downloaded where parts cannot be read.
+
+    Raises:
+        InputError: If there is no such study, or it has no such model.
+        SourceError: If a given source cannot be read.
+
+    Examples:
+        >>> from hfposemb.surveys.published_findings import reproduce
+        >>> [outcome.verdict for outcome in reproduce("sinusoid-rotation").outcomes]
+        ['agrees', 'agrees']
+    """
+    if name not in STUDIES:
+        raise InputError(f"there is no study {name!r}; there are {', '.join(STUDIES)}")
+    study, given = STUDIES[name], dict(models or {})
+    if unknown := [key for key in given if key not in study.models]:
+        raise InputError(f"{name} has no model {unknown[0]!r}; it takes {', '.join(study.models)}")
+    sources = {**study.models, **given}
+    found: dict[str, Embeddings] = {}
+    missing: dict[str, str] = {}
+    for key, source in sources.items():
+        try:
+            found[key] = extract(source, allow_full_download=allow_full_download)
+        except HfposembError as error:
+            if key in given:
+                raise
+            missing[key] = str(error)
+    outcomes = tuple(_outcome(claim, found) for claim in study.claims)
+    return Reproduction(name, study.citation, {key: sources[key] for key in found}, missing, outcomes)
+
+
+def reproduce_all(
+    names: Sequence[str] = (),
+    *,
+    models: Mapping[str, str] | None = None,
+    allow_full_download: bool = False,
+    progress: Report | Literal[False] | None = None,
+) -> tuple[Reproduction, ...]:
+    """Reproduce several studies, by default all, each with those of the given models that it takes.
+
+    Args:
+        names: Names of the studies.
+        models: Sources by the studies' names for them.
+        allow_full_download: Whether whole files may be downloaded where parts cannot be read.
+        progress: Callback for the share done, 0 to 1, and the study. By default a bar is drawn (``progress.shown``);
+            ``False`` disables it.
+
+    Raises:
+        InputError: As ``reproduce`` does, or if no study takes a given model.
+        SourceError: As ``reproduce`` does, or if nothing could be measured.
+    """
+    chosen, given = tuple(dict.fromkeys(names)) or tuple(STUDIES), dict(models or {})
+    if unknown := [name for name in chosen if name not in STUDIES]:
+        raise InputError(f"there is no study {unknown[0]!r}; there are {', '.join(STUDIES)}")
+    taken = {name: {key: source for key, source in given.items() if key in STUDIES[name].models} for name in chosen}
+    if unused := [key for key in given if not any(key in own for own in taken.values())]:
+        known = dict.fromkeys(key for name in chosen for key in STUDIES[name].models)
+        raise InputError(f"no model is called {unused[0]!r} here; there are {', '.join(known)}")
+    measured = []
+    with shown(f"study {chosen[0]}", progress) as told:
+        for number, name in enumerate(chosen):
+            told(number / len(chosen), f"study {name}")
+            measured.append(reproduce(name, models=taken[name], allow_full_download=allow_full_download))
+    found = tuple(measured)
+    if not any(one.measured for one in found):
+        reasons = [f"{key}: {why}" for one in found for key, why in one.missing.items()]
+        reasons += [outcome.measured for one in found for outcome in one.outcomes]
+        raise SourceError(f"nothing could be measured ({reasons[0]}); give another source with --model KEY=./folder")
+    return found
+
+
+def _outcome(claim: Claim, found: Models) -> Outcome:
+    if absent := [key for key in claim.needs if key not in found]:
+        return Outcome(
+            claim.published, f"nothing: {', '.join(absent)} is not to be had", None, "not measured", claim.rule
+        )
+    try:
+        result = claim.measure(found)
+    except HfposembError as error:
+        return Outcome(claim.published, f"nothing: {error}", None, "not measured", claim.rule)
+    verdict: Verdict = "agrees" if result.agrees else "differs"
+    return Outcome(claim.published, result.words, result.value, verdict, claim.rule)

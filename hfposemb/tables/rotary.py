@@ -1,0 +1,119 @@
+"""Rotary position encodings and their wavelengths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .encoding_base import Kind, Unit, WithRows, relative_matrix
+from .table import EmbeddingTable, Provenance, Vectors
+
+
+@dataclass(frozen=True, eq=False)
+class Wavelengths:
+    """Wavelengths of a rotary encoding: positions per full turn of each pair of dimensions, infinite at frequency 0.
+
+    Attributes:
+        before: Wavelengths [pairs] without the scaling of the configuration.
+        after: Wavelengths [pairs] with it.
+        trained_length: Number of positions that the model was trained on before scaling.
+    """
+
+    before: NDArray[np.float64]
+    after: NDArray[np.float64]
+    trained_length: int
+
+    @property
+    def beyond(self) -> NDArray[np.bool_]:
+        """Mask of the pairs that turned less than once in training and never saw some angles (Peng et al. 2023)."""
+        return np.asarray(self.before > self.trained_length)
+
+    @property
+    def beyond_after(self) -> NDArray[np.bool_]:
+        """Mask of the pairs that turn less than once in the trained length after scaling."""
+        return np.asarray(self.after > self.trained_length)
+
+    @property
+    def moved(self) -> NDArray[np.bool_]:
+        """Mask of the pairs whose frequency the scaling changes by more than rounding."""
+        return ~np.isclose(self.before, self.after, rtol=1e-9, atol=0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Rotary(WithRows):
+    """Rotary positions (Su et al. 2021, arXiv 2104.09864): at position t, pair i turns by t · ``inv_freq[i]``.
+
+    Attributes:
+        inv_freq: Frequencies in radians per position [rotated dimensions / 2].
+        length: Longest input that the configuration states.
+        attention_scaling: Factor of both cosines and sines.
+        layout: Which dimensions form a pair: i and i + pairs (``half``), or 2i and 2i + 1 (``interleaved``).
+        base_freq: Frequencies before scaling; ``None`` if nothing was scaled.
+        trained_length: Longest input before scaling; ``None`` for ``length``.
+        scaling: Name of the rope type that scales the frequencies, "" for none.
+    """
+
+    inv_freq: NDArray[np.float64]
+    length: int
+    attention_scaling: float = 1.0
+    layout: Literal["half", "interleaved"] = "half"
+    base_freq: NDArray[np.float64] | None = None
+    trained_length: int | None = None
+    scaling: str = ""
+    kind: ClassVar[Kind] = "rotary"
+    offset: ClassVar[int] = 0
+    unit: ClassVar[Unit] = "expected rotary kernel"
+
+    @cached_property
+    def table(self) -> EmbeddingTable:
+        """Cosines and sines [length, 2 · pairs] in the model's layout, computed on access.
+
+        ``half``: all cosines, then all sines; ``interleaved``: cos ω₀t, sin ω₀t, cos ω₁t, …. No model adds these rows
+        to its token vectors. The cosine of two rows is the expected kernel at their distance.
+        """
+        width = 2 * len(self.inv_freq)
+        origin = Provenance("rotary", notes=("computed: cosines and sines of the angles, not added to any vector",))
+        return EmbeddingTable("rotary positions", (self.length, width), np.dtype(np.float32), origin, self._rows)
+
+    def _rows(self, start: int, stop: int) -> Vectors:
+        angles = np.multiply.outer(np.arange(start, stop, dtype=np.float64), self.inv_freq)
+        parts = self.attention_scaling * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        ordered = parts if self.layout == "half" else parts.transpose(0, 2, 1)
+        return ordered.reshape(stop - start, 2 * len(self.inv_freq)).astype(np.float32)
+
+    @property
+    def wavelengths(self) -> NDArray[np.float64]:
+        """Positions per full turn of each pair [pairs], 2π/ω; infinite where ω is 0."""
+        return _turns(self.inv_freq)
+
+    @property
+    def scaled(self) -> Wavelengths:
+        """Wavelengths before and after scaling, with the trained length to compare them with."""
+        before = self.wavelengths if self.base_freq is None else _turns(self.base_freq)
+        return Wavelengths(before, self.wavelengths, self.trained_length or self.length)
+
+    def matrix(self, length: int | None = None) -> NDArray[np.float64]:
+        """Return the expected kernel of the first ``length`` positions [length, length]."""
+        return relative_matrix(self, length or self.length)
+
+    def kernels(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return cos(ω_i Δ) [distances, pairs], the contribution of each pair to the kernel."""
+        kernels: NDArray[np.float64] = np.cos(np.multiply.outer(np.asarray(distances, np.float64), self.inv_freq))
+        return kernels
+
+    def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the kernel mean_i cos(ω_i Δ), assuming q = k with equal energy in every pair of dimensions."""
+        kernel: NDArray[np.float64] = self.kernels(distances).mean(axis=1)
+        return kernel
+
+
+def _turns(frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+    frequencies = np.abs(np.asarray(frequencies, np.float64))
+    turns: NDArray[np.float64] = np.divide(
+        2 * np.pi, frequencies, out=np.full(frequencies.shape, np.inf), where=frequencies > 0
+    )
+    return turns
