@@ -47,7 +47,7 @@ def waves_by_period(series: Sequence[Series], *, noise: tuple[float, float], hei
     Examples:
         >>> import hfposemb as hpe
         >>> from hfposemb.analysis.geometry import waves
-        >>> from hfposemb.figures.line_figures import waves_by_period
+        >>> from hfposemb.figures.wave_figures import waves_by_period
         >>> from hfposemb.figures.style import Series
         >>> found = waves(hpe.sinusoidal(64, 16).position)
         >>> line = Series("sinusoid", found.strength[::-1], at=found.periods[::-1])
@@ -82,7 +82,7 @@ def wavelengths(found: Wavelengths, *, series: Series, scaled: str = "after scal
     Examples:
         >>> import numpy as np
         >>> import hfposemb as hpe
-        >>> from hfposemb.figures.line_figures import wavelengths
+        >>> from hfposemb.figures.wave_figures import wavelengths
         >>> from hfposemb.figures.style import Series
         >>> found = hpe.extract("rotary:64x8").position.scaled
         >>> figure = wavelengths(found, series=Series("rotary", np.empty(0)))
@@ -133,7 +133,7 @@ def waves(
 
     Examples:
         >>> import hfposemb as hpe
-        >>> from hfposemb.figures.line_figures import waves
+        >>> from hfposemb.figures.wave_figures import waves
         >>> figure = waves(hpe.sinusoidal(64, 16).position.table.vectors, [0, 1])
         >>> [trace.name for trace in figure.data]
         ['dimension 0', 'dimension 1']
@@ -202,7 +202,7 @@ def stripes(
 
     Examples:
         >>> import hfposemb as hpe
-        >>> from hfposemb.figures.line_figures import stripes
+        >>> from hfposemb.figures.wave_figures import stripes
         >>> fed = hpe.extract("sample:bert").inputs("the king")
         >>> figure = stripes({"token": fed.token, "position": fed.position, "input": fed.sum}, fed.pieces, ids=fed.ids)
         >>> [trace.name for trace in figure.data]

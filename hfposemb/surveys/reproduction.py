@@ -88,7 +88,7 @@ def reproduce(name: str, *, models: Mapping[str, str] | None = None, allow_full_
         SourceError: If a given source cannot be read.
 
     Examples:
-        >>> from hfposemb.surveys.published_findings import reproduce
+        >>> from hfposemb.surveys.reproduction import reproduce
         >>> [outcome.verdict for outcome in reproduce("sinusoid-rotation").outcomes]
         ['agrees', 'agrees']
     """
