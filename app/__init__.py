@@ -55,7 +55,7 @@ os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import gradio as gr
 
@@ -106,12 +106,13 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     first = tuple(dict.fromkeys(sources))[:MOST_SOURCES] or FIRST
     # Create these here, because Gradio counts everything between the tabs as a tab.
     chosen, active = State(list(first)), State(next(iter(modules), ""))
-    states = {"fetched": State({}), "restored": State("")}
-    states |= {name: State([]) for name in ("due", "asked", "tried", "own")}
+    states: dict[str, Any] = {name: State([]) for name in ("due", "asked", "tried", "own")}
     dues = {name: State([]) for name in modules}
     card = lesson_card.Card.drawn() if address else None  # lessons are links
     with gr.Tabs() as tabs:
-        session = Session(public, first, chosen, active, tabs, linked=address, **states)
+        session = Session(
+            public, first, chosen, active, tabs, linked=address, fetched=State({}), restored=State(""), **states
+        )
         sessions = {
             name: session.at(name, getattr(module, "NEEDS", NEEDS), due=dues[name]) for name, module in modules.items()
         }
@@ -246,6 +247,7 @@ def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Bloc
     from .limits import FILES_SECONDS, told
 
     public = on_a_space() if public is None else public
+    blocks: gr.Blocks
     with gr.Blocks(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS)) as blocks:
         unseen_heading("hfposemb", level=1)
         header("Theme")
@@ -341,7 +343,7 @@ def launch(
     free = free_port(at.host, port)
     failures.show_tracebacks(debug)
     quiet, blocking = options.pop("quiet", False), not options.pop("prevent_thread_lock", False)
-    say = partial(print, flush=True) if not quiet else lambda _: None
+    say: Callable[[str], None] = partial(print, flush=True) if not quiet else lambda _: None
     with _uncollected():
         blocks = build(public=at.public, sources=sources)
     say(at.sentence)
@@ -354,7 +356,7 @@ def launch(
         raise HfposembError(f"the app cannot listen on {at.host}:{free} ({error}); choose another port") from error
     say(_running(blocks, asked=port, blocking=blocking))
     if inbrowser:
-        open_browser(blocks.share_url or blocks.local_url)
+        open_browser(blocks.share_url or blocks.local_url or f"http://{at.host}:{free}")
     if blocking and not hasattr(sys, "ps1") and not sys.flags.interactive:
         blocks.block_thread()
     return blocks

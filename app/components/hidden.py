@@ -16,7 +16,7 @@ class NoStub(type(gr.HTML)):  # type: ignore[misc]
     def __new__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> type:
         """Create the class as Gradio does, with ``__init__`` made updateable."""
         if "__init__" in attrs:
-            attrs["__init__"] = updateable(attrs["__init__"])
+            attrs["__init__"] = updateable(attrs["__init__"])  # type: ignore[no-untyped-call]
         return ABCMeta.__new__(cls, name, bases, attrs)
 
 
@@ -30,4 +30,4 @@ class State(gr.State, metaclass=NoStub):
 
     def get_config(self) -> dict[str, Any]:  # type: ignore[override]
         """Send the same null initially that the page gets later, written as NaN because Gradio omits ``None``."""
-        return {**super().get_config(), "value": math.nan}
+        return {**super().get_config(), "value": math.nan}  # type: ignore[no-untyped-call]

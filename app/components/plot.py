@@ -187,8 +187,8 @@ class PanelRow(gr.HTML, metaclass=NoStub):
             min_width=min_width,
         )
 
-    def postprocess(self, value: Sequence[Panel] | Panels | None) -> dict[str, Any]:
-        """Convert panels to the input of ``plot.js``: files for everything large, and the rest as one JSON string.
+    def postprocess(self, value: Any) -> Any:
+        """Convert panels to the input of ``plot.js``: files for what is large, the rest as one JSON string.
 
         A single string, because Gradio's page copies the properties of every component, item by item, at every step of
         every event.
@@ -216,7 +216,7 @@ class PanelRow(gr.HTML, metaclass=NoStub):
         text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
         return {"row": text, **_scripts(), "files": files.listed}
 
-    def preprocess(self, payload: dict[str, Any] | None) -> dict[str, Any] | None:
+    def preprocess(self, payload: Any) -> Any:
         """Return the payload unchanged: a row is never used as an input."""
         return payload
 

@@ -107,7 +107,7 @@ def clouds(opened: Sequence[Opened], view: View, session: Session) -> Panels:
 
 def units_of(opened: Sequence[Opened]) -> set[str]:
     """Return the units of the sources' encodings, except "none"."""
-    units = set()
+    units: set[str] = set()
     for source in opened:
         try:
             units.add(source.position.unit)

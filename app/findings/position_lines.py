@@ -137,16 +137,16 @@ def distance_panels(opened: Sequence[Opened], found: Mapping[Opened, Positions],
     helps = {"cosine": DISTANCE_HELP, "expected rotary kernel": KERNEL_HELP, "additive bias": BIAS_HELP}
     without = f" · not here: {listed(silent)}, without numbers to compare" if silent else ""
     drawn = []
-    for unit, series in curves.items():
+    for kind, series in curves.items():
         if series:
             both = mirrored(series)
-            figure = line_figures.similarity_by_distance(both, unit=unit)  # type: ignore[arg-type]
-            key = {"cosine": "distance", "expected rotary kernel": "kernel"}.get(unit, "bias")
-            rest = mechanisms[unit]
-            tables = [found[s] for s, fact in facts.items() if fact.next is not None] if unit == "cosine" else []
+            figure = line_figures.similarity_by_distance(both, unit=kind)  # type: ignore[arg-type]
+            key = {"cosine": "distance", "expected rotary kernel": "kernel"}.get(kind, "bias")
+            rest = mechanisms[kind]
+            tables = [found[s] for s, fact in facts.items() if fact.next is not None] if kind == "cosine" else []
             at = {source: one.x for source, one in zip(rest, both[len(both) - len(rest) :], strict=True)}
             recipe = position_snippets.profiles(tables, at)
-            drawn.append(_panel(key, titles[unit], figure, helps[unit], feet[unit] + without, recipe))
+            drawn.append(_panel(key, titles[kind], figure, helps[kind], feet[kind] + without, recipe))
             without = ""
     return drawn
 

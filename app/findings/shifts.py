@@ -141,10 +141,10 @@ def curve_panel(split: Split, found: Mapping[Opened, Measured], which: Map, said
         series.append(Series(source.name, values, source.color, source.dash, at=at, band=(low, high)))
     if any(_encoding(source).kind == "sinusoidal" for source in found):
         longest = max(found, key=lambda source: len(found[source].curve.distances))
-        at = found[longest].curve.distances
+        distances = found[longest].curve.distances
         table = longest.position.table
-        ones = closed_form(*table.shape, distances=at)
-        series.append(Series("closed form", ones.astype(np.float32), at=at.astype(np.float32)))
+        ones = closed_form(*table.shape, distances=distances)
+        series.append(Series("closed form", ones.astype(np.float32), at=distances.astype(np.float32)))
     random = split == "random"
     distance = 1 if random else max(k for k in found[next(iter(found))].curve.distances.tolist() if k <= FAR)
     title = curve_title({source.name: one.curve for source, one in found.items()}, which, split, distance)
@@ -180,23 +180,23 @@ def plane_panel(found: Mapping[Opened, Positions], step: int, session: Session) 
     measured = []
     for source, positions in found.items():
         try:
-            one = turned(positions, step, session)
+            plane = turned(positions, step, session)
         except HfposembError as error:
             problem = one_line(str(error))
             continue
-        at, values = (np.rad2deg(part).astype(np.float32) for part in (one.expected, one.turned))
+        at, values = (np.rad2deg(part).astype(np.float32) for part in (plane.expected, plane.turned))
         series.append(Series(source.name, values, source.color, source.dash, at=at))
         measured.append(positions)
-        shares.append(f"{int(one.alike.sum())} of {len(one.alike)} in {source.name}")
+        shares.append(f"{int(plane.alike.sum())} of {len(plane.alike)} in {source.name}")
     if not series:
         return Panel(
             "planes", "No shift by so many positions can be fitted", message=f"{problem}. Choose a smaller one."
         )
     steps = "its step" if step == 1 else f"{step} times its step"
-    positions = "one position" if step == 1 else f"{step} positions"
+    distance = "one position" if step == 1 else f"{step} positions"
     return Panel(
         key="planes",
-        title=f"Planes that a shift by {positions} turns by {steps}: {listed(shares)}",
+        title=f"Planes that a shift by {distance} turns by {steps}: {listed(shares)}",
         drawings=(Drawing(line_figures.turned_planes(series)),),
         help=PLANE_HELP,
         foot="Planes of the 16 leading components · " + (problem or "on the diagonal: a rotation"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -109,15 +109,16 @@ class View:
     @cached_property
     def sweeps(self) -> dict[str, Sweep]:
         """Results at every amplitude, by kind of positions; kinds that cannot be added are missing."""
-        found = {}
+        found: dict[str, Sweep] = {}
         for whose in WHOSE:
             try:
-                found[whose] = self._result(
-                    ("sweep", self.adding(whose)), lambda whose=whose: sweep(self.words(whose), k=NEIGHBOURS)
-                )
+                found[whose] = self._result(("sweep", self.adding(whose)), partial(self._sweep, whose))
             except HfposembError:
                 continue  # the panels of the chosen kind show the reason
         return found
+
+    def _sweep(self, whose: str) -> Sweep:
+        return sweep(self.words(whose), k=NEIGHBOURS)
 
     @cached_property
     def inputs(self) -> Inputs:

@@ -97,8 +97,8 @@ def map_panels(
     else:
         marker = next(trace.marker for trace in figure.data if trace.marker.cmin is not None)
         digits, what = (2, "norm") if color == "Norm" else (1, "of its 10 nearest, near it here")
-        ends = [number(end if color == "Norm" else 10 * end, digits=digits) for end in (marker.cmin, marker.cmax)]
-        bars = (ScaleBar(*ends, SHARE.light, what),)
+        low, high = (number(end if color == "Norm" else 10 * end, digits=digits) for end in (marker.cmin, marker.cmax))
+        bars = (ScaleBar(low, high, SHARE.light, what),)
     return (
         Panel(
             "map",

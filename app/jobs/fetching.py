@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -104,7 +104,7 @@ class Fetches:
 
     async def follow(
         self, page: str, what: object, wanted: Mapping[Hashable, tuple[str, Work]]
-    ) -> AsyncIterator[list[Fetch]]:
+    ) -> AsyncGenerator[list[Fetch], None]:
         """Do everything in ``wanted``, which maps keys to a name and a function; yield the reads until all are over.
 
         However it ends, reads that no other page waits for are stopped. Raises ``CancelledError`` if ``stop`` was

@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hfposemb.errors import HfposembError
+from hfposemb.errors import CancelledError, HfposembError
 
 from ..limits import MOST_OF_ONE, MOST_WAITING
-from .children import CancelledError, Job
+from .children import Job
 
 if TYPE_CHECKING:
     import gradio as gr

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 import gradio as gr
+from gradio.events import api as gradio_api
 
 from hfposemb.analysis.nearest_rows import neighbours as nearest
 from hfposemb.analysis.row_pairs import pairs
@@ -109,8 +110,9 @@ def bind(session: Session) -> None:
         """
         most = _count(k, MOST_NEIGHBOURS, "k")
         _, rows = await chosen(source, table)
+        search: Any = nearest  # overloaded
         how: Any = {"metric": _one_of(metric, METRICS), "centred": _flag(centred, "centred")}
-        found = await asyncio.to_thread(nearest, rows, _row(query), k=most, **how)
+        found = await asyncio.to_thread(search, rows, _row(query), k=most, **how)
         return {"table": rows.name, **found.to_dict()}
 
     async def similarity(
@@ -159,7 +161,7 @@ def bind(session: Session) -> None:
         size, count = _one_of(dims, (2, 3)), _count(points, MOST_POINTS, "points")
         role, rows = await chosen(source, table)
         if _one_of(method, ("pca", "umap")) == "pca":
-            found = await asyncio.to_thread(session.projection, rows, "pca", size)
+            found = await asyncio.to_thread(session.pca, rows, size)
         else:
             found = await in_child(request, umap_key(session.library, rows, size), children.umap, source, role, size)
         quality = await asyncio.to_thread(quality_of, session, rows, found)
@@ -195,9 +197,9 @@ def bind(session: Session) -> None:
 
     answering = partial(_answering, public=session.public)
     for endpoint in (info, neighbours, similarity):
-        gr.api(answering(endpoint), api_name=endpoint.__name__, concurrency_limit=AT_ONCE)
+        gradio_api(answering(endpoint), api_name=endpoint.__name__, concurrency_limit=AT_ONCE)
     for heavy in (project, compare):
-        gr.api(answering(heavy), api_name=heavy.__name__, concurrency_limit=None)  # limited by the job queue
+        gradio_api(answering(heavy), api_name=heavy.__name__, concurrency_limit=None)  # limited by the job queue
 
 
 def _answering(endpoint: Endpoint, *, public: bool) -> Endpoint:

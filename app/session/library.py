@@ -235,7 +235,7 @@ class _Held:
     """The parts of an open source that have been read, and the lock for reading more."""
 
     read: set[str] = field(default_factory=set)
-    turn: Lock = field(default_factory=Lock)  # type: ignore[valid-type]
+    turn: Lock = field(default_factory=Lock)
 
 
 def _tables(embeddings: Embeddings, needs: Sequence[str]) -> list[EmbeddingTable]:

@@ -206,6 +206,10 @@ class Session:
         """
         if method == "umap":
             return self.library.results.get(umap_key(self.library, table, dims))  # type: ignore[no-any-return]
+        return self.pca(table, dims)
+
+    def pca(self, table: EmbeddingTable, dims: int) -> Projection:
+        """Return the PCA of a table, computed now if need be."""
         return self.library.result(table, ("pca", dims), lambda: _first_picture(table, dims))
 
     @property
