@@ -23,12 +23,12 @@ IMPORTS = f"""import numpy as np
 import hfposemb as hpe
 from hfposemb import Embeddings
 from hfposemb.analysis import geometry
-from hfposemb.analysis.encoding_properties import requirements
-from hfposemb.analysis.row_pairs import pairs
-from hfposemb.analysis.shift_operator import shift
-from hfposemb.composition.added_positions import added
-from hfposemb.composition.amplitude_sweep import sweep
-from hfposemb.composition.word_order import reordered, turned_round
+from hfposemb.analysis.encoding_properties import encoding_requirements
+from hfposemb.analysis.row_pairs import pair_similarities
+from hfposemb.analysis.shift_operator import fit_shift
+from hfposemb.composition.added_positions import add_positions
+from hfposemb.composition.amplitude_sweep import sweep_amplitude
+from hfposemb.composition.word_order import reorder_words, reverse_tokens
 from hfposemb.errors import InputError
 from hfposemb.tables.table import TOKEN_CLASSES
 

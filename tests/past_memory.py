@@ -24,7 +24,7 @@ from importlib import import_module
 from hfposemb.models.extraction import extract
 from hfposemb.analysis.projection import project
 from hfposemb.analysis.nearest_rows import neighbours
-from hfposemb.analysis.row_pairs import pairs
+from hfposemb.analysis.row_pairs import pair_similarities
 from hfposemb.analysis.similarity_matrix import similarity
 np.linalg.eigvalsh(np.eye(400) @ np.eye(400))
 import_module("hfposemb.analysis.row_pairs").WHOLE_BYTES = 2**26

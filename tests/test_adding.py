@@ -12,7 +12,7 @@ import transformers
 
 import hfposemb as hpe
 from hfposemb.composition import added_positions
-from hfposemb.composition.added_positions import WHOSE, Adding, added, own_positions
+from hfposemb.composition.added_positions import WHOSE, PositionAddition, add_positions, own_positions
 
 from .test_sums import made
 
@@ -20,7 +20,7 @@ from .test_sums import made
 @pytest.mark.parametrize("whose", WHOSE)
 def test_positions_have_the_mean_norm_of_the_models_own(whose: str) -> None:
     model = made(scale=3.0)
-    found = added(model, Adding(whose))  # type: ignore[arg-type]
+    found = add_positions(model, PositionAddition(whose))  # type: ignore[arg-type]
     own = np.linalg.norm(model.position.table.vectors[1:-1], axis=1).mean()
     assert np.linalg.norm(found.positions[1:-1], axis=1).mean() == pytest.approx(own, rel=1e-5)
     tokens = np.linalg.norm(model.token.vectors, axis=1).mean()
@@ -29,16 +29,18 @@ def test_positions_have_the_mean_norm_of_the_models_own(whose: str) -> None:
 
 
 def test_positions_keep_their_own_norm_where_asked() -> None:
-    sines = added(made(), Adding("sinusoid", scaled=False))
+    sines = add_positions(made(), PositionAddition("sinusoid", scaled=False))
     assert np.allclose(np.linalg.norm(sines.positions, axis=1), 12**0.5)
     assert np.allclose(sines.positions, hpe.sinusoidal(30, 24).position.table.vectors, atol=1e-6)
-    random = added(made(), Adding("random", scaled=False, seed=3))
+    random = add_positions(made(), PositionAddition("random", scaled=False, seed=3))
     assert random.positions.std() == pytest.approx(0.02, rel=0.1)
-    assert not np.array_equal(random.positions, added(made(), Adding("random", scaled=False)).positions)
+    assert not np.array_equal(
+        random.positions, add_positions(made(), PositionAddition("random", scaled=False)).positions
+    )
 
 
 def test_tokens_are_scaled_by_the_root_where_asked() -> None:
-    plain, rooted = added(made()), added(made(), Adding(rooted=True))
+    plain, rooted = add_positions(made()), add_positions(made(), PositionAddition(rooted=True))
     assert np.allclose(rooted.tokens, plain.tokens * 24**0.5)
     assert np.allclose(rooted.lengths, np.linalg.norm(rooted.tokens, axis=1))
     assert np.allclose(rooted.words(np.array([3])), rooted.tokens[3])
@@ -47,8 +49,8 @@ def test_tokens_are_scaled_by_the_root_where_asked() -> None:
 def test_the_models_own_scale_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     model = made()
     monkeypatch.setitem(model.__dict__, "_recipe", replace(model._recipe, scale=5.0))
-    assert np.allclose(added(model).tokens, 5 * model.token.vectors)
-    assert np.allclose(added(model, Adding(rooted=False)).tokens, model.token.vectors)
+    assert np.allclose(add_positions(model).tokens, 5 * model.token.vectors)
+    assert np.allclose(add_positions(model, PositionAddition(rooted=False)).tokens, model.token.vectors)
 
 
 def test_words_and_positions_add_up_to_what_a_scaling_model_feeds_its_first_layer(tmp_path: Path) -> None:
@@ -68,26 +70,26 @@ def test_words_and_positions_add_up_to_what_a_scaling_model_feeds_its_first_laye
     ids = [5, 9, 33, 12]
     with torch.no_grad():
         model.encoder(input_ids=torch.tensor([ids]))
-    found = added(hpe.extract(str(tmp_path)))
+    found = add_positions(hpe.extract(str(tmp_path)))
     assert found.factor == 4
     assert np.allclose(found.words(np.array(ids)) + found.at(np.arange(4)), fed[0][0].numpy(), atol=1e-6)
 
 
 def test_a_large_table_is_sampled_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     model = made(rows=1500)
-    assert len(added(model).rows) == 1500
+    assert len(add_positions(model).rows) == 1500
     monkeypatch.setattr(added_positions, "MOST_NUMBERS", 24 * 100)
-    found = added(model)
+    found = add_positions(model)
     assert (len(found.rows), found.whole) == (1000, 1500)
     assert np.allclose(found.tokens, model.token.vectors[found.rows])
-    assert np.array_equal(found.rows, added(model).rows)
+    assert np.array_equal(found.rows, add_positions(model).rows)
 
 
 def test_rows_without_a_direction_are_left_out() -> None:
     rng = np.random.default_rng(0)
     token, position = rng.standard_normal((60, 8)), rng.standard_normal((12, 8))
     token[4], token[5], position[3], position[6] = np.nan, 0, np.nan, 0
-    found = added(hpe.from_arrays(token=token, position=position))
+    found = add_positions(hpe.from_arrays(token=token, position=position))
     assert not {4, 5} & set(found.rows.tolist())
     assert not {0, 3, 6, 11} & set(found.inner.tolist())
     for row in (4, 60):
@@ -101,18 +103,18 @@ def test_what_cannot_be_added_says_why() -> None:
     tokens = np.random.default_rng(0).standard_normal((60, 8))
     without = hpe.from_arrays(token=tokens)
     with pytest.raises(hpe.HfposembError, match="adds nothing to its words"):
-        added(without)
-    assert len(added(without, Adding("sinusoid")).positions) == 512
-    scaled = added(without, Adding("random"))
+        add_positions(without)
+    assert len(add_positions(without, PositionAddition("sinusoid")).positions) == 512
+    scaled = add_positions(without, PositionAddition("random"))
     assert scaled.ratio == pytest.approx(1.0, abs=1e-3)
     with pytest.raises(hpe.HfposembError, match="at least 40"):
-        added(made(rows=30))
+        add_positions(made(rows=30))
     with pytest.raises(hpe.HfposembError, match="inner positions"):
-        added(made(positions=3))
+        add_positions(made(positions=3))
     with pytest.raises(hpe.HfposembError, match="'own', 'sinusoid', 'random'"):
-        Adding("theirs")  # type: ignore[arg-type]
+        PositionAddition("theirs")  # type: ignore[arg-type]
     with pytest.raises(hpe.HfposembError, match="no token table"):
-        added(hpe.sinusoidal(32, 8))
+        add_positions(hpe.sinusoidal(32, 8))
 
 
 def test_widths_that_differ_are_not_added() -> None:
@@ -120,8 +122,8 @@ def test_widths_that_differ_are_not_added() -> None:
     tables = {"token": model.token, "position": wide.position.table}
     mixed = hpe.Embeddings("mixed", tables, wide.positions)
     with pytest.raises(hpe.HfposembError, match="width 24 and positions of width 32"):
-        added(mixed)
-    assert added(mixed, Adding("sinusoid")).positions.shape == (30, 24)
+        add_positions(mixed)
+    assert add_positions(mixed, PositionAddition("sinusoid")).positions.shape == (30, 24)
 
 
 @pytest.mark.parametrize("name", ["rotary", "alibi"])
@@ -129,7 +131,7 @@ def test_positions_of_attention_are_named(name: str) -> None:
     """Rotary positions have a table too, of angles, which is not added."""
     turning = hpe.Embeddings("turning", {"token": made().token}, hpe.extract(f"{name}:32x8").positions)
     with pytest.raises(hpe.HfposembError, match=f"{name} positions, which come in where attention"):
-        added(turning)
+        add_positions(turning)
 
 
 def test_a_model_says_itself_what_it_adds() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.comparison.aligned_maps import aligned
+from hfposemb.comparison.aligned_maps import align_maps
 from tests.conftest import FULL
 from tests.test_moved import noise, source, turned
 
@@ -14,7 +14,7 @@ from tests.test_moved import noise, source, turned
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_a_table_turned_lies_on_itself(dims: int) -> None:
     rows = noise(300, 12) * np.linspace(4, 1, 12)
-    found = aligned(source(rows, "one"), source(turned(rows, width=20), "other"), "token", dims=dims)
+    found = align_maps(source(rows, "one"), source(turned(rows, width=20), "other"), "token", dims=dims)
     assert found.coordinates_left.shape == found.coordinates_right.shape == (300, dims)
     assert np.abs(found.coordinates_left - found.coordinates_right).max() < 1e-3
     assert found.disparity < 1e-6
@@ -24,7 +24,7 @@ def test_a_table_turned_lies_on_itself(dims: int) -> None:
 
 def test_the_first_map_is_its_projection() -> None:
     one, other = hpe.extract("sample:bert"), hpe.sinusoidal(64, 16)
-    found = aligned(one, other, "position")
+    found = align_maps(one, other, "position")
     assert found.coordinates_left == pytest.approx(hpe.project(one.position).coordinates[:64])
     assert 0 < found.disparity < 1
     # Of equal spread, so that ‖x − y‖² / ‖x‖² = 2 (1 − fit), where the disparity is 1 − fit².
@@ -36,7 +36,7 @@ def test_the_first_map_is_its_projection() -> None:
 @pytest.mark.skipif(not FULL, reason="numba compiles AlignedUMAP for half a minute")
 def test_umap_lays_both_out_together() -> None:
     rows = noise(60, 6)
-    found = aligned(
+    found = align_maps(
         source(rows, "one", [f"w{row}" for row in range(60)]),
         source(rows, "two", [f"w{row}" for row in range(60)]),
         "token",
@@ -56,13 +56,13 @@ def test_what_cannot_be_drawn_says_why() -> None:
         ({"dims": 7}, "1 to 6 dimensions; got 7"),
     ):
         with pytest.raises(hpe.HfposembError, match=message):
-            aligned(one, one, "position", **arguments)  # type: ignore[arg-type]
+            align_maps(one, one, "position", **arguments)  # type: ignore[arg-type]
     with pytest.raises(hpe.HfposembError, match='by "position" or "token"; got \'words\''):
-        aligned(one, one, "words")
+        align_maps(one, one, "words")
     with pytest.raises(hpe.HfposembError, match="share 10 positions; at least 20"):
-        aligned(one, hpe.sinusoidal(10, 6), "position")
+        align_maps(one, hpe.sinusoidal(10, 6), "position")
     with pytest.raises(hpe.HfposembError, match="a single point"):
-        aligned(one, hpe.from_arrays(position=np.ones((40, 6))), "position")
+        align_maps(one, hpe.from_arrays(position=np.ones((40, 6))), "position")
 
 
 def test_maps_with_little_in_common_have_the_same_spread() -> None:
@@ -70,6 +70,6 @@ def test_maps_with_little_in_common_have_the_same_spread() -> None:
     random = np.random.default_rng(3)
     tables = ((name, random.normal(0, size, (200, 8))) for name, size in (("one", 1.0), ("other", 40.0)))
     one, other = (hpe.from_arrays(position=rows, name=name) for name, rows in tables)
-    found = aligned(one, other, "position")
+    found = align_maps(one, other, "position")
     assert found.disparity > 0.9
     assert np.allclose(*(np.linalg.norm(m - m.mean(0)) for m in (found.coordinates_left, found.coordinates_right)))

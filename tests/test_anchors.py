@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.composition.added_positions import added
-from hfposemb.composition.anchor_words import anchored
+from hfposemb.composition.added_positions import add_positions
+from hfposemb.composition.anchor_words import anchor_similarity
 
 from .test_sums import made
 
 
 def test_each_cosine_is_that_of_the_sum() -> None:
-    words = added(made())
+    words = add_positions(made())
     anchors = np.array([7, 2, 399])
-    found = anchored(words, 11, anchors, amplitudes=(0.0, 1.5))
+    found = anchor_similarity(words, 11, anchors, amplitudes=(0.0, 1.5))
     tokens = words.tokens.astype(float)
     for turn, amplitude in enumerate((0.0, 1.5)):
         sums = tokens[11] + amplitude * words.positions[words.inner]
@@ -29,14 +29,14 @@ def test_each_cosine_is_that_of_the_sum() -> None:
 
 
 def test_the_word_itself_is_its_nearest_anchor_and_fades() -> None:
-    found = anchored(added(made()), 5, np.array([5]))
+    found = anchor_similarity(add_positions(made()), 5, np.array([5]))
     assert found.mean[0, 0] == pytest.approx(1.0)
     assert (np.diff(found.mean[:, 0]) < 0).all()
 
 
 def test_what_has_no_anchor() -> None:
-    words = added(made())
+    words = add_positions(made())
     with pytest.raises(hpe.HfposembError, match="name at least one"):
-        anchored(words, 5, np.array([], np.int64))
+        anchor_similarity(words, 5, np.array([], np.int64))
     with pytest.raises(hpe.HfposembError, match="no word that can be asked"):
-        anchored(words, 5, np.array([400]))
+        anchor_similarity(words, 5, np.array([400]))

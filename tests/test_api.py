@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 import hfposemb as hpe
 from hfposemb import app
-from hfposemb.analysis.row_pairs import pairs
+from hfposemb.analysis.row_pairs import pair_similarities
 from hfposemb.models.summary import describe
 
 ENDPOINTS = ("info", "neighbours", "similarity", "project", "compare")
@@ -74,13 +74,13 @@ def test_neighbours(client: Client) -> None:
 
 def test_similarity(client: Client) -> None:
     found = ask(client, "similarity", source="sample:bert", rows=["king", "queen", "5"])
-    expected = pairs(hpe.extract("sample:bert").token, ["king", "queen", 5])
+    expected = pair_similarities(hpe.extract("sample:bert").token, ["king", "queen", 5])
     np.testing.assert_allclose(found["values"], expected.values)
     assert found["percentiles"][0][1] == pytest.approx(expected.percentiles[0, 1])
     assert found["ranks"][0][1] == expected.ranks[0, 1] == 6
     assert found["row_percentiles"][0][1] == pytest.approx(expected.row_percentiles[0, 1])
     moved = ask(client, "similarity", source="sample:bert", rows=["king", "queen"], centred=True)
-    centred = pairs(hpe.extract("sample:bert").token, ["king", "queen"], centred=True)
+    centred = pair_similarities(hpe.extract("sample:bert").token, ["king", "queen"], centred=True)
     np.testing.assert_allclose(moved["values"], centred.values)
 
 

@@ -12,8 +12,8 @@ import hfposemb as hpe
 from hfposemb.analysis.anisotropy import STRONG, anisotropy_notes, is_strong, mean_cosine
 from hfposemb.analysis.geometry import anisotropy
 from hfposemb.analysis.nearest_rows import neighbours
-from hfposemb.analysis.row_pairs import pairs, random_pairs
-from hfposemb.analysis.similarity_matrix import query_distribution, similarity
+from hfposemb.analysis.row_pairs import pair_similarities, random_pairs
+from hfposemb.analysis.similarity_matrix import similarity, similarity_distribution
 from hfposemb.errors import InputError
 from hfposemb.tables.table import EmbeddingTable
 
@@ -109,13 +109,13 @@ def test_matrices_pairs_and_histograms_are_centred(table: EmbeddingTable) -> Non
     cosines = (unit @ unit.T)[np.ix_(chosen, chosen)]
     np.testing.assert_allclose(similarity(table, rows=chosen, centred=True), cosines, atol=1e-12)
     np.testing.assert_allclose(similarity(table, centred=True)[np.ix_(chosen, chosen)], cosines, atol=1e-6)
-    found = pairs(table, chosen, centred=True)
+    found = pair_similarities(table, chosen, centred=True)
     np.testing.assert_allclose(found.values, cosines, atol=1e-12)
     assert found.percentiles[0, 1] > 99.9
-    assert pairs(table, chosen).percentiles[0, 1] < 99
+    assert pair_similarities(table, chosen).percentiles[0, 1] < 99
     assert random_pairs(table, centred=True).mean() == pytest.approx(0, abs=0.005)
     assert random_pairs(table).mean() == pytest.approx(COMMON, abs=0.005)
-    plain, moved = query_distribution(table, 50), query_distribution(table, 50, centred=True)
+    plain, moved = similarity_distribution(table, 50), similarity_distribution(table, 50, centred=True)
     assert (plain.centred, moved.centred) == (False, True)
     assert plain.mean == pytest.approx(COMMON, abs=0.03)
     assert moved.mean == pytest.approx(np.delete(unit @ unit[50], 50).mean())
@@ -146,7 +146,7 @@ def test_a_note_says_how_anisotropic_a_table_is(table: EmbeddingTable, minilm_fo
     (note,) = found.notes
     assert "two random rows have a mean cosine of 0.83" in note
     assert str(found).endswith(f"note: {note}")
-    assert pairs(table, [0, 1]).notes == (note,)
+    assert pair_similarities(table, [0, 1]).notes == (note,)
     assert neighbours(table, 0, centred=True).notes == neighbours(table, 0, metric="euclidean").notes == ()
     assert str(neighbours(table, 0, centred=True)).startswith("nearest to '0' by cosine, centred\n")
     real = neighbours(hpe.extract(str(minilm_folder)).token, "king")

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.composition.added_positions import added
-from hfposemb.composition.variance_decomposition import Cloud, cloud
+from hfposemb.composition.added_positions import add_positions
+from hfposemb.composition.variance_decomposition import SumCloud, sum_cloud
 
 from .test_sums import made
 
 ROWS, PLACES = np.array([3, 9, 27, 81]), np.arange(2, 12)
 
 
-def of(model: hpe.Embeddings, *, normed: bool = True) -> Cloud:
-    return cloud(added(model), model, ROWS, PLACES, normed=normed)
+def of(model: hpe.Embeddings, *, normed: bool = True) -> SumCloud:
+    return sum_cloud(add_positions(model), model, ROWS, PLACES, normed=normed)
 
 
 @pytest.mark.parametrize("normed", [True, False])
@@ -72,7 +72,7 @@ def test_the_picture_is_the_principal_components(width: int) -> None:
 def test_the_models_own_normalisation(minilm_folder: Path) -> None:
     model = hpe.extract(minilm_folder)
     ids = [model.token.row(word) for word in ("king", "queen")]
-    clouded = cloud(added(model), model, np.array(ids), np.arange(1, 5))
+    clouded = sum_cloud(add_positions(model), model, np.array(ids), np.arange(1, 5))
     assert clouded.normed == "model"
     fed = model.inputs([101, *ids]).normed
     assert np.allclose(clouded.sums(1.0)[0, 0], fed[1], atol=1e-5)  # "king" at position 1
@@ -82,7 +82,7 @@ def test_the_models_own_normalisation(minilm_folder: Path) -> None:
 def test_what_is_no_cloud() -> None:
     model = made()
     with pytest.raises(hpe.HfposembError, match="2 words and 2 places"):
-        cloud(added(model), model, np.array([3, 3]), PLACES)
+        sum_cloud(add_positions(model), model, np.array([3, 3]), PLACES)
     alike = hpe.from_arrays(token=np.ones((50, 4)), position=np.ones((9, 4)))
     with pytest.raises(hpe.HfposembError, match="no variance"):
-        cloud(added(alike), alike, np.array([1, 2]), np.array([2, 3])).variance()
+        sum_cloud(add_positions(alike), alike, np.array([1, 2]), np.array([2, 3])).variance()

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from hfposemb.cache import Cache
-from hfposemb.comparison.aligned_maps import aligned
+from hfposemb.comparison.aligned_maps import align_maps
 from hfposemb.comparison.alignment import MEASURES, align
 from hfposemb.comparison.metrics import measures_of
-from hfposemb.comparison.moved_words import moved
+from hfposemb.comparison.moved_words import find_moved_words
 from hfposemb.comparison.results import Comparison
 from hfposemb.comparison.side_by_side import Run, compare
 from hfposemb.errors import HfposembError, InputError
@@ -327,9 +327,9 @@ def test_bad_tables_are_compared_or_say_what_is_missing(name: str) -> None:
     for call in (
         lambda: align(odd, good, "token", draws=3),
         lambda: align(odd, good, "position", draws=3),
-        lambda: moved(odd, good, count=3),
-        lambda: aligned(odd, good, "token", dims=1),
-        lambda: aligned(odd, good, "position"),
+        lambda: find_moved_words(odd, good, count=3),
+        lambda: align_maps(odd, good, "token", dims=1),
+        lambda: align_maps(odd, good, "position"),
     ):
         try:
             answer = call()

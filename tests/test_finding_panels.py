@@ -16,8 +16,8 @@ from app.findings.properties import requirement_panel
 from app.findings.undertrained import odd_panels
 from app.jobs.queue import Visitor
 from app.session.opened import Opened
-from hfposemb.analysis.encoding_properties import requirements
-from hfposemb.analysis.undertrained_tokens import oddities
+from hfposemb.analysis.encoding_properties import encoding_requirements
+from hfposemb.analysis.undertrained import undertrained_tokens
 from tests.test_app import HOSTILE, WORDS, checkpoint, open_session
 
 
@@ -28,7 +28,7 @@ def test_odd_tokens_are_those_of_the_function(tmp_path: Path) -> None:
     source = checkpoint(tmp_path / "bert", words, vectors)
     session = open_session(source)
     (panel,) = odd_panels(session, session.open([source])[0])
-    found = oddities(hpe.extract(source).token, count=8)
+    found = undertrained_tokens(hpe.extract(source).token, count=8)
     assert panel.title.startswith("Nearest to the unused tokens of bert: ")
     listed = {one.name.partition(",")[0]: [row.id for row in one.rows] for one in panel.lists}
     for name in ("near the mean", "far from the mean"):
@@ -90,7 +90,7 @@ def test_a_table_too_small_says_so(tmp_path: Path) -> None:
 def test_requirements_are_those_of_the_function(source: str, title: str) -> None:
     session = open_session(source)
     panel = requirement_panel(session.open([source])[0], session)
-    found = requirements(hpe.extract(source))
+    found = encoding_requirements(hpe.extract(source))
     assert panel.title == title
     assert [words.partition(":")[0] for _, words in panel.numbers] == [item.name for item in found.items]
     for (figure, words), item in zip(panel.numbers, found.items, strict=True):

@@ -393,17 +393,17 @@ def test_monotonicity_counts_triples() -> None:
 def test_waves_are_told_from_noise() -> None:
     t = np.arange(96)
     rows = np.stack([3 * np.sin(2 * np.pi * t / 12), np.cos(2 * np.pi * t / 32) + 5], axis=1)
-    found = geometry.waves(hpe.from_arrays(position=rows).position)
+    found = geometry.strength_by_period(hpe.from_arrays(position=rows).position)
     assert found.peak == 12
     assert found.periods[[0, 2, 7]].tolist() == [96, 32, 12]
     assert found.strength.mean() == pytest.approx(1)
-    drawn = [geometry.waves(hpe.extract(f"random:128x24?seed={seed}").position) for seed in range(60)]
+    drawn = [geometry.strength_by_period(hpe.extract(f"random:128x24?seed={seed}").position) for seed in range(60)]
     assert sum(one.peak is not None for one in drawn) <= 4
     inside = [(one.low < one.strength) & (one.strength < one.high) for one in drawn]
     assert np.mean(inside) == pytest.approx(0.95, abs=0.02)
     for made in (np.ones((20, 4)), np.eye(5)):
         with pytest.raises(InputError, match="do not wave"):
-            geometry.waves(hpe.from_arrays(position=made).position)
+            geometry.strength_by_period(hpe.from_arrays(position=made).position)
 
 
 def test_wave_spectrum_names_the_period() -> None:

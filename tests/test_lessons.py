@@ -16,7 +16,7 @@ from app.session import address
 from app.session.opened import Opened
 from app.session.source_names import FIRST, short_name
 from app.session.state import Session
-from hfposemb.analysis.encoding_properties import requirements
+from hfposemb.analysis.encoding_properties import encoding_requirements
 from hfposemb.errors import HfposembError
 from hfposemb.surveys.published_findings import STUDIES
 from hfposemb.tables.source_parser import parse_source
@@ -137,7 +137,7 @@ def test_what_is_on_the_page_is_measured(session: Session) -> None:
     said = revealed(4, LESSONS[3].choices[0], opened("sigmoid:65x8", "./none", "counting:65x8"), session)
     assert "You said “None or one”; what is measured is: Two or three." in said
     assert "Sigmoid: 2 of 5 met" in said
-    assert f"Counting: {requirements(hpe.extract('counting:65x8')).met} of 5 met" in said
+    assert f"Counting: {encoding_requirements(hpe.extract('counting:65x8')).met} of 5 met" in said
     assert "./none: " in said
     assert "Next: Sine and cosine" in said
     assert "Next:" not in revealed(8, LESSONS[7].choices[0], opened("alibi:40x4"), session)

@@ -16,7 +16,7 @@ from app.findings.logits import NEEDS, distance_panel, logit_panels
 from app.session.library import Library
 from app.session.opened import Opened
 from app.session.state import Session
-from hfposemb.composition.attention_logits import by_distance, shares
+from hfposemb.composition.attention_logits import logit_shares, logits_by_distance
 from hfposemb.errors import InputError
 
 from .architectures.tiny import build as tiny
@@ -40,10 +40,10 @@ def test_three_panels_of_a_sentence() -> None:
     assert source.embeddings is not None
     split = source.embeddings.logits(SENTENCE)
     share, drawn, identical = logit_panels(source, SENTENCE, session)
-    largest = float(shares(split).mean.max())
+    largest = float(logit_shares(split).mean.max())
     assert share.title.startswith(f"Words meeting words make {100 * largest:.0f}\u00a0% of the first layer's logits")
     cells = np.asarray(share.drawings[0].figure.data[0].z)
-    np.testing.assert_allclose(cells.ravel(), shares(split).mean, atol=1e-6)
+    np.testing.assert_allclose(cells.ravel(), logit_shares(split).mean, atol=1e-6)
     assert "mean over 4 heads" in share.foot
     matrix = np.asarray(drawn.drawings[0].figure.data[0].z)
     assert (np.isnan(matrix) == ~split.visible).all()
@@ -100,7 +100,7 @@ def test_all_kinds_in_one_unit() -> None:
     assert "not here: Sinusoid (a built-in is no model)" in panel.foot
     gpt2 = session.open(texts)[1].embeddings
     assert gpt2 is not None
-    measured = by_distance(gpt2, longest=64)
+    measured = logits_by_distance(gpt2, longest=64)
     change = measured.change.mean(axis=0)[measured.distances == -16][0]
     assert f"−{abs(change):.2f} in GPT-2" in panel.title
 

@@ -16,7 +16,14 @@ from safetensors.numpy import load_file, save
 from torch.overrides import TorchFunctionMode
 
 import hfposemb as hpe
-from hfposemb.composition.attention_logits import by_distance, identical, less_mean, mean_by_distance, shares, softmax
+from hfposemb.composition.attention_logits import (
+    centred_logits,
+    identical_word_logits,
+    logit_shares,
+    logits_by_distance,
+    mean_by_distance,
+    softmax,
+)
 from hfposemb.errors import CheckpointError, InputError, MissingTableError
 from hfposemb.models.attention_rules import ATTENTION, NO_LOGITS
 from hfposemb.tables.attention import PAIRS, Attention, HeadMap, LogitSplit, frozen, turned
@@ -124,13 +131,13 @@ def test_minilm(minilm_folder: Path) -> None:
     found = hpe.extract(minilm_folder)
     split = found.logits("A long winter had passed before the two brothers met again at the harbour.")
     assert_own(split, transformers.AutoModel.from_pretrained(minilm_folder, dtype=torch.float32).eval())
-    measured = shares(split)
+    measured = logit_shares(split)
     # Without the normalisation, word and position explain next to nothing.
     assert measured.unnormed < 0.1
     np.testing.assert_allclose(measured.values.sum(axis=0), 1)
     by_name = dict(zip(measured.names, measured.mean, strict=True))
     assert by_name["position · position"] > 0.15
-    near = identical(found, "king")
+    near = identical_word_logits(found, "king")
     back = near.distances == -1
     assert near.mean.mean(axis=0)[back] > 3 * near.high_mean[back]
 
@@ -191,47 +198,47 @@ def test_without_positions_that_are_added_their_terms_are_zero() -> None:
 
 def test_shares_add_up_and_less_mean_has_none(build: Build) -> None:
     split = hpe.extract(build("gpt2")).logits(IDS)
-    found = shares(split)
+    found = logit_shares(split)
     assert found.values.shape == (9, 2)
     np.testing.assert_allclose(found.values.sum(axis=0), 1)
     np.testing.assert_allclose(found.mean, found.values.mean(axis=1))
-    rest = less_mean(split)
+    rest = centred_logits(split)
     assert (np.isnan(rest) == ~split.visible).all()
     np.testing.assert_allclose(np.nansum(rest, axis=-1), 0, atol=1e-9)
 
 
 def test_the_share_of_turning(build: Build) -> None:
     split = hpe.extract(tiny("llama")).logits(IDS)
-    found = shares(split)
+    found = logit_shares(split)
     assert found.turning is not None
     assert split.unturned is not None
     alone = replace(split, queries=0 * split.queries, bias=split.total - split.unturned)
-    whole, part = less_mean(split), less_mean(alone)
+    whole, part = centred_logits(split), centred_logits(alone)
     np.testing.assert_allclose(found.turning, np.nansum(whole * part, (1, 2)) / np.nansum(whole**2, (1, 2)))
     # The first piece meets itself at position 0, where nothing turns.
     np.testing.assert_allclose(split.unturned[:, 0, 0], split.total[:, 0, 0])
     same = hpe.extract(build("gpt2")).logits(IDS)
     assert same.unturned is None
-    assert shares(same).turning is None
+    assert logit_shares(same).turning is None
 
 
 def test_what_is_the_same_for_all_keys_has_no_share(build: Build) -> None:
     split = hpe.extract(build("gpt2")).logits(IDS)
     same = np.broadcast_to(np.arange(12.0)[None, :, None], (2, 12, 12))
-    with_bias = shares(replace(split, bias=np.array(same)))
+    with_bias = logit_shares(replace(split, bias=np.array(same)))
     np.testing.assert_allclose(with_bias.values[-1], 0, atol=1e-12)
-    np.testing.assert_allclose(with_bias.values[:-1], shares(split).values, atol=1e-12)
+    np.testing.assert_allclose(with_bias.values[:-1], logit_shares(split).values, atol=1e-12)
 
 
 def test_one_piece_has_nothing_to_divide(build: Build) -> None:
     with pytest.raises(InputError, match="nothing to divide"):
-        shares(hpe.extract(build("gpt2")).logits([4]))
+        logit_shares(hpe.extract(build("gpt2")).logits([4]))
 
 
 def test_a_head_that_sees_no_difference_has_no_share(build: Build) -> None:
     split = hpe.extract(build("gpt2")).logits(IDS)
     split.queries[:, 1] = 0
-    found = shares(split)
+    found = logit_shares(split)
     assert np.isnan(found.values[:, 1]).all()
     np.testing.assert_allclose(found.mean, found.values[:, 0])
 
@@ -245,14 +252,14 @@ def test_mean_by_distance() -> None:
 
 
 def test_biases_by_distance_are_those_of_the_mechanism() -> None:
-    bloom = by_distance(hpe.extract(tiny("bloom")), longest=9, tokens=64)
+    bloom = logits_by_distance(hpe.extract(tiny("bloom")), longest=9, tokens=64)
     assert bloom.kinds == ("bias",)
     assert bloom.distances.tolist() == list(range(-9, 1))
     slopes = hpe.extract("alibi:16x4").position.slopes
     np.testing.assert_allclose(bloom.positional, slopes[:, None] * bloom.distances)
     np.testing.assert_allclose(bloom.change[:, bloom.distances == -1], 0)
     t5 = hpe.extract(tiny("t5"))
-    found = by_distance(t5, longest=9, tokens=64)
+    found = logits_by_distance(t5, longest=9, tokens=64)
     assert found.distances.tolist() == list(range(-9, 10))
     np.testing.assert_allclose(found.positional, t5.position.bias_at(found.distances).T)
 
@@ -262,7 +269,7 @@ def test_rotary_by_distance_is_the_mean_query_turned_against_the_mean_key() -> N
     with torch.no_grad():
         model.embed_tokens.weight[:] = model.embed_tokens.weight[:1].clone()  # so that every mean is that of one word
     found = hpe.extract(model)
-    measured = by_distance(found, longest=9, tokens=80)
+    measured = logits_by_distance(found, longest=9, tokens=80)
     assert measured.kinds == ("rotary",)
     assert measured.tokens == 80
     attention = found._attention
@@ -278,17 +285,17 @@ def test_rotary_by_distance_is_the_mean_query_turned_against_the_mean_key() -> N
 @pytest.mark.parametrize("model_type", ["qwen3", "olmo2"])
 def test_normalised_queries_are_averaged_after_they_are_normalised(model_type: str) -> None:
     found = hpe.extract(tiny(model_type))
-    measured = by_distance(found, longest=3, tokens=8)
+    measured = logits_by_distance(found, longest=3, tokens=8)
     assert np.isfinite(measured.values).all()
     assert np.ptp(measured.positional) > 0
 
 
 def test_added_positions_by_distance(build: Build) -> None:
     found = hpe.extract(build("gpt2"))
-    measured = by_distance(found, longest=9, tokens=500, seed=3)
+    measured = logits_by_distance(found, longest=9, tokens=500, seed=3)
     assert measured.kinds == ("added",)
     assert measured.values.shape == (9, 2, 10)
-    again = by_distance(found, longest=9, tokens=500, seed=3)
+    again = logits_by_distance(found, longest=9, tokens=500, seed=3)
     np.testing.assert_array_equal(measured.values, again.values)
     # The mean of what single texts have, position · position alone.
     rng = np.random.default_rng(0)
@@ -299,16 +306,16 @@ def test_added_positions_by_distance(build: Build) -> None:
 
 
 def test_distances_end_with_the_table(build: Build) -> None:
-    assert by_distance(hpe.extract(build("gpt2")), tokens=20).distances.tolist() == list(range(-19, 1))
+    assert logits_by_distance(hpe.extract(build("gpt2")), tokens=20).distances.tolist() == list(range(-19, 1))
 
 
 def test_a_bias_without_a_model_is_what_it_adds() -> None:
     alibi = hpe.extract("alibi:64x4")
-    found = by_distance(alibi, longest=2)
+    found = logits_by_distance(alibi, longest=2)
     assert (found.names, found.kinds, found.tokens) == (("bias",), ("bias",), 0)
     np.testing.assert_allclose(found.change, np.outer(alibi.position.slopes, [-1, 0, 1, 0, -1]))
     with pytest.raises(MissingTableError, match="no recipe"):
-        by_distance(hpe.extract("rotary:64x16"))
+        logits_by_distance(hpe.extract("rotary:64x16"))
 
 
 @pytest.mark.parametrize(
@@ -317,7 +324,7 @@ def test_a_bias_without_a_model_is_what_it_adds() -> None:
 )
 def test_bad_distances(build: Build, knobs: dict[str, int], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        by_distance(hpe.extract(build("gpt2")), **knobs)
+        logits_by_distance(hpe.extract(build("gpt2")), **knobs)
 
 
 # --- identical words -------------------------------------------------------------------------------------------------
@@ -327,7 +334,7 @@ def test_bad_distances(build: Build, knobs: dict[str, int], message: str) -> Non
 def test_attention_of_identical_words_is_the_models_own(model_type: str) -> None:
     model = tiny(model_type)
     model.set_attn_implementation("eager")
-    found = identical(hpe.extract(model), 7, length=12, draws=20)
+    found = identical_word_logits(hpe.extract(model), 7, length=12, draws=20)
     _, own = own_logits(model, [7] * 12)
     np.testing.assert_allclose(found.attention, own, atol=1e-4)
     np.testing.assert_allclose(found.attention.sum(axis=-1), 1)
@@ -339,14 +346,14 @@ def test_without_positions_attention_to_identical_words_is_even() -> None:
     found = hpe.extract(tiny("t5"))
     attention = replace(found._attention, bias=None)
     same = replace(found, attention=lambda: attention)
-    measured = identical(same, 7, length=8, draws=5)
+    measured = identical_word_logits(same, 7, length=8, draws=5)
     np.testing.assert_allclose(measured.mean, np.tile(measured.uniform, (4, 1)))
     np.testing.assert_allclose(measured.uniform, 1 / 8)
 
 
 def test_the_null_keeps_nothing_of_the_order() -> None:
     """ALiBi draws attention to near keys: far beyond what permuted positions do."""
-    measured = identical(hpe.extract(tiny("bloom", changes={"hidden_size": 64})), 7, length=32, draws=50)
+    measured = identical_word_logits(hpe.extract(tiny("bloom", changes={"hidden_size": 64})), 7, length=32, draws=50)
     assert measured.distances.tolist() == list(range(-31, 1))
     near = measured.distances == 0
     assert (measured.mean[0, near] > measured.high[0, near]).all()
@@ -356,10 +363,10 @@ def test_the_null_keeps_nothing_of_the_order() -> None:
 def test_bad_words(build: Build) -> None:
     found = hpe.extract(build("gpt2"))
     with pytest.raises(InputError, match="no row named 'king'"):
-        identical(found, "king")
+        identical_word_logits(found, "king")
     with pytest.raises(InputError, match="two places"):
-        identical(found, 3, length=1)
-    assert identical(found, 3, draws=3).attention.shape == (2, 20, 20)
+        identical_word_logits(found, 3, length=1)
+    assert identical_word_logits(found, 3, draws=3).attention.shape == (2, 20, 20)
 
 
 # --- what is read, and what is not known -----------------------------------------------------------------------------
@@ -440,8 +447,8 @@ def test_weights_that_are_not_finite(build: Build) -> None:
     with torch.no_grad():
         model.h[0].attn.c_attn.weight[0, 0] = torch.nan
     found = hpe.extract(model)
-    assert np.isnan(shares(found.logits(IDS)).values[:, 0]).all(), "the other head is whole"
-    for measure in (lambda: by_distance(found), lambda: identical(found, 3)):
+    assert np.isnan(logit_shares(found.logits(IDS)).values[:, 0]).all(), "the other head is whole"
+    for measure in (lambda: logits_by_distance(found), lambda: identical_word_logits(found, 3)):
         with pytest.raises(InputError, match="are not finite"):
             measure()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hfposemb.analysis.nearest_rows import neighbours
-from hfposemb.analysis.row_pairs import pairs
+from hfposemb.analysis.row_pairs import pair_similarities
 from hfposemb.errors import InputError
 from hfposemb.tables.row_lookup import named, reading, spellings, spelt, typed
 from hfposemb.tables.table import EmbeddingTable, Labels, Provenance, table_of
@@ -39,7 +39,7 @@ def test_the_result_says_which_token_was_used(table: EmbeddingTable) -> None:
     assert neighbours(table, "king", k=2).notes == (note,)
     assert neighbours(table, "king", k=2).query == " king"
     assert f"note: {note}" in str(neighbours(table, "king", k=2))
-    assert pairs(table, ["king", "queen"]).notes == (note,)
+    assert pair_similarities(table, ["king", "queen"]).notes == (note,)
     assert reading(table.labels, "мир") == "“мир” was read as the token “ мир”; the piece “мир” is row 7"
 
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb.comparison.moved_words import moved
+from hfposemb.comparison.moved_words import find_moved_words
 
 ROWS, WIDTH = 300, 12
 WORDS = [f"word{row}" for row in range(ROWS)]
@@ -31,7 +31,7 @@ def test_planted_words_are_found(width: int) -> None:
     rows = noise(ROWS, WIDTH)
     other = rows + 0.01 * noise(ROWS, WIDTH, 1)
     other[[7, 130]] = noise(2, WIDTH, 2)
-    found = moved(source(rows, "here"), source(turned(other, width=width), "there"), count=2, k=5)
+    found = find_moved_words(source(rows, "here"), source(turned(other, width=width), "there"), count=2, k=5)
     assert {move.label for move in found.most} == {"word7", "word130"}
     assert all(move.distance > 0.3 for move in found.most)
     assert all(move.distance < 0.05 for move in found.least)
@@ -49,11 +49,11 @@ def test_planted_words_are_found(width: int) -> None:
 def test_it_is_the_same_from_either_side_and_for_any_length() -> None:
     """A distance is relative: it does not grow with the size of a table, or depend on which is turned."""
     here, there = source(noise(ROWS, 6), "here"), source(noise(ROWS, 9, 1), "there")
-    one, other = moved(here, there, count=ROWS), moved(there, here, count=ROWS)
+    one, other = find_moved_words(here, there, count=ROWS), find_moved_words(there, here, count=ROWS)
     assert one.mean == pytest.approx(other.mean, abs=1e-6)
     assert {m.label: pytest.approx(m.distance, abs=1e-5) for m in one.most} == {m.label: m.distance for m in other.most}
     assert one.most[0].distance <= 2**0.5
-    larger = moved(source(1000 * noise(ROWS, 6), "here"), there, count=ROWS)
+    larger = find_moved_words(source(1000 * noise(ROWS, 6), "here"), there, count=ROWS)
     assert larger.mean == pytest.approx(one.mean, abs=1e-5)
 
 
@@ -63,13 +63,13 @@ def test_words_are_matched_by_text() -> None:
         source(noise(ROWS, 4), "plain"),
         source(noise(ROWS, 4, 1), "other", [w.removeprefix("Ġ") for w in upper]),
     )
-    assert moved(plain, other).shared == ROWS // 2
-    assert moved(plain, other, fold_case=True).shared == ROWS
+    assert find_moved_words(plain, other).shared == ROWS // 2
+    assert find_moved_words(plain, other, fold_case=True).shared == ROWS
 
 
 def test_chance_is_of_a_stated_sample() -> None:
     many = [f"w{row}" for row in range(2_600)]
-    found = moved(source(noise(2_600, 4), "a", many), source(noise(2_600, 4, 1), "b", many), count=3)
+    found = find_moved_words(source(noise(2_600, 4), "a", many), source(noise(2_600, 4, 1), "b", many), count=3)
     assert (found.shared, found.rows) == (2_600, 2_000)
     assert "2,000 of 2,600 shared words, drawn with seed 0" in found.notes[0]
 
@@ -77,11 +77,11 @@ def test_chance_is_of_a_stated_sample() -> None:
 def test_what_cannot_be_told_says_so() -> None:
     words = source(noise(ROWS, 4), "words")
     with pytest.raises(hpe.HfposembError, match="share 5 tokens; at least 20"):
-        moved(words, source(noise(5, 4), "few", WORDS[:5]))
+        find_moved_words(words, source(noise(5, 4), "few", WORDS[:5]))
     with pytest.raises(hpe.HfposembError, match="the same vector"):
-        moved(words, source(np.ones((ROWS, 4)), "flat"))
+        find_moved_words(words, source(np.ones((ROWS, 4)), "flat"))
     with pytest.raises(hpe.HfposembError, match="counted from 1"):
-        moved(words, words, count=0)
+        find_moved_words(words, words, count=0)
     with pytest.raises(hpe.HfposembError, match="no token table"):
-        moved(words, hpe.sinusoidal(30, 4))
-    assert len(moved(words, words, k=10**6).most[0].left) == ROWS - 1
+        find_moved_words(words, hpe.sinusoidal(30, 4))
+    assert len(find_moved_words(words, words, k=10**6).most[0].left) == ROWS - 1

@@ -9,7 +9,7 @@ import pytest
 from hfposemb.app.session.source_names import choices, short_names
 
 import hfposemb as hpe
-from hfposemb.analysis.encoding_properties import requirements, side_by_side
+from hfposemb.analysis.encoding_properties import encoding_requirements, side_by_side
 from hfposemb.tables.source_names import names
 
 
@@ -72,4 +72,4 @@ def test_columns_of_the_terminal_tell_folders_apart(tmp_path: Path) -> None:
     comparison = str(hpe.compare(*made, draws=0))
     assert comparison.splitlines()[0].split() == ["a/…/model", "b/…/model"]
     assert "a/…/model and b/…/model: 32 positions" in comparison
-    assert side_by_side([requirements(one) for one in made]).split()[:2] == ["a/…/model", "b/…/model"]
+    assert side_by_side([encoding_requirements(one) for one in made]).split()[:2] == ["a/…/model", "b/…/model"]

@@ -14,7 +14,7 @@ from nbclient.exceptions import CellExecutionError
 import hfposemb as hpe
 from app.lessons.lessons import LESSONS, Lesson
 from hfposemb.analysis import geometry, rows, shift_operator
-from hfposemb.analysis.row_pairs import pairs
+from hfposemb.analysis.row_pairs import pair_similarities
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -77,11 +77,11 @@ def test_six_questions_are_answered_with_the_numbers_of_the_library(outputs: lis
     bert, sines = hpe.extract("sample:bert"), hpe.sinusoidal(256, 128)
     fed = bert.inputs("the king saw the queen")
     alike = hpe.similarity(hpe.from_arrays(token=fed.normed).token)[1, 4]
-    king = pairs(bert.token, ["king", "queen", "bread"])
+    king = pair_similarities(bert.token, ["king", "queen", "bread"])
     for answer in (
         f"{geometry.spectrum(bert.position).cumulative[2]:.0%} of sample:bert",
         f"distance alone explains {geometry.translation_invariance(bert.position):.0%}",
-        f"sinusoidal:256x128: a shift by 4 is linear to R² {shift_operator.shift(sines.position, 4).linear:.3f}",
+        f"sinusoidal:256x128: a shift by 4 is linear to R² {shift_operator.fit_shift(sines.position, 4).linear:.3f}",
         f"king and queen: cosine {king.values[0, 1]:.2f}, above {king.percentiles[0, 1]:.0f} % of random pairs",
         f"a word has length {float(rows.norms(bert.token).mean()):.2f}",
         "positions × 0: 100% of the neighbours stay",

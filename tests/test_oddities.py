@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 import hfposemb as hpe
 from hfposemb.analysis import rows as rows_module
-from hfposemb.analysis import undertrained_tokens
 from hfposemb.analysis.geometry import anisotropy, spectrum
-from hfposemb.analysis.undertrained_tokens import NEAR, Oddities
+from hfposemb.analysis.undertrained import NEAR, UndertrainedTokens, undertrained_tokens
 from hfposemb.cli.main import main
 from hfposemb.tables.table import TOKEN_CLASSES, EmbeddingTable, Labels
 
@@ -35,12 +34,12 @@ def noise(rows: int = 300, width: int = 24, seed: int = 0) -> NDArray[np.float64
     return np.random.default_rng(seed).normal(size=(rows, width))
 
 
-def listed(found: Oddities, name: str) -> list[int]:
+def listed(found: UndertrainedTokens, name: str) -> list[int]:
     return [odd.row for odd in found[name].rows]
 
 
-def odd(table: EmbeddingTable, *, count: int = 20, unused: Sequence[int] = ()) -> Oddities:
-    return undertrained_tokens.oddities(table, count=count, unused=unused)
+def odd(table: EmbeddingTable, *, count: int = 20, unused: Sequence[int] = ()) -> UndertrainedTokens:
+    return undertrained_tokens(table, count=count, unused=unused)
 
 
 def test_what_is_planted_is_found() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import hfposemb as hpe
 from hfposemb.analysis.nearest_rows import neighbours
-from hfposemb.analysis.row_pairs import nearest, pairs
+from hfposemb.analysis.row_pairs import nearest, pair_similarities
 from hfposemb.analysis.row_values import Metric
 
 whole_numbers = st.integers(1, 4).flatmap(
@@ -27,7 +27,7 @@ def test_ranks_are_the_places_among_the_neighbours(rows: list[list[int]], metric
     table = hpe.from_arrays(token=np.array(rows, np.float32)).token
     chosen = [0, 1, 3, 1]
     try:
-        found = pairs(table, chosen, metric=metric, centred=centred, sample=10)
+        found = pair_similarities(table, chosen, metric=metric, centred=centred, sample=10)
     except InputError:  # fewer than two rows have a cosine
         return
     for i, row in enumerate(chosen):
@@ -54,7 +54,7 @@ def test_ranks_of_many_rows_by_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = np.random.default_rng(0).normal(size=(5_000, 24)).astype(np.float32)
     vectors[4_000] = vectors[30]
     table = hpe.from_arrays(token=vectors).token
-    found = pairs(table, [7, 30, 4_000, 4_999])
+    found = pair_similarities(table, [7, 30, 4_000, 4_999])
     for i, row in enumerate(found.rows):
         order = neighbours(table, int(row), k=4_999).rows.tolist()
         assert found.ranks[i].tolist() == [order.index(one) + 1 if one != row else 0 for one in found.rows.tolist()]
@@ -63,7 +63,7 @@ def test_ranks_of_many_rows_by_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_queen_is_the_sixth_of_the_sample() -> None:
     """Among random pairs the pair is common, among the neighbours of king it is not: both are told."""
-    found = pairs(hpe.extract("sample:bert").token, ["king", "queen"])
+    found = pair_similarities(hpe.extract("sample:bert").token, ["king", "queen"])
     assert round(float(found.percentiles[0, 1])) == 66
     assert found.ranks[0, 1] == 6
     assert found.row_percentiles[0, 1] == pytest.approx(99.86, abs=0.01)

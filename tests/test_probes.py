@@ -10,8 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hfposemb as hpe
-from hfposemb.analysis.probes import PROBES, absolute_probe, extrapolation_probe, noise_like, probes, relative_probe
-from hfposemb.analysis.shift_operator import helix, rotation, shift
+from hfposemb.analysis.probes import (
+    PROBES,
+    absolute_probe,
+    extrapolation_probe,
+    noise_like,
+    position_probes,
+    relative_probe,
+)
+from hfposemb.analysis.shift_operator import fit_shift, helix, rotation
 from hfposemb.tables.closed_forms import sine_rows
 
 
@@ -31,12 +38,12 @@ def test_fitted_shifts_meet_the_reference(minilm_folder: Path) -> None:
     """METRICS gives .989 / .927 / .344 and 1.000 / .998 / .988 for a split of its own: orientation."""
     minilm, sines = hpe.extract(minilm_folder).position, hpe.sinusoidal(512, 384).position
     drawn = hpe.extract("random:512x384").position
-    assert [shift(minilm, k).linear for k in (1, 4, 16)] == pytest.approx([0.989, 0.927, 0.4], abs=0.07)
-    assert [shift(sines, k).linear for k in (1, 4, 16)] == pytest.approx([1.0, 0.998, 0.988], abs=0.01)
-    assert [shift(drawn, k).linear for k in (1, 4, 16)] == pytest.approx([-0.03] * 3, abs=0.06)
-    found = shift(minilm, 1, split="contiguous", seed=5)
+    assert [fit_shift(minilm, k).linear for k in (1, 4, 16)] == pytest.approx([0.989, 0.927, 0.4], abs=0.07)
+    assert [fit_shift(sines, k).linear for k in (1, 4, 16)] == pytest.approx([1.0, 0.998, 0.988], abs=0.01)
+    assert [fit_shift(drawn, k).linear for k in (1, 4, 16)] == pytest.approx([-0.03] * 3, abs=0.06)
+    found = fit_shift(minilm, 1, split="contiguous", seed=5)
     assert (found.split, found.seed, found.components, len(found.angles)) == ("contiguous", 5, 16, 8)
-    assert shift(minilm, 1).linear == shift(minilm, 1).linear
+    assert fit_shift(minilm, 1).linear == fit_shift(minilm, 1).linear
 
 
 def test_the_angles_are_those_of_the_waves() -> None:
@@ -44,7 +51,7 @@ def test_the_angles_are_those_of_the_waves() -> None:
     t = np.arange(400)[:, None]
     waves = [np.concatenate([a * np.sin(w * t), a * np.cos(w * t)], axis=1) for a, w in ((3.0, 0.31), (1.0, 0.07))]
     table = hpe.from_arrays(position=np.concatenate(waves, axis=1)).position
-    found = shift(table, 3, components=4)
+    found = fit_shift(table, 3, components=4)
     assert found.angles == pytest.approx([0.93, 0.21], abs=0.005)
     assert found.linear == pytest.approx(1.0, abs=1e-3)
 
@@ -93,7 +100,7 @@ def test_noise_has_no_positions() -> None:
 def test_all_probes_are_the_single_ones_beside_noise_of_the_same_scale() -> None:
     sines = hpe.sinusoidal(1_100, 16).position
     said: list[tuple[float, str]] = []
-    found = probes(sines, seeds=range(2), progress=lambda share, doing: said.append((share, doing)))
+    found = position_probes(sines, seeds=range(2), progress=lambda share, doing: said.append((share, doing)))
     assert list(found) == list(PROBES)
     first = hpe.sinusoidal(1_024, 16).position
     assert found["absolute"] == absolute_probe(first, seeds=range(2))
@@ -105,7 +112,7 @@ def test_all_probes_are_the_single_ones_beside_noise_of_the_same_scale() -> None
     table = first.table
     assert table is not None
     assert noise.vectors.std() == pytest.approx(table.vectors.std(axis=0).mean(), rel=0.05)
-    assert probes(noise, seeds=[0])["absolute"].mean > 10 * found["absolute"].mean
+    assert position_probes(noise, seeds=[0])["absolute"].mean > 10 * found["absolute"].mean
 
 
 @pytest.mark.parametrize(("rows", "message"), [(9, "needs 10"), (1, "needs 10")])
@@ -115,9 +122,9 @@ def test_too_few_rows(rows: int, message: str) -> None:
         with pytest.raises(hpe.HfposembError, match=message):
             probe(table)
     with pytest.raises(hpe.HfposembError, match=r"need more|all rows are the same"):
-        shift(table, 6)
+        fit_shift(table, 6)
     with pytest.raises(hpe.HfposembError, match="16 are needed"):
         helix(table)
     flat = hpe.from_arrays(position=np.ones((30, 4))).position
     with pytest.raises(hpe.HfposembError, match="all rows are the same"):
-        shift(flat, 1)
+        fit_shift(flat, 1)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.composition.word_order import reordered, turned_round
+from hfposemb.composition.word_order import reorder_words, reverse_tokens
 
 
 def test_positions_tell_orders_apart(minilm_folder: Path) -> None:
     model = hpe.extract(minilm_folder)
     one, other = model.inputs("the king saw the queen"), model.inputs("the queen saw the king")
-    found = reordered(one, other)
+    found = reorder_words(one, other)
     assert (found.same_tokens, found.same_inputs, found.added) == (True, False, True)
     assert found.pieces == ("[CLS]", "the", "king", "saw", "the", "queen", "[SEP]")
     assert found.second.tolist() == [0, 1, 5, 3, 4, 2, 6]
@@ -26,7 +26,7 @@ def test_positions_tell_orders_apart(minilm_folder: Path) -> None:
 
 def test_without_positions_every_order_is_the_same() -> None:
     model = hpe.from_arrays(token=np.random.default_rng(0).standard_normal((20, 4)))
-    found = reordered(model.inputs([3, 4, 5, 4]), model.inputs([4, 4, 3, 5]))
+    found = reorder_words(model.inputs([3, 4, 5, 4]), model.inputs([4, 4, 3, 5]))
     assert (found.same_tokens, found.same_inputs, found.added) == (True, True, False)
     assert np.allclose(found.cosines, 1)
 
@@ -34,21 +34,21 @@ def test_without_positions_every_order_is_the_same() -> None:
 def test_a_word_that_comes_twice_is_paired_in_its_order() -> None:
     rng = np.random.default_rng(0)
     model = hpe.from_arrays(token=rng.standard_normal((20, 4)), position=rng.standard_normal((9, 4)))
-    found = reordered(model.inputs([7, 1, 7, 2]), model.inputs([7, 7, 2, 1]))
+    found = reorder_words(model.inputs([7, 1, 7, 2]), model.inputs([7, 7, 2, 1]))
     assert found.second.tolist() == [0, 3, 1, 2]
 
 
 def test_marks_stay_where_they_are() -> None:
-    assert turned_round([101, 5, 6, 7, 102], fixed=[True, False, False, False, True]).tolist() == [101, 7, 6, 5, 102]
-    assert turned_round([5], fixed=[False]).tolist() == [5]
+    assert reverse_tokens([101, 5, 6, 7, 102], fixed=[True, False, False, False, True]).tolist() == [101, 7, 6, 5, 102]
+    assert reverse_tokens([5], fixed=[False]).tolist() == [5]
 
 
 def test_other_words_are_no_other_order() -> None:
     model = hpe.from_arrays(token=np.eye(9), position=np.ones((9, 9)))
     with pytest.raises(hpe.HfposembError, match="different pieces"):
-        reordered(model.inputs([1, 2]), model.inputs([1, 3]))
+        reorder_words(model.inputs([1, 2]), model.inputs([1, 3]))
     with pytest.raises(hpe.HfposembError, match="not batches"):
-        reordered(model.inputs([[1, 2]]), model.inputs([[1, 2]]))
+        reorder_words(model.inputs([[1, 2]]), model.inputs([[1, 2]]))
     zero = hpe.from_arrays(token=np.zeros((9, 9)))
     with pytest.raises(hpe.HfposembError, match="no cosine"):
-        reordered(zero.inputs([1, 2]), zero.inputs([2, 1]))
+        reorder_words(zero.inputs([1, 2]), zero.inputs([2, 1]))

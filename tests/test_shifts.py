@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hfposemb as hpe
-from hfposemb.analysis.shift_by_distance import (
+from hfposemb.analysis.shift_curves import (
     SPLITS,
-    closed_form,
+    plane_rotation,
     shift_by_distance,
     shift_distances,
     shift_null,
-    turning,
+    sinusoid_shift_accuracy,
 )
-from hfposemb.analysis.shift_operator import shift
+from hfposemb.analysis.shift_operator import fit_shift
 from hfposemb.tables.encodings import Absolute
 from hfposemb.tables.table import Provenance, table_of
 
@@ -35,7 +35,7 @@ def spiral(rows: int, *speeds: float) -> np.ndarray:
 @given(st.integers(20, 300), st.integers(2, 40))
 @settings(max_examples=20, deadline=None)
 def test_the_rotation_of_the_sinusoid_is_exact(rows: int, width: int) -> None:
-    assert closed_form(rows, width, distances=shift_distances(rows)) == pytest.approx(1, abs=1e-6)
+    assert sinusoid_shift_accuracy(rows, width, distances=shift_distances(rows)) == pytest.approx(1, abs=1e-6)
 
 
 @pytest.mark.parametrize(("rows", "last"), [(4, 1), (15, 2), (16, 4), (255, 32), (256, 64), (1024, 256)])
@@ -50,7 +50,7 @@ def test_the_curve_is_made_of_single_shifts() -> None:
     curve = shift_by_distance(table, leave_out=0)
     assert curve.distances.tolist() == [1, 2, 4, 8, 16, 32]
     for split in SPLITS:
-        single = [shift(table, int(k), split=split) for k in curve.distances]
+        single = [fit_shift(table, int(k), split=split) for k in curve.distances]
         assert curve.linear[split].tolist() == [one.linear for one in single]
         assert curve.orthogonal[split].tolist() == [one.orthogonal for one in single]
     inner = shift_by_distance(positions(table.matrix(200)[1:-1, :32]), distances=[4], leave_out=0)
@@ -86,7 +86,7 @@ def test_impostors_are_as_smooth_and_no_better() -> None:
 
 @pytest.mark.parametrize("distance", [1, 3, 16])
 def test_planes_turn_by_their_step_times_the_distance(distance: int) -> None:
-    found = turning(positions(spiral(400, 1.9, 0.7, 0.2)), distance)
+    found = plane_rotation(positions(spiral(400, 1.9, 0.7, 0.2)), distance)
     assert found.step == pytest.approx([1.9, 0.7, 0.2], abs=0.01)
     assert found.expected == pytest.approx(np.abs(np.angle(np.exp(1j * found.step * distance))))
     assert found.turned == pytest.approx(found.expected, abs=0.02)
@@ -95,17 +95,17 @@ def test_planes_turn_by_their_step_times_the_distance(distance: int) -> None:
 
 
 def test_planes_of_noise_do_not() -> None:
-    found = turning(hpe.extract("random:300x64").position, 4)
+    found = plane_rotation(hpe.extract("random:300x64").position, 4)
     assert found.alike.sum() <= 1
     assert found.held.max() < 0.9
-    assert turning(hpe.extract("sinusoidal:256x64").position, 4).alike.all()
+    assert plane_rotation(hpe.extract("sinusoidal:256x64").position, 4).alike.all()
 
 
 def test_missing_rows_are_no_shorter_way() -> None:
     """Rows with NaN leave a gap: those around it stay two positions apart."""
     rows = spiral(300, 0.5, 0.3)
     rows[100] = np.nan
-    assert turning(positions(rows), 5).turned == pytest.approx([2.5, 1.5], abs=0.01)
+    assert plane_rotation(positions(rows), 5).turned == pytest.approx([2.5, 1.5], abs=0.01)
     assert shift_by_distance(positions(rows)).linear["random"] == pytest.approx(1, abs=0.02)
 
 
@@ -116,4 +116,4 @@ def test_too_few_rows_say_so(rows: int) -> None:
         with pytest.raises(hpe.HfposembError, match="shift"):
             what(table)  # type: ignore[operator]
     with pytest.raises(hpe.HfposembError, match="shift"):
-        turning(table, 1)
+        plane_rotation(table, 1)

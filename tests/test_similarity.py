@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hfposemb.analysis.nearest_rows import all_neighbours, neighbours
-from hfposemb.analysis.row_pairs import pairs, random_pairs, similarity_percentile
+from hfposemb.analysis.row_pairs import pair_similarities, random_pairs, similarity_percentile
 from hfposemb.analysis.row_values import read_rows
-from hfposemb.analysis.similarity_matrix import query_distribution, similarity
+from hfposemb.analysis.similarity_matrix import similarity, similarity_distribution
 from hfposemb.errors import InputError
 from hfposemb.models.extraction import extract
 from hfposemb.tables.embeddings import Embeddings
@@ -60,7 +60,7 @@ def test_reference_neighbours(minilm: Embeddings, word: str, near: list[tuple[st
 
 
 def test_king_and_queen_against_chance(minilm: Embeddings) -> None:
-    found = pairs(minilm.token, ["king", "queen", "paris"])
+    found = pair_similarities(minilm.token, ["king", "queen", "paris"])
     assert found.classes == ("word start",)
     assert found.percentiles[0, 1] >= 99.99
     assert found.percentiles[0, 1] == found.percentiles[1, 0]
@@ -200,7 +200,7 @@ def test_rows_without_a_value_are_left_out() -> None:
         matrix = similarity(table, metric=metric)
         assert set(np.flatnonzero(np.isnan(np.diagonal(matrix))).tolist()) == absent
         assert np.isfinite(np.delete(np.delete(matrix, list(absent), 0), list(absent), 1)).all()
-    assert query_distribution(table, 0).counts.sum() == 16
+    assert similarity_distribution(table, 0).counts.sum() == 16
 
 
 def test_streaming_a_large_table_finds_the_same() -> None:
@@ -218,7 +218,7 @@ def test_streaming_a_large_table_finds_the_same() -> None:
         wanted = _ranked(_brute(vectors, vectors[70_000], metric), metric, 70_000)[:10]
         assert found.rows.tolist() == wanted
         assert metric == "dot" or found.rows[:2].tolist() == [5, 139_999]
-    assert query_distribution(table, 70_000).counts.sum() == 139_999
+    assert similarity_distribution(table, 70_000).counts.sum() == 139_999
     assert max(asked) < len(vectors)
 
 
@@ -245,8 +245,9 @@ def test_neighbours_and_chosen_rows_of_a_table_past_memory(tmp_path: Path) -> No
     folder = write_large(tmp_path)
     done = within(
         folder,
-        "neighbours(table, 5); similarity(table, rows=range(0, 100_000, 2_000)); pairs(table, [1, 2], sample=2_000)\n"
-        "neighbours(table, [5, 6], centred=True); pairs(table, [1, 2], sample=2_000, centred=True)",
+        "neighbours(table, 5); similarity(table, rows=range(0, 100_000, 2_000))\n"
+        "pair_similarities(table, [1, 2], sample=2_000)\n"
+        "neighbours(table, [5, 6], centred=True); pair_similarities(table, [1, 2], sample=2_000, centred=True)",
     )
     assert done.returncode == 0, done.stderr
     whole = within(folder, "table.vectors")
@@ -320,29 +321,29 @@ def test_percentiles_of_chance_are_even(metric: Metric) -> None:
 def test_chance_is_that_of_the_same_classes() -> None:
     vectors = np.concatenate([_noise(100, 8), np.ones((100, 8))])
     table = _table(vectors, labels=tuple(f"t{row}" for row in range(200)), classes=(0,) * 100 + (4,) * 100)
-    words, unused = pairs(table, [0, 1]), pairs(table, [100, 101])
+    words, unused = pair_similarities(table, [0, 1]), pair_similarities(table, [100, 101])
     assert (words.classes, unused.classes) == (("word start",), ("unused",))
     assert unused.percentiles[0, 1] == pytest.approx(50)
-    assert pairs(table, [0, 150]).classes == ("word start", "unused")
+    assert pair_similarities(table, [0, 150]).classes == ("word start", "unused")
     with pytest.raises(InputError, match="1 to 1,000"):
-        pairs(table, [])
+        pair_similarities(table, [])
 
 
 def test_the_distribution_of_a_query(minilm: Embeddings) -> None:
-    found = query_distribution(minilm.token, "king")
+    found = similarity_distribution(minilm.token, "king")
     assert found.counts.sum() == minilm.token.shape[0] - 1
     assert (found.edges[0], found.edges[-1], len(found.counts)) == (-1, 1, 100)
     everyone = neighbours(minilm.token, "king", k=40_000)
     assert found.mean == pytest.approx(everyone.values.mean())
     assert found.deviation == pytest.approx(everyone.values.std())
-    noise = query_distribution(_table(_noise(5000, 64)), 0)
+    noise = similarity_distribution(_table(_noise(5000, 64)), 0)
     assert noise.mean == pytest.approx(0, abs=0.01)
     assert noise.deviation == pytest.approx(1 / 8, abs=0.01)
-    distances = query_distribution(_table(_noise(50, 4)), 0, metric="euclidean", bins=7)
+    distances = similarity_distribution(_table(_noise(50, 4)), 0, metric="euclidean", bins=7)
     assert len(distances.counts) == 7
     assert distances.edges[0] > 0
     with pytest.raises(InputError, match="0 other rows"):
-        query_distribution(_table(np.ones((1, 3))), 0)
+        similarity_distribution(_table(np.ones((1, 3))), 0)
 
 
 def test_several_queries_give_one_result_each(minilm: Embeddings) -> None:

@@ -34,9 +34,9 @@ from hfposemb.app.session.state import Session
 
 import hfposemb as hpe
 from hfposemb import app
-from hfposemb.analysis.probes import noise_like, probes
+from hfposemb.analysis.probes import noise_like, position_probes
 from hfposemb.cli.main import main
-from hfposemb.comparison.aligned_maps import aligned
+from hfposemb.comparison.aligned_maps import align_maps
 from hfposemb.figures.style import number
 from hfposemb.reports import html_tables
 from hfposemb.tables.table import Provenance
@@ -109,7 +109,7 @@ class Page:
             if isinstance(source, list):
                 left, right = (library.open(text) for text in source)
                 key = comparison.maps_key(source, role, third, public=False)
-                library.results.put(key, aligned(left, right, role, method=third))
+                library.results.put(key, align_maps(left, right, role, method=third))
             else:
                 table = library.open(source).tables[role]
                 key = umap_key(self.session.library, table, third)
@@ -324,7 +324,7 @@ def test_probes_are_given_by_their_snippet() -> None:
     assert "recipe" not in probing.table(opened, page.session), "nothing was measured yet"
     table = opened[0].position.table
     assert table is not None
-    found, noise = probes(table), probes(noise_like(table), seeds=range(2))
+    found, noise = position_probes(table), position_probes(noise_like(table), seeds=range(2))
     key = page.session.library.result_key(table, ("probes",))
     page.session.library.results.put(key, {name: (found[name], noise[name]) for name in found})
     checked([view for view in page.views("positions") if isinstance(view.shown, str)], least=1)

@@ -18,7 +18,7 @@ from hfposemb.cli.main import main
 from hfposemb.comparison.alignment import cka, every_cka
 from hfposemb.errors import InputError
 from hfposemb.figures.position_figures import trajectory_map
-from hfposemb.surveys.source_lists import revisions, spread
+from hfposemb.surveys.source_lists import evenly_spaced, revisions
 from hfposemb.surveys.training_run import trajectory
 from hfposemb.surveys.worker_pool import Engine
 from hfposemb.tables.table import EmbeddingTable
@@ -154,12 +154,12 @@ def test_cka_of_every_two(rows: int, width: int, seed: int) -> None:
 
 def test_as_many_as_wanted() -> None:
     names = [f"step{place}" for place in range(154)]
-    found = spread(names, 40)
+    found = evenly_spaced(names, 40)
     assert (len(found), found[0], found[-1]) == (40, "step0", "step153")
     assert len(set(np.diff([int(name[4:]) for name in found]))) <= 2
-    assert spread(names[:3], 40) == names[:3]
+    assert evenly_spaced(names[:3], 40) == names[:3]
     with pytest.raises(InputError, match="2 or more; got 1"):
-        spread(names, 1)
+        evenly_spaced(names, 1)
 
 
 def test_its_own_reader_in_another_process() -> None:

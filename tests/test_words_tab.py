@@ -17,8 +17,8 @@ from app.session.library import Library
 from app.session.opened import Opened
 from app.session.state import Session
 from app.tabs import words
-from hfposemb.composition.added_positions import added
-from hfposemb.composition.amplitude_sweep import kept_in_place, moved, sweep
+from hfposemb.composition.added_positions import add_positions
+from hfposemb.composition.amplitude_sweep import moved_neighbours, retention_in_place, sweep_amplitude
 from hfposemb.composition.neighbour_retention import subspace_overlap
 from hfposemb.reports import position_findings
 from hfposemb.tables.inputs import InputRecipe, Pieces
@@ -72,7 +72,7 @@ def every(view: View) -> dict[str, Panel]:
 
 def test_each_panel_says_what_it_found(view: Callable[..., View]) -> None:
     made = model()
-    found = sweep(added(made))
+    found = sweep_amplitude(add_positions(made))
     panels = every(view(made))
     kept = f"{round(100 * found.kept[4])}\u00a0%"
     assert (
@@ -97,7 +97,7 @@ def test_the_words_of_the_sentence_have_their_shares(view: Callable[..., View]) 
     made = model()
     written = words.strip(view(made, amplitude=2.0))
     ids = np.array([3, 1, 4, 3, 2])
-    kept = kept_in_place(added(made), ids, np.arange(1, 6), amplitudes=(2.0,))[0]
+    kept = retention_in_place(add_positions(made), ids, np.arange(1, 6), amplitudes=(2.0,))[0]
     for share in kept:
         assert f"<span>{position_findings.percent(float(share))}</span>" in written
     assert written.count("<button") == 5
@@ -111,7 +111,7 @@ def test_the_words_of_the_sentence_have_their_shares(view: Callable[..., View]) 
 def test_the_lists_are_those_of_the_chosen_word(view: Callable[..., View]) -> None:
     made = model(scale=0.3)
     panel = sum_amplitude.lists_panel(view(made, word=5, amplitude=1.5))
-    found = moved(added(made), 2, 5, amplitude=1.5)
+    found = moved_neighbours(add_positions(made), 2, 5, amplitude=1.5)
     assert panel.title == f"queen at position 5 keeps {len(found.shared)} of its 10 neighbours at 1.5×"
     assert [row.label for row in panel.lists[1].rows] == list(found.after.labels)
     assert [row.id for row in panel.lists[0].rows if row.shared] == list(found.shared)
@@ -243,6 +243,6 @@ def test_each_is_measured_once(view: Callable[..., View], monkeypatch: pytest.Mo
     """While the slider is dragged nothing is swept again."""
     made = model(name="once")
     every(view(made))
-    for name in ("sweep", "kept_at", "kept_in_place", "anchored"):
+    for name in ("sweep_amplitude", "retention_at", "retention_in_place", "anchor_similarity"):
         monkeypatch.setattr(sum_view, name, lambda *_, **__: pytest.fail("computed again"))
     every(view(made, amplitude=2.25))

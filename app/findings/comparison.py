@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import hfposemb as hpe
-from hfposemb.comparison.aligned_maps import AlignedMaps, aligned
+from hfposemb.comparison.aligned_maps import AlignedMaps, align_maps
 from hfposemb.comparison.alignment import rows_of
 from hfposemb.comparison.side_by_side import Run
 from hfposemb.figures.map_pairs import beside
@@ -344,7 +344,7 @@ def maps_of(left: Opened, right: Opened, role: str, method: str, session: Sessio
         assert left.embeddings is not None
         assert right.embeddings is not None
         one, other = left.embeddings, right.embeddings
-        found = session.library.results.make(key, lambda: aligned(one, other, role))
+        found = session.library.results.make(key, lambda: align_maps(one, other, role))
     return found
 
 

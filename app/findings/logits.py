@@ -123,7 +123,7 @@ def _or_reason(draw: Callable[[Panel], Panel], empty: Panel) -> Panel:
 
 def share_panel(empty: Panel, source: Opened, split: LogitSplit, recipe: Recipe) -> Panel:
     """Draw the shares of the nine terms, parts of the query against parts of the key."""
-    found = attention_logits.shares(split)
+    found = attention_logits.logit_shares(split)
     nine = found.mean[: len(PARTS) ** 2].reshape(len(PARTS), len(PARTS))
     limit = max(1.0, float(np.abs(nine).max()))
     figure = matrix_figures.similarity_matrix(nine, labels=PARTS, unit="dot", limit=limit)
@@ -173,7 +173,7 @@ def map_panel(empty: Panel, source: Opened, split: LogitSplit, term: str, head: 
     heads = split.queries.shape[1]
     if head is not None and not 0 <= head < heads:
         raise InputError(f"{source.name} has {heads} heads, numbered from 0; there is no head {head}")
-    rows = attention_logits.less_mean(split, term)
+    rows = attention_logits.centred_logits(split, term)
     matrix = (rows.mean(axis=0) if head is None else rows[head])[:PIECES, :PIECES]
     pieces = [one_line(piece, width=16).strip() or "(space)" for piece in split.pieces[:PIECES]]
     figure = matrix_figures.similarity_matrix(matrix.astype(np.float32), labels=pieces, unit="dot")
@@ -205,7 +205,9 @@ def identical_panel(empty: Panel, source: Opened, split: LogitSplit, session: Se
     word = next((int(i) for i, kind in zip(split.ids, classes, strict=True) if TOKEN_CLASSES[kind] != "special"), None)
     if word is None:
         return replace(empty, message="There is no word here to repeat, only special tokens.")
-    found = _once(source, session, ("identical", word), partial(attention_logits.identical, source.embeddings, word))
+    found = _once(
+        source, session, ("identical", word), partial(attention_logits.identical_word_logits, source.embeddings, word)
+    )
     near = np.abs(found.distances) <= NEAR
     at, mean, even, low, high = (
         one[near].astype(np.float32)
@@ -309,7 +311,7 @@ def _by_distance(source: Opened, session: Session) -> attention_logits.ByDistanc
         source,
         session,
         ("logits by distance",),
-        partial(attention_logits.by_distance, source.embeddings, longest=LONGEST),
+        partial(attention_logits.logits_by_distance, source.embeddings, longest=LONGEST),
     )
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 import numpy as np
 
-from hfposemb.analysis.encoding_properties import Requirement, Requirements, requirements
-from hfposemb.analysis.resolution import Resolution, resolution
+from hfposemb.analysis.encoding_properties import Requirement, Requirements, encoding_requirements
+from hfposemb.analysis.resolution import Resolution, frequency_resolution
 from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures
 from hfposemb.figures.style import Axis, Series, number
@@ -70,9 +70,9 @@ def requirement_panel(source: Opened, session: Session) -> Panel:
         assert source.embeddings is not None  # otherwise it has no position
         embeddings, part = source.embeddings, source.part
         if table is None:
-            return _drawn(empty, source, requirements(embeddings, part=part), _waves(encoding))
+            return _drawn(empty, source, encoding_requirements(embeddings, part=part), _waves(encoding))
         result = session.library.result
-        met = result(table, ("requirements", source.text, part), lambda: requirements(embeddings, part=part))
+        met = result(table, ("requirements", source.text, part), lambda: encoding_requirements(embeddings, part=part))
         return _drawn(empty, source, met, result(table, ("resolution",), lambda: (_waves(encoding),))[0])
     except HfposembError as error:
         said = one_line(str(error))
@@ -81,7 +81,7 @@ def requirement_panel(source: Opened, session: Session) -> Panel:
 
 def _waves(encoding: Any) -> Resolution | None:
     try:
-        return resolution(encoding)
+        return frequency_resolution(encoding)
     except HfposembError:
         return None  # it has no rows, so there is nothing to decode
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import gradio as gr
 import numpy as np
 
-from hfposemb.analysis.shift_by_distance import (
+from hfposemb.analysis.shift_curves import (
     IMPOSTORS,
     SPLITS,
+    PlaneRotation,
     ShiftCurve,
-    Turning,
-    closed_form,
+    plane_rotation,
     shift_by_distance,
     shift_null,
-    turning,
+    sinusoid_shift_accuracy,
 )
 from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures
@@ -90,13 +90,13 @@ def measured(positions: Positions, session: Session) -> Measured:
     return session.library.result(positions.whole, ("shifts", positions.length), make)
 
 
-def turned(positions: Positions, step: int, session: Session) -> Turning:
+def turned(positions: Positions, step: int, session: Session) -> PlaneRotation:
     """Measure the planes turned by a shift of ``step``, once for all visitors.
 
     Raises ``HfposembError`` if there are too few positions.
     """
     key = ("turning", positions.length, step)
-    return session.library.result(positions.whole, key, lambda: turning(positions.table, step))
+    return session.library.result(positions.whole, key, lambda: plane_rotation(positions.table, step))
 
 
 def shift_panels(opened: Sequence[Opened], length: int, which: Map, step: int, session: Session) -> Panels:
@@ -143,7 +143,7 @@ def curve_panel(split: Split, found: Mapping[Opened, Measured], which: Map, said
         longest = max(found, key=lambda source: len(found[source].curve.distances))
         distances = found[longest].curve.distances
         table = longest.position.table
-        ones = closed_form(*table.shape, distances=distances)
+        ones = sinusoid_shift_accuracy(*table.shape, distances=distances)
         series.append(Series("closed form", ones.astype(np.float32), at=distances.astype(np.float32)))
     random = split == "random"
     distance = 1 if random else max(k for k in found[next(iter(found))].curve.distances.tolist() if k <= FAR)

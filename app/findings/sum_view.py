@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from hfposemb.analysis.rows import directed
-from hfposemb.composition.added_positions import WHOSE, Added, Adding, added
-from hfposemb.composition.amplitude_sweep import Moved, Sweep, kept_at, kept_in_place, moved, step_of, sweep
-from hfposemb.composition.anchor_words import Anchors, anchored
+from hfposemb.composition.added_positions import WHOSE, AddedPositions, PositionAddition, add_positions
+from hfposemb.composition.amplitude_sweep import (
+    MovedNeighbours,
+    Sweep,
+    moved_neighbours,
+    retention_at,
+    retention_in_place,
+    step_of,
+    sweep_amplitude,
+)
+from hfposemb.composition.anchor_words import AnchorSimilarity, anchor_similarity
 from hfposemb.composition.neighbour_retention import Overlap, subspace_overlap
-from hfposemb.composition.variance_decomposition import Cloud, cloud
+from hfposemb.composition.variance_decomposition import SumCloud, sum_cloud
 from hfposemb.errors import HfposembError
 from hfposemb.figures.palette import SOURCES
 from hfposemb.figures.style import number
@@ -92,17 +100,17 @@ class View:
         key = ("words", self.source.text, () if own is None else library.result_key(own, ()), *what)
         return self.session.library.result(self.table, key, maker)
 
-    def adding(self, whose: str) -> Adding:
+    def adding(self, whose: str) -> PositionAddition:
         """Return the protocol for one kind of positions."""
-        return Adding(whose, scaled=self.asked.scaled)  # type: ignore[arg-type]
+        return PositionAddition(whose, scaled=self.asked.scaled)  # type: ignore[arg-type]
 
-    def words(self, whose: str) -> Added:
+    def words(self, whose: str) -> AddedPositions:
         """Return words and positions of one kind. Raises ``HfposembError`` if they cannot be added."""
         assert self.source.embeddings is not None
-        return added(self.source.embeddings, self.adding(whose))
+        return add_positions(self.source.embeddings, self.adding(whose))
 
     @cached_property
-    def chosen(self) -> Added:
+    def chosen(self) -> AddedPositions:
         """Words and the chosen positions."""
         return self.words(self.asked.whose)
 
@@ -118,7 +126,7 @@ class View:
         return found
 
     def _sweep(self, whose: str) -> Sweep:
-        return sweep(self.words(whose), k=NEIGHBOURS)
+        return sweep_amplitude(self.words(whose), k=NEIGHBOURS)
 
     @cached_property
     def inputs(self) -> Inputs:
@@ -179,7 +187,7 @@ class View:
         rows, where = self.inputs.ids[places], self.inputs.positions[places]
         found = self._result(
             ("in place", self.adding(self.asked.whose), tuple(rows), tuple(where)),
-            lambda: kept_in_place(self.chosen, rows, where, k=NEIGHBOURS),
+            lambda: retention_in_place(self.chosen, rows, where, k=NEIGHBOURS),
         )
         return dict(zip(places, found[self.step].tolist(), strict=True))
 
@@ -189,11 +197,13 @@ class View:
         assert embeddings is not None
         return self._result(("overlap",), lambda: subspace_overlap(embeddings, draws=OVERLAP_DRAWS))
 
-    def lists(self) -> Moved:
+    def lists(self) -> MovedNeighbours:
         """Return the neighbours of the chosen word, alone and in its place."""
         return self._result(
             ("lists", self.adding(self.asked.whose), self.token, self.position, self.asked.amplitude),
-            lambda: moved(self.chosen, self.token, self.position, amplitude=self.asked.amplitude, k=NEIGHBOURS),
+            lambda: moved_neighbours(
+                self.chosen, self.token, self.position, amplitude=self.asked.amplitude, k=NEIGHBOURS
+            ),
         )
 
     @cached_property
@@ -202,12 +212,12 @@ class View:
         found = {word: row_of(self.table, Word(word), self.source.text) for word in self.asked.anchors}
         return {word: row for word, row in found.items() if row is not None and row != self.token}
 
-    def anchors(self) -> Anchors:
+    def anchors(self) -> AnchorSimilarity:
         """Return how close the chosen word stays to the anchor words."""
         rows = tuple(self.anchor_rows.values())
         return self._result(
             ("anchors", self.adding(self.asked.whose), self.token, rows),
-            lambda: anchored(self.chosen, self.token, np.array(rows, np.int64)),
+            lambda: anchor_similarity(self.chosen, self.token, np.array(rows, np.int64)),
         )
 
     @cached_property
@@ -233,19 +243,19 @@ class View:
         rows = tuple(self.sample.values())
         found = self._result(
             ("map", self.adding(self.asked.whose), rows),
-            lambda: kept_at(self.chosen, np.array(rows), self.places, k=NEIGHBOURS).astype(np.float32),
+            lambda: retention_at(self.chosen, np.array(rows), self.places, k=NEIGHBOURS).astype(np.float32),
         )
         out = np.full((len(rows), min(PLACES_SHOWN, len(self.chosen.usable))), np.nan, np.float32)
         out[:, self.places] = found[self.step]
         return out
 
-    def cloud(self) -> Cloud:
+    def cloud(self) -> SumCloud:
         """Return the sample words, each at some inner places."""
         assert self.source.embeddings is not None
         inner = self.chosen.inner[:CLOUD_PLACES]
-        return cloud(self.chosen, self.source.embeddings, np.array(list(self.sample.values())), inner)
+        return sum_cloud(self.chosen, self.source.embeddings, np.array(list(self.sample.values())), inner)
 
-    def of_cloud(self, what: str, maker: Callable[[Cloud], T], *more: Any) -> T:
+    def of_cloud(self, what: str, maker: Callable[[SumCloud], T], *more: Any) -> T:
         """Return a result computed from the cloud, cached."""
         key = (what, self.adding(self.asked.whose), tuple(sorted(self.sample.values())), *more)
         return self._result(key, lambda: maker(self.cloud()))

@@ -10,7 +10,7 @@ import hfposemb as hpe
 from hfposemb.analysis.anisotropy import is_strong, mean_cosine
 from hfposemb.analysis.nearest_rows import Neighbours
 from hfposemb.analysis.rows import norms
-from hfposemb.analysis.similarity_matrix import query_distribution
+from hfposemb.analysis.similarity_matrix import similarity_distribution
 from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures
 from hfposemb.figures.style import number
@@ -186,7 +186,7 @@ def spread_panels(session: Session, source: Opened | None, word: Word, *, centre
         return empty_panel("spread", f"No spread to show in {source.name}", found.problem or "There is no other token.")
     row, table = found.row, found.table
     spread = session.library.result(
-        table, ("spread", row, centred), lambda: query_distribution(table, row, bins=BINS, centred=centred)
+        table, ("spread", row, centred), lambda: similarity_distribution(table, row, bins=BINS, centred=centred)
     )
     best = shown(found.near.labels[0])
     typical, top = number(spread.mean, digits=2), number(float(found.near.values[0]), digits=2)

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import gradio as gr
 
-from hfposemb.analysis.undertrained_tokens import Odd, Oddities, oddities
+from hfposemb.analysis.undertrained import UndertrainedToken, UndertrainedTokens, undertrained_tokens
 from hfposemb.errors import HfposembError
 from hfposemb.figures.style import number
 from hfposemb.text import one_line
@@ -88,12 +88,12 @@ def odd_panels(session: Session, source: Opened | None) -> tuple[Panel, ...]:
     )
 
 
-def known(session: Session, table: EmbeddingTable) -> Oddities | None:
+def known(session: Session, table: EmbeddingTable) -> UndertrainedTokens | None:
     """Return the odd tokens of a table; for a large one only if they have been computed."""
     what = ("odd", LISTED)
     if table.shape[0] * table.shape[1] <= SEARCHED:
-        return session.library.result(table, what, lambda: oddities(table, count=LISTED))
-    found: Oddities | None = session.library.results.get(session.library.result_key(table, what))
+        return session.library.result(table, what, lambda: undertrained_tokens(table, count=LISTED))
+    found: UndertrainedTokens | None = session.library.results.get(session.library.result_key(table, what))
     return found
 
 
@@ -111,19 +111,19 @@ async def look(
                 yield progress
 
 
-def _row(odd: Odd) -> NeighbourRow:
+def _row(odd: UndertrainedToken) -> NeighbourRow:
     label = " = ".join(map(shown, (odd.label, *odd.twins[:1])))
     return NeighbourRow(label, odd.value, False, odd.row)
 
 
-def _title(source: Opened, found: Oddities) -> str:
+def _title(source: Opened, found: UndertrainedTokens) -> str:
     first = found["near unused"].rows or found["near the mean"].rows
     where = "the unused tokens" if found["near unused"].rows else "the mean of all tokens"
     names = [shown(odd.label) for odd in first[:3]]
     return f"Nearest to {where} of {source.name}: {', '.join(names)}"
 
 
-def _foot(found: Oddities) -> str:
+def _foot(found: UndertrainedTokens) -> str:
     """Summarise how far out the lists reach, what was not found, and how evenly the table fills its space."""
     out = [f"{one.beyond} of {len(one.rows)} {where}" for name, where in OUT.items() if (one := found[name]).rows]
     said = [f"Beyond chance: {', '.join(out)}"]

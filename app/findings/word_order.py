@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hfposemb.composition.word_order import Reordered, reordered, turned_round
+from hfposemb.composition.word_order import Reordered, reorder_words, reverse_tokens
 from hfposemb.errors import HfposembError
 from hfposemb.figures.style import number
 from hfposemb.text import one_line
@@ -66,12 +66,12 @@ def other_order(view: View) -> tuple[Reordered, str | list[int]]:
     here, before = view.inputs, view.asked.before
     if before.strip() and before != view.asked.text:
         try:
-            return reordered(here, view.fed(before)), before
+            return reorder_words(here, view.fed(before)), before
         except HfposembError:
             pass  # other words, so it is not a reordering
-    ids = turned_round(here.ids, fixed=[view.special(int(token)) for token in here.ids])
+    ids = reverse_tokens(here.ids, fixed=[view.special(int(token)) for token in here.ids])
     assert view.source.embeddings is not None
-    return reordered(here, view.source.embeddings.inputs(ids)), ids.tolist()
+    return reorder_words(here, view.source.embeddings.inputs(ids)), ids.tolist()
 
 
 def order_of(view: View, other: str | list[int]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hfposemb.analysis.anisotropy import is_strong, mean_cosine
-from hfposemb.analysis.row_pairs import Pairs, nearest, pairs
+from hfposemb.analysis.row_pairs import Pairs, nearest, pair_similarities
 from hfposemb.errors import HfposembError
 from hfposemb.figures import matrix_figures
 from hfposemb.figures.palette import SIMILARITY
@@ -55,7 +55,9 @@ def _pair_panel(session: Session, source: Opened, words: Sequence[str], *, centr
             message=f"{absent}Write at least two words that it has, separated by commas, such as king, queen.",
         )
     try:
-        found = session.library.result(table, ("pairs", known, centred), lambda: pairs(table, known, centred=centred))
+        found = session.library.result(
+            table, ("pairs", known, centred), lambda: pair_similarities(table, known, centred=centred)
+        )
     except HfposembError as error:
         return Panel(key, f"{source.name} cannot compare these words", message=one_line(str(error)), tone="error")
     names = [shown(label) for label in found.labels]

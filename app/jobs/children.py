@@ -348,7 +348,7 @@ def warm() -> None:
 def probes(source: str, role: str, report: Report, *, public: bool = False) -> dict[str, tuple[Probe, Probe]]:
     """Probe a source's positions and noise of the same size, in the child; return both errors by probe name."""
     from hfposemb.analysis.probes import noise_like
-    from hfposemb.analysis.probes import probes as run
+    from hfposemb.analysis.probes import position_probes as run
 
     from .fetching import extract
 
@@ -382,11 +382,11 @@ def maps(
     sources: Sequence[str], role: str, method: str, report: Report, *, part: str = "", public: bool = False
 ) -> AlignedMaps:
     """Compute aligned maps of what two sources share, in the child."""
-    from hfposemb.comparison.aligned_maps import aligned
+    from hfposemb.comparison.aligned_maps import align_maps
 
     left, right = _opened(sources, report, part=part, public=public)
     report(0.1, "laying out both maps together")
-    return aligned(left, right, role, method="umap" if method == "umap" else "pca")
+    return align_maps(left, right, role, method="umap" if method == "umap" else "pca")
 
 
 def page(
@@ -427,7 +427,7 @@ def training(
     source: str, role: Role, pattern: str, most: int, draws: int, report: Report, *, public: bool = False
 ) -> Training:
     """Follow a table through the revisions of a source, in the child, which reads each of them."""
-    from hfposemb.surveys.source_lists import revisions, spread
+    from hfposemb.surveys.source_lists import evenly_spaced, revisions
     from hfposemb.surveys.training_run import trajectory
     from hfposemb.surveys.worker_pool import Engine
 
@@ -436,7 +436,9 @@ def training(
     report(0.0, "looking for checkpoints")
     found = revisions(source, pattern)
     read = partial(extract, public=public)
-    run = trajectory(spread(found, most), role=role, draws=draws, engine=Engine(workers=1), progress=report, read=read)
+    run = trajectory(
+        evenly_spaced(found, most), role=role, draws=draws, engine=Engine(workers=1), progress=report, read=read
+    )
     return Training(run, len(found))
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from hfposemb.analysis.projection import Projection
     from hfposemb.analysis.projection_quality import PointTrust
-    from hfposemb.analysis.undertrained_tokens import Oddities
+    from hfposemb.analysis.undertrained import UndertrainedTokens
     from hfposemb.tables.table import EmbeddingTable
 
     from .children import Report
@@ -68,9 +68,9 @@ def trust(
     return point_trust(table, coordinates, rows=rows, metric=metric, points=points, progress=_rest(report, doing))
 
 
-def odd(source: str, role: str, count: int, report: Report, *, public: bool = False) -> Oddities:
+def odd(source: str, role: str, count: int, report: Report, *, public: bool = False) -> UndertrainedTokens:
     """Search a table for odd tokens."""
-    from hfposemb.analysis.undertrained_tokens import oddities
+    from hfposemb.analysis.undertrained import undertrained_tokens
 
     table = _table(source, role, report, public=public)
-    return oddities(table, count=count, progress=_rest(report, "looking for odd tokens"))
+    return undertrained_tokens(table, count=count, progress=_rest(report, "looking for odd tokens"))

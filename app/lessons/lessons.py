@@ -15,12 +15,12 @@ import numpy as np
 import hfposemb as hpe
 from hfposemb import Embeddings
 from hfposemb.analysis import geometry
-from hfposemb.analysis.encoding_properties import requirements
-from hfposemb.analysis.row_pairs import pairs
-from hfposemb.analysis.shift_operator import shift
-from hfposemb.composition.added_positions import added
-from hfposemb.composition.amplitude_sweep import sweep
-from hfposemb.composition.word_order import reordered, turned_round
+from hfposemb.analysis.encoding_properties import encoding_requirements
+from hfposemb.analysis.row_pairs import pair_similarities
+from hfposemb.analysis.shift_operator import fit_shift
+from hfposemb.composition.added_positions import add_positions
+from hfposemb.composition.amplitude_sweep import sweep_amplitude
+from hfposemb.composition.word_order import reorder_words, reverse_tokens
 from hfposemb.errors import InputError
 from hfposemb.tables.table import TOKEN_CLASSES
 
@@ -69,14 +69,14 @@ def apart(model: Embeddings) -> float:
 
 def likeness(model: Embeddings) -> float:
     """Return the percentage of random word pairs that are less similar than king and queen."""
-    return float(pairs(model.token, ["king", "queen"]).percentiles[0, 1])
+    return float(pair_similarities(model.token, ["king", "queen"]).percentiles[0, 1])
 
 
 def unchanged(model: Embeddings) -> float:
     """Return the number of pieces whose input vector stays the same when the sentence is reversed."""
     fed = model.inputs(SENTENCE)
     marks = [TOKEN_CLASSES[kind] == "special" for kind in model.token.labels.classes[fed.ids]]
-    found = reordered(fed, model.inputs(turned_round(fed.ids, fixed=marks)))
+    found = reorder_words(fed, model.inputs(reverse_tokens(fed.ids, fixed=marks)))
     if not found.same_tokens:
         raise InputError(f"{model.name} looks up other vectors for the same words in another order")
     return float(np.sum(~found.changed & ~np.array(marks)))
@@ -84,12 +84,12 @@ def unchanged(model: Embeddings) -> float:
 
 def met(model: Embeddings) -> float:
     """Return how many of the five requirements the positions meet."""
-    return float(requirements(model).met)
+    return float(encoding_requirements(model).met)
 
 
 def linear(model: Embeddings) -> float:
     """Return the held-out R² of a linear map to the position four steps further on."""
-    return shift(model.position, 4).linear
+    return fit_shift(model.position, 4).linear
 
 
 def invariance(model: Embeddings) -> float:
@@ -99,7 +99,7 @@ def invariance(model: Embeddings) -> float:
 
 def both(model: Embeddings) -> float:
     """Return the lower of the two rates at which word and position are decoded from their sum, at amplitude 4."""
-    found = sweep(added(model), amplitudes=(4.0,))
+    found = sweep_amplitude(add_positions(model), amplitudes=(4.0,))
     return float(min(found.words[0], found.positions[0]))
 
 

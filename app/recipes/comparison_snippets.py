@@ -35,7 +35,7 @@ def compared(sources: Sequence[Opened], *, draws: int, words: Sequence[str], pai
 def moves(left: Opened, right: Opened, at: int) -> Recipe:
     """Return the recipe of the words that moved most between two sources, and of one word's neighbours."""
     body = [
-        f"found = moved({of_part(left)}, {of_part(right)})",
+        f"found = hpe.find_moved_words({of_part(left)}, {of_part(right)})",
         f"word = found.most[{at}]",
         *dict_lines(
             {
@@ -45,21 +45,18 @@ def moves(left: Opened, right: Opened, at: int) -> Recipe:
             }
         ),
     ]
-    return recipe_of(
-        body, [left, right], imports=["from hfposemb.comparison.moved_words import moved"], roles=TOKEN_ROLES
-    )
+    return recipe_of(body, [left, right], roles=TOKEN_ROLES)
 
 
 def maps(left: Opened, right: Opened, role: str, method: str, side: str) -> Recipe:
     """Return the recipe of one of two aligned maps."""
     body = [
         f"left, right = {of_part(left)}, {of_part(right)}",
-        f'shown = aligned(left, right, "{role}", method="{method}").coordinates_{side}',
+        f'shown = hpe.align_maps(left, right, "{role}", method="{method}").coordinates_{side}',
     ]
     return recipe_of(
         body,
         [left, right],
-        imports=["from hfposemb.comparison.aligned_maps import aligned"],
         roles=(role,),
     )
 
@@ -78,10 +75,10 @@ def training(
 
     The command prints ``metrics`` by step, and for every run the similarity of its checkpoints.
     """
-    sources, imported = f"revisions({quoted(source.text)}, {quoted(pattern)})", "revisions"
+    sources = f"hpe.revisions({quoted(source.text)}, {quoted(pattern)})"
     options = ["--revisions", pattern, "--table", role]
     if most is not None:
-        sources, imported = f"spread({sources}, {most})", "revisions, spread"
+        sources = f"hpe.evenly_spaced({sources}, {most})"
         options += ["--most", str(most)]
     measured = "metrics=None"
     if metrics is not None:
@@ -96,7 +93,6 @@ def training(
     return recipe_of(
         body,
         [source],
-        imports=[f"from hfposemb.surveys.source_lists import {imported}"],
         command=command,
         roles=(role,),
     )

@@ -72,7 +72,7 @@ def _distances(at: np.ndarray) -> str:
     return f"np.arange({int(at.min())}, {int(at.max()) + 1})"
 
 
-def _of_tables(found: Sequence[Positions], value: str, module: str, name: str, *, figure: str = "") -> Recipe:
+def _of_tables(found: Sequence[Positions], value: str, *, figure: str = "") -> Recipe:
     """Return the recipe of a ``value`` of several tables, with a command that exports the same ``figure``."""
     body = [
         *dict_lines({pinned(shown.source): rows(shown) for shown in found}, "tables"),
@@ -81,38 +81,36 @@ def _of_tables(found: Sequence[Positions], value: str, module: str, name: str, *
     sources = [shown.source for shown in found]
     plain = all(is_first(shown.source) and shown.complete for shown in found)
     command = [command_line("export", *map(pinned, sources), "--figure", figure, "--out", f"{figure}.json")]
-    imports = [f"from hfposemb.{module} import {name}"]
-    return recipe_of(body, sources, imports=imports, command=command if figure and plain else ())
+    return recipe_of(body, sources, command=command if figure and plain else ())
 
 
 def likeness(found: Sequence[Positions]) -> Recipe:
     """Return the recipe of the mean cosine by distance of some tables."""
-    return _of_tables(found, "likeness(table)", "figures.named_figures", "likeness", figure="distance")
+    return _of_tables(found, "hpe.mean_cosine_by_distance(table)", figure="distance")
 
 
 def profiles(found: Sequence[Positions], others: Mapping[Opened, np.ndarray]) -> Recipe:
     """Return the recipe of similarity by distance, for tables and for mechanisms at the drawn distances."""
     if not others:
         return likeness(found)
-    values = {pinned(shown.source): f"likeness({rows(shown)})" for shown in found}
+    values = {pinned(shown.source): f"hpe.mean_cosine_by_distance({rows(shown)})" for shown in found}
     values |= {pinned(source): f"{position(source)}.profile({_distances(at)})" for source, at in others.items()}
-    imports = ["from hfposemb.figures.named_figures import likeness"] if found else []
-    return recipe_of(dict_lines(values), [*(shown.source for shown in found), *others], imports=imports)
+    return recipe_of(dict_lines(values), [*(shown.source for shown in found), *others])
 
 
 def lengths(found: Sequence[Positions]) -> Recipe:
     """Return the recipe of the norms of some tables."""
-    return _of_tables(found, "lengths(table)", "figures.named_figures", "lengths", figure="norms")
+    return _of_tables(found, "hpe.positive_norms(table)", figure="norms")
 
 
 def variance(found: Sequence[Positions]) -> Recipe:
     """Return the recipe of the cumulative explained variance of some tables."""
-    return _of_tables(found, "spectrum(table).cumulative", "analysis.geometry", "spectrum", figure="variance")
+    return _of_tables(found, "hpe.spectrum(table).cumulative", figure="variance")
 
 
 def waves(found: Sequence[Positions]) -> Recipe:
     """Return the recipe of the strength of the waves of some tables, shortest first."""
-    return _of_tables(found, "waves(table).strength[::-1]", "analysis.geometry", "waves")
+    return _of_tables(found, "hpe.strength_by_period(table).strength[::-1]")
 
 
 def wavelengths(source: Opened) -> Recipe:
@@ -137,14 +135,14 @@ def image(shown: Positions, dimensions: Sequence[int], *, skip: int) -> Recipe:
 
 def patch_tiles(source: Opened, part: str) -> Recipe:
     """Return the recipe of the maps of a source's patches."""
-    body = [f"shown = patch_maps({_of_part(source, part)}).maps"]
-    return recipe_of(body, [source], imports=["from hfposemb.analysis.patches import patch_maps"], roles=(_role(part),))
+    body = [f"shown = hpe.patch_maps({_of_part(source, part)}).maps"]
+    return recipe_of(body, [source], roles=(_role(part),))
 
 
 def patch_map(source: Opened, part: str, patch: int) -> Recipe:
     """Return the recipe of the map of one patch."""
-    body = [f"shown = patch_map({_of_part(source, part)}, {patch})"]
-    return recipe_of(body, [source], imports=["from hfposemb.analysis.patches import patch_map"], roles=(_role(part),))
+    body = [f"shown = hpe.patch_map({_of_part(source, part)}, {patch})"]
+    return recipe_of(body, [source], roles=(_role(part),))
 
 
 def _of_part(source: Opened, part: str) -> str:
@@ -157,24 +155,24 @@ def _role(part: str) -> str:
 
 def shifts(found: Sequence[Positions], which: str, split: str) -> Recipe:
     """Return the recipe of the held-out R² of shifts by every distance, clipped at 0 as drawn."""
-    value = f"shift_by_distance(table).{which}[{quoted(split)}].clip(0)"
-    return _of_tables(found, value, "analysis.shift_by_distance", "shift_by_distance")
+    value = f"hpe.shift_by_distance(table).{which}[{quoted(split)}].clip(0)"
+    return _of_tables(found, value)
 
 
 def planes(found: Sequence[Positions], step: int) -> Recipe:
     """Return the recipe of the expected and actual turning angles of each plane, in degrees."""
-    value = f"np.rad2deg([turning(table, {step}).expected, turning(table, {step}).turned])"
-    return _of_tables(found, value, "analysis.shift_by_distance", "turning")
+    value = f"np.rad2deg([hpe.plane_rotation(table, {step}).expected, hpe.plane_rotation(table, {step}).turned])"
+    return _of_tables(found, value)
 
 
 def probes(sources: Sequence[Opened]) -> Recipe:
     """Return the recipe of the mean errors of all probes of some position tables."""
     body = [
         *dict_lines({pinned(source): f"{position(source)}.table" for source in sources}, "tables"),
-        "found = {name: probes(table) for name, table in tables.items()}",
+        "found = {name: hpe.position_probes(table) for name, table in tables.items()}",
         "shown = {name: {probe: one.mean for probe, one in each.items()} for name, each in found.items()}",
     ]
-    return recipe_of(body, sources, imports=["from hfposemb.analysis.probes import probes"])
+    return recipe_of(body, sources)
 
 
 def requirements(source: Opened, *, drawn: bool) -> Recipe:
@@ -182,14 +180,12 @@ def requirements(source: Opened, *, drawn: bool) -> Recipe:
     part = "" if is_first(source) else f", part={quoted(source.part)}"
     body = [
         f"source = {extracted(source)}",
-        f"found = requirements(source{part})",
+        f"found = hpe.encoding_requirements(source{part})",
         "shown = {item.name: item.value for item in found.items}",
     ]
-    imports = ["from hfposemb.analysis.encoding_properties import requirements"]
     if drawn:
         of = "source.position" if is_first(source) else f"source.positions[{quoted(source.part)}]"
-        body += [f"waves = resolution({of})", 'shown |= {"slow": waves.slow, "fast": waves.fast}']
-        imports.append("from hfposemb.analysis.resolution import resolution")
+        body += [f"waves = hpe.frequency_resolution({of})", 'shown |= {"slow": waves.slow, "fast": waves.fast}']
     options = ("--resolution", "--json") if drawn else ("--json",)
     command = [command_line("requirements", pinned(source), *options)] if is_first(source) else []
-    return recipe_of(body, [source], imports=imports, command=command)
+    return recipe_of(body, [source], command=command)

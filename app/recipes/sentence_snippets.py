@@ -27,12 +27,10 @@ def reordering(source: Opened, text: str, other: str | Sequence[int], *, words: 
     second = quoted(other) if isinstance(other, str) else f"[{comma_separated(other)}]"
     body = [
         f"source = {extracted(source)}",
-        f"found = reordered(source.inputs({quoted(text)}), source.inputs({second}))",
+        f"found = hpe.reorder_words(source.inputs({quoted(text)}), source.inputs({second}))",
         f"shown = found.cosines[[{comma_separated(words)}]]",
     ]
-    return recipe_of(
-        body, [source], imports=["from hfposemb.composition.word_order import reordered"], roles=("token", "position")
-    )
+    return recipe_of(body, [source], roles=("token", "position"))
 
 
 SENTENCE_ROLES = ("token", "position")
@@ -40,41 +38,38 @@ SENTENCE_ROLES = ("token", "position")
 
 def logit_shares(source: Opened, text: str) -> Recipe:
     """Return the recipe of the shares of the nine terms of a sentence's logits."""
-    body = [f"found = shares({extracted(source)}.logits({quoted(text)}))", "shown = found.mean[:9].reshape(3, 3)"]
-    return recipe_of(
-        body, [source], imports=["from hfposemb.composition.attention_logits import shares"], roles=SENTENCE_ROLES
-    )
+    body = [
+        f"found = hpe.logit_shares({extracted(source)}.logits({quoted(text)}))",
+        "shown = found.mean[:9].reshape(3, 3)",
+    ]
+    return recipe_of(body, [source], roles=SENTENCE_ROLES)
 
 
 def logit_map(source: Opened, text: str, term: str, head: int | None, *, pieces: int) -> Recipe:
     """Return the recipe of one term of a sentence's centred logits, in one head or averaged over all."""
     chosen = ".mean(axis=0)" if head is None else f"[{head}]"
     body = [
-        f"rows = less_mean({extracted(source)}.logits({quoted(text)}), {quoted(term)})",
+        f"rows = hpe.centred_logits({extracted(source)}.logits({quoted(text)}), {quoted(term)})",
         f"shown = rows{chosen}[:{pieces}, :{pieces}]",
     ]
-    return recipe_of(
-        body, [source], imports=["from hfposemb.composition.attention_logits import less_mean"], roles=SENTENCE_ROLES
-    )
+    return recipe_of(body, [source], roles=SENTENCE_ROLES)
 
 
 def identical(source: Opened, word: int, *, near: int) -> Recipe:
     """Return the recipe of the attention by distance for one word repeated at every place."""
     body = [
-        f"found = identical({extracted(source)}, {word})",
+        f"found = hpe.identical_word_logits({extracted(source)}, {word})",
         f"near = abs(found.distances) <= {near}",
         *dict_lines({"attention": "found.mean.mean(axis=0)[near]", "spread evenly": "found.uniform[near]"}),
     ]
-    return recipe_of(
-        body, [source], imports=["from hfposemb.composition.attention_logits import identical"], roles=SENTENCE_ROLES
-    )
+    return recipe_of(body, [source], roles=SENTENCE_ROLES)
 
 
 def logits_by_distance(sources: Sequence[Opened], *, longest: int) -> Recipe:
     """Return the recipe of the change of the first layer's logit by distance."""
     body = [
         *dict_lines({pinned(source): extracted(source) for source in sources}, "sources"),
-        f"found = {{name: by_distance(source, longest={longest}) for name, source in sources.items()}}",
+        f"found = {{name: hpe.logits_by_distance(source, longest={longest}) for name, source in sources.items()}}",
         "shown = {name: one.change.mean(axis=0) for name, one in found.items()}",
     ]
-    return recipe_of(body, sources, imports=["from hfposemb.composition.attention_logits import by_distance"])
+    return recipe_of(body, sources)

@@ -21,17 +21,15 @@ def token_map(source: Opened, *, method: str, dims: int, values: str = "") -> Re
         f"table = {extracted(source)}.token",
         f'found = hpe.project(table, method="{method}", dims={dims})',
     ]
-    shown, imports = {"map": "found.coordinates"}, []
+    shown = {"map": "found.coordinates"}
     if values == "Norm":
-        shown["norms"] = "norms(table)[found.rows]"
-        imports = ["from hfposemb.analysis.rows import norms"]
+        shown["norms"] = "hpe.norms(table)[found.rows]"
     if values == "Trust":
         body.append("metric = found.quality.metric")
-        body.append("trust = point_trust(table, found.coordinates, rows=found.rows, metric=metric, points=2000)")
+        body.append("trust = hpe.point_trust(table, found.coordinates, rows=found.rows, metric=metric, points=2000)")
         shown["trust"] = "trust.neighbours_kept"
-        imports = ["from hfposemb.analysis.projection_quality import point_trust"]
     command = command_line("project", pinned(source), "--table", "token", "--method", method, "--dims", dims)
-    return recipe_of([*body, *dict_lines(shown)], [source], imports=imports, command=[command], roles=TOKEN_ROLES)
+    return recipe_of([*body, *dict_lines(shown)], [source], command=[command], roles=TOKEN_ROLES)
 
 
 def _centring(centred: bool) -> tuple[str, tuple[str, ...]]:
@@ -60,7 +58,7 @@ def spread(source: Opened, row: int, *, bins: int, k: int, centred: bool) -> Rec
         f"table = {extracted(source)}.token",
         *dict_lines(
             {
-                "counts": f"query_distribution(table, {row}, bins={bins}{more}).counts",
+                "counts": f"hpe.similarity_distribution(table, {row}, bins={bins}{more}).counts",
                 "nearest": f"hpe.neighbours(table, {row}, k={k}{more}).values",
             }
         ),
@@ -68,7 +66,6 @@ def spread(source: Opened, row: int, *, bins: int, k: int, centred: bool) -> Rec
     return recipe_of(
         body,
         [source],
-        imports=["from hfposemb.analysis.similarity_matrix import query_distribution"],
         roles=TOKEN_ROLES,
     )
 
@@ -76,11 +73,13 @@ def spread(source: Opened, row: int, *, bins: int, k: int, centred: bool) -> Rec
 def pairs(source: Opened, chosen: Sequence[int], *, centred: bool) -> Recipe:
     """Return the recipe of the cosines of chosen tokens."""
     more, options = _centring(centred)
-    body = [f"found = pairs({extracted(source)}.token, [{comma_separated(chosen)}]{more})", "shown = found.values"]
+    body = [
+        f"found = hpe.pair_similarities({extracted(source)}.token, [{comma_separated(chosen)}]{more})",
+        "shown = found.values",
+    ]
     rows = comma_separated(chosen).replace(" ", "")
     command = command_line("similarity", pinned(source), "--table", "token", "--rows", rows, *options)
-    imports = ["from hfposemb.analysis.row_pairs import pairs"]
-    return recipe_of(body, [source], imports=imports, command=[command], roles=TOKEN_ROLES)
+    return recipe_of(body, [source], command=[command], roles=TOKEN_ROLES)
 
 
 def matches(sources: Sequence[Opened], text: str, *, regex: bool, most: int) -> Recipe:
@@ -101,19 +100,17 @@ def matches(sources: Sequence[Opened], text: str, *, regex: bool, most: int) -> 
         f"    rows = [row for row, label in enumerate(table.labels) if {test}]",
         "    rows.sort(key=lambda row: (len(table.labels[row].strip()), row))",
         *first,
-        f"    shown[name] = norms(table)[rows[:{most}]]",
+        f"    shown[name] = hpe.norms(table)[rows[:{most}]]",
     ]
-    imports = ["from hfposemb.analysis.rows import norms", *(["import re"] if regex else [])]
-    return recipe_of(body, sources, imports=imports, roles=TOKEN_ROLES)
+    return recipe_of(body, sources, imports=["import re"] if regex else [], roles=TOKEN_ROLES)
 
 
 def odd(source: Opened, names: Sequence[str], *, count: int) -> Recipe:
     """Return the recipe of the lists of odd tokens."""
     body = [
-        f"found = oddities({extracted(source)}.token, count={count})",
+        f"found = hpe.undertrained_tokens({extracted(source)}.token, count={count})",
         f"names = [{', '.join(map(quoted, names))}]",
         "shown = {name: [odd.value for odd in found[name].rows] for name in names}",
     ]
     command = command_line("odd", pinned(source), "--count", count, "--json")
-    imports = ["from hfposemb.analysis.undertrained_tokens import oddities"]
-    return recipe_of(body, [source], imports=imports, command=[command], roles=TOKEN_ROLES)
+    return recipe_of(body, [source], command=[command], roles=TOKEN_ROLES)

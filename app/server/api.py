@@ -17,7 +17,7 @@ import gradio as gr
 from gradio.events import api as gradio_api
 
 from hfposemb.analysis.nearest_rows import neighbours as nearest
-from hfposemb.analysis.row_pairs import pairs
+from hfposemb.analysis.row_pairs import pair_similarities
 from hfposemb.errors import HfposembError, InputError
 from hfposemb.models.summary import describe
 from hfposemb.reports.json_schema import document
@@ -137,7 +137,7 @@ def bind(session: Session) -> None:
         asked = [_row(row) for row in _list(rows, MOST_WORDS, "rows")]
         _, whole = await chosen(source, table)
         how: Any = {"metric": _one_of(metric, METRICS), "centred": _flag(centred, "centred")}
-        found = await asyncio.to_thread(pairs, whole, asked, **how)
+        found = await asyncio.to_thread(pair_similarities, whole, asked, **how)
         return {"table": whole.name, **found.to_dict()}
 
     async def project(

@@ -97,7 +97,7 @@ class Requirements:
         return self.items[list(CHECKS).index(name)]
 
 
-def requirements(embeddings: Embeddings, *, part: str | None = None) -> Requirements:
+def encoding_requirements(embeddings: Embeddings, *, part: str | None = None) -> Requirements:
     """Evaluate the requirements of a position encoding for a source.
 
     - *bounded*: the largest absolute value; met if, among eight times as many rows, it stays within a quarter of that
@@ -124,8 +124,8 @@ def requirements(embeddings: Embeddings, *, part: str | None = None) -> Requirem
 
     Examples:
         >>> import hfposemb as hpe
-        >>> from hfposemb.analysis.encoding_properties import requirements
-        >>> requirements(hpe.sinusoidal(64, 16)).met
+        >>> from hfposemb.analysis.encoding_properties import encoding_requirements
+        >>> encoding_requirements(hpe.sinusoidal(64, 16)).met
         5
     """
     if part is not None and part not in embeddings.positions:

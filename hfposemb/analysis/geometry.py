@@ -457,7 +457,7 @@ class Waves:
     """The period of the strongest wave; ``None`` if noise often has one as strong."""
 
 
-def waves(value: EmbeddingTable | PositionEncoding) -> Waves:
+def strength_by_period(value: EmbeddingTable | PositionEncoding) -> Waves:
     """Return the strength of a table's waves by period, with the interval expected of noise.
 
     In Gaussian noise each magnitude is Rayleigh distributed, so the mean over d columns has a standard deviation of

@@ -159,7 +159,7 @@ PROBES: Mapping[str, Callable[..., Probe]] = {
 """Both probes, each as in the paper and in its stable variant."""
 
 
-def probes(
+def position_probes(
     value: EmbeddingTable | PositionEncoding,
     *,
     seeds: Sequence[int] = range(5),

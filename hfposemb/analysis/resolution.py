@@ -83,7 +83,7 @@ class Resolution:
         return "\n".join([*lines, f"{'guessing':<16}{self.guess:>9.1f}{self.guess:>9.1f}{50:>13.1f} %{50:>13.1f} %"])
 
 
-def resolution(
+def frequency_resolution(
     value: EmbeddingTable | PositionEncoding, *, noise: float = 0.1, draws: int = 4, seed: int = 0
 ) -> Resolution:
     """Decode the position from the m slowest and the m fastest waves, for m = 1, 2, 4, … and all.

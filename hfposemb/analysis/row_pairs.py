@@ -213,7 +213,7 @@ def nearest(rank: int) -> str:
     return f"{rank:,}{ending} nearest"
 
 
-def pairs(
+def pair_similarities(
     value: EmbeddingTable | PositionEncoding,
     rows: Sequence[int | str],
     *,
@@ -239,8 +239,8 @@ def pairs(
 
     Examples:
         >>> import hfposemb as hpe
-        >>> from hfposemb.analysis.row_pairs import pairs
-        >>> found = pairs(hpe.extract("sample:bert").token, ["king", "queen"])
+        >>> from hfposemb.analysis.row_pairs import pair_similarities
+        >>> found = pair_similarities(hpe.extract("sample:bert").token, ["king", "queen"])
         >>> int(found.ranks[0, 1])  # "queen" is the 6th nearest neighbour of "king"
         6
     """
@@ -248,7 +248,7 @@ def pairs(
     asked = [named(table, key) for key in rows]
     found = np.array([one.row for one in asked], np.int64)
     if not 1 <= len(found) <= MOST_PAIRED:
-        raise InputError(f"pairs() takes 1 to {MOST_PAIRED:,} rows; got {len(found):,}")
+        raise InputError(f"pair_similarities() takes 1 to {MOST_PAIRED:,} rows; got {len(found):,}")
     classes = np.unique(table.labels.classes[found])
     among = np.isin(table.labels.classes, classes)
     frame = frame_of(table, metric, centred=centred)

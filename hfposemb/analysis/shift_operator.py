@@ -52,7 +52,7 @@ class Shift:
     seed: int
 
 
-def shift(
+def fit_shift(
     value: EmbeddingTable | PositionEncoding,
     distance: int,
     *,
@@ -79,15 +79,15 @@ def shift(
 
     Examples:
         >>> import hfposemb as hpe
-        >>> from hfposemb.analysis.shift_operator import shift
-        >>> round(shift(hpe.sinusoidal(64, 16).position, 4).linear, 2)
+        >>> from hfposemb.analysis.shift_operator import fit_shift
+        >>> round(fit_shift(hpe.sinusoidal(64, 16).position, 4).linear, 2)
         0.99
     """
     table = table_in(value)
-    return shift_of(scores(table, components), distance, split=split, held_out=held_out, seed=seed)
+    return fit_shift_of_scores(pca_scores(table, components), distance, split=split, held_out=held_out, seed=seed)
 
 
-def scores(value: EmbeddingTable | PositionEncoding, components: int = COMPONENTS) -> NDArray[np.float64]:
+def pca_scores(value: EmbeddingTable | PositionEncoding, components: int = COMPONENTS) -> NDArray[np.float64]:
     """Return the coordinates of every row on the leading nonempty components; NaN for rows that are not finite."""
     table = table_in(value)
     found = _scores(finite_rows(table), components)
@@ -96,7 +96,7 @@ def scores(value: EmbeddingTable | PositionEncoding, components: int = COMPONENT
     return out
 
 
-def shift_of(
+def fit_shift_of_scores(
     scores: NDArray[np.float64], distance: int, *, split: Split = "random", held_out: float = 0.25, seed: int = 0
 ) -> Shift:
     """Fit a shift as ``shift`` does, on given coordinates [n, components]."""

@@ -25,7 +25,6 @@ from .nearest_rows import nearest_unit_rows as nearest_unit_rows
 from .nearest_rows import neighbours as neighbours
 from .nearest_rows import query_of
 from .row_pairs import Pairs as Pairs
-from .row_pairs import pairs as pairs
 from .row_pairs import random_pairs as random_pairs
 from .row_pairs import similarity_percentile as similarity_percentile
 from .row_values import PAIR_BYTES as PAIR_BYTES
@@ -166,7 +165,7 @@ class Distribution:
     centred: bool = False
 
 
-def query_distribution(
+def similarity_distribution(
     value: EmbeddingTable | PositionEncoding,
     query: int | str | Vectors | Sequence[float],
     *,

@@ -136,11 +136,13 @@ def _export_comparison(opened: Sequence[Embeddings], given: argparse.Namespace) 
 
 def run_similarity(given: argparse.Namespace) -> None:
     """Print the similarity of chosen rows."""
-    from ..analysis.row_pairs import pairs
+    from ..analysis.row_pairs import pair_similarities
     from ..tables.row_lookup import typed
 
     table = chosen_table(given)
-    found = pairs(table, [typed(key) for key in given.rows.split(",")], metric=given.metric, centred=given.centred)
+    found = pair_similarities(
+        table, [typed(key) for key in given.rows.split(",")], metric=given.metric, centred=given.centred
+    )
     _print(found, {"table": table.name, **found.to_dict()}, given)
 
 
@@ -178,27 +180,27 @@ def run_verify(given: argparse.Namespace) -> None:
 
 def run_odd(given: argparse.Namespace) -> None:
     """Print the odd tokens of a vocabulary."""
-    from ..analysis.undertrained_tokens import oddities
+    from ..analysis.undertrained import undertrained_tokens
 
     ids = [part.strip() for part in given.unused.split(",") if part.strip()]
     if wrong := [part for part in ids if not (part.isascii() and part.isdecimal())]:
         raise InputError(f"--unused takes ids with commas between, such as 177,188; got {wrong[0]!r}")
-    found = oddities(opened_source(given).token, count=given.count, unused=[int(part) for part in ids])
+    found = undertrained_tokens(opened_source(given).token, count=given.count, unused=[int(part) for part in ids])
     print(json.dumps(asdict(found), indent=2, ensure_ascii=False, allow_nan=False) if given.json else found)
 
 
 def run_requirements(given: argparse.Namespace) -> None:
     """Print the requirements that the position encodings of some sources meet."""
-    from ..analysis.encoding_properties import requirements, side_by_side
-    from ..analysis.resolution import resolution
+    from ..analysis.encoding_properties import encoding_requirements, side_by_side
+    from ..analysis.resolution import frequency_resolution
 
     opened = [extract(source, allow_full_download=given.allow_full_download) for source in given.sources]
-    found = [requirements(one) for one in opened]
+    found = [encoding_requirements(one) for one in opened]
     facts: list[dict[str, Any]] = [{**asdict(one), "met": one.met} for one in found]
     texts = [side_by_side(found), *map(str, found)]
     for place, embeddings in enumerate(opened if given.resolution else ()):
         try:
-            waves = resolution(embeddings.position)
+            waves = frequency_resolution(embeddings.position)
             facts[place]["resolution"], text = waves.to_dict(), str(waves)
         except HfposembError as error:
             facts[place]["resolution"], text = None, f"note: {error}"

@@ -127,7 +127,7 @@ def run_trajectory(given: argparse.Namespace) -> None:
     from ..figures.position_figures import trajectory_map
     from ..files import check_place
     from ..reports.export import check_ending, write_figure
-    from ..surveys.source_lists import revisions, spread
+    from ..surveys.source_lists import evenly_spaced, revisions
     from ..surveys.training_run import trajectory
 
     if given.out is not None:
@@ -135,7 +135,7 @@ def run_trajectory(given: argparse.Namespace) -> None:
         check_place(given.out)
     engine, sources = _engine(given), revisions(given.source, given.revisions)
     if given.most is not None:
-        sources = spread(sources, given.most)
+        sources = evenly_spaced(sources, given.most)
     found = trajectory(
         sources, role=given.table, metrics=given.metric, draws=given.draws, engine=engine, progress=given.told
     )

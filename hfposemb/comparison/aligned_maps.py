@@ -51,7 +51,7 @@ class AlignedMaps:
     parts: tuple[str, str] = ("", "")
 
 
-def aligned(
+def align_maps(
     left: Embeddings,
     right: Embeddings,
     role: str,
@@ -98,7 +98,7 @@ def aligned(
         )
     else:
         one, other = _umap([read_rows(table, rows[:, side]) for side, table in enumerate(tables)], dims, seed)
-    turned = turned_onto(other, one, same_spread=True)
+    turned = rotate_onto(other, one, same_spread=True)
     names = tuple(tables[0].labels[int(row)] for row in rows[:, 0])
     second = turned.coordinates if method == "pca" else other
     parts = stacks(left, right, role)
@@ -108,14 +108,14 @@ def aligned(
 
 
 @dataclass(frozen=True, eq=False)
-class Turned:
+class Rotated:
     """Points aligned to others, and the share of the latter that is left unexplained, 0 to 1."""
 
     coordinates: Points
     disparity: float
 
 
-def turned_onto(points: Points, onto: Points, *, same_spread: bool = False) -> Turned:
+def rotate_onto(points: Points, onto: Points, *, same_spread: bool = False) -> Rotated:
     """Translate, scale and rotate points onto others, with reflection if that fits better (Schönemann 1966).
 
     Args:
@@ -136,7 +136,7 @@ def turned_onto(points: Points, onto: Points, *, same_spread: bool = False) -> T
     u, s, vt = np.linalg.svd(y.T @ x)
     fit = min(float(s.sum()) / (sizes[0] * sizes[1]), 1.0)
     scale = sizes[0] / sizes[1] * (1.0 if same_spread else fit)
-    return Turned((y @ u @ vt * scale + centre).astype(np.float32), 1 - fit**2)
+    return Rotated((y @ u @ vt * scale + centre).astype(np.float32), 1 - fit**2)
 
 
 def _umap(rows: list[NDArray[Any]], dims: int, seed: int) -> tuple[Points, Points]:

@@ -31,7 +31,7 @@ from ..analysis.geometry import (
 from ..analysis.probes import PROBES, STABLE, Probe, extrapolation_probe
 from ..analysis.row_values import Progress
 from ..analysis.rows import breaks, deepest_fall, finite_blocks, norms
-from ..analysis.shift_operator import Helix, Shift, Split, helix, scores, shift_of
+from ..analysis.shift_operator import Helix, Shift, Split, fit_shift_of_scores, helix, pca_scores
 from ..analysis.surrogates import Rows, finite_rows, impostors, over_surrogates
 from ..composition.neighbour_retention import (
     Kept,
@@ -119,7 +119,7 @@ class Tables:
     @cached_property
     def scores(self) -> Values:
         """The coordinates of the positions on their leading components [n, components]."""
-        return scores(self.position)
+        return pca_scores(self.position)
 
     @cached_property
     def helix(self) -> Helix:
@@ -164,7 +164,7 @@ class Tables:
 
     def shifted(self, distance: int, split: Split) -> Shift:
         """Return the fitted shift of the positions by a distance."""
-        return shift_of(self.scores, distance, split=split)
+        return fit_shift_of_scores(self.scores, distance, split=split)
 
     def break_at(self) -> float:
         """Return the position at which the deepest break begins. Raises ``InputError`` if there is none."""

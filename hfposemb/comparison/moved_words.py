@@ -84,7 +84,7 @@ class Moves:
     notes: tuple[str, ...] = ()
 
 
-def moved(
+def find_moved_words(
     left: Embeddings, right: Embeddings, *, count: int = 20, k: int = 10, seed: int = 0, fold_case: bool = False
 ) -> Moves:
     """Return the words whose vectors moved most, and those that moved least, between two vocabularies.

@@ -29,7 +29,7 @@ from ..tables.table import EmbeddingTable
 from .alignment import Alignment, align
 from .metrics import MEASURES as MEASURES
 from .metrics import Extra, Measure, Tables, beside_impostors, beside_noise, measures_of
-from .moved_words import Moves, moved
+from .moved_words import Moves, find_moved_words
 from .results import Comparison, Figure, SourceFigures
 
 MOST_FLAGGED = 8
@@ -314,7 +314,7 @@ def _compared(
                     )
                 )
                 if role == "token":
-                    moves.append(moved(left, right, k=k, seed=run.seed, fold_case=fold_case))
+                    moves.append(find_moved_words(left, right, k=k, seed=run.seed, fold_case=fold_case))
             except HfposembError as error:
                 missing.append(f"{role}s of {left.name} and {right.name} are not compared: {error}")
     if run.progress:

@@ -41,7 +41,7 @@ STD = 0.02
 
 
 @dataclass(frozen=True)
-class Adding:
+class PositionAddition:
     """Which positions are added, and how large they are at amplitude 1.
 
     Attributes:
@@ -63,7 +63,7 @@ class Adding:
 
 
 @dataclass(frozen=True, eq=False)
-class Added:
+class AddedPositions:
     """Words, and the positions to be added to them.
 
     Attributes:
@@ -78,7 +78,7 @@ class Added:
     """
 
     name: str
-    adding: Adding
+    adding: PositionAddition
     table: EmbeddingTable
     factor: float
     rows: Rows
@@ -130,7 +130,7 @@ class Added:
         return self.positions[places]
 
 
-def added(embeddings: Embeddings, adding: Adding | None = None) -> Added:
+def add_positions(embeddings: Embeddings, adding: PositionAddition | None = None) -> AddedPositions:
     """Prepare a model's words and the positions to be added to them.
 
     Args:
@@ -143,11 +143,11 @@ def added(embeddings: Embeddings, adding: Adding | None = None) -> Added:
 
     Examples:
         >>> import hfposemb as hpe
-        >>> from hfposemb.composition.added_positions import added
-        >>> round(added(hpe.extract("sample:bert")).ratio, 1)
+        >>> from hfposemb.composition.added_positions import add_positions
+        >>> round(add_positions(hpe.extract("sample:bert")).ratio, 1)
         7.0
     """
-    adding = adding or Adding()
+    adding = adding or PositionAddition()
     token = embeddings.token
     known = np.flatnonzero(directed(token))
     if len(known) < 40:
@@ -172,7 +172,7 @@ def added(embeddings: Embeddings, adding: Adding | None = None) -> Added:
     positions[~usable] = 0
     most = max(MOST_NUMBERS // width, 1000)
     rows = known if len(known) <= most else np.sort(rng.choice(known, most, replace=False))
-    return Added(embeddings.name, adding, token, factor, rows, len(known), positions, usable)
+    return AddedPositions(embeddings.name, adding, token, factor, rows, len(known), positions, usable)
 
 
 def own_positions(embeddings: Embeddings, needed: bool = True) -> EmbeddingTable | None:
@@ -204,7 +204,7 @@ def _factor(embeddings: Embeddings) -> float:
         return 1.0
 
 
-def _positions(adding: Adding, own: EmbeddingTable | None, count: int, width: int) -> Single:
+def _positions(adding: PositionAddition, own: EmbeddingTable | None, count: int, width: int) -> Single:
     if adding.whose == "own" and own is not None:
         return np.array(own.rows(0, count), np.float32)
     if adding.whose == "sinusoid":

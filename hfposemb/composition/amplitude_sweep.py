@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..analysis.nearest_rows import Neighbours, neighbours
 from ..analysis.row_values import Floats, Rows
 from ..errors import InputError
-from .added_positions import Added, Single
+from .added_positions import AddedPositions, Single
 from .position_decoder import PositionDecoder
 
 AMPLITUDES: tuple[float, ...] = tuple(step / 4 for step in range(17))
@@ -97,8 +97,8 @@ def step_of(amplitude: float, amplitudes: Sequence[float] | Floats = AMPLITUDES)
     return int(np.abs(np.asarray(amplitudes) - amplitude).argmin())
 
 
-def sweep(
-    words: Added, *, amplitudes: Sequence[float] = AMPLITUDES, queries: int = 500, k: int = 10, seed: int = 0
+def sweep_amplitude(
+    words: AddedPositions, *, amplitudes: Sequence[float] = AMPLITUDES, queries: int = 500, k: int = 10, seed: int = 0
 ) -> Sweep:
     """Measure how much of words and of their positions survives at each amplitude.
 
@@ -152,7 +152,9 @@ def sweep(
     )
 
 
-def kept_at(words: Added, rows: Rows, places: Rows, *, amplitudes: Sequence[float] = AMPLITUDES, k: int = 10) -> Floats:
+def retention_at(
+    words: AddedPositions, rows: Rows, places: Rows, *, amplitudes: Sequence[float] = AMPLITUDES, k: int = 10
+) -> Floats:
     """Return the share of its ``k`` nearest that each word keeps at each position [A, words, places].
 
     Args:
@@ -171,8 +173,8 @@ def kept_at(words: Added, rows: Rows, places: Rows, *, amplitudes: Sequence[floa
     return found.reshape(len(found), len(rows), len(places))
 
 
-def kept_in_place(
-    words: Added, rows: Rows, places: Rows, *, amplitudes: Sequence[float] = AMPLITUDES, k: int = 10
+def retention_in_place(
+    words: AddedPositions, rows: Rows, places: Rows, *, amplitudes: Sequence[float] = AMPLITUDES, k: int = 10
 ) -> Floats:
     """Return the share of its ``k`` nearest that each word keeps at its own position, as in a sentence [A, words].
 
@@ -190,7 +192,7 @@ def kept_in_place(
     return _kept(words, (some, where), (whose, which), _amplitudes(amplitudes), k)
 
 
-def _kept(words: Added, distinct: tuple[Rows, Rows], pairs: tuple[Rows, Rows], at: Floats, k: int) -> Floats:
+def _kept(words: AddedPositions, distinct: tuple[Rows, Rows], pairs: tuple[Rows, Rows], at: Floats, k: int) -> Floats:
     """Return the shares [A, pairs] for pairs of indices into the ``distinct`` token rows and positions."""
     if not 1 <= k < len(words.rows) - 1:
         raise InputError(f"{words.name} has {len(words.rows):,} tokens to search; more than {k + 1} are needed")
@@ -202,7 +204,7 @@ def _kept(words: Added, distinct: tuple[Rows, Rows], pairs: tuple[Rows, Rows], a
 
 
 @dataclass(frozen=True, eq=False)
-class Moved:
+class MovedNeighbours:
     """A word's nearest neighbours alone and at a position, and the rows common to both."""
 
     before: Neighbours
@@ -210,7 +212,9 @@ class Moved:
     shared: tuple[int, ...]
 
 
-def moved(words: Added, row: int, place: int, *, amplitude: float = 1.0, k: int = 10) -> Moved:
+def moved_neighbours(
+    words: AddedPositions, row: int, place: int, *, amplitude: float = 1.0, k: int = 10
+) -> MovedNeighbours:
     """Return the ``k`` exact nearest tokens of a word alone, and of its sum with a position, among all tokens.
 
     Args:
@@ -237,7 +241,7 @@ def moved(words: Added, row: int, place: int, *, amplitude: float = 1.0, k: int 
         near.metric,
         near.left_out,
     )
-    return Moved(before, after, tuple(int(one) for one in before.rows if one in set(after.rows.tolist())))
+    return MovedNeighbours(before, after, tuple(int(one) for one in before.rows if one in set(after.rows.tolist())))
 
 
 def _amplitudes(amplitudes: Sequence[float]) -> Floats:
@@ -272,7 +276,7 @@ class _Pairs:
     @classmethod
     def of(
         cls,
-        words: Added,
+        words: AddedPositions,
         asked: Single,
         where: Single,
         own: Rows,

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..analysis.row_values import Floats, Rows
 from ..errors import InputError
-from .added_positions import Added
+from .added_positions import AddedPositions
 from .amplitude_sweep import AMPLITUDES
 
 RANDOM_TOKENS = 500
@@ -17,7 +17,7 @@ RANDOM_PLACES = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Anchors:
+class AnchorSimilarity:
     """Cosine of x + A·p with each anchor token at every amplitude, over the inner positions p.
 
     Attributes:
@@ -45,9 +45,9 @@ class Anchors:
     seed: int
 
 
-def anchored(
-    words: Added, row: int, anchors: Rows, *, amplitudes: Sequence[float] = AMPLITUDES, seed: int = 0
-) -> Anchors:
+def anchor_similarity(
+    words: AddedPositions, row: int, anchors: Rows, *, amplitudes: Sequence[float] = AMPLITUDES, seed: int = 0
+) -> AnchorSimilarity:
     """Return the cosine of a word with ``anchors`` as positions are added to it.
 
     Args:
@@ -74,7 +74,7 @@ def anchored(
     low, high = (np.array([np.quantile(one, edge, axis=0) for one in cosines]) for edge in (0.025, 0.975))
     chance_low, chance_high = (np.array([np.quantile(one, edge) for one in others]) for edge in (0.025, 0.975))
     mean = np.array([one.mean(axis=0) for one in cosines])
-    return Anchors(at, anchors, mean, low, high, chance_low, chance_high, len(drawn), len(words.inner), seed)
+    return AnchorSimilarity(at, anchors, mean, low, high, chance_low, chance_high, len(drawn), len(words.inner), seed)
 
 
 @dataclass(frozen=True, eq=False)

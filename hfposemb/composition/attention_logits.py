@@ -54,7 +54,7 @@ class Shares:
         return np.asarray(self.values[:, np.isfinite(self.values).all(axis=0)].mean(axis=1))
 
 
-def shares(split: LogitSplit) -> Shares:
+def logit_shares(split: LogitSplit) -> Shares:
     """Return the share of each term in the logits.
 
     Raises:
@@ -82,7 +82,7 @@ def _brought(term: Floats, total: Floats, seen: NDArray[np.bool_]) -> Floats:
     return np.asarray((_centred(term, seen) * total).sum(axis=(1, 2)))
 
 
-def less_mean(split: LogitSplit, name: str = TOTAL) -> Floats:
+def centred_logits(split: LogitSplit, name: str = TOTAL) -> Floats:
     """Return one term, or their sum, minus its mean over the keys each query sees [heads, n, n].
 
     This is all that the softmax depends on; NaN where a query does not see a key.
@@ -142,7 +142,7 @@ class ByDistance:
         return self.positional - self.positional[:, self.distances == -1]
 
 
-def by_distance(embeddings: Embeddings, *, longest: int = 128, tokens: int = 1024, seed: int = 0) -> ByDistance:
+def logits_by_distance(embeddings: Embeddings, *, longest: int = 128, tokens: int = 1024, seed: int = 0) -> ByDistance:
     """Return the first layer's logits for the mean of real tokens, by distance; past keys only if attention is causal.
 
     Tokens are drawn in runs of ``RUN`` neighbouring rows, excluding special and unused ones. For a bias without a
@@ -161,8 +161,8 @@ def by_distance(embeddings: Embeddings, *, longest: int = 128, tokens: int = 102
 
     Examples:
         >>> import hfposemb as hpe
-        >>> from hfposemb.composition.attention_logits import by_distance
-        >>> by_distance(hpe.extract("alibi:64x4"), longest=4).values.shape
+        >>> from hfposemb.composition.attention_logits import logits_by_distance
+        >>> logits_by_distance(hpe.extract("alibi:64x4"), longest=4).values.shape
         (1, 4, 9)
     """
     if longest < 1 or tokens < 1:
@@ -275,7 +275,7 @@ class Identical:
     seed: int
 
 
-def identical(
+def identical_word_logits(
     embeddings: Embeddings, word: str | int, *, length: int = 64, draws: int = 200, seed: int = 0
 ) -> Identical:
     """Return the first layer's attention in a text that repeats one word, without special tokens.

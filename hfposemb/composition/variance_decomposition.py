@@ -16,7 +16,7 @@ import numpy as np
 from ..analysis.row_values import Floats, Rows
 from ..errors import InputError, MissingTableError
 from ..tables.embeddings import Embeddings
-from .added_positions import Added, Single
+from .added_positions import AddedPositions, Single
 from .amplitude_sweep import AMPLITUDES, step_of
 
 Normed: TypeAlias = Literal["model", "length", "none"]
@@ -74,7 +74,7 @@ class Club:
 
 
 @dataclass(frozen=True, eq=False)
-class Cloud:
+class SumCloud:
     """Words [W, d] at positions [T, d], with the normalisation of their sums; created by ``cloud``."""
 
     rows: Rows
@@ -128,7 +128,9 @@ class Cloud:
         return Club(self.rows, self.places, points, (first, second), amplitude, self.normed)
 
 
-def cloud(words: Added, embeddings: Embeddings, rows: Rows, places: Rows, *, normed: bool = True) -> Cloud:
+def sum_cloud(
+    words: AddedPositions, embeddings: Embeddings, rows: Rows, places: Rows, *, normed: bool = True
+) -> SumCloud:
     """Return the cloud of token ``rows``, each at all ``places``.
 
     Args:
@@ -151,7 +153,7 @@ def cloud(words: Added, embeddings: Embeddings, rows: Rows, places: Rows, *, nor
     how: Normed = "none"
     if normed:
         how = "model" if _normalises(embeddings, width) else "length"
-    return Cloud(rows, places, words.words(rows), words.at(places), how, embeddings)
+    return SumCloud(rows, places, words.words(rows), words.at(places), how, embeddings)
 
 
 def _normalises(embeddings: Embeddings, width: int) -> bool:

@@ -43,7 +43,7 @@ class Reordered:
         return np.asarray(self.distances > 0)
 
 
-def turned_round(ids: Sequence[int] | Rows, *, fixed: Sequence[bool] | NDArray[np.bool_]) -> Rows:
+def reverse_tokens(ids: Sequence[int] | Rows, *, fixed: Sequence[bool] | NDArray[np.bool_]) -> Rows:
     """Return token ids in reverse order; ``fixed`` ones, such as special tokens, keep their place."""
     out = np.array(ids, np.int64)
     free = np.flatnonzero(~np.asarray(fixed, bool))
@@ -51,7 +51,7 @@ def turned_round(ids: Sequence[int] | Rows, *, fixed: Sequence[bool] | NDArray[n
     return out
 
 
-def reordered(one: Inputs, other: Inputs) -> Reordered:
+def reorder_words(one: Inputs, other: Inputs) -> Reordered:
     """Compare the first-layer inputs of two orders of the same pieces.
 
     Raises:
@@ -59,9 +59,9 @@ def reordered(one: Inputs, other: Inputs) -> Reordered:
 
     Examples:
         >>> import hfposemb as hpe
-        >>> from hfposemb.composition.word_order import reordered
+        >>> from hfposemb.composition.word_order import reorder_words
         >>> bert = hpe.extract("sample:bert")
-        >>> found = reordered(bert.inputs("the king of the sea"), bert.inputs("the sea of the king"))
+        >>> found = reorder_words(bert.inputs("the king of the sea"), bert.inputs("the sea of the king"))
         >>> found.same_tokens, found.same_inputs
         (True, False)
     """

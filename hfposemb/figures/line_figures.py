@@ -248,10 +248,10 @@ def similarity_by_distance(series: Sequence[Series], *, unit: Unit = "cosine", h
     Examples:
         >>> import hfposemb as hpe
         >>> from hfposemb.figures.line_figures import similarity_by_distance
-        >>> from hfposemb.figures.named_figures import likeness
+        >>> from hfposemb.figures.named_figures import mean_cosine_by_distance
         >>> from hfposemb.figures.style import Series
         >>> table = hpe.sinusoidal(64, 16).position.table
-        >>> figure = similarity_by_distance([Series("sinusoid", likeness(table))])
+        >>> figure = similarity_by_distance([Series("sinusoid", mean_cosine_by_distance(table))])
         >>> figure.layout.yaxis.title.text
         'mean cosine'
     """
@@ -281,9 +281,9 @@ def norms_by_position(series: Sequence[Series], *, first: int = 0, height: int =
     Examples:
         >>> import hfposemb as hpe
         >>> from hfposemb.figures.line_figures import norms_by_position
-        >>> from hfposemb.figures.named_figures import lengths
+        >>> from hfposemb.figures.named_figures import positive_norms
         >>> from hfposemb.figures.style import Series
-        >>> figure = norms_by_position([Series("sinusoid", lengths(hpe.sinusoidal(64, 16).position.table))])
+        >>> figure = norms_by_position([Series("sinusoid", positive_norms(hpe.sinusoidal(64, 16).position.table))])
         >>> figure.layout.yaxis.type
         'log'
     """
@@ -343,7 +343,7 @@ def shift_by_distance(series: Sequence[Series], *, height: int = 300) -> go.Figu
 
     Examples:
         >>> import hfposemb as hpe
-        >>> from hfposemb.analysis import shift_by_distance as shifts
+        >>> from hfposemb.analysis import shift_curves as shifts
         >>> from hfposemb.figures.line_figures import shift_by_distance
         >>> from hfposemb.figures.style import Series
         >>> found = shifts.shift_by_distance(hpe.sinusoidal(64, 16).position.table)
@@ -375,10 +375,10 @@ def turned_planes(series: Sequence[Series], *, height: int = 300) -> go.Figure:
     Examples:
         >>> import numpy as np
         >>> import hfposemb as hpe
-        >>> from hfposemb.analysis.shift_by_distance import turning
+        >>> from hfposemb.analysis.shift_curves import plane_rotation
         >>> from hfposemb.figures.line_figures import turned_planes
         >>> from hfposemb.figures.style import Series
-        >>> found = turning(hpe.sinusoidal(64, 16).position.table, 4)
+        >>> found = plane_rotation(hpe.sinusoidal(64, 16).position.table, 4)
         >>> line = Series("sinusoid", np.rad2deg(found.turned), at=np.rad2deg(found.expected))
         >>> [trace.name for trace in turned_planes([line]).data]
         ['rotation', 'sinusoid']
@@ -414,9 +414,9 @@ def distribution(
 
     Examples:
         >>> import hfposemb as hpe
-        >>> from hfposemb.analysis.similarity_matrix import query_distribution
+        >>> from hfposemb.analysis.similarity_matrix import similarity_distribution
         >>> from hfposemb.figures.line_figures import distribution
-        >>> figure = distribution(query_distribution(hpe.extract("sample:bert").token, "king"))
+        >>> figure = distribution(similarity_distribution(hpe.extract("sample:bert").token, "king"))
         >>> figure.layout.xaxis.title.text
         'cosine with king'
     """

@@ -69,26 +69,26 @@ def is_mechanism(encoding: PositionEncoding) -> bool:
     return not encoding.has_table or isinstance(encoding, Rotary)
 
 
-def likeness(table: EmbeddingTable) -> Floats:
+def mean_cosine_by_distance(table: EmbeddingTable) -> Floats:
     """Return the mean cosine by distance [n // 2 + 1], up to half of the table, beyond which few pairs are left.
 
     Examples:
         >>> import hfposemb as hpe
-        >>> from hfposemb.figures.named_figures import likeness
-        >>> likeness(hpe.sinusoidal(64, 16).position.table).round(2)[:4].tolist()
+        >>> from hfposemb.figures.named_figures import mean_cosine_by_distance
+        >>> mean_cosine_by_distance(hpe.sinusoidal(64, 16).position.table).round(2)[:4].tolist()
         [1.0, 0.94, 0.8, 0.69]
     """
     found = similarity_by_distance(table)
     return found[: max(2, len(found) // 2 + 1)]
 
 
-def lengths(table: EmbeddingTable) -> Floats:
+def positive_norms(table: EmbeddingTable) -> Floats:
     """Return the norms of the rows [n] for a log axis: NaN for rows that are zero or not finite.
 
     Examples:
         >>> import hfposemb as hpe
-        >>> from hfposemb.figures.named_figures import lengths
-        >>> lengths(hpe.sinusoidal(64, 16).position.table).round(3)[:3].tolist()
+        >>> from hfposemb.figures.named_figures import positive_norms
+        >>> positive_norms(hpe.sinusoidal(64, 16).position.table).round(3)[:3].tolist()
         [2.828, 2.828, 2.828]
     """
     found = norms(table)
@@ -157,13 +157,13 @@ def _distance(sources: Sequence[Embeddings]) -> go.Figure:
         one = source.position
         if is_mechanism(one):
             return one.profile(-np.arange(kernel_length(one)))
-        return likeness(_rows(source))
+        return mean_cosine_by_distance(_rows(source))
 
     return line_figures.similarity_by_distance(_series(sources, profile), unit=units[0], height=500)
 
 
 def _norms(sources: Sequence[Embeddings]) -> go.Figure:
-    return line_figures.norms_by_position(_series(sources, lambda source: lengths(_rows(source))), height=500)
+    return line_figures.norms_by_position(_series(sources, lambda source: positive_norms(_rows(source))), height=500)
 
 
 def _variance(sources: Sequence[Embeddings]) -> go.Figure:

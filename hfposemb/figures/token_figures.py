@@ -473,13 +473,13 @@ def club(
 
     Examples:
         >>> import hfposemb as hpe
-        >>> from hfposemb.composition.added_positions import added
-        >>> from hfposemb.composition.variance_decomposition import cloud
+        >>> from hfposemb.composition.added_positions import add_positions
+        >>> from hfposemb.composition.variance_decomposition import sum_cloud
         >>> from hfposemb.figures.token_figures import club
         >>> bert = hpe.extract("sample:bert")
         >>> words = ["king", "queen"]
         >>> rows = [bert.token.labels.find(word) for word in words]
-        >>> found = cloud(added(bert), bert, rows, [1, 2, 3]).club(amplitude=1.0)
+        >>> found = sum_cloud(add_positions(bert), bert, rows, [1, 2, 3]).club(amplitude=1.0)
         >>> [trace.name for trace in club(found, words).data]
         ['king', 'queen']
     """

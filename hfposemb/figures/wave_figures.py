@@ -46,10 +46,10 @@ def waves_by_period(series: Sequence[Series], *, noise: tuple[float, float], hei
 
     Examples:
         >>> import hfposemb as hpe
-        >>> from hfposemb.analysis.geometry import waves
+        >>> from hfposemb.analysis.geometry import strength_by_period
         >>> from hfposemb.figures.wave_figures import waves_by_period
         >>> from hfposemb.figures.style import Series
-        >>> found = waves(hpe.sinusoidal(64, 16).position)
+        >>> found = strength_by_period(hpe.sinusoidal(64, 16).position)
         >>> line = Series("sinusoid", found.strength[::-1], at=found.periods[::-1])
         >>> figure = waves_by_period([line], noise=(found.low, found.high))
         >>> figure.layout.yaxis.title.text

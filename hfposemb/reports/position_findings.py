@@ -94,7 +94,7 @@ def measure(table: EmbeddingTable) -> Facts:
         profile=_known(geometry.similarity_by_distance, table),
         breaks=rows.breaks(table),
         cumulative=None if spectrum is None else spectrum.cumulative,
-        waves=_known(geometry.waves, table),
+        waves=_known(geometry.strength_by_period, table),
         helix=_known(helix, table),
     )
 

@@ -26,7 +26,7 @@ from ..analysis.cached_results import library_version
 from ..analysis.geometry import spectrum
 from ..analysis.projection import project
 from ..analysis.similarity_matrix import similarity
-from ..comparison.aligned_maps import AlignedMaps, aligned
+from ..comparison.aligned_maps import AlignedMaps, align_maps
 from ..comparison.alignment import rows_of
 from ..comparison.results import Comparison
 from ..comparison.side_by_side import Run, compare, of_parts
@@ -34,7 +34,7 @@ from ..errors import HfposembError, InputError
 from ..figures import line_figures, matrix_figures, position_figures, style, token_figures
 from ..figures.figure_packing import Packer, sendable
 from ..figures.map_pairs import beside
-from ..figures.named_figures import is_mechanism, kernel_length, lengths, likeness
+from ..figures.named_figures import is_mechanism, kernel_length, mean_cosine_by_distance, positive_norms
 from ..figures.palette import POSITION, SIMILARITY, dark_map
 from ..figures.style import listed
 from ..files import check_place, complete_file
@@ -324,8 +324,8 @@ class _Page:
         distances, norms, shares = [], [], []
         for rows in having:
             try:
-                distances.append(rows.series(likeness(rows.table)))
-                norms.append(rows.series(lengths(rows.table)))
+                distances.append(rows.series(mean_cosine_by_distance(rows.table)))
+                norms.append(rows.series(positive_norms(rows.table)))
                 held = spectrum(rows.table).cumulative
                 shares.append(rows.series(held, marks=(min(3, len(held)) - 1,)))
             except HfposembError:
@@ -403,7 +403,7 @@ class _Page:
         for left, right in combinations(range(len(self.sources)), 2):
             for role in ("position", "token"):
                 try:
-                    found = aligned(self.sources[left], self.sources[right], role)
+                    found = align_maps(self.sources[left], self.sources[right], role)
                 except HfposembError:
                     continue  # the section of pairs gives the reason
                 body += self.beside(found, left, right)

@@ -17,7 +17,7 @@ from ..analysis.geometry import spectrum
 from ..analysis.nearest_rows import neighbours
 from ..analysis.patches import grid_variance
 from ..analysis.probes import Probe, absolute_probe, relative_probe
-from ..analysis.row_pairs import pairs
+from ..analysis.row_pairs import pair_similarities
 from ..analysis.rows import directed
 from ..analysis.shift_operator import helix, leading, rotation
 from ..analysis.surrogates import finite_rows
@@ -255,7 +255,7 @@ def _analogy(models: Models, *, left_out: bool) -> Measured:
 
 
 def _alike(models: Models) -> Measured:
-    found = pairs(models["words"].token, ["king", "queen"])
+    found = pair_similarities(models["words"].token, ["king", "queen"])
     percentile = float(found.percentiles[0, 1])
     said = f"{np.floor(100 * percentile) / 100:.2f} %"  # round down, never up
     words = f"cosine {found.values[0, 1]:.3f}, above {said} of {found.sample:,} random pairs"

@@ -152,7 +152,7 @@ def step_of(source: str) -> int | None:
     return int(numbers[-1]) if numbers else None
 
 
-def spread(sources: Sequence[str], most: int) -> list[str]:
+def evenly_spaced(sources: Sequence[str], most: int) -> list[str]:
     """Return up to ``most`` sources, evenly spaced and including the first and the last.
 
     Raises:

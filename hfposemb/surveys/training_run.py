@@ -13,7 +13,7 @@ from ..analysis.projection import pca
 from ..analysis.row_values import Progress, read_rows
 from ..analysis.rows import directed
 from ..cache import Cache
-from ..comparison.aligned_maps import Points, Turned, turned_onto
+from ..comparison.aligned_maps import Points, Rotated, rotate_onto
 from ..comparison.alignment import SAMPLE, every_cka
 from ..comparison.matched_rows import FEWEST, by_text, tables_of
 from ..comparison.metrics import MEASURES, SECTIONS, Measure, Tables, measures_named
@@ -350,11 +350,11 @@ def _joined(
     )
 
 
-def _onto(points: Points, last: Points) -> Turned:
+def _onto(points: Points, last: Points) -> Rotated:
     """Align a map to the last one; a map whose points all coincide is placed at the mean of the last."""
     if not np.ptp(points, axis=0).any():
-        return Turned(np.broadcast_to(last.mean(axis=0), points.shape).astype(np.float32), 1.0)
-    return turned_onto(points, last)
+        return Rotated(np.broadcast_to(last.mean(axis=0), points.shape).astype(np.float32), 1.0)
+    return rotate_onto(points, last)
 
 
 def _cosines(vectors: NDArray[Any]) -> NDArray[np.float32]:

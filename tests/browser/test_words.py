@@ -11,8 +11,8 @@ import app
 import hfposemb as hpe
 from app.components import theme
 from app.findings import sum_view
-from hfposemb.composition.added_positions import Adding, added
-from hfposemb.composition.amplitude_sweep import moved, sweep
+from hfposemb.composition.added_positions import PositionAddition, add_positions
+from hfposemb.composition.amplitude_sweep import moved_neighbours, sweep_amplitude
 
 from .waiting import accessible_everywhere, drawn, open_tab, still, until
 
@@ -51,7 +51,7 @@ def mark(page: Page, key: str) -> float:
 
 def test_a_slider_a_sentence_a_word_another_order_and_other_positions(opened: Page) -> None:
     page, bert = opened, hpe.extract("sample:bert")
-    found = sweep(added(bert))
+    found = sweep_amplitude(add_positions(bert))
 
     def said(step: int) -> str:
         return f"{round(100 * found.kept[step])}\u00a0% of each word’s ten nearest neighbours are left at {step / 4:g}×"
@@ -87,7 +87,7 @@ def test_a_slider_a_sentence_a_word_another_order_and_other_positions(opened: Pa
     assert page.locator("ol b:visible").count() == 0
 
     page.get_by_role("button", name="queen").first.click()
-    near = moved(added(bert), bert.token.row("queen"), 2)
+    near = moved_neighbours(add_positions(bert), bert.token.row("queen"), 2)
     until(
         page,
         lambda: title(page, "lists").inner_text(),
@@ -106,7 +106,7 @@ def test_a_slider_a_sentence_a_word_another_order_and_other_positions(opened: Pa
     page.locator('section.panel[data-key="reorder"]').get_by_text("Before: “the queen saw").wait_for()
 
     page.get_by_text("Sinusoid", exact=True).locator("visible=true").first.click()
-    found = sweep(added(bert, Adding("sinusoid")))
+    found = sweep_amplitude(add_positions(bert, PositionAddition("sinusoid")))
     until(page, lambda: title(page, "finding").inner_text().startswith("Adding the sinusoid"), True)
     share = f"{round(100 * found.kept[4])}\u00a0%"
     until(page, lambda: share in title(page, "survival").inner_text(), True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable
-from .shift_operator import COMPONENTS, Shift, Split, rotation, scores, shift_of
+from .shift_operator import COMPONENTS, Shift, Split, fit_shift_of_scores, pca_scores, rotation
 from .surrogates import Rows, finite_rows, impostors
 
 IMPOSTORS = 20
@@ -76,7 +76,7 @@ def shift_by_distance(
         InputError: If no distance can be fitted.
     """
     table = _inner(value, leave_out)
-    return _curve(scores(table, components), distances, (leave_out, seed), table.name)
+    return _curve(pca_scores(table, components), distances, (leave_out, seed), table.name)
 
 
 def shift_null(
@@ -136,7 +136,7 @@ def _curve(scores: Rows, distances: Sequence[int] | None, how: tuple[int, int], 
     found: dict[int, tuple[Shift, ...]] = {}
     for distance in shift_distances(len(scores)) if distances is None else distances:
         try:
-            found[distance] = tuple(shift_of(scores, distance, split=split, seed=seed) for split in SPLITS)
+            found[distance] = tuple(fit_shift_of_scores(scores, distance, split=split, seed=seed) for split in SPLITS)
         except InputError:
             if not found or distances is not None:
                 raise
@@ -151,7 +151,7 @@ def _curve(scores: Rows, distances: Sequence[int] | None, how: tuple[int, int], 
 
 
 @dataclass(frozen=True, eq=False)
-class Turning:
+class PlaneRotation:
     """Rotation of each plane in a shift by ``distance``, compared with the rotation expected from a single step.
 
     Attributes:
@@ -172,9 +172,9 @@ class Turning:
     alike: NDArray[np.bool_]
 
 
-def turning(
+def plane_rotation(
     value: EmbeddingTable | PositionEncoding, distance: int, *, components: int = COMPONENTS, leave_out: int = 1
-) -> Turning:
+) -> PlaneRotation:
     """Return the rotation angles of the best orthogonal map of a shift by ``distance``, compared with ω_i k per plane.
 
     If a shift of the position is a rotation, as for the sinusoid (Vaswani et al. 2017, 3.5), every plane rotates by ω_i
@@ -193,7 +193,7 @@ def turning(
     if distance < 1:
         raise InputError(f"a shift is by 1 position or more; got {distance}")
     table = _inner(value, leave_out)
-    places = scores(table, components)
+    places = pca_scores(table, components)
     one, many = (_orthogonal(places, k, table.name) for k in (1, distance))
     values, vectors = np.linalg.eig(one)
     plane = np.imag(values) > 1e-9  # one of each conjugate pair; real eigenvalues are fixed or mirrored directions
@@ -201,7 +201,7 @@ def turning(
     found = np.einsum("ij,ij->j", vectors.conj(), many @ vectors)
     wanted = np.exp(1j * step * distance)
     order = np.argsort(-step)
-    return Turning(
+    return PlaneRotation(
         distance,
         step[order],
         np.abs(np.angle(wanted))[order],
@@ -221,7 +221,7 @@ def _orthogonal(places: Rows, distance: int, name: str) -> Rows:
     return np.asarray(u @ vt)
 
 
-def closed_form(
+def sinusoid_shift_accuracy(
     rows: int, width: int, *, distances: Sequence[int] | NDArray[np.int64], base: float = 10000.0
 ) -> NDArray[np.float64]:
     """Return the R² of the sinusoid's own rotation for each distance: 1 up to rounding (Vaswani et al. 2017, 3.5).

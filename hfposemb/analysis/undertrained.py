@@ -54,7 +54,7 @@ PAIRS = 2_000
 
 
 @dataclass(frozen=True)
-class Odd:
+class UndertrainedToken:
     """One odd token.
 
     Attributes:
@@ -77,7 +77,7 @@ class Odd:
 
 
 @dataclass(frozen=True)
-class OddList:
+class TokenGroup:
     """Tokens that are odd in one respect, the most extreme first.
 
     Attributes:
@@ -93,7 +93,7 @@ class OddList:
     name: str
     about: str
     unit: str
-    rows: tuple[Odd, ...]
+    rows: tuple[UndertrainedToken, ...]
     found: int | None = None
     expected: float | None = None
     note: str = ""
@@ -107,7 +107,7 @@ class OddList:
 
 
 @dataclass(frozen=True)
-class Oddities:
+class UndertrainedTokens:
     """Odd tokens of one table, and how evenly the table fills its space.
 
     Attributes:
@@ -123,14 +123,14 @@ class Oddities:
 
     table: str
     shape: tuple[int, int]
-    lists: tuple[OddList, ...]
+    lists: tuple[TokenGroup, ...]
     unused: int
     anisotropy: float | None
     isoscore: float | None
     isoscore_of_noise: float | None
     notes: tuple[str, ...] = ()
 
-    def __getitem__(self, name: str) -> OddList:
+    def __getitem__(self, name: str) -> TokenGroup:
         return next(one for one in self.lists if one.name == name)
 
     def __str__(self) -> str:
@@ -162,14 +162,14 @@ class Oddities:
         return "\n".join(lines)
 
 
-def oddities(
+def undertrained_tokens(
     table: EmbeddingTable,
     *,
     count: int = COUNT,
     unused: Sequence[int] = (),
     seed: int = 0,
     progress: Report | None = None,
-) -> Oddities:
+) -> UndertrainedTokens:
     """Return the odd tokens of a token table, ``count`` of each kind.
 
     - *near unused*: cosine distance to the mean of the unused rows, after removing the first principal direction from
@@ -208,7 +208,7 @@ def oddities(
 
 def _listed(
     table: EmbeddingTable, usable: NDArray[np.bool_], count: int, unused: Sequence[int], seed: int, report: Report
-) -> Oddities:
+) -> UndertrainedTokens:
     never = np.isin(table.labels.classes, [TOKEN_CLASSES.index(name) for name in NEVER])
     never[list(unused)] = True
     reference = never & usable
@@ -237,7 +237,7 @@ def _listed(
         zero = int((norms(table) == 0).sum())
         notes.append(f"{left:,} rows have no direction: {zero:,} are zero, {left - zero:,} hold NaN or Inf")
     spread = walk.isotropy
-    return Oddities(
+    return UndertrainedTokens(
         table.name,
         table.shape,
         lists,
@@ -341,10 +341,10 @@ def _first_direction(table: EmbeddingTable, found: Scatter, *, seed: int) -> Flo
 
 def _odd(
     table: EmbeddingTable, row: int, value: float, z: float | None, percentile: float, twins: Sequence[int] = ()
-) -> Odd:
+) -> UndertrainedToken:
     labels = table.labels
     kind = TOKEN_CLASSES[int(labels.classes[row])]
-    return Odd(row, labels[row], kind, value, z, percentile, tuple(labels[twin] for twin in twins))
+    return UndertrainedToken(row, labels[row], kind, value, z, percentile, tuple(labels[twin] for twin in twins))
 
 
 def _ranked(
@@ -357,7 +357,7 @@ def _ranked(
     sign: int = 1,
     *,
     count: int,
-) -> OddList:
+) -> TokenGroup:
     """List the rows marked in ``among`` by ascending value, or by descending value if ``sign`` is −1."""
     rows = np.flatnonzero(among)
     ordered = np.sort(sign * values[rows])
@@ -368,21 +368,21 @@ def _ranked(
         z = 0.6745 * (float(values[row]) - median) / spread if spread > 0 else None
         farther = int(np.searchsorted(ordered, sign * values[row], "right"))
         odd.append(_odd(table, int(row), float(values[row]), z, 100 * (1 - farther / len(rows))))
-    return OddList(name, about, unit, tuple(odd), expected=NormalDist().inv_cdf(1 - 1 / max(len(rows), 3)))
+    return TokenGroup(name, about, unit, tuple(odd), expected=NormalDist().inv_cdf(1 - 1 / max(len(rows), 3)))
 
 
-def _near_unused(walk: _Walk, rank: Callable[..., OddList], reference: NDArray[np.bool_]) -> OddList:
+def _near_unused(walk: _Walk, rank: Callable[..., TokenGroup], reference: NDArray[np.bool_]) -> TokenGroup:
     name, unit = "near unused", "cosine distance"
     about = "nearest to the mean of the unused rows, without the direction all share"
     if not reference.any():
-        return OddList(name, about, unit, (), note="no row is known to be unused: give ids that are")
+        return TokenGroup(name, about, unit, (), note="no row is known to be unused: give ids that are")
     among = directed(walk.table) & ~reference
     if not among.any():
-        return OddList(name, about, unit, (), note="every row is known to be unused")
+        return TokenGroup(name, about, unit, (), note="every row is known to be unused")
     return rank(name, about, unit, walk.from_unused, among)
 
 
-def _lengths(rank: Callable[..., OddList], table: EmbeddingTable, usable: NDArray[np.bool_]) -> Iterator[OddList]:
+def _lengths(rank: Callable[..., TokenGroup], table: EmbeddingTable, usable: NDArray[np.bool_]) -> Iterator[TokenGroup]:
     """Yield the lists of outlying lengths, ranked among all rows with a direction."""
     length = norms(table)
     out = np.zeros(table.shape[0], bool)
@@ -410,12 +410,12 @@ def _groups(table: EmbeddingTable) -> list[list[int]]:
     return sorted((rows for rows in seen.values() if len(rows) > 1), key=lambda rows: (-len(rows), rows[0]))
 
 
-def _twins(walk: _Walk, usable: NDArray[np.bool_], *, count: int, seed: int) -> Iterator[OddList]:
+def _twins(walk: _Walk, usable: NDArray[np.bool_], *, count: int, seed: int) -> Iterator[TokenGroup]:
     """Yield the lists of identical rows and of nearly identical ones."""
     table, groups = walk.table, _groups(walk.table)
     alone = 100 * (1 - sum(map(len, groups)) / table.shape[0])
     equal = tuple(_odd(table, rows[0], len(rows), None, alone, rows[1 : 1 + TWINS]) for rows in groups[:count])
-    yield OddList(
+    yield TokenGroup(
         "same",
         "equal to others to the last bit",
         "tokens",
@@ -431,7 +431,7 @@ def _twins(walk: _Walk, usable: NDArray[np.bool_], *, count: int, seed: int) -> 
         _odd(table, row, distance, None, 100 * float((chance > distance * walk.typical).mean()), (twin,))
         for distance, row, twin in near[:count]
     ]
-    yield OddList(
+    yield TokenGroup(
         "nearly the same",
         f"within {NEAR:g} of the typical distance from the mean of another",
         "relative distance",
@@ -484,7 +484,7 @@ def _random_distances(table: EmbeddingTable, rows: Rows, *, seed: int) -> Floats
     return _distances(table, np.stack([rows[first], rows[second]], axis=1))
 
 
-def _unused(table: EmbeddingTable, never: NDArray[np.bool_], *, count: int) -> OddList:
+def _unused(table: EmbeddingTable, never: NDArray[np.bool_], *, count: int) -> TokenGroup:
     length, rows = norms(table), np.flatnonzero(never)
     known = np.sort(length[np.isfinite(length)])
     odd = [
@@ -493,4 +493,4 @@ def _unused(table: EmbeddingTable, never: NDArray[np.bool_], *, count: int) -> O
         if np.isfinite(length[row])
     ]
     note = "" if len(rows) else "no row is named unused, and none is padding"
-    return OddList("unused", "no text leads to them, by id", "norm", tuple(odd), found=len(rows), note=note)
+    return TokenGroup("unused", "no text leads to them, by id", "norm", tuple(odd), found=len(rows), note=note)
