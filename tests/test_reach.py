@@ -285,6 +285,9 @@ def test_logins_are_read_from_text_and_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="every line of") as raised:
         credentials(f"@{file}")
     assert "secret-canary" not in str(raised.value)
+    file.write_text("ada:love\n" * 10_000)
+    with pytest.raises(InputError, match="has more than 65,536 characters; list fewer logins"):
+        credentials(f"@{file}")
 
 
 def test_login_of_the_environment_holds(monkeypatch: pytest.MonkeyPatch) -> None:

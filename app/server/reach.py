@@ -25,7 +25,7 @@ FIRST_PORT, PORTS = 7860, 100
 AUTH = "HFPOSEMB_AUTH"
 """Environment variable with USER:PASSWORD, used if none is given."""
 
-LOGIN_BYTES = 64 * 1024
+LOGIN_CHARACTERS = 64 * 1024
 """Maximum number of characters read from a file of logins."""
 
 
@@ -164,10 +164,13 @@ def credentials(text: str) -> list[tuple[str, str]]:
     path = Path(text[1:]).expanduser()
     try:
         with path.open(encoding="utf-8") as file:
-            lines = [line.strip() for line in file.read(LOGIN_BYTES).splitlines()]
+            content = file.read(LOGIN_CHARACTERS + 1)
     except (OSError, UnicodeError) as error:
         raise InputError(f"the logins in {path} cannot be read: {getattr(error, 'strerror', '') or error}") from error
-    found = [_credential(line, f"every line of {path} is written USER:PASSWORD") for line in lines if line]
+    if len(content) > LOGIN_CHARACTERS:
+        raise InputError(f"{path} has more than {LOGIN_CHARACTERS:,} characters; list fewer logins")
+    lines = filter(None, map(str.strip, content.splitlines()))
+    found = [_credential(line, f"every line of {path} is written USER:PASSWORD") for line in lines]
     if not found:
         raise InputError(f"{path} has no login; write USER:PASSWORD on a line of it")
     return found
