@@ -142,6 +142,17 @@ class Walk:
         node.blur()  # a list opens where its field gets the focus
         options.first.wait_for(state="hidden")
         for place in range(count) if self.every else range(count)[-1:]:
-            node.click()
-            options.nth(place).click()
+            if not self._take(node, options.nth(place)):
+                self.faults.append(f"choice {place + 1} of {count} cannot be clicked; there are {options.count()} now")
             yield f" = choice {place + 1} of {count}"
+
+    def _take(self, node: Locator, option: Locator) -> bool:
+        """Click an option of a dropdown, opening its list again if it was closed meanwhile; return whether that worked."""
+        for _ in range(3):
+            node.click()
+            with suppress(Error):
+                option.click(timeout=GONE)
+                return True
+            self.page.keyboard.press("Escape")
+            node.blur()
+        return False
