@@ -338,7 +338,7 @@ def test_probes_are_given_by_their_snippet() -> None:
     [
         ("positions", "sample:gpt2", "dims=3", "dims=2"),
         ("positions", "sample:gpt2", "sample:gpt2", "sample:bert"),
-        ("positions", "distance", "likeness(table)", "likeness(table.part(0, 128))"),
+        ("positions", "distance", "mean_cosine_by_distance(table)", "mean_cosine_by_distance(table.part(0, 128))"),
         ("positions", "waves", "[::-1]", ""),
         ("tokens", "neighbours", "k=12", "k=11"),
         ("words", "survival", "sinusoid", "own"),

@@ -147,7 +147,7 @@ class Walk:
             yield f" = choice {place + 1} of {count}"
 
     def _take(self, node: Locator, option: Locator) -> bool:
-        """Click an option of a dropdown, opening its list again if it was closed meanwhile; return whether that worked."""
+        """Click an option of a dropdown, opening its list again if it closed; return whether that worked."""
         for _ in range(3):
             node.click()
             with suppress(Error):
