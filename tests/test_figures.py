@@ -298,7 +298,7 @@ def test_shifts_below_nothing_are_drawn_as_nothing() -> None:
 def test_every_public_function_that_returns_a_figure_is_tested() -> None:
     makers = {
         name
-        for module in (line_figures, matrix_figures, position_figures, token_figures)
+        for module in (line_figures, matrix_figures, position_figures, token_figures, wave_figures)
         for name, function in inspect.getmembers(module, inspect.isfunction)
         if function.__module__ == module.__name__ and not name.startswith("_")
         if inspect.signature(function).return_annotation == "go.Figure"

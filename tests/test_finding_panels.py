@@ -118,5 +118,5 @@ def test_what_has_no_positions_says_so(tmp_path: Path, monkeypatch: pytest.Monke
     session = open_session("./nowhere", "sample:gpt2")
     missing, sample = session.open(session.first)
     assert "does not exist" in requirement_panel(missing, session).message
-    monkeypatch.setattr(requirement_app, "MOST", 10)
+    monkeypatch.setattr(requirement_app, "MEASURED_AT_ONCE", 10)
     assert requirement_panel(sample, session).message.endswith("hfposemb requirements sample:gpt2")
