@@ -106,13 +106,12 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     first = tuple(dict.fromkeys(sources))[:MOST_SOURCES] or FIRST
     # Create these here, because Gradio counts everything between the tabs as a tab.
     chosen, active = State(list(first)), State(next(iter(modules), ""))
-    states: dict[str, Any] = {name: State([]) for name in ("due", "asked", "tried", "own")}
+    states: dict[str, Any] = {"fetched": State({}), "restored": State("")}
+    states |= {name: State([]) for name in ("due", "asked", "tried", "own")}
     dues = {name: State([]) for name in modules}
     card = lesson_card.Card.drawn() if address else None  # lessons are links
     with gr.Tabs() as tabs:
-        session = Session(
-            public, first, chosen, active, tabs, linked=address, fetched=State({}), restored=State(""), **states
-        )
+        session = Session(public, first, chosen, active, tabs, linked=address, **states)
         sessions = {
             name: session.at(name, getattr(module, "NEEDS", NEEDS), due=dues[name]) for name, module in modules.items()
         }

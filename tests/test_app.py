@@ -98,6 +98,13 @@ def test_import_loads_nothing_heavy(tmp_path: Path) -> None:
     assert not loaded_after("import hfposemb.app, hfposemb.app.jobs.children", cwd=tmp_path) & heavy
 
 
+def test_tabs_have_nothing_between_them() -> None:
+    """Gradio's page takes whatever is in the ``gr.Tabs`` for a tab, and would show others twice."""
+    blocks = app.build()
+    tabs = next(block for block in blocks.blocks.values() if isinstance(block, gr.Tabs))
+    assert {type(child) for child in tabs.children} == {gr.Tab}
+
+
 def test_page_is_built_without_what_only_jobs_need(tmp_path: Path) -> None:
     code = "import hfposemb.app as a; a.build(sources=('random:64x8', 'sinusoidal:64x8'))"
     loaded = loaded_after(code, cwd=tmp_path)
