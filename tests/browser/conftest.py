@@ -65,6 +65,10 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+# What Gradio's client logs when a page is left while an event of its is running.
+LEFT = ("AbortError: signal is aborted", "Unexpected error Connection errored out")
+
+
 def _said(message: ConsoleMessage) -> str:
     return f"console: {message.text} ({message.location.get('url', '')})"
 
@@ -97,12 +101,19 @@ def serve() -> Iterator[Callable[..., str]]:
 def page(browser: Browser, serve: Callable[..., str]) -> Iterator[Page]:
     """A page of 1440 × 1000 in its own context. The test fails if the page logs an error or asks an outside host.
 
+    An event that was running when the test went to another page may log that it was aborted; without a navigation
+    after it that is an error as well.
     It needs ``serve`` so that it is closed before the apps are: a page whose app goes away logs an error.
     """
     context = browser.new_context(viewport={"width": 1440, "height": 1000}, accept_downloads=True)
     context.set_default_timeout(TIMEOUT)
     page = context.new_page()
     faults: list[str] = []
+    aborted: list[str] = []
+
+    def said(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            (aborted if message.text.startswith(LEFT) else faults).append(_said(message))
 
     def request(asked: Request) -> None:
         url = urlsplit(asked.url)
@@ -111,8 +122,10 @@ def page(browser: Browser, serve: Callable[..., str]) -> Iterator[Page]:
 
     page.on("request", request)
     page.on("pageerror", lambda error: faults.append(f"JavaScript error: {error}"))
-    page.on("console", lambda said: faults.append(_said(said)) if said.type == "error" else None)
+    page.on("console", said)
+    page.on("domcontentloaded", lambda _: aborted.clear())
     page.on("dialog", lambda dialog: (faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
     yield page
+    faults += aborted
     context.close()
     assert not faults, "\n".join(faults)
