@@ -217,17 +217,12 @@ def _listed(
     report(0.5, "ranking the rows")
     rank = partial(_ranked, table, count=count)
     mean = "the mean of all tokens"
+    near_mean = TokenGroup("near the mean", f"nearest to {mean}, as glitch tokens of GPT-2 are", "distance", ())
+    far_from_mean = TokenGroup("far from the mean", f"farthest from {mean}, as those of GPT-2 XL are", "distance", ())
     ranked = (
         _near_unused(walk, rank, reference),
-        rank("near the mean", f"nearest to {mean}, as glitch tokens of GPT-2 are", "distance", walk.from_mean, usable),
-        rank(
-            "far from the mean",
-            f"farthest from {mean}, as those of GPT-2 XL are",
-            "distance",
-            walk.from_mean,
-            usable,
-            -1,
-        ),
+        rank(near_mean, walk.from_mean, usable),
+        rank(far_from_mean, walk.from_mean, usable, -1),
         *_lengths(rank, table, usable),
     )
     report(0.6, "looking for equal rows")
@@ -349,16 +344,14 @@ def _odd(
 
 def _ranked(
     table: EmbeddingTable,
-    name: str,
-    about: str,
-    unit: str,
+    group: TokenGroup,
     values: Floats,
     among: NDArray[np.bool_],
     sign: int = 1,
     *,
     count: int,
 ) -> TokenGroup:
-    """List the rows marked in ``among`` by ascending value, or by descending value if ``sign`` is −1."""
+    """Fill a group with the rows marked in ``among`` by ascending value, or by descending value if ``sign`` is −1."""
     rows = np.flatnonzero(among)
     ordered = np.sort(sign * values[rows])
     median = float(np.median(values[rows]))
@@ -368,18 +361,18 @@ def _ranked(
         z = 0.6745 * (float(values[row]) - median) / spread if spread > 0 else None
         farther = int(np.searchsorted(ordered, sign * values[row], "right"))
         odd.append(_odd(table, int(row), float(values[row]), z, 100 * (1 - farther / len(rows))))
-    return TokenGroup(name, about, unit, tuple(odd), expected=NormalDist().inv_cdf(1 - 1 / max(len(rows), 3)))
+    return replace(group, rows=tuple(odd), expected=NormalDist().inv_cdf(1 - 1 / max(len(rows), 3)))
 
 
 def _near_unused(walk: _Walk, rank: Callable[..., TokenGroup], reference: NDArray[np.bool_]) -> TokenGroup:
-    name, unit = "near unused", "cosine distance"
     about = "nearest to the mean of the unused rows, without the direction all share"
+    empty = TokenGroup("near unused", about, "cosine distance", ())
     if not reference.any():
-        return TokenGroup(name, about, unit, (), note="no row is known to be unused: give ids that are")
+        return replace(empty, note="no row is known to be unused: give ids that are")
     among = directed(walk.table) & ~reference
     if not among.any():
-        return TokenGroup(name, about, unit, (), note="every row is known to be unused")
-    return rank(name, about, unit, walk.from_unused, among)
+        return replace(empty, note="every row is known to be unused")
+    return rank(empty, walk.from_unused, among)
 
 
 def _lengths(rank: Callable[..., TokenGroup], table: EmbeddingTable, usable: NDArray[np.bool_]) -> Iterator[TokenGroup]:
@@ -390,7 +383,7 @@ def _lengths(rank: Callable[..., TokenGroup], table: EmbeddingTable, usable: NDA
     median = float(np.median(length[usable]))
     for name, sign in (("short", 1), ("long", -1)):
         found = out & usable & ((length < median) if sign > 0 else (length > median))
-        listed = rank(name, f"{name}er than the others by far", "norm", length, usable, sign)
+        listed = rank(TokenGroup(name, f"{name}er than the others by far", "norm", ()), length, usable, sign)
         kept = tuple(row for row in listed.rows if found[row.row])
         note = "" if kept else f"no token stands out: none is a quarter {name}er and beyond 3.5 modified z-scores"
         yield replace(listed, rows=kept, found=int(found.sum()), note=note)

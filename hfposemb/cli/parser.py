@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .. import __version__
 from ..analysis.surrogates import DRAWS
@@ -31,7 +31,7 @@ from .options import Command
 from .serving import run_app, run_space
 
 if TYPE_CHECKING:
-    pass
+    Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 _TABLES = ".safetensors, .npy, .npz, .parquet, .csv or .tsv"
@@ -47,7 +47,24 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"hfposemb {__version__}")
     top.add_argument("--debug", action="store_true", help=_DEBUG)
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for add in (
+        _serving_commands,
+        _table_commands,
+        _compare_command,
+        _survey_commands,
+        _export_command,
+        _check_commands,
+        _finding_commands,
+        _cache_command,
+    ):
+        add(commands)
+    for command in commands.choices.values():  # accepted after a command too, without overriding a value before it
+        command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=_DEBUG)
+    return top
 
+
+def _serving_commands(commands: Commands) -> None:
+    """Add the commands that serve the app."""
     command = _command(commands, "app", run_app, "open the app in a browser on this machine")
     command.add_argument("sources", nargs="*", metavar="SOURCE", help=f"what to show first: {_SOURCES}")
     _add_serving(command)
@@ -58,6 +75,9 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--models", default="", metavar="A,B,…", help="what it opens with (default: the samples)")
     command.add_argument("--dry-run", action="store_true", help="say what would be uploaded, and upload nothing")
 
+
+def _table_commands(commands: Commands) -> None:
+    """Add the commands that read one table of a source."""
     command = _command(commands, "info", run_info, "say which tables a source has, without reading them")
     _add_source(command)
     command.add_argument("--json", action="store_true", help="print JSON")
@@ -88,6 +108,9 @@ def parser() -> argparse.ArgumentParser:
     _add_metric(command)
     command.add_argument("--json", action="store_true", help="print JSON")
 
+
+def _compare_command(commands: Commands) -> None:
+    """Add the command that compares sources."""
     command = _command(commands, "compare", run_compare, "print the figures of several sources side by side")
     command.add_argument("sources", nargs="+", metavar="SOURCE", help=_SOURCES)
     _add_access(command)
@@ -113,6 +136,9 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--schema", action=_Schema, help="print the JSON Schema of --json, and exit")
     command.add_argument("--out", type=Path, metavar="FILE", help="write a page, .html, that stands by itself")
 
+
+def _survey_commands(commands: Commands) -> None:
+    """Add the commands that measure many sources."""
     command = _command(commands, "survey", run_survey, "measure many sources, into a folder of parquet files")
     command.add_argument("sources", nargs="*", metavar="SOURCE", help=_SOURCES)
     command.add_argument("--file", type=Path, metavar="FILE", help="more sources, one a line")
@@ -152,6 +178,9 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--out", type=Path, metavar="FILE", help=".html: its map by PCA, with a slider over the steps")
     _add_engine(command)
 
+
+def _export_command(commands: Commands) -> None:
+    """Add the command that writes files."""
     command = _command(
         commands, "export", run_export, "write a table, a projection, a figure or a comparison to a file"
     )
@@ -177,6 +206,9 @@ def parser() -> argparse.ArgumentParser:
         "comparison of the sources, with its page, its numbers and a manifest",
     )
 
+
+def _check_commands(commands: Commands) -> None:
+    """Add the commands that check results against models and publications."""
     command = _command(
         commands, "verify", run_verify, "load the real model and compare every table, frequency and input"
     )
@@ -196,6 +228,9 @@ def parser() -> argparse.ArgumentParser:
     _add_access(command)
     command.add_argument("--json", action="store_true", help="print JSON")
 
+
+def _finding_commands(commands: Commands) -> None:
+    """Add the commands that look for odd tokens and for requirements of positions."""
     command = _command(commands, "odd", run_odd, "list odd tokens: near the mean, short, long, equal, unused")
     _add_source(command)
     command.add_argument("--count", type=int, default=20, metavar="N", help="how many of each kind (default: 20)")
@@ -212,12 +247,12 @@ def parser() -> argparse.ArgumentParser:
     _add_access(command)
     command.add_argument("--json", action="store_true", help="print JSON")
 
+
+def _cache_command(commands: Commands) -> None:
+    """Add the command that shows or clears the disk cache."""
     command = _command(commands, "cache", run_cache, "say what is kept on disk, or remove it")
     command.add_argument("--clear", action="store_true", help="remove all of it")
     command.add_argument("--json", action="store_true", help="print JSON")
-    for command in commands.choices.values():  # accepted after a command too, without overriding a value before it
-        command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=_DEBUG)
-    return top
 
 
 def _add_serving(command: argparse.ArgumentParser) -> None:
@@ -245,9 +280,7 @@ def _add_serving(command: argparse.ArgumentParser) -> None:
     command.add_argument("--mcp", action="store_true", help="serve its endpoints as tools of an MCP server too")
 
 
-def _command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, run: Command, text: str
-) -> argparse.ArgumentParser:
+def _command(commands: Commands, name: str, run: Command, text: str) -> argparse.ArgumentParser:
     command = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
     command.set_defaults(run=run)
     return command

@@ -21,7 +21,9 @@ from ..models.summary import table_facts
 from ..progress import Report
 from .export import safe_cell
 from .json_schema import COMPARISON, document
-from .report import LIBRARIES, SEED, report
+from .report import report
+from .report_page import SEED
+from .report_provenance import LIBRARIES
 
 if TYPE_CHECKING:
     from ..tables.embeddings import Embeddings

@@ -121,7 +121,7 @@ def revisions(source: str, pattern: str) -> list[str]:
 
 def _of_hub(repo: str) -> list[str]:
     from ..checkpoints.http import Wire
-    from ..checkpoints.hub import list_refs
+    from ..checkpoints.hub_revisions import list_refs
 
     wire = Wire(repo, "main")
     refs = list_refs(wire, wire.deadline())

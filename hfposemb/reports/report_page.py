@@ -1,0 +1,117 @@
+"""The report's page: sections of HTML, panels, and the file that holds them."""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .. import __version__
+from ..comparison.results import Comparison
+from ..figures import style
+from ..figures.figure_packing import Packer, sendable
+from ..figures.palette import dark_map
+from ..tables.source_names import names
+from ..text import display
+from . import html_tables
+from .html_page import as_data, csp_hash, page_script, page_style, plotly_script
+
+if TYPE_CHECKING:
+    from ..tables.embeddings import Embeddings
+
+
+SEED = 0
+"""Random seed of what the page samples."""
+
+
+Panel: TypeAlias = dict[str, Any]
+
+
+def names_of(sources: Sequence[Embeddings]) -> list[str]:
+    """Return the display names of sources: of a path the part that distinguishes it from the others."""
+    return [display(name, width=html_tables.LONGEST_NAME) for name in names([source.name for source in sources])]
+
+
+@dataclass(eq=False)
+class Page:
+    """A page under construction: sections of HTML, and the rows of panels that the script draws into them.
+
+    Attributes:
+        sources: The sources.
+        comparison: Their comparison.
+        sections: The sections so far.
+        views: The rows of panels so far.
+        names: Display names of the sources.
+        named: Display name of each source by its own.
+    """
+
+    sources: tuple[Embeddings, ...]
+    comparison: Comparison
+    sections: list[str] = field(default_factory=list)
+    views: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.packer = Packer(lambda content, name: {"data": base64.b64encode(content).decode()})
+        self.names = names_of(self.sources)
+        self.named = dict(zip((source.name for source in self.sources), self.names, strict=True))
+
+    def add(self, heading: str, about: str, body: str) -> None:
+        """Add a section, unless it is empty."""
+        if body:
+            said = f'<p class="lead">{html.escape(about)}</p>' if about else ""
+            self.sections.append(f"<section><h2>{html.escape(heading)}</h2>{said}{body}</section>")
+
+    def row(self, panels: Sequence[Panel], *, columns: int = 0, **more: Any) -> str:
+        """Store a row of panels for the script, and return its placeholder."""
+        if not panels:
+            return ""
+        number = len(self.views)
+        words = {"heading": "", "subheading": "", "scale_bars": [], "marked": {}, "swipe": False, **more}
+        self.views.append({**sendable(words), "columns": columns or min(len(panels), 4), "panels": list(panels)})
+        return f'<div class="rows" data-view="{number}"><hfposemb-row></hfposemb-row></div>'
+
+    def panel(self, key: str, title: str, *drawings: tuple[Any, str], **words: Any) -> Panel:
+        """Return a panel in the format of ``plot.js``; ``drawings`` are figures with their captions."""
+        none: dict[str, Any] = dict.fromkeys(("color", "subtitle", "help", "foot", "message", "emphasis"), "")
+        none |= {"source": [], "numbers": [], "legend": [], "scale_bars": [], "lists": [], "span": 1, "tone": "normal"}
+        actions = ["PNG", "SVG"] if drawings else []
+        packed = [{"caption": sendable(caption), **self.packer.figure(figure)} for figure, caption in drawings]
+        shown = sendable({**none, "key": key, "title": title, "actions": actions, **words})
+        return {**shown, "drawings": packed}
+
+    def absent(self, place: int, why: str) -> Panel:
+        """Return a panel that states why there is nothing to draw."""
+        said = display(why, width=400)
+        return self.panel(f"positions-{place}", "No positions to draw", message=said, **self.owner(place))
+
+    def owner(self, place: int, about: str = "") -> dict[str, Any]:
+        """Return the properties of a panel that identify its source."""
+        return {"source": [self.names[place], about], "color": style.source_style(place)[0]}
+
+    def html(self, title: str, written: str) -> str:
+        """Return the page."""
+        script = page_script()
+        policy = (
+            f"default-src 'none'; script-src 'sha256-{csp_hash(script)}' 'unsafe-eval' blob:; connect-src blob:; "
+            "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+        )
+        views = {"files": self.packer.listed, "rows": self.views, "dark": dark_map()}
+        when = f'<p class="about">{html.escape(display(written, width=120))}</p>' if written else ""
+        shown = html.escape(display(title, width=300))
+        return (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f'<meta name="generator" content="hfposemb {__version__}">\n'
+            '<meta name="color-scheme" content="light dark">\n'
+            f"<title>{shown}</title>\n<style>{page_style()}</style>\n</head>\n<body>\n<main>\n"
+            f"<header><h1>{shown}</h1>{when}</header>\n"
+            '<noscript><p class="about">The plots need JavaScript; the tables do not.</p></noscript>\n'
+            + "\n".join(self.sections)
+            + f'\n</main>\n<script type="application/json" id="views">{as_data(views)}</script>\n'
+            f'<script type="text/plain" id="plotly">{plotly_script()}</script>\n'
+            f'<script type="module">{script}</script>\n'
+            "</body>\n</html>\n"
+        )

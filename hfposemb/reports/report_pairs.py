@@ -1,0 +1,82 @@
+"""The report's sections of every two sources: measures, maps beside each other, and words that moved."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from ..comparison.aligned_maps import AlignedMaps, align_maps
+from ..comparison.alignment import rows_of
+from ..errors import HfposembError
+from ..figures.map_pairs import beside
+from . import html_tables
+from .report_page import Page
+
+PAIRED = 1_000
+"""Maximum number of points of each of two maps side by side."""
+
+
+def pair_measures(page: Page) -> str:
+    """Return the tables of pairs, and how to read them."""
+    how = (
+        "Each dot is a measure from 0, nothing in common, to 1, the same but for rotation, place and scale. The "
+        f"bar is what chance gives, the middle 95 % of it: {html_tables.KEY}. "
+        "Positions stand beside curves as smooth as "
+        "themselves, tokens beside the same rows in another order. p is the larger one where either table has "
+        "surrogates."
+    )
+    return f'<p class="about">{how}</p>{html_tables.pairs_tables(page.comparison, page.named)}'
+
+
+def add_maps(page: Page) -> None:
+    """Draw side by side what every two sources share, in a common frame."""
+    body = ""
+    for left, right in combinations(range(len(page.sources)), 2):
+        for role in ("position", "token"):
+            try:
+                found = align_maps(page.sources[left], page.sources[right], role)
+            except HfposembError:
+                continue  # the section of pairs gives the reason
+            body += _maps_row(page, found, left, right)
+    about = "The second map is turned onto the first, at the same spread. Hover a point to mark it in both."
+    page.add("Maps beside each other", about, body)
+
+
+def _maps_row(page: Page, found: AlignedMaps, left: int, right: int) -> str:
+    """Draw two maps in one row."""
+    link = f"{found.role} {left} {right}"
+    drawn = beside(found, page.comparison.moves, link=link, most=PAIRED)
+    panels = [
+        page.panel(
+            f"{link} {place}",
+            "",
+            (figure, ""),
+            foot=f"{found.method.upper()} · {drawn.drawn}",
+            **page.owner(place, rows_of(found.role, (part, ""))),
+        )
+        for place, figure, part in ((left, drawn.left, found.parts[0]), (right, drawn.right, found.parts[1]))
+    ]
+    what = rows_of(found.role, found.parts).capitalize()
+    fit = (
+        f"{what}: the best rotation leaves {100 * found.disparity:.0f} % of the map of {page.names[right]} "
+        f"unexplained by that of {page.names[left]}"
+    )
+    return page.row(panels, columns=2, heading=fit, subheading="; ".join(found.notes))
+
+
+def add_moved_words(page: Page) -> None:
+    """List the words that moved most between every two vocabularies."""
+    body = ""
+    for moves in page.comparison.moves:
+        pair = " and ".join(html_tables.text(page.named.get(name, name)) for name in (moves.left, moves.right))
+        null = moves.null
+        notes = "".join(f" {html_tables.text(note, width=300)}." for note in moves.notes)
+        body += (
+            f'<h3>{pair}</h3><p class="about">{moves.shared:,} shared words; the mean distance is '
+            f"{html_tables.figure(moves.mean)}, with rows in another order {html_tables.figure(null.low)} to "
+            f"{html_tables.figure(null.high)}.{notes}</p>{html_tables.moves_table(moves, page.named)}"
+        )
+    about = (
+        "One vocabulary is turned onto the other; a word has moved as far as its two vectors then differ, relative "
+        "to their lengths: 0 where it stayed, 1 where they have nothing in common. Kept: the share of neighbours."
+    )
+    page.add("Words that moved", about, body)

@@ -1,0 +1,60 @@
+"""The report's section of words: every vocabulary as a map, and the neighbours of the chosen words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..analysis.projection import project
+from ..errors import HfposembError
+from ..figures import style, token_figures
+from ..tables.table import EmbeddingTable
+from . import html_tables
+from .report_page import SEED, Page, Panel
+
+TOKENS = 20_000
+"""Maximum number of tokens drawn of a vocabulary; larger ones are sampled with a seed."""
+
+
+MAPS = 4
+"""Maximum number of vocabularies drawn, since a browser has about 16 WebGL contexts."""
+
+
+def add_words(page: Page) -> None:
+    """Draw every vocabulary, and the neighbours of the chosen words."""
+    panels = []
+    having = [(place, source) for place, source in enumerate(page.sources) if "token" in source.tables]
+    for place, source in having[:MAPS]:
+        try:
+            panels.append(_vocabulary(page, place, source.token))
+        except HfposembError as error:
+            panels.append(page.absent(place, str(error)))
+    left_out = f" The first {MAPS} vocabularies are drawn." if len(having) > MAPS else ""
+    about = f"Every dot is a token; close dots tend to have similar vectors.{left_out}"
+    near = html_tables.neighbours_table(page.comparison, page.names)
+    words = f"<h3>Nearest by cosine, exact, over every token</h3>{near}" if near else ""
+    page.add("Words", about if panels else "", page.row(panels, columns=min(len(panels), 2)) + words)
+
+
+def _vocabulary(page: Page, place: int, table: EmbeddingTable) -> Panel:
+    """Draw a vocabulary by PCA, sampled if it is too large for a page."""
+    found = project(table, method="pca", dims=2)
+    ratio = found.explained_variance_ratio
+    assert ratio is not None
+    count = len(found.rows)
+    about = f"all {count:,} tokens"
+    if count > TOKENS:
+        chosen = np.sort(np.random.default_rng(SEED).choice(count, TOKENS, replace=False))
+        found = found.take(chosen)
+        about = f"{TOKENS:,} of {count:,} tokens, drawn with seed {SEED}"
+    legend = [
+        {"name": name, "color": style.CLASS_COLOURS[name], "note": f"{many:,}"}
+        for name, many in token_figures.class_counts(table.labels, rows=found.rows).items()
+    ]
+    return page.panel(
+        f"tokens-{place}",
+        f"Two directions hold {100 * float(ratio.sum()):.0f} % of how these tokens differ",
+        (token_figures.token_map(found, table.labels, link=f"token {place}", height=460), ""),
+        legend=legend,
+        foot=f"PCA · {about}" + (f" · {found.left_out:,} rows left out" if found.left_out else ""),
+        **page.owner(place, about),
+    )
