@@ -148,8 +148,7 @@ class Handlers:
 def tab(session: Session) -> None:
     """Create and bind the tab."""
     layout = create_layout(session)
-    session.keep("sentence", layout.text)
-    session.keep("kind", layout.kind)
+    keep_controls(session, layout)
     bind_events(session, layout, Handlers(session))
 
 
@@ -214,6 +213,12 @@ def _own_fields(session: Session) -> tuple[gr.Textbox, gr.Button]:
 def draw_sentence(opened: Sequence[Opened], text: str) -> Any:
     """Draw what the model gets of the sentence."""
     return (input_panel(opened, text),)
+
+
+def keep_controls(session: Session, layout: Layout) -> None:
+    """Store the controls in the page's URL."""
+    session.keep("sentence", layout.text)
+    session.keep("kind", layout.kind)
 
 
 def bind_events(session: Session, layout: Layout, handlers: Handlers) -> None:
