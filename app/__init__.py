@@ -12,7 +12,8 @@ for each group of panels), ``lessons``, ``tabs`` (layout and event binding), ``s
 
 A tab is a module of ``tabs``, listed in ``TABS`` in display order. It defines ``TITLE``, ``NEEDS`` (what is fetched of
 a Hub source before the tab draws: see ``opened.NEEDS``) and ``tab(session)``, which adds components to the open
-``gr.Tab`` and binds their events:
+``gr.Tab`` and binds their events. ``create_layout`` adds the components and returns them as a frozen ``Layout``,
+``Handlers`` has what the events call, and the functions ``bind_…`` and ``keep_controls`` connect the two. They use:
 
 - ``session.source_field()`` adds the source field to the open ``gr.Row(elem_classes="controls")``. The fields of all
   tabs stay in sync. A tab without one calls ``session.fetch_line()``.

@@ -38,8 +38,8 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Session:
 
 def asked(session: Session, color: str = "Class", done: dict[str, Any] | None = None) -> list[Any]:
     """Return what the map answers to its controls: projection, panels, work that is wanted first, and colour."""
-    opened = session.open((SOURCE,))
-    return token_map.asked_map(session, opened, None, "PCA", "2-D", color, chosen_word.Word("king").state, done=done)
+    controls = token_map.MapControls(None, "PCA", "2-D", color, chosen_word.Word("king").state)
+    return token_map.asked_map(session, session.open((SOURCE,)), controls, done=done)
 
 
 def work(session: Session, wanted: list[list[Any]]) -> AsyncGenerator[Progress, None]:

@@ -12,6 +12,7 @@ import pytest
 import hfposemb as hpe
 from app.components.plot import Panel
 from app.findings import model_input, sum_amplitude, sum_view, word_order
+from app.findings.sentence_words import strip
 from app.findings.sum_view import Asked, View
 from app.session.library import Library
 from app.session.opened import Opened
@@ -95,7 +96,7 @@ def test_each_panel_says_what_it_found(view: Callable[..., View]) -> None:
 
 def test_the_words_of_the_sentence_have_their_shares(view: Callable[..., View]) -> None:
     made = model()
-    written = words.strip(view(made, amplitude=2.0))
+    written = strip(view(made, amplitude=2.0))
     ids = np.array([3, 1, 4, 3, 2])
     kept = retention_in_place(add_positions(made), ids, np.arange(1, 6), amplitudes=(2.0,))[0]
     for share in kept:
@@ -104,8 +105,8 @@ def test_the_words_of_the_sentence_have_their_shares(view: Callable[..., View]) 
     assert "[CLS]" not in written
     assert written.count('aria-pressed="true"') == 1
     assert 'data-place="2" aria-pressed="true"><strong><bdi>king' in written
-    assert 'data-place="5" aria-pressed="true"' in words.strip(view(made, word=5))
-    assert "&lt;b&gt;" in words.strip(view(made, text="the <b>"))
+    assert 'data-place="5" aria-pressed="true"' in strip(view(made, word=5))
+    assert "&lt;b&gt;" in strip(view(made, text="the <b>"))
 
 
 def test_the_lists_are_those_of_the_chosen_word(view: Callable[..., View]) -> None:
@@ -197,7 +198,7 @@ def test_what_cannot_be_fed_leaves_the_rest(view: Callable[..., View]) -> None:
     made = model()
     silent = hpe.Embeddings("silent", made.tables, hpe.extract("random:20x24").positions)
     asked = view(silent)
-    assert words.strip(asked) == ""
+    assert strip(asked) == ""
     assert "has no recipe" in words.top_panels(asked, [asked.source]).panels[0].message
     assert "Write a word" in words.top_panels(view(text=" "), []).panels[0].message
     long = view(text="king " * 100)
@@ -232,7 +233,7 @@ def test_rows_without_a_vector_do_no_harm(view: Callable[..., View]) -> None:
         recipe=made.recipe,
     )
     asked = view(holed)
-    assert words.strip(asked).count("–</span>") == 1
+    assert strip(asked).count("–</span>") == 1
     panels = every(asked)
     assert "holds NaN" in panels["lists"].message or "not finite" in panels["lists"].message
     assert panels["map"].drawings

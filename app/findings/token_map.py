@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
@@ -116,23 +116,28 @@ def map_panels(
     )
 
 
+@dataclass(frozen=True)
+class MapControls:
+    """The values of the map's controls: source, "PCA" or "UMAP", "2-D" or "3-D", colour, word, and centring."""
+
+    which: str | None
+    method: str
+    dims: str
+    color: str
+    word: Sequence[Any]
+    centred: bool = False
+
+
 def asked_map(
-    session: Session,
-    opened: Sequence[Opened],
-    which: str | None,
-    method: str,
-    dims: str,
-    color: str,
-    state: list[Any],
-    centred: bool = False,
-    done: dict[str, Any] | None = None,
+    session: Session, opened: Sequence[Opened], controls: MapControls, done: dict[str, Any] | None = None
 ) -> list[Any]:
     """Return updates of the method, the map, the work needed first, and the colour."""
-    source, kept = source_of(opened, which), gr.skip()
+    source, kept = source_of(opened, controls.which), gr.skip()
     if source is None:
         reasons = " ".join(why_no_tokens(one) for one in opened) or "Choose a source above, such as sample:bert."
         return [kept, empty_panel("map", "No source here has tokens", reasons), [], kept]
-    table, size, back, paint = source.embeddings.token, int(dims[0]), kept, kept  # type: ignore[union-attr]
+    table, size = source.embeddings.token, int(controls.dims[0])  # type: ignore[union-attr]
+    method, color, back, paint = controls.method, controls.color, kept, kept
     try:
         if wanted := _before_map(session, source, table, method, size, color):
             if not (done and BackgroundJob.failed(done, wanted)):
@@ -147,7 +152,8 @@ def asked_map(
                 method, back = "PCA", gr.update(value="PCA")
         projection = session.projection(table, method.lower(), size)
         assert projection is not None
-        panels = map_panels(session, source, projection, color, Word.of(state), centred=centred)
+        word = Word.of(controls.word)
+        panels = map_panels(session, source, projection, color, word, centred=controls.centred)
     except HfposembError as error:
         panels = (Panel("map", f"{source.name} cannot be drawn", message=one_line(str(error)), tone="error"),)
     return [back, panels, [], paint]
@@ -193,8 +199,9 @@ async def map_work(
             if projection is None:
                 return
             key = session.library.result_key(table, trust_key(more[1], dims))
-            picture = (projection.coordinates, projection.rows, metric_of(projection), MEASURED)
-            steps = session.jobs.compute(visitor, part, key, list(wanted[0]), measuring.trust, text, role, *picture)
+            drawn = measuring.DrawnRows(projection.coordinates, projection.rows, metric_of(projection))
+            asked = (text, role, drawn, MEASURED)
+            steps = session.jobs.compute(visitor, part, key, list(wanted[0]), measuring.trust, *asked)
     async with aclosing(steps):
         async for progress in steps:
             yield progress

@@ -6,6 +6,7 @@ local cache if it is a Hub model.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -49,23 +50,22 @@ def pca(source: str, role: str, dims: int, report: Report, *, public: bool = Fal
     return replace(found, trust=None, quality=NOT_MEASURED)
 
 
-def trust(
-    source: str,
-    role: str,
-    coordinates: NDArray[np.float32],
-    rows: NDArray[np.int64],
-    metric: Any,
-    points: int,
-    report: Report,
-    *,
-    public: bool = False,
-) -> PointTrust:
+@dataclass(frozen=True)
+class DrawnRows:
+    """Rows of a table on a map: where each is drawn, its number in the table, and the metric that judges the map."""
+
+    coordinates: NDArray[np.float32]
+    rows: NDArray[np.int64]
+    metric: Any
+
+
+def trust(source: str, role: str, drawn: DrawnRows, points: int, report: Report, *, public: bool = False) -> PointTrust:
     """Measure the quality of a projection at some of its points."""
     from hfposemb.analysis.projection_quality import point_trust
 
     table = _table(source, role, report, public=public)
-    doing = f"comparing the neighbours of {min(points, len(rows)):,} points"
-    return point_trust(table, coordinates, rows=rows, metric=metric, points=points, progress=_rest(report, doing))
+    progress = _rest(report, f"comparing the neighbours of {min(points, len(drawn.rows)):,} points")
+    return point_trust(table, drawn.coordinates, rows=drawn.rows, metric=drawn.metric, points=points, progress=progress)
 
 
 def odd(source: str, role: str, count: int, report: Report, *, public: bool = False) -> UndertrainedTokens:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from contextlib import aclosing
+from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, Literal
 from uuid import uuid4
@@ -51,46 +52,72 @@ AT_ONCE = 4
 
 def bind(session: Session) -> None:
     """Register the endpoints on the open page; ``session`` determines the limits."""
+    endpoints = Endpoints(session)
+    answering = partial(_answering, public=session.public)
+    for endpoint in (endpoints.info, endpoints.neighbours, endpoints.similarity):
+        gradio_api(answering(endpoint), api_name=endpoint.__name__, concurrency_limit=AT_ONCE)
+    for heavy in (endpoints.project, endpoints.compare):
+        gradio_api(answering(heavy), api_name=heavy.__name__, concurrency_limit=None)  # limited by the job queue
 
-    async def opened(source: str, *needs: str) -> Embeddings:
+
+@dataclass(frozen=True)
+class ModelAccess:
+    """Opens what an endpoint is asked for, and runs heavy work on it, within the limits of the page."""
+
+    session: Session
+
+    async def opened(self, source: str, *needs: str) -> Embeddings:
         """Open a source and read the parts ``needs``, in the threads that read for the page."""
-        key, work = session.library.fetch(_text(source, "source"), needs, public=session.public)
-        reads = session.library.fetches.follow(f"api/{uuid4().hex}", key, {key: (short_name(source), work)})
+        key, work = self.session.library.fetch(_text(source, "source"), needs, public=self.session.public)
+        reads = self.session.library.fetches.follow(f"api/{uuid4().hex}", key, {key: (short_name(source), work)})
         async with aclosing(reads):
             async for read in reads:
                 if read[0].over.is_set() and read[0].error is not None:
                     raise read[0].error
-        return await asyncio.to_thread(session.library.open, source, public=session.public)
+        return await asyncio.to_thread(self.session.library.open, source, public=self.session.public)
 
-    async def chosen(source: str, role: str) -> tuple[str, EmbeddingTable]:
+    async def chosen(self, source: str, role: str) -> tuple[str, EmbeddingTable]:
         """Return a table and its role: the requested one, by default tokens, or positions if there are none."""
-        found = await opened(source)
+        found = await self.opened(source)
         wanted = _text(role, "table") or ("token" if "token" in found.tables else "position")
         if wanted not in found.tables:
             reason = found.absent.get(wanted, "it was not found")
             raise InputError(f"{found.name} has no {wanted} table: {reason}; its tables: {', '.join(found.tables)}")
-        return wanted, (await opened(source, wanted.rpartition(".")[2])).tables[wanted]
+        return wanted, (await self.opened(source, wanted.rpartition(".")[2])).tables[wanted]
 
-    async def in_child(request: gr.Request, key: Hashable, work: Callable[..., Any], *arguments: Any) -> Any:
+    async def in_child(self, request: gr.Request, key: Hashable, work: Callable[..., Any], *arguments: Any) -> Any:
         """Run heavy work through the job queue, as the page does, unless its result is cached."""
-        if session.library.results.get(key) is None:
-            visitor, call = Visitor.of(request, public=session.public), f"api/{uuid4().hex}"
-            async with aclosing(session.jobs.compute(visitor, call, key, arguments, work, *arguments)) as steps:
+        if self.session.library.results.get(key) is None:
+            visitor, call = Visitor.of(request, public=self.session.public), f"api/{uuid4().hex}"
+            async with aclosing(self.session.jobs.compute(visitor, call, key, arguments, work, *arguments)) as steps:
                 async for _ in steps:
                     pass
-        if (found := session.library.results.get(key)) is None:
+        if (found := self.session.library.results.get(key)) is None:
             raise HfposembError("the result could not be kept; ask again")
         return found
 
-    async def info(source: str) -> dict[str, Any]:
+
+@dataclass(frozen=True)
+class Endpoints:
+    """The endpoints. Their docstrings are what programs are told."""
+
+    session: Session
+
+    @property
+    def models(self) -> ModelAccess:
+        """What opens models and runs heavy work."""
+        return ModelAccess(self.session)
+
+    async def info(self, source: str) -> dict[str, Any]:
         """Describe a model's token and position tables and its position encoding, without reading any table.
 
         Args:
             source: A model of the Hub such as "openai-community/gpt2", "sample:bert", or "sinusoidal:512x384".
         """
-        return describe(await opened(source))
+        return describe(await self.models.opened(source))
 
     async def neighbours(
+        self,
         source: str,
         query: str,
         k: int = 10,
@@ -109,13 +136,14 @@ def bind(session: Session) -> None:
             centred: Whether to subtract the mean row first, for tables whose rows share a direction: see the notes.
         """
         most = _count(k, MOST_NEIGHBOURS, "k")
-        _, rows = await chosen(source, table)
+        _, rows = await self.models.chosen(source, table)
         search: Any = nearest  # overloaded
         how: Any = {"metric": _one_of(metric, METRICS), "centred": _flag(centred, "centred")}
         found = await asyncio.to_thread(search, rows, _row(query), k=most, **how)
         return {"table": rows.name, **found.to_dict()}
 
     async def similarity(
+        self,
         source: str,
         rows: list[str],
         metric: Literal["cosine", "dot", "euclidean"] = "cosine",
@@ -135,12 +163,13 @@ def bind(session: Session) -> None:
             centred: Whether to subtract the mean row first, for tables whose rows share a direction: see the notes.
         """
         asked = [_row(row) for row in _list(rows, MOST_WORDS, "rows")]
-        _, whole = await chosen(source, table)
+        _, whole = await self.models.chosen(source, table)
         how: Any = {"metric": _one_of(metric, METRICS), "centred": _flag(centred, "centred")}
         found = await asyncio.to_thread(pair_similarities, whole, asked, **how)
         return {"table": whole.name, **found.to_dict()}
 
     async def project(
+        self,
         request: gr.Request,
         source: str,
         method: Literal["pca", "umap"] = "pca",
@@ -159,12 +188,14 @@ def bind(session: Session) -> None:
             points: Number of points to return, from the first row on; at most 20,000.
         """
         size, count = _one_of(dims, (2, 3)), _count(points, MOST_POINTS, "points")
-        role, rows = await chosen(source, table)
+        role, rows = await self.models.chosen(source, table)
         if _one_of(method, ("pca", "umap")) == "pca":
-            found = await asyncio.to_thread(session.pca, rows, size)
+            found = await asyncio.to_thread(self.session.pca, rows, size)
         else:
-            found = await in_child(request, umap_key(session.library, rows, size), children.umap, source, role, size)
-        quality = await asyncio.to_thread(quality_of, session, rows, found)
+            found = await self.models.in_child(
+                request, umap_key(self.session.library, rows, size), children.umap, source, role, size
+            )
+        quality = await asyncio.to_thread(quality_of, self.session, rows, found)
         ratio = found.explained_variance_ratio
         return {
             "table": rows.name,
@@ -182,7 +213,7 @@ def bind(session: Session) -> None:
             "neighbours_kept_by_chance": quality.kept_by_chance,
         }
 
-    async def compare(request: gr.Request, sources: list[str]) -> dict[str, Any]:
+    async def compare(self, request: gr.Request, sources: list[str]) -> dict[str, Any]:
         """Measure up to four models and compare them pairwise, every number with its chance level.
 
         Args:
@@ -191,15 +222,9 @@ def bind(session: Session) -> None:
         """
         texts = list(dict.fromkeys(_list(sources, MOST_SOURCES, "sources")))
         for text in texts:
-            await opened(text, "position", "token")
-        key = comparison_key(texts, public=session.public)
-        return document(await in_child(request, key, children.comparison, texts, limits.COMPARISON_DRAWS))
-
-    answering = partial(_answering, public=session.public)
-    for endpoint in (info, neighbours, similarity):
-        gradio_api(answering(endpoint), api_name=endpoint.__name__, concurrency_limit=AT_ONCE)
-    for heavy in (project, compare):
-        gradio_api(answering(heavy), api_name=heavy.__name__, concurrency_limit=None)  # limited by the job queue
+            await self.models.opened(text, "position", "token")
+        key = comparison_key(texts, public=self.session.public)
+        return document(await self.models.in_child(request, key, children.comparison, texts, limits.COMPARISON_DRAWS))
 
 
 def _answering(endpoint: Endpoint, *, public: bool) -> Endpoint:

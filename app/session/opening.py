@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -61,34 +62,35 @@ def without_network(told: dict[str, Any], text: str, error: HfposembError) -> di
     return {**told, "id": uuid4().hex, "texts": texts, "notices": [*told["notices"], notice]}
 
 
-def bind(tabs: Mapping[str, Session]) -> None:
-    """Bind the handlers that fetch; ``tabs`` has the session of each tab by key."""
-    page = next(iter(tabs.values()))
-    lines = list(page.lines.values())
-    places = {key: place for place, key in enumerate(page.lines)}
-    fetches = page.library.fetches
+@dataclass(frozen=True)
+class SourceReads:
+    """Reads the sources of one page; ``tabs`` has the session of each tab by key."""
 
-    def only(key: str, update: Any) -> list[Any]:
-        return [update if place == places.get(key) else gr.skip() for place in range(len(lines))]
+    tabs: Mapping[str, Session]
 
-    hidden = [gr.update(visible=False) for _ in lines]
+    @property
+    def page(self) -> Session:
+        """The session of the first tab, for what all tabs share."""
+        return next(iter(self.tabs.values()))
 
     async def fetch(
-        active: str, texts: list[str], fetched: dict[str, Any], request: gr.Request
+        self, active: str, texts: list[str], fetched: dict[str, Any], request: gr.Request
     ) -> AsyncIterator[list[Any]]:
-        session, told = tabs[active], told_of(fetched, texts)
+        """Read what the active tab needs, with progress, and record the outcome in ``fetched``."""
+        session, told = self.tabs[active], told_of(fetched, texts)
         missing = waiting(session.open(texts, told))
         if not missing:
-            yield [*hidden, told if told != fetched else gr.skip(), gr.skip()]
+            yield [*self._hidden(), told if told != fetched else gr.skip(), gr.skip()]
             return
         read: list[Fetch] = []
-        follow = fetches.follow(page_of(page, request), [active, texts], session.wanted(missing))
+        name = page_of(self.page, request)
+        follow = self.page.library.fetches.follow(name, [active, texts], session.wanted(missing))
         try:
             async with aclosing(follow):
                 async for read in follow:
-                    yield [*only(active, reading_line(read)), gr.skip(), gr.skip()]
+                    yield [*self._only(active, reading_line(read)), gr.skip(), gr.skip()]
         except CancelledError:
-            yield [*hidden, gr.skip(), gr.skip()]
+            yield [*self._hidden(), gr.skip(), gr.skip()]
             return
         for source, one in zip(missing, read, strict=True):
             if isinstance(one.error, OfflineError) and source.text in HUB_PRESETS:
@@ -97,30 +99,44 @@ def bind(tabs: Mapping[str, Session]) -> None:
                 said = one_line(said_of(one.error, public=session.public))
                 told = with_problem(told, active, source.text, said)
         told = {**told, "id": uuid4().hex}
-        yield [*hidden, told, told["texts"] if told["texts"] != texts else gr.skip()]
+        yield [*self._hidden(), told, told["texts"] if told["texts"] != texts else gr.skip()]
 
-    def stop_others(active: str, texts: list[str], request: gr.Request) -> None:
-        fetches.stop(page_of(page, request), but=[active, texts], grace=GRACE)
+    def stop_others(self, active: str, texts: list[str], request: gr.Request) -> None:
+        """Stop the page's reads for another tab or other sources."""
+        self.page.library.fetches.stop(page_of(self.page, request), but=[active, texts], grace=GRACE)
 
-    def cancel(active: str, texts: list[str], fetched: dict[str, Any], request: gr.Request) -> list[Any]:
-        fetches.stop(page_of(page, request))
+    def cancel(self, active: str, texts: list[str], fetched: dict[str, Any], request: gr.Request) -> list[Any]:
+        """Stop the page's reads, and record that they were stopped."""
+        self.page.library.fetches.stop(page_of(self.page, request))
         told = told_of(fetched, texts)
-        for source in waiting(tabs[active].open(texts, told)):
+        for source in waiting(self.tabs[active].open(texts, told)):
             told = with_problem(told, active, source.text, STOPPED)
-        return [*hidden, told]
+        return [*self._hidden(), told]
 
+    def _only(self, key: str, update: Any) -> list[Any]:
+        """Return updates of the progress lines that change the one of a tab."""
+        return [update if key == tab else gr.skip() for tab in self.page.lines]
+
+    def _hidden(self) -> list[Any]:
+        """Return updates that hide the progress lines."""
+        return [gr.update(visible=False) for _ in self.page.lines]
+
+
+def bind(tabs: Mapping[str, Session]) -> None:
+    """Bind the handlers that fetch; ``tabs`` has the session of each tab by key."""
+    reads = SourceReads(tabs)
+    page, lines = reads.page, list(reads.page.lines.values())
     asked = [page.active, page.sources, page.fetched]
-    first = waiting(next(iter(tabs.values())).open(page.first))
     blocks = Context.root_block
-    loads = [blocks.load] if first and blocks is not None else []
+    loads = [blocks.load] if waiting(page.open(page.first)) and blocks is not None else []
     gr.on(
         [page.sources.change, page.active.change, *loads],
-        fetch,
+        reads.fetch,
         asked,
         [*lines, page.fetched, page.sources],
         trigger_mode="always_last",
         **QUIET,
     )
-    gr.on([page.sources.change, page.active.change], stop_others, asked[:2], None, **QUIET)
+    gr.on([page.sources.change, page.active.change], reads.stop_others, asked[:2], None, **QUIET)
     for line in lines:
-        line.select(cancel, asked, [*lines, page.fetched], **QUIET)
+        line.select(reads.cancel, asked, [*lines, page.fetched], **QUIET)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import gradio as gr
 
@@ -14,6 +15,7 @@ from ..components.events import QUIET
 from ..components.hidden import State
 from ..components.lines import unseen_heading
 from ..components.plot import Panel, PanelRow
+from ..findings import probing, shifts
 from ..findings.image_patches import patches, pick
 from ..findings.logits import distance_panel
 from ..findings.position_clouds import clouds
@@ -25,10 +27,6 @@ from ..session.background_jobs import BackgroundJob
 from ..session.opened import Opened
 from ..session.shown_positions import GROUP, MOST, Method, View, enough, longest, of_part, parts_of, tables_of
 from ..session.state import Session
-
-if TYPE_CHECKING:
-    pass
-
 
 TITLE = "Positions"
 NEEDS = ("position",)
@@ -44,42 +42,95 @@ MARK_JS = """(index) => {
 }"""
 
 
+@dataclass(frozen=True)
+class Layout:
+    """The tab's components that events use.
+
+    States are ``part``, ``picked``, the clicked patch of each source, and ``chosen``, the marked position after the
+    slider is released.
+    """
+
+    method: gr.Radio
+    dims: gr.Radio
+    length: gr.Radio
+    marked: gr.Slider
+    part_field: gr.Dropdown
+    part: gr.State
+    picked: gr.State
+    chosen: gr.State
+    umaps: BackgroundJob
+    sources: PanelRow
+    together: PanelRow
+    in_logits: PanelRow
+    over: PanelRow
+    waves: gr.Textbox
+    tables: PanelRow
+
+
+@dataclass(frozen=True)
+class Handlers:
+    """What the tab draws."""
+
+    session: Session
+
+    def draw_sources(
+        self,
+        opened: Sequence[Opened],
+        method: Method,
+        dims: int,
+        length: int,
+        marked: int,
+        done: dict[str, Any],
+        part: str | None,
+    ) -> Any:
+        """Draw the clouds; UMAP projections that have to be computed first are requested, and the old ones stay."""
+        if not opened:
+            said = "Choose one to four sources above, such as sample:bert."
+            return (Panel("empty", "No source is chosen", message=said),), [], gr.skip()
+        opened = of_part(opened, part)
+        wanted = missing_umaps(opened, dims, self.session) if method == "umap" else []
+        failed = bool(wanted) and BackgroundJob.failed(done, wanted)
+        if wanted and not failed:
+            return gr.skip(), wanted, gr.skip()
+        view = View("pca" if failed else method, dims, length, marked)
+        return clouds(opened, view, self.session), [], gr.Radio(value="pca") if failed else gr.skip()
+
+    def draw_slider(self, opened: Sequence[Opened], part: str | None) -> Any:
+        """Set the slider's end to the last position of the longest source."""
+        return gr.Slider(maximum=max(longest(of_part(opened, part), self.session) - 1, 1))
+
+    def draw_together(self, opened: Sequence[Opened], length: int, part: str | None) -> Any:
+        """Draw the lines of all sources."""
+        return lines(of_part(opened, part), length, self.session)
+
+    def draw_in_logits(self, opened: Sequence[Opened]) -> Any:
+        """Draw what positions add to the logits by distance."""
+        return (distance_panel(opened, self.session),)
+
+    def draw_over(self, opened: Sequence[Opened], picked: dict[str, int], part: str | None) -> Any:
+        """Draw the patches of images."""
+        return patches(of_part(opened, part), picked, self.session)
+
+    def draw_tables(self, opened: Sequence[Opened], length: int, dimensions: str, part: str | None) -> Any:
+        """Draw the tables, and some of their dimensions as waves."""
+        return images(of_part(opened, part), length, dimensions, self.session)
+
+
 def tab(session: Session) -> None:
     """Create and bind the tab."""
-    from ..findings import (
-        probing,  # imported here because they use this module's measurements
-        shifts,
-    )
+    layout = create_layout(session)
+    bind_drawing(session, layout, Handlers(session))
+    keep_controls(session, layout)
+    bind_marks(session, layout)
 
-    first, view = session.open(session.first), View()
+
+def create_layout(session: Session) -> Layout:
+    """Create the components, and bind the rows that bind themselves."""
+    first = session.open(session.first)
     unseen_heading(TITLE, level=1)
-    last = longest(first, session) - 1
-    with gr.Row(elem_classes="controls"):
-        session.source_field()
-        method = gr.Radio(
-            [("PCA", "pca"), ("UMAP", "umap")], value=view.method, label="Projection", **_SEGMENTED | {"min_width": 165}
-        )
-        dims = gr.Radio([("2-D", 2), ("3-D", 3)], value=view.dims, label="Dimensions", **_SEGMENTED)
-        length = gr.Radio(
-            [("All", 0), ("128", 128), ("32", 32)], value=0, label="Positions", **_SEGMENTED | {"min_width": 185}
-        )
-        marked = gr.Slider(
-            0, max(last, 1), value=min(view.marked, last), step=1, label="Marked position", scale=2, min_width=200
-        )
-        parts = parts_of(first)
-        part_field = gr.Dropdown(
-            parts,
-            value=next(iter(parts), None),
-            label="Part",
-            filterable=False,
-            visible=bool(parts),
-            scale=0,
-            min_width=200,
-        )
+    method, dims, length, marked, part_field = _toolbar(session, first)
     # Keep the choice in a state: with all handlers on the Dropdown's own event, Gradio left every row pending forever.
-    part = State(next(iter(parts), None))
-    picked = State({})  # the clicked patch of each source
-    chosen = State(view.marked)  # the marked position, after the slider is released
+    part, picked, chosen = State(next(iter(parts_of(first)), None)), State({}), State(View().marked)
     with gr.Column():
         umaps = session.jobs.bind_umaps()
         sources = PanelRow(scope=session.scope, swipe=True)
@@ -92,72 +143,105 @@ def tab(session: Session) -> None:
         waves = gr.Textbox(", ".join(map(str, WAVES)), label="Dimensions drawn as waves", max_lines=1, max_length=80)
     tables = PanelRow((), scope=session.scope, swipe=True)
     requirement_row(session, part, of_part)
+    return Layout(
+        method=method,
+        dims=dims,
+        length=length,
+        marked=marked,
+        part_field=part_field,
+        part=part,
+        picked=picked,
+        chosen=chosen,
+        umaps=umaps,
+        sources=sources,
+        together=together,
+        in_logits=in_logits,
+        over=over,
+        waves=waves,
+        tables=tables,
+    )
 
-    def draw_sources(
-        opened: Sequence[Opened],
-        method: Method,
-        dims: int,
-        length: int,
-        marked: int,
-        done: dict[str, Any],
-        part: str | None,
-    ) -> Any:
-        if not opened:
-            said = "Choose one to four sources above, such as sample:bert."
-            return (Panel("empty", "No source is chosen", message=said),), [], gr.skip()
-        opened = of_part(opened, part)
-        wanted = missing_umaps(opened, dims, session) if method == "umap" else []
-        failed = bool(wanted) and BackgroundJob.failed(done, wanted)
-        if wanted and not failed:
-            return gr.skip(), wanted, gr.skip()
-        view = View("pca" if failed else method, dims, length, marked)
-        return clouds(opened, view, session), [], gr.Radio(value="pca") if failed else gr.skip()
 
-    def draw_slider(opened: Sequence[Opened], part: str | None) -> Any:
-        return gr.Slider(maximum=max(longest(of_part(opened, part), session) - 1, 1))
+def _toolbar(session: Session, opened: Sequence[Opened]) -> tuple[gr.Radio, gr.Radio, gr.Radio, gr.Slider, gr.Dropdown]:
+    """Create the toolbar, and return the fields: projection, dimensions, length, marked position, and part."""
+    view, last, parts = View(), longest(opened, session) - 1, parts_of(opened)
+    with gr.Row(elem_classes="controls"):
+        session.source_field()
+        method = gr.Radio(
+            [("PCA", "pca"), ("UMAP", "umap")], value=view.method, label="Projection", **_SEGMENTED | {"min_width": 165}
+        )
+        dims = gr.Radio([("2-D", 2), ("3-D", 3)], value=view.dims, label="Dimensions", **_SEGMENTED)
+        length = gr.Radio(
+            [("All", 0), ("128", 128), ("32", 32)], value=0, label="Positions", **_SEGMENTED | {"min_width": 185}
+        )
+        marked = gr.Slider(
+            0, max(last, 1), value=min(view.marked, last), step=1, label="Marked position", scale=2, min_width=200
+        )
+        part_field = gr.Dropdown(
+            parts,
+            value=next(iter(parts), None),
+            label="Part",
+            filterable=False,
+            visible=bool(parts),
+            scale=0,
+            min_width=200,
+        )
+    return method, dims, length, marked, part_field
 
-    def draw_part(opened: Sequence[Opened], part: str | None) -> Any:
-        parts = parts_of(opened)
-        chosen = part if part in parts else next(iter(parts), None)
-        return gr.Dropdown(parts, value=chosen, visible=bool(parts)), chosen
 
-    def draw_together(opened: Sequence[Opened], length: int, part: str | None) -> Any:
-        return lines(of_part(opened, part), length, session)
+def draw_part(opened: Sequence[Opened], part: str | None) -> Any:
+    """Offer the parts that the sources have."""
+    parts = parts_of(opened)
+    chosen = part if part in parts else next(iter(parts), None)
+    return gr.Dropdown(parts, value=chosen, visible=bool(parts)), chosen
 
-    def draw_in_logits(opened: Sequence[Opened]) -> Any:
-        return (distance_panel(opened, session),)
 
-    def draw_over(opened: Sequence[Opened], picked: dict[str, int], part: str | None) -> Any:
-        return patches(of_part(opened, part), picked, session)
-
-    def draw_tables(opened: Sequence[Opened], length: int, dimensions: str, part: str | None) -> Any:
-        return images(of_part(opened, part), length, dimensions, session)
-
+def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
+    """Bind what is drawn."""
+    method, dims, length, part, umaps = layout.method, layout.dims, layout.length, layout.part, layout.umaps
+    picked, chosen, waves = layout.picked, layout.chosen, layout.waves
     session.redraw(
-        draw_sources,
-        [sources, umaps.wanted, method],
+        handlers.draw_sources,
+        [layout.sources, umaps.wanted, method],
         inputs=[method, dims, length, chosen, umaps.done, part],
         on=[method.input, dims.input, length.input, chosen.change, umaps.done.change, part.change],
     )
-    session.redraw(draw_slider, [marked], inputs=[part], on=[part.change])
-    session.redraw(draw_part, [part_field, part], inputs=[part])
-    session.redraw(draw_together, [together], inputs=[length, part], on=[length.input, part.change])
-    session.redraw(draw_in_logits, [in_logits])
-    session.redraw(draw_over, [over], inputs=[picked, part], on=[picked.change, part.change])
+    session.redraw(handlers.draw_slider, [layout.marked], inputs=[part], on=[part.change])
+    session.redraw(draw_part, [layout.part_field, part], inputs=[part])
+    session.redraw(handlers.draw_together, [layout.together], inputs=[length, part], on=[length.input, part.change])
+    session.redraw(handlers.draw_in_logits, [layout.in_logits])
+    session.redraw(handlers.draw_over, [layout.over], inputs=[picked, part], on=[picked.change, part.change])
     session.redraw(
-        draw_tables, [tables], inputs=[length, waves, part], on=[length.input, waves.submit, waves.blur, part.change]
+        handlers.draw_tables,
+        [layout.tables],
+        inputs=[length, waves, part],
+        on=[length.input, waves.submit, waves.blur, part.change],
     )
-    part_field.input(_same, part_field, part, **QUIET)
-    for name, component in {"method": method, "dims": dims, "length": length, "waves": waves}.items():
+    layout.part_field.input(_same, layout.part_field, part, **QUIET)
+    chosen.change(_same, chosen, layout.marked, **QUIET)
+
+
+def keep_controls(session: Session, layout: Layout) -> None:
+    """Store the controls in the page's URL."""
+    for name, component in {
+        "method": layout.method,
+        "dims": layout.dims,
+        "length": layout.length,
+        "waves": layout.waves,
+    }.items():
         session.keep(name, component)
-    chosen.change(_same, chosen, marked, **QUIET)
-    session.keep("position", chosen, read=number_up_to(MOST))
-    session.keep("part", part, read=text_up_to(80))
-    session.keep("patch", picked, read=numbers_by_source, write=json.dumps)
-    over.select(pick, picked, picked, trigger_mode="multiple", **QUIET)
+    session.keep("position", layout.chosen, read=number_up_to(MOST))
+    session.keep("part", layout.part, read=text_up_to(80))
+    session.keep("patch", layout.picked, read=numbers_by_source, write=json.dumps)
+
+
+def bind_marks(session: Session, layout: Layout) -> None:
+    """Bind clicks on patches and positions, and the slider."""
+    marked, chosen = layout.marked, layout.chosen
+    layout.over.select(pick, layout.picked, layout.picked, trigger_mode="multiple", **QUIET)
     marked.input(None, marked, None, js=MARK_JS % (session.scope, GROUP))
     marked.release(_same, marked, chosen, **QUIET)
-    for row in (sources, together, tables):
+    for row in (layout.sources, layout.together, layout.tables):
         row.select(clicked, None, [marked, chosen], trigger_mode="multiple", **QUIET)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
 import gradio as gr
@@ -24,10 +25,6 @@ from ..session.opened import Opened
 from ..session.opening import page_of, reading_line
 from ..session.state import Session
 from ..session.suggestions import in_box
-
-if TYPE_CHECKING:
-    pass
-
 
 TITLE = "Start"
 NEEDS = ("position", "inputs")
@@ -90,50 +87,35 @@ element.addEventListener("click", (event) => {
 """
 
 
-def tab(session: Session) -> None:
-    """Create and bind the tab."""
-    first = session.open(session.first)
-    gr.Markdown(QUESTION, elem_classes="question")
-    unseen_heading("A sentence, and all positions", level=2)
-    with gr.Row(equal_height=True):
-        with gr.Column(scale=5, min_width=320, elem_classes="start-card"):
-            with gr.Row(elem_classes="controls"):
-                text = gr.Textbox(SENTENCE, label="Your sentence", max_lines=1, max_length=LONGEST_SENTENCE)
-            sentence = PanelRow((input_panel(first, SENTENCE),), scope=f"{session.scope}-start")
-        with gr.Column(scale=7, min_width=320, elem_classes="start-card start-picture"):
-            with gr.Row(elem_classes="controls"):
-                kinds = [LEARNED, SINUSOID, UNTRAINED]
-                kind = gr.Radio(kinds, value=LEARNED, label="Positions", elem_classes="segmented", min_width=300)
-            picture = PanelRow((picture_panel(first, LEARNED, session),), scope=f"{session.scope}-start")
-    with gr.Row(elem_classes="controls"):
-        own = gr.Textbox(
-            label="Try your own model",
-            placeholder="gpt2",
-            max_lines=1,
-            max_length=1024,
-            scale=4,
-            min_width=220,
-            elem_classes="own-model",
-        )
-        show = gr.Button("Show", variant="primary", scale=0, min_width=96)
-    in_box(session, own, name="own-model")
-    session.fetch_line()
-    trying = gr.HTML(visible=False, **WORK_LINE)
-    line = gr.HTML(visible=False, elem_classes="source-error")
-    ways = _ways()
-    if session.linked:
-        lesson_list()
+@dataclass(frozen=True)
+class Layout:
+    """The tab's components that events use."""
 
-    def draw_sentence(opened: Sequence[Opened], text: str) -> Any:
-        return (input_panel(opened, text),)
+    text: gr.Textbox
+    sentence: PanelRow
+    kind: gr.Radio
+    picture: PanelRow
+    own: gr.Textbox
+    show: gr.Button
+    trying: gr.HTML
+    line: gr.HTML
+    ways: gr.HTML
 
-    def draw_picture(opened: Sequence[Opened], kind: str) -> Any:
-        return (picture_panel(opened, kind, session),)
 
-    shown = session.at("positions", ("position",))
+@dataclass(frozen=True)
+class Handlers:
+    """What the tab draws, and the ways to the other tabs."""
 
-    async def try_own(text: str, request: gr.Request) -> AsyncIterator[Any]:
-        hide = gr.update(visible=False)
+    session: Session
+
+    def draw_picture(self, opened: Sequence[Opened], kind: str) -> Any:
+        """Draw the picture of all positions."""
+        return (picture_panel(opened, kind, self.session),)
+
+    async def try_own(self, text: str, request: gr.Request) -> AsyncIterator[Any]:
+        """Read the visitor's own model and show it in Positions, or say why it cannot be read."""
+        session, hide = self.session, gr.update(visible=False)
+        shown = session.at("positions", ("position",))
         name, page = text.strip(), f"{page_of(session, request)}/own"
         if not name:
             yield [_problem("Write the name of a model, such as gpt2."), hide, gr.skip()]
@@ -154,30 +136,99 @@ def tab(session: Session) -> None:
             return
         yield [hide, hide, [name, "positions", uuid4().hex]]
 
-    def stop_own(request: gr.Request) -> None:
-        session.library.fetches.stop(f"{page_of(session, request)}/own")
+    def stop_own(self, request: gr.Request) -> None:
+        """Stop reading the visitor's own model."""
+        self.session.library.fetches.stop(f"{page_of(self.session, request)}/own")
 
-    def go(event: gr.EventData) -> Any:
-        return session.show((event._data or {}).get("tab", "positions"))
+    def go(self, event: gr.EventData) -> Any:
+        """Show the tab that was clicked."""
+        return self.session.show((event._data or {}).get("tab", "positions"))
 
-    session.keep("sentence", text)
-    session.keep("kind", kind)
-    session.redraw(draw_sentence, [sentence], inputs=[text], on=[text.change])
-    session.redraw(draw_picture, [picture], inputs=[kind], on=[kind.input])
-    gr.on(
-        [show.click, own.submit],
-        try_own,
-        [own],
-        [line, trying, session.tried],
-        **QUIET,
+
+def tab(session: Session) -> None:
+    """Create and bind the tab."""
+    layout = create_layout(session)
+    keep_controls(session, layout)
+    bind_events(session, layout, Handlers(session))
+
+
+def create_layout(session: Session) -> Layout:
+    """Create the components."""
+    gr.Markdown(QUESTION, elem_classes="question")
+    unseen_heading("A sentence, and all positions", level=2)
+    text, sentence, kind, picture = _cards(session)
+    own, show = _own_fields(session)
+    session.fetch_line()
+    trying = gr.HTML(visible=False, **WORK_LINE)
+    line = gr.HTML(visible=False, elem_classes="source-error")
+    ways = _ways()
+    if session.linked:
+        lesson_list()
+    return Layout(
+        text=text,
+        sentence=sentence,
+        kind=kind,
+        picture=picture,
+        own=own,
+        show=show,
+        trying=trying,
+        line=line,
+        ways=ways,
     )
-    trying.select(stop_own, **QUIET)
-    ways.select(
-        go,
-        None,
-        [session.tabs, session.active],
-        **QUIET,
-    )
+
+
+def _cards(session: Session) -> tuple[gr.Textbox, PanelRow, gr.Radio, PanelRow]:
+    """Create the two cards, and return the sentence and its panel, the kind of positions and their picture."""
+    first, scope = session.open(session.first), f"{session.scope}-start"
+    with gr.Row(equal_height=True):
+        with gr.Column(scale=5, min_width=320, elem_classes="start-card"):
+            with gr.Row(elem_classes="controls"):
+                text = gr.Textbox(SENTENCE, label="Your sentence", max_lines=1, max_length=LONGEST_SENTENCE)
+            sentence = PanelRow((input_panel(first, SENTENCE),), scope=scope)
+        with gr.Column(scale=7, min_width=320, elem_classes="start-card start-picture"):
+            with gr.Row(elem_classes="controls"):
+                kinds = [LEARNED, SINUSOID, UNTRAINED]
+                kind = gr.Radio(kinds, value=LEARNED, label="Positions", elem_classes="segmented", min_width=300)
+            picture = PanelRow((picture_panel(first, LEARNED, session),), scope=scope)
+    return text, sentence, kind, picture
+
+
+def _own_fields(session: Session) -> tuple[gr.Textbox, gr.Button]:
+    """Create the field of the visitor's own model and its button, and bind the field's suggestions."""
+    with gr.Row(elem_classes="controls"):
+        own = gr.Textbox(
+            label="Try your own model",
+            placeholder="gpt2",
+            max_lines=1,
+            max_length=1024,
+            scale=4,
+            min_width=220,
+            elem_classes="own-model",
+        )
+        show = gr.Button("Show", variant="primary", scale=0, min_width=96)
+    in_box(session, own, name="own-model")
+    return own, show
+
+
+def draw_sentence(opened: Sequence[Opened], text: str) -> Any:
+    """Draw what the model gets of the sentence."""
+    return (input_panel(opened, text),)
+
+
+def keep_controls(session: Session, layout: Layout) -> None:
+    """Store the controls in the page's URL."""
+    session.keep("sentence", layout.text)
+    session.keep("kind", layout.kind)
+
+
+def bind_events(session: Session, layout: Layout, handlers: Handlers) -> None:
+    """Bind what is drawn, the visitor's own model, and the ways to the other tabs."""
+    session.redraw(draw_sentence, [layout.sentence], inputs=[layout.text], on=[layout.text.change])
+    session.redraw(handlers.draw_picture, [layout.picture], inputs=[layout.kind], on=[layout.kind.input])
+    tried = [layout.line, layout.trying, session.tried]
+    gr.on([layout.show.click, layout.own.submit], handlers.try_own, [layout.own], tried, **QUIET)
+    layout.trying.select(handlers.stop_own, **QUIET)
+    layout.ways.select(handlers.go, None, [session.tabs, session.active], **QUIET)
 
 
 def _problem(text: str) -> gr.HTML:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
@@ -24,45 +25,73 @@ from ..findings.chosen_word import (
     with_tokens,
     write_word,
 )
-from ..findings.token_map import asked_map, map_work
+from ..findings.token_map import MapControls, asked_map, map_work
 from ..findings.token_neighbours import find_word, spread_panels, word_panels
 from ..findings.token_search import NOT_SEARCHED, match_panels, read_search, write_sought
+from ..findings.undertrained import odd_row
+from ..findings.word_pairs import pair_panels
 from ..limits import LONGEST_QUERY
 from ..session.address import of_sources
+from ..session.background_jobs import BackgroundJob
 from ..session.guard import guarded
 from ..session.opened import Opened
 from ..session.state import Session
-
-if TYPE_CHECKING:
-    pass
-
 
 TITLE = "Tokens"
 NEEDS = ("token",)
 
 
-def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, **more: Any) -> gr.Radio:
-    return gr.Radio(choices, value=value, label=label, elem_classes="segmented", min_width=width, scale=1, **more)
+@dataclass(frozen=True)
+class Layout:
+    """The tab's components that events use; ``word``, ``sought`` and ``which`` are states."""
+
+    word: gr.State
+    sought: gr.State
+    which: gr.State
+    which_field: gr.Radio
+    method: gr.Radio
+    dims: gr.Radio
+    color: gr.Radio
+    umaps: BackgroundJob
+    plan: PanelRow
+    search: gr.Textbox
+    regex: gr.Checkbox
+    centring: gr.Checkbox
+    matches: PanelRow
+    words: PanelRow
+    hill: PanelRow
+    chosen: gr.Textbox
+    matrix: PanelRow
 
 
-def tab(session: Session) -> None:
-    """Create and bind the tab."""
-    from ..findings.undertrained import odd_row  # shows tokens as this tab does
-    from ..findings.word_pairs import pair_panels
+@dataclass(frozen=True)
+class Handlers:
+    """What the tab draws, and what a click on a token does."""
 
-    def draw_word(opened: Sequence[Opened], which: str | None, state: list[Any], centred: bool) -> list[Any]:
+    session: Session
+
+    def draw_map(self, opened: Sequence[Opened], *values: Any) -> list[Any]:
+        """Draw the map; ``values`` are those of its six controls, and the outcome of its job once that has ended."""
+        controls, done = values[:6], values[6:]
+        return asked_map(self.session, opened, MapControls(*controls), *done)
+
+    def draw_word(self, opened: Sequence[Opened], which: str | None, state: list[Any], centred: bool) -> list[Any]:
+        """Draw the neighbours of the word and how unusual they are."""
         word, source = Word.of(state), source_of(opened, which)
-        near = word_panels(session, opened, word, centred=centred)
-        return [near, spread_panels(session, source, word, centred=centred)]
+        near = word_panels(self.session, opened, word, centred=centred)
+        return [near, spread_panels(self.session, source, word, centred=centred)]
 
-    def draw_pairs(opened: Sequence[Opened], text: str, centred: bool) -> Panels:
-        return pair_panels(session, opened, text, centred=centred)
+    def draw_pairs(self, opened: Sequence[Opened], text: str, centred: bool) -> Panels:
+        """Draw the similarities of some words."""
+        return pair_panels(self.session, opened, text, centred=centred)
 
-    def pick(due: list[Any], which: str | None, state: list[Any], centred: bool, happened: gr.EventData) -> list[Any]:
+    def pick(
+        self, due: list[Any], which: str | None, state: list[Any], centred: bool, happened: gr.EventData
+    ) -> list[Any]:
         """Select the token that was clicked: a dot of the map, or a row of a list."""
-        told, sources = happened._data, with_tokens(session.shown(due))
+        told, sources = happened._data, with_tokens(self.session.shown(due))
         if told.get("panel") == "neighbours":
-            found = [find_word(session, source, Word.of(state), centred=centred) for source in sources]
+            found = [find_word(self.session, source, Word.of(state), centred=centred) for source in sources]
             sources = [one.source for one in found if one.near is not None]
         if told.get("panel") == "map":
             source, row = source_of(sources, which), told.get("index")
@@ -77,29 +106,29 @@ def tab(session: Session) -> None:
         text = table.labels[row]
         return [Word(text, source.text, row).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
 
+
+def tab(session: Session) -> None:
+    """Create and bind the tab."""
+    layout, handlers = create_layout(session), Handlers(session)
+    bind_drawing(session, layout, handlers)
+    bind_search(session, layout)
+    keep_controls(session, layout)
+    bind_selection(session, layout, handlers)
+
+
+def create_layout(session: Session) -> Layout:
+    """Create the components, and bind the map's job and the row of odd tokens."""
     word, sought = State(Word(FIRST_WORD).state), State(list(NOT_SEARCHED))
     choices = which_choices(session.open(session.first))
     # Keep the choice in a state: the field would send a choice it no longer offers, which Gradio refuses.
     which = State(choices[0][1] if choices else None)
-    with gr.Row(elem_classes="controls"):
-        session.source_field()
-        with gr.Column(scale=0, min_width=902), gr.Row():  # the width of its parts and the gaps between them
-            which_field = _segmented("Map of", choices, which.value, 210, visible=len(choices) > 1)
-            method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160)
-            dims = _segmented("Dimensions", ["2-D", "3-D"], "2-D", 150)
-            color = _segmented("Colour", ["Class", "Id", "Norm", "Trust"], "Class", 270)
-        unseen_heading(TITLE, level=2)
+    which_field, method, dims, color = _toolbar(session, choices, which.value)
     with gr.Row(equal_height=False):
         with gr.Column(scale=5, min_width=320):
             umaps = session.jobs.bind(partial(map_work, session), label="Map")
             plan = PanelRow(scope=session.scope)
         with gr.Column(scale=3, min_width=320):
-            with gr.Row(elem_classes="controls"):
-                search = gr.Textbox(
-                    FIRST_WORD, label="A word, an id, or part of a word", max_lines=1, scale=3, min_width=160
-                )
-                regex = gr.Checkbox(False, label=".* regex", container=False, scale=1, min_width=100)
-                centring = gr.Checkbox(False, label="Centred", container=False, scale=1, min_width=100)
+            search, regex, centring = _search_fields()
             matches = PanelRow((), scope=session.scope, visible=False)
             words = PanelRow((), scope=session.scope)
             hill = PanelRow((), scope=session.scope)
@@ -109,75 +138,150 @@ def tab(session: Session) -> None:
         with gr.Column(scale=3, min_width=320):
             matrix = PanelRow((), scope=session.scope)
     odd_row(session, which, which_field, source_of, [word, search, sought])
+    return Layout(
+        word=word,
+        sought=sought,
+        which=which,
+        which_field=which_field,
+        method=method,
+        dims=dims,
+        color=color,
+        umaps=umaps,
+        plan=plan,
+        search=search,
+        regex=regex,
+        centring=centring,
+        matches=matches,
+        words=words,
+        hill=hill,
+        chosen=chosen,
+        matrix=matrix,
+    )
 
-    def draw_field(opened: Sequence[Opened], which: str | None) -> Any:
-        source, choices = source_of(opened, which), which_choices(opened)
-        return gr.update(choices=choices, value=source.text if source else None, visible=len(choices) > 1)
 
-    asked = [which, method, dims, color, word, centring]
-    drawn = [method, plan, umaps.wanted, color]
-    events = [method.input, dims.input, color.input, word.change, centring.input]
-    draw_map = partial(asked_map, session)
-    session.redraw(draw_field, [which_field], inputs=[which])
+def _toolbar(
+    session: Session, choices: Sequence[Any], first: str | None
+) -> tuple[gr.Radio, gr.Radio, gr.Radio, gr.Radio]:
+    """Create the toolbar, and return the map's controls: source, projection, dimensions and colour."""
+    with gr.Row(elem_classes="controls"):
+        session.source_field()
+        with gr.Column(scale=0, min_width=902), gr.Row():  # the width of its parts and the gaps between them
+            which_field = _segmented("Map of", choices, first, 210, visible=len(choices) > 1)
+            method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160)
+            dims = _segmented("Dimensions", ["2-D", "3-D"], "2-D", 150)
+            color = _segmented("Colour", ["Class", "Id", "Norm", "Trust"], "Class", 270)
+        unseen_heading(TITLE, level=2)
+    return which_field, method, dims, color
+
+
+def _search_fields() -> tuple[gr.Textbox, gr.Checkbox, gr.Checkbox]:
+    """Create the search field, and the choices whether it is a pattern and whether the rows are centred."""
+    with gr.Row(elem_classes="controls"):
+        search = gr.Textbox(FIRST_WORD, label="A word, an id, or part of a word", max_lines=1, scale=3, min_width=160)
+        regex = gr.Checkbox(False, label=".* regex", container=False, scale=1, min_width=100)
+        centring = gr.Checkbox(False, label="Centred", container=False, scale=1, min_width=100)
+    return search, regex, centring
+
+
+def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, **more: Any) -> gr.Radio:
+    return gr.Radio(choices, value=value, label=label, elem_classes="segmented", min_width=width, scale=1, **more)
+
+
+def draw_field(opened: Sequence[Opened], which: str | None) -> Any:
+    """Offer the sources that have tokens."""
+    source, choices = source_of(opened, which), which_choices(opened)
+    return gr.update(choices=choices, value=source.text if source else None, visible=len(choices) > 1)
+
+
+def draw_matches(opened: Sequence[Opened], sought: list[Any]) -> Any:
+    """Draw the tokens that contain the searched text."""
+    text, pattern = sought
+    return gr.update(value=match_panels(opened, text, pattern), visible=True) if text else gr.update(visible=False)
+
+
+def look(text: str, regex: bool, state: list[Any]) -> Any:
+    """Search for labels that contain the text while it is typed."""
+    if regex or text.strip() in ("", Word.of(state).text.strip()):
+        return list(NOT_SEARCHED)
+    return [text.strip()[:LONGEST_QUERY], False]
+
+
+def choose(text: str, regex: bool) -> list[Any]:
+    """Use the text as the word, or search for it if it is a pattern."""
+    wanted = text.strip()[:LONGEST_QUERY]
+    if not wanted or regex:
+        return [gr.skip(), [wanted, bool(wanted)]]
+    return [Word(wanted).state, list(NOT_SEARCHED)]
+
+
+def take(asked: list[Any]) -> list[Any]:
+    """Select the word that another tab requested."""
+    return [Word.of(asked).state, one_line(str(asked[0]).strip(), width=60), list(NOT_SEARCHED)]
+
+
+def write_search(state: list[Any], sought: list[Any]) -> str:
+    """Return the content of the search field: the search if there is one, otherwise the word."""
+    return str(sought[0]) or one_line(Word.of(state).text.strip(), width=60)
+
+
+def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
+    """Bind the map, the neighbours of the word and the similarities of some words."""
+    which, field, umaps = layout.which, layout.which_field, layout.umaps
+    word, centring, chosen, near = layout.word, layout.centring, layout.chosen, [layout.words, layout.hill]
+    asked = [which, layout.method, layout.dims, layout.color, word, centring]
+    drawn = [layout.method, layout.plan, umaps.wanted, layout.color]
+    events = [layout.method.input, layout.dims.input, layout.color.input, word.change, centring.input]
+    session.redraw(draw_field, [field], inputs=[which])
     # Draw at once with the field's value, and not again when the state receives it.
-    session.when([which_field.input], draw_map, drawn, inputs=[which_field, *asked[1:]])
-    session.when([which_field.input], draw_word, [words, hill], inputs=[which_field, word, centring])
-    session.redraw(draw_map, drawn, inputs=asked, on=events)
-    session.when([umaps.done.change], draw_map, drawn, inputs=[*asked, umaps.done])
-    session.redraw(draw_word, [words, hill], inputs=[which, word, centring], on=[word.change, centring.input])
-    session.redraw(draw_pairs, [matrix], inputs=[chosen, centring], on=[chosen.input, centring.input])
+    session.when([field.input], handlers.draw_map, drawn, inputs=[field, *asked[1:]])
+    session.when([field.input], handlers.draw_word, near, inputs=[field, word, centring])
+    session.redraw(handlers.draw_map, drawn, inputs=asked, on=events)
+    session.when([umaps.done.change], handlers.draw_map, drawn, inputs=[*asked, umaps.done])
+    session.redraw(handlers.draw_word, near, inputs=[which, word, centring], on=[word.change, centring.input])
+    session.redraw(handlers.draw_pairs, [layout.matrix], inputs=[chosen, centring], on=[chosen.input, centring.input])
+    field.input(lambda chosen: chosen, field, which, **QUIET)
 
-    which_field.input(lambda chosen: chosen, which_field, which, **QUIET)
 
-    def look(text: str, regex: bool, state: list[Any]) -> Any:
-        """Search for labels that contain the text while it is typed."""
-        if regex or text.strip() in ("", Word.of(state).text.strip()):
-            return list(NOT_SEARCHED)
-        return [text.strip()[:LONGEST_QUERY], False]
-
-    def choose(text: str, regex: bool) -> list[Any]:
-        """Use the text as the word, or search for it if it is a pattern."""
-        wanted = text.strip()[:LONGEST_QUERY]
-        if not wanted or regex:
-            return [gr.skip(), [wanted, bool(wanted)]]
-        return [Word(wanted).state, list(NOT_SEARCHED)]
-
-    def draw_matches(opened: Sequence[Opened], sought: list[Any]) -> Any:
-        text, pattern = sought
-        return gr.update(value=match_panels(opened, text, pattern), visible=True) if text else gr.update(visible=False)
-
-    def take(asked: list[Any]) -> list[Any]:
-        """Select the word that another tab requested."""
-        return [Word.of(asked).state, one_line(str(asked[0]).strip(), width=60), list(NOT_SEARCHED)]
-
-    def write_search(state: list[Any], sought: list[Any]) -> str:
-        """Return the content of the search field: the search if there is one, otherwise the word."""
-        return str(sought[0]) or one_line(Word.of(state).text.strip(), width=60)
-
+def bind_search(session: Session, layout: Layout) -> None:
+    """Bind the search field, and the words that other tabs request."""
+    word, search, regex, sought = layout.word, layout.search, layout.regex, layout.sought
     session.asked.change(take, session.asked, [word, search, sought], **QUIET)
     safe = partial(guarded, public=session.public)
     search.input(safe(look), [search, regex, word], sought, trigger_mode="always_last", **QUIET)
     sent = [search.submit, regex.input]
     gr.on(sent, safe(choose), [search, regex], [word, sought], trigger_mode="always_last", **QUIET)
-    session.redraw(draw_matches, [matches], inputs=[sought], on=[sought.change])
-    session.keep("map", which, choices=of_sources)
+    session.redraw(draw_matches, [layout.matches], inputs=[sought], on=[sought.change])
+
+
+def keep_controls(session: Session, layout: Layout) -> None:
+    """Store the controls in the page's URL."""
+    session.keep("map", layout.which, choices=of_sources)
     for name, component in {
-        "layout": method,
-        "space": dims,
-        "colour": color,
-        "words": chosen,
-        "centred": centring,
+        "layout": layout.method,
+        "space": layout.dims,
+        "colour": layout.color,
+        "words": layout.chosen,
+        "centred": layout.centring,
     }.items():
         session.keep(name, component)
-    session.keep("word", word, read=read_word, write=write_word)
-    session.keep("search", sought, read=read_search, write=write_sought)
+    session.keep("word", layout.word, read=read_word, write=write_word)
+    session.keep("search", layout.sought, read=read_search, write=write_sought)
+
+
+def bind_selection(session: Session, layout: Layout, handlers: Handlers) -> None:
+    """Bind clicks on tokens, and keep the search field in step with the word."""
+    word, search, sought = layout.word, layout.search, layout.sought
     word.change(write_search, [word, sought], search, **QUIET)
     # Only values from the URL are written back: a typing visitor is already further on.
-    shown_search = [search, regex]
+    shown_search = [search, layout.regex]
     session.restored.change(
         lambda state, sought: [write_search(state, sought), bool(sought[1])], [word, sought], shown_search, **QUIET
     )
-    for row in (plan, words, matches):
+    for row in (layout.plan, layout.words, layout.matches):
         row.select(
-            pick, [session.due, which, word, centring], [word, search, sought], trigger_mode="always_last", **QUIET
+            handlers.pick,
+            [session.due, layout.which, word, layout.centring],
+            [word, search, sought],
+            trigger_mode="always_last",
+            **QUIET,
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
 import gradio as gr
@@ -37,27 +38,56 @@ from ..jobs import children
 from ..jobs.queue import Visitor
 from ..limits import LONGEST_PATTERN
 from ..session.address import number_up_to, text_up_to
+from ..session.background_jobs import BackgroundJob
 from ..session.guard import guarded
 from ..session.opened import Opened
 from ..session.state import Session
-
-if TYPE_CHECKING:
-    pass
-
 
 TITLE = "Training"
 NEEDS = ()
 """Nothing: the job reads the run, and the tab draws nothing of the sources themselves."""
 
 
-def tab(session: Session) -> None:
-    """Create and bind the tab. Nothing is read until it is first shown."""
+NONE = (
+    "Choose sample:gpt2, a repository with its checkpoints as branches, such as EleutherAI/pythia-70m, or a folder "
+    "with those of your own training."
+)
 
-    def asked(opened: Sequence[Opened], of: str, role: str, pattern: str) -> Run | None:
-        return chosen_run(opened, of, role, pattern, public=session.public)
 
-    def known(run: Run, at: float) -> Moment | None:
-        found = session.library.results.get(run_key(run.wanted, public=session.public))
+FAILED = "The line above says why it could not be followed."
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The tab's components that events use; ``of``, ``by`` and ``at`` are the states of the run, metric and step."""
+
+    of: gr.State
+    by: gr.State
+    at: gr.State
+    which: gr.Radio
+    role: gr.Radio
+    pattern: gr.Textbox
+    work: BackgroundJob
+    retry: gr.Button
+    slider: gr.HTML
+    moments: PanelRow
+    figure: gr.Dropdown
+    courses: PanelRow
+
+
+@dataclass(frozen=True)
+class Handlers:
+    """What the tab draws, the job that reads a run, and the moves of the slider."""
+
+    session: Session
+
+    def asked(self, opened: Sequence[Opened], of: str, role: str, pattern: str) -> Run | None:
+        """Return the run that the controls select."""
+        return chosen_run(opened, of, role, pattern, public=self.session.public)
+
+    def known(self, run: Run, at: float) -> Moment | None:
+        """Return a run at the step nearest to ``at``, if it has been read."""
+        found = self.session.library.results.get(run_key(run.wanted, public=self.session.public))
         if found is None:
             return None
         steps = np.array(found.run.steps)
@@ -65,6 +95,7 @@ def tab(session: Session) -> None:
         return Moment(run, found.run, place, found.total)
 
     def draw_run(
+        self,
         opened: Sequence[Opened],
         of: str,
         role: str,
@@ -74,12 +105,12 @@ def tab(session: Session) -> None:
         done: dict[str, Any] | None = None,
     ) -> list[Any]:
         """Draw a run; one that has to be computed first is requested, and the old drawing stays."""
-        run, hidden = asked(opened, of, role, pattern), gr.update(visible=False)
+        run, hidden = self.asked(opened, of, role, pattern), gr.update(visible=False)
         if run is None:
             empty = Panel("training-map", "No source here has a training run", message=NONE)
             return [Panels((empty,)), Panels(()), hidden, [], hidden]
         try:
-            moment = known(run, at)
+            moment = self.known(run, at)
         except HfposembError as error:
             return [Panels((_message(run, one_line(str(error))),)), Panels(()), hidden, [], hidden]
         if moment is not None:
@@ -89,59 +120,97 @@ def tab(session: Session) -> None:
             return [Panels((_message(run, FAILED),)), Panels(()), hidden, [], gr.update(visible=True)]
         return [gr.skip(), gr.skip(), gr.skip(), [run.wanted], hidden]
 
-    def draw_moment(opened: Sequence[Opened], of: str, role: str, pattern: str, figure: str, at: float) -> list[Any]:
-        run = asked(opened, of, role, pattern)
-        moment = None if run is None else known(run, at)
+    def draw_moment(
+        self, opened: Sequence[Opened], of: str, role: str, pattern: str, figure: str, at: float
+    ) -> list[Any]:
+        """Draw another step of a run that has been read."""
+        run = self.asked(opened, of, role, pattern)
+        moment = None if run is None else self.known(run, at)
         if moment is None:
             return [gr.skip()] * 3
         slider = of_steps(moment.found.steps, moment.place)
         return [moment_panels(moment), course_panels(moment, figure), slider]
 
-    def draw_course(opened: Sequence[Opened], of: str, role: str, pattern: str, figure: str, at: float) -> Any:
-        run = asked(opened, of, role, pattern)
-        moment = None if run is None else known(run, at)
+    def draw_course(self, opened: Sequence[Opened], of: str, role: str, pattern: str, figure: str, at: float) -> Any:
+        """Draw another metric of a run that has been read."""
+        run = self.asked(opened, of, role, pattern)
+        moment = None if run is None else self.known(run, at)
         return gr.skip() if moment is None else course_panels(moment, figure)
 
-    def draw_fields(opened: Sequence[Opened], of: str, role: str, figure: str) -> list[Any]:
-        """Update the choices of runs and of metrics."""
-        runs = runs_of(opened)
-        chosen = of if of in runs else next(iter(runs), "")
-        names = figure_names(ROLES[role])
-        figure = figure if figure in names else FIRST_FIGURE[ROLES[role]]
-        choices = [(source.name, text) for text, source in runs.items()]
-        return [
-            gr.update(choices=choices, value=chosen or None, visible=len(choices) > 1),
-            chosen,
-            gr.update(choices=names, value=figure),
-            figure,
-        ]
-
-    async def follow(visitor: Visitor, part: str, wanted: Sequence[Any]) -> AsyncGenerator[children.Progress, None]:
-        run = wanted[0][:4]
+    async def follow(
+        self, visitor: Visitor, part: str, wanted: Sequence[Any]
+    ) -> AsyncGenerator[children.Progress, None]:
+        """Read the run in a child process."""
+        session, run = self.session, wanted[0][:4]
         key = run_key(run, public=session.public)
         async for step in session.jobs.compute(
             visitor, part, key, wanted[0], children.training, *run, limits.TRAINING_DRAWS
         ):
             yield step
 
-    def moved(due: list[Any], of: str, role: str, pattern: str, event: gr.EventData) -> Any:
+    def moved(self, due: list[Any], of: str, role: str, pattern: str, event: gr.EventData) -> Any:
         """Take the step from the slider."""
         place, moment = (event._data or {}).get("at"), None
-        if (run := asked(session.shown(due), of, role, pattern)) is not None:
+        if (run := self.asked(self.session.shown(due), of, role, pattern)) is not None:
             with suppress(HfposembError):  # reported where it is drawn
-                moment = known(run, LAST)
+                moment = self.known(run, LAST)
         if moment is None or not isinstance(place, int) or not 0 <= place < len(moment.found.steps):
             return gr.skip()
         return LAST if place == len(moment.found.steps) - 1 else moment.found.steps[place]
 
-    def again(due: list[Any], of: str, role: str, pattern: str) -> Any:
-        run = asked(session.shown(due), of, role, pattern)
+    def again(self, due: list[Any], of: str, role: str, pattern: str) -> Any:
+        """Request the run again."""
+        run = self.asked(self.session.shown(due), of, role, pattern)
         return [] if run is None else [[*run.wanted, uuid4().hex]]
 
+
+def tab(session: Session) -> None:
+    """Create and bind the tab. Nothing is read until it is first shown."""
+    handlers = Handlers(session)
+    layout = create_layout(session, handlers)
+    bind_events(session, layout, handlers)
+    keep_controls(session, layout)
+
+
+def create_layout(session: Session, handlers: Handlers) -> Layout:
+    """Create the components, and bind the progress line of the job."""
     runs = runs_of(session.open(session.first))
-    choices = [(source.name, text) for text, source in runs.items()]
     # Keep choices in states where the options change: a field would send a stale one, which Gradio refuses.
     of, by, at = State(next(iter(runs), "")), State(FIRST_FIGURE["position"]), State(LAST)
+    which, role, pattern = _toolbar(session, runs)
+    with gr.Column():
+        work = session.jobs.bind(handlers.follow, label="Training run")
+        retry = gr.Button("Try again", visible=False, min_width=160, scale=0)
+        slider = step_field()
+        moments = PanelRow(scope=session.scope)
+    with gr.Row(elem_classes="controls"):
+        figure = gr.Dropdown(
+            figure_names("position"),
+            value=FIRST_FIGURE["position"],
+            label="Figure by step",
+            min_width=240,
+            scale=0,
+        )
+    courses = PanelRow((), scope=session.scope)
+    return Layout(
+        of=of,
+        by=by,
+        at=at,
+        which=which,
+        role=role,
+        pattern=pattern,
+        work=work,
+        retry=retry,
+        slider=slider,
+        moments=moments,
+        figure=figure,
+        courses=courses,
+    )
+
+
+def _toolbar(session: Session, runs: dict[str, Opened]) -> tuple[gr.Radio, gr.Radio, gr.Textbox]:
+    """Create the toolbar, and return the fields of the run, the table and the revisions."""
+    choices = [(source.name, text) for text, source in runs.items()]
     with gr.Row(elem_classes="controls"):
         session.source_field()
         which = gr.Radio(
@@ -158,46 +227,50 @@ def tab(session: Session) -> None:
             PATTERN, label="Revisions, such as step*", max_lines=1, max_length=LONGEST_PATTERN, min_width=160, scale=1
         )
         unseen_heading(TITLE, level=2)
-    with gr.Column():
-        work = session.jobs.bind(follow, label="Training run")
-        retry = gr.Button("Try again", visible=False, min_width=160, scale=0)
-        slider = step_field()
-        moments = PanelRow(scope=session.scope)
-    with gr.Row(elem_classes="controls"):
-        figure = gr.Dropdown(
-            figure_names("position"),
-            value=FIRST_FIGURE["position"],
-            label="Figure by step",
-            min_width=240,
-            scale=0,
-        )
-    courses = PanelRow((), scope=session.scope)
+    return which, role, pattern
 
+
+def draw_fields(opened: Sequence[Opened], of: str, role: str, figure: str) -> list[Any]:
+    """Update the choices of runs and of metrics."""
+    runs = runs_of(opened)
+    chosen = of if of in runs else next(iter(runs), "")
+    names = figure_names(ROLES[role])
+    figure = figure if figure in names else FIRST_FIGURE[ROLES[role]]
+    choices = [(source.name, text) for text, source in runs.items()]
+    return [
+        gr.update(choices=choices, value=chosen or None, visible=len(choices) > 1),
+        chosen,
+        gr.update(choices=names, value=figure),
+        figure,
+    ]
+
+
+def bind_events(session: Session, layout: Layout, handlers: Handlers) -> None:
+    """Bind what is drawn, the job behind it, and the slider."""
+    of, by, at, role, pattern, work = layout.of, layout.by, layout.at, layout.role, layout.pattern, layout.work
     what = [of, role, pattern]
-    drawn = [moments, courses, slider, work.wanted, retry]
-    session.redraw(draw_fields, [which, of, figure, by], inputs=[of, role, by], on=[role.input])
-    session.redraw(draw_run, drawn, inputs=[*what, by, at], on=[of.change, role.input, pattern.submit, pattern.blur])
-    session.when([work.done.change], draw_run, drawn, inputs=[*what, by, at, work.done])
-    session.when([at.change], draw_moment, [moments, courses, slider], inputs=[*what, by, at])
-    session.when([by.change], draw_course, [courses], inputs=[*what, by, at])
-    for chosen, state in ((which, of), (figure, by)):
+    asked = [*what, by, at]
+    drawn = [layout.moments, layout.courses, layout.slider, work.wanted, layout.retry]
+    session.redraw(draw_fields, [layout.which, of, layout.figure, by], inputs=[of, role, by], on=[role.input])
+    events = [of.change, role.input, pattern.submit, pattern.blur]
+    session.redraw(handlers.draw_run, drawn, inputs=asked, on=events)
+    session.when([work.done.change], handlers.draw_run, drawn, inputs=[*asked, work.done])
+    session.when([at.change], handlers.draw_moment, drawn[:3], inputs=asked)
+    session.when([by.change], handlers.draw_course, [layout.courses], inputs=asked)
+    for chosen, state in ((layout.which, of), (layout.figure, by)):
         chosen.input(lambda value: value, chosen, state, **QUIET)
-    slider.select(moved, [session.due, *what], at, trigger_mode="always_last", **QUIET)
-    retry.click(guarded(again, public=session.public), [session.due, *what], work.wanted, **QUIET)
-    session.keep("run", of, read=text_up_to(400))
-    session.keep("trained", role)
-    session.keep("revisions", pattern)
-    session.keep("step", at, read=number_up_to(1e15))
-    session.keep("by", by, read=text_up_to(60))
+    layout.slider.select(handlers.moved, [session.due, *what], at, trigger_mode="always_last", **QUIET)
+    again = guarded(handlers.again, public=session.public)
+    layout.retry.click(again, [session.due, *what], work.wanted, **QUIET)
 
 
-NONE = (
-    "Choose sample:gpt2, a repository with its checkpoints as branches, such as EleutherAI/pythia-70m, or a folder "
-    "with those of your own training."
-)
-
-
-FAILED = "The line above says why it could not be followed."
+def keep_controls(session: Session, layout: Layout) -> None:
+    """Store the controls in the page's URL."""
+    session.keep("run", layout.of, read=text_up_to(400))
+    session.keep("trained", layout.role)
+    session.keep("revisions", layout.pattern)
+    session.keep("step", layout.at, read=number_up_to(1e15))
+    session.keep("by", layout.by, read=text_up_to(60))
 
 
 def _message(run: Run, said: str) -> Panel:
