@@ -13,6 +13,8 @@ import pytest
 import torch
 import transformers
 
+from hfposemb.checkpoints import pickled
+from tests.forking import Parent
 from tests.hub import FakeHub
 
 FULL = os.environ.get("HFPOSEMB_FULL") == "1"
@@ -101,3 +103,17 @@ def build() -> Build:
         return model
 
     return make
+
+
+@pytest.fixture(scope="session")
+def parent_of_children() -> Iterator[Parent]:
+    """A process that has imported torch and forks children that read pickles."""
+    parent = Parent()
+    yield parent
+    parent.end()
+
+
+@pytest.fixture
+def forked(parent_of_children: Parent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let pickles be read by forked children, where a test is not about how the child is started."""
+    monkeypatch.setattr(pickled, "start_child", parent_of_children.start)

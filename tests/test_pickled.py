@@ -74,6 +74,7 @@ def assert_same(here: hpe.Embeddings, there: hpe.Embeddings) -> None:
 # --- the right tables -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("model_type", FAMILIES)
 def test_tables_and_inputs_equal_the_models(build: Build, tmp_path: Path, model_type: str) -> None:
     model = build(model_type, f"AutoModelFor{HEADS[model_type]}")
@@ -87,6 +88,7 @@ def test_tables_and_inputs_equal_the_models(build: Build, tmp_path: Path, model_
     assert found.token.provenance.file_bytes == (tmp_path / "pickled" / PICKLE).stat().st_size
 
 
+@pytest.mark.usefixtures("forked")
 def test_old_names_of_norms(build: Build, tmp_path: Path) -> None:
     model = build("bert")
     save(model, tmp_path / "pickled")
@@ -102,6 +104,7 @@ def test_old_names_of_norms(build: Build, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.usefixtures("forked")
 def test_number_types_and_both_formats(build: Build, tmp_path: Path, dtype: torch.dtype, zipped: bool) -> None:
     model = build("gpt2").to(dtype)
     folder = save(model, tmp_path / "pickled", _use_new_zipfile_serialization=zipped)
@@ -123,6 +126,7 @@ def test_number_types_and_both_formats(build: Build, tmp_path: Path, dtype: torc
         lambda state: {**state, "version": 7, "note": "text", "nothing": None, 3: torch.ones(2), "list": [1, 2]},
     ],
 )
+@pytest.mark.usefixtures("forked")
 def test_state_dicts_inside_others(build: Build, tmp_path: Path, around: Callable[..., object]) -> None:
     model = build("bert")
     folder = save(model, tmp_path / "pickled")
@@ -132,6 +136,7 @@ def test_state_dicts_inside_others(build: Build, tmp_path: Path, around: Callabl
     assert found.position.table.shape == (20, 16)
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("name", ["weights.pt", "weights.pth", "weights.bin"])
 def test_a_file_or_the_only_one_of_a_folder(build: Build, tmp_path: Path, name: str) -> None:
     folder = save(build("gpt2"), tmp_path / "pickled")
@@ -144,6 +149,7 @@ def test_a_file_or_the_only_one_of_a_folder(build: Build, tmp_path: Path, name: 
         hpe.extract(folder)
 
 
+@pytest.mark.usefixtures("forked")
 def test_safetensors_go_first(build: Build, tmp_path: Path) -> None:
     model = build("gpt2")
     model.save_pretrained(tmp_path)  # type: ignore[operator]
@@ -151,6 +157,7 @@ def test_safetensors_go_first(build: Build, tmp_path: Path) -> None:
     assert hpe.extract(tmp_path).token.provenance.file == "model.safetensors"
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_sentence_transformers_folder(build: Build, tmp_path: Path) -> None:
     model = build("bert")
     save(model, tmp_path / "0_Transformer")
@@ -171,6 +178,7 @@ def shard(model: torch.nn.Module, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.usefixtures("forked")
 def test_shards_are_read_through_their_index(build: Build, tmp_path: Path) -> None:
     model = build("bert")
     folder = shard(model, tmp_path / "pickled")
@@ -185,6 +193,7 @@ def test_shards_are_read_through_their_index(build: Build, tmp_path: Path) -> No
         hpe.extract(folder)
 
 
+@pytest.mark.usefixtures("forked")
 def test_views_strides_and_names_of_the_same_numbers(tmp_path: Path) -> None:
     base = torch.randn(6, 4)
     state = {
@@ -217,6 +226,7 @@ def test_views_strides_and_names_of_the_same_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("forked")
 def test_numbers_that_hold_no_vectors_as_they_are(tmp_path: Path) -> None:
     state = {
         "wpe.weight": torch.randn(4, 3),
@@ -236,6 +246,7 @@ def test_numbers_that_hold_no_vectors_as_they_are(tmp_path: Path) -> None:
             read.read(name)
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_tensor_inside_a_layer_costs_another_child_once(tmp_path: Path) -> None:
     state = {"wte.weight": torch.randn(5, 4), "block.0.relative_attention_bias.weight": torch.randn(32, 2)}
     read = opened(state, tmp_path)
@@ -316,6 +327,7 @@ def test_an_archive_that_unpacks_to_gigabytes(tmp_path: Path) -> None:
         hpe.extract(path)
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_tensor_larger_than_its_numbers(tmp_path: Path) -> None:
     read = opened({"wte.weight": torch.zeros(1, 1).expand(1_000_000, 65_536), "wpe.weight": torch.ones(4, 3)}, tmp_path)
     assert kept() == {"wpe.weight"}
@@ -341,6 +353,7 @@ def broken() -> Iterator[tuple[str, bytes, str]]:
 
 
 @pytest.mark.parametrize(("content", "message"), [case[1:] for case in broken()], ids=[case[0] for case in broken()])
+@pytest.mark.usefixtures("forked")
 def test_files_that_are_no_checkpoints(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / PICKLE).write_bytes(content)
     with pytest.raises(CheckpointError, match=message) as caught:
@@ -352,6 +365,7 @@ def test_files_that_are_no_checkpoints(tmp_path: Path, content: bytes, message: 
 
 @pytest.mark.parametrize("zipped", [True, False])
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.99])
+@pytest.mark.usefixtures("forked")
 def test_a_truncated_file(tmp_path: Path, zipped: bool, share: float) -> None:
     path = tmp_path / PICKLE
     torch.save({"wte.weight": torch.randn(500, 40)}, path, _use_new_zipfile_serialization=zipped)
@@ -375,11 +389,13 @@ def test_a_truncated_file(tmp_path: Path, zipped: bool, share: float) -> None:
         ({"wte.weight": torch.ones([1] * 12)}, "has 12 axes, the limit is 8"),
     ],
 )
+@pytest.mark.usefixtures("forked")
 def test_what_is_no_state_dict(tmp_path: Path, content: object, message: str) -> None:
     with pytest.raises(CheckpointError, match=message):
         opened(content, tmp_path)
 
 
+@pytest.mark.usefixtures("forked")
 def test_more_tensors_than_a_file_may_list(tmp_path: Path) -> None:
     one = torch.ones(2)
     with pytest.raises(CheckpointError, match="may list 50 tensors"):
@@ -529,6 +545,7 @@ def test_the_parent_stays_small_and_loads_no_torch(tmp_path: Path) -> None:
 # --- the cache --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_second_reading_needs_no_child(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = save(build("bert"), tmp_path / "pickled")
     first = hpe.extract(folder).inputs([3, 4]).normed
@@ -536,6 +553,7 @@ def test_a_second_reading_needs_no_child(build: Build, tmp_path: Path, monkeypat
     assert np.array_equal(hpe.extract(folder).inputs([3, 4]).normed, first)
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_file_that_changed_is_read_again(build: Build, tmp_path: Path) -> None:
     folder = save(build("bert"), tmp_path / "pickled")
     before = hpe.extract(folder)
@@ -556,17 +574,19 @@ def test_threads_that_want_the_same_tensor_start_one_child(tmp_path: Path) -> No
     read = opened(state, tmp_path)
     found: list[Any] = []
     threads = [threading.Thread(target=lambda: found.append(read.read("h.0.w"))) for _ in range(4)]
+    before = {child.pid for child in psutil.Process().children()}
     started: set[int] = set()
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        started |= {child.pid for child in psutil.Process().children()}
+        started |= {child.pid for child in psutil.Process().children()} - before
         time.sleep(0.01)
     assert len(found) == 4
     assert all(np.array_equal(one, state["h.0.w"].numpy()) for one in found)
     assert len(started) == 1
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_cache_that_cannot_be_written(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HFPOSEMB_CACHE", os.devnull + "/nowhere")
     model = build("gpt2")
@@ -588,6 +608,7 @@ def old(hub: FakeHub, build: Build, tmp_path: Path) -> torch.nn.Module:
     return model
 
 
+@pytest.mark.usefixtures("forked")
 def test_it_is_read_whole_where_that_is_agreed_to(hub: FakeHub, old: torch.nn.Module, tmp_path: Path) -> None:
     size = (tmp_path / "there" / PICKLE).stat().st_size
     with pytest.raises(
@@ -605,6 +626,7 @@ def test_it_is_read_whole_where_that_is_agreed_to(hub: FakeHub, old: torch.nn.Mo
     assert [one.method for one in hub.requests[before:]] == ["HEAD"], "what was read once is read without leave"
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_tensor_asked_for_later_is_not_downloaded_again(hub: FakeHub, old: torch.nn.Module) -> None:
     from hfposemb.checkpoints.hub import open_hub
     from hfposemb.checkpoints.hub_access import Access
@@ -617,17 +639,20 @@ def test_a_tensor_asked_for_later_is_not_downloaded_again(hub: FakeHub, old: tor
     assert len(hub.requests) == before
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_download_that_breaks_off_goes_on(hub: FakeHub, old: torch.nn.Module) -> None:
     hub.fault("truncated", times=1, host="cdn", after=1, at=100_000)
     weight = old.get_input_embeddings().weight.detach().numpy()  # type: ignore[operator]
     assert np.array_equal(hpe.extract(REPO, allow_full_download=True).token.vectors, weight)
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_pickle_beyond_the_limit_is_not_read(hub: FakeHub, old: torch.nn.Module) -> None:
     with pytest.raises(HubError, match="the limit is 10,000"):
         hpe.extract(REPO, allow_full_download=True, limits=Limits(table_bytes=10_000))
 
 
+@pytest.mark.usefixtures("forked")
 def test_something_else_is_noticed_before_it_is_downloaded(hub: FakeHub) -> None:
     hub.add("a/page", {PICKLE: b"hello" * 100_000})
     with pytest.raises(CheckpointError, match=r"no file that torch.save writes"):
@@ -635,6 +660,7 @@ def test_something_else_is_noticed_before_it_is_downloaded(hub: FakeHub) -> None
     assert sum(one.body_bytes for one in hub.requests if PICKLE in one.path or one.host == "cdn") < 1000
 
 
+@pytest.mark.usefixtures("forked")
 def test_without_a_token_it_is_refused(hub: FakeHub, old: torch.nn.Module) -> None:
     for leave in (False, True):
         with pytest.raises(
@@ -649,6 +675,7 @@ def test_without_a_token_it_is_refused(hub: FakeHub, old: torch.nn.Module) -> No
         hpe.extract(REPO, token=False)
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("ref", ["refs/pr/3", "refs/convert/safetensors", "safetensors"])
 def test_a_revision_with_safetensors_is_named(hub: FakeHub, old: torch.nn.Module, tmp_path: Path, ref: str) -> None:
     old.save_pretrained(tmp_path / "safe")  # type: ignore[operator]
@@ -662,6 +689,7 @@ def test_a_revision_with_safetensors_is_named(hub: FakeHub, old: torch.nn.Module
     assert np.array_equal(named.token.vectors, old.get_input_embeddings().weight.detach().numpy())  # type: ignore[operator]
 
 
+@pytest.mark.usefixtures("forked")
 def test_no_answer_on_revisions_costs_no_answer_on_the_rest(hub: FakeHub, old: torch.nn.Module) -> None:
     hub.fault("status", times=None, path="/refs", code=503)
     began = time.monotonic()
@@ -670,6 +698,7 @@ def test_no_answer_on_revisions_costs_no_answer_on_the_rest(hub: FakeHub, old: t
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.usefixtures("forked")
 def test_shards_of_the_hub(hub: FakeHub, build: Build, tmp_path: Path) -> None:
     model = build("bert", vocab_size=3000, hidden_size=64)
     folder = shard(model, tmp_path / "sharded")
@@ -682,6 +711,7 @@ def test_shards_of_the_hub(hub: FakeHub, build: Build, tmp_path: Path) -> None:
     assert not [one for one in hub.requests if "00002-of-00002" in one.path]
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_download_of_hugging_faces_own_is_used(hub: FakeHub, old: torch.nn.Module, tmp_path: Path) -> None:
     # Under a name of its own: that cache lasts for all tests.
     hub.add("a/downloaded", {path.name: path for path in (tmp_path / "there").iterdir()})
@@ -701,6 +731,7 @@ def test_on_the_command_line(hub: FakeHub, old: torch.nn.Module, capsys: pytest.
     assert PICKLE in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("forked")
 def test_safetensors_are_the_same_numbers(tmp_path: Path) -> None:
     """The oracle beside transformers: what safetensors writes of the same state."""
     state = {"wte.weight": torch.randn(7, 5), "wpe.weight": torch.randn(3, 5).half()}

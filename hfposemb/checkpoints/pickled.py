@@ -383,23 +383,33 @@ def copied(entry: Entry, *, name: str) -> Iterator[Path]:
         yield path
 
 
+def start_child() -> subprocess.Popen[bytes]:
+    """Start a fresh interpreter that serves one file over its pipes."""
+    # -P and an explicit path, so that no module is imported from the working directory.
+    places = [str(Path(__file__).parents[2]), *(place for place in sys.path if os.path.isabs(place))]
+    run = f"from {__package__}.pickle_child import serve_pickle; serve_pickle()"
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-P",
+            "-c",
+            f"import json, sys; sys.path[:] = json.loads(sys.argv[1]); {run}",
+            json.dumps(places),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env=environment(os.environ),
+    )
+
+
 class _Child:
     """Conversation with a child that has loaded a file; a context manager that ends the child."""
 
     def __init__(self, path: Path, name: str, *, memory: int, seconds: float) -> None:
         self._name, self._seconds, self._late = name, seconds, False
-        # -P and an explicit path, so that no module is imported from the working directory.
-        places = [str(Path(__file__).parents[2]), *(place for place in sys.path if os.path.isabs(place))]
-        run = f"from {__package__}.pickle_child import serve_pickle; serve_pickle()"
-        start = f"import json, sys; sys.path[:] = json.loads(sys.argv[1]); {run}"
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", start, json.dumps(places)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            env=environment(os.environ),
-        )
+        self._process = start_child()
         self._timer = threading.Timer(seconds, self._end)
         self._timer.daemon = True
         self._timer.start()
