@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .cost import Cost, Row, beside, fresh, here, in_turns, middle, ratio, score
+from .cost import Cost, Row, beside, fresh, here, in_turns, ratio, score
 
 if TYPE_CHECKING:
     from hfposemb.tables.table import EmbeddingTable
@@ -53,28 +53,24 @@ def minilm_tokens() -> Rows:
 def pca_rows(*, sizes: tuple[tuple[int, int], ...], rounds: int) -> Iterator[Row]:
     """PCA over one X.T @ X, the subspace it finds, and what memory it takes beside the table.
 
-    ``project`` measures the picture too, against 500 rows' distances to all others: no part of PCA, and taken off.
+    ``quality`` compares 500 rows' distances to all others with those of the picture; it is measured when it is read.
     """
     import hfposemb
-    from hfposemb.analysis.projection_quality import measure
 
     for rows, width in sizes:
         vectors = decaying(rows, width)
         product = here(lambda vectors=vectors: vectors.T @ vectors)
         for dims in (2, 50):
             # A new table each time: norms and finite rows are kept with a table, and count here.
-            ours = here(partial(lambda vectors, dims: hfposemb.project(as_table(vectors), dims=dims), vectors, dims))
-            costs = in_turns(ours, product, rounds=rounds)
-            picture = hfposemb.project(as_table(vectors), dims=dims).coordinates
-            judged = here(partial(lambda vectors, points: measure(as_table(vectors), points), vectors, picture))
-            quality = middle([judged() for _ in range(rounds)])
+            project = partial(lambda vectors, dims: hfposemb.project(as_table(vectors), dims=dims), vectors, dims)
             name = f"PCA {rows:,} × {width:,}, {dims} components"
-            yield ratio(7, f"{name}, over one X.T @ X", (costs[0] - quality, costs[1]), 2)
-            yield beside(7, f"{name}, and how far to trust the picture", costs)
+            yield ratio(7, f"{name}, over one X.T @ X", in_turns(here(project), product, rounds=rounds), 2)
+            judged = here(lambda project=project: project().quality)
+            yield beside(7, f"{name}, and how far to trust the picture", in_turns(judged, product, rounds=rounds))
         if rows * width < 10**8:
             yield _subspace(vectors)
         yield _memory(rows, width)
-        del vectors, product, ours
+        del vectors, product, project, judged
 
 
 def _subspace(vectors: Rows, dims: int = 50) -> Row:
@@ -95,8 +91,8 @@ def _memory(rows: int, width: int) -> Row:
     make = (
         "import numpy as np, hfposemb\nfrom hfposemb.tables.table import Provenance, table_of\nimport scipy.linalg\n"
         "import scipy.spatial\n"
-        f"table = table_of(np.full(({rows}, {width}), .5, np.float32), name='t', provenance=Provenance('t'))\n"
-        "np.random.default_rng(0).standard_normal(out=table.vectors.base, dtype=np.float32)\n"
+        f"vectors = np.random.default_rng(0).standard_normal(({rows}, {width}), dtype=np.float32)\n"
+        "table = table_of(vectors, name='t', provenance=Provenance('t'))\n"
     )
     (alone,), (ours,) = ([fresh(code)()] for code in (make, f"{make}hfposemb.project(table, dims=50)"))
     more, size = ours.peak - alone.peak, rows * width * 4
@@ -132,7 +128,7 @@ def umap_rows(vectors: Rows, *, rounds: int) -> Iterator[Row]:
 
     import hfposemb
     from hfposemb.analysis.cached_results import cached_projection
-    from hfposemb.analysis.projection_quality import measure, point_trust
+    from hfposemb.analysis.projection_quality import point_trust
     from hfposemb.cache import Cache
 
     table, count = as_table(vectors), f"{len(vectors):,} × {vectors.shape[1]}"
@@ -146,8 +142,7 @@ def umap_rows(vectors: Rows, *, rounds: int) -> Iterator[Row]:
         theirs.append(UMAP(random_state=len(theirs), metric="cosine", n_jobs=1).fit_transform(vectors))
 
     costs = in_turns(here(make), here(make_theirs), rounds=rounds)
-    judged = here(lambda: measure(table, ours[0], metric="cosine"))()
-    yield ratio(8, f"UMAP {count}, warm, over umap-learn's defaults", (costs[0] - judged, costs[1]), 0.95)
+    yield ratio(8, f"UMAP {count}, warm, over umap-learn's defaults", costs, 0.95)
     found = [
         [point_trust(table, points, metric="cosine", points=1_500).quality for points in pictures]
         for pictures in (ours, theirs)

@@ -23,9 +23,6 @@ class Cost:
     cpu: float
     peak: float = 0
 
-    def __sub__(self, part: Cost) -> Cost:
-        return Cost(self.wall - part.wall, self.cpu - part.cpu, self.peak)
-
     def __str__(self) -> str:
         peak = f", {self.peak / 1e6:,.0f} MB" if self.peak else ""
         return f"{_seconds(self.wall)} ({_seconds(self.cpu)} CPU{peak})"
