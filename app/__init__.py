@@ -284,7 +284,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def launch(
+def launch(  # noqa: PLR0913 - keywords with defaults
     sources: Sequence[str] = (),
     *,
     host: str | None = None,

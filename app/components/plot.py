@@ -144,7 +144,7 @@ class PanelRow(gr.HTML, metaclass=NoStub):
     group, index)`` moves the mark without a request to the server.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - those of every Gradio component
         self,
         value: Sequence[Panel] | Panels | Callable[..., Sequence[Panel] | Panels] | None = None,
         *,

@@ -235,7 +235,7 @@ class Alignment:
         return self.shared / max(self.of, 1)
 
 
-def align(
+def align(  # noqa: PLR0913 - keywords with defaults
     left: Embeddings,
     right: Embeddings,
     role: str,
