@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import app
-from app.components import theme
 from app.findings import chosen_word, token_search
 from app.session import address
 
@@ -34,8 +33,8 @@ def _tab(page: Page) -> str:
     return page.get_by_role("tab", selected=True).first.inner_text()
 
 
-def test_the_address_follows_and_leads_back(page: Page, serve: Callable[..., str]) -> None:
-    url = serve(app.build(sources=("random:40x16", "random:41x16")), theme=theme.theme(), css=theme.css())
+def test_the_address_follows_and_leads_back(page: Page, site: Callable[..., str]) -> None:
+    url = site("random:40x16", "random:41x16")
     page.goto(f"{url}?utm=kept")
     drawn(page)
     open_tab(page, "Positions")
@@ -53,8 +52,8 @@ def test_the_address_follows_and_leads_back(page: Page, serve: Callable[..., str
     until(page, lambda: _tab(page), "Positions")
 
 
-def test_a_link_shows_what_it_was_copied_from(page: Page, serve: Callable[..., str]) -> None:
-    url = serve(app.build(), theme=theme.theme(), css=theme.css())
+def test_a_link_shows_what_it_was_copied_from(page: Page, site: Callable[..., str]) -> None:
+    url = site()
     wanted = "models=sample%3Abert&models=random%3A300x64&tab=tokens&colour=Norm&word=queen"
     page.goto(f"{url}?{wanted}&position=nonsense&method=%3Cscript%3E&dims=9")
     drawn(page)
@@ -133,10 +132,9 @@ SMALL = {"positions": ("sinusoidal:160x16", "random:160x16?seed=8")}
 
 @pytest.mark.parametrize("tab", LINKS)
 def test_a_link_opened_elsewhere_shows_the_same(
-    browser: Browser, page: Page, serve: Callable[..., str], tab: str
+    browser: Browser, page: Page, site: Callable[..., str], tab: str
 ) -> None:
-    blocks = app.build(sources=SMALL.get(tab, SOURCES))
-    url = serve(blocks, theme=theme.theme(), css=theme.css())
+    url = site(*SMALL.get(tab, SOURCES))
     plain = _elsewhere(browser, f"{url}?tab={tab}", lambda found: True)
     page.goto(f"{url}?{urlencode({'tab': tab, **LINKS[tab]})}")
     drawn(page)
@@ -149,9 +147,8 @@ def test_a_link_opened_elsewhere_shows_the_same(
     assert found["controls"] == _controls(page) != plain["controls"]
 
 
-def test_a_link_unfolds_what_was_unfolded(browser: Browser, page: Page, serve: Callable[..., str]) -> None:
-    blocks = app.build(sources=SMALL["positions"])
-    page.goto(f"{serve(blocks, theme=theme.theme(), css=theme.css())}?tab=positions")
+def test_a_link_unfolds_what_was_unfolded(browser: Browser, page: Page, site: Callable[..., str]) -> None:
+    page.goto(f"{site(*SMALL['positions'])}?tab=positions")
     drawn(page)
     page.locator(".fold-shifts > button").click()
     until(page, lambda: _query(page), {"tab": ["positions"], "shifts": ["unfolded"]})

@@ -18,7 +18,7 @@ from .waiting import accessible_everywhere, drawn, open_tab, point, until
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-Serve = Callable[..., str]
+Site = Callable[..., str]
 DRAWS = 20
 HOSTILE = ("<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "&lt;b&gt;", "</script><script>alert(2)//")
 
@@ -36,15 +36,12 @@ def three(tmp_path: Path) -> tuple[str, str, str]:
 
 
 @pytest.fixture
-def compare(page: Page, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Page]:
+def compare(page: Page, own_site: Site, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Page]:
     """Open the Compare tab on some sources, with few draws of chance, and wait until it is drawn."""
-    from hfposemb.app import build
-    from hfposemb.app.components.theme import css, theme
-
     monkeypatch.setattr("hfposemb.app.limits.COMPARISON_DRAWS", DRAWS)
 
     def start(*sources: str) -> Page:
-        page.goto(serve(build(sources=sources), theme=theme(), css=css()))
+        page.goto(own_site(*sources))
         open_tab(page, "Compare")
         return page
 

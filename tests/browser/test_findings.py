@@ -18,14 +18,12 @@ if TYPE_CHECKING:
 
 
 def test_a_click_on_an_odd_token_shows_it_and_positions_have_their_requirements(
-    page: Page, serve: Callable[..., str], tmp_path: Path
+    page: Page, own_site: Callable[..., str], tmp_path: Path
 ) -> None:
-    from hfposemb.app import build
-    from hfposemb.app.components.theme import css, theme
 
     vectors = np.random.default_rng(0).normal(size=(len(WORDS), 16)).astype(np.float32)
     source = checkpoint(tmp_path / "bert", WORDS, vectors)
-    page.goto(serve(build(sources=[source, "counting:64x8"]), theme=theme(), css=css()))
+    page.goto(own_site(source, "counting:64x8"))
     open_tab(page, "Tokens")
     odd = page.locator('section.panel[data-key="odd"]')
     row = odd.locator(".list").nth(1).locator("li button").nth(2)

@@ -10,8 +10,6 @@ from uuid import uuid4
 
 import numpy as np
 import pytest
-from hfposemb.app import build
-from hfposemb.app.components.theme import css, theme
 from safetensors.numpy import save
 
 import hfposemb as hpe
@@ -40,9 +38,9 @@ def repo(hub: FakeHub) -> str:
 
 
 @pytest.fixture
-def opened(page: Page, serve: Callable[..., str]) -> Page:
+def opened(page: Page, own_site: Callable[..., str]) -> Page:
     """The app on one small built-in."""
-    page.goto(serve(build(sources=("sinusoidal:64x16",)), theme=theme(), css=css()))
+    page.goto(own_site("sinusoidal:64x16"))
     drawn(page)
     return page
 

@@ -8,9 +8,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-import app
 import hfposemb as hpe
-from app.components import theme
 from app.lessons.card import CHOOSE, link
 from app.lessons.lessons import LESSONS
 from app.session.source_names import short_name
@@ -26,9 +24,9 @@ FIGURES = ("0 apart", "97 of 100", "1 of the pieces", "3 of 5", "R² 0.98", "84%
 TABS = {"start": "Start", "tokens": "Tokens", "words": "Words + positions", "positions": "Positions"}
 
 
-def start(page: Page, serve: Callable[..., str], query: str = "") -> Locator:
+def start(page: Page, site: Callable[..., str], query: str = "") -> Locator:
     """Open the app with an address; return the card of the lesson."""
-    page.goto(serve(app.build(), theme=theme.theme(), css=theme.css()) + query)
+    page.goto(site() + query)
     drawn(page)
     return page.locator(".lesson")
 
@@ -50,9 +48,9 @@ def play(page: Page, card: Locator, number: int, guess: int) -> str:
 
 
 @pytest.mark.parametrize("number", range(1, len(LESSONS) + 1))
-def test_lesson_is_played(page: Page, serve: Callable[..., str], number: int) -> None:
+def test_lesson_is_played(page: Page, site: Callable[..., str], number: int) -> None:
     lesson = LESSONS[number - 1]
-    card = start(page, serve, link(number))
+    card = start(page, site, link(number))
     until(page, lambda: page.get_by_role("tab", selected=True).first.inner_text(), TABS[lesson.tab])
     card.get_by_role("button", name="Reveal").click()
     card.get_by_text(CHOOSE).wait_for()
@@ -69,8 +67,8 @@ def test_lesson_is_played(page: Page, serve: Callable[..., str], number: int) ->
     assert query(page)["lesson"] == [str(number)]
 
 
-def test_a_wrong_guess_the_next_lesson_and_the_way_out(page: Page, serve: Callable[..., str]) -> None:
-    card = start(page, serve)
+def test_a_wrong_guess_the_next_lesson_and_the_way_out(page: Page, site: Callable[..., str]) -> None:
+    card = start(page, site)
     assert card.count() == 0 or not card.is_visible()
     page.get_by_text("Eight lessons").click()
     page.get_by_role("link", name=LESSONS[5].title).click()
@@ -93,8 +91,8 @@ def test_a_wrong_guess_the_next_lesson_and_the_way_out(page: Page, serve: Callab
     card.get_by_role("heading", name=LESSONS[6].title).wait_for()
 
 
-def test_sources_that_cannot_show_it_say_why(page: Page, serve: Callable[..., str]) -> None:
-    card = start(page, serve, "?models=sinusoidal%3A64x16&models=alibi%3A64x4&lesson=6&tab=positions")
+def test_sources_that_cannot_show_it_say_why(page: Page, site: Callable[..., str]) -> None:
+    card = start(page, site, "?models=sinusoidal%3A64x16&models=alibi%3A64x4&lesson=6&tab=positions")
     said = play(page, card, 6, 0)
     assert "Sinusoid: distance alone explains 100%" in said
     assert "ALiBi: alibi positions have no row for each position" in said
@@ -103,8 +101,8 @@ def test_sources_that_cannot_show_it_say_why(page: Page, serve: Callable[..., st
     assert "None of the sources on the page can show it" in said
 
 
-def test_lessons_are_for_everybody(page: Page, serve: Callable[..., str]) -> None:
-    card = start(page, serve, link(1))
+def test_lessons_are_for_everybody(page: Page, site: Callable[..., str]) -> None:
+    card = start(page, site, link(1))
     until(page, lambda: page.evaluate("document.activeElement.textContent"), LESSONS[0].title)
     card.get_by_role("radio").first.wait_for()
     page.keyboard.press("Tab")
@@ -118,8 +116,8 @@ def test_lessons_are_for_everybody(page: Page, serve: Callable[..., str]) -> Non
     accessible_everywhere(page)
 
 
-def test_the_list_of_lessons_is_for_everybody(page: Page, serve: Callable[..., str]) -> None:
-    start(page, serve)
+def test_the_list_of_lessons_is_for_everybody(page: Page, site: Callable[..., str]) -> None:
+    start(page, site)
     page.get_by_text("Eight lessons").focus()
     page.keyboard.press("Enter")
     page.get_by_role("link", name=LESSONS[0].title).wait_for()

@@ -14,9 +14,7 @@ import torch
 import transformers
 from safetensors.numpy import save_file
 
-import app
 import hfposemb as hpe
-from app.components import theme
 from app.findings import (
     image_patches,
     position_clouds,
@@ -348,9 +346,8 @@ def test_patches_of_a_vision_part_are_drawn_whichever_part_is_chosen() -> None:
 # --- in the browser --------------------------------------------------------------------------------------------------
 
 
-def open_tab(page: Page, serve: Callable[..., str], *sources: str) -> None:
-    blocks = app.build(sources=sources)
-    page.goto(serve(blocks, theme=theme.theme(), css=theme.css()))
+def open_tab(page: Page, site: Callable[..., str], *sources: str) -> None:
+    page.goto(site(*sources))
     waiting.open_tab(page, "Positions")
 
 
@@ -385,8 +382,8 @@ def wait_for_mark(page: Page, index: int, sources: tuple[str, ...] = SMALL) -> N
     until(page, lambda: [marked(page, *place) for place in places], [[str(index)]] * len(places))
 
 
-def test_points_hover_click_and_slider(serve: Callable[..., str], page: Page) -> None:
-    open_tab(page, serve, *SMALL)
+def test_points_hover_click_and_slider(site: Callable[..., str], page: Page) -> None:
+    open_tab(page, site, *SMALL)
     for source in SMALL:
         projection = hpe.project(built_in(source), dims=3)
         for dimension, axis in enumerate("xyz"):
@@ -440,8 +437,8 @@ def test_points_hover_click_and_slider(serve: Callable[..., str], page: Page) ->
         panel_of(page, source).get_by_text("Position 12 is most like").wait_for()
 
 
-def test_two_dimensions_fewer_positions_and_waves(serve: Callable[..., str], page: Page) -> None:
-    open_tab(page, serve, *SMALL)
+def test_two_dimensions_fewer_positions_and_waves(site: Callable[..., str], page: Page) -> None:
+    open_tab(page, site, *SMALL)
     page.get_by_text("2-D", exact=True).locator("visible=true").click()
     page.wait_for_function("() => !document.querySelector('[data-key=\"sinusoidal:64x16\"] .stage').data[0].z")
     page.get_by_text("32", exact=True).locator("visible=true").first.click()
@@ -461,8 +458,8 @@ def test_two_dimensions_fewer_positions_and_waves(serve: Callable[..., str], pag
     page.get_by_text("Write 1 to 6 dimensions").wait_for()
 
 
-def test_shifts_and_probes_are_computed_when_asked_for(serve: Callable[..., str], page: Page) -> None:
-    open_tab(page, serve, *SMALL)
+def test_shifts_and_probes_are_computed_when_asked_for(own_site: Callable[..., str], page: Page) -> None:
+    open_tab(page, own_site, *SMALL)
     assert page.locator(".panel[data-key=planes]").count() == 0
     page.get_by_role("button", name="Is a shift of the position a rotation?").click()
     planes = page.locator(".panel[data-key=planes]")
@@ -488,9 +485,9 @@ def test_shifts_and_probes_are_computed_when_asked_for(serve: Callable[..., str]
     accessible_everywhere(page)
 
 
-def test_umap_runs_and_can_be_cancelled(serve: Callable[..., str], page: Page) -> None:
+def test_umap_runs_and_can_be_cancelled(own_site: Callable[..., str], page: Page) -> None:
     sources = ("sinusoidal:150x8", "sinusoidal:4000x16")
-    open_tab(page, serve, *sources)
+    open_tab(page, own_site, *sources)
     page.get_by_text("UMAP", exact=True).locator("visible=true").click()
     cancel = page.get_by_role("button", name="Cancel")
     cancel.wait_for()
@@ -504,10 +501,10 @@ def test_umap_runs_and_can_be_cancelled(serve: Callable[..., str], page: Page) -
 
 
 def test_umap_is_drawn(  # umap-learn compiles itself when it is first used: two minutes on a busy machine
-    serve: Callable[..., str], page: Page
+    site: Callable[..., str], page: Page
 ) -> None:
     sources = ("sinusoidal:150x8", "sinusoidal:12x8")
-    open_tab(page, serve, *sources)
+    open_tab(page, site, *sources)
     page.get_by_text("UMAP", exact=True).locator("visible=true").click()
     panel_of(page, sources[0]).get_by_text("UMAP · seed 0").wait_for(timeout=600_000)
     panel_of(page, sources[1]).get_by_text("UMAP needs more than 15 positions").wait_for()
@@ -530,7 +527,7 @@ def write(folder: Path, tensors: dict[str, np.ndarray], config: dict[str, Any] |
     return str(folder)
 
 
-def test_sources_that_have_no_cloud(serve: Callable[..., str], page: Page, build: Build, tmp_path: Path) -> None:
+def test_sources_that_have_no_cloud(site: Callable[..., str], page: Page, build: Build, tmp_path: Path) -> None:
     """Rotary positions, words only, holes in a table, and what cannot be read: each says so in its place."""
     build("llama").save_pretrained(tmp_path / "llama")  # type: ignore[operator]
     rng = np.random.default_rng(0)
@@ -539,7 +536,7 @@ def test_sources_that_have_no_cloud(serve: Callable[..., str], page: Page, build
     holes[3], holes[5, 0] = np.nan, np.inf
     holed = write(tmp_path / "holes", {"wpe.weight": holes})
     sources = (str(tmp_path / "llama"), words, holed, "sinusoidal:0x0")
-    open_tab(page, serve, *sources)
+    open_tab(page, site, *sources)
 
     llama = panel_of(page, sources[0])
     assert "20 rotary positions" in llama.inner_text()
@@ -562,7 +559,7 @@ def test_sources_that_have_no_cloud(serve: Callable[..., str], page: Page, build
 
 
 def test_units_are_never_mixed_and_parts_are_chosen(
-    serve: Callable[..., str], page: Page, build: Build, tmp_path: Path
+    site: Callable[..., str], page: Page, build: Build, tmp_path: Path
 ) -> None:
     """A learned table with an encoder and a decoder, a rotary, an ALiBi and a T5 model on one page."""
     small = {"vocab_size": 61, "hidden_size": 16, "n_layer": 1, "n_head": 2}
@@ -572,7 +569,7 @@ def test_units_are_never_mixed_and_parts_are_chosen(
     widths = {"vocab_size": 61, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 1, "num_heads": 2}
     transformers.T5Model(transformers.T5Config(**widths)).save_pretrained(tmp_path / "t5")
     sources = tuple(str(tmp_path / name) for name in ("bart", "llama", "bloom", "t5"))
-    open_tab(page, serve, *sources)
+    open_tab(page, site, *sources)
     names = "(node) => node.data.filter((trace) => trace.mode === 'lines').map((trace) => trace.name)"
     found = {
         key: page.locator(f".panel[data-key={key}] .stage").evaluate(names) for key in ("distance", "kernel", "bias")
@@ -595,13 +592,13 @@ def test_units_are_never_mixed_and_parts_are_chosen(
     assert np.abs(np.asarray(z) - decoder.matrix()).max() < 1e-4
 
 
-def test_patches_are_tiles_and_a_click_shows_one_large(serve: Callable[..., str], page: Page, tmp_path: Path) -> None:
+def test_patches_are_tiles_and_a_click_shows_one_large(site: Callable[..., str], page: Page, tmp_path: Path) -> None:
     config = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
     model = transformers.ViTModel(transformers.ViTConfig(image_size=(32, 48), patch_size=8, **config))
     torch.nn.init.normal_(model.embeddings.position_embeddings)
     model.save_pretrained(tmp_path / "vit")
     source = str(tmp_path / "vit")
-    open_tab(page, serve, source)
+    open_tab(page, site, source)
     cosines = hpe.extract(source).position.matrix()[1:, 1:].reshape(4, 6, 4, 6)
     tiles, large = (page.locator(f'.panel[data-key="{source} {key}"]') for key in ("tiles", "map"))
     assert "Rows explain" in tiles.inner_text()
@@ -637,25 +634,23 @@ def test_patches_are_tiles_and_a_click_shows_one_large(serve: Callable[..., str]
     waiting.accessible(page)
 
 
-def test_tables_too_small_or_plain_for_a_picture(serve: Callable[..., str], page: Page, tmp_path: Path) -> None:
+def test_tables_too_small_or_plain_for_a_picture(site: Callable[..., str], page: Page, tmp_path: Path) -> None:
     one = write(tmp_path / "one", {"wpe.weight": np.ones((1, 8), "f4")})
     zero = write(tmp_path / "zero", {"wpe.weight": np.zeros((20, 8), "f4")})
     thin = write(tmp_path / "thin", {"wpe.weight": np.arange(20, dtype="f4")[:, None]})
-    open_tab(page, serve, one, zero, thin)
+    open_tab(page, site, one, zero, thin)
     assert "There is its only row" in panel_of(page, one).inner_text()
     assert "No row has a direction" in panel_of(page, zero).inner_text()
     assert "one dimension" in panel_of(page, thin).inner_text()
 
 
-def test_a_folder_with_positions_alone_opens_in_every_tab(
-    serve: Callable[..., str], page: Page, tmp_path: Path
-) -> None:
+def test_a_folder_with_positions_alone_opens_in_every_tab(site: Callable[..., str], page: Page, tmp_path: Path) -> None:
     """What there is is drawn; in place of what is missing a sentence says so."""
     rows = hpe.extract("sinusoidal:40x16").position.table
     assert rows is not None
     config = {"model_type": "gpt2", "n_positions": 40, "n_embd": 16}
     source = write(tmp_path / "places", {"wpe.weight": np.array(rows.vectors)}, config)
-    open_tab(page, serve, source)
+    open_tab(page, site, source)
     assert "40 learned positions" in panel_of(page, source).inner_text()
     assert plot_of(page, source).evaluate("(node) => node.querySelector('.stage').data[0].x.length") == 40
     waiting.open_tab(page, "Tokens")
@@ -669,6 +664,6 @@ def test_a_folder_with_positions_alone_opens_in_every_tab(
     assert page.locator(".panel[data-state=failed]").count() == 0
 
 
-def test_accessible_in_both_themes_and_on_a_phone(serve: Callable[..., str], page: Page) -> None:
-    open_tab(page, serve, *SMALL)
+def test_accessible_in_both_themes_and_on_a_phone(site: Callable[..., str], page: Page) -> None:
+    open_tab(page, site, *SMALL)
     accessible_everywhere(page)

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-import app
 import hfposemb as hpe
-from app.components import theme
 from app.findings import model_input
 from app.session.opened import Opened
 
@@ -81,8 +79,8 @@ def test_sentences_that_cannot_be_fed(minilm: Opened) -> None:
 # --- in the browser --------------------------------------------------------------------------------------------------
 
 
-def open_start(page: Page, serve: Callable[..., str], *sources: str) -> None:
-    page.goto(serve(app.build(sources=sources), theme=theme.theme(), css=theme.css()))
+def open_start(page: Page, site: Callable[..., str], *sources: str) -> None:
+    page.goto(site(*sources))
     drawn(page)
 
 
@@ -96,8 +94,8 @@ def tiny(build: Callable[..., object], tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_sentence_picture_and_ways_on(serve: Callable[..., str], page: Page, tiny: str) -> None:
-    open_start(page, serve, tiny, "sinusoidal:64x16")
+def test_sentence_picture_and_ways_on(site: Callable[..., str], page: Page, tiny: str) -> None:
+    open_start(page, site, tiny, "sinusoidal:64x16")
     sentence = page.locator(".panel[data-key=input]")
     assert "Both “the” share one token vector (cosine 1.00)" in sentence.inner_text()
 
@@ -129,8 +127,8 @@ def test_sentence_picture_and_ways_on(serve: Callable[..., str], page: Page, tin
     page.get_by_text("Distance alone explains").wait_for()
 
 
-def test_try_your_own_model(serve: Callable[..., str], page: Page, tiny: str) -> None:
-    open_start(page, serve, tiny, "sinusoidal:64x16")
+def test_try_your_own_model(site: Callable[..., str], page: Page, tiny: str) -> None:
+    open_start(page, site, tiny, "sinusoidal:64x16")
     field = page.get_by_label("Try your own model")
     field.fill("<img src=x onerror=alert(1)>")
     page.get_by_role("button", name="Show").click()
@@ -155,6 +153,6 @@ def test_try_your_own_model(serve: Callable[..., str], page: Page, tiny: str) ->
     until(page, keys, ["random:32x8", tiny, "sinusoidal:64x16"])
 
 
-def test_accessible_in_both_themes_and_on_a_phone(serve: Callable[..., str], page: Page, tiny: str) -> None:
-    open_start(page, serve, tiny, "sinusoidal:64x16")
+def test_accessible_in_both_themes_and_on_a_phone(site: Callable[..., str], page: Page, tiny: str) -> None:
+    open_start(page, site, tiny, "sinusoidal:64x16")
     accessible_everywhere(page)

@@ -22,29 +22,28 @@ from .waiting import accessible_everywhere, open_tab, point, still, until
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-Serve = Callable[..., str]
+Site = Callable[..., str]
 MANY = tuple("".join(letters) for letters in product("bcdfg", "aeiou", "klmnp", "aeiou", "rstvw"))
 
 
-@pytest.fixture
-def pair(tmp_path: Path) -> tuple[str, str]:
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """A BERT and a GPT-2 of 3,138 words, with vectors alike but for some noise."""
     random = np.random.default_rng(3)
     words = (*WORDS, *MANY)
     vectors = random.normal(size=(len(words), 24)).astype(np.float32)
     spaced = [f"Ġ{word}" if word.isalpha() else word for word in words]
     noisy = (vectors + 0.2 * random.normal(size=vectors.shape)).astype(np.float32)
-    return checkpoint(tmp_path / "bert", words, vectors), checkpoint(tmp_path / "gpt", spaced, noisy, spaced=True)
+    folder = tmp_path_factory.mktemp("pair")
+    return checkpoint(folder / "bert", words, vectors), checkpoint(folder / "gpt", spaced, noisy, spaced=True)
 
 
 @pytest.fixture
-def tokens(page: Page, serve: Serve) -> Callable[..., Page]:
+def tokens(page: Page, site: Site, own_site: Site) -> Callable[..., Page]:
     """Open the Tokens tab on some sources, and wait until it is drawn."""
-    from hfposemb.app import build
-    from hfposemb.app.components.theme import css, theme
 
-    def start(*sources: str) -> Page:
-        page.goto(serve(build(sources=sources), theme=theme(), css=css()))
+    def start(*sources: str, own: bool = True) -> Page:
+        page.goto((own_site if own else site)(*sources))
         open_tab(page, "Tokens")
         return page
 
@@ -82,7 +81,7 @@ def pointed_out(page: Page) -> list[str]:
 
 
 def test_every_token_is_a_dot_and_a_click_walks_on(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
-    page = tokens(*pair)
+    page = tokens(*pair, own=False)
     points = page.evaluate(
         """() => document.querySelector('section[data-key=map] .js-plotly-plot')._fullData
            .filter((trace) => trace.xaxis === 'x' && trace.hoverinfo !== 'skip')
@@ -113,7 +112,7 @@ def test_every_token_is_a_dot_and_a_click_walks_on(tokens: Callable[..., Page], 
 
 
 def test_tokens_are_coloured_by_trust(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
-    page = tokens(*pair)
+    page = tokens(*pair, own=False)
     page.get_by_role("radio", name="Trust").check(force=True)
     plan = panel(page, "map")
     plan.get_by_role("heading", name=re.compile("^Of 2,000 tokens measured of bert, [0-9,]+ lie wrongly")).wait_for()
@@ -132,7 +131,7 @@ def test_tokens_are_coloured_by_trust(tokens: Callable[..., Page], pair: tuple[s
 
 
 def test_search_finds_and_chooses(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
-    page = tokens(*pair)
+    page = tokens(*pair, own=False)
     field = page.get_by_label("A word, an id")
     field.fill("")
     field.press_sequentially("quee", delay=40)
@@ -225,4 +224,4 @@ def test_hostile_tokens_execute_nothing_and_fetch_nothing(tokens: Callable[..., 
 
 
 def test_tab_is_accessible_in_both_modes_and_on_a_phone(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
-    accessible_everywhere(tokens(*pair))
+    accessible_everywhere(tokens(*pair, own=False))

@@ -8,9 +8,6 @@ from urllib.parse import parse_qs
 
 import pytest
 
-import app
-from app.components import theme
-
 from .test_tokens import panel
 from .waiting import accessible_everywhere, drawn, until
 
@@ -22,12 +19,12 @@ QUERY = "models=sample:gpt2&models=sinusoidal:32x8&tab=training&revisions=step-[
 
 
 @pytest.fixture
-def training(page: Page, serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+def training(page: Page, site: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
     """Open the tab on a few steps of a sample, with few draws of chance; return where it is served."""
     monkeypatch.setattr("app.limits.TRAINING_DRAWS", 2)
 
     def start(query: str) -> str:
-        url = serve(app.build(), theme=theme.theme(), css=theme.css())
+        url = site()
         page.goto(f"{url}?{query}")
         panel(page, "training-course").wait_for()
         drawn(page)

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import app
 import hfposemb as hpe
-from app.components import theme
 from app.findings import sum_view
 from hfposemb.composition.added_positions import PositionAddition, add_positions
 from hfposemb.composition.amplitude_sweep import moved_neighbours, sweep_amplitude
@@ -23,9 +21,9 @@ SOURCES = ("sample:bert", "sample:gpt2", "sinusoidal:64x16")
 
 
 @pytest.fixture
-def opened(serve: Callable[..., str], page: Page) -> Page:
+def opened(site: Callable[..., str], page: Page) -> Page:
     """The tab, as the last of the three ways on leads to it."""
-    page.goto(serve(app.build(sources=SOURCES), theme=theme.theme(), css=theme.css()))
+    page.goto(site(*SOURCES))
     drawn(page)
     page.get_by_role("button", name="Add them together").click()
     title(page, "survival").wait_for()
@@ -122,8 +120,12 @@ def test_accessible_in_both_themes_and_on_a_phone(opened: Page) -> None:
     accessible_everywhere(opened)
 
 
-def test_sources_without_words_leave_a_sentence(serve: Callable[..., str], page: Page) -> None:
-    page.goto(serve(app.build(sources=("sinusoidal:64x16",)), theme=theme.theme(), css=theme.css()))
+def test_sources_without_words_leave_a_sentence(site: Callable[..., str], page: Page) -> None:
+    page.goto(
+        site(
+            "sinusoidal:64x16",
+        )
+    )
     open_tab(page, "Words + positions")
     page.get_by_text("Sinusoid has no words").wait_for()
     still(page)
