@@ -395,7 +395,7 @@ def test_a_table_that_is_anisotropic_says_so_and_is_centred(tmp_path: Path) -> N
     assert [row.id for row in moved.lists[0].rows] == wanted.rows.tolist()
     assert [row.value for row in moved.lists[0].rows] == wanted.values.tolist()
     assert "mean cosine" not in moved.subtitle
-    assert "at centred cosine" in moved.title
+    assert "with centred cosine" in moved.title
     assert moved.recipe is not None
     assert "centred=True" in moved.recipe.python
     assert moved.recipe.command.endswith("--centred")

@@ -334,7 +334,7 @@ def test_patches_of_a_vision_part_are_drawn_whichever_part_is_chosen() -> None:
     tiles, large = drawn.panels
     assert tiles.source == ("S1", "3 × 4 patches · vision")
     assert tiles.title.startswith("Rows explain ")
-    assert "of shuffled patches " in tiles.title
+    assert "shuffled patches: " in tiles.title
     assert large.drawings[0].caption == "row\u00a00, column\u00a03"
     assert not image_patches.patches(opened[:1], {}, session()).panels
     vast = table_of(np.ones((70 * 70, 2)), name="vast", provenance=Provenance("test"))

@@ -93,7 +93,7 @@ def test_every_token_is_a_dot_and_a_click_walks_on(tokens: Callable[..., Page], 
     row = panel(page, "neighbours").locator(".list").nth(1).locator("li button").nth(2)
     word = row.locator("bdi").inner_text()
     row.click()
-    panel(page, "neighbours").get_by_role("heading", name=re.compile(rf"^For {re.escape(word)},")).wait_for()
+    panel(page, "neighbours").get_by_role("heading", name=re.compile(rf"neighbours of {re.escape(word)} ")).wait_for()
     assert listed(page) == [exact(pair[0], word), exact(pair[1], word)]
     # A dot of the map is a token too.
     until(page, lambda: pointed_out(page), lambda names: f"<b>{word}</b>" in names)
