@@ -104,20 +104,28 @@ def test_compare(client: Client) -> None:
 @pytest.mark.parametrize(
     ("endpoint", "given", "said"),
     [
-        ("info", {"source": "/etc/passwd"}, "folders and files are read only where the app runs on your own machine"),
-        ("info", {"source": 5}, "source is a text of at most 1,024 characters; got 5"),
-        ("info", {"source": "x" * 5_000}, "source is a text of at most 1,024 characters"),
-        ("info", {"source": "sinusoidal:9999999x9999"}, "a built-in has at most"),
+        ("info", {"source": "/etc/passwd"}, "folders and files can be opened only if the app runs on your own machine"),
+        ("info", {"source": 5}, "source must be a string of at most 1,024 characters; got 5"),
+        ("info", {"source": "x" * 5_000}, "source must be a string of at most 1,024 characters"),
+        ("info", {"source": "sinusoidal:9999999x9999"}, "a built-in can have at most"),
         ("neighbours", {"source": "sample:bert", "query": "kinq"}, "has no row named 'kinq'"),
-        ("neighbours", {"source": "sample:bert", "query": "king", "k": 10**9}, "k is a whole number from 1 to 1,000"),
+        (
+            "neighbours",
+            {"source": "sample:bert", "query": "king", "k": 10**9},
+            "k must be a whole number from 1 to 1,000",
+        ),
         ("neighbours", {"source": "sample:bert", "query": "king", "table": "no"}, "has no no table"),
-        ("neighbours", {"source": "sample:bert", "query": "king", "centred": "x"}, "centred is true or false; got 'x'"),
-        ("similarity", {"source": "sample:bert", "rows": ["a"] * 13}, "rows is a list of 1 to 12 texts"),
-        ("similarity", {"source": "sample:bert", "rows": [{}]}, "each of rows is a text"),
+        (
+            "neighbours",
+            {"source": "sample:bert", "query": "king", "centred": "x"},
+            "centred must be true or false; got 'x'",
+        ),
+        ("similarity", {"source": "sample:bert", "rows": ["a"] * 13}, "rows must be a list of 1 to 12 strings"),
+        ("similarity", {"source": "sample:bert", "rows": [{}]}, "each of rows must be a string"),
         ("project", {"source": "sample:bert", "dims": 4}, "expected one of 2, 3; got 4"),
-        ("project", {"source": "sample:bert", "points": 10**6}, "points is a whole number from 1 to 20,000"),
-        ("compare", {"sources": []}, "sources is a list of 1 to 4 texts"),
-        ("compare", {"sources": ["random:8x4"] * 5}, "sources is a list of 1 to 4 texts"),
+        ("project", {"source": "sample:bert", "points": 10**6}, "points must be a whole number from 1 to 20,000"),
+        ("compare", {"sources": []}, "sources must be a list of 1 to 4 strings"),
+        ("compare", {"sources": ["random:8x4"] * 5}, "sources must be a list of 1 to 4 strings"),
     ],
 )
 def test_what_cannot_be_asked_is_told_in_one_line(
@@ -153,7 +161,7 @@ def test_an_mcp_client_finds_tools_and_uses_them(url: str) -> None:
     answer = ast.literal_eval(found.content[0].text)
     assert [one["label"] for one in answer["neighbours"]] == list(expected.labels)
     assert refused.isError
-    assert "folders and files are read only where" in refused.content[0].text
+    assert "folders and files can be opened only if" in refused.content[0].text
 
 
 def test_without_the_extra_the_command_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

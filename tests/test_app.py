@@ -395,7 +395,7 @@ def test_a_table_that_is_anisotropic_says_so_and_is_centred(tmp_path: Path) -> N
     assert [row.id for row in moved.lists[0].rows] == wanted.rows.tolist()
     assert [row.value for row in moved.lists[0].rows] == wanted.values.tolist()
     assert "mean cosine" not in moved.subtitle
-    assert "at centred cosine" in moved.title
+    assert "with centred cosine" in moved.title
     assert moved.recipe is not None
     assert "centred=True" in moved.recipe.python
     assert moved.recipe.command.endswith("--centred")
@@ -436,13 +436,13 @@ def test_unknown_word_names_the_nearest_spelling(tmp_path: Path, pair: tuple[str
         session, session.open((pair[0], other, "sinusoidal:8x4")), chosen_word.Word("queen")
     )[0]
     assert len(panel.lists) == 1
-    assert "other has no token “queen”; spelt most like it: “quean”" in panel.foot
+    assert "other has no token “queen”; closest spelling: “quean”" in panel.foot
     assert "Sinusoid has no tokens" in panel.foot
 
 
 def test_page_without_tokens_says_why() -> None:
     panel = asked(open_session(), "sinusoidal:32x8")
-    assert panel.title == "No source here has tokens"
+    assert panel.title == "None of the sources has tokens"
     assert "it is a formula for positions" in panel.message
 
 
@@ -521,7 +521,7 @@ def test_search_by_text_id_and_pattern(pair: tuple[str, str]) -> None:
     assert [row.id for row in token_search.match_panels(opened, "5", False)[0].lists[0].rows][:1] == [5]
     by_pattern = token_search.match_panels(opened, "^.?(king|queen)$", True)[0]
     assert [row.label for row in by_pattern.lists[0].rows] == ["king", "queen"]
-    assert "not a regular expression" in token_search.match_panels(opened, "(", True)[0].title
+    assert "not a valid regular expression" in token_search.match_panels(opened, "(", True)[0].title
 
 
 def test_pairs_say_how_rare_they_are(pair: tuple[str, str]) -> None:

@@ -84,13 +84,13 @@ def test_figures_are_there_at_once_and_chance_is_not(pair: tuple[str, str]) -> N
     shown = figures_html(found)
     for source in exact.sources:
         assert f"<strong>{source.metrics['mean norm']}</strong>" in shown
-    assert "is being drawn" in shown
+    assert "Chance levels are being computed" in shown
     assert "▲" not in shown
-    assert "being measured" in pairs_html(found)
+    assert "Measuring" in pairs_html(found)
     stopped = replace(found, stopped=True)
-    assert "was not drawn" in figures_html(stopped)
-    assert "was not measured" in pairs_html(stopped)
-    assert "not looked for" in moved_panels(stopped, None, 0).panels[0].message
+    assert "Chance levels were not computed" in figures_html(stopped)
+    assert "Not measured" in pairs_html(stopped)
+    assert "search was stopped" in moved_panels(stopped, None, 0).panels[0].message
 
 
 def test_chance_stands_beside_every_number_once_it_is_known(pair: tuple[str, str]) -> None:
@@ -103,7 +103,7 @@ def test_chance_stands_beside_every_number_once_it_is_known(pair: tuple[str, str
     for one in found.comparison.pairs:
         for null in one.measures.values():
             assert f"p {null.p:.3f}".replace("0.", ".") in shown
-    assert shown.startswith("<h2>Most alike are the positions of bert and gpt: CKA 1.000, beyond chance")
+    assert shown.startswith("<h2>The positions of bert and gpt are the most similar: CKA 1.000, above chance")
 
 
 def test_words_that_moved_stand_beside_their_neighbours_in_both(pair: tuple[str, str]) -> None:
@@ -148,8 +148,8 @@ def test_large_tables_are_left_to_the_job() -> None:
     assert not quick(large)
     found = compared((small, large), session)
     assert found.comparison is None
-    assert "take a while" in figures_html(found)
-    assert "was stopped" in figures_html(replace(found, stopped=True))
+    assert "takes a while" in figures_html(found)
+    assert "Stopped" in figures_html(replace(found, stopped=True))
     assert maps_of(small, large, "token", "pca", session) is None
 
 
@@ -164,7 +164,7 @@ def test_positions_are_measured_at_once_where_words_are_many(monkeypatch: pytest
     taken = found.comparison.sources[0].metrics
     assert taken["mean norm"].value is not None
     assert taken["token anisotropy"].value is None
-    assert "its figures come with what chance gives" in figures_html(found)
+    assert "its metrics are shown once the chance levels" in figures_html(found)
 
 
 def test_maps_of_positions_share_a_frame(pair: tuple[str, str]) -> None:

@@ -30,9 +30,9 @@ def test_odd_tokens_are_those_of_the_function(tmp_path: Path) -> None:
     (panel,) = odd_panels(session, session.open([source])[0])
     found = undertrained_tokens(hpe.extract(source).token, count=8)
     assert panel.title.startswith("Nearest to the unused tokens of bert: ")
-    listed = {one.name.partition(",")[0]: [row.id for row in one.rows] for one in panel.lists}
+    listed = {one.name: [row.id for row in one.rows] for one in panel.lists}
     for name in ("near the mean", "far from the mean"):
-        assert listed[name.capitalize()] == [odd.row for odd in found[name].rows]
+        assert listed[odd_app.NAMES[name]] == [odd.row for odd in found[name].rows]
     (equal,) = [one for one in panel.lists if one.name.startswith("Equal")]
     assert equal.rows[0].label.count(" = ") == 1
     assert equal.rows[0].value == 2
@@ -81,10 +81,10 @@ def test_a_table_too_small_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "title"),
     [
-        ("counting:256x16", "Meets 3 of 5: it grows without bound, neighbours are hardly apart"),
-        ("single-sine:512x16", "Meets 2 of 5: positions repeat, neighbours are hardly apart, it does not extrapolate"),
-        ("sample:gpt2", "Meets 3 of 5: it does not extrapolate"),
-        ("alibi:64x4", "Meets 4 of 5: it grows without bound"),
+        ("counting:256x16", "Meets 3 of 5: grows without bound, neighbours are hardly apart"),
+        ("single-sine:512x16", "Meets 2 of 5: positions repeat, neighbours are hardly apart, does not extrapolate"),
+        ("sample:gpt2", "Meets 3 of 5: does not extrapolate"),
+        ("alibi:64x4", "Meets 4 of 5: grows without bound"),
     ],
 )
 def test_requirements_are_those_of_the_function(source: str, title: str) -> None:
@@ -98,10 +98,10 @@ def test_requirements_are_those_of_the_function(source: str, title: str) -> None
         assert (figure == "–") == (item.value is None)
     # One wave alone is no curve, and a bias has no row to decode a position from.
     assert len(panel.drawings) == (source == "sample:gpt2")
-    told = {"alibi:64x4": "no row for a position", "sample:gpt2": ""}.get(source, "one wave")
+    told = {"alibi:64x4": "no position vectors", "sample:gpt2": ""}.get(source, "only one wave")
     assert told in panel.message
     assert bool(told) == bool(panel.message)
-    assert f"{found.reads}s off in the second half" in panel.numbers[-1][1]
+    assert f"{found.reads}s of error in the second half" in panel.numbers[-1][1]
 
 
 def test_waves_are_drawn_beside_a_guess() -> None:

@@ -239,7 +239,7 @@ def test_second_job_of_a_page_waits_for_the_first() -> None:
     figures, other, report = (waiting.join(Visitor(name), part) for name, part in ("af", "bf", "ar"))
     assert [ticket.place() for ticket in (figures, other, report)] == [0, 1, 2]
     waiting.join(Visitor("a"), "maps")
-    with pytest.raises(BusyError, match="3 computations of yours"):
+    with pytest.raises(BusyError, match="already have 3 computations"):
         waiting.join(Visitor("a"), "tokens")
     waiting.cancel(Visitor("a"), "f")
     with pytest.raises(CancelledError):

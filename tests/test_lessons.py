@@ -135,13 +135,13 @@ def test_a_guess_comes_first(session: Session) -> None:
 
 def test_what_is_on_the_page_is_measured(session: Session) -> None:
     said = revealed(4, LESSONS[3].choices[0], opened("sigmoid:65x8", "./none", "counting:65x8"), session)
-    assert "You said “None or one”; what is measured is: Two or three." in said
+    assert "Not quite. Measured: Two or three." in said
     assert "Sigmoid: 2 of 5 met" in said
     assert f"Counting: {encoding_requirements(hpe.extract('counting:65x8')).met} of 5 met" in said
     assert "./none: " in said
     assert "Next: Sine and cosine" in said
     assert "Next:" not in revealed(8, LESSONS[7].choices[0], opened("alibi:40x4"), session)
-    assert "As you said: Not at all." in revealed(8, LESSONS[7].choices[0], opened("alibi:40x4"), session)
+    assert "Correct: Not at all." in revealed(8, LESSONS[7].choices[0], opened("alibi:40x4"), session)
 
 
 def test_names_of_sources_stay_text(session: Session) -> None:
@@ -149,7 +149,7 @@ def test_names_of_sources_stay_text(session: Session) -> None:
     said = revealed(6, LESSONS[5].choices[0], [source], session)
     assert "<img" not in said
     assert "<b>" not in said
-    assert "None of the sources on the page can show it" in said
+    assert "None of the sources can show this" in said
 
 
 def test_the_head_names_the_lesson() -> None:

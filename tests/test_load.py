@@ -45,7 +45,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def visit(url: str, seed: int, seconds: float) -> tuple[int, list[str]]:
     """Change sources, words and tabs for a while; return how many answers came, and what was said instead of one."""
     choose, page = random.Random(seed), Visitor(url)
-    word, answers, other, until = page.labelled("A word, an id, or part of a word"), 0, [], time.monotonic() + seconds
+    word, answers, other, until = page.labelled("Word, part of a word, or id"), 0, [], time.monotonic() + seconds
     while time.monotonic() < until:
         messages = page.choose(choose.choice(CHOICES))
         messages += page.show(choose.choice(("Start", "Positions", "Tokens")))
@@ -116,7 +116,7 @@ def asking(served: Served, number: int, address: str) -> Visitor:
 
 def cheap(page: Visitor) -> float:
     """Return how long a cheap request takes."""
-    word, started = page.labelled("A word, an id, or part of a word"), time.monotonic()
+    word, started = page.labelled("Word, part of a word, or id"), time.monotonic()
     for message in page.act(word, "submit", random.choice(("king", "queen", "earth", "father"))):
         assert message["success"]
     return time.monotonic() - started

@@ -41,15 +41,15 @@ def test_three_panels_of_a_sentence() -> None:
     split = source.embeddings.logits(SENTENCE)
     share, drawn, identical = logit_panels(source, SENTENCE, session)
     largest = float(logit_shares(split).mean.max())
-    assert share.title.startswith(f"Words meeting words make {100 * largest:.0f}\u00a0% of the first layer's logits")
+    assert share.title.startswith(f"Word · word contributes {100 * largest:.0f}\u00a0% of the first layer's logits")
     cells = np.asarray(share.drawings[0].figure.data[0].z)
     np.testing.assert_allclose(cells.ravel(), logit_shares(split).mean, atol=1e-6)
     assert "mean over 4 heads" in share.foot
     matrix = np.asarray(drawn.drawings[0].figure.data[0].z)
     assert (np.isnan(matrix) == ~split.visible).all()
-    assert " is drawn most to “" in drawn.title
-    assert identical.title.startswith("With the same word everywhere, the word itself still gets ")
-    assert {trace.name for trace in identical.drawings[0].figure.data} >= {"GPT-2", "spread evenly"}
+    assert "Largest logit: query “" in drawn.title
+    assert identical.title.startswith("With one word repeated, the word itself gets ")
+    assert {trace.name for trace in identical.drawings[0].figure.data} >= {"GPT-2", "uniform"}
 
 
 def test_one_term_of_one_head() -> None:
@@ -60,7 +60,7 @@ def test_one_term_of_one_head() -> None:
     cells = np.asarray(drawn.drawings[0].figure.data[0].z)
     np.testing.assert_allclose(cells, term - term.mean(axis=1, keepdims=True), atol=1e-4)
     assert "position · position · head 2 of 4" in drawn.foot
-    assert "there is no head 9" in logit_panels(source, SENTENCE, session, head=9)[1].message
+    assert "has no head 9" in logit_panels(source, SENTENCE, session, head=9)[1].message
 
 
 def test_a_bias_is_told_beside_the_nine(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_bias_is_told_beside_the_nine(tmp_path: Path) -> None:
     (panel,) = logit_panels(source, SENTENCE, session)
     assert "comes without a tokenizer" in panel.message
     found = distance_panel([source], session)
-    assert "change the logit by −" in found.title
+    assert "changes the logit by −" in found.title
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_all_kinds_in_one_unit() -> None:
     panel = distance_panel(session.open(texts), session)
     names = [trace.name for trace in panel.drawings[0].figure.data]
     assert names == ["BERT", "GPT-2", "ALiBi"]
-    assert "not here: Sinusoid (a built-in is no model)" in panel.foot
+    assert "not shown: Sinusoid (a built-in is no model)" in panel.foot
     gpt2 = session.open(texts)[1].embeddings
     assert gpt2 is not None
     measured = logits_by_distance(gpt2, longest=64)
@@ -131,7 +131,7 @@ def test_the_network_is_never_asked_by_what_draws(hub: FakeHub) -> None:
     asyncio.run(fetch(few))
     before = len(hub.requests)
     panel = distance_panel(few.open(["a/gpt"]), few)
-    assert "not here: gpt (its first layer has not been read from the Hub)" in panel.foot
+    assert "not shown: gpt (its first layer has not been read from the Hub)" in panel.foot
     assert len(hub.requests) == before
     asyncio.run(fetch(all_of_it))
     before = len(hub.requests)

@@ -76,7 +76,7 @@ def test_a_large_map_and_its_trust_are_those_of_the_library(session: Session) ->
     _, (panel,), wanted, _ = asked(session, "Trust")
     assert not wanted
     wrong = point_trust(table, expected.coordinates, rows=expected.rows, points=token_map.MEASURED).wrong.sum()
-    assert f"{wrong:,} lie wrongly" in panel.title
+    assert f"{wrong:,} are misplaced" in panel.title
 
 
 def test_cancel_leaves_no_child_and_the_page_is_answered_meanwhile(session: Session) -> None:

@@ -21,7 +21,7 @@ from tests.test_app import WORDS, checkpoint
 
 TOKEN = "hf_canaryToken0123456789"
 SECRET = "canary-content-that-nobody-may-read"
-REFUSAL = "folders and files are read only where the app runs on your own machine: pip install hfposemb"
+REFUSAL = "folders and files can be opened only if the app runs on your own machine: pip install hfposemb"
 
 
 @pytest.fixture(scope="module")

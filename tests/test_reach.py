@@ -76,12 +76,12 @@ def test_what_is_not_given_is_looked_up_as_gradio_does(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("host", "share", "public", "said"),
     [
-        (None, None, None, "Local mode: only this machine can reach the app, and it opens files on it."),
+        (None, None, None, "Local mode: only this machine can reach the app, which can open its files."),
         ("0.0.0.0", None, None, r"Public mode: visitors .* not files on this machine, because 0\.0\.0\.0 .*--trusted"),
         (None, True, None, "Public mode: .* because a share link .*--trusted"),
         (None, None, True, "Public mode: .* not files on this machine .*--trusted"),
-        ("0.0.0.0", None, False, r"Trusted mode: whoever can reach 0\.0\.0\.0 can open every file"),
-        (None, True, False, "Trusted mode: whoever has the share link can open every file"),
+        ("0.0.0.0", None, False, r"Trusted mode: anyone who can reach 0\.0\.0\.0 can open every file"),
+        (None, True, False, "Trusted mode: anyone who has the share link can open every file"),
     ],
 )
 def test_one_line_says_which_mode_it_is(host: str | None, share: bool | None, public: bool | None, said: str) -> None:
@@ -160,7 +160,7 @@ def test_trusted_app_opens_files_for_whoever_reaches_it(folder: Path) -> None:
         assert answer.startswith("event: complete"), answer
         assert "13" in answer
         page.close()
-        assert "Trusted mode: whoever can reach 0.0.0.0 can open every file on this machine" in served.said
+        assert "Trusted mode: anyone who can reach 0.0.0.0 can open every file on this machine" in served.said
 
 
 def test_share_link_is_public(
@@ -214,8 +214,7 @@ def test_port_that_is_taken_is_said_with_what_to_do(taken: int, capsys: pytest.C
     assert main(["app", "--no-open", "--port", str(taken)]) == 1
     said = capsys.readouterr().err
     assert said == (
-        f"hfposemb: port {taken} of 127.0.0.1 is in use; choose another port, or leave it out to take the next free "
-        "one\n"
+        f"hfposemb: port {taken} of 127.0.0.1 is in use; choose another port, or omit it to use the next free one\n"
     )
 
 
@@ -230,12 +229,12 @@ def test_wrong_port_is_wrong_usage(port: str, capsys: pytest.CaptureFixture[str]
 def test_wrong_addresses_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="from 1 to 65535; got 0"):
         free_port("127.0.0.1", 0)
-    with pytest.raises(HfposembError, match="no address of this machine"):
+    with pytest.raises(HfposembError, match="not an address of this machine"):
         free_port("203.0.113.7", None)
-    with pytest.raises(HfposembError, match="there is no host"):
+    with pytest.raises(HfposembError, match="unknown host"):
         free_port("no host", None)
     monkeypatch.setenv("GRADIO_SERVER_PORT", "http")
-    with pytest.raises(InputError, match="GRADIO_SERVER_PORT is a number"):
+    with pytest.raises(InputError, match="GRADIO_SERVER_PORT must be a number"):
         free_port("127.0.0.1", None)
 
 
@@ -248,10 +247,10 @@ def test_wrong_addresses_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
         (["./nowhere"], "./nowhere does not exist; give a folder with a checkpoint or a .safetensors file"),
         (["nonsense:"], "there is no built-in 'nonsense'"),
         (["two words"], "'two words' is not a source"),
-        ([".", "--public"], ". is on this machine, and public mode opens no files; give --trusted"),
-        ([".", "--host", "0.0.0.0"], ". is on this machine, and public mode opens no files; give --trusted"),
-        (["--auth", "ada"], "a login is written USER:PASSWORD"),
-        (["--auth", "ada:x", "--mcp"], "an MCP server does not ask for a password"),
+        ([".", "--public"], ". is on this machine, and public mode opens no files; use --trusted"),
+        ([".", "--host", "0.0.0.0"], ". is on this machine, and public mode opens no files; use --trusted"),
+        (["--auth", "ada"], "expected a login as USER:PASSWORD"),
+        (["--auth", "ada:x", "--mcp"], "an MCP server does not support a password"),
     ],
 )
 def test_what_cannot_be_is_said_at_once(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -343,11 +342,11 @@ def test_browser_opens_when_the_page_is_there_and_nobody_waits_for_it(folder: Pa
         for child in psutil.Process(served.process.pid).children():
             child.kill()
         assert "Local mode: only this machine can reach the app" in served.said
-        assert f"Running on {served.url}/; Ctrl-C ends it." in served.said
+        assert f"Running on {served.url}/; press Ctrl-C to stop." in served.said
 
 
 def test_panel_outside_a_page_says_what_to_write() -> None:
-    with pytest.raises(HfposembError, match=r"panel\(\) draws into an open gr\.Blocks"):
+    with pytest.raises(HfposembError, match=r"panel\(\) needs an open gr\.Blocks"):
         app.panel()
     with gr.Blocks():
         app.panel(sources=("sinusoidal:16x8",))

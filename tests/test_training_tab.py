@@ -93,8 +93,8 @@ def test_each_run_is_offered_once_in_the_colour_of_its_first_source() -> None:
 def test_the_panels_say_what_is_at_a_step(gpt2: Trajectory) -> None:
     last = len(gpt2.steps) - 1
     first, turned = (training_run.moment_panels(moment_of(gpt2, place)).panels for place in (0, last))
-    assert first[0].title == "At step 0 the best turn leaves 100 % of the last map unexplained"
-    assert turned[0].title == "The map at step 2,000, onto which all others are turned"
+    assert first[0].title == "At step 0, the aligned map differs from the final one by 100 %"
+    assert turned[0].title == "Final map, step 2,000 (the others are aligned to it)"
     cosine = gpt2.courses["mean cosine at distance 1"].values
     assert first[1].title.endswith("neighbouring positions have a mean cosine of .000")
     assert f"{cosine[-1]:.3f}".lstrip("0") in turned[1].title
@@ -119,11 +119,11 @@ def test_a_figure_by_step_stands_beside_chance(gpt2: Trajectory) -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ([0.5, 0.5, 2.0], "It is outside of what chance gives from step 20 on."),
-        ([2.0, 2.0, 2.0], "It is outside of what chance gives from step 0 on."),
-        ([2.0, 2.0, 0.5], "At the last step it is within what chance gives."),
-        ([2.0, 0.5, -1.0], "It is outside of what chance gives from step 20 on."),
-        ([2.0, 2.0, np.nan], "At the last step it is within what chance gives."),
+        ([0.5, 0.5, 2.0], "From step 20 on, it is outside the chance level."),
+        ([2.0, 2.0, 2.0], "From step 0 on, it is outside the chance level."),
+        ([2.0, 2.0, 0.5], "At the last step, it is within the chance level."),
+        ([2.0, 0.5, -1.0], "From step 20 on, it is outside the chance level."),
+        ([2.0, 2.0, np.nan], "At the last step, it is within the chance level."),
     ],
 )
 def test_since_when_a_figure_is_beyond_chance(gpt2: Trajectory, values: list[float], said: str) -> None:
@@ -176,7 +176,7 @@ def test_a_run_is_wanted_until_it_is_there(gpt2: Trajectory, monkeypatch: pytest
     panels, courses, slider, again, _ = draw(130.0)
     assert again == []
     assert json.loads(slider["value"])["at"] == 1, "the nearest step"
-    assert panels.panels[0].title.startswith("At step 100 ")
+    assert panels.panels[0].title.startswith("At step 100, ")
     assert courses.panels[0].key == "training-course"
     panels, *_ = bound["draw_run"](session.open(["random:8x4"]), "", "Positions", STEPS, "", LAST)
     assert "sample:gpt2" in panels.panels[0].message
@@ -219,7 +219,7 @@ def test_a_model_in_a_folder_is_no_run(minilm_folder: Path, tmp_path: Path) -> N
 
 
 def test_strangers_name_no_folder_and_a_pattern_must_match() -> None:
-    with pytest.raises(SourceError, match="read only where the app runs on your own machine"):
+    with pytest.raises(SourceError, match="opened only if the app runs on your own machine"):
         run_key(["./out", "position", "*", 4], public=True)
     with pytest.raises(HfposembError, match="has no revision that matches 'none'"):
         children.training("sample:gpt2", "position", "none", 4, 0, lambda share, doing: None)

@@ -78,9 +78,9 @@ def test_each_panel_says_what_it_found(view: Callable[..., View]) -> None:
     kept = f"{round(100 * found.kept[4])}\u00a0%"
     assert (
         panels["finding"].title
-        == f"Adding positions does not drown the words: at 1× {kept} of a word’s neighbours stay"
+        == f"Adding positions does not destroy the words: at 1×, words keep {kept} of their neighbours"
     )
-    assert panels["survival"].title == f"{kept} of each word’s ten nearest neighbours are left at 1×"
+    assert panels["survival"].title == f"At 1×, words keep {kept} of their ten nearest neighbours"
     assert "Average of 33 words" in panels["survival"].subtitle
     assert "ten nearest of 67 tokens" in panels["survival"].foot
     assert all(panel.help and panel.title for panel in panels.values())
@@ -113,18 +113,18 @@ def test_the_lists_are_those_of_the_chosen_word(view: Callable[..., View]) -> No
     made = model(scale=0.3)
     panel = sum_amplitude.lists_panel(view(made, word=5, amplitude=1.5))
     found = moved_neighbours(add_positions(made), 2, 5, amplitude=1.5)
-    assert panel.title == f"queen at position 5 keeps {len(found.shared)} of its 10 neighbours at 1.5×"
+    assert panel.title == f"At 1.5×, queen at position 5 keeps {len(found.shared)} of its 10 neighbours"
     assert [row.label for row in panel.lists[1].rows] == list(found.after.labels)
     assert [row.id for row in panel.lists[0].rows if row.shared] == list(found.shared)
 
 
 def test_a_large_amplitude_drowns(view: Callable[..., View]) -> None:
     panels = every(view(model(scale=5.0), amplitude=4.0))
-    assert panels["finding"].title.startswith("At 4× positions drown the words: ")
-    assert panels["recovery"].title == "At 4× the word can seldom be read back out of the sum"
-    assert "gather by position" in panels["cloud"].title
+    assert panels["finding"].title.startswith("At 4×, adding positions obscures the words, ")
+    assert panels["recovery"].title == "At 4×, the word can seldom be recovered from the sum"
+    assert "cluster by position" in panels["cloud"].title
     none = every(view(amplitude=0.0))
-    assert none["finding"].title.startswith("Without positions every word has its own neighbours")
+    assert none["finding"].title.startswith("Without positions, words keep all their neighbours")
     assert "keeps 10 of its 10" in none["lists"].title
 
 
@@ -136,34 +136,34 @@ def test_others_positions(view: Callable[..., View], whose: str) -> None:
     assert called in panels["finding"].title
     unscaled = sum_amplitude.survival_panel(view(whose=whose, scaled=False))
     assert unscaled.title != panels["survival"].title
-    assert "Each has its own norm" in unscaled.subtitle
+    assert "Positions have their original norms" in unscaled.subtitle
 
 
 def test_a_model_that_adds_nothing_says_so_and_others_can_be_tried(view: Callable[..., View]) -> None:
     turning = model(positions=hpe.extract("rotary:32x8").positions, name="turning")
     panels = every(view(turning))
     assert "adds nothing to its words: it has rotary positions" in panels["finding"].message
-    assert panels["survival"].title.startswith("turning adds no positions; these are what others would do")
+    assert panels["survival"].title.startswith("turning adds no positions; shown is the effect of others")
     names = {trace.name for trace in panels["survival"].drawings[0].figure.data if trace.name}
     assert names == {"Sinusoid", "Random"}
     assert all("adds nothing" in panels[key].message for key in ("lists", "anchors", "recovery", "map", "cloud"))
-    assert panels["reorder"].title == "In another order the same vectors go in: nothing is added to the words"
-    assert "rotary positions come in where attention compares" in panels["reorder"].subtitle
+    assert panels["reorder"].title == "Reordered, the input vectors stay the same: nothing is added to the words"
+    assert "rotary positions take effect in attention" in panels["reorder"].subtitle
     assert every(view(turning, whose="random"))["lists"].lists
 
 
 def test_another_order(view: Callable[..., View]) -> None:
     panel = word_order.reorder_panel(view())
-    assert panel.title == "In another order 4 of 5 words go in as another vector"
+    assert panel.title == "Reordered, 4 of 5 words get a different input vector"
     assert "The token vectors are the same in both orders" in panel.subtitle
-    assert "Turned round: “[CLS] queen the saw king the”" in panel.subtitle
+    assert "Reversed: “[CLS] queen the saw king the”" in panel.subtitle
     assert [row.label for row in panel.lists[0].rows][:2] == ["the  1 → 2", "king  2 → 4"]
     assert [row.shared for row in panel.lists[0].rows] == [False, False, True, False, False]
     before = word_order.reorder_panel(view(before="the queen saw the king"))
-    assert before.title == "In another order 2 of 5 words go in as another vector"
+    assert before.title == "Reordered, 2 of 5 words get a different input vector"
     assert "Before: “the queen saw the king”" in before.subtitle
-    assert "Turned round" in word_order.reorder_panel(view(before="bread")).subtitle
-    assert word_order.reorder_panel(view(text="king")).title == "This order is the same as the other"
+    assert "Reversed" in word_order.reorder_panel(view(before="bread")).subtitle
+    assert word_order.reorder_panel(view(text="king")).title == "Both orders are the same"
 
 
 def test_shuffling_keeps_the_words() -> None:
@@ -176,12 +176,12 @@ def test_shuffling_keeps_the_words() -> None:
 
 def test_anchor_words_that_are_not_there(view: Callable[..., View]) -> None:
     panel = sum_amplitude.anchor_panel(view(anchors=("queen", "bred", "zzz")))
-    assert "No token “bred”, spelt most like it: “bread”." in panel.foot
+    assert "No token “bred”; closest spelling: “bread”." in panel.foot
     assert "No token “zzz”." in panel.foot
     assert "queen" in panel.title
     none = sum_amplitude.anchor_panel(view(anchors=()))
-    assert "Name a word that the model has" in none.message
-    assert "Name a word" in sum_amplitude.anchor_panel(view(anchors=("king",))).message
+    assert "Enter a token of the model" in none.message
+    assert "Enter a token" in sum_amplitude.anchor_panel(view(anchors=("king",))).message
 
 
 def test_the_anchor_title_tells_turns() -> None:
@@ -200,7 +200,7 @@ def test_what_cannot_be_fed_leaves_the_rest(view: Callable[..., View]) -> None:
     asked = view(silent)
     assert strip(asked) == ""
     assert "has no recipe" in words.top_panels(asked, [asked.source]).panels[0].message
-    assert "Write a word" in words.top_panels(view(text=" "), []).panels[0].message
+    assert "Enter at least one word" in words.top_panels(view(text=" "), []).panels[0].message
     long = view(text="king " * 100)
     assert "at most 300 characters" in words.top_panels(long, [long.source]).panels[0].message
     assert sum_amplitude.survival_panel(view(text=" ")).drawings
@@ -211,7 +211,7 @@ def test_sources_without_words_are_named(view: Callable[..., View], session: Ses
     failed = Opened("gone", "gone", "", "", None, "it is not there")
     assert sum_view.view_of(session, [sines, failed], None, view().asked) is None
     panel = words.top_panels(None, [sines, failed]).panels[0]
-    assert panel.title == "No source here has words"
+    assert panel.title == "None of the sources has words"
     assert "Sinusoid has no words: " in panel.message
     assert "gone: it is not there." in panel.message
     assert words.top_panels(None, []).panels[0].message

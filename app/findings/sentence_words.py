@@ -78,7 +78,7 @@ def strip(view: View) -> str:
     except HfposembError:
         return ""
     more = len(view.pieces) - PIECES_SHOWN
-    rest = f"<p>the first {PIECES_SHOWN} of {len(view.pieces)} pieces</p>" if more > 0 else ""
+    rest = f"<p>first {PIECES_SHOWN} of {len(view.pieces)} pieces</p>" if more > 0 else ""
     return (
-        f'<ol aria-label="Words of the sentence">{"".join(buttons)}</ol><p>neighbours kept, each in its place</p>{rest}'
+        f'<ol aria-label="Words of the sentence">{"".join(buttons)}</ol><p>neighbours kept at this position</p>{rest}'
     )

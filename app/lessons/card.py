@@ -26,7 +26,7 @@ from .lessons import LESSONS, Lesson
 
 NAME = "lesson"
 NUMBERS = ("", *(str(number) for number in range(1, len(LESSONS) + 1)))
-CHOOSE = "Choose what you expect first."
+CHOOSE = "Choose an answer first."
 
 
 def link(number: int) -> str:
@@ -59,12 +59,12 @@ def revealed(number: int, guess: str | None, opened: Sequence[Opened], session: 
     parts = [f"<ul>{lines}</ul>" if lines else ""]
     if values:
         right = lesson.choices[lesson.right(values[0])]
-        said = "As you said" if right == guess else f"You said “{guess}”; what is measured is"
+        said = "Correct" if right == guess else "Not quite. Measured"
         parts = [f"<p><strong>{html.escape(f'{said}: {right}.')}</strong></p>", *parts]
         parts.append(f"<p>{html.escape(lesson.why)}</p>")
     else:
-        parts.append("<p>None of the sources on the page can show it. The link of the lesson has some that can.</p>")
-    parts.append(f"<p><strong>Now you.</strong> {html.escape(lesson.exercise)}</p>")
+        parts.append("<p>None of the sources can show this. Open the lesson again to load sources that can.</p>")
+    parts.append(f"<p><strong>Try it:</strong> {html.escape(lesson.exercise)}</p>")
     if number < len(LESSONS):
         after = LESSONS[number].title
         parts.append(f'<p><a href="{html.escape(link(number + 1))}">Next: {html.escape(after)}</a></p>')
@@ -86,7 +86,7 @@ def _measured(
 
 def _value(lesson: Lesson, number: int, source: Opened, session: Session) -> float:
     if source.embeddings is None:
-        again = "; reveal it again then" if source.error == WAITING else ""
+        again = "; reveal again when it is done" if source.error == WAITING else ""
         raise InputError(f"{source.error}{again}")
     embeddings = source.embeddings
     table = source.table("position")
@@ -95,7 +95,7 @@ def _value(lesson: Lesson, number: int, source: Opened, session: Session) -> flo
         and table is not None
         and min(table.shape[0], 2048) * table.shape[1] > MEASURED_AT_ONCE
     ):
-        raise InputError("its rows are too wide to measure while you wait")
+        raise InputError("its rows are too wide to measure here")
     # Keyed by name, like open sources in the library: a mechanism has no table and hence no digest.
     key = (NAME, number, source.text, session.public)
     return session.library.results.make(key, lambda: lesson.measure(embeddings))
@@ -176,7 +176,7 @@ def lesson_list() -> None:
         for number, lesson in enumerate(LESSONS, 1)
     )
     gr.HTML(
-        f"<details><summary>Eight lessons: predict, then see what is measured</summary><ol>{lines}</ol></details>",
+        f"<details><summary>Eight short lessons: guess first, then measure</summary><ol>{lines}</ol></details>",
         css_template=LIST_CSS,
         js_on_load=FOLLOW_JS,
         apply_default_css=False,

@@ -74,7 +74,7 @@ SAVE = """() => setTimeout(() => {
 """Starts the download as soon as the report is ready, so that one button suffices."""
 
 
-STARTING = "<h2>What can be measured of these sources is being measured</h2>"
+STARTING = "<h2>Measuring the sources…</h2>"
 
 
 @dataclass(frozen=True)
@@ -153,10 +153,10 @@ class Handlers:
             if maps is None:  # cancelled or failed: fall back to PCA
                 maps, back = maps_of(left, right, ROLES[role], "pca", self.session), gr.update(value="PCA")
             if maps is None:
-                return [Panels((Panel("maps", title, message="Choose PCA again to draw these maps."),)), [], back]
+                return [Panels((Panel("maps", title, message="Select PCA again to draw these maps."),)), [], back]
             return [maps_panels(found, pair, maps), [], back]
         except HfposembError as error:
-            return [Panels((Panel("maps", f"No maps of the {title}", message=one_line(str(error))),)), [], back]
+            return [Panels((Panel("maps", f"No maps of {title}", message=one_line(str(error))),)), [], back]
 
     def pick(self, due: list[Any], chosen: str | None, at: int, part: str | None, happened: gr.EventData) -> list[Any]:
         """Select a moved word, or open it or a neighbour in Tokens."""
@@ -203,15 +203,15 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
     with gr.Column():
         reports = session.jobs.bind(jobs.write, name="report", label="Report")
         measures = session.jobs.bind(jobs.measure, name="figures", label="Comparison")
-        again = gr.Button("Measure beside chance", visible=False, min_width=220, scale=0)
+        again = gr.Button("Measure chance levels", visible=False, min_width=220, scale=0)
         figures = gr.HTML(STARTING, **CARD)
         pairs = gr.HTML("", **CARD)
     with gr.Row(elem_classes="controls"):
         choices = named_pairs(session.first)
         first = "0-1" if choices else None
-        chosen = _segmented("Two of them", choices, first, 420, scale=3, visible=len(choices) > 1)
-        role = _segmented("Maps of", [POSITIONS, TOKENS], POSITIONS, 210, scale=1)
-        method = _segmented("Laid out by", ["PCA", "UMAP"], "PCA", 160, scale=1)
+        chosen = _segmented("Pair", choices, first, 420, scale=3, visible=len(choices) > 1)
+        role = _segmented("Table", [POSITIONS, TOKENS], POSITIONS, 210, scale=1)
+        method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160, scale=1)
     with gr.Column():
         layouts = session.jobs.bind(jobs.lay_out, name="maps", label="AlignedUMAP")
         plan = PanelRow((), scope=session.scope)
@@ -244,14 +244,14 @@ def _toolbar(session: Session) -> tuple[gr.Dropdown, gr.Button, gr.DownloadButto
         part_field = gr.Dropdown(
             part_choices(parts),
             value="",
-            label="Positions of",
+            label="Part",
             filterable=False,
             visible=bool(parts),
             scale=0,
             min_width=200,
         )
         with gr.Column(scale=0, min_width=200):
-            ask = gr.Button("Download a report", variant="primary", min_width=200)
+            ask = gr.Button("Download report", variant="primary", min_width=200)
             save = gr.DownloadButton(visible="hidden", elem_id=f"report-{session.scope}")
         unseen_heading(TITLE, level=2)
     return part_field, ask, save

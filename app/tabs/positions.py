@@ -22,6 +22,7 @@ from ..findings.position_clouds import clouds
 from ..findings.position_lines import lines
 from ..findings.position_tables import WAVES, images
 from ..findings.properties import requirement_row
+from ..limits import MOST_SOURCES
 from ..session.address import number_up_to, numbers_by_source, text_up_to
 from ..session.background_jobs import BackgroundJob
 from ..session.opened import Opened
@@ -85,8 +86,8 @@ class Handlers:
     ) -> Any:
         """Draw the clouds; UMAP projections that have to be computed first are requested, and the old ones stay."""
         if not opened:
-            said = "Choose one to four sources above, such as sample:bert."
-            return (Panel("empty", "No source is chosen", message=said),), [], gr.skip()
+            said = f"Choose up to {MOST_SOURCES} sources above, such as sample:bert."
+            return (Panel("empty", "No source selected", message=said),), [], gr.skip()
         opened = of_part(opened, part)
         wanted = missing_umaps(opened, dims, self.session) if method == "umap" else []
         failed = bool(wanted) and BackgroundJob.failed(done, wanted)

@@ -22,7 +22,7 @@ from .waiting import drawn, open_tab, until
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-WORD = "A word, an id, or part of a word"
+WORD = "Word, part of a word, or id"
 
 
 def _query(page: Page) -> dict[str, list[str]]:
@@ -193,16 +193,13 @@ def _settled(page: Page, enough: Callable[[dict[str, Any]], bool]) -> dict[str, 
 # --- every control ----------------------------------------------------------------------------------------------------
 
 SAID_BY_OTHERS = {
-    "Sources, two to four": "the sources are in the address as models",
+    "Sources (up to 4)": "the sources are in the address as models",
     "Marked position": "a slider tells the position once it is let go",
-    "Part": "a state of that name is kept, which the field follows",
-    "Positions of": "a state is kept as stack, which the field follows",
-    "Source": "a state is kept as words-of, which the field follows",
+    "Part": "a state is kept as part or stack, which the field follows",
+    "Source": "a state is kept as words-of, map or run, which the field follows",
     WORD: "the word is kept, and what is searched",
-    ".* regex": "kept with what is searched",
-    "Map of": "a state is kept as map, which the field follows",
-    "Training of": "a state is kept as run, which the field follows",
-    "Figure by step": "a state is kept as by, which the field follows",
+    "Regex": "kept with what is searched",
+    "Metric": "a state is kept as by, which the field follows",
     "Try your own model": "what is tried becomes a source",
     "What do you expect?": "whoever opens a lesson guesses anew",
 }

@@ -31,12 +31,12 @@ def test_a_click_on_an_odd_token_shows_it_and_positions_have_their_requirements(
     row.click()
     near = page.locator('section.panel[data-key="neighbours"]')
     near.get_by_role("heading", name=re.compile(rf"^Nearest to {re.escape(word)} in bert")).wait_for()
-    until(page, page.get_by_label("A word, an id").input_value, word)
+    until(page, page.get_by_label("Word, part of a word").input_value, word)
 
     open_tab(page, "Positions")
     still(page)
     counting = page.locator('section.panel[data-key="counting:64x8 requirements"]')
-    counting.get_by_text("Meets 4 of 5: it grows without bound").wait_for()
+    counting.get_by_text("Meets 4 of 5: grows without bound").wait_for()
     assert counting.locator(".numbers p").count() == 5
     assert "bounded: not met" in counting.inner_text()
     learned = page.locator(f'section.panel[data-key="{source} requirements"]')

@@ -43,7 +43,7 @@ def play(page: Page, card: Locator, number: int, guess: int) -> str:
     card.get_by_role("radio", name=lesson.choices[guess]).check()
     card.get_by_role("button", name="Reveal").click()
     result = card.get_by_role("status")
-    result.get_by_text("Now you.").wait_for()
+    result.get_by_text("Try it:").wait_for()
     return result.inner_text()
 
 
@@ -58,7 +58,7 @@ def test_lesson_is_played(page: Page, site: Callable[..., str], number: int) -> 
     values = [lesson.measure(hpe.extract(source)) for source in lesson.models]
     right = lesson.right(values[0])
     said = play(page, card, number, right)
-    assert f"As you said: {lesson.choices[right]}." in said
+    assert f"Correct: {lesson.choices[right]}." in said
     for source, value in zip(lesson.models, values, strict=True):
         assert lesson.reveal.format(name=short_name(source), value=value) in said
     assert FIGURES[number - 1] in said.split("\n\n")[0] + said.split("\n")[2]
@@ -70,11 +70,11 @@ def test_lesson_is_played(page: Page, site: Callable[..., str], number: int) -> 
 def test_a_wrong_guess_the_next_lesson_and_the_way_out(page: Page, site: Callable[..., str]) -> None:
     card = start(page, site)
     assert card.count() == 0 or not card.is_visible()
-    page.get_by_text("Eight lessons").click()
+    page.get_by_text("Eight short lessons").click()
     page.get_by_role("link", name=LESSONS[5].title).click()
     wrong = (LESSONS[5].right(0.84) + 1) % len(LESSONS[5].choices)
     said = play(page, card, 6, wrong)
-    assert f"You said “{LESSONS[5].choices[wrong]}”; what is measured is: {LESSONS[5].choices[2]}." in said
+    assert f"Not quite. Measured: {LESSONS[5].choices[2]}." in said
     assert "Untrained: distance alone explains 1%" in said
     assert page.evaluate("document.activeElement.closest('.lesson') !== null")
 
@@ -98,7 +98,7 @@ def test_sources_that_cannot_show_it_say_why(page: Page, site: Callable[..., str
     assert "ALiBi: alibi positions have no row for each position" in said
     page.goto(page.url.partition("?")[0] + "?models=alibi%3A64x4&lesson=2&tab=tokens")
     said = play(page, card, 2, 0)
-    assert "None of the sources on the page can show it" in said
+    assert "None of the sources can show this" in said
 
 
 def test_lessons_are_for_everybody(page: Page, site: Callable[..., str]) -> None:
@@ -112,13 +112,13 @@ def test_lessons_are_for_everybody(page: Page, site: Callable[..., str]) -> None
         page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent").strip() == "Reveal"
     page.keyboard.press("Enter")
-    card.get_by_text("Now you.").wait_for()
+    card.get_by_text("Try it:").wait_for()
     accessible_everywhere(page)
 
 
 def test_the_list_of_lessons_is_for_everybody(page: Page, site: Callable[..., str]) -> None:
     start(page, site)
-    page.get_by_text("Eight lessons").focus()
+    page.get_by_text("Eight short lessons").focus()
     page.keyboard.press("Enter")
     page.get_by_role("link", name=LESSONS[0].title).wait_for()
     no_sideways_page(page)

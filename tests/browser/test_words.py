@@ -52,7 +52,7 @@ def test_a_slider_a_sentence_a_word_another_order_and_other_positions(opened: Pa
     found = sweep_amplitude(add_positions(bert))
 
     def said(step: int) -> str:
-        return f"{round(100 * found.kept[step])}\u00a0% of each word’s ten nearest neighbours are left at {step / 4:g}×"
+        return f"At {step / 4:g}×, words keep {round(100 * found.kept[step])}\u00a0% of their ten nearest neighbours"
 
     until(page, lambda: title(page, "survival").inner_text(), said(4))
     assert set(kept(page)) == {"the", "king", "saw", "queen"}
@@ -89,7 +89,7 @@ def test_a_slider_a_sentence_a_word_another_order_and_other_positions(opened: Pa
     until(
         page,
         lambda: title(page, "lists").inner_text(),
-        f"queen at position 2 keeps {len(near.shared)} of its 10 neighbours at 1×",
+        f"At 1×, queen at position 2 keeps {len(near.shared)} of its 10 neighbours",
     )
     rows = page.locator('section.panel[data-key="lists"] .list').nth(1).locator("bdi").all_inner_texts()
     assert rows == list(near.after.labels)
