@@ -82,8 +82,8 @@ def kept() -> set[str]:
     with gr.Blocks() as blocks:
         app.panel(address=True)
     written = (str(getattr(one, "js_on_load", "")) for one in blocks.blocks.values())
-    line = next(code for code in written if "const names = [" in code)
-    return set(re.findall(r"'([\w-]+)'", line.partition("];")[0]))
+    line = next(code for code in written if "followAddress" in code)
+    return set(re.findall(r'"([\w-]+)"', line.partition('"names": [')[2]))
 
 
 def test_every_control_of_a_link_is_kept(kept: set[str]) -> None:

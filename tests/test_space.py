@@ -20,7 +20,7 @@ from tests.installing import ROOT, tracked
 TOKEN = "hf_tokenThatMayWrite"
 SMALL = {"config.json": "{}", "tokenizer.json": "{}", "model.safetensors": b"\0" * 8}
 
-SCRIPT = "hfposemb/figures/static/plot.js"
+SCRIPT = "app/static/app.js"
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from hfposemb.text import one_line
 
 from ..components.events import QUIET
 from ..components.hidden import State
+from ..components.page_script import on_load
 from ..limits import MEASURED_AT_ONCE
 from ..session.address import one_of, written
 from ..session.opened import WAITING, Opened
@@ -103,29 +104,7 @@ def _value(lesson: Lesson, number: int, source: Opened, session: Session) -> flo
 
 # --- appearance -------------------------------------------------------------------------------------------------------
 
-# Links that stay on the page: the URL determines the open lesson, and it is read as after a step back.
-FOLLOW_JS = """
-element.addEventListener("click", (event) => {
-  const link = event.target.closest("a[href^='?']");
-  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-  event.preventDefault();
-  const query = new URLSearchParams(link.hasAttribute("data-close") ? location.search : link.getAttribute("href"));
-  if (link.hasAttribute("data-close")) query.delete("lesson");
-  const text = query.toString();
-  history.pushState(history.state, "", location.pathname + (text ? "?" + text : ""));
-  dispatchEvent(new PopStateEvent("popstate"));
-});
-"""
-
-# Move the focus to a lesson opened by a link, for sighted visitors and screen readers alike.
-CARD_JS = (
-    FOLLOW_JS
-    + """
-const bring = () => requestAnimationFrame(() => element.querySelector("h2")?.focus());
-watch("value", bring);
-bring();
-"""
-)
+FOLLOW_JS, CARD_JS = on_load("followLinks"), on_load("openCard")
 
 _PLAIN = """
     .block:has(> .html-container > &) { padding: 0; background: none; box-shadow: none; border: 0; overflow: visible; }

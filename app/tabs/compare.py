@@ -16,6 +16,7 @@ from hfposemb.text import one_line
 from ..components.events import QUIET
 from ..components.hidden import State
 from ..components.lines import unseen_heading
+from ..components.page_script import on_event
 from ..components.plot import Panel, PanelRow, Panels
 from ..components.recipe import COPY_JS, FOLD_CSS
 from ..findings.comparison import (
@@ -65,13 +66,6 @@ CARD: dict[str, Any] = {
     """,
     "js_on_load": COPY_JS,
 }
-
-
-SAVE = """() => setTimeout(() => {
-  const button = document.getElementById("ID");
-  (button?.matches("a") ? button : button?.querySelector("a") ?? button)?.click();
-}, 300)"""
-"""Starts the download as soon as the report is ready, so that one button suffices."""
 
 
 STARTING = "<h2>Measuring the sources…</h2>"
@@ -313,4 +307,4 @@ def bind_report(session: Session, layout: Layout, jobs: ComparisonJobs) -> None:
     reports, asked = layout.reports, [session.due, layout.part]
     layout.ask.click(guarded(jobs.ask_report, public=session.public), asked, reports.wanted, **QUIET)
     written = reports.done.change(jobs.hand_over, [reports.wanted, reports.done], layout.save, **QUIET)
-    written.then(js=SAVE.replace("ID", f"report-{session.scope}"), **QUIET)
+    written.then(None, layout.save, js=on_event("saveFile"), **QUIET)

@@ -16,6 +16,7 @@ from hfposemb.text import one_line
 
 from ..components.events import QUIET
 from ..components.lines import WORK_LINE, unseen_heading
+from ..components.page_script import on_load
 from ..components.plot import PanelRow
 from ..findings.learned_picture import LEARNED, SINUSOID, UNTRAINED, picture_panel
 from ..findings.model_input import SENTENCE, input_panel
@@ -79,12 +80,7 @@ i { grid-area: 1 / 2 / 3 / 3; font-style: normal; font-size: 18px; color: #b8195
 """
 
 
-WAYS_JS = """
-element.addEventListener("click", (event) => {
-  const button = event.target.closest("button");
-  if (button) trigger("select", { tab: button.dataset.tab });
-});
-"""
+WAYS_JS = on_load("chooseTab")
 
 
 @dataclass(frozen=True)
