@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from tests.test_app import checkpoint
+from tests.app.test_app import checkpoint
 
 from .test_tokens import MANY, panel, workers
 from .waiting import accessible_everywhere, drawn, open_tab, point, until

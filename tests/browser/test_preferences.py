@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.session import preferences
-from tests.test_app import WORDS, checkpoint
+from tests.app.test_app import WORDS, checkpoint
 
 from .waiting import drawn, open_tab, until
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.components.plot import Panel
 from app.session.shown_positions import View
-from tests.test_app import open_session
+from tests.app.test_app import open_session
 
 from .waiting import accessible, drawn, no_sideways_page, open_tab, still, until
 

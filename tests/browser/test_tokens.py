@@ -15,7 +15,7 @@ import pytest
 
 import hfposemb as hpe
 from app.findings.chosen_word import Word, row_of
-from tests.test_app import HOSTILE, WORDS, anisotropic, checkpoint
+from tests.app.test_app import HOSTILE, WORDS, anisotropic, checkpoint
 
 from .waiting import accessible_everywhere, open_tab, point, still, until
 
