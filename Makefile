@@ -11,7 +11,7 @@ RECENT := -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hfposemb need
 	Python %d.%d; install one, then: make clean run PYTHON=/path/to/python" % ((sys.executable,) + sys.version_info[:2]))'
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test test-unit test-browser test-full test-families lint check bench bench-quick pictures browser dist clean
+.PHONY: run test test-unit test-browser test-full test-families lint lint-js check bench bench-quick pictures browser dist clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/hfposemb app $(if $(PORT),--port $(PORT))
@@ -44,7 +44,27 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/mypy
 	$(BIN)/mypy --strict tests/typed.py
 
-check: lint
+# The page's JavaScript: ESLint, the types in its comments, and node's own tests. Nothing that is installed needs node, so
+# a machine without a recent one, or without a registry of packages, skips this.
+JS := tests/javascript
+JS_CODE := hfposemb/figures/static app/static $(JS)
+NODE := process.exit(process.versions.node.localeCompare("20.19", "en", { numeric: true }) < 0 ? 1 : 0)
+
+lint-js:
+	@if ! node -e '$(NODE)' 2>/dev/null || ! command -v npm >/dev/null; then \
+	  echo "lint-js is skipped: it needs node 20.19 or later and npm"; \
+	elif ! $(MAKE) --no-print-directory $(JS)/node_modules/stamp; then \
+	  echo "lint-js is skipped: npm could not install its packages"; \
+	else set -x \
+	  && $(JS)/node_modules/.bin/eslint --config $(JS)/eslint.config.js $(JS_CODE) \
+	  && $(JS)/node_modules/.bin/tsc --project $(JS) \
+	  && node --disable-warning=MODULE_TYPELESS_PACKAGE_JSON --test --test-reporter=dot $(JS)/*.test.js; fi
+
+$(JS)/node_modules/stamp: $(JS)/package.json $(JS)/package-lock.json
+	cd $(JS) && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+check: lint lint-js
 	$(MAKE) test
 
 # Our cost beside its bounds, in one run: a table on the terminal and in docs/benchmarks.md, half an hour. Quick: two
@@ -71,7 +91,7 @@ dist: $(VENV)/dev.stamp
 	$(BIN)/python -m build
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(JS)/node_modules build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	@$(PYTHON) $(RECENT)

@@ -89,9 +89,7 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     from gradio.context import Context
 
     if Context.root_block is None:
-        raise HfposembError(
-            "panel() draws into an open gr.Blocks, and none is open; write: with gr.Blocks() as host: panel()"
-        )
+        raise HfposembError("panel() needs an open gr.Blocks; use: with gr.Blocks() as host: panel()")
 
     from .components.hidden import State
     from .lessons import card as lesson_card
@@ -211,7 +209,7 @@ def provenance(opened: Sequence[Opened]) -> str:
         words = " · ".join(display(part, width=120) for part in (where, *tables, *_read(source.embeddings)))
         lines.append(f"<p><strong>{html.escape(source.name)}</strong> {html.escape(words)}</p>")
     demo = any(source.text.startswith("sample:") for source in opened)
-    note = "<p>Small demo data, shown without a network</p>" if demo else ""
+    note = "<p>Small demo models, included with the app</p>" if demo else ""
     return f"<div>{''.join(lines)}</div>{note}"
 
 
@@ -284,7 +282,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def launch(
+def launch(  # noqa: PLR0913 - keywords with defaults
     sources: Sequence[str] = (),
     *,
     host: str | None = None,
@@ -334,7 +332,7 @@ def launch(
     from .server.temporary_folder import own_folder
 
     if fixed := _FIXED & options.keys():
-        raise InputError(f"launch sets {', '.join(sorted(fixed))} itself; the address is given by host= and port=")
+        raise InputError(f"launch sets {', '.join(sorted(fixed))} itself; set the address with host= and port=")
     own_folder()
     if mcp and find_spec("mcp") is None:
         raise MissingExtraError("gradio[mcp]", extra="mcp", purpose="an MCP server")
@@ -394,8 +392,8 @@ def _running(blocks: gr.Blocks, *, asked: int | None, blocking: bool) -> str:
     from .server.reach import first_port
 
     first = first_port() if asked is None else blocks.server_port
-    taken = "" if first == blocks.server_port else f", for port {first} is in use"
-    return f"Running on {blocks.local_url}{taken}{'; Ctrl-C ends it' if blocking else ''}."
+    taken = "" if first == blocks.server_port else f", because port {first} is in use"
+    return f"Running on {blocks.local_url}{taken}{'; press Ctrl-C to stop' if blocking else ''}."
 
 
 _FIXED = {
@@ -422,7 +420,7 @@ def _login(auth: Any, *, mcp: bool) -> Any:
     auth = os.environ.get(AUTH) if auth is None else auth
     login = credentials(auth) if isinstance(auth, str) and auth else auth or None
     if login and mcp:
-        raise InputError("an MCP server does not ask for a password; serve the app with either --auth or --mcp")
+        raise InputError("an MCP server does not support a password; use either --auth or --mcp")
     return login
 
 
@@ -433,5 +431,5 @@ def _behind_doors(app_kwargs: Mapping[str, Any], *, login: bool) -> dict[str, An
     from .server.route_allowlist import Doors
 
     if os.environ.get("GRADIO_ALLOWED_PATHS"):
-        raise InputError("GRADIO_ALLOWED_PATHS has files of this machine served, which public mode does not; unset it")
+        raise InputError("GRADIO_ALLOWED_PATHS serves local files, which public mode does not allow; unset it")
     return {**app_kwargs, "middleware": [Middleware(Doors, login=login), *app_kwargs.get("middleware", ())]}

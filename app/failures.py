@@ -42,12 +42,12 @@ def is_bug(error: BaseException) -> bool:
 def said_of(error: Exception, *, public: bool) -> str:
     """Return the message shown for an error; details of a bug are first written to a file."""
     if isinstance(error, MemoryError):
-        return "this does not fit into the memory of this machine; ask for less"
+        return "not enough memory on this machine; try a smaller input"
     if not is_bug(error):
         return str(error)
     fault = _kept(error.details if isinstance(error, BugError) else "".join(traceback.format_exception(error)))
     if public or fault.path is None:
-        return f"Something went wrong while computing this. If you report it, give the reference {fault.code}."
+        return f"Something went wrong while computing this. If you report it, include the reference {fault.code}."
     return f"Something went wrong while computing this. Details were written to {fault.path}"
 
 
@@ -55,7 +55,7 @@ def _kept(details: str) -> Fault:
     fault = _known.get(details)
     if fault is None:
         fault = _known[details] = keep(details, command=sys.argv)
-        where = f"its details are in {fault.path}" if fault.path else "its details could not be written to a file"
+        where = f"details in {fault.path}" if fault.path else "the details could not be written to a file"
         print(f"hfposemb: a bug in the app, reference {fault.code}; {where}", file=sys.stderr)
         if _shown:
             print(details, file=sys.stderr)

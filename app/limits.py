@@ -79,14 +79,14 @@ def told() -> tuple[str, ...]:
     """Return sentences that describe the limits to visitors of a public page."""
     most = PUBLIC_LIMITS
     return (
-        "Sources are public models of the Hugging Face Hub, samples and built-ins. Your own files and private models "
-        "are read where the app runs on your machine: pip install hfposemb.",
+        "Sources are public models of the Hugging Face Hub, samples and built-ins. To open your own files and private "
+        "models, run the app on your machine: pip install hfposemb.",
         f"A table has at most {most.rows:,} rows, {most.columns:,} columns and {most.table_bytes / 1e9:g} GB, "
         f"a built-in {BUILTIN_BYTES >> 20} MB.",
         f"A sentence has at most {LONGEST_SENTENCE} characters, a search {LONGEST_QUERY}, a comparison {MOST_WORDS} "
         f"words, a page {MOST_SOURCES} sources, a training run {PUBLIC_CHECKPOINTS} checkpoints.",
         f"One UMAP, comparison or report is computed at a time, for at most {PUBLIC_SECONDS // 60} minutes. "
-        f"{MOST_WAITING} can wait in line, at most {MOST_OF_ONE} of them from one page.",
+        f"Up to {MOST_WAITING} can wait in the queue, at most {MOST_OF_ONE} of them from one page.",
     )
 
 

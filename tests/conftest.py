@@ -14,8 +14,8 @@ import torch
 import transformers
 
 from hfposemb.checkpoints import pickled
-from tests.forking import Parent
 from tests.hub import FakeHub
+from tests.support.forking import Parent
 
 FULL = os.environ.get("HFPOSEMB_FULL") == "1"
 """Whether `make test-full` runs: the counts of the issues in full, where `make test` takes a few of each."""

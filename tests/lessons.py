@@ -13,9 +13,9 @@ from app.lessons.lessons import LESSONS, REPEATED, SENTENCE, Lesson
 
 OPENING = """# Eight lessons about words and positions
 
-Each has a statement of the textbooks, a question to answer before you run the cell below it, what is measured, and an
-exercise. Everything runs on models that come with the package, without a network; put any other source in their
-place, such as `google-bert/bert-base-uncased` or a folder `./my-model`. The app has the same lessons, at the foot of
+Each lesson has a textbook statement, a question to answer before you run the cell below it, a measurement, and an
+exercise. Everything runs on the models included with the package, without a network; replace them with any other
+source, such as `google-bert/bert-base-uncased` or a folder `./my-model`. The app has the same lessons, at the bottom of
 its first tab."""
 
 IMPORTS = f"""import numpy as np
@@ -63,7 +63,7 @@ def _cells(number: int, lesson: Lesson) -> Iterator[nbformat.NotebookNode]:
         f'    print(f"{lesson.reveal}")\n'
         f"assert {_held(lesson)}"
     )
-    yield _text(f"{lesson.why}\n\n**Now you.** {lesson.exercise}")
+    yield _text(f"{lesson.why}\n\n**Try it:** {lesson.exercise}")
 
 
 def _listed(models: tuple[str, ...]) -> str:

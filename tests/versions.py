@@ -21,8 +21,8 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests import smoke
-from tests.installing import ROOT, clone
+from tests.support import smoke
+from tests.support.installing import ROOT, clone
 
 EXTRAS = ("app", "export", "mcp", "cluster")
 """The extras that are installed and tried; "torch" is too where it is asked for."""

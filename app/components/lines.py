@@ -11,6 +11,7 @@ from hfposemb.text import one_line
 
 from ..jobs import children
 from ..jobs.fetching import Reading
+from .page_script import on_load
 
 if TYPE_CHECKING:
     pass
@@ -33,12 +34,7 @@ WORK_LINE: dict[str, Any] = {
         .column:has(> * > * > &) .plot, .column:has(> * > &) .plot { opacity: .4; }
         .column:has(> * > * > & .failed) .plot, .column:has(> * > & .failed) .plot { opacity: 1; }
     """,
-    "js_on_load": """
-        // The line is written anew four times a second: a button that goes between press and release gets no click.
-        const cancel = (event) => event.target.closest("button") && trigger("select", { action: "cancel" });
-        element.addEventListener("pointerdown", cancel);
-        element.addEventListener("click", (event) => event.detail === 0 && cancel(event));  // by the keyboard
-    """,
+    "js_on_load": on_load("cancelJob"),
 }
 
 

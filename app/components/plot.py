@@ -2,7 +2,7 @@
 
 ``gr.Plot`` has no click or hover event, leaks a WebGL context on every update, and sends its data as JSON lists. A
 :class:`PanelRow` sends a small dict with the text of each panel and a skeleton of each figure, and one binary file per
-figure with its numbers. ``plot.js`` joins them in the browser, using ``plotly.min.js`` of the installed plotly.
+figure with its numbers. The page's script joins them in the browser, with ``plotly.min.js`` of the installed plotly.
 
 A trace takes part in linked hover if its ``meta`` is ``{"link": group, "first": k}``: its point *i* is row *i + k* of
 ``group``, in every panel of the same ``scope``. Without ``"first"``, the trace's ``customdata`` (or ``"ids"``) holds
@@ -29,11 +29,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import gradio as gr
 from gradio.data_classes import FileData
 
-from hfposemb.figures.assets import STATIC, asset
+from hfposemb.figures.assets import asset
 from hfposemb.figures.figure_packing import Packer, sendable
 from hfposemb.figures.palette import dark_map
 
 from .hidden import NoStub
+from .page_script import on_load, page_script
 from .recipe import Recipe
 
 if TYPE_CHECKING:
@@ -41,12 +42,20 @@ if TYPE_CHECKING:
 
 STORE_BYTES = 256 * 2**20
 
-LOAD_JS = """
-import(props.value.script.url).then(
-  ({ drawRow }) => drawRow(element, trigger, props, watch),
-  () => { element.textContent = "The panels could not be loaded. Reload the page."; },
-);
+LOAD_JS = f"""
+{on_load("drawStyledRow")}
+import(props.value.script.url).catch(() => {{
+  element.textContent = "The panels could not be loaded. Reload the page.";
+}});
 """
+
+
+FRAME_CSS = """
+.html-container:has(> &) { padding: 0; opacity: 1; }
+.block:has(> .html-container > &) { overflow: visible; padding: 0; border: 0; background: none; box-shadow: none; }
+.block:has(> .html-container > &) > .wrap { display: none; }
+"""
+"""Removes Gradio's frame around a row, its veil and its spinner; all else is in the style sheet."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +153,7 @@ class PanelRow(gr.HTML, metaclass=NoStub):
     group, index)`` moves the mark without a request to the server.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - those of every Gradio component
         self,
         value: Sequence[Panel] | Panels | Callable[..., Sequence[Panel] | Panels] | None = None,
         *,
@@ -174,7 +183,7 @@ class PanelRow(gr.HTML, metaclass=NoStub):
             value=value,
             inputs=inputs,
             html_template="<hfposemb-row></hfposemb-row>",
-            css_template=asset("plot.css"),
+            css_template=FRAME_CSS,
             js_on_load=LOAD_JS,
             apply_default_css=False,
             visible=visible,
@@ -188,7 +197,7 @@ class PanelRow(gr.HTML, metaclass=NoStub):
         )
 
     def postprocess(self, value: Any) -> Any:
-        """Convert panels to the input of ``plot.js``: files for what is large, the rest as one JSON string.
+        """Convert panels to the input of the page's script: files for what is large, the rest as one JSON string.
 
         A single string, because Gradio's page copies the properties of every component, item by item, at every step of
         every event.
@@ -299,17 +308,17 @@ class _Store:
                     dropped.parent.rmdir()
         return FileData(path=str(path), orig_name=name).model_dump()
 
-    def keep(self, source: Path) -> dict[str, Any]:
-        """Copy a script once, never to drop it, and serve it from there.
+    def keep(self, name: str, read: Callable[[], bytes]) -> dict[str, Any]:
+        """Write a script or a style sheet once, never to drop it, and serve it from there.
 
         Copies in Gradio's own cache are only offered as downloads.
         """
-        path = self._folder / source.name
+        path = self._folder / name
         with self._lock:
             if not path.exists():
-                shutil.copyfile(source, path)
+                path.write_bytes(read())
                 gr.set_static_paths(path)
-        return FileData(path=str(path), orig_name=source.name).model_dump()
+        return FileData(path=str(path), orig_name=name).model_dump()
 
 
 @cache
@@ -323,8 +332,12 @@ def kept_file(content: bytes, name: str) -> str:
 
 
 def _scripts() -> dict[str, Any]:
-    """Return the scripts that a page loads once for all its rows."""
+    """Return the scripts and the style sheet that a page loads once for all its rows."""
     from importlib.resources import files
 
     plotly = files("plotly") / "package_data" / "plotly.min.js"
-    return {"script": _store().keep(STATIC / "plot.js"), "plotly": _store().keep(Path(str(plotly)))}
+    return {
+        "script": _store().keep("hfposemb.js", lambda: page_script().encode()),
+        "style": _store().keep("hfposemb.css", lambda: asset("plot.css").encode()),
+        "plotly": _store().keep("plotly.min.js", plotly.read_bytes),
+    }

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import hfposemb as hpe
 
+from .page_script import on_load
+
 if TYPE_CHECKING:
     pass
 
@@ -49,7 +51,7 @@ class Recipe:
 
 
 def folded_code(recipe: Recipe, title: str) -> str:
-    """Return a recipe as HTML for a view that ``plot.js`` does not draw: collapsed, with a copy button for each text.
+    """Return a recipe as HTML for a view that no panel draws: collapsed, with a copy button for each text.
 
     Needs ``COPY_JS`` for the buttons and ``FOLD_CSS`` for the same look as in panels.
     """
@@ -75,10 +77,5 @@ FOLD_CSS = """
 """
 
 
-COPY_JS = """
-  element.addEventListener("click", (event) => {
-    const button = event.target.closest(".recipe button");
-    if (button) window.hfposemb.copy(button, button.closest("div").querySelector("pre"));
-  });
-"""
-"""Uses the copy function of the page's panels."""
+COPY_JS = on_load("copyRecipe")
+"""Copies the text beside the clicked button."""

@@ -10,6 +10,8 @@ import gradio as gr
 
 from hfposemb.figures.style import number
 
+from .page_script import on_load
+
 _CSS = """
   .block:has(> .html-container > &) { padding: 0; background: none; box-shadow: none; }
   .html-container:has(> &) { padding: 0; }
@@ -30,47 +32,16 @@ _TEMPLATE = """
 <output></output>
 """
 
-# Playing requests the next step at an interval; moving the slider stops it.
-_JS = """
-const [button, range, said] = ["button", "input", "output"].map((name) => element.querySelector(name));
-let steps = [], timer = 0;
-const name = () => { said.value = steps.length ? `step ${steps[range.value]}` : "";
-  range.setAttribute("aria-valuetext", said.value); };
-const ask = () => { name(); trigger("select", { at: Number(range.value) }); };
-const play = (on) => {
-  clearInterval(timer);
-  timer = 0;
-  button.setAttribute("aria-pressed", on);
-  button.textContent = on ? "Pause" : "Play";
-  if (!on) return;
-  if (range.value === range.max) { range.value = 0; ask(); }
-  timer = setInterval(() => {
-    if (!element.isConnected || range.value === range.max) return play(false);
-    range.value = Number(range.value) + 1;
-    ask();
-  }, 900);
-};
-range.addEventListener("input", () => { play(false); ask(); });
-button.addEventListener("click", () => play(!timer));
-const show = () => {
-  const given = JSON.parse(props.value || "{}");
-  if (JSON.stringify(given.steps ?? []) !== JSON.stringify(steps)) {
-    play(false);
-    steps = given.steps ?? [];
-    range.max = Math.max(steps.length - 1, 0);
-  } else if (timer || document.activeElement === range) return;  // whoever moves it knows better where it is
-  range.value = given.at ?? range.max;
-  name();
-};
-watch("value", show);
-show();
-"""
-
 
 def step_field() -> gr.HTML:
     """Create the slider; its ``.select`` event carries the index of the chosen step in ``_data["at"]``."""
     return gr.HTML(
-        "", html_template=_TEMPLATE, css_template=_CSS, js_on_load=_JS, apply_default_css=False, visible=False
+        "",
+        html_template=_TEMPLATE,
+        css_template=_CSS,
+        js_on_load=on_load("stepSlider"),
+        apply_default_css=False,
+        visible=False,
     )
 
 

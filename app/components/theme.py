@@ -8,7 +8,7 @@ import gradio as gr
 
 from hfposemb.figures.palette import PALETTE
 
-from .browser_storage import STORE_JS
+from .page_script import on_load
 
 FONT = ["-apple-system", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "sans-serif"]
 CSS_PATH = Path(__file__).with_name("theme.css")
@@ -17,37 +17,6 @@ LOGO = (
     '<svg class="logo" viewBox="0 0 20 18" width="20" height="18" aria-hidden="true" fill="none" stroke-width="2" '
     'stroke-linecap="round">' + "".join(f'<path d="M1 {y} q4.5 -3.6 9 0 t9 0"/>' for y in (4, 9, 14)) + "</svg>"
 )
-
-_HEADER_JS = (
-    STORE_JS
-    + """
-for (const select of element.querySelectorAll("select")) {
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  const choices = [...select.options].map((option) => option.value);
-  const show = () => {
-    const dark = select.value === "dark" || (select.value === "system" && system.matches);
-    document.body.classList.toggle("dark", dark);
-  };
-  const asked = new URLSearchParams(location.search).get("__theme");  // which Gradio has followed already
-  select.value = [stored().theme, asked].find((theme) => choices.includes(theme)) ?? "system";
-  show();
-  system.addEventListener("change", show);
-  select.addEventListener("change", () => { store({ theme: select.value }); show(); });
-}
-for (const button of element.querySelectorAll("button")) {
-  button.addEventListener("click", async () => {
-    if (button.dataset.action === "Copy link") {
-      await navigator.clipboard.writeText(window.location.href);
-      button.textContent = "Copied";
-      setTimeout(() => { button.textContent = "Copy link"; }, 1500);
-    } else {
-      trigger("select", { action: button.dataset.action });
-    }
-  });
-}
-"""
-)
-
 
 _THEMES = (
     '<select aria-label="Theme"><option value="system">System theme</option><option value="light">Light</option>'
@@ -185,7 +154,7 @@ def header(*actions: str) -> gr.HTML:
     brand = f'<span class="brand">{LOGO}hfposemb</span>'
     return gr.HTML(
         html_template=f'<header>{brand}<nav aria-label="Page">{buttons}</nav></header>',
-        js_on_load=_HEADER_JS,
+        js_on_load=on_load("pageHeader"),
         apply_default_css=False,
         elem_classes="hfposemb-header",
     )

@@ -111,7 +111,7 @@ def why_no_tokens(source: Opened) -> str:
     """Return one line that explains why a source has no tokens."""
     if source.embeddings is None:
         return f"{source.name}: {source.error}"
-    reason = source.embeddings.absent.get("token", "its checkpoint has none")
+    reason = source.embeddings.absent.get("token", "no token table in its checkpoint")
     return f"{source.name} has no tokens: {reason}."
 
 

@@ -41,36 +41,39 @@ POSITIONS, TOKENS = "Positions", "Tokens"
 
 ROLES = {POSITIONS: "position", TOKENS: "token"}
 FIGURES_HELP = """
-Each number is measured on the whole table. Beside it stands what chance gives, the middle 95 % of it: for positions,
-curves as smooth as the table itself, with the same waves in every column and random phases (Theiler et al. 1992); for
-tokens, a random table of the same shape and scale. A number within that band says little about the model.
+Each number is measured on the whole table, with its chance level next to it: the middle 95 % of the values of
+surrogates. For positions, these are curves as smooth as the table itself, with the same waves in every column and
+random phases (Theiler et al. 1992); for tokens, a random table of the same shape and scale. A number within that range
+says little about the model.
 """
 
 
 PAIRS_HELP = """
-Each measure is 0 for tables that have nothing in common and 1 for such as differ by rotation, place and scale alone.
-CKA compares all inner products (Kornblith et al. 2019, unbiased as in Nguyen et al. 2021), RSA the order of all cosines
-(Kriegeskorte 2008), Procrustes fit is what the best rotation explains (Schönemann 1966), shared neighbours the share of
-each row's ten nearest that both have. Centred cosines are taken about the mean row: what all rows of a table share
-counts for nothing then. The bar is the middle 95 % of what chance gives, and p how often chance gives as much; the
-larger one where there are surrogates of either table.
+Each measure is 0 for tables that have nothing in common, and 1 for tables that differ only by rotation, translation and
+scale. CKA compares all inner products (Kornblith et al. 2019, unbiased as in Nguyen et al. 2021), RSA the order of all
+cosines (Kriegeskorte 2008), Procrustes fit is the share that the best rotation explains (Schönemann 1966), and shared
+neighbours is the share of each row's ten nearest neighbours that are the same in both tables. Centred cosines are
+computed after subtracting the mean row, so that what all rows share is ignored. The bar is the middle 95 % of the
+chance values, and p is how often chance gives a value at least as large. With surrogates of either table, the larger p
+is shown.
 """
 
 
 MOVED_HELP = """
-One vocabulary is centred, scaled and turned onto the other. A word has moved as far as its two vectors differ then,
-relative to their lengths: 0 where it stayed, 1 where they have nothing in common. An absolute distance would name the
-longest vectors only.
+One vocabulary is centred, scaled and rotated onto the other. A word has then moved by the difference of its two vectors
+relative to their lengths: 0 if it has not moved, 1 if the vectors have nothing in common. The absolute distance would
+list only the longest vectors.
 
-The lists are the nearest of the shared words by cosine. Tinted ones are in both.
+The lists show the nearest of the shared words by cosine. Tinted words are in both lists.
 """
 
 
 MAPS_HELP = """
-PCA: each table is projected by itself; the second map is turned onto the first (Procrustes) and drawn at its spread.
-UMAP: both are laid out together, so that a row shared by both is drawn to one place (AlignedUMAP), up to 5,000 rows.
+PCA: each table is projected separately; the second map is rotated onto the first (Procrustes) and scaled to its spread.
+UMAP: both tables are laid out together, which draws the rows that they share to the same place (AlignedUMAP), up to
+5,000 rows.
 
-Point at a dot to see where the same row lies in the other map.
+Point at a dot to see the same row in the other map.
 """
 
 
@@ -181,7 +184,7 @@ def at_once(source: Opened) -> Embeddings:
     if quick(source):
         return found
     rest = {role: partial(found.tables.__getitem__, role) for role in found.tables if role != "token"}
-    absent = {**found.absent, "token": "its table is large; its figures come with what chance gives"}
+    absent = {**found.absent, "token": "its table is large; its metrics are shown once the chance levels are computed"}
     return replace(found, tables=LazyMapping(rest), absent=absent)
 
 
@@ -214,7 +217,7 @@ def parts_of(opened: Sequence[Opened]) -> list[str]:
 
 def part_choices(parts: Sequence[str]) -> list[tuple[str, str]]:
     """Return parts as choices, preceded by the part that each source's words enter."""
-    return [("what the words enter", ""), *((part, part) for part in parts)]
+    return [("default (token input)", ""), *((part, part) for part in parts)]
 
 
 def _how(text: str) -> str:
@@ -227,10 +230,10 @@ def figures_html(found: Compared) -> str:
     if not found.sources:
         return "<h2>Nothing to compare yet</h2><p>Choose two to four sources above, such as BERT and GPT-2.</p>"
     if found.comparison is None:
-        said = "This was stopped." if found.stopped else "The line above says how far it is."
-        return f"<h2>These tables are large, so their figures take a while</h2><p>{said}</p>"
-    drawn = "was not drawn" if found.stopped else "is being drawn"
-    about = html_tables.KEY if found.done else f"Each number as it is; what chance gives {drawn}."
+        said = "Stopped." if found.stopped else "The progress is shown above."
+        return f"<h2>These tables are large, so measuring them takes a while</h2><p>{said}</p>"
+    levels = "were not" if found.stopped else "are being"
+    about = html_tables.KEY if found.done else f"Chance levels {levels} computed."
     title = html.escape(html_tables.finding(found.comparison, found.names))
     table = html_tables.metrics_table(found.comparison, found.names)
     code = folded_code(found.recipe(pairs=False), html_tables.finding(found.comparison, found.names))
@@ -240,10 +243,10 @@ def figures_html(found: Compared) -> str:
 def pairs_html(found: Compared) -> str:
     """Return the panel with the measures of every pair."""
     if len(found.sources) < 2:
-        return "<h2>How alike two sources are</h2><p>Choose a second source to compare this one with.</p>"
+        return "<h2>Similarity of two sources</h2><p>Choose a second source to compare with this one.</p>"
     if not found.done or found.comparison is None:
-        said = "was not" if found.stopped else "is being"
-        return f"<h2>How alike two sources are</h2><p>This {said} measured, beside what chance gives.</p>"
+        said = "Not measured." if found.stopped else "Measuring, with chance levels…"
+        return f"<h2>Similarity of two sources</h2><p>{said}</p>"
     title = html.escape(pairs_title(found))
     tables = html_tables.pairs_tables(found.comparison, found.named)
     code = folded_code(found.recipe(pairs=True), pairs_title(found))
@@ -258,10 +261,10 @@ def pairs_title(found: Compared) -> str:
         null = pair.measures.get("CKA")
         if null is not None and html_tables.pair_standing(null) == "above":
             left, right = (found.named.get(name, name) for name in (pair.left, pair.right))
-            best = max(best, (null.observed, f"the {pair.role}s of {left} and {right}"))
+            best = max(best, (null.observed, f"The {pair.role}s of {left} and {right}"))
     if not best[1]:
-        return "No two tables are more alike than chance makes them"
-    return f"Most alike are {best[1]}: CKA {html_tables.figure(best[0])}, beyond chance"
+        return "No two tables are more similar than expected by chance"
+    return f"{best[1]} are the most similar: CKA {html_tables.figure(best[0])}, above chance"
 
 
 def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:
@@ -270,10 +273,10 @@ def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:
     if pair is None:
         return Panels(())
     left, right = (found.sources[place] for place in pair)
-    empty = Panel("moved", f"The words that moved most from {left.name} to {right.name}", help=MOVED_HELP)
+    empty = Panel("moved", f"Words that moved most from {left.name} to {right.name}", help=MOVED_HELP)
     moves = found.moves(pair)
     if moves is None:
-        still = "They were not looked for." if found.stopped else "They are being looked for."
+        still = "The search was stopped." if found.stopped else "Searching…"
         return Panels((_said(empty, why_not(found, pair) if found.done else still),))
     word = moves.most[at] if 0 <= at < len(moves.most) else moves.most[0]
     shared = {label for label, _ in word.left} & {label for label, _ in word.right}
@@ -293,12 +296,12 @@ def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:
             Panel(
                 "moved",
                 moved_title(word, left.name, right.name),
-                subtitle="Click a word that moved to see its neighbours, and a neighbour to see it under Tokens.",
+                subtitle="Click a moved word to list its neighbours, and a neighbour to open it in Tokens.",
                 emphasis=f"“{shown(word.label)}”",
                 lists=lists,
                 help=MOVED_HELP,
                 foot="; ".join([f"{count}, {chance}", *map(one_line, moves.notes)]),
-                actions=("See it under Tokens",),
+                actions=("Open in Tokens",),
                 recipe=comparison_snippets.moves(left, right, moves.most.index(word)),
             ),
         )
@@ -317,8 +320,8 @@ def _near(source: Opened, near: Sequence[tuple[str, float]], shared: set[str]) -
 def moved_title(word: Move, left: str, right: str) -> str:
     """State how many neighbours a moved word has kept."""
     kept = round(word.kept * len(word.left))
-    said = "no neighbour is" if kept == 0 else "1 neighbour is" if kept == 1 else f"{kept} neighbours are"
-    return f"“{shown(word.label)}” moved by {html_tables.figure(word.distance)} from {left} to {right}: {said} the same"
+    moved = f"“{shown(word.label)}” moved by {html_tables.figure(word.distance)} from {left} to {right}"
+    return f"{moved} and keeps {kept} of its {len(word.left)} neighbours"
 
 
 def why_not(found: Compared, pair: tuple[int, int], role: str = "token") -> str:
@@ -328,7 +331,7 @@ def why_not(found: Compared, pair: tuple[int, int], role: str = "token") -> str:
     for line in found.comparison.missing if found.comparison is not None else ():
         if line.startswith(start):
             return one_line(line.removeprefix(start))
-    return "Nothing is known of this pair."
+    return "This pair was not compared."
 
 
 def maps_key(texts: Sequence[str], role: str, method: str, *, public: bool, part: str = "") -> Hashable:
@@ -352,7 +355,7 @@ def maps_panels(found: Compared, pair: tuple[int, int], maps: AlignedMaps) -> Pa
     """Return two maps side by side."""
     drawn = beside(maps, found.comparison.moves if found.comparison is not None else ())
     left, right = (found.sources[place] for place in pair)
-    about = "turned onto it" if maps.method == "pca" else "laid out with it"
+    about = "rotated onto the left map" if maps.method == "pca" else "laid out jointly"
     panels = tuple(
         Panel(
             f"map-{side}",
@@ -372,8 +375,8 @@ def maps_panels(found: Compared, pair: tuple[int, int], maps: AlignedMaps) -> Pa
     )
     share = f"{100 * maps.disparity:.0f} %"
     heading = (
-        f"The best turn leaves {share} of the map of {right.name} unexplained by that of {left.name}"
+        f"After the best alignment, the maps of {left.name} and {right.name} differ by {share}"
         if maps.method == "pca"
-        else f"{left.name} and {right.name} in one layout, {share} apart"
+        else f"In a joint layout, the maps of {left.name} and {right.name} differ by {share}"
     )
     return Panels(panels, heading=heading, subheading="; ".join(map(one_line, maps.notes)), columns=2)

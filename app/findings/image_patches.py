@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 PATCH_HELP = """
-Each tile is the map of one patch, in its place over the image: the cosine of its position vector with those of all
-patches. A model that learned where patches lie has its brightest spot in the tile's own place, and stripes along its
-row and column (Dosovitskiy et al. 2021, figure 7). Click a tile to see its map large.
+Each tile belongs to the patch at its place in the image, and shows the cosine of that patch's position vector with
+those of all patches. In a model that has learned where patches are, a tile is brightest at its own place, with stripes
+along its row and column (Dosovitskiy et al. 2021, figure 7). Click a tile to enlarge it.
 
 The shares are those of a two-way analysis of variance without interaction: the variance of the row means, and of the
-column means, over the variance of all patches. What is left is the part that no sum of a row's and a column's vector
-gives. Beside them stand the same shares when the patches are shuffled, 100 times: the mean, and ± half of the interval
-that 95 % of these are in.
+column means, over the variance of all patches. The remainder is what no sum of a row vector and a column vector can
+give. The same shares are shown for shuffled patches (100 times): the mean, and ± half of the interval that contains
+95 % of the values.
 """
 
 
@@ -61,8 +61,10 @@ def patches(opened: Sequence[Opened], picked: Mapping[str, int], session: Sessio
             drawn += patch_panels(source, found[0], found[1], picked, session)
     return Panels(
         tuple(drawn),
-        heading="Positions over the image" if drawn else "",
-        subheading="Each tile: how like one patch's position is to all. Click a tile to see it large." if drawn else "",
+        heading="Positions in the image" if drawn else "",
+        subheading="Each tile shows how similar one patch's position is to all. Click a tile to enlarge it."
+        if drawn
+        else "",
         scale_bars=(ScaleBar("cosine −1", "+1", SIMILARITY.light),) if drawn else (),
         columns=2,
     )
@@ -80,7 +82,7 @@ def patch_panels(
     if not 0 <= patch < grid.rows * grid.columns:
         patch = grid.rows // 2 * grid.columns + grid.columns // 2
     if grid.rows * grid.columns > MOST:
-        return [replace(empty, message=f"These are {grid.rows * grid.columns:,} patches; up to {MOST:,} are drawn.")]
+        return [replace(empty, message=f"Too many patches to draw: {grid.rows * grid.columns:,}, at most {MOST:,}.")]
     try:
         maps = image_patches.patch_maps(encoding)
         tiles = replace(
@@ -120,14 +122,14 @@ def first_rows(grid: Grid) -> str:
     """State which rows of the table are not patches."""
     if not grid.first:
         return "Every row is a patch"
-    return "Row 0 is no patch" if grid.first == 1 else f"Rows 0 to {grid.first - 1} are no patches"
+    return "Row 0 is not a patch" if grid.first == 1 else f"Rows 0 to {grid.first - 1} are not patches"
 
 
 def tile_caption(maps: image_patches.PatchMaps) -> str:
     """State which patches have a tile."""
     rows, columns = maps.grid.rows, maps.grid.columns
     if (len(maps.rows), len(maps.columns)) == (rows, columns):
-        return "a tile for every patch"
+        return "one tile per patch"
     return f"tiles of {len(maps.rows)} of {rows} rows and {len(maps.columns)} of {columns} columns, evenly spaced"
 
 
@@ -142,7 +144,7 @@ def patch_finding(encoding: Absolute, session: Session) -> str:
     nulls = [spread(found.nulls[name]) for name in ("row", "column")]
     chance = f"{nulls[0]} each" if nulls[0] == nulls[1] else " and ".join(nulls)
     shares = f"Rows explain {percent(found.row)}, columns {percent(found.column)} of the variance"
-    return f"{shares}; of shuffled patches {chance}"
+    return f"{shares}; shuffled patches: {chance}"
 
 
 def spread(null: null_comparison.Null) -> str:
@@ -163,7 +165,7 @@ def patch_nearest(encoding: Absolute, patch: int) -> str:
         f"{place_of(grid, int(row))} ({number(value, digits=2)})"
         for row, value in zip(found.rows, found.values, strict=True)
     ]
-    return f"The patch in {place_of(grid, patch)} is most like {listed(others)}"
+    return f"The patch in {place_of(grid, patch)} is most similar to {listed(others)}"
 
 
 def pick(event: gr.EventData, picked: dict[str, int]) -> Any:

@@ -28,10 +28,10 @@ LEARNED, SINUSOID, UNTRAINED = "Learned", "Sinusoid", "Untrained"
 
 CLOUD_HELP = """
 A position vector has many numbers. The picture shows the three directions in which the positions differ most (PCA), so
-that dots close in the picture mostly have similar vectors. Drag it to turn it.
+dots that are close in the picture mostly have similar vectors. Drag it to rotate it.
 
-Nobody told the model that 5 comes after 4: it learned a vector for every position from text alone. The untrained table
-has random vectors of the same size, and the same picture is made of it.
+The model is not given the order of the positions: it learned a vector for each of them from text alone. The untrained
+table has random vectors of the same size, drawn in the same way.
 """
 
 
@@ -57,12 +57,10 @@ def _at_learned_part(source: Opened) -> Opened:
 
 def picture_panel(opened: Sequence[Opened], kind: str, session: Session) -> Panel:
     """Draw learned, computed or untrained positions in 3-D, next to untrained ones of the same size."""
-    empty = Panel(key="picture", title="Positions as dots", help=CLOUD_HELP)
+    empty = Panel(key="picture", title="Positions in 3-D", help=CLOUD_HELP)
     chosen = best(opened, session)
     if chosen is None:
-        return replace(
-            empty, message="None of the sources has a vector for each position. Choose one that has, such as GPT-2."
-        )
+        return replace(empty, message="None of the sources has position vectors. Choose one that does, such as GPT-2.")
     learned, positions = chosen
     rows, width = positions.table.shape
     try:
@@ -97,14 +95,14 @@ def _picture(empty: Panel, learned: Opened, large: tuple[str, Positions], small:
     about = {learned.name: f"{stack}, {origin}{demo}"}
     pictures = [
         Drawing(position_figures.projection(projection, named=named, height=440), f"{name}{about.get(name, '')}"),
-        Drawing(position_figures.projection(beside.pca(3), height=250), "Untrained: random would look like this")
+        Drawing(position_figures.projection(beside.pca(3), height=250), "Untrained (random vectors)")
         if other == "Untrained"
         else Drawing(position_figures.projection(beside.pca(3), height=250), f"{other}{about.get(other, '')}"),
     ]
     return replace(
         empty,
         title=picture_title(name, shown, other, beside),
-        subtitle="Each dot is a position, joined to the next. Close dots have similar vectors.",
+        subtitle="Each dot is a position, connected to the next. Close dots mostly have similar vectors.",
         drawings=tuple(pictures),
         scale_bars=(ScaleBar("position 0", f"{rows - 1:,}", POSITION.light),),
         foot=f"PCA of {_spoken(name)} · {axes_caption(projection)}",

@@ -39,38 +39,36 @@ PIECES = 24  # pieces of a sentence that are drawn as a matrix
 LONGEST = 64  # distances drawn
 NEAR = 24  # distances drawn for one word repeated at every place
 FAR = 16  # the distance stated in the title
-CALLED = {"word": "words", "position": "positions", "rest": "types and biases"}
 
 SHARE_HELP = """
-The input of the first layer is word + position + rest, normalised. With the normalisation's σ held at that of the
-actual sum, a query and a key are each a sum of three parts, so their logit is a sum of nine, ŵ W_Q (ŵ W_K)ᵀ / √d and
-so on. The nine add up to the layer's own logits. The rest are token types, and every bias on the way.
+The input of the first layer is word + position + rest, normalised. With the normalisation's σ fixed at that of the
+actual sum, queries and keys are each a sum of three parts, so a logit is a sum of nine terms: ŵ W_Q (ŵ W_K)ᵀ / √d and
+so on. The nine terms add up to the layer's own logits. The rest comprises token types and all biases.
 
-The share of a term t in all logits L is Σ t̃ L̃ / Σ L̃² over the pairs of a query and a key it sees, both less their mean
-over the keys of that query, which the softmax does not notice. Shares add up to 1; below 0 are terms that work against
-the others. Where positions turn queries and keys, words with words hold them too.
+The share of a term t in all logits L is Σ t̃ L̃ / Σ L̃² over the pairs of a query and a key that it attends to. Both are
+centred by subtracting the mean over the keys of the query, which does not change the softmax. Shares add up to 1; terms
+below 0 counteract the others. In models that rotate queries and keys by position, word · word includes the rotation.
 
-After Ke et al. (TUPE), ICLR 2021, who leave out the normalisation: without it the parts do not add up.
+After Ke et al. (TUPE), ICLR 2021, who leave out the normalisation; without it, the parts do not add up.
 """
 MAP_HELP = """
-The logit of every query (rows) with every key (columns) before mask and softmax, less the mean over the keys that the
-query sees. Where a model looks back only, later keys are not drawn.
+The logit of every query (rows) with every key (columns) before mask and softmax, minus the mean over the keys that the
+query attends to. In causal models, later keys are not drawn.
 """
 IDENTICAL_HELP = """
-The same word at every place, without special tokens: whatever the first layer still prefers is the doing of positions.
-Drawn is the mean attention of a query to the key at each distance, the mean over heads; dotted, attention spread evenly
-over the keys that a query sees. The band holds 95 % of what remains when the positions change places with each other
-at random.
+The same word is repeated at every position, without special tokens, so any preference of the first layer is due to
+positions. The line is the mean attention of a query to the key at each distance, averaged over heads; the dotted line
+is uniform attention over the keys that a query attends to. The band contains 95 % of the values for shuffled positions.
 
 After Wang & Chen, EMNLP 2020.
 """
 DISTANCE_HELP = """
-What positions alone do to the first layer's logit, by the distance of key and query, against the key just before the
-query; the mean over heads. So all kinds of positions are seen in one unit.
+The effect of positions alone on the first layer's logits by the distance from query to key, relative to the key just
+before the query; mean over heads. This shows all kinds of position encodings in one unit.
 
-Learned tables: ŷ_i W_Q (ŷ_j W_K)ᵀ / √d of the positions as they come out of the normalisation, averaged over words and
-places. ALiBi and T5: the bias as the layer adds it. Rotary: q̄ᵀ R_Δ k̄ of the mean query and the mean key of real words;
-no part of it is without words (Su et al. 2021).
+Learned tables: ŷ_i W_Q (ŷ_j W_K)ᵀ / √d of the positions after the normalisation, averaged over words and positions.
+ALiBi and T5: the bias as the layer adds it. Rotary: q̄ᵀ R_Δ k̄ of the mean query and the mean key of real words; a rotary
+encoding has no effect without words (Su et al. 2021).
 """
 
 
@@ -82,16 +80,16 @@ def logit_panels(
     The matrix shows one ``term``, such as ``word · position``, in one ``head``, or the mean over all heads.
     """
     panels = (
-        Panel(key="logit-shares", title="What makes the first layer's logits", help=SHARE_HELP),
-        Panel(key="logit-map", title="Which key each query is drawn to", help=MAP_HELP),
-        Panel(key="identical", title="The same word at every place", help=IDENTICAL_HELP),
+        Panel(key="logit-shares", title="Contributions to the first layer's logits", help=SHARE_HELP),
+        Panel(key="logit-map", title="Logits of each query and key", help=MAP_HELP),
+        Panel(key="identical", title="The same word at every position", help=IDENTICAL_HELP),
     )
     try:
         if source.embeddings is None:
             raise HfposembError(source.error)
         split = source.embeddings.logits(text)
     except HfposembError as error:
-        said = f"There are no logits to show: {one_line(str(error))}"
+        said = f"No logits to show: {one_line(str(error))}"
         return (replace(panels[0], message=said),)
     drawn = (
         partial(share_panel, source=source, split=split, recipe=sentence_snippets.logit_shares(source, text)),
@@ -106,7 +104,7 @@ def read_head(text: str) -> int | None:
     if not text.strip():
         return None
     if not (text.strip().isascii() and text.strip().isdecimal()):
-        raise InputError(f"a head is written as its number, such as 0; found {text.strip()[:20]!r}")
+        raise InputError(f"expected the number of a head, such as 0; got {text.strip()[:20]!r}")
     return int(text)
 
 
@@ -129,15 +127,15 @@ def share_panel(empty: Panel, source: Opened, split: LogitSplit, recipe: Recipe)
     figure = matrix_figures.similarity_matrix(nine, labels=PARTS, unit="dot", limit=limit)
     biased = ""
     if BIAS in found.names:
-        biased = f" What is added by distance makes {percent(found.mean[found.names.index(BIAS)])}."
+        biased = f" Distance biases contribute {percent(found.mean[found.names.index(BIAS)])}."
     if found.turning is not None:
         whole = found.turning[np.isfinite(found.turning)].mean()
-        biased += f" What turning by position changes makes {percent(whole)}."
-    raw = f"word and position without norms: R²\u00a0{number(found.unnormed, digits=2)}"
+        biased += f" Rotation by position contributes {percent(whole)}."
+    raw = f"word and position without normalisation: R²\u00a0{number(found.unnormed, digits=2)}"
     return replace(
         empty,
         title=share_title(found),
-        subtitle=f"Share of the differences between keys; rows are the query's part, columns the key's.{biased}",
+        subtitle=f"Share of the differences between keys. Rows: part of the query; columns: part of the key.{biased}",
         drawings=(Drawing(figure),),
         scale_bars=(ScaleBar(f"−{percent(limit)}", percent(limit), SIMILARITY.light),),
         foot=f"{source.name} · mean over {found.values.shape[1]} heads · {raw}",
@@ -149,7 +147,7 @@ def share_panel(empty: Panel, source: Opened, split: LogitSplit, recipe: Recipe)
 def share_title(found: attention_logits.Shares) -> str:
     """State which two terms contribute most to the logits."""
     first, second = (int(place) for place in np.argsort(-found.mean, kind="stable")[:2])
-    said = f"{_called(found.names[first])} make {percent(found.mean[first])} of the first layer's logits"
+    said = f"{_called(found.names[first])} contributes {percent(found.mean[first])} of the first layer's logits"
     said = said[0].upper() + said[1:]
     if found.mean[second] < 0.005:
         return said
@@ -157,10 +155,7 @@ def share_title(found: attention_logits.Shares) -> str:
 
 
 def _called(name: str) -> str:
-    if name == BIAS:
-        return "biases by distance"
-    query, _, key = name.partition(" · ")
-    return f"{CALLED[query]} meeting {CALLED[key]}"
+    return "distance bias" if name == BIAS else name
 
 
 def percent(share: float) -> str:
@@ -172,7 +167,7 @@ def map_panel(empty: Panel, source: Opened, split: LogitSplit, term: str, head: 
     """Draw the logits of one term, query by key."""
     heads = split.queries.shape[1]
     if head is not None and not 0 <= head < heads:
-        raise InputError(f"{source.name} has {heads} heads, numbered from 0; there is no head {head}")
+        raise InputError(f"{source.name} has no head {head}; its heads are 0 to {heads - 1}")
     rows = attention_logits.centred_logits(split, term)
     matrix = (rows.mean(axis=0) if head is None else rows[head])[:PIECES, :PIECES]
     pieces = [one_line(piece, width=16).strip() or "(space)" for piece in split.pieces[:PIECES]]
@@ -183,13 +178,13 @@ def map_panel(empty: Panel, source: Opened, split: LogitSplit, term: str, head: 
     if np.isfinite(others).any():
         query, key = np.unravel_index(int(np.nanargmax(others)), others.shape)
         value = number(float(others[query, key]), digits=1)
-        title = f"“{pieces[query]}” is drawn most to “{pieces[key]}”: a logit {value} above its mean"
+        title = f"Largest logit: query “{pieces[query]}”, key “{pieces[key]}”, {value} above the query's mean"
     where = f"mean over {heads} heads" if head is None else f"head {head} of {heads}"
     cut = f" · {PIECES} of {len(split.pieces)} pieces" if len(split.pieces) > PIECES else ""
     return replace(
         empty,
         title=title,
-        subtitle="Each row is a query, each column a key.",
+        subtitle="Rows are queries, columns are keys.",
         drawings=(Drawing(figure),),
         scale_bars=(ScaleBar(number(low, digits=1), f"+{number(high, digits=1)}", SIMILARITY.light),),
         foot=f"{source.name} · {'all terms' if term == attention_logits.TOTAL else term} · {where}{cut}",
@@ -204,7 +199,7 @@ def identical_panel(empty: Panel, source: Opened, split: LogitSplit, session: Se
     classes = source.embeddings.token.labels.classes[split.ids]
     word = next((int(i) for i, kind in zip(split.ids, classes, strict=True) if TOKEN_CLASSES[kind] != "special"), None)
     if word is None:
-        return replace(empty, message="There is no word here to repeat, only special tokens.")
+        return replace(empty, message="The sentence has only special tokens. Add a word to repeat.")
     found = _once(
         source, session, ("identical", word), partial(attention_logits.identical_word_logits, source.embeddings, word)
     )
@@ -215,16 +210,16 @@ def identical_panel(empty: Panel, source: Opened, split: LogitSplit, session: Se
     )
     lines = [
         Series(source.name, mean, source.color, "solid", at=at, band=(low, high)),
-        Series("spread evenly", even, at=at),
+        Series("uniform", even, at=at),
     ]
     figure = line_figures.curves(lines, x=Axis("distance in positions, key − query"), y=Axis("attention", share=True))
     places = found.attention.shape[1]
     return replace(
         empty,
         title=identical_title(found),
-        subtitle=f"“{one_line(found.word, width=24).strip()}” {places} times: what is left is the doing of positions.",
+        subtitle=f"“{one_line(found.word, width=24).strip()}” {places} times, so any preference is due to positions.",
         drawings=(Drawing(figure),),
-        foot=f"{source.name} · mean over {len(found.mean)} heads · band: positions in random order, 95\u00a0%",
+        foot=f"{source.name} · mean over {len(found.mean)} heads · band: shuffled positions, 95\u00a0%",
         actions=FILES,
         recipe=sentence_snippets.identical(source, word, near=NEAR),
     )
@@ -236,13 +231,13 @@ def identical_title(found: attention_logits.Identical) -> str:
     beyond = np.where(mean > found.high_mean, mean - found.uniform, -np.inf)
     place = int(beyond.argmax())
     if not np.isfinite(beyond[place]):
-        return "With the same word everywhere, the first layer prefers no distance"
+        return "With one word repeated, the first layer prefers no distance"
     distance, value = int(found.distances[place]), percent(float(mean[place]))
     way, far = "before" if distance < 0 else "after", "" if abs(distance) == 1 else f"{abs(distance)} "
     where = f"the word {far}{way}" if distance else "the word itself"
     return (
-        f"With the same word everywhere, {where} still gets {value} of the attention, "
-        f"{percent(float(found.uniform[place]))} if spread evenly"
+        f"With one word repeated, {where} gets {value} of the attention "
+        f"(uniform: {percent(float(found.uniform[place]))})"
     )
 
 
@@ -262,7 +257,7 @@ def distance_panel(opened: Sequence[Opened], session: Session) -> Panel:
 
     Hub models whose first layer has not been read are listed, and not waited for.
     """
-    empty = Panel(key="logits", title="All kinds of positions in one unit, logits", help=DISTANCE_HELP)
+    empty = Panel(key="logits", title="Effect of positions on the logits", help=DISTANCE_HELP)
     found: dict[Opened, attention_logits.ByDistance] = {}
     without: dict[str, list[str]] = {}
     for source in opened:
@@ -273,12 +268,12 @@ def distance_panel(opened: Sequence[Opened], session: Session) -> Panel:
             without.setdefault(reason, []).append(source.name)
     foot = " · ".join(
         [
-            *(["First layer, mean over heads, against the key just before the query"] if found else []),
-            *(f"not here: {', '.join(names)} ({reason})" for reason, names in without.items()),
+            *(["First layer, mean over heads, relative to the key just before the query"] if found else []),
+            *(f"not shown: {', '.join(names)} ({reason})" for reason, names in without.items()),
         ]
     )
     if not found:
-        said = "None of the sources has a first layer that can be read here. Choose a model, such as sample:gpt2."
+        said = "None of the sources has a first layer that can be read. Choose a model, such as sample:gpt2."
         return replace(empty, message=said, foot=foot)
     lines = [
         Series(
@@ -290,11 +285,11 @@ def distance_panel(opened: Sequence[Opened], session: Session) -> Panel:
         )
         for source, one in found.items()
     ]
-    figure = line_figures.curves(lines, x=Axis("distance in positions, key − query"), y=Axis("change of the logit"))
+    figure = line_figures.curves(lines, x=Axis("distance in positions, key − query"), y=Axis("change in logit"))
     return replace(
         empty,
         title=distance_title(found),
-        subtitle="What positions alone add to or take off a logit: tables, rotations and biases alike.",
+        subtitle="What positions alone add to, or subtract from, an attention logit: tables, rotations and biases.",
         drawings=(Drawing(figure),),
         foot=foot,
         actions=FILES,
@@ -317,9 +312,9 @@ def _by_distance(source: Opened, session: Session) -> attention_logits.ByDistanc
 
 def distance_title(found: dict[Opened, attention_logits.ByDistance]) -> str:
     """State by how much the logit of a distant key differs from that of the key just before the query."""
-    told = []
+    changes = []
     for source, one in found.items():
         far = max(-FAR, int(one.distances[0]))
         change = number(float(one.change.mean(axis=0)[one.distances == far][0]), digits=2)
-        told.append(f"{change} in {source.name}")
-    return f"From the key just before to the one {FAR} before, positions change the logit by {listed(told)}"
+        changes.append(f"{change} in {source.name}")
+    return f"Looking back {FAR} positions instead of 1 changes the logit by {listed(changes)}"

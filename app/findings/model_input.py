@@ -33,14 +33,14 @@ PIECES = 14  # pieces of a sentence that are drawn
 STRIPES = 64  # dimensions of a vector that are drawn
 NEARLY_ONE = 0.995  # cosines from here on would round to 1.00
 INPUT_HELP = """
-The model's own tokenizer cuts the sentence into pieces, and each piece has an id. The id is a row of the token table,
-the place in the sentence a row of the position table. Both are added, number by number. Each stripe is one number, blue
-below zero and orange above.
+The model's own tokenizer splits the sentence into pieces, each with an id. The id selects a row of the token table, the
+position in the sentence a row of the position table. Both rows are added, number by number. Each stripe is one number,
+blue below zero and orange above.
 
-Where a model also adds a vector for the segment, as BERT does, it is the same for every piece and is in the input. The
+If a model also adds a segment vector, as BERT does, it is the same for every piece and included in the input. The
 normalisation that follows in some models is left out.
 
-Cosine: 1 for vectors that point the same way, 0 for such as have nothing in common.
+Cosine: 1 for vectors of the same direction, 0 for vectors that have nothing in common.
 """
 
 
@@ -49,7 +49,7 @@ def fed(opened: Sequence[Opened], text: str) -> tuple[Opened, Inputs]:
 
     Raises ``HfposembError`` with the first source's reason if none does.
     """
-    problem = hpe.HfposembError("no source is chosen; choose one under Positions, such as sample:bert")
+    problem = hpe.HfposembError("no source is selected; choose one in the Positions tab, such as sample:bert")
     reasons: list[HfposembError] = []
     for source in opened:
         if source.embeddings is None:
@@ -64,16 +64,16 @@ def fed(opened: Sequence[Opened], text: str) -> tuple[Opened, Inputs]:
 
 def input_panel(opened: Sequence[Opened], text: str) -> Panel:
     """Draw token + position = input for each piece of a sentence, and state the effect on a repeated word."""
-    empty = Panel(key="input", title="A sentence goes in as one vector for each piece", help=INPUT_HELP)
+    empty = Panel(key="input", title="The model's input has one vector per piece", help=INPUT_HELP)
     if len(text) > LONGEST_SENTENCE:
-        return replace(empty, message=f"A sentence has at most {LONGEST_SENTENCE} characters here.", tone="error")
+        return replace(empty, message=f"A sentence can have at most {LONGEST_SENTENCE} characters.", tone="error")
     if not text.strip():
         return replace(empty, message=f"Write a sentence, such as “{SENTENCE}”.")
     try:
         source, inputs = fed(opened, text)
     except HfposembError as error:
         said = one_line(str(error))
-        return replace(empty, message=f"This sentence cannot be fed: {said}", tone="error")
+        return replace(empty, message=f"No input for this sentence: {said}", tone="error")
     shown = min(len(inputs.pieces), PIECES)
     pair = twice(source, inputs)
     parts = {"token": inputs.token, "position": inputs.position, "input": inputs.sum}
@@ -88,7 +88,7 @@ def input_panel(opened: Sequence[Opened], text: str) -> Panel:
     width = inputs.sum.shape[1]
     foot = [f"{source.name} · first {STRIPES} of {width:,} dimensions" if width > STRIPES else source.name]
     foot += [f"{shown} of {len(inputs.pieces):,} pieces"] if shown < len(inputs.pieces) else []
-    foot += ["the input holds the segment too"] if inputs.type.any() else []
+    foot += ["the input includes the segment vector"] if inputs.type.any() else []
     title, said = sentence_finding(source, inputs, pair)
     return replace(
         empty,
@@ -129,32 +129,31 @@ def _special(source: Opened, token: int) -> bool:
 def sentence_finding(source: Opened, inputs: Inputs, pair: Sequence[int]) -> tuple[str, str]:
     """State the effect of positions on the sentence: a title, and a sentence with numbers."""
     if not inputs.position.any():
-        title = "This model adds no positions: a word goes in alike wherever it stands"
-        return title, f"{source.name} tells positions apart in another way, or not at all. Positions says how."
+        title = "This model adds no positions: a word has the same input at every position"
+        return title, f"{source.name} encodes positions in another way, or not at all. See the Positions tab."
     if not pair:
-        title = "Each piece goes in as its own vector plus that of its place"
+        title = "The input of each piece is its token vector plus its position vector"
         own = next((i for i, token in enumerate(inputs.ids) if not _special(source, int(token))), 0)
         word, same = _piece(inputs, own), _cosine(inputs.token[own], inputs.sum[own])
         said = (
-            f"At position {inputs.positions[own]}, “{word}” goes in with cosine {_written(same)} to its token vector. "
+            f"At position {inputs.positions[own]}, the input of “{word}” has cosine {_written(same)} with its token "
+            "vector. "
         )
         if (spelt := _spelt_twice(source, inputs)) is not None:
             return title, (
-                f"{said}The first “{spelt}” has no space before it, so it is another token than the second. Repeat a "
-                f"word further on, as in “{REPEATED}”, to see one token at two positions."
+                f"{said}The first “{spelt}” has no space before it, so it is not the same token as the second. Repeat "
+                f"a later word, as in “{REPEATED}”, to see one token at two positions."
             )
-        return title, (
-            f"{said}No piece comes twice here. Say a word twice to see one word in two places, as in “{SENTENCE}”."
-        )
+        return title, (f"{said}No piece occurs twice. Repeat a word to see it at two positions, as in “{SENTENCE}”.")
     first, second = pair
     tokens = _cosine(inputs.token[first], inputs.token[second])
     sums = _cosine(inputs.sum[first], inputs.sum[second])
     places = f"{inputs.positions[first]} and {inputs.positions[second]}"
-    said = f"Both “{_piece(inputs, first)}” share one token vector (cosine {_written(tokens)}). "
+    said = f"Both “{_piece(inputs, first)}” have the same token vector (cosine {_written(tokens)}). "
     if sums is not None and sums >= ALONE:
-        title = "The same word in two places goes in as nearly the same vector"
+        title = "The same word at two positions becomes nearly the same input"
         return title, said + f"At positions {places} their inputs hardly differ (cosine {number(sums, digits=4)})."
-    title = "The same word in two places goes in as two different vectors"
+    title = "The same word at two positions becomes two different inputs"
     return title, said + f"At positions {places} their inputs differ (cosine {_written(sums)})."
 
 

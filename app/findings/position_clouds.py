@@ -44,41 +44,42 @@ if TYPE_CHECKING:
 
 HALF = 0.5  # threshold of the rotary kernel
 CLOUD_HELP = """
-Each dot is one position, joined to the next and coloured from the first to the last. Dots that are close have similar
-vectors, as far as two or three dimensions can show that. PCA keeps the directions in which positions differ most; UMAP
-keeps who is near whom, and little else.
+Each dot is one position, connected to the next and coloured from first to last. Dots that are close have similar
+vectors, as far as two or three dimensions can show it. PCA keeps the directions in which positions differ most; UMAP
+keeps nearest neighbours, and little else.
 
-Below, the cosine of every position with every other, from −1 to 1. Stripes along the diagonal mean that it is the
-distance of two positions that makes them alike.
+Below is the cosine of every pair of positions, from −1 to 1. Stripes along the diagonal mean that the similarity of two
+positions depends on their distance.
 
-Neighbours kept is the share of each position's ten nearest that are among its ten nearest in the picture too. Trust is
-trustworthiness, 1 unless the picture puts together what is apart in the table: 1 − 2 Σ max(r − k, 0) / nk(2n − 3k − 1),
-the sum over the k nearest of each dot in the picture, r their ranks in the table. Continuity exchanges picture and
-table: 1 unless the picture tears apart what is together. By chance is what a layout at random gives.
+Neighbours kept is the share of each position's ten nearest neighbours that are also among its ten nearest in the
+picture. Trust is trustworthiness: 1 unless the picture brings together points that are apart in the table,
+1 − 2 Σ max(r − k, 0) / nk(2n − 3k − 1), summed over the k nearest of each dot in the picture, where r is their rank in
+the table. Continuity exchanges picture and table: 1 unless the picture separates points that are close in the table.
+The values by chance are those of a random layout.
 
-A hollow dot lies wrongly: fewer than 3 of its 10 nearest are near it. Point at any dot to read how many.
+A hollow dot is misplaced: fewer than 3 of its 10 nearest neighbours are near it. Point at any dot to read how many.
 
 Venna & Kaski 2001, 2006.
 """
 
 
 KERNEL_HELP = """
-A rotary model adds nothing to its words. It turns queries and keys by an angle for each position (Su et al. 2021). The
-dots are the cosines and sines it turns with, one row for each position: a picture of the angles, not of vectors that
-are added to anything.
+A rotary encoding adds nothing to the words. It rotates queries and keys by angles that depend on the position (Su et
+al. 2021). The dots are the cosines and sines of these angles, one row per position: a picture of the angles, not of
+vectors that are added to anything.
 
-Below is what the turning does to a query and a key that are alike with equal energy in every pair of dimensions: the
-mean over pairs i of cos(ω_i Δ), which is the cosine of two of these rows. It is no cosine of two learned rows, and has
-a plot and a scale of its own.
+Below is the effect of the rotation on a query and a key that are equal, with the same energy in every pair of
+dimensions: the mean over pairs i of cos(ω_i Δ), which is the cosine of two of these rows. It is not a cosine of learned
+rows, so it has its own plot and scale.
 """
 
 
 BIAS_HELP = """
-What is added to the attention logit of a query and a key at each distance, key − query, the mean over heads. It is no
-similarity, and has no −1 and 1.
+What is added to the attention logit of a query and a key at each distance, key − query, averaged over heads. It is not
+a similarity, so it is not limited to −1 to 1.
 
-ALiBi takes a slope times the distance off (Press et al. 2022). T5 learns a number for each bucket of distances (Raffel
-et al. 2020). Where a model looks back only, distances above 0 are not drawn.
+ALiBi subtracts a slope times the distance (Press et al. 2022). T5 learns a number for each bucket of distances (Raffel
+et al. 2020). In causal models, distances above 0 are not drawn.
 """
 
 
@@ -89,10 +90,14 @@ def clouds(opened: Sequence[Opened], view: View, session: Session) -> Panels:
     kernel, alone = "expected rotary kernel" in units, units <= {"cosine"}
     return Panels(
         tuple(source_panel(source, view, session) for source in opened),
-        heading=heading(facts) if opened else "Choose two sources to compare how they tell positions apart",
+        heading=heading(facts) if opened else "Choose two sources to compare their positions",
         subheading=(
-            "Above, every position as a dot, joined in order. Below, "
-            + ("the cosine of every two positions." if alone else "every two positions, in the unit of each mechanism.")
+            "Top: every position as a dot, connected in order. Bottom: "
+            + (
+                "the cosine of every pair of positions."
+                if alone
+                else "every pair of positions, in each encoding's unit."
+            )
         )
         if opened
         else "For example: BERT, GPT-2 and the sinusoid.",
@@ -123,8 +128,8 @@ def source_panel(source: Opened, view: View, session: Session) -> Panel:
         return replace(empty, message=source.error, tone="error")
     try:
         if not source.embeddings.positions:
-            reason = source.embeddings.absent.get("position", "nothing in it names its positions")
-            said = f"There are no positions to draw: {reason}. Its words are under Tokens."
+            reason = source.embeddings.absent.get("position", "no position table was found")
+            said = f"No positions to draw: {reason}. See its words in Tokens."
             return replace(empty, message=one_line(said))
         positions, encoding = rows_of(source, view.length, session), source.position
         if positions is None:
@@ -152,8 +157,8 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
     table, encoding = positions.table, positions.encoding
     title = finding(positions.facts) if encoding is None else kernel_finding(encoding)
     if table.finite.sum() < 2:
-        rows = "its only row" if table.shape[0] == 1 else f"none or one of its {table.shape[0]:,} rows that is finite"
-        return replace(empty, title=title, message=f"A picture shows how positions differ. There is {rows}.")
+        found = f"found {table.finite.sum()} in {table.shape[0]:,}"
+        return replace(empty, title=title, message=f"A picture needs at least two finite rows; {found}.")
     drawings, foot, message, recipe = [], "", "", None
     try:
         projection = (positions.umap(view.dims) if view.method == "umap" else None) or positions.pca(view.dims)
@@ -161,12 +166,12 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
         foot = trust(projection, positions)
         recipe = position_snippets.cloud(positions, method=projection.method, dims=projection.dims)
         if view.method == "umap" and projection.method != "umap":
-            why = "UMAP is of vectors" if positions.turning else f"UMAP needs more than {NEIGHBOURS} positions"
-            foot = f"{why}, so this is {foot}"
+            why = "UMAP needs vectors" if positions.turning else f"UMAP needs more than {NEIGHBOURS} positions"
+            foot = f"{why}; shown instead: {foot}"
     except hpe.HfposembError as error:
         message = sentence(error)
     if positions.drawn(view.dims) < 2:
-        message = "With one dimension there is no cloud: the dimension itself is drawn below."
+        message = "A table with one dimension has no cloud; the dimension is drawn below."
     if encoding is None:
         drawings.append(Drawing(matrix_figures.similarity_matrix(positions.cosines), nearest(table, view.marked)))
     else:
@@ -197,7 +202,7 @@ def trust(projection: hpe.Projection, positions: Positions) -> str:
     said.append(f"by chance {percent(quality.kept_by_chance)}, {chance}, {chance}")
     said += hollow(projection)
     if projection.method == "umap" and len(projection.rows) + projection.left_out < positions.whole.shape[0]:
-        said.append(f"laid out among all {positions.whole.shape[0]:,}")
+        said.append(f"laid out with all {positions.whole.shape[0]:,}")
     if projection.left_out:
         finite = int((~positions.table.finite).sum())
         why = "with NaN or Inf" if finite == projection.left_out else "zero, NaN or Inf"
@@ -212,15 +217,15 @@ def hollow(projection: hpe.Projection) -> list[str]:
         return []
     least = math.ceil(WRONG * found.k)
     of = f"{len(found.points):,}" + (" measured" if len(found.points) < len(projection.rows) else "")
-    lie, their = ("lies", "its") if wrong == 1 else ("lie", "their")
-    return [f"hollow: {wrong:,} of {of} {lie} wrongly, with fewer than {least} of {their} {found.k} nearest near"]
+    their = "its" if wrong == 1 else "their"
+    return [f"hollow: {wrong:,} of {of} misplaced, with fewer than {least} of {their} {found.k} nearest nearby"]
 
 
 def matrix_drawing(encoding: PositionEncoding, length: int) -> Drawing:
     """Draw a mechanism's matrix in its own unit."""
     matrix, unit = encoding.matrix(length).astype(np.float32), encoding.unit
     assert unit != "none"
-    return Drawing(matrix_figures.similarity_matrix(matrix, unit=unit), f"{unit} of every two positions")
+    return Drawing(matrix_figures.similarity_matrix(matrix, unit=unit), f"{unit} of every pair of positions")
 
 
 def kernel_finding(encoding: PositionEncoding) -> str:
@@ -232,7 +237,7 @@ def kernel_finding(encoding: PositionEncoding) -> str:
 def half_at(encoding: PositionEncoding) -> str:
     """State the first distance at which a kernel is below one half."""
     below = np.flatnonzero(encoding.profile(np.arange(KERNEL)) < HALF)
-    return f"at distance {below[0]:,}" if len(below) else f"nowhere up to distance {KERNEL - 1:,}"
+    return f"at distance {below[0]:,}" if len(below) else f"not within distance {KERNEL - 1:,}"
 
 
 def kernel_panel(empty: Panel, source: Opened, encoding: PositionEncoding, view: View) -> Panel:
@@ -245,9 +250,9 @@ def kernel_panel(empty: Panel, source: Opened, encoding: PositionEncoding, view:
     name, part = empty.source or ("", "")
     profile = by_distance(Series(name, np.empty(0), empty.color, "solid"), encoding, length)
     why = {
-        "alibi": "ALiBi takes a penalty off for distance: no vectors, so no cloud",
-        "relative-table": "Its vectors stand for distances, not positions: no cloud",
-    }.get(encoding.kind, "Its positions are numbers for distances: no vectors, so no cloud")
+        "alibi": "ALiBi subtracts a penalty that grows with distance: no vectors, so no cloud",
+        "relative-table": "Its vectors encode distances, not positions: no cloud",
+    }.get(encoding.kind, "It has a number for each distance: no vectors, so no cloud")
     matrix = matrix_drawing(encoding, length)
     low, high = matrix.figure.data[0].zmin, matrix.figure.data[0].zmax
     return replace(

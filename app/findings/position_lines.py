@@ -30,48 +30,49 @@ if TYPE_CHECKING:
 BIASED = 128  # distances drawn of additive biases: those of T5 level off by then, those of ALiBi never do
 EXAMPLE = 16  # the distance whose bias is stated in the title
 DISTANCE_HELP = """
-The mean over t of cos(p_t, p_{t+k}), for each distance k up to half the table, so that each mean is one of many pairs.
+The mean over t of cos(p_t, p_{t+k}) for each distance k, up to half the table, so that each mean covers many pairs.
 
-A table that falls and rises again has learned a wave. The sinusoid falls as its slow waves drift apart. In an untrained
-table two positions have nothing in common, however close.
+A curve that falls and rises again shows that the table has learned a wave. The sinusoid falls as its slow waves drift
+apart. In an untrained table two positions have nothing in common, however close.
 
 Property: Wang et al., ICLR 2021.
 """
 
 
 NORM_HELP = """
-The Euclidean length of every row. A row stands out when it is at least a quarter off the median and beyond 3.5 modified
-z-scores (Iglewicz & Hoaglin 1993). Often it has a reason: position 0 is in every text, and the last rows are hardly
-ever trained.
+The Euclidean norm of every row. A row is an outlier if its norm differs from the median by at least a quarter and has a
+modified z-score above 3.5 (Iglewicz & Hoaglin 1993). Outliers often have a reason: position 0 is in every text, and the
+last rows are hardly ever trained.
 """
 
 
 WAVE_HELP = """
-Each column of the centred table is taken apart into waves of n, n/2, n/3 … positions by the discrete Fourier transform.
-Drawn is the magnitude, the mean over columns, as a multiple of its mean over periods. In a table without order all
-periods are alike, so its line is flat at 1, and 95 % of it is in the band.
+The discrete Fourier transform decomposes each column of the centred table into waves of n, n/2, n/3 … positions. The
+curve is the magnitude, averaged over columns, as a multiple of its mean over periods. In a table without order all
+periods are equally strong, so its curve is flat at 1, and 95 % of it is within the band.
 
-A peak is a wave that many columns share: the helix of GPT-2 is one. A line that only rises to the right is a smooth
-curve without a wave of its own.
+A peak is a wave that many columns share, such as the helix of GPT-2. A curve that only rises to the right belongs to a
+smooth table without a wave of its own.
 
 After Yamamoto and Matsuzaki, EMNLP 2023.
 """
 
 
 VARIANCE_HELP = """
-The share of the variance that the first components of the centred table hold together. The steeper, the simpler the
-shape. Three components are what a picture in 3-D shows.
+The share of the variance that the first components of the centred table explain together. The steeper the curve, the
+simpler the shape. A 3-D picture shows three components.
 
-Dotted is an untrained table of the same size, which has no shape.
+The dotted curve is an untrained table of the same size, which has no shape.
 """
 
 
 WAVELENGTH_HELP = """
-Pair i of a rotary encoding turns once in 2π / ω_i positions. Short waves tell neighbours apart, long ones say roughly
-where in the text a word is.
+Pair i of a rotary encoding rotates once in 2π / ω_i positions. Short waves distinguish neighbours, long ones indicate
+the approximate position in the text.
 
-A pair whose wave is longer than the trained length never made a full turn in training: angles beyond are new to the
-model. Scaling for longer texts slows these pairs, and leaves short waves as they are. Dots are the pairs beyond.
+A pair whose wavelength exceeds the trained length never completed a rotation in training, so larger angles are new to
+the model. Scaling for longer texts slows these pairs, and leaves short waves unchanged. Dots are the pairs beyond the
+trained length.
 
 Paper: Peng et al. 2023, YaRN; the frequencies: Su et al. 2021.
 """
@@ -124,18 +125,18 @@ def distance_panels(opened: Sequence[Opened], found: Mapping[Opened, Positions],
     titles = {
         "cosine": distance_title({source.name: fact for source, fact in facts.items()})
         if facts
-        else "How like the vector of each distance is to that of distance 0",
-        "expected rotary kernel": f"The kernel falls below .5 {listed(_told(kernels, half_at))}",
-        "additive bias": f"{EXAMPLE} positions back, the bias is {listed(_told(biases, bias_back))}",
+        else "Similarity of the vector of each distance to that of distance 0",
+        "expected rotary kernel": f"The kernel falls below .5 {listed(_each(kernels, half_at))}",
+        "additive bias": f"{EXAMPLE} positions back, the bias is {listed(_each(biases, bias_back))}",
     }
-    relative = f"{listed(list(others['cosine']))}: with the vector of distance 0" if others["cosine"] else ""
+    relative = f"{listed(list(others['cosine']))}: cosine with the vector of distance 0" if others["cosine"] else ""
     feet = {
         "cosine": " · ".join(filter(None, ["Distances up to half of each table" if facts else "", relative])),
         "expected rotary kernel": "Expected rotary kernel, equal energy in every pair",
         "additive bias": f"Additive bias to the logit, mean over heads, up to distance {BIASED - 1}",
     }
     helps = {"cosine": DISTANCE_HELP, "expected rotary kernel": KERNEL_HELP, "additive bias": BIAS_HELP}
-    without = f" · not here: {listed(silent)}, without numbers to compare" if silent else ""
+    without = f" · not shown: {listed(silent)} (no numbers to compare)" if silent else ""
     drawn = []
     for kind, series in curves.items():
         if series:
@@ -151,8 +152,8 @@ def distance_panels(opened: Sequence[Opened], found: Mapping[Opened, Positions],
     return drawn
 
 
-def _told(encodings: Mapping[str, PositionEncoding], told: Callable[[PositionEncoding], str]) -> list[str]:
-    return [f"{told(encoding)} in {name}" for name, encoding in encodings.items()] or [""]
+def _each(encodings: Mapping[str, PositionEncoding], value: Callable[[PositionEncoding], str]) -> list[str]:
+    return [f"{value(encoding)} in {name}" for name, encoding in encodings.items()] or [""]
 
 
 def bias_back(encoding: PositionEncoding) -> str:
@@ -178,7 +179,7 @@ def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions
         shares = [series_of(s, held, marks=(min(3, len(held)) - 1,)) for s, held in parts.items()]
         baseline = _untrained(found, session)
         figure = line_figures.explained_variance([*shares, *baseline])
-        foot = "PCA of the centred table" + (", beside an untrained one" if baseline else "")
+        foot = "PCA of the centred table" + (" · dotted: an untrained table" if baseline else "")
         recipe = position_snippets.variance([found[s] for s in parts])
         drawn.append(_panel("variance", variance_title(by_name), figure, VARIANCE_HELP, foot, recipe))
     return drawn
@@ -232,11 +233,11 @@ def wavelength_title(encoding: Rotary) -> str:
     """State how many pairs never completed a turn in training, and how many the scaling changes."""
     found = encoding.scaled
     pairs, beyond, moved = len(found.after), int(found.beyond.sum()), int(found.moved.sum())
-    turn = "turns" if beyond == 1 else "turn"
+    turn = "rotates" if beyond == 1 else "rotate"
     trained = f"the {found.trained_length:,} positions it was trained on"
     said = f"{beyond:,} of {pairs:,} pairs {turn} less than once in {trained}"
     scaling = (
-        f"scaling by {encoding.scaling or 'its configuration'} moves {moved:,} {'pair' if moved == 1 else 'pairs'}"
+        f"scaling by {encoding.scaling or 'its configuration'} changes {moved:,} {'pair' if moved == 1 else 'pairs'}"
     )
     return f"{said}; {scaling if moved else 'none is scaled'}"
 
@@ -245,8 +246,8 @@ def still(encoding: Rotary) -> str:
     """State how many pairs exceed the trained length after scaling, and how many have no wavelength to draw."""
     found = encoding.scaled
     resting = int(np.isinf(found.after).sum())
-    parts = [f"{int(found.beyond_after.sum()):,} beyond it after scaling" if found.moved.any() else ""]
-    parts += [f"{resting:,} {'stands' if resting == 1 else 'stand'} still, not drawn" if resting else ""]
+    parts = [f"{int(found.beyond_after.sum()):,} beyond the trained length after scaling" if found.moved.any() else ""]
+    parts += [f"{resting:,} without rotation, not drawn" if resting else ""]
     return " · ".join(filter(None, ["2π / ω, log scale", *parts]))
 
 

@@ -27,10 +27,10 @@ MOST_WAVES = 6
 ENDS = 4  # positions at either end that are often outliers
 TABLE_HELP = """
 The table itself: a row for each position, a column for each dimension, blue below zero and orange above. The waves
-underneath are single columns, drawn against the position, all on one scale.
+below it are single columns, drawn against the position on the same scale.
 
 In the sinusoid (Vaswani et al. 2017) each pair of columns is the sine and the cosine of one wavelength. A learned table
-finds waves of its own, and mixes them in every dimension.
+has waves of its own, mixed in every dimension.
 """
 
 
@@ -42,7 +42,7 @@ def read_dimensions(text: str) -> tuple[int, ...]:
     words = "".join(character if character.isdecimal() and character.isascii() else " " for character in text).split()
     found = tuple(dict.fromkeys(int(word) for word in words if len(word) < 8))
     if not 1 <= len(found) <= MOST_WAVES:
-        raise InputError(f"write 1 to {MOST_WAVES} dimensions, such as {', '.join(map(str, WAVES))}")
+        raise InputError(f"enter 1 to {MOST_WAVES} dimensions, such as {', '.join(map(str, WAVES))}")
     return found
 
 
@@ -52,12 +52,12 @@ def images(opened: Sequence[Opened], length: int, dimensions: str, session: Sess
     try:
         wanted, problem = read_dimensions(dimensions), ""
     except hpe.HfposembError as error:
-        wanted, problem = WAVES, f"{sentence(error)}. Until then: {', '.join(map(str, WAVES))}."
+        wanted, problem = WAVES, f"{sentence(error)}. Showing {', '.join(map(str, WAVES))}."
     panels = tuple(image_panel(source, positions, wanted) for source, positions in found.items())
-    about = "Above, every number of a table: positions downwards, dimensions across. Below, single dimensions as waves."
+    about = "Top: every number of a table, positions downwards, dimensions across. Bottom: single dimensions as waves."
     return Panels(
         panels,
-        heading="The tables themselves" if panels else "",
+        heading="Position tables" if panels else "",
         subheading=(problem or about) if panels else "",
         columns=max(len(panels), 1),
     )
@@ -82,7 +82,7 @@ def image_panel(source: Opened, positions: Positions, wanted: Sequence[int]) -> 
         said.append(f"no dimension {listed(beyond)}")
     if skip:
         left = {1: "position 0", 2: "positions 0 and 1"}.get(skip, f"positions 0 to {skip - 1}")
-        said.append(f"waves without {left}, far longer than the rest" if inside else "")
+        said.append(f"waves without {left}, with outlying norms" if inside else "")
     return Panel(
         key=source.text,
         title=widest_title(table),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Found = Mapping[str, "tuple[Probe, Probe]"]
 
-QUESTION = "Can a linear model read the position off a vector?"
+QUESTION = "Can a linear model decode the position from a vector?"
 MEASURE = "Run the probes"
 ABSOLUTE, RELATIVE = "absolute", "relative"
 HEADS = {
@@ -38,14 +38,14 @@ HEADS = {
     "relative, standardised": ("Relative, stable", "columns standardised"),
 }
 EXPLAINED = (
-    "Absolute: a linear regression reads the position off its vector. The number is how many positions it is off on "
-    "average, 5-fold, rows in random order. With nearly as many columns as positions to fit, the regression without a "
-    "penalty goes wild (double descent); the stable variant is fitted on 32 components.",
-    "Relative: a logistic regression says which of two positions comes later, from both vectors: 512 pairs of the "
-    "first 512 positions, 5-fold. The number is the share of wrong answers, 50 % for guesses. Its penalty depends on "
-    "the table’s scale, and the stable variant standardises every column.",
-    "Mean ± standard deviation over 5 seeds. Underneath, Gaussian noise of the same size and scale, over 2 seeds: its "
-    "vectors know nothing of order. Wang and Chen, EMNLP 2020, section 4.1.",
+    "Absolute: a linear regression predicts the position from its vector. The number is the mean absolute error in "
+    "positions, 5-fold, rows in random order. With nearly as many columns as positions, the regression without a "
+    "penalty is unstable (double descent); the stable variant is fitted on 32 components.",
+    "Relative: a logistic regression predicts which of two positions comes later, from both vectors: 512 pairs of the "
+    "first 512 positions, 5-fold. The number is the share of errors, 50 % for guessing. The effect of its penalty "
+    "depends on the table’s scale, so the stable variant standardises every column.",
+    "Mean ± standard deviation over 5 seeds. Below each number is the same for Gaussian noise of the same size and "
+    "scale, whose vectors have no order, over 2 seeds. Wang and Chen, EMNLP 2020, section 4.1.",
 )
 
 CSS = """
@@ -89,15 +89,15 @@ def finding(found: Mapping[Opened, Found | None]) -> str:
         f"{number(one[stable][0].mean, digits=1)} in {source.name}" for source, one in found.items() if one is not None
     ]
     if not said:
-        return "Nothing has been measured yet"
-    return f"Read off 32 components, a position is wrong by {listed(said)}"
+        return "Not measured yet"
+    return f"Decoded from 32 components, a position has a mean error of {listed(said)}"
 
 
 def table(opened: Sequence[Opened], session: Session) -> str:
     """Return the table of all sources as HTML, with dashes where no probe was run."""
     found = known(opened, session)
     if not found:
-        return "<h3>No source here has a vector for each position</h3><p>Try sample:gpt2, or sinusoidal:256x128.</p>"
+        return "<h3>None of the sources has position vectors</h3><p>Try sample:gpt2, or sinusoidal:256x128.</p>"
     head = "".join(f'<th scope="col">{name}<small>{how}</small></th>' for name, how in HEADS.values())
     rows = [
         f'<tr><th scope="row">{html.escape(source.name)}</th>{"".join(cell(name, one) for name in HEADS)}</tr>'
@@ -106,7 +106,7 @@ def table(opened: Sequence[Opened], session: Session) -> str:
     explained = "".join(f"<p>{text}</p>" for text in EXPLAINED)
     done = [source for source, one in found.items() if one is not None]
     code = folded_code(position_snippets.probes(done), finding(found)) if done else ""
-    about = f"Off by so many positions, and wrong about so many pairs. The first {MOST:,} positions are probed at most."
+    about = f"Mean error in positions, and share of pairs in the wrong order. At most {MOST:,} positions are used."
     return (
         f"<h3>{html.escape(finding(found))}</h3><p>{about}</p>"
         f'<div class="scroll" tabindex="0" role="region" aria-label="Probes"><table><thead><tr><th scope="col">Source'

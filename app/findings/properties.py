@@ -28,32 +28,33 @@ if TYPE_CHECKING:
 MOST_READ = 2**26  # numbers of a table that may be read for this
 
 FAILS = {
-    "bounded": "it grows without bound",
-    "independent of length": "a row depends on the length",
+    "bounded": "grows without bound",
+    "independent of length": "rows depend on the length",
     "unique": "positions repeat",
     "neighbours apart": "neighbours are hardly apart",
-    "extrapolates": "it does not extrapolate",
+    "extrapolates": "does not extrapolate",
 }
 NUMBERS = {
     "bounded": "largest number",
     "independent of length": "change in a longer text",
-    "unique": "of a typical length, the nearest two",
-    "neighbours apart": "of a typical length, the smallest step",
-    "extrapolates": "{reads}s off in the second half",
+    "unique": "of a typical norm between the closest two",
+    "neighbours apart": "of a typical norm for the smallest step",
+    "extrapolates": "{reads}s of error in the second half",
 }
 
 HELP = """
-Any way to tell positions apart should keep its numbers bounded, give a position the same row in texts of any length,
-give no two positions the same row, keep neighbours apart, and go on beyond the length it was made for. Of a formula,
-eight times as many rows are computed; a learned table has one length.
+A position encoding should keep its numbers bounded, give a position the same row in texts of any length, give every
+position its own row, keep neighbours apart, and extrapolate beyond the length it was made for. For a formula, eight
+times as many rows are computed; a learned table has a fixed length.
 
 Bounded: the largest number of eight times as many rows is within a quarter of that of four times as many. Unique: no
-two rows are nearer than 1 % of a typical step. Apart: every step is at least 1 % of a typical row’s length.
-Extrapolates: a linear map fitted on the first half of the positions reads the second better than naming its middle.
+two rows are closer than 1 % of a typical step. Neighbours apart: every step is at least 1 % of a typical row’s norm.
+Extrapolates: a linear map fitted on the first half of the positions predicts the second half better than a constant
+guess of its middle.
 
-Below, the position is decoded from the m slowest and the m fastest waves alone, through noise a tenth as large as the
-table’s own spread. Slow waves say roughly where, fast ones tell neighbours apart and come round again. The waves are
-pairs of a sine and a cosine, or the principal components that hold 95 % of the variance, by their mean frequency.
+Below, the position is decoded from the m slowest and the m fastest waves alone, with noise a tenth as large as the
+table’s own spread. Slow waves give the approximate position; fast ones distinguish neighbours, but repeat. The waves
+are pairs of a sine and a cosine, or the principal components that hold 95 % of the variance, by their mean frequency.
 """
 
 
@@ -64,9 +65,11 @@ def requirement_panel(source: Opened, session: Session) -> Panel:
         encoding = source.position
         table = encoding.table if isinstance(encoding, Absolute) else None
         if table is not None and min(table.shape[0], 2048) * table.shape[1] > MEASURED_AT_ONCE:
-            return replace(empty, message=f"Its rows are too wide to measure here: hfposemb requirements {source.text}")
+            return replace(
+                empty, message=f"Its rows are too wide to measure here. Run: hfposemb requirements {source.text}"
+            )
         if table is not None and table.shape[0] * table.shape[1] > MOST_READ:
-            return replace(empty, message=f"It is too large to measure here: hfposemb requirements {source.text}")
+            return replace(empty, message=f"It is too large to measure here. Run: hfposemb requirements {source.text}")
         assert source.embeddings is not None  # otherwise it has no position
         embeddings, part = source.embeddings, source.part
         if table is None:
@@ -92,9 +95,9 @@ def _drawn(empty: Panel, source: Opened, found: Requirements, waves: Resolution 
     drawings: tuple[Drawing, ...] = ()
     message = ""
     if waves is None:
-        message = "It has no row for a position, so there are no waves to decode one from."
+        message = "It has no position vectors, so there are no waves to decode."
     elif len(waves.counts) < 2:
-        message = "It has one wave, which is its slowest and its fastest."
+        message = "It has only one wave, so slow and fast cannot be compared."
     else:
         drawings = (Drawing(_curves(waves, empty.color), _caption(waves)),)
     return replace(
@@ -129,7 +132,7 @@ def _said(item: Requirement, reads: str) -> str:
     """Return the requirement's name, verdict, and what its number means."""
     if item.verdict != "not measured":
         return f"{item.name}: {item.verdict} · {NUMBERS[item.name].format(reads=reads)}"
-    return f"{item.name}: {'it has one length' if item.name == 'independent of length' else 'not measured'}"
+    return f"{item.name}: {'not applicable, fixed length' if item.name == 'independent of length' else 'not measured'}"
 
 
 def _curves(waves: Resolution, color: str) -> Any:
@@ -143,13 +146,13 @@ def _curves(waves: Resolution, color: str) -> Any:
     last = max(waves.counts[-1], 2)
     ticks = tuple(float(tick) for tick in (1, 4, 16, 64, 256) if tick <= last)
     x = Axis(f"{waves.unit} kept, log scale", log=True, ticks=ticks, span=(1, last))
-    return line_figures.curves(lines, x=x, y=Axis("positions off", span=(-0.03 * top, 1.08 * top)), height=300)
+    return line_figures.curves(lines, x=x, y=Axis("error in positions", span=(-0.03 * top, 1.08 * top)), height=300)
 
 
 def _caption(waves: Resolution) -> str:
     slow, fast = (f"{100 * share:.0f}\u00a0%" for share in (waves.slow_next[0], waves.fast_next[0]))
     one = "pair" if waves.unit == "frequency pairs" else "component"
-    return f"the slowest {one} tells a position from the next {slow} of the time, the fastest {fast}, a guess 50\u00a0%"
+    return f"the slowest {one} distinguishes neighbours {slow} of the time, the fastest {fast}, guessing 50\u00a0%"
 
 
 def requirement_row(
@@ -163,8 +166,8 @@ def requirement_row(
         panels = tuple(requirement_panel(source, session) for source in of_part(opened, part))
         return Panels(
             panels,
-            heading="What a way to tell positions apart has to meet" if panels else "",
-            subheading="Five requirements, each a number; below, what slow and fast waves tell alone."
+            heading="What makes a good position encoding?" if panels else "",
+            subheading="Five requirements, each with a number. Below: how well slow or fast waves identify a position."
             if panels
             else "",
             columns=max(len(panels), 1),

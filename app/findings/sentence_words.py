@@ -7,6 +7,7 @@ import html
 from hfposemb.errors import HfposembError
 from hfposemb.reports.position_findings import percent
 
+from ..components.page_script import on_load
 from .chosen_word import shown
 from .sum_view import PIECES_SHOWN, View
 
@@ -54,12 +55,7 @@ p { margin: 0; font-size: 13px; line-height: 18px; color: var(--hfposemb-subdued
 """
 
 
-STRIP_JS = """
-element.addEventListener("click", (event) => {
-  const button = event.target.closest("button");
-  if (button) trigger("select", { place: Number(button.dataset.place) });
-});
-"""
+STRIP_JS = on_load("chooseWord")
 
 
 def strip(view: View) -> str:
@@ -78,7 +74,7 @@ def strip(view: View) -> str:
     except HfposembError:
         return ""
     more = len(view.pieces) - PIECES_SHOWN
-    rest = f"<p>the first {PIECES_SHOWN} of {len(view.pieces)} pieces</p>" if more > 0 else ""
+    rest = f"<p>first {PIECES_SHOWN} of {len(view.pieces)} pieces</p>" if more > 0 else ""
     return (
-        f'<ol aria-label="Words of the sentence">{"".join(buttons)}</ol><p>neighbours kept, each in its place</p>{rest}'
+        f'<ol aria-label="Words of the sentence">{"".join(buttons)}</ol><p>neighbours kept at this position</p>{rest}'
     )

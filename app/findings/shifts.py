@@ -44,28 +44,29 @@ STEP = 4  # initial shift of the plane plot
 FAR = 16  # the shift stated in the title for positions beyond the fitted ones
 
 SHIFT_HELP = """
-For each shift k the best map A with p_{t+k} ≈ p_t A is fitted on three quarters of the positions and judged on the
-others: R² is 1 − Σ‖p_{t+k} − p_t A‖² / Σ‖p_{t+k} − mean‖², 1 for a perfect map and 0 or below for none. A is fitted on
-the 16 leading components: in full width least squares explains most of pure noise. A rotation may turn and mirror, and
-not stretch (Procrustes).
+For each shift k, the best map A with p_{t+k} ≈ p_t A is fitted on three quarters of the positions and tested on the
+rest: R² is 1 − Σ‖p_{t+k} − p_t A‖² / Σ‖p_{t+k} − mean‖², 1 for a perfect map and 0 or below for none. A is fitted on
+the 16 leading components, because in full width least squares explains most of pure noise. A rotation may include a
+reflection, but no scaling (Procrustes).
 
-Held out at random, the map fills gaps between positions it knows. Held out at the end, it must go on beyond them. There
-a fitted map can fail even for the sinusoid: the slow waves that its leading components mix make less than one turn in
-the table.
+With rows held out at random, the map interpolates between known positions. With rows held out at the end, it has to
+extrapolate. There a fitted map can fail even for the sinusoid: the slow waves that its leading components mix complete
+less than one rotation in the table.
 
-Of the sinusoid a shift is a rotation of every pair of sine and cosine by ω k, exactly: the dotted line is that closed
-form. Bands are impostors, tables as smooth as this one with waves of random phase. A line inside its band says only
-that the table is smooth.
+For the sinusoid, a shift by k is exactly a rotation of every pair of sine and cosine by ω k: the dotted line is that
+closed form. Bands are surrogates, tables as smooth as this one with waves of random phase. A line inside its band shows
+only that the table is smooth.
 
 Vaswani et al. 2017, 3.5.
 """
 PLANE_HELP = """
-The best rotation of a shift by one turns a few planes, each by its own angle ω. If a shift is a rotation, then a shift
-by k turns the same planes by ω k, and the dots lie on the diagonal: those of the sinusoid do.
+The best rotation for a shift by one rotates a few planes, each by its own angle ω. If shifts are rotations, a shift by
+k rotates the same planes by ω k, and the dots lie on the diagonal, as those of the sinusoid do.
 
-A dot is one plane of the 16 leading components: across, ω k; upwards, by how much the best rotation of a shift by k
-turns that plane, both folded to 0 … 180 degrees. A plane counts as turned by ω k where what comes back of it is within
-a quarter of a full turn by that angle. In an untrained table the dots lie anywhere.
+Each dot is one plane of the 16 leading components. The x-axis is ω k, the y-axis the angle by which the best rotation
+for a shift by k rotates that plane, both folded to 0 … 180 degrees. A plane counts as rotated by ω k if it
+deviates from a rotation by that angle by at most 14 degrees, or by a quarter that leaves the plane. In an untrained
+table the dots lie anywhere.
 
 After Vaswani et al. 2017, 3.5; Schönemann 1966.
 """
@@ -109,17 +110,19 @@ def shift_panels(opened: Sequence[Opened], length: int, which: Map, step: int, s
         except HfposembError as error:
             said.append(f"{source.name}: {one_line(str(error))}.")
     by_rule = [source.name for source in opened if not source.error and isinstance(_encoding(source), Rotary)]
-    said += [f"{listed(by_rule)}: rotary, so a shift turns queries and keys by ω k by construction."] if by_rule else []
+    said += (
+        [f"{listed(by_rule)}: rotary, so a shift rotates queries and keys by ω k by construction."] if by_rule else []
+    )
     if not found:
-        message = " ".join(said) or "No source here has a vector for each position. Try sample:gpt2."
-        return Panels((Panel("shifts", "There is no table to shift", message=message),))
+        message = " ".join(said) or "None of the sources has position vectors. Try sample:gpt2."
+        return Panels((Panel("shifts", "No position table to shift", message=message),))
     tables = {source: tables[source] for source in found}
     curves = [curve_panel(split, found, which, said) for split in SPLITS]
     recipes = [position_snippets.shifts(list(tables.values()), which, split) for split in SPLITS]
     drawn = [replace(panel, recipe=recipe) for panel, recipe in zip(curves, recipes, strict=True)]
     drawn.append(plane_panel(tables, step, session))
     facts = {source.name: positions.facts for source, positions in tables.items()}
-    about = "Fitted on three quarters of the positions, judged on the others. The row at either end is left out."
+    about = "Fitted on three quarters of the positions, tested on the rest. The first and last rows are left out."
     return Panels(tuple(drawn), heading=winding(facts), subheading=about, columns=3)
 
 
@@ -148,8 +151,8 @@ def curve_panel(split: Split, found: Mapping[Opened, Measured], which: Map, said
     random = split == "random"
     distance = 1 if random else max(k for k in found[next(iter(found))].curve.distances.tolist() if k <= FAR)
     title = curve_title({source.name: one.curve for source, one in found.items()}, which, split, distance)
-    held = "A quarter held out at random" if random else "The last quarter held out"
-    foot = f"{held} · band: {IMPOSTORS} impostors, lowest to highest · below 0 drawn as 0"
+    held = "A random quarter held out" if random else "The last quarter held out"
+    foot = f"{held} · band: range of {IMPOSTORS} surrogates · values below 0 drawn as 0"
     return Panel(
         key=f"shift {split}",
         title=title,
@@ -167,11 +170,11 @@ def curve_title(curves: Mapping[str, ShiftCurve], which: Map, split: Split, dist
         at = np.flatnonzero(curve.distances == distance)
         if len(at):
             value = float(getattr(curve, which)[split][at[0]])
-            shares.append(f"{percent(value)} of {name}" if value > 0 else f"nothing of {name}")
+            shares.append(f"{percent(value)} in {name}" if value > 0 else f"nothing in {name}")
     one = {"linear": "a linear map", "orthogonal": "a rotation"}[which]
-    where = "One position on" if distance == 1 else f"{distance} positions on"
-    beyond = "" if split == "random" else ", beyond the positions it was fitted on"
-    return f"{where}{beyond}, {one} predicts {listed(shares)}"
+    where = "one position" if distance == 1 else f"{distance} positions"
+    beyond = "" if split == "random" else ", beyond the fitted positions"
+    return f"Of a shift by {where}{beyond}, {one} explains {listed(shares)}"
 
 
 def plane_panel(found: Mapping[Opened, Positions], step: int, session: Session) -> Panel:
@@ -189,14 +192,11 @@ def plane_panel(found: Mapping[Opened, Positions], step: int, session: Session) 
         measured.append(positions)
         shares.append(f"{int(plane.alike.sum())} of {len(plane.alike)} in {source.name}")
     if not series:
-        return Panel(
-            "planes", "No shift by so many positions can be fitted", message=f"{problem}. Choose a smaller one."
-        )
-    steps = "its step" if step == 1 else f"{step} times its step"
+        return Panel("planes", "This shift is too large to be fitted", message=f"{problem}. Choose a smaller shift.")
     distance = "one position" if step == 1 else f"{step} positions"
     return Panel(
         key="planes",
-        title=f"Planes that a shift by {distance} turns by {steps}: {listed(shares)}",
+        title=f"Planes rotated by ω k in a shift by {distance}: {listed(shares)}",
         drawings=(Drawing(line_figures.turned_planes(series)),),
         help=PLANE_HELP,
         foot="Planes of the 16 leading components · " + (problem or "on the diagonal: a rotation"),
@@ -216,7 +216,7 @@ def accordion(session: Session, length: gr.Radio, part: gr.State) -> None:
                 which = gr.Radio(list(MAPS), value="linear", label="Map", elem_classes="segmented")
             with gr.Column(scale=0, min_width=240):
                 steps = [str(k) for k in STEPS]
-                step = gr.Radio(steps, value=str(STEP), label="Planes, shifted by", elem_classes="segmented")
+                step = gr.Radio(steps, value=str(STEP), label="Shift of the planes", elem_classes="segmented")
         row = PanelRow((), scope=session.scope)
 
     def draw(opened: Sequence[Opened], asked: bool, length: int, which: Map, step: str, part: str | None) -> Any:

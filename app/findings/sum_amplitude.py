@@ -29,53 +29,53 @@ if TYPE_CHECKING:
 
 ANCHOR_COLOURS = (*(source.colour.light for source in SOURCES), CLASSES["continuation"].light, CLASSES["unused"].light)
 AMPLITUDE_HELP = """
-What goes in is x + A·p: x the row of the word in the token table, p that of its place in the position table. The model
-itself uses A = 1. The share under each word says how many of its ten nearest neighbours among all tokens, by cosine,
-are still among the ten nearest of the sum.
+The input is x + A·p, where x is the word’s row in the token table and p the position’s row in the position table. The
+model itself uses A = 1. The share under each word is how many of its ten nearest neighbours among all tokens, by
+cosine, are also among the ten nearest of the sum.
 
-Adding does not overwrite. In hundreds of dimensions two vectors that know nothing of each other are almost at right
-angles, so a position moves a word to the side, and seldom towards another word. Where positions keep to directions in
-which words hardly differ, fewer than by chance, the two stay apart. Chance: subspaces drawn with the words’ own
-covariance, 95 % of 50, after an observation on GPT-2 by Simon (2023).
+Adding does not overwrite. In hundreds of dimensions, two unrelated vectors are almost at right angles, so a position
+moves a word sideways, and seldom towards another word. The two stay separate if positions use directions in which words
+vary less than expected by chance. Chance: subspaces drawn with the words’ own covariance, 95 % of 50, after an
+observation on GPT-2 by Simon (2023).
 """
 
 
 SURVIVAL_HELP = """
-500 words are drawn, each gets a random position, and the ten nearest tokens of x + A·p are compared with those of x.
-The tokens that are searched get no position. The band is the 2.5–97.5 % interval over resampled words (bootstrap,
-Efron 1979). Random neighbours would keep ten in the size of the vocabulary.
+500 random words get random positions, and the ten nearest tokens of x + A·p are compared with those of x. The tokens
+that are searched have no position added. The band is the 2.5–97.5 % interval over resampled words (bootstrap, Efron
+1979). Random neighbours would keep ten divided by the size of the vocabulary.
 
-Where sinusoid and random positions are scaled, they have the mean norm of the model’s own, so that only their
-direction differs. At their own norm the sinusoid is √(d/2) long (Vaswani et al. 2017, who multiply words by √d to
-keep up with it), random ones 0.02·√d.
+If sinusoid and random positions are scaled, they have the mean norm of the model’s own, so that only their directions
+differ. Their original norm is √(d/2) for the sinusoid (Vaswani et al. 2017, who multiply words by √d to match it), and
+0.02·√d for random positions.
 """
 
 
 LISTS_HELP = """
-The ten tokens nearest to the word alone, and to its sum with the vector of its place, by cosine, exact over every
-token. Click a word of the sentence to see another; click a neighbour to follow it among the anchor words.
+The ten tokens nearest to the word alone, and to its sum with the vector of its position, by exact cosine with every
+token. Click a word of the sentence to select it; click a neighbour to add it to the anchor words.
 """
 
 
 ANCHOR_HELP = """
-The cosine of x + A·p with words of your choice, on average over all inner positions p; the band holds 95 % of them.
-All of them shrink as the position grows, since it takes a share of the length. What matters is that they keep their
-order, and stay away from the grey band, which holds 95 % of the cosines with random tokens.
+The cosine of x + A·p with the chosen words, averaged over all inner positions p; the band contains 95 % of them. All
+cosines shrink as the position grows, because it becomes a larger part of the sum. What matters is that they keep their
+order and stay outside the grey band, which contains 95 % of the cosines with random tokens.
 """
 
 
 RECOVERY_HELP = """
-The word is told by the token nearest to the sum, by distance. The position is told by a linear map, the discriminant
-yᵀΣ⁻¹(A·p) − ½(A·p)ᵀΣ⁻¹(A·p) (Fisher 1936), where Σ is how tokens scatter, estimated on tokens that are not tested. So
-a linear layer, such as a query or key of attention, can read both out of the sum.
+The word is decoded as the token nearest to the sum, by distance. The position is decoded by a linear map, the
+discriminant yᵀΣ⁻¹(A·p) − ½(A·p)ᵀΣ⁻¹(A·p) (Fisher 1936), where Σ is the scatter of the tokens, estimated on tokens that
+are not tested. So a linear layer, such as a query or key of attention, can decode both from the sum.
 
-Side by side instead of added, both would be told exactly at every amplitude, at the price of twice the width.
+Concatenated instead of added, both would be decoded exactly at every amplitude, at the cost of twice the width.
 """
 
 
 MAP_HELP = """
-Each strip is a word, each column a position: how many of the word’s ten nearest neighbours are left there, at the
-chosen amplitude. Many tables give position 0 a vector of its own kind, longer than the others.
+Each strip is a word, each column a position: how many of the word’s ten nearest neighbours are kept there, at the
+chosen amplitude. In many tables the vector of position 0 is unlike the others, and longer.
 """
 
 
@@ -88,7 +88,7 @@ def amplitude_lines(
 ) -> Drawing:
     """Draw lines against the amplitude, with a mark at the chosen one."""
     ticks = (0.0, 1.0, 2.0, 3.0, 4.0)
-    x = Axis("amplitude of the position part", ticks=ticks, span=(0.0, 4.0))
+    x = Axis("position amplitude", ticks=ticks, span=(0.0, 4.0))
     marked = view.asked.amplitude
     figure = line_figures.curves(
         series, x=x, y=Axis(title, **y), labels=labels, marked=marked, written=percent, height=height
@@ -98,21 +98,22 @@ def amplitude_lines(
 
 
 def finding_panel(view: View) -> Panel:
-    """State whether positions drown the words at the chosen amplitude."""
+    """State whether words keep their neighbours at the chosen amplitude."""
 
     def made(empty: Panel) -> Panel:
         words, found = view.chosen, view.sweeps[view.asked.whose]
         kept = float(found.kept[found.index(view.asked.amplitude)])
         whose = {"own": "positions", "sinusoid": "the sinusoid", "random": "random positions"}[view.asked.whose]
-        said = f"{percent(kept)} of a word’s neighbours stay"
-        title = f"Adding {whose} does not drown the words: at {view.times} {said}"
+        said = f"words keep {percent(kept)} of their neighbours"
+        title = f"Adding {whose} does not destroy the words: at {view.times}, {said}"
         if view.asked.amplitude == 0:
-            title = "Without positions every word has its own neighbours, and no word knows its place"
+            title = "Without positions, words keep all their neighbours, and have no position"
         elif kept < 0.5:
-            title = f"At {view.times} {whose} {_begin(whose)} the words: {percent(kept)} of a word’s neighbours stay"
+            lost = f"which keep {percent(kept)} of their neighbours"
+            title = f"At {view.times}, adding {whose} obscures the words, {lost}"
         length = number(words.ratio, digits=1)
-        much = f"Words are {length} times as long as positions at 1×." if words.ratio >= 1 else ""
-        much = much or f"Positions are {number(1 / words.ratio, digits=1)} times as long as words at 1×."
+        much = f"At 1×, words have {length} times the norm of positions." if words.ratio >= 1 else ""
+        much = much or f"At 1×, positions have {number(1 / words.ratio, digits=1)} times the norm of words."
         return replace(
             empty,
             title=title,
@@ -120,7 +121,7 @@ def finding_panel(view: View) -> Panel:
             recipe=sum_snippets.finding(view.source, words.adding, view.step),
         )
 
-    return panel_unless("finding", f"What {view.source.name} adds to its words", AMPLITUDE_HELP, made)
+    return panel_unless("finding", f"Adding positions to the words of {view.source.name}", AMPLITUDE_HELP, made)
 
 
 def _directions(view: View) -> str:
@@ -133,13 +134,9 @@ def _directions(view: View) -> str:
         return ""
     share, low, high = percent(found.share), percent(found.low), percent(found.high)
     return (
-        f" The {found.components} leading directions of positions hold {share} of how words differ; "
-        f"by chance it would be {low} to {high}."
+        f" The {found.components} leading directions of positions hold {share} of the variance of words "
+        f"(by chance {low} to {high})."
     )
-
-
-def _begin(whose: str) -> str:
-    return "drowns" if whose == "the sinusoid" else "drown"
 
 
 def survival_panel(view: View) -> Panel:
@@ -156,24 +153,26 @@ def survival_panel(view: View) -> Panel:
             series.append(Series(CALLED[whose], found.kept, *STYLES[whose], found.amplitudes, band, marks, chosen=mine))
         one = view.sweeps.get(view.asked.whose) or next(iter(view.sweeps.values()))
         at = one.index(view.asked.amplitude)
-        title = f"{percent(float(one.kept[at]))} of each word’s ten nearest neighbours are left at {view.times}"
+        title = f"At {view.times}, words keep {percent(float(one.kept[at]))} of their ten nearest neighbours"
         if view.asked.whose not in view.sweeps:
-            title = f"{view.source.name} adds no positions; these are what others would do to its words"
+            title = f"{view.source.name} adds no positions; shown is the effect of others on its words"
         searched = f"{one.tokens:,} tokens" if one.tokens == one.whole else f"{one.tokens:,} of {one.whole:,} tokens"
-        scaled = "All positions have one mean norm." if view.asked.scaled else "Each has its own norm."
+        scaled = (
+            "All positions have the same mean norm." if view.asked.scaled else "Positions have their original norms."
+        )
         return replace(
             empty,
             title=title,
             subtitle=f"Average of {one.queries} words at random positions. {scaled}",
             drawings=(amplitude_lines("neighbours kept", series, view, height=380, labels="end", share=True, **WHOLE),),
-            foot=f"Cosine, ten nearest of {searched} · 95 % of resampled words within "
+            foot=f"Cosine, ten nearest of {searched} · 95 % interval over resampled words: "
             f"{percent(float(one.low[at]))} to {percent(float(one.high[at]))} · chance {_rare(one.chance)} · "
             f"seed {one.seed}",
             actions=FILES,
             recipe=sum_snippets.sweeps(view.source, list(map(view.adding, view.sweeps)), ["kept"]),
         )
 
-    return panel_unless("survival", "How many neighbours are left", SURVIVAL_HELP, made, span=5)
+    return panel_unless("survival", "Neighbours kept by amplitude", SURVIVAL_HELP, made, span=5)
 
 
 def _rare(share: float) -> str:
@@ -181,7 +180,7 @@ def _rare(share: float) -> str:
 
 
 def lists_panel(view: View) -> Panel:
-    """List the neighbours of the chosen word, alone and in its place."""
+    """List the neighbours of the chosen word, alone and at its position."""
 
     def made(empty: Panel) -> Panel:
         found = view.lists()
@@ -196,10 +195,10 @@ def lists_panel(view: View) -> Panel:
         kept = f"{len(found.shared)} of its {len(alone)}"
         return replace(
             empty,
-            title=f"{view.word} {place} keeps {kept} neighbours at {view.times}",
+            title=f"At {view.times}, {view.word} {place} keeps {kept} neighbours",
             emphasis=view.word,
             lists=(NeighbourList("The word alone", "", alone), NeighbourList(f"{view.times}, {place}", "", there)),
-            foot="Tinted rows are in both lists. Number: cosine, exact. Click a word to make it an anchor.",
+            foot="Tinted words are in both lists. Number: exact cosine. Click a word to make it an anchor word.",
             recipe=sum_snippets.moved(
                 view.source,
                 view.chosen.adding,
@@ -218,14 +217,14 @@ def anchor_panel(view: View) -> Panel:
 
     def made(empty: Panel) -> Panel:
         missing = [word for word in view.asked.anchors if row_of(view.table, Word(word), view.source.text) is None]
-        told = [_missing(view.table, word) for word in missing]
+        notes = [_missing(view.table, word) for word in missing]
         rows = view.anchor_rows
         if not rows:
-            raise HfposembError(" ".join(["name a word that the model has, such as queen", *told]))
+            raise HfposembError(" ".join([*notes, "Enter a token of the model as an anchor word, such as queen"]))
         found = view.anchors()
         chance = (found.chance_low + found.chance_high) / 2
         band = (found.chance_low, found.chance_high)
-        series = [Series("any word", chance, PALETTE["baseline"].light, "dot", found.amplitudes, band)]
+        series = [Series("random words", chance, PALETTE["baseline"].light, "dot", found.amplitudes, band)]
         for place, word in enumerate(rows):
             colour = ANCHOR_COLOURS[place % len(ANCHOR_COLOURS)]
             edges = (found.low[:, place], found.high[:, place])
@@ -234,12 +233,12 @@ def anchor_panel(view: View) -> Panel:
             empty,
             title=anchor_title(view.word, list(rows), found.mean, found.amplitudes),
             drawings=(amplitude_lines(f"cosine with {shown(view.word)}", series, view, height=320, labels="end"),),
-            foot=" ".join([f"Bands: 95 % of {found.places:,} positions; grey: of {found.random} random words.", *told]),
+            foot=" ".join([f"Bands: 95 % of {found.places:,} positions; grey: {found.random} random words.", *notes]),
             actions=FILES,
             recipe=sum_snippets.anchors(view.source, view.chosen.adding, view.token, list(rows.values())),
         )
 
-    return panel_unless("anchors", "A word among words that you name", ANCHOR_HELP, made)
+    return panel_unless("anchors", "Cosine with anchor words", ANCHOR_HELP, made)
 
 
 def anchor_title(word: str, names: Sequence[str], mean: np.ndarray, amplitudes: np.ndarray) -> str:
@@ -258,7 +257,7 @@ def anchor_title(word: str, names: Sequence[str], mean: np.ndarray, amplitudes: 
 
 def _missing(table: EmbeddingTable, word: str) -> str:
     spelt = nearest_spelling(table.labels, word)
-    hint = f", spelt most like it: “{shown(spelt)}”" if spelt else ""
+    hint = f"; closest spelling: “{shown(spelt)}”" if spelt else ""
     return f"No token “{one_line(word, width=30)}”{hint}."
 
 
@@ -277,36 +276,36 @@ def recovery_panel(view: View) -> Panel:
         word, place = float(found.words[at]), float(found.positions[at])
         beside, searched = found.concatenated, f"{found.tokens:,} of {found.whole:,} tokens searched"
         foot = [
-            f"{found.queries} words at {found.places:,} places",
-            f"the map fitted on {found.fitted:,} others",
+            f"{found.queries} words at {found.places:,} positions",
+            f"map fitted on {found.fitted:,} other tokens",
             f"chance {_rare(found.words_by_chance)} and {_rare(found.positions_by_chance)}",
-            f"side by side instead of added: {percent(beside.words)} and {percent(beside.positions)}",
+            f"concatenated: {percent(beside.words)} and {percent(beside.positions)}",
         ]
         foot += [] if found.tokens == found.whole else [searched]
         return replace(
             empty,
             title=recovery_title(word, place, view.times),
             numbers=(
-                (percent(word), f"of words found at {view.times}"),
-                (percent(place), f"of positions found at {view.times}"),
+                (percent(word), f"of words recovered at {view.times}"),
+                (percent(place), f"of positions recovered at {view.times}"),
             ),
-            drawings=(amplitude_lines("found in the sum", series, view, height=290, share=True, **WHOLE),),
+            drawings=(amplitude_lines("recovered from the sum", series, view, height=290, share=True, **WHOLE),),
             foot=" · ".join(foot),
             actions=FILES,
             recipe=sum_snippets.sweeps(view.source, list(map(view.adding, view.sweeps)), ["positions", "words"]),
         )
 
-    return panel_unless("recovery", "Reading both parts back out of the sum", RECOVERY_HELP, made)
+    return panel_unless("recovery", "Recovering both parts from the sum", RECOVERY_HELP, made)
 
 
 def recovery_title(word: float, place: float, times: str) -> str:
     """State whether both parts can be decoded from their sum."""
     if min(word, place) >= 0.99:
-        return f"Both parts can be read back out of the sum at {times}"
+        return f"At {times}, both parts can be recovered from the sum"
     if min(word, place) >= 0.5:
-        return f"At {times} most words and most positions can be read back out of the sum"
+        return f"At {times}, most words and most positions can be recovered from the sum"
     lost = [name for name, share in (("word", word), ("position", place)) if share < 0.5]
-    return f"At {times} the {listed(lost)} can seldom be read back out of the sum"
+    return f"At {times}, the {listed(lost)} can seldom be recovered from the sum"
 
 
 def map_panel(view: View) -> Panel:
@@ -317,10 +316,10 @@ def map_panel(view: View) -> Panel:
         figure = token_figures.share_rows(found, list(view.sample), height=34 * len(found) + 60)
         others = found[:, 1:]
         rest = others[np.isfinite(others)]
-        title = f"Every position leaves some neighbours, {percent(float(rest.mean()))} on average"
+        title = f"Words keep {percent(float(rest.mean()))} of their neighbours on average over positions"
         if np.isfinite(found[:, 0]).any():
             first = percent(float(np.nanmean(found[:, 0])))
-            title = f"Position 0 leaves {first} of a word’s neighbours, the others {percent(float(rest.mean()))}"
+            title = f"At position 0, words keep {first} of their neighbours; elsewhere {percent(float(rest.mean()))}"
         searched = len(view.chosen.rows)
         sampled = "" if searched == view.chosen.whole else f" among {searched:,} of {view.chosen.whole:,} tokens"
         return replace(
@@ -340,4 +339,4 @@ def map_panel(view: View) -> Panel:
             ),
         )
 
-    return panel_unless("map", "What words keep at every position", MAP_HELP, made)
+    return panel_unless("map", "Neighbours kept at every position", MAP_HELP, made)

@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 CLOUD_HELP = """
-Some words, each at the first places, as the first layer gets them: summed and normalised as the model does it, or
-brought to length 1 where it normalises only later. Both pictures are the same two principal components, coloured by
-word and by position. Words that gather in clubs of their own are still words; clubs of one position have forgotten
-them.
+Some words, each at the first positions, as input to the first layer: summed and normalised as in the model, or scaled
+to length 1 if the model normalises only later. Both pictures show the same two principal components, coloured by word
+and by position. Clusters of one word show that the word is preserved; clusters of one position show that it is not.
 """
 
 
 VARIANCE_HELP = """
-Analysis of variance (Fisher 1925): the variance of the whole cloud is exactly that of the words’ means, plus that of
-the positions’ means, plus a rest, what a word does at one place and not at others. Without the normalisation the rest
-is exactly 0, since a sum has no interaction. Dotted: the share of words where the same vectors are dealt out blindly.
+Analysis of variance (Fisher 1925): the variance of the whole cloud is exactly the sum of the variance of the words’
+means, that of the positions’ means, and a remainder: the interaction of words and positions. Without normalisation the
+remainder is exactly 0, because a sum has no interaction. The dotted line is the share of words after shuffling the same
+vectors.
 """
 
 
@@ -52,8 +52,8 @@ def cloud_panel(view: View) -> Panel:
         first, second = (percent(share) for share in found.explained)
         return replace(
             empty,
-            title=f"At {view.times} the sums gather by {gather}: words make {percent(word)} of the variance, "
-            f"positions {percent(place)}",
+            title=f"At {view.times}, inputs cluster by {gather}: words explain {percent(word)} of the "
+            f"variance, positions {percent(place)}",
             drawings=(
                 Drawing(token_figures.club(found, called, height=340), "Coloured by word"),
                 Drawing(token_figures.club(found, called, by="position", height=340), "Coloured by position"),
@@ -63,8 +63,8 @@ def cloud_panel(view: View) -> Panel:
                 for place, name in enumerate(called)
             ),
             scale_bars=(ScaleBar(f"position {found.places[0]}", str(found.places[-1]), POSITION.light),),
-            foot=f"{len(called)} words at {len(found.places)} places · {NORMED[found.normed]} · axes hold {first} and "
-            f"{second}",
+            foot=f"{len(called)} words at {len(found.places)} positions · {NORMED[found.normed]} · axes explain "
+            f"{first} and {second}",
             actions=FILES,
             recipe=sum_snippets.club(
                 view.source,
@@ -75,10 +75,10 @@ def cloud_panel(view: View) -> Panel:
             ),
         )
 
-    return panel_unless("cloud", "Words at places as one cloud", CLOUD_HELP, made, span=2)
+    return panel_unless("cloud", "Words at several positions", CLOUD_HELP, made, span=2)
 
 
-NORMED = {"model": "normalised as the model does", "length": "at length 1", "none": "not normalised"}
+NORMED = {"model": "normalised as in the model", "length": "scaled to length 1", "none": "not normalised"}
 
 
 def variance_panel(view: View) -> Panel:
@@ -88,23 +88,23 @@ def variance_panel(view: View) -> Panel:
         found = view.of_cloud("variance", lambda cloud: cloud.variance())
         at = found.amplitudes
         turn = np.flatnonzero(found.positions > found.words)
-        title = "Words make most of the variance at every amplitude"
+        title = "Words explain most of the variance at every amplitude"
         if len(turn):
-            title = f"From {at[turn[0]]:g}× on positions make more of the variance than words"
+            title = f"From {at[turn[0]]:g}×, positions explain more of the variance than words"
         chance = np.full(len(at), found.chance[0])
         series = [
             Series(
                 "words", found.words, SOURCES[0].colour.light, "solid", at, marks=(found.index(view.asked.amplitude),)
             ),
             Series("positions", found.positions, SOURCES[1].colour.light, "solid", at),
-            Series("the rest", found.rest, SOURCES[3].colour.light, "dashdot", at),
+            Series("interaction", found.rest, SOURCES[3].colour.light, "dashdot", at),
             Series("by chance", chance, PALETTE["baseline"].light, "dot", at),
         ]
         return replace(
             empty,
             title=title,
             drawings=(amplitude_lines("share of the variance", series, view, height=340, share=True, **WHOLE),),
-            foot=f"The parts add up to 100 % · {NORMED[found.normed]} · dealt blindly: "
+            foot=f"The parts add up to 100 % · {NORMED[found.normed]} · shuffled: "
             f"{listed([percent(share) for share in found.chance])}",
             actions=FILES,
             recipe=sum_snippets.club(

@@ -151,7 +151,7 @@ class View:
     def place(self) -> int:
         """Index of the chosen piece: the clicked one, otherwise “king”, otherwise the longest."""
         if not self.pieces:
-            raise HfposembError(f"write a word, such as in “{SENTENCE}”")
+            raise HfposembError(f"enter at least one word, such as in “{SENTENCE}”")
         if self.asked.word in self.pieces:
             return self.asked.word
         named = [place for place in self.pieces if self.inputs.pieces[place].strip() == FIRST_WORD]

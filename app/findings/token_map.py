@@ -40,16 +40,17 @@ if TYPE_CHECKING:
 MAP_HEIGHT = 980
 MEASURED = 2_000  # tokens whose trust is measured when the map is coloured by it
 MAP_HELP = """
-Every dot is one row of the token table. PCA turns the table so that its two (or three) directions of most variance
-face you: straight lines stay straight, and the share of the variance says how much is left out. UMAP bends: it keeps
-near rows near, by cosine, and lets go of the rest.
+Each dot is one row of the token table. PCA projects the table onto its two (or three) directions of most variance:
+straight lines stay straight, and the share of the variance says how much is shown. UMAP is not linear: it keeps close
+rows close, by cosine, and preserves little else.
 
-Read the islands and who is inside them, not the distance between islands. The foot says how many of each token's ten
-nearest the picture keeps, measured against the table, and its trustworthiness and continuity: 1 unless the map puts
-together what is apart in the table, or tears apart what is together; a layout at random has .5 of both.
+Look at the islands and what is in them, not at the distances between islands. The foot says how many of each token's
+ten nearest neighbours the picture keeps, measured against the table, and its trustworthiness and continuity: 1 unless
+the map brings together points that are apart in the table, or separates points that are close. A random layout has .5
+of both.
 
-Coloured by trust, a dot shows how many of its ten nearest are near it here. Where all are dark, look at the list of
-neighbours and not at the map.
+Coloured by trust, a dot shows how many of its ten nearest neighbours are near it here. Where all dots are dark, use the
+list of neighbours instead of the map.
 
 Trustworthiness and continuity: Venna & Kaski 2001, 2006. PCA: Pearson 1901. UMAP: McInnes, Healy and Melville 2018,
 arXiv:1802.03426.
@@ -83,7 +84,7 @@ def map_panels(
     if color == "Trust":
         found = measured(session, table, projection)
         projection = replace(projection, trust=found, quality=found.quality)
-    told = kept_here(session, table, projection, row) if projection.measured else []
+    kept = kept_here(session, table, projection, row) if projection.measured else []
     values: Any = {"Class": "class", "Id": "id", "Trust": "trust"}.get(color)
     paint = norms(table) if values is None else values
     figure = token_figures.token_map(projection, labels, color=paint, selected=row, neighbours=near, height=MAP_HEIGHT)
@@ -96,7 +97,7 @@ def map_panels(
         bars = (ScaleBar("id 0", f"{table.shape[0] - 1:,}", POSITION.light),)
     else:
         marker = next(trace.marker for trace in figure.data if trace.marker.cmin is not None)
-        digits, what = (2, "norm") if color == "Norm" else (1, "of its 10 nearest, near it here")
+        digits, what = (2, "norm") if color == "Norm" else (1, "of its 10 nearest, nearby")
         low, high = (number(end if color == "Norm" else 10 * end, digits=digits) for end in (marker.cmin, marker.cmax))
         bars = (ScaleBar(low, high, SHARE.light, what),)
     return (
@@ -104,7 +105,7 @@ def map_panels(
             "map",
             trust_title(source, projection) if color == "Trust" else _map_title(source, projection),
             (Drawing(figure),),
-            subtitle=" ".join([_map_subtitle(source, projection), *told]),
+            subtitle=" ".join([_map_subtitle(source, projection), *kept]),
             emphasis=shown(labels[row]) if row is not None else "",
             legend=legend,
             scale_bars=bars,
@@ -135,7 +136,7 @@ def asked_map(
     source, kept = source_of(opened, controls.which), gr.skip()
     if source is None:
         reasons = " ".join(why_no_tokens(one) for one in opened) or "Choose a source above, such as sample:bert."
-        return [kept, empty_panel("map", "No source here has tokens", reasons), [], kept]
+        return [kept, empty_panel("map", "None of the sources has tokens", reasons), [], kept]
     table, size = source.embeddings.token, int(controls.dims[0])  # type: ignore[union-attr]
     method, color, back, paint = controls.method, controls.color, kept, kept
     try:
@@ -144,8 +145,8 @@ def asked_map(
                 return [kept, kept, wanted, kept]
             kind = wanted[0][3] if len(wanted[0]) > 3 else "UMAP"
             if kind == "PCA":
-                message = "PCA of this table was stopped. To start it again, change a control, such as the colour."
-                return [kept, empty_panel("map", f"There is no map of {source.name}", message), [], kept]
+                message = "PCA of this table was stopped. Change a control, such as the colour, to start it again."
+                return [kept, empty_panel("map", f"No map of {source.name}", message), [], kept]
             if kind == "Trust":
                 color, paint = "Class", gr.update(value="Class")
             else:
@@ -210,18 +211,18 @@ async def map_work(
 def _map_title(source: Opened, projection: Projection) -> str:
     if projection.explained_variance_ratio is not None:
         share, axes = float(projection.explained_variance_ratio.sum()), {2: "Two", 3: "Three"}[projection.dims]
-        rest = "so dots that look close may not be" if share < 0.5 else "so the map shows most of what there is"
-        return f"{axes} directions hold {100 * share:.0f} % of how {source.name}’s tokens differ, {rest}"
+        rest = "so close dots may not be similar" if share < 0.5 else "so the map shows most of it"
+        return f"{axes} directions explain {100 * share:.0f} % of the variance of {source.name}’s tokens, {rest}"
     quality = projection.quality
     kept = quality.neighbours_kept * quality.k
-    return f"Of each token’s {quality.k} nearest in {source.name}, this map keeps {kept:.1f} near"
+    return f"Of each token’s {quality.k} nearest neighbours in {source.name}, this map keeps {kept:.1f}"
 
 
 def _map_subtitle(source: Opened, projection: Projection) -> str:
     count = f"All {len(projection.rows):,} tokens of {source.name}"
     if projection.left_out:
         count = f"{len(projection.rows):,} of {len(projection.rows) + projection.left_out:,} tokens of {source.name}"
-    return f"{count}. Close dots tend to have similar vectors; distances across the map mean little. Click one."
+    return f"{count}. Close dots tend to have similar vectors; distances across the map mean little. Click a dot."
 
 
 def measured(session: Session, table: EmbeddingTable, projection: Projection) -> PointTrust:
@@ -260,7 +261,7 @@ def trust_title(source: Opened, projection: Projection) -> str:
     wrong, of = int(found.wrong.sum()), len(found.points)
     least = math.ceil(WRONG * found.k)
     drawn = "tokens" if of == len(projection.rows) else "tokens measured"
-    lie = f"{wrong:,} lie wrongly here: fewer than {least} of their {found.k} nearest are near them"
+    lie = f"{wrong:,} are misplaced: fewer than {least} of their {found.k} nearest neighbours are near them"
     return f"Of {of:,} {drawn} of {source.name}, {lie}"
 
 
@@ -271,7 +272,7 @@ def kept_here(session: Session, table: EmbeddingTable, projection: Projection, r
     place = int(np.searchsorted(projection.rows, row))
     key = ("trust at", projection.method, projection.dims, place)
     found = session.library.result(table, key, lambda: _trust(table, projection, [place]))
-    return [f"{shown(table.labels[row])} has {int(found.counts[0])} of its {found.k} nearest near it here."]
+    return [f"{shown(table.labels[row])} has {int(found.counts[0])} of its {found.k} nearest neighbours near it."]
 
 
 def share(value: float) -> str:
@@ -282,7 +283,7 @@ def share(value: float) -> str:
 def _map_foot(projection: Projection, table: EmbeddingTable) -> str:
     left_out = f"{projection.left_out:,} rows left out: NaN, Inf or zero" if projection.left_out else "nothing left out"
     if not projection.measured:
-        kept = "colour by trust to measure how many neighbours it keeps"
+        kept = "colour by trust to measure the neighbours kept"
         return f"PCA · {projection.dims} of {table.shape[1]} directions · {kept} · {left_out}"
     quality = projection.quality
     trusted, whole = (number(value, digits=2) for value in (quality.trustworthiness, quality.continuity))

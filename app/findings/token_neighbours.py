@@ -33,24 +33,24 @@ NEIGHBOURS = 12
 BINS = 160  # bins of the cosines with a word
 NEIGHBOUR_HELP = """
 The cosine of two rows a and b is a·b / (‖a‖ ‖b‖): 1 for the same direction, 0 for unrelated ones. It is computed with
-every row of the table in float64. Nothing is approximated, and nothing is read from the map.
+every row of the table in float64. It is exact, and independent of the map.
 
-A word is looked up in the other sources by its spelling: “ king” of a byte-level vocabulary is “king” of a WordPiece
-one. Where a vocabulary has both “ king”, which starts a word, and “king”, a piece inside words, king means the first.
+A word is looked up in the other sources by its spelling: “ king” in a byte-level vocabulary is “king” in a WordPiece
+one. If a vocabulary has both “ king”, which starts a word, and “king”, a piece inside words, king means the first.
 
-In some tables all tokens point one way, so that every cosine is high and neighbours are hard to tell apart. Centred
-subtracts the mean of all rows before cosines are taken, here, in the histogram and in the matrix below. The page says
-where the mean cosine of two random tokens is .5 or more: then more than half of each row, by its squared length, is
-what all rows share.
+In some tables all tokens point in one direction, so every cosine is high and neighbours are hard to distinguish.
+Centred subtracts the mean of all rows before cosines are computed, here, in the histogram and in the matrix below. The
+page says where the mean cosine of two random tokens is .5 or more: then what all rows share is more than half of each
+row, by its squared length.
 
 Mu & Viswanath 2018, All-but-the-top, arXiv:1702.01417.
 """
 
 
 SPREAD_HELP = """
-How many tokens have which cosine with the chosen word, on a log axis, so that single tokens can be seen. The dots at
-the foot are its nearest. Where all tokens point one way, the whole hill stands right of 0 and a high cosine means
-little.
+How many tokens have which cosine with the chosen word, on a log axis, so that single tokens are visible. The dots at
+the bottom are its nearest neighbours. If all tokens point in one direction, the whole distribution is right of 0, and a
+high cosine means little.
 
 Ethayarajh 2019, arXiv:1909.00512, on directions that all vectors share.
 """
@@ -82,7 +82,7 @@ def find_word(session: Session, source: Opened, word: Word, *, centred: bool = F
     row = row_of(table, word, source.text)
     if row is None:
         spelt = nearest_spelling(table.labels, word.text)
-        hint = f"; spelt most like it: “{one_line(spelt.strip(), width=30)}”" if spelt else ""
+        hint = f"; closest spelling: “{one_line(spelt.strip(), width=30)}”" if spelt else ""
         return Found(source, table, None, problem=f"{source.name} has no token “{word.shown}”{hint}.")
     try:
         return Found(source, table, row, neighbours_of(session, table, row, centred=centred))
@@ -102,7 +102,7 @@ def word_panels(session: Session, opened: Sequence[Opened], word: Word, *, centr
     notes = [one.problem for one in found if one.problem]
     notes += [said for one in near if (said := _read_as(one, word))]
     notes += [why_no_tokens(source) for source in opened if source.table("token") is None and not source.error]
-    tinted = "Tinted rows are in every list. " if shared else ""
+    tinted = "Tinted words are in every list. " if shared else ""
     return (
         Panel(
             "neighbours",
@@ -111,9 +111,9 @@ def word_panels(session: Session, opened: Sequence[Opened], word: Word, *, centr
             emphasis=word.shown,
             lists=lists,
             help=NEIGHBOUR_HELP,
-            message="" if near else "Try another word, such as king, or point at a dot of the map and click it.",
+            message="" if near else "Try another word, such as king, or click a dot of the map.",
             foot=" ".join(
-                [f"{tinted}Number: {cosine(centred)}, exact, over every token. Click a word to walk on.", *notes]
+                [f"{tinted}Number: exact {cosine(centred)}, among all tokens. Click a word to select it.", *notes]
             ),
             recipe=token_snippets.neighbours(
                 {one.source: one.row for one in near if one.row is not None}, k=NEIGHBOURS, centred=centred
@@ -143,23 +143,24 @@ def anisotropy_line(found: Sequence[Found], *, centred: bool) -> str:
     if not strong:
         return ""
     said = " and ".join(f"{number(mean_cosine(one.table) or 0.0, digits=2)} in {one.source.name}" for one in strong)
-    return f"Two random tokens have a mean cosine of {said}, so a high cosine means little: switch on Centred"
+    return f"Two random tokens have a mean cosine of {said}, so a high cosine means little: use Centred"
 
 
 def _word_title(word: Word, near: Sequence[Found], shared: int, *, centred: bool) -> str:
     if not near:
-        return f"No source here has a token “{word.shown}”"
+        return f"None of the sources has a token “{word.shown}”"
     if len(near) == 1:
         best = near[0].near
         assert best is not None
         if not len(best.rows):
-            return f"{word.shown} is alone in {near[0].source.name}"
+            return f"{word.shown} has no neighbours in {near[0].source.name}"
         name, value = shown(best.labels[0]), number(float(best.values[0]))
-        return f"Nearest to {word.shown} in {near[0].source.name} is {name}, at {cosine(centred)} {value}"
+        return f"Nearest to {word.shown} in {near[0].source.name}: {name}, with {cosine(centred)} {value}"
     where = {2: "in both", 3: "in all three", 4: "in all four"}[len(near)]
     if not shared:
-        return f"For {word.shown}, none of the {NEIGHBOURS} nearest is the same {where}"
-    return f"For {word.shown}, {shared} of the {NEIGHBOURS} nearest {'is' if shared == 1 else 'are'} the same {where}"
+        return f"None of the {NEIGHBOURS} nearest neighbours of {word.shown} is the same {where}"
+    are = "is" if shared == 1 else "are"
+    return f"{shared} of the {NEIGHBOURS} nearest neighbours of {word.shown} {are} the same {where}"
 
 
 def _facts(found: Sequence[Found], word: Word) -> str:
@@ -183,14 +184,16 @@ def spread_panels(session: Session, source: Opened | None, word: Word, *, centre
         return ()
     found = find_word(session, source, word, centred=centred)
     if found.near is None or found.row is None or not len(found.near.rows):
-        return empty_panel("spread", f"No spread to show in {source.name}", found.problem or "There is no other token.")
+        return empty_panel(
+            "spread", f"No distribution to show for {source.name}", found.problem or "There is no other token."
+        )
     row, table = found.row, found.table
     spread = session.library.result(
         table, ("spread", row, centred), lambda: similarity_distribution(table, row, bins=BINS, centred=centred)
     )
     best = shown(found.near.labels[0])
     typical, top = number(spread.mean, digits=2), number(float(found.near.values[0]), digits=2)
-    title = f"A typical token of {source.name} has {cosine(centred)} {typical} with {word.shown}; {best} has {top}"
+    title = f"A typical token of {source.name} has {cosine(centred)} {typical} with {word.shown}, {best} has {top}"
     return (
         Panel(
             "spread",

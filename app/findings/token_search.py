@@ -87,7 +87,10 @@ def match_panels(opened: Sequence[Opened], text: str, regex: bool) -> tuple[Pane
         except HfposembError as error:
             return (
                 Panel(
-                    "matches", one_line(str(error)), tone="error", message="Mend the pattern, or search for plain text."
+                    "matches",
+                    one_line(str(error)),
+                    tone="error",
+                    message="Correct the pattern, or search for plain text.",
                 ),
             )
         if not regex and query.isascii() and query.isdecimal() and len(query) < 9 and int(query) < table.shape[0]:
@@ -100,16 +103,18 @@ def match_panels(opened: Sequence[Opened], text: str, regex: bool) -> tuple[Pane
         lists.append(NeighbourList(f"{source.name}, {len(rows):,}", source.color, entries))
     quoted = one_line(query, width=40)
     title = (
-        f"{' and '.join(counts)} {'match' if regex else 'contain'} {quoted}" if counts else "No source here has tokens"
+        f"{' and '.join(counts)} {'match' if regex else 'contain'} {quoted}"
+        if counts
+        else "None of the sources has tokens"
     )
-    more = f"The {MATCHES} shortest of each. " if any(len(one.rows) == MATCHES for one in lists) else ""
+    more = f"Showing the {MATCHES} shortest of each. " if any(len(one.rows) == MATCHES for one in lists) else ""
     return (
         Panel(
             "matches",
             title,
             lists=tuple(lists),
             emphasis=quoted,
-            foot=f"{more}Number: norm. Click a token to choose it, or press Enter for the word itself.",
+            foot=f"{more}Number: norm. Click a token to select it, or press Enter for the word itself.",
             recipe=token_snippets.matches(with_tokens(opened), query, regex=regex, most=MATCHES)
             if any(counts)
             else None,

@@ -41,29 +41,30 @@ LAST = -1
 
 
 MAP_HELP = """
-Each checkpoint is projected by itself (PCA), and its map moved, scaled and turned onto that of the last one
-(Procrustes). All are drawn in one frame. The title says how much of the last map that leaves unexplained: all of it
-where nothing is alike yet, nothing where both have one shape.
+Each checkpoint is projected separately (PCA), and its map translated, scaled and rotated onto that of the last one
+(Procrustes). All are drawn in one frame. The title says how much of the last map this leaves unexplained: 100 % if the
+maps have nothing in common yet, 0 % if they have the same shape.
 """
 
 
 MATRIX_HELP = """
-The cosine of every two positions, from −1, blue, to 1, orange. Before training they are about 0 but for the diagonal.
-Stripes along the diagonal are positions that know their distance; blocks are parts of the window that the model tells
-apart.
+The cosine of every pair of positions, from −1, blue, to 1, orange. Before training they are about 0 except on the
+diagonal. Stripes along the diagonal mean that similarity depends on distance; blocks are parts of the window that the
+model distinguishes.
 """
 
 
 COURSE_HELP = """
-One figure of every checkpoint. The band is the middle 95 % of what chance gives for it at the same step: for positions
-curves as smooth as the table itself, for tokens a random table of the same shape and scale. Within the band a figure
-says little about the model. The line marks the step of the slider.
+One metric for every checkpoint. The band is its chance level at the same step, the middle 95 % of the values of
+surrogates: for positions, curves as smooth as the table itself; for tokens, a random table of the same shape and scale.
+A value within the band says little about the model. The line marks the step of the slider.
 """
 
 
 ALIKE_HELP = """
-CKA of every two checkpoints (Kornblith et al. 2019, unbiased as in Nguyen et al. 2021): 0 for tables that have nothing
-in common, 1 for such as differ by rotation, place and scale alone. A bright square is a time in which little changed.
+CKA of every pair of checkpoints (Kornblith et al. 2019, unbiased as in Nguyen et al. 2021): 0 for tables that have
+nothing in common, 1 for tables that differ only by rotation, translation and scale. A bright square is a time in which
+little changed.
 """
 
 
@@ -199,7 +200,7 @@ def moment_panels(moment: Moment) -> Panels:
                 source=moment.source,
                 color=moment.run.source.color,
                 help=MATRIX_HELP,
-                foot="" if every == 1 else f"One position of {every}",
+                foot="" if every == 1 else f"One of every {every} positions",
                 actions=("PNG", "SVG"),
                 scale_bars=(ScaleBar("cosine −1", "+1", SIMILARITY.light),),
                 recipe=moment.recipe(f"run.cosines[{place}]"),
@@ -215,17 +216,17 @@ def _first(found: Trajectory) -> str:
 def map_title(moment: Moment) -> str:
     """State how far the map is from the last one."""
     if moment.place == len(moment.found.steps) - 1:
-        return f"The map at step {moment.step}, onto which all others are turned"
+        return f"Final map, step {moment.step} (the others are aligned to it)"
     share = 100 * float(moment.found.disparity[moment.place])
-    return f"At step {moment.step} the best turn leaves {share:.0f} % of the last map unexplained"
+    return f"At step {moment.step}, the aligned map differs from the final one by {share:.0f} %"
 
 
 def matrix_title(moment: Moment) -> str:
     """State how similar neighbouring positions are."""
     course = moment.found.courses.get("mean cosine at distance 1")
     if course is None or np.isnan(value := course.values[moment.place]):
-        return f"How alike any two positions are at step {moment.step}"
-    return f"At step {moment.step} neighbouring positions have a mean cosine of {number(float(value))}"
+        return f"Similarity of all pairs of positions at step {moment.step}"
+    return f"At step {moment.step}, neighbouring positions have a mean cosine of {number(float(value))}"
 
 
 def course_panels(moment: Moment, name: str) -> Panels:
@@ -256,7 +257,7 @@ def course_panels(moment: Moment, name: str) -> Panels:
                 "training-alike",
                 alike_title(found),
                 (Drawing(matrix_figures.similarity_matrix(found.likeness, labels=names, unit="share")),),
-                source=(source.name, f"{found.role}s · CKA of every two checkpoints"),
+                source=(source.name, f"{found.role}s · CKA of all pairs of checkpoints"),
                 color=source.color,
                 help=ALIKE_HELP,
                 actions=("PNG", "SVG"),
@@ -288,8 +289,8 @@ def beyond_chance(found: Trajectory, course: Course) -> str:
         return ""
     outside = known & ((course.values < course.low) | (course.values > course.high))
     if (first := _since(outside)) == len(outside):
-        return "At the last step it is within what chance gives."
-    return f"It is outside of what chance gives from step {number(found.steps[first], digits=0)} on."
+        return "At the last step, it is within the chance level."
+    return f"From step {number(found.steps[first], digits=0)} on, it is outside the chance level."
 
 
 def _since(holds: np.ndarray) -> int:
@@ -304,7 +305,7 @@ def alike_title(found: Trajectory) -> str:
     said = []
     for part in (0.5, 0.9):
         if (first := _since(alike >= part)) == len(alike):
-            return "How alike any two checkpoints are"
+            return "Similarity of all pairs of checkpoints"
         said.append(f"{number(part, digits=1)} at step {number(found.steps[first], digits=0)}")
     return f"CKA with the last checkpoint reaches {said[0]} and {said[1]}"
 

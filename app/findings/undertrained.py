@@ -36,27 +36,27 @@ if TYPE_CHECKING:
 LISTED = 8
 LOOK = "Look for odd tokens"
 NAMES = {
-    "near unused": "Near the unused, cosine distance",
-    "near the mean": "Near the mean, distance",
-    "far from the mean": "Far from the mean, distance",
-    "short": "Short, norm",
-    "long": "Long, norm",
-    "same": "Equal, how many",
-    "nearly the same": "Nearly equal, distance",
+    "near unused": "Nearest to unused tokens (cosine distance)",
+    "near the mean": "Nearest to the mean (distance)",
+    "far from the mean": "Farthest from the mean (distance)",
+    "short": "Short (norm)",
+    "long": "Long (norm)",
+    "same": "Equal (count)",
+    "nearly the same": "Nearly equal (distance)",
 }
-OUT = {"near unused": "near the unused", "near the mean": "near the mean", "far from the mean": "far from it"}
+OUT = {"near unused": "near unused tokens", "near the mean": "near the mean", "far from the mean": "far from it"}
 
 HELP = """
-A token that training hardly saw keeps the vector it began with. So it lies near the mean of all tokens, where the
-“SolidGoldMagikarp” of GPT-2 was found (Rumbelow and Watkins 2023; in GPT-2 XL such tokens are far from it), and near
-the mean of rows that are known to be unused. For the latter the direction that all tokens share is taken out, and
-what is listed is the cosine distance to that mean (Land and Bartolo 2024, Fishing for Magikarp).
+A token that training hardly saw keeps its initial vector. So it is close to the mean of all tokens, where the
+“SolidGoldMagikarp” of GPT-2 was found (Rumbelow and Watkins 2023; in GPT-2 XL such tokens are far from it), and close
+to the mean of rows that are known to be unused. For the latter, the direction that all tokens share is removed, and the
+list shows the cosine distance to that mean (Land and Bartolo 2024, Fishing for Magikarp).
 
-A norm stands out when it is a quarter off the median and beyond 3.5 modified z-scores. Equal rows are equal to the
-last bit; of nearly equal ones the distance is told over the typical distance from the mean.
+A norm is an outlier if it differs from the median by a quarter and has a modified z-score above 3.5. Equal rows are
+equal to the last bit; for nearly equal rows, the distance is relative to the typical distance from the mean.
 
-Every ranking has a first. How far out it is says the foot: how many of those listed lie beyond the farthest of as many
-normal numbers. Whether a model cannot say a token, only the model can tell.
+Every ranking has a first entry, so the foot says how many of those listed lie beyond the farthest of as many normal
+numbers. Whether a model cannot produce a token can be tested only with the model.
 """
 
 
@@ -70,7 +70,7 @@ def odd_panels(session: Session, source: Opened | None) -> tuple[Panel, ...]:
         found = known(session, table)
         if found is None:
             size = f"Its table has {table.shape[0] * table.shape[1] / 1e6:,.0f} million numbers"
-            message = f"{size}, so it is searched only when you ask for it. In a terminal: hfposemb odd {source.text}"
+            message = f"{size}, so it is searched on request only. In a terminal: hfposemb odd {source.text}"
             return (replace(empty, message=one_line(message), actions=(LOOK,)),)
     except HfposembError as error:
         return (replace(empty, message=one_line(str(error))),)
@@ -80,7 +80,7 @@ def odd_panels(session: Session, source: Opened | None) -> tuple[Panel, ...]:
         replace(
             empty,
             title=_title(source, found),
-            subtitle="Tokens like these may hardly have been in the training texts. Suspect, not guilty. Click one.",
+            subtitle="Candidates only: such tokens may have been rare in the training texts. Click a token.",
             lists=lists,
             foot=_foot(found),
             recipe=token_snippets.odd(source, [one.name for one in drawn], count=LISTED) if drawn else None,
@@ -129,8 +129,8 @@ def _foot(found: UndertrainedTokens) -> str:
     said = [f"Beyond chance: {', '.join(out)}"]
     said += [f"{one.found:,} {one.name}" for one in (found["short"], found["long"]) if one.found]
     if not found["same"].rows:
-        said.append("no two equal" if found["nearly the same"].rows else "no two equal or nearly so")
-    said += [f"{found['unused'].found:,} unused" if found["unused"].found else "no row is known to be unused"]
+        said.append("no equal rows" if found["nearly the same"].rows else "no equal or nearly equal rows")
+    said += [f"{found['unused'].found:,} unused" if found["unused"].found else "no row known to be unused"]
     if found.isoscore is not None and found.isoscore_of_noise is not None and found.anisotropy is not None:
         said.append(f"anisotropy {number(found.anisotropy)} (noise 0)")
         said.append(f"IsoScore {number(found.isoscore)} (noise {number(found.isoscore_of_noise)})")

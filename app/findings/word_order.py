@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 REORDER_HELP = """
-Token vectors alone are a bag of words: another order feeds the same vectors, and attention, which only compares them,
-would answer the same. Positions are added to tell the orders apart. Each row is a word with its place in both orders,
-and the cosine of its two inputs.
+Token vectors alone are a bag of words: reordering them gives the same vectors, and attention, which only compares them,
+gives the same result. Positions are added to distinguish the orders. Each row is a word with its position in both
+orders, and the cosine of its two inputs.
 
 Models with rotary positions, ALiBi or T5’s biases add nothing here. Their inputs are the same in every order, and order
-comes in where attention compares two places.
+takes effect where attention compares two positions.
 """
 
 
@@ -52,7 +52,7 @@ def reorder_panel(view: View) -> Panel:
             title=title,
             subtitle=f"{said} {order_of(view, other)}",
             lists=(NeighbourList("Cosine of both inputs", "", rows),),
-            foot="Tinted words go in as the same vector in both orders. Left: place in this order, and in the other.",
+            foot="Tinted words have the same input in both orders. Left: position in this order → in the other.",
             recipe=sentence_snippets.reordering(view.source, view.asked.text, other, words=words[:PIECES_SHOWN])
             if rows
             else None,
@@ -78,7 +78,7 @@ def order_of(view: View, other: str | list[int]) -> str:
     """Describe the other order: a previous text, or reversed ids."""
     if isinstance(other, str):
         return f"Before: “{one_line(other, width=80)}”"
-    return f"Turned round: “{one_line(' '.join(view.table.labels[row].strip() for row in other), width=80)}”"
+    return f"Reversed: “{one_line(' '.join(view.table.labels[row].strip() for row in other), width=80)}”"
 
 
 def reorder_finding(view: View, found: Reordered, words: Sequence[int]) -> tuple[str, str]:
@@ -87,19 +87,19 @@ def reorder_finding(view: View, found: Reordered, words: Sequence[int]) -> tuple
     name = view.source.name
     if not found.added:
         kind = view.source.position.kind if view.source.parts else "none"
-        how = f"its {kind} positions come in where attention compares two places" if kind != "none" else "it has none"
+        how = f"; its {kind} positions take effect in attention" if kind != "none" else ""
         return (
-            "In another order the same vectors go in: nothing is added to the words",
-            f"{name} adds no positions, so to its first layer’s input the order is nothing; {how}.",
+            "Reordered, the input vectors stay the same: nothing is added to the words",
+            f"{name} adds no positions, so the input of its first layer has no order{how}.",
         )
     if not changed:
-        return "This order is the same as the other", "Every word stands where it stood before."
+        return "Both orders are the same", "Every word is at the same position as before."
     same = "The token vectors are the same in both orders" if found.same_tokens else "Token vectors depend on the order"
     moved = [float(one) for one in found.cosines[words] if one < 1]
     low = number(min(moved, default=1.0), digits=2)
     return (
-        f"In another order {changed} of {len(words)} words go in as another vector",
-        f"{same}; with positions added they differ, down to a cosine of {low}.",
+        f"Reordered, {changed} of {len(words)} words get a different input vector",
+        f"{same}; with positions added, they differ, down to a cosine of {low}.",
     )
 
 

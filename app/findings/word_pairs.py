@@ -23,12 +23,12 @@ from ..session.state import Session
 from .chosen_word import Word, cosine, row_of, shown, with_tokens
 
 PAIR_HELP = """
-The cosine of every two of the words. Point at a cell to read how it stands among 100,000 random pairs of tokens of the
-same classes (seed 0): above 99 % means that only one random pair in a hundred is more alike.
+The cosine of every pair of the words. Point at a cell to read its percentile among 100,000 random pairs of tokens of
+the same classes (seed 0): above 99 % means that only one random pair in a hundred is more similar.
 
-A large cosine alone says little, since in some tables every pair has one. The percentile says how rare it is. Below the
-matrix stands how near each of the two is to the other among all tokens of the vocabulary. Both are needed: a pair that
-is common among random pairs can still be the sixth nearest of thousands.
+A large cosine alone means little, because in some tables every pair has one. The percentile says how rare it is. Below
+the matrix is the rank of each of the two words among the other's neighbours in the whole vocabulary. Both are needed: a
+pair that is common among random pairs can still be the sixth nearest of thousands.
 """
 
 
@@ -52,7 +52,7 @@ def _pair_panel(session: Session, source: Opened, words: Sequence[str], *, centr
         return Panel(
             key,
             f"{source.name} has too few of these words",
-            message=f"{absent}Write at least two words that it has, separated by commas, such as king, queen.",
+            message=f"{absent}Enter at least two words that it has, separated by commas, such as king, queen.",
         )
     try:
         found = session.library.result(
@@ -72,7 +72,7 @@ def _pair_panel(session: Session, source: Opened, words: Sequence[str], *, centr
         color=source.color,
         scale_bars=(ScaleBar(f"{cosine(centred)} −1", "+1", SIMILARITY.light),),
         help=PAIR_HELP,
-        foot=" ".join([f"{absent}Against {found.sample:,} random pairs, seed {found.seed}.", *notes]),
+        foot=" ".join([f"{absent}Percentiles among {found.sample:,} random pairs, seed {found.seed}.", *notes]),
         actions=("PNG", "SVG"),
         recipe=token_snippets.pairs(source, known, centred=centred),
     )
@@ -99,10 +99,10 @@ def _pair_words(found: Pairs, names: Sequence[str]) -> tuple[str, str]:
     def rank(pair: tuple[int, int]) -> str:
         return standing(float(found.percentiles[pair]))
 
-    most = rank((i, j)).replace("above", "more alike than").replace("below", "less alike than")
+    most = rank((i, j)).replace("above", "more similar than").replace("below", "less similar than")
     title = f"{names[i]} and {names[j]} are {most} of random pairs"
     there, back = nearest(int(found.ranks[i, j])), nearest(int(found.ranks[j, i]))
     near = f"{names[j]} is {names[i]}’s {there} of {found.others:,}, {names[i]} is {names[j]}’s {back}"
     least = number(float(found.values[k, m]), digits=2)
     low = f"{names[k]} and {names[m]}, {cosine(found.centred)} {least}, {rank((k, m))} of random pairs"
-    return title, f"{near}. Least alike: {low}"
+    return title, f"{near}. Least similar: {low}"

@@ -66,8 +66,8 @@ WORDS = ("king", "queen", "paris")
 STDERR_BYTES = 64 * 2**10
 """Number of bytes kept from the end of a child's stderr."""
 
-NO_MEMORY = "this does not fit into the memory of this machine; ask for less"
-KILLED = "the system ended the process that computed this, perhaps for lack of memory; ask for less"
+NO_MEMORY = "not enough memory on this machine; try a smaller input"
+KILLED = "the system ended the process that computed this, perhaps for lack of memory; try a smaller input"
 
 _SHORT_OF_MEMORY = re.compile(
     rb"MemoryError|bad_alloc|[Cc]annot allocate memory|[Oo]ut of memory|pthread_create failed|[Uu]nable to allocate"
@@ -216,9 +216,9 @@ class Job:
         if kind == "failed":
             raise JobError(value)
         if kind == "late":
-            raise JobError("this took too long and was stopped; ask for less")
+            raise JobError("this took too long and was stopped; try a smaller input")
         if self._stopped:
-            raise CancelledError("this was cancelled")
+            raise CancelledError("cancelled")
         raise self._death(value if kind == "fault" else "")
 
     def _death(self, said: str) -> HfposembError:
@@ -229,9 +229,9 @@ class Job:
             return JobError(KILLED)
         if not said and code != 0 and _SHORT_OF_MEMORY.search(self._stderr):
             return JobError(NO_MEMORY)
-        ended = "" if said else f"the process ended with {_ending(code)} and without an answer"
+        ended = "" if said else f"the process ended with {_ending(code)} and without a result"
         printed = self._stderr.decode("utf-8", "replace").strip()
-        parts = (said.strip(), ended, printed and f"--- the end of what it printed ---\n{printed}")
+        parts = (said.strip(), ended, printed and f"--- end of its output ---\n{printed}")
         return BugError("\n\n".join(filter(None, parts)))
 
     def close(self) -> None:
@@ -385,7 +385,7 @@ def maps(
     from hfposemb.comparison.aligned_maps import align_maps
 
     left, right = _opened(sources, report, part=part, public=public)
-    report(0.1, "laying out both maps together")
+    report(0.1, "computing a joint layout")
     return align_maps(left, right, role, method="umap" if method == "umap" else "pca")
 
 
@@ -458,7 +458,7 @@ def search(pattern: str, texts: Sequence[str]) -> list[int]:
     try:
         found = re.compile(pattern, re.IGNORECASE)
     except (re.error, OverflowError, RecursionError) as error:
-        raise JobError(f"this is not a regular expression: {error}") from error
+        raise JobError(f"not a valid regular expression: {error}") from error
     return [place for place, text in enumerate(texts) if found.search(text)]
 
 

@@ -149,7 +149,7 @@ class Fetches:
                 fetch._left = time.monotonic() + grace
 
     def _run(self, key: Hashable, fetch: Fetch, work: Work) -> None:
-        outcome: HfposembError | None = SourceError(f"reading {fetch.name} ended before it was done; try again")
+        outcome: HfposembError | None = SourceError(f"reading {fetch.name} ended early; try again")
         try:
             while not self._turns.acquire(timeout=POLL):
                 fetch.check()
@@ -164,7 +164,7 @@ class Fetches:
         except OSError as error:
             outcome = SourceError(f"{fetch.name} cannot be read: {error.strerror or error}")
         except MemoryError:
-            outcome = SourceError(f"{fetch.name} does not fit into this machine's memory")
+            outcome = SourceError(f"{fetch.name} does not fit into memory")
         except Exception:  # noqa: BLE001 - reported to the pages that wait
             outcome = BugError(traceback.format_exc())
         finally:

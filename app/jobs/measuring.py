@@ -73,4 +73,4 @@ def odd(source: str, role: str, count: int, report: Report, *, public: bool = Fa
     from hfposemb.analysis.undertrained import undertrained_tokens
 
     table = _table(source, role, report, public=public)
-    return undertrained_tokens(table, count=count, progress=_rest(report, "looking for odd tokens"))
+    return undertrained_tokens(table, count=count, progress=_rest(report, "searching for odd tokens"))

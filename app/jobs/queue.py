@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 WAIT = 1.0
 """Seconds between polls of a place, which also detect that a page has gone away."""
 
-BUSY = "much is being computed for others now; try again in a minute, or use PCA for a map"
-TWICE = "something is being computed for another page of yours; try again when it is done, or close that page"
-ENOUGH = f"{MOST_OF_ONE} computations of yours are running or waiting; try again when one is done, or cancel one"
+BUSY = "the queue is full; try again in a minute, or use PCA for a map"
+TWICE = "another page of yours is computing something; try again when it is done, or close that page"
+ENOUGH = f"you already have {MOST_OF_ONE} computations running or waiting; wait for one to finish, or cancel one"
 
 
 class BusyError(HfposembError):

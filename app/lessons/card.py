@@ -18,6 +18,7 @@ from hfposemb.text import one_line
 
 from ..components.events import QUIET
 from ..components.hidden import State
+from ..components.page_script import on_load
 from ..limits import MEASURED_AT_ONCE
 from ..session.address import one_of, written
 from ..session.opened import WAITING, Opened
@@ -26,7 +27,7 @@ from .lessons import LESSONS, Lesson
 
 NAME = "lesson"
 NUMBERS = ("", *(str(number) for number in range(1, len(LESSONS) + 1)))
-CHOOSE = "Choose what you expect first."
+CHOOSE = "Choose an answer first."
 
 
 def link(number: int) -> str:
@@ -59,12 +60,12 @@ def revealed(number: int, guess: str | None, opened: Sequence[Opened], session: 
     parts = [f"<ul>{lines}</ul>" if lines else ""]
     if values:
         right = lesson.choices[lesson.right(values[0])]
-        said = "As you said" if right == guess else f"You said “{guess}”; what is measured is"
+        said = "Correct" if right == guess else "Not quite. Measured"
         parts = [f"<p><strong>{html.escape(f'{said}: {right}.')}</strong></p>", *parts]
         parts.append(f"<p>{html.escape(lesson.why)}</p>")
     else:
-        parts.append("<p>None of the sources on the page can show it. The link of the lesson has some that can.</p>")
-    parts.append(f"<p><strong>Now you.</strong> {html.escape(lesson.exercise)}</p>")
+        parts.append("<p>None of the sources can show this. Open the lesson again to load sources that can.</p>")
+    parts.append(f"<p><strong>Try it:</strong> {html.escape(lesson.exercise)}</p>")
     if number < len(LESSONS):
         after = LESSONS[number].title
         parts.append(f'<p><a href="{html.escape(link(number + 1))}">Next: {html.escape(after)}</a></p>')
@@ -86,7 +87,7 @@ def _measured(
 
 def _value(lesson: Lesson, number: int, source: Opened, session: Session) -> float:
     if source.embeddings is None:
-        again = "; reveal it again then" if source.error == WAITING else ""
+        again = "; reveal again when it is done" if source.error == WAITING else ""
         raise InputError(f"{source.error}{again}")
     embeddings = source.embeddings
     table = source.table("position")
@@ -95,7 +96,7 @@ def _value(lesson: Lesson, number: int, source: Opened, session: Session) -> flo
         and table is not None
         and min(table.shape[0], 2048) * table.shape[1] > MEASURED_AT_ONCE
     ):
-        raise InputError("its rows are too wide to measure while you wait")
+        raise InputError("its rows are too wide to measure here")
     # Keyed by name, like open sources in the library: a mechanism has no table and hence no digest.
     key = (NAME, number, source.text, session.public)
     return session.library.results.make(key, lambda: lesson.measure(embeddings))
@@ -103,29 +104,7 @@ def _value(lesson: Lesson, number: int, source: Opened, session: Session) -> flo
 
 # --- appearance -------------------------------------------------------------------------------------------------------
 
-# Links that stay on the page: the URL determines the open lesson, and it is read as after a step back.
-FOLLOW_JS = """
-element.addEventListener("click", (event) => {
-  const link = event.target.closest("a[href^='?']");
-  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-  event.preventDefault();
-  const query = new URLSearchParams(link.hasAttribute("data-close") ? location.search : link.getAttribute("href"));
-  if (link.hasAttribute("data-close")) query.delete("lesson");
-  const text = query.toString();
-  history.pushState(history.state, "", location.pathname + (text ? "?" + text : ""));
-  dispatchEvent(new PopStateEvent("popstate"));
-});
-"""
-
-# Move the focus to a lesson opened by a link, for sighted visitors and screen readers alike.
-CARD_JS = (
-    FOLLOW_JS
-    + """
-const bring = () => requestAnimationFrame(() => element.querySelector("h2")?.focus());
-watch("value", bring);
-bring();
-"""
-)
+FOLLOW_JS, CARD_JS = on_load("followLinks"), on_load("openCard")
 
 _PLAIN = """
     .block:has(> .html-container > &) { padding: 0; background: none; box-shadow: none; border: 0; overflow: visible; }
@@ -176,7 +155,7 @@ def lesson_list() -> None:
         for number, lesson in enumerate(LESSONS, 1)
     )
     gr.HTML(
-        f"<details><summary>Eight lessons: predict, then see what is measured</summary><ol>{lines}</ol></details>",
+        f"<details><summary>Eight short lessons: guess first, then measure</summary><ol>{lines}</ol></details>",
         css_template=LIST_CSS,
         js_on_load=FOLLOW_JS,
         apply_default_css=False,

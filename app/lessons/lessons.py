@@ -78,7 +78,7 @@ def unchanged(model: Embeddings) -> float:
     marks = [TOKEN_CLASSES[kind] == "special" for kind in model.token.labels.classes[fed.ids]]
     found = reorder_words(fed, model.inputs(reverse_tokens(fed.ids, fixed=marks)))
     if not found.same_tokens:
-        raise InputError(f"{model.name} looks up other vectors for the same words in another order")
+        raise InputError(f"{model.name} uses different token vectors for the same words in another order")
     return float(np.sum(~found.changed & ~np.array(marks)))
 
 
@@ -116,37 +116,37 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson(
         title="Tokens are rows of a table",
         statement=(
-            "A tokenizer cuts a text into pieces and gives each a number. The number is a row of a table, and that row "
-            "is all that the model is given of the piece."
+            "A tokenizer splits a text into pieces and gives each a number. The number selects a row of a table, and "
+            "this row is all that the model gets of the piece."
         ),
-        question=f"“{REPEATED}” says “the” twice. How far apart are the two token vectors that are looked up?",
+        question=f"“{REPEATED}” has “the” twice. How far apart are its two token vectors?",
         choices=(
-            "Not at all: it is the same row",
-            "A little: other words stand around them",
-            "As far as those of two words",
+            "Not at all: they are the same row",
+            "A little: their neighbouring words differ",
+            "As far as those of two different words",
         ),
         bounds=(0.0, 0.1),
         measure=apart,
         reveal="{name}: the two vectors are {value:g} apart",
-        why="The table knows neither the place of a piece nor its neighbours. Both come in later.",
-        exercise="Write a long or rare word into the sentence. How many rows does it take?",
+        why="A token vector depends neither on the position of the piece nor on its neighbours; both matter later.",
+        exercise="Add a long or rare word to the sentence. How many rows does it use?",
         models=TRAINED,
         tab="start",
         controls={"sentence": REPEATED},
     ),
     Lesson(
-        title="Words that are used alike are near",
+        title="Words used in similar ways have similar vectors",
         statement=(
-            "Nobody tells a model which words are related. It learns a vector for each, and words that stand in like "
-            "places come to point the same way. A cosine says so only beside the cosines of random pairs."
+            "A model is not told which words are related. It learns a vector for each, and words in similar contexts "
+            "come to point in similar directions. A cosine shows this only in comparison with random pairs."
         ),
-        question="Of 100 random pairs of words, how many are less alike than “king” and “queen”?",
-        choices=("Up to 60: they are like any two", "60 to 90", "More than 90"),
+        question="Of 100 random pairs of words, how many are less similar than “king” and “queen”?",
+        choices=("Up to 60: they are like any two words", "60 to 90", "More than 90"),
         bounds=(60.0, 90.0),
         measure=likeness,
-        reveal="{name}: {value:.0f} of 100 random pairs are less alike",
-        why="Every table has its own scale: the same cosine is much in one and little in the next.",
-        exercise="Click a word among the neighbours, and walk on. Where are you after five steps?",
+        reveal="{name}: {value:.0f} of 100 random pairs are less similar",
+        why="Every table has its own scale: the same cosine can be high in one table and low in another.",
+        exercise="Click one of the neighbours, then one of its neighbours. Where are you after five steps?",
         models=("sample:gpt2", "sample:bert"),
         tab="tokens",
         controls={"word": "king", "words": "king, queen, bread"},
@@ -154,19 +154,19 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson(
         title="Without positions, order is lost",
         statement=(
-            "Attention compares every word with every other, whichever way round they stand. If all it gets are token "
-            "vectors, the same words in another order are the same input."
+            "Attention compares every word with every other, regardless of their order. If it gets only token vectors, "
+            "the same words in another order are the same input."
         ),
         question=(
-            f"With positions added, “{SENTENCE}” is turned round. How many of its pieces go in as the vector they "
-            "went in as before?"
+            f"With positions added, the words of “{SENTENCE}” are reversed. How many of its pieces keep the same "
+            "input vector?"
         ),
         choices=("None", "One, in the middle", "All: they are the same words"),
         bounds=(0.0, 1.0),
         measure=unchanged,
-        reveal="{name}: {value:.0f} of the pieces goes in unchanged",
-        why="Without positions all would: the token vectors are the same ones in another order.",
-        exercise="Press “Reorder words” until a word keeps its vector. What do both orders have in common?",
+        reveal="{name}: {value:.0f} of the pieces unchanged",
+        why="Without positions all would: they are the same token vectors in another order.",
+        exercise="Press “Reorder words” until a word keeps its input vector. What do both orders have in common?",
         models=TRAINED,
         tab="words",
         controls={"text": TURNED, "before": SENTENCE},
@@ -174,20 +174,20 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson(
         title="Why counting, a sigmoid and one sine fail",
         statement=(
-            "A way to tell positions apart should keep its numbers bounded, give a position the same row in texts of "
-            "any length, give no two positions the same row, keep neighbours apart, and go on beyond its length."
+            "A position encoding should keep its numbers bounded, give a position the same row in texts of any length, "
+            "give every position its own row, keep neighbours apart, and extrapolate beyond its length."
         ),
-        question="Counting gives position 5 the number 5. How many of the five requirements does it meet?",
+        question="Counting encodes position 5 as the number 5. How many of the five requirements does it meet?",
         choices=("None or one", "Two or three", "Four or five"),
         bounds=(1.0, 3.0),
         measure=met,
         reveal="{name}: {value:.0f} of 5 met",
         why=(
-            "Counting grows without bound, so that a step is nothing beside the number. A sigmoid is flat almost "
-            "everywhere, and one sine comes back to where it was. Many sines of many lengths do neither."
+            "Counting grows without bound, so a step is tiny compared with the number. A sigmoid is flat almost "
+            "everywhere, and a single sine repeats. Many sines of different wavelengths avoid all of this."
         ),
         exercise=(
-            "The last panels of the page say which requirement fails, and by how much. What does rotary:256x128 meet?"
+            "The last panels of the page show which requirements fail, and by how much. Which does rotary:256x128 meet?"
         ),
         models=("counting:256x128", "sigmoid:256x128", "single-sine:256x128", "sinusoidal:256x128"),
         tab="positions",
@@ -195,57 +195,57 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson(
         title="Sine and cosine turn a shift into a rotation",
         statement=(
-            "With a sine and a cosine of each frequency, going on by k positions turns every such pair by the same "
-            "angle, wherever it starts. So one matrix takes any position to the one k further on."
+            "With a sine and a cosine of each frequency, moving by k positions rotates each such pair by the same "
+            "angle, wherever it starts. So one matrix maps every position to the one k positions later."
         ),
         question=(
-            "One matrix is fitted on some positions of the sinusoid and tried on others, four positions on. How much "
-            "of them does it explain (R²)?"
+            "A matrix for a shift by four positions is fitted on some positions of the sinusoid and tested on others. "
+            "How much of the variance does it explain (R²)?"
         ),
         choices=("Less than half", "Half to nine tenths", "More than nine tenths"),
         bounds=(0.5, 0.9),
         measure=linear,
-        reveal="{name}: R² {value:.2f} on positions it has not seen",
+        reveal="{name}: R² {value:.2f} on held-out positions",
         why=(
-            "A sine alone cannot be turned: it has the same height on its way up and on its way down. And in random "
-            "numbers there is nothing that a matrix could carry on."
+            "A sine alone cannot be rotated: it has the same value while rising and while falling. And random vectors "
+            "have no structure that a matrix could map."
         ),
-        exercise="Put sample:gpt2 among the sources, and open the question about shifts below. What did it learn?",
+        exercise="Add sample:gpt2 to the sources, and open “Why sine and cosine?” below. What did it learn?",
         models=("sinusoidal:256x128", "single-sine:256x128", "random:256x128"),
         tab="positions",
     ),
     Lesson(
-        title="Learned against fixed",
+        title="Learned or fixed",
         statement=(
-            "The sinusoid is a formula in which distance alone decides how alike two positions are. A learned table "
-            "starts as random numbers, and nobody tells it that 5 comes after 4."
+            "The sinusoid is a formula in which distance alone determines how similar two positions are. A learned "
+            "table starts as random numbers, without any information that 5 comes after 4."
         ),
-        question="How much of the likeness of two positions does their distance explain in what BERT learned?",
+        question="How much of the similarity of two positions does their distance explain in BERT?",
         choices=("Less than a fifth", "A fifth to three fifths", "More than three fifths"),
         bounds=(0.2, 0.6),
         measure=invariance,
         reveal="{name}: distance alone explains {value:.0%}",
-        why="Text alone brought that order in: the untrained table has next to none of it.",
-        exercise="Put sample:gpt2@step-400 beside them. How early in training does the order come?",
+        why="This order was learned from text alone: the untrained table has almost none of it.",
+        exercise="Replace a source by sample:gpt2@step-400. How early in training does the order appear?",
         models=(*TRAINED, "sinusoidal:256x128", "random:256x128"),
         tab="positions",
     ),
     Lesson(
         title="The sum keeps both word and position",
         statement=(
-            "Word and position are added, number by number. That destroys neither where there is room: in many "
-            "dimensions two vectors that know nothing of each other hardly have a direction in common."
+            "Word and position are added, number by number. In many dimensions this destroys neither, because two "
+            "unrelated vectors share almost no direction."
         ),
         question=(
-            "Positions are made four times as large as in the model. How often can both be told from the sum alone, "
-            "the word and its place?"
+            "Positions are scaled to four times their size in the model. How often can both the word and its position "
+            "be recovered from the sum alone?"
         ),
         choices=("Less than one time in ten", "One to nine times in ten", "More than nine times in ten"),
         bounds=(0.1, 0.9),
         measure=both,
-        reveal="{name}: the word and the place are each told {value:.0%} of the time or more",
-        why="Both are in the sum, in directions of their own. At its own size the position is harder to read off.",
-        exercise="Pull the amplitude down to 1. What becomes of the place, and what of the word’s neighbours?",
+        reveal="{name}: word and position are each recovered at least {value:.0%} of the time",
+        why="Both are in the sum, in different directions. At its original size, the position is harder to recover.",
+        exercise="Reduce the amplitude to 1. What happens to the position, and to the word’s neighbours?",
         models=TRAINED,
         tab="words",
         controls={"amplitude": "4"},
@@ -253,20 +253,20 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson(
         title="Absolute, relative, rotary",
         statement=(
-            "An absolute position is a vector that is added to the word. A relative one is a number that is added "
-            "where attention compares two words; a rotary one turns the two. Both of these know only how far apart "
-            "the words stand."
+            "An absolute position is a vector that is added to the word. A relative position is a number that is added "
+            "to the attention logit of two words; a rotary position rotates their query and key. Both depend only on "
+            "the distance of the words."
         ),
         question=(
-            "In BERT, which is absolute, every position is compared with the one 8 before it. By how much does the "
-            "cosine differ from place to place?"
+            "In BERT, whose positions are absolute, every position is compared with the one 8 before it. By how much "
+            "does the cosine vary?"
         ),
         choices=("Not at all", "By up to .1", "By more than .1"),
         bounds=(1e-6, 0.1),
         measure=by_place,
-        reveal="{name}: it differs by {value:.2f} at most",
-        why="Rotary positions and ALiBi give every pair at one distance the same value, wherever it stands.",
-        exercise="Find the plot in logits. Which of them falls with distance, and which comes up again?",
+        reveal="{name}: it varies by at most {value:.2f}",
+        why="Rotary positions and ALiBi give all pairs at one distance the same value.",
+        exercise="Find the plot of logits by distance. Which of them falls with distance, and which rises again?",
         models=("sample:bert", "rotary:256x64", "alibi:256x12"),
         tab="positions",
     ),

@@ -60,7 +60,7 @@ def identical(source: Opened, word: int, *, near: int) -> Recipe:
     body = [
         f"found = hpe.identical_word_logits({extracted(source)}, {word})",
         f"near = abs(found.distances) <= {near}",
-        *dict_lines({"attention": "found.mean.mean(axis=0)[near]", "spread evenly": "found.uniform[near]"}),
+        *dict_lines({"attention": "found.mean.mean(axis=0)[near]", "uniform": "found.uniform[near]"}),
     ]
     return recipe_of(body, [source], roles=SENTENCE_ROLES)
 

@@ -40,7 +40,7 @@ def sweeps(source: Opened, addings: Sequence[PositionAddition], values: Sequence
 def finding(source: Opened, adding: PositionAddition, place: int) -> Recipe:
     """Return the recipe of the share of neighbours kept at one amplitude, and the ratio of word and position norms."""
     body = dict_lines(
-        {"neighbours kept": f"hpe.sweep_amplitude(words).kept[{place}]", "words by positions": "words.ratio"}
+        {"neighbours kept": f"hpe.sweep_amplitude(words).kept[{place}]", "word norm / position norm": "words.ratio"}
     )
     return _of_sum(source, adding, body)
 
@@ -49,7 +49,7 @@ def moved(source: Opened, adding: PositionAddition, row: int, place: int, *, amp
     """Return the recipe of the neighbours of a word, alone and summed with a position."""
     body = [
         f"found = hpe.moved_neighbours(words, {row}, {place}, amplitude={amplitude:g}, k={k})",
-        *dict_lines({"alone": "found.before.values", "in its place": "found.after.values"}),
+        *dict_lines({"alone": "found.before.values", "with position": "found.after.values"}),
     ]
     return _of_sum(source, adding, body)
 

@@ -82,7 +82,7 @@ class ModelAccess:
         wanted = _text(role, "table") or ("token" if "token" in found.tables else "position")
         if wanted not in found.tables:
             reason = found.absent.get(wanted, "it was not found")
-            raise InputError(f"{found.name} has no {wanted} table: {reason}; its tables: {', '.join(found.tables)}")
+            raise InputError(f"{found.name} has no {wanted} table: {reason}; available: {', '.join(found.tables)}")
         return wanted, (await self.opened(source, wanted.rpartition(".")[2])).tables[wanted]
 
     async def in_child(self, request: gr.Request, key: Hashable, work: Callable[..., Any], *arguments: Any) -> Any:
@@ -93,13 +93,13 @@ class ModelAccess:
                 async for _ in steps:
                     pass
         if (found := self.session.library.results.get(key)) is None:
-            raise HfposembError("the result could not be kept; ask again")
+            raise HfposembError("the result is no longer available; send the request again")
         return found
 
 
 @dataclass(frozen=True)
 class Endpoints:
-    """The endpoints. Their docstrings are what programs are told."""
+    """The endpoints. Their docstrings are the descriptions that API and MCP clients see."""
 
     session: Session
 
@@ -245,19 +245,19 @@ def _answering(endpoint: Endpoint, *, public: bool) -> Endpoint:
 
 def _text(value: object, name: str) -> str:
     if not isinstance(value, str) or len(value) > LONGEST_TEXT:
-        raise InputError(f"{name} is a text of at most {LONGEST_TEXT:,} characters; got {_shown(value)}")
+        raise InputError(f"{name} must be a string of at most {LONGEST_TEXT:,} characters; got {_shown(value)}")
     return value
 
 
 def _count(value: object, most: int, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise InputError(f"{name} is a whole number from 1 to {most:,}; got {_shown(value)}")
+        raise InputError(f"{name} must be a whole number from 1 to {most:,}; got {_shown(value)}")
     return value
 
 
 def _list(values: object, most: int, name: str) -> list[str]:
     if not isinstance(values, list) or not 1 <= len(values) <= most:
-        raise InputError(f"{name} is a list of 1 to {most} texts; got {_shown(values)}")
+        raise InputError(f"{name} must be a list of 1 to {most} strings; got {_shown(values)}")
     return [_text(value, f"each of {name}") for value in values]
 
 
@@ -269,7 +269,7 @@ def _one_of(value: Any, choices: tuple[Any, ...]) -> Any:
 
 def _flag(value: object, name: str) -> bool:
     if not isinstance(value, bool):
-        raise InputError(f"{name} is true or false; got {_shown(value)}")
+        raise InputError(f"{name} must be true or false; got {_shown(value)}")
     return value
 
 

@@ -42,13 +42,13 @@ class Reach:
     def sentence(self) -> str:
         """One line that states the mode, the reason, and how to change it."""
         if self.public:
-            files = "" if self.why == _SPACE else " (--trusted, or public=False in Python, allows files)"
+            files = "" if self.why == _SPACE else " (use --trusted, or public=False in Python, to allow files)"
             why = f", because {self.why}" if self.why else ""
             return f"Public mode: visitors can open Hub models and built-ins, not files on this machine{why}{files}."
         if is_loopback(self.host) and not self.share:
-            return "Local mode: only this machine can reach the app, and it opens files on it."
+            return "Local mode: only this machine can reach the app, which can open its files."
         via = "has the share link" if self.share else f"can reach {self.host}"
-        return f"Trusted mode: whoever {via} can open every file on this machine that you can read."
+        return f"Trusted mode: anyone who {via} can open every file on this machine that you can read."
 
 
 _SPACE = "this is a Hugging Face Space"
@@ -64,7 +64,7 @@ def reach(host: str | None, share: bool | None, public: bool | None) -> Reach:
     if on_a_space():
         return Reach(host, share, True, _SPACE)
     if share:
-        return Reach(host, share, True, "a share link is open to everybody who has it")
+        return Reach(host, share, True, "anyone with a share link can use it")
     if not is_loopback(host):
         return Reach(host, share, True, f"{host} can be reached from other machines")
     return Reach(host, share, False)
@@ -103,17 +103,17 @@ def free_port(host: str, port: int | None) -> int:
     """Return ``port`` if it is free, or the first free one if ``None``. Raises ``HfposembError`` if there is none."""
     if port is not None:
         if not 1 <= port <= 65535:
-            raise InputError(f"a port is a number from 1 to 65535; got {port}")
+            raise InputError(f"a port must be a number from 1 to 65535; got {port}")
         if not _is_free(host, port):
             raise HfposembError(
-                f"port {port} of {host} is in use; choose another port, or leave it out to take the next free one"
+                f"port {port} of {host} is in use; choose another port, or omit it to use the next free one"
             )
         return port
     first = first_port()
     last = min(first + PORTS, 65536)
     found = next((candidate for candidate in range(first, last) if _is_free(host, candidate)), None)
     if found is None:
-        raise HfposembError(f"the ports {first} to {last - 1} of {host} are all in use; choose another port")
+        raise HfposembError(f"ports {first} to {last - 1} of {host} are all in use; choose another port")
     return found
 
 
@@ -126,7 +126,7 @@ def first_port() -> int:
     if not given:
         return FIRST_PORT
     if not (given.isascii() and given.isdecimal() and 1 <= int(given[:6]) <= 65535):
-        raise InputError(f"GRADIO_SERVER_PORT is a number from 1 to 65535; it is {given[:40]!r}")
+        raise InputError(f"GRADIO_SERVER_PORT must be a number from 1 to 65535; got {given[:40]!r}")
     return int(given)
 
 
@@ -136,7 +136,7 @@ def _is_free(host: str, port: int) -> bool:
     try:
         found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
-        raise HfposembError(f"there is no host {host[:80]!r}; give 127.0.0.1, or 0.0.0.0 for all addresses") from error
+        raise HfposembError(f"unknown host {host[:80]!r}; use 127.0.0.1, or 0.0.0.0 for all addresses") from error
     family, kind, protocol, _, address = found[0]
     try:
         with socket.socket(family, kind, protocol) as tried:
@@ -147,9 +147,9 @@ def _is_free(host: str, port: int) -> bool:
         if error.errno == errno.EADDRINUSE:
             return False
         if error.errno == errno.EADDRNOTAVAIL:
-            raise HfposembError(f"{host} is no address of this machine; give 127.0.0.1, or 0.0.0.0 for all") from error
+            raise HfposembError(f"{host} is not an address of this machine; use 127.0.0.1, or 0.0.0.0") from error
         if error.errno == errno.EACCES:
-            raise HfposembError(f"port {port} is reserved for the system; choose one from 1024 on") from error
+            raise HfposembError(f"port {port} is reserved for the system; choose 1024 or higher") from error
         raise HfposembError(f"the app cannot listen on {host}:{port}: {error.strerror or error}") from error
     return True
 
@@ -160,19 +160,19 @@ def _is_free(host: str, port: int) -> bool:
 def credentials(text: str) -> list[tuple[str, str]]:
     """Parse USER:PASSWORD, or ``@FILE`` with one per line, which keeps passwords out of the process list."""
     if not text.startswith("@"):
-        return [_credential(text, "a login is written USER:PASSWORD, or @FILE for a file with one on each line")]
+        return [_credential(text, "expected a login as USER:PASSWORD, or @FILE for a file with one per line")]
     path = Path(text[1:]).expanduser()
     try:
         with path.open(encoding="utf-8") as file:
             content = file.read(LOGIN_CHARACTERS + 1)
     except (OSError, UnicodeError) as error:
-        raise InputError(f"the logins in {path} cannot be read: {getattr(error, 'strerror', '') or error}") from error
+        raise InputError(f"cannot read the logins in {path}: {getattr(error, 'strerror', '') or error}") from error
     if len(content) > LOGIN_CHARACTERS:
         raise InputError(f"{path} has more than {LOGIN_CHARACTERS:,} characters; list fewer logins")
     lines = filter(None, map(str.strip, content.splitlines()))
-    found = [_credential(line, f"every line of {path} is written USER:PASSWORD") for line in lines]
+    found = [_credential(line, f"every line of {path} must be USER:PASSWORD") for line in lines]
     if not found:
-        raise InputError(f"{path} has no login; write USER:PASSWORD on a line of it")
+        raise InputError(f"{path} has no login; add a line USER:PASSWORD")
     return found
 
 
@@ -215,8 +215,8 @@ def check_sources(sources: Sequence[str], *, public: bool) -> None:
             continue
         if public:
             raise InputError(
-                f"{text} is on this machine, and public mode opens no files; give --trusted (public=False in Python), "
-                "or name a model of the Hub"
+                f"{text} is on this machine, and public mode opens no files; use --trusted (public=False in Python), "
+                "or give a model of the Hub"
             )
         if not source.path.exists():
             raise InputError(f"{text} does not exist; give a folder with a checkpoint or a .safetensors file")

@@ -55,7 +55,7 @@ def _refused(scope: Scope, *, login: bool = False) -> tuple[int, str] | None:
     """Return the status and message for a request that is rejected, otherwise ``None``."""
     if scope["type"] == "lifespan":
         return None
-    closed = 403, "this app does not serve that\n"
+    closed = 403, "not available in this app\n"
     if scope["type"] != "http":
         return closed
     method, path = scope["method"], scope["path"]
@@ -68,5 +68,5 @@ def _refused(scope: Scope, *, login: bool = False) -> tuple[int, str] | None:
         return closed
     length = dict(scope["headers"]).get(b"content-length", b"")
     if not length.isdigit():
-        return 411, "a request states its length\n"
-    return (413, f"a request has at most {REQUEST_BYTES:,} bytes\n") if int(length) > REQUEST_BYTES else None
+        return 411, "the request needs a Content-Length header\n"
+    return (413, f"a request can have at most {REQUEST_BYTES:,} bytes\n") if int(length) > REQUEST_BYTES else None

@@ -18,6 +18,7 @@ from uuid import uuid4
 import gradio as gr
 
 from ..components.events import QUIET
+from ..components.page_script import on_load
 from ..limits import LONGEST_SOURCE, MOST_SOURCES
 
 LONGEST_ADDRESS = 8_192
@@ -130,41 +131,11 @@ def read(query: str) -> dict[str, list[str]]:
         return {}
 
 
-# Other query parameters of the page are preserved: only those in ``names`` are replaced. While an address is being
-# restored, earlier values of the page are ignored; changes within 1.5 s of each other share one history entry.
-_JS = """
-const names = %s;
-const addressOf = (query) => location.pathname + (`${query}` && "?" + query) + location.hash;
-let moved = 0, reading = false, restored = "";
-const show = () => {
-  reading = true;
-  trigger("select", { query: location.search.slice(0, 9000) });
-};
-watch("value", () => {
-  const said = JSON.parse(props.value);
-  if (reading && said.restored === restored) return;
-  if (said.restored !== restored) moved = Date.now();
-  reading = false;
-  restored = said.restored;
-  const wanted = new URLSearchParams(said.query), all = new URLSearchParams(location.search);
-  const ours = new URLSearchParams([...all].filter(([name]) => names.includes(name)));
-  if (wanted.toString() === ours.toString()) return;
-  for (const name of names) all.delete(name);
-  for (const [name, value] of wanted) all.append(name, value);
-  history[Date.now() - moved < 1500 ? "replaceState" : "pushState"](history.state, "", addressOf(all));
-  moved = Date.now();
-});
-window.addEventListener("popstate", () => element.isConnected && show());
-// Once the first tab has come to the screen, which says so to the server.
-if (names.some((name) => new URLSearchParams(location.search).has(name))) setTimeout(show, 300);
-"""
-
-
 def bind(session: Any, keys: Sequence[str]) -> None:
     """Bind the URL to the sources, the active tab and every registered control of a page that has the tabs ``keys``."""
     controls: list[Control] = session.controls
     names = [MODELS, TAB, *(one.name for one in controls)]
-    script = _JS % names
+    script = on_load("followAddress", names=names)  # other query parameters of the page are preserved
     line = gr.HTML("", html_template="", js_on_load=script, apply_default_css=False, elem_classes="unseen")
 
     def say(restored: str, texts: list[str], active: str, *values: Any) -> str:

@@ -34,7 +34,7 @@ def guarded(handler: Callable[..., Any], *, public: bool, outputs: Sequence[Any]
     def safe(*values: Any) -> Any:
         try:
             if any(isinstance(value, str) and len(value) > LONGEST_TEXT for value in values):
-                raise InputError(f"a text here has at most {LONGEST_TEXT:,} characters; write less")
+                raise InputError(f"a text can have at most {LONGEST_TEXT:,} characters; shorten it")
             return handler(*values)
         except gr.Error:
             raise
@@ -42,14 +42,14 @@ def guarded(handler: Callable[..., Any], *, public: bool, outputs: Sequence[Any]
             said = one_line(said_of(error, public=public))
             if is_bug(error) and (shown := _failed(outputs, said)) is not None:
                 return shown
-            raise gr.Error(html.escape(said), title="This did not work", print_exception=False) from error
+            raise gr.Error(html.escape(said), title="Error", print_exception=False) from error
 
     return safe
 
 
 def _failed(outputs: Sequence[Any], said: str) -> Any:
     """Return output values that show the error in the panels or the first ``gr.HTML``; ``None`` if there is neither."""
-    panels = (Panel("failed", "This could not be drawn", message=said, tone="error"),)
+    panels = (Panel("failed", "This panel could not be drawn", message=said, tone="error"),)
     places = [place for place, output in enumerate(outputs) if type(output) is gr.HTML][:1]
     shown = [
         panels if isinstance(output, PanelRow) else failed_line(said) if place in places else gr.skip()

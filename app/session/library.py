@@ -139,7 +139,7 @@ class _Making:
             return self.value
         if isinstance(self.error, HfposembError):
             raise self.error
-        raise SourceError("what this view waited for could not be made; try again") from self.error
+        raise SourceError("a result that this view needs could not be computed; try again") from self.error
 
 
 def size_of(value: Any) -> int:
@@ -270,17 +270,17 @@ def shared_library() -> Library:
 def allowed(text: str, *, public: bool) -> Source:
     """Parse a source name, and reject what public mode forbids before any lookup."""
     if len(text) > LONGEST_SOURCE:
-        raise SourceError(f"a source has at most {LONGEST_SOURCE:,} characters")
+        raise SourceError(f"a source name can have at most {LONGEST_SOURCE:,} characters")
     # Check before parsing, which would look up the home directory of the user in ~name.
     if public and text.strip().startswith((".", "/", "\\", "~")):
         raise SourceError(
-            "folders and files are read only where the app runs on your own machine: pip install hfposemb"
+            "folders and files can be opened only if the app runs on your own machine: pip install hfposemb"
         )
     source = parse_source(text)
     if public and isinstance(source, BuiltinSource) and 4 * source.rows * source.width > BUILTIN_BYTES:
         raise SourceError(
-            f"a built-in has at most {BUILTIN_BYTES >> 20} MB on this public page; {source.rows:,} × {source.width:,} "
-            f"would have {4 * source.rows * source.width / 2**20:,.0f}: ask for fewer rows"
+            f"a built-in can have at most {BUILTIN_BYTES >> 20} MB on this public page; {source.rows:,} × "
+            f"{source.width:,} has {4 * source.rows * source.width / 2**20:,.0f} MB: use fewer rows"
         )
     return source
 
@@ -314,4 +314,4 @@ def _extracted(text: str, *, public: bool) -> Embeddings:
     except OSError as error:
         raise SourceError(f"{display(text, width=60)} cannot be read: {error.strerror or error}") from error
     except MemoryError as error:
-        raise SourceError(f"{display(text, width=60)} does not fit into this machine's memory") from error
+        raise SourceError(f"{display(text, width=60)} does not fit into memory") from error

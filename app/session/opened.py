@@ -23,7 +23,7 @@ sentence or the attention of the first layer."""
 
 
 WAITING = "it is being read from the Hub"
-STOPPED = "was stopped; choose it again to go on"
+STOPPED = "reading was stopped; select it again to continue"
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from hfposemb.errors import HfposembError
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import BuiltinSource, HubSource, SampleSource
 
-from ..components.browser_storage import STORE_JS
 from ..components.events import QUIET
+from ..components.page_script import on_load
 from ..limits import LONGEST_SOURCE
 
 if TYPE_CHECKING:
@@ -25,19 +25,6 @@ if TYPE_CHECKING:
 
 MOST = 8
 """Number of sources that are remembered, most recent first."""
-
-_JS = (
-    STORE_JS
-    + f"const most = {MOST};"
-    + """
-const known = () => { const { sources } = stored(); return Array.isArray(sources) ? sources.slice(0, most) : []; };
-watch("value", () => {
-  const chosen = JSON.parse(props.value || "[]");
-  if (chosen.length) store({ sources: [...new Set([...chosen, ...known()])].slice(0, most) });
-});
-if (known().length) setTimeout(() => trigger("select", { sources: known() }), 300);
-"""
-)
 
 
 def remembered(texts: object, presets: Sequence[str] = ()) -> list[str]:
@@ -58,7 +45,8 @@ def remembered(texts: object, presets: Sequence[str] = ()) -> list[str]:
 def bind(session: Session) -> None:
     """Let the browser remember the sources of a page, and offer remembered ones in every source field."""
     presets = (*session.first, *session.presets)
-    line = gr.HTML("", html_template="", js_on_load=_JS, apply_default_css=False, elem_classes="unseen")
+    script = on_load("rememberSources", most=MOST)
+    line = gr.HTML("", html_template="", js_on_load=script, apply_default_css=False, elem_classes="unseen")
 
     def told(texts: list[str]) -> str:
         return json.dumps(remembered(list(texts), presets))

@@ -135,7 +135,7 @@ class Session:
                 multiselect=True,
                 allow_custom_value=True,
                 max_choices=MOST_SOURCES,
-                label="Sources, two to four",
+                label=f"Sources (up to {MOST_SOURCES})",
                 elem_classes="sources",
             )
             problem = problems(self.open(self.first))

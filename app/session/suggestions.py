@@ -19,6 +19,7 @@ from hfposemb.checkpoints.http import Wire
 from hfposemb.checkpoints.strict_json import parse_json
 
 from ..components.events import QUIET
+from ..components.page_script import on_load
 from .source_names import HUB_PRESETS, choice
 from .state import Session
 
@@ -129,7 +130,7 @@ def in_box(session: Session, box: gr.Textbox, *, name: str) -> None:
     offered = gr.HTML(
         _options(HUB_PRESETS),
         html_template=f'<datalist id="{name_here}">${{value}}</datalist>',
-        js_on_load=_JOIN % (f"{name_here}-box", name_here),
+        js_on_load=on_load("joinSuggestions", box=f"{name_here}-box", list=name_here),
         css_template=".block:has(> .html-container > &) { display: none; }",
         apply_default_css=False,
     )
@@ -145,10 +146,3 @@ def in_box(session: Session, box: gr.Textbox, *, name: str) -> None:
 
 def _options(names: Iterable[str]) -> str:
     return "".join(f'<option value="{html.escape(name)}"></option>' for name in dict.fromkeys(names))
-
-
-_JOIN = """
-const join = () => document.querySelectorAll('.%s input').forEach((box) => box.setAttribute('list', '%s'));
-join();
-new MutationObserver(join).observe(document.body, { childList: true, subtree: true });
-"""

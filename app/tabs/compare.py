@@ -16,6 +16,7 @@ from hfposemb.text import one_line
 from ..components.events import QUIET
 from ..components.hidden import State
 from ..components.lines import unseen_heading
+from ..components.page_script import on_event
 from ..components.plot import Panel, PanelRow, Panels
 from ..components.recipe import COPY_JS, FOLD_CSS
 from ..findings.comparison import (
@@ -67,14 +68,7 @@ CARD: dict[str, Any] = {
 }
 
 
-SAVE = """() => setTimeout(() => {
-  const button = document.getElementById("ID");
-  (button?.matches("a") ? button : button?.querySelector("a") ?? button)?.click();
-}, 300)"""
-"""Starts the download as soon as the report is ready, so that one button suffices."""
-
-
-STARTING = "<h2>What can be measured of these sources is being measured</h2>"
+STARTING = "<h2>Measuring the sources…</h2>"
 
 
 @dataclass(frozen=True)
@@ -153,10 +147,10 @@ class Handlers:
             if maps is None:  # cancelled or failed: fall back to PCA
                 maps, back = maps_of(left, right, ROLES[role], "pca", self.session), gr.update(value="PCA")
             if maps is None:
-                return [Panels((Panel("maps", title, message="Choose PCA again to draw these maps."),)), [], back]
+                return [Panels((Panel("maps", title, message="Select PCA again to draw these maps."),)), [], back]
             return [maps_panels(found, pair, maps), [], back]
         except HfposembError as error:
-            return [Panels((Panel("maps", f"No maps of the {title}", message=one_line(str(error))),)), [], back]
+            return [Panels((Panel("maps", f"No maps of {title}", message=one_line(str(error))),)), [], back]
 
     def pick(self, due: list[Any], chosen: str | None, at: int, part: str | None, happened: gr.EventData) -> list[Any]:
         """Select a moved word, or open it or a neighbour in Tokens."""
@@ -203,15 +197,15 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
     with gr.Column():
         reports = session.jobs.bind(jobs.write, name="report", label="Report")
         measures = session.jobs.bind(jobs.measure, name="figures", label="Comparison")
-        again = gr.Button("Measure beside chance", visible=False, min_width=220, scale=0)
+        again = gr.Button("Measure chance levels", visible=False, min_width=220, scale=0)
         figures = gr.HTML(STARTING, **CARD)
         pairs = gr.HTML("", **CARD)
     with gr.Row(elem_classes="controls"):
         choices = named_pairs(session.first)
         first = "0-1" if choices else None
-        chosen = _segmented("Two of them", choices, first, 420, scale=3, visible=len(choices) > 1)
-        role = _segmented("Maps of", [POSITIONS, TOKENS], POSITIONS, 210, scale=1)
-        method = _segmented("Laid out by", ["PCA", "UMAP"], "PCA", 160, scale=1)
+        chosen = _segmented("Pair", choices, first, 420, scale=3, visible=len(choices) > 1)
+        role = _segmented("Table", [POSITIONS, TOKENS], POSITIONS, 210, scale=1)
+        method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160, scale=1)
     with gr.Column():
         layouts = session.jobs.bind(jobs.lay_out, name="maps", label="AlignedUMAP")
         plan = PanelRow((), scope=session.scope)
@@ -244,14 +238,14 @@ def _toolbar(session: Session) -> tuple[gr.Dropdown, gr.Button, gr.DownloadButto
         part_field = gr.Dropdown(
             part_choices(parts),
             value="",
-            label="Positions of",
+            label="Part",
             filterable=False,
             visible=bool(parts),
             scale=0,
             min_width=200,
         )
         with gr.Column(scale=0, min_width=200):
-            ask = gr.Button("Download a report", variant="primary", min_width=200)
+            ask = gr.Button("Download report", variant="primary", min_width=200)
             save = gr.DownloadButton(visible="hidden", elem_id=f"report-{session.scope}")
         unseen_heading(TITLE, level=2)
     return part_field, ask, save
@@ -313,4 +307,4 @@ def bind_report(session: Session, layout: Layout, jobs: ComparisonJobs) -> None:
     reports, asked = layout.reports, [session.due, layout.part]
     layout.ask.click(guarded(jobs.ask_report, public=session.public), asked, reports.wanted, **QUIET)
     written = reports.done.change(jobs.hand_over, [reports.wanted, reports.done], layout.save, **QUIET)
-    written.then(js=SAVE.replace("ID", f"report-{session.scope}"), **QUIET)
+    written.then(None, layout.save, js=on_event("saveFile"), **QUIET)

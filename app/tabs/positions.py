@@ -14,6 +14,7 @@ from hfposemb.reports.position_findings import Value
 from ..components.events import QUIET
 from ..components.hidden import State
 from ..components.lines import unseen_heading
+from ..components.page_script import on_event
 from ..components.plot import Panel, PanelRow
 from ..findings import probing, shifts
 from ..findings.image_patches import patches, pick
@@ -22,6 +23,7 @@ from ..findings.position_clouds import clouds
 from ..findings.position_lines import lines
 from ..findings.position_tables import WAVES, images
 from ..findings.properties import requirement_row
+from ..limits import MOST_SOURCES
 from ..session.address import number_up_to, numbers_by_source, text_up_to
 from ..session.background_jobs import BackgroundJob
 from ..session.opened import Opened
@@ -30,16 +32,6 @@ from ..session.state import Session
 
 TITLE = "Positions"
 NEEDS = ("position",)
-
-
-# Dragging sends no request: the mark moves in the browser. Gradio fires release for a pointer, but not for a key.
-MARK_JS = """(index) => {
-  window.hfposemb?.mark(%r, %r, index);
-  const range = document.activeElement;
-  if (range?.type !== "range" || range.dataset.keys) return;
-  range.dataset.keys = "heard";
-  range.addEventListener("keyup", () => range.dispatchEvent(new PointerEvent("pointerup", { bubbles: true })));
-}"""
 
 
 @dataclass(frozen=True)
@@ -85,8 +77,8 @@ class Handlers:
     ) -> Any:
         """Draw the clouds; UMAP projections that have to be computed first are requested, and the old ones stay."""
         if not opened:
-            said = "Choose one to four sources above, such as sample:bert."
-            return (Panel("empty", "No source is chosen", message=said),), [], gr.skip()
+            said = f"Choose up to {MOST_SOURCES} sources above, such as sample:bert."
+            return (Panel("empty", "No source selected", message=said),), [], gr.skip()
         opened = of_part(opened, part)
         wanted = missing_umaps(opened, dims, self.session) if method == "umap" else []
         failed = bool(wanted) and BackgroundJob.failed(done, wanted)
@@ -239,7 +231,7 @@ def bind_marks(session: Session, layout: Layout) -> None:
     """Bind clicks on patches and positions, and the slider."""
     marked, chosen = layout.marked, layout.chosen
     layout.over.select(pick, layout.picked, layout.picked, trigger_mode="multiple", **QUIET)
-    marked.input(None, marked, None, js=MARK_JS % (session.scope, GROUP))
+    marked.input(None, marked, None, js=on_event("markPosition", scope=session.scope, group=GROUP))
     marked.release(_same, marked, chosen, **QUIET)
     for row in (layout.sources, layout.together, layout.tables):
         row.select(clicked, None, [marked, chosen], trigger_mode="multiple", **QUIET)

@@ -16,6 +16,7 @@ from hfposemb.text import one_line
 
 from ..components.events import QUIET
 from ..components.lines import WORK_LINE, unseen_heading
+from ..components.page_script import on_load
 from ..components.plot import PanelRow
 from ..findings.learned_picture import LEARNED, SINUSOID, UNTRAINED, picture_panel
 from ..findings.model_input import SENTENCE, input_panel
@@ -30,13 +31,13 @@ TITLE = "Start"
 NEEDS = ("position", "inputs")
 QUESTION = """# What does a model know about words and positions?
 
-A language model reads numbers. Each word piece has a learned vector, each place in the text has another, and the
-model’s first layer gets their sum.
+A language model works on numbers. Each word piece has a learned vector, each position in the text has another, and the
+input of the first layer is their sum.
 """
 
 
 WAYS = (
-    ("positions", "See positions", "Shape and similarity of every position, side by side"),
+    ("positions", "See positions", "Shape and similarity of all positions, side by side"),
     ("tokens", "See words", "Every word of the vocabulary and its neighbours"),
     ("words", "Add them together", "Why adding positions does not destroy the words"),
 )
@@ -79,12 +80,7 @@ i { grid-area: 1 / 2 / 3 / 3; font-style: normal; font-size: 18px; color: #b8195
 """
 
 
-WAYS_JS = """
-element.addEventListener("click", (event) => {
-  const button = event.target.closest("button");
-  if (button) trigger("select", { tab: button.dataset.tab });
-});
-"""
+WAYS_JS = on_load("chooseTab")
 
 
 @dataclass(frozen=True)
@@ -118,7 +114,7 @@ class Handlers:
         shown = session.at("positions", ("position",))
         name, page = text.strip(), f"{page_of(session, request)}/own"
         if not name:
-            yield [_problem("Write the name of a model, such as gpt2."), hide, gr.skip()]
+            yield [_problem("Enter the name of a model, such as gpt2."), hide, gr.skip()]
             return
         opened, read = shown.open([name]), []
         follow = session.library.fetches.follow(page, name, shown.wanted(opened))

@@ -30,7 +30,7 @@ from ..findings.token_neighbours import find_word, spread_panels, word_panels
 from ..findings.token_search import NOT_SEARCHED, match_panels, read_search, write_sought
 from ..findings.undertrained import odd_row
 from ..findings.word_pairs import pair_panels
-from ..limits import LONGEST_QUERY
+from ..limits import LONGEST_QUERY, MOST_WORDS
 from ..session.address import of_sources
 from ..session.background_jobs import BackgroundJob
 from ..session.guard import guarded
@@ -134,7 +134,8 @@ def create_layout(session: Session) -> Layout:
             hill = PanelRow((), scope=session.scope)
     with gr.Row(equal_height=False):
         with gr.Column(scale=1, min_width=240), gr.Row(elem_classes="controls"):
-            chosen = gr.Textbox(FIRST_WORDS, label="Words to compare, with commas between", lines=3, max_lines=6)
+            label = f"Words to compare (comma-separated, up to {MOST_WORDS})"
+            chosen = gr.Textbox(FIRST_WORDS, label=label, lines=3, max_lines=6)
         with gr.Column(scale=3, min_width=320):
             matrix = PanelRow((), scope=session.scope)
     odd_row(session, which, which_field, source_of, [word, search, sought])
@@ -166,7 +167,7 @@ def _toolbar(
     with gr.Row(elem_classes="controls"):
         session.source_field()
         with gr.Column(scale=0, min_width=902), gr.Row():  # the width of its parts and the gaps between them
-            which_field = _segmented("Map of", choices, first, 210, visible=len(choices) > 1)
+            which_field = _segmented("Source", choices, first, 210, visible=len(choices) > 1)
             method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160)
             dims = _segmented("Dimensions", ["2-D", "3-D"], "2-D", 150)
             color = _segmented("Colour", ["Class", "Id", "Norm", "Trust"], "Class", 270)
@@ -177,8 +178,8 @@ def _toolbar(
 def _search_fields() -> tuple[gr.Textbox, gr.Checkbox, gr.Checkbox]:
     """Create the search field, and the choices whether it is a pattern and whether the rows are centred."""
     with gr.Row(elem_classes="controls"):
-        search = gr.Textbox(FIRST_WORD, label="A word, an id, or part of a word", max_lines=1, scale=3, min_width=160)
-        regex = gr.Checkbox(False, label=".* regex", container=False, scale=1, min_width=100)
+        search = gr.Textbox(FIRST_WORD, label="Word, part of a word, or id", max_lines=1, scale=3, min_width=160)
+        regex = gr.Checkbox(False, label="Regex", container=False, scale=1, min_width=100)
         centring = gr.Checkbox(False, label="Centred", container=False, scale=1, min_width=100)
     return search, regex, centring
 

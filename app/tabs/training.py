@@ -49,12 +49,12 @@ NEEDS = ()
 
 
 NONE = (
-    "Choose sample:gpt2, a repository with its checkpoints as branches, such as EleutherAI/pythia-70m, or a folder "
-    "with those of your own training."
+    "Choose sample:gpt2, a repository with checkpoints as branches, such as EleutherAI/pythia-70m, or a folder with "
+    "checkpoints of your own."
 )
 
 
-FAILED = "The line above says why it could not be followed."
+FAILED = "It could not be read; see the message above."
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Handlers:
         """Draw a run; one that has to be computed first is requested, and the old drawing stays."""
         run, hidden = self.asked(opened, of, role, pattern), gr.update(visible=False)
         if run is None:
-            empty = Panel("training-map", "No source here has a training run", message=NONE)
+            empty = Panel("training-map", "None of the sources has a training run", message=NONE)
             return [Panels((empty,)), Panels(()), hidden, [], hidden]
         try:
             moment = self.known(run, at)
@@ -187,7 +187,7 @@ def create_layout(session: Session, handlers: Handlers) -> Layout:
         figure = gr.Dropdown(
             figure_names("position"),
             value=FIRST_FIGURE["position"],
-            label="Figure by step",
+            label="Metric",
             min_width=240,
             scale=0,
         )
@@ -216,7 +216,7 @@ def _toolbar(session: Session, runs: dict[str, Opened]) -> tuple[gr.Radio, gr.Ra
         which = gr.Radio(
             choices,
             value=next(iter(runs), None),
-            label="Training of",
+            label="Source",
             elem_classes="segmented",
             min_width=210,
             scale=0,
@@ -224,7 +224,12 @@ def _toolbar(session: Session, runs: dict[str, Opened]) -> tuple[gr.Radio, gr.Ra
         )
         role = gr.Radio(list(ROLES), value="Positions", label="Table", elem_classes="segmented", min_width=200, scale=0)
         pattern = gr.Textbox(
-            PATTERN, label="Revisions, such as step*", max_lines=1, max_length=LONGEST_PATTERN, min_width=160, scale=1
+            PATTERN,
+            label="Revisions (pattern, such as step*)",
+            max_lines=1,
+            max_length=LONGEST_PATTERN,
+            min_width=160,
+            scale=1,
         )
         unseen_heading(TITLE, level=2)
     return which, role, pattern
@@ -274,4 +279,4 @@ def keep_controls(session: Session, layout: Layout) -> None:
 
 
 def _message(run: Run, said: str) -> Panel:
-    return Panel("training-map", f"The training of {run.source.name}", message=said)
+    return Panel("training-map", f"Training of {run.source.name}", message=said)

@@ -32,7 +32,8 @@ from ..session.state import Session
 
 TITLE = "Words + positions"
 NEEDS = logits.NEEDS
-SCALED, UNSCALED = "One mean norm", "Their own norm"
+SCALED, UNSCALED = "One mean norm", "Their own norm"  # as in the page's URL
+SIZES = (("Same mean norm", SCALED), ("Original norm", UNSCALED))
 
 
 def wordless(opened: Sequence[Opened]) -> str:
@@ -51,11 +52,11 @@ def wordless(opened: Sequence[Opened]) -> str:
 def top_panels(view: View | None, opened: Sequence[Opened]) -> Panels:
     """Return the finding, or the reason why no source has words."""
     if view is None:
-        said = wordless(opened) or "Choose a source that has, such as sample:bert."
-        return Panels((Panel("finding", "No source here has words", message=said),))
+        said = wordless(opened) or "Choose a source that has words, such as sample:bert."
+        return Panels((Panel("finding", "None of the sources has words", message=said),))
     panel = finding_panel(view)
     if len(view.asked.text) > LONGEST_SENTENCE:
-        return Panels((replace(panel, message=f"A sentence has at most {LONGEST_SENTENCE} characters here."),))
+        return Panels((replace(panel, message=f"A sentence can have at most {LONGEST_SENTENCE} characters."),))
     try:
         _ = view.place
     except HfposembError as error:
@@ -82,8 +83,8 @@ def sentence_panels(view: View) -> Panels:
 
 STARTING = Panel(
     "finding",
-    "Do positions drown the words they are added to?",
-    message="Every amplitude is being measured. Of a large vocabulary that takes some seconds, and once only.",
+    "Does adding positions destroy the words?",
+    message="Measuring every amplitude. For a large vocabulary this takes some seconds, once.",
 )
 
 
@@ -203,7 +204,7 @@ def _toolbar(
         turn = gr.Button("Reorder words", scale=0, min_width=150)
         with gr.Column(scale=0, min_width=620), gr.Row():  # the width of its parts and the gaps between them
             which = gr.Dropdown(choices, value=choices[0][1] if choices else None, label="Source", min_width=240)
-            whose = _segmented("Whose positions", whoses, "own", 340, "words-whose")
+            whose = _segmented("Positions from", whoses, "own", 340, "words-whose")
         session.fetch_line()
         unseen_heading(TITLE, level=2)
     return text, turn, which, whose
@@ -215,9 +216,9 @@ def _finding_card(scope: str) -> tuple[PanelRow, gr.Slider, gr.Radio, gr.HTML]:
         finding = PanelRow((STARTING,), scope=scope)
         with gr.Row(elem_classes="controls"):
             with gr.Column(scale=4, min_width=300):
-                amplitude = gr.Slider(0, 4, 1, step=0.25, label="Amplitude of the position part, 1 as in the model")
+                amplitude = gr.Slider(0, 4, 1, step=0.25, label="Position amplitude (1 = as in the model)")
             with gr.Column(scale=0, min_width=304):
-                size = _segmented("How large", [SCALED, UNSCALED], SCALED, 290)
+                size = _segmented("Position norm", SIZES, SCALED, 290)
             with gr.Column(scale=5, min_width=300):
                 words = gr.HTML("", css_template=STRIP_CSS, js_on_load=STRIP_JS, apply_default_css=False)
     return finding, amplitude, size, words
@@ -240,10 +241,8 @@ def _anchor_field() -> gr.Dropdown:
 def _logit_fields() -> tuple[gr.Dropdown, gr.Textbox]:
     """Create the controls of the logits: which part of them, and of which head."""
     with gr.Row(elem_classes="controls"):
-        term = gr.Dropdown(list(logits.TERMS), label="Part of the logits", filterable=False, min_width=220, scale=1)
-        head = gr.Textbox(
-            "", label="Head, a number; all without one", max_lines=1, max_length=4, min_width=220, scale=1
-        )
+        term = gr.Dropdown(list(logits.TERMS), label="Logit term", filterable=False, min_width=220, scale=1)
+        head = gr.Textbox("", label="Head (empty: mean over all)", max_lines=1, max_length=4, min_width=220, scale=1)
         unseen_heading("The first layer's logits", level=3)
     return term, head
 

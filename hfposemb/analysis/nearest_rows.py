@@ -394,6 +394,31 @@ def _places(hits: NDArray[np.bool_]) -> tuple[Rows, Rows]:
     return left, right
 
 
+def _exchange(block: _Block, other: _Block, scores: Vectors) -> None:
+    """Add to each of two blocks its candidates among the rows of the other one, by their scores [rows, rows]."""
+    if not block.crowded:
+        left, right = _places(scores >= block.floor[:, None])
+        block.add(left, right + other.start, scores[left, right])
+    if not other.crowded:
+        left, right = _places(scores >= other.floor)
+        other.add(right, left + block.start, scores[left, right])
+
+
+def _reached_by(
+    block: _Block, blocks: Sequence[_Block], plan: Scores, vectors: Vectors, span: tuple[int, int]
+) -> tuple[Rows, Rows]:
+    """Return which rows of a block, counted from the start of ``span``, have which other rows as candidates."""
+    start, stop = span
+    floor = block.floor[start - block.start : stop - block.start, None]
+    found = []
+    for other in blocks:
+        left, right = _places(plan.between(vectors, span, (other.start, other.stop)) >= floor)
+        found.append((left, right + other.start))
+    own, others = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    apart = own + start != others
+    return own[apart], others[apart]
+
+
 def all_neighbours(
     value: EmbeddingTable | PositionEncoding,
     *,
@@ -444,32 +469,18 @@ def all_neighbours(
     blocks = [_Block(start, plan.among(vectors, start, stop), k, plan.margin) for start, stop in _spans(count, plan)]
     for at, block in enumerate(blocks):
         for other in blocks[at + 1 :]:
-            if block.crowded and other.crowded:
-                continue
-            scores = plan.between(vectors, (block.start, block.stop), (other.start, other.stop))
-            if not block.crowded:
-                left, right = _places(scores >= block.floor[:, None])
-                block.add(left, right + other.start, scores[left, right])
-            if not other.crowded:
-                left, right = _places(scores >= other.floor)
-                other.add(right, left + block.start, scores[left, right])
+            if not (block.crowded and other.crowded):
+                _exchange(block, other, plan.between(vectors, (block.start, block.stop), (other.start, other.stop)))
         if not block.crowded:
             settle(block.start, block.stop, *block.candidates)
         block.pairs.clear()
         if progress is not None:
             progress(1 - (1 - block.stop / count) ** 2, "neighbours")
-    for block in blocks:
-        few = max(1, SCORE_BYTES // (plan.dtype.itemsize * count))
-        for start in range(block.start, block.stop, few) if block.crowded else ():
+    few = max(1, SCORE_BYTES // (plan.dtype.itemsize * count))
+    for block in filter(lambda block: block.crowded, blocks):
+        for start in range(block.start, block.stop, few):
             stop = min(start + few, block.stop)
-            floor = block.floor[start - block.start : stop - block.start, None]
-            found = []
-            for other in blocks:
-                left, right = _places(plan.between(vectors, (start, stop), (other.start, other.stop)) >= floor)
-                found.append((left, right + other.start))
-            own, others = (np.concatenate(parts) for parts in zip(*found, strict=True))
-            apart = own + start != others
-            settle(start, stop, own[apart], others[apart])
+            settle(start, stop, *_reached_by(block, blocks, plan, vectors, (start, stop)))
     return AllNeighbours(rows, indices, values, metric, int((~keep).sum()))
 
 

@@ -81,19 +81,24 @@ def _matrix(
             columns = slice(other, other + step)
             out[rows, columns] = left @ block(other).T
             out[columns, rows] = out[rows, columns].T
-    if metric == "euclidean":
-        squares = np.diagonal(out).copy()
-        out *= -2
-        # Add both squares first, so that the matrix stays exactly symmetric.
-        for start in range(0, count, 256):
-            out[start : start + 256] += squares[start : start + 256, None] + squares
-        np.sqrt(np.maximum(out, 0, out=out), out=out)
-        np.fill_diagonal(out, 0)
-    elif metric == "cosine":
-        np.clip(out, -1, 1, out=out)
-        np.fill_diagonal(out, 1)
+    _finish(out, metric)
     out[~keep], out[:, ~keep] = np.nan, np.nan
     return out
+
+
+def _finish(products: NDArray[np.floating], metric: Metric) -> None:
+    """Turn the products of all pairs of prepared rows [n, n] into values of the metric, in place."""
+    if metric == "euclidean":
+        squares = np.diagonal(products).copy()
+        products *= -2
+        # Add both squares first, so that the matrix stays exactly symmetric.
+        for start in range(0, len(products), 256):
+            products[start : start + 256] += squares[start : start + 256, None] + squares
+        np.sqrt(np.maximum(products, 0, out=products), out=products)
+        np.fill_diagonal(products, 0)
+    elif metric == "cosine":
+        np.clip(products, -1, 1, out=products)
+        np.fill_diagonal(products, 1)
 
 
 def similarity(

@@ -28,34 +28,26 @@ def retried(attempt: Callable[[], _T], deadline: Deadline, *, repo: str, what: s
         what: What is read.
         seconds: Time that a whole read may take.
     """
-    from huggingface_hub.errors import HFValidationError, OfflineModeIsEnabled
-
     http, wrong = http_errors(), 0
     subject = f"{repo} {what}"
     for tried in range(1, _TRIES + 1):
         wait: float | None = None
         try:
-            return attempt()
+            return _permanent(attempt, repo=repo, what=what)
         except NotYetError as error:
             reason, wait = str(error), error.wait
         except WrongAnswerError as error:
             reason, wrong = str(error), wrong + 1
             if wrong == _WRONG:
                 raise HubError(f"{subject}: {reason}; try again, or check HF_ENDPOINT and the proxy") from None
-        except OfflineModeIsEnabled:
-            raise OfflineError(f"{subject}: offline mode is on; unset HF_HUB_OFFLINE") from None
         except http.unreachable:
             reason = "the Hub cannot be reached"
             if tried == _WRONG:
                 raise OfflineError(f"{subject}: {reason}; check the network and HF_ENDPOINT") from None
         except http.timeout:
             reason = "the Hub did not answer in time"
-        except http.bad_address:
-            raise HubError(f"{subject}: the address is invalid; check HF_ENDPOINT and the proxy") from None
         except (http.request, http.stream):
             reason = "the connection broke"
-        except HFValidationError:
-            raise InputError(f"{repo!r:.100} is no name of a repository; write owner/name") from None
         pause = min(4.0, 0.25 * 2 ** (tried - 1)) if wait is None else wait
         if pause > deadline.left:
             asked = f", and asks to wait {wait:.0f} s" if wait else ""
@@ -63,3 +55,17 @@ def retried(attempt: Callable[[], _T], deadline: Deadline, *, repo: str, what: s
             raise HubError(f"{subject}: {reason}{asked}; {given}") from None
         time.sleep(pause)
     raise HubError(f"{subject}: {reason}, {_TRIES} times; try again later")
+
+
+def _permanent(attempt: Callable[[], _T], *, repo: str, what: str) -> _T:
+    """Make one attempt; raise an error of this package for a failure that no other attempt would mend."""
+    from huggingface_hub.errors import HFValidationError, OfflineModeIsEnabled
+
+    try:
+        return attempt()
+    except OfflineModeIsEnabled:
+        raise OfflineError(f"{repo} {what}: offline mode is on; unset HF_HUB_OFFLINE") from None
+    except http_errors().bad_address:
+        raise HubError(f"{repo} {what}: the address is invalid; check HF_ENDPOINT and the proxy") from None
+    except HFValidationError:
+        raise InputError(f"{repo!r:.100} is no name of a repository; write owner/name") from None

@@ -458,7 +458,12 @@ def _read_tensors(entries: list[tuple[bytes, ...]], *, name: str, limits: Limits
             f"{layouts[at].dtype} of shape {shortened(axes[at][:60])} from byte {begins[at]} to {ends[at]} of the data"
         )
         raise fault(name, f"{shortened(names[at])} has {found}, where it takes {sizes[at] / 8:.16g} bytes")
-    rows = dict(zip(names, zip(begins, ends, layouts, strict=True), strict=True))
+    return _unique(names, zip(begins, ends, layouts, strict=True), name)
+
+
+def _unique(names: Sequence[str], found: Iterable[_Row], name: str) -> dict[str, _Row]:
+    """Return the tensors by name, each of which occurs once."""
+    rows = dict(zip(names, found, strict=True))
     if len(rows) != len(names):
         twice = next(tensor for tensor, count in Counter(names).items() if count > 1)
         raise fault(name, f"each tensor stands once, found {shortened(twice)} twice")

@@ -235,7 +235,7 @@ class Alignment:
         return self.shared / max(self.of, 1)
 
 
-def align(
+def align(  # noqa: PLR0913 - keywords with defaults
     left: Embeddings,
     right: Embeddings,
     role: str,
@@ -255,9 +255,9 @@ def align(
     The null of tokens is a permutation of rows. The null of positions is the impostor: the interval is that of
     impostors of the second table, and p is the larger of those against impostors of either table, since one may be
     easier to imitate. Among independent smooth stationary tables, 3 to 7 % have p below .05
-    (``tests/test_alignment.py``). Among 500 pairs of independent random walks of 64 × 16, 94 % do by CKA, 96 % by
-    Procrustes and RSA, and 51 % by neighbours: an impostor ends where it began, so p is meaningless for tables that
-    drift, and a note says which do.
+    (``tests/comparison/test_alignment.py``). Among 500 pairs of independent random walks of 64 × 16, 94 % do by CKA, 96
+    % by Procrustes and RSA, and 51 % by neighbours: an impostor ends where it began, so p is meaningless for tables
+    that drift, and a note says which do.
 
     Args:
         left: First source.

@@ -220,7 +220,7 @@ def of_parts(sources: Sequence[Embeddings], part: str | Sequence[str | None] | N
     return [source if name is None else source.part(name) for source, name in zip(sources, part, strict=True)]
 
 
-def compare(
+def compare(  # noqa: PLR0913 - keywords with defaults
     *sources: str | Path | Embeddings,
     words: Sequence[str] = ("king", "queen", "paris"),
     k: int = 10,

@@ -1,4 +1,4 @@
-"""Packing of figures for ``plot.js``: a JSON skeleton, with numbers in a separate binary file.
+"""Packing of figures for the page's script: a JSON skeleton, with numbers in a separate binary file.
 
 A figure of 50,000 points takes 1 MB packed; as JSON lists it takes 2.6 MB and five times as long to draw. Labels are
 packed as separate JSON files. The app sends the packed files, the report embeds them.

@@ -124,7 +124,7 @@ def heatmap(
     )
 
 
-def similarity_matrix(
+def similarity_matrix(  # noqa: PLR0913 - keywords with defaults
     matrix: Array,
     *,
     labels: Sequence[str] | None = None,

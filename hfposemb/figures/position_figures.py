@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..analysis.projection import Projection
 
 
-def projection(
+def projection(  # noqa: PLR0913 - keywords with defaults
     p: Projection,
     *,
     joined: bool = True,

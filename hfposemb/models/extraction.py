@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .module_tables import Tokenizer
 
 
-def extract(
+def extract(  # noqa: PLR0913 - keywords with defaults
     source: str | Path | Source | torch.nn.Module,
     *,
     revision: str | None = None,

@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ..figures.assets import asset
+from ..figures.javascript import report_script
 from . import html_tables
 
 if TYPE_CHECKING:
@@ -35,28 +36,7 @@ def plotly_script() -> str:
 
 def page_script() -> str:
     """Return the page's only script: the app's panels, and the code that passes them their numbers."""
-    return f"{asset('plot.js')}{START}"
-
-
-START = """
-(() => {
-  const wanted = matchMedia("(prefers-color-scheme: dark)");
-  const paint = (dark) => document.body.classList.toggle("dark", dark);
-  paint(wanted.matches);
-  wanted.addEventListener("change", () => paint(wanted.matches));
-  addEventListener("beforeprint", () => paint(false));
-  addEventListener("afterprint", () => paint(wanted.matches));
-  const content = (id) => document.getElementById(id).textContent;
-  const kept = (part, type) => ({ url: URL.createObjectURL(new Blob([part], { type })) });
-  const views = JSON.parse(content("views"));
-  const plotly = kept(content("plotly"), "text/javascript");
-  const files = views.files.map(({ data }) => kept(Uint8Array.from(atob(data), (byte) => byte.charCodeAt(0))));
-  const shared = { scope: "report", dark: views.dark, plotly, files };
-  for (const element of document.querySelectorAll("[data-view]")) {
-    drawRow(element, () => {}, { value: { ...shared, ...views.rows[element.dataset.view] } }, () => {});
-  }
-})();
-"""
+    return report_script()
 
 
 def page_style() -> str:
@@ -70,7 +50,7 @@ def page_style() -> str:
     return (
         f":root {{ {html_tables.colours(dark=False)} {theme} }}\n"
         f"@media (prefers-color-scheme: dark) {{ @media screen {{ :root {{ {html_tables.colours(dark=True)} }} }} }}\n"
-        f"{PAGE}\n{html_tables.STYLE}\n.rows {{\n{rows}\n}}\n"
+        f"{PAGE}\n{html_tables.STYLE}\n{rows}\n"
     )
 
 

@@ -73,7 +73,7 @@ class Page:
         return f'<div class="rows" data-view="{number}"><hfposemb-row></hfposemb-row></div>'
 
     def panel(self, key: str, title: str, *drawings: tuple[Any, str], **words: Any) -> Panel:
-        """Return a panel in the format of ``plot.js``; ``drawings`` are figures with their captions."""
+        """Return a panel in the format of the page's script; ``drawings`` are figures with their captions."""
         none: dict[str, Any] = dict.fromkeys(("color", "subtitle", "help", "foot", "message", "emphasis"), "")
         none |= {"source": [], "numbers": [], "legend": [], "scale_bars": [], "lists": [], "span": 1, "tone": "normal"}
         actions = ["PNG", "SVG"] if drawings else []

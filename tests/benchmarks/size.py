@@ -25,7 +25,7 @@ import psutil
 from tests.browser.chromium import find
 from tests.browser.conftest import FLAGS, TIMEOUT
 from tests.browser.waiting import drawn, open_tab
-from tests.serving import Visitor, serving
+from tests.support.serving import Visitor, serving
 
 from .cost import ROOT, Row, count, environment
 
@@ -109,7 +109,7 @@ def _opened(browser: Browser, folder: Path, one: Vocabulary, variables: dict[str
         drawn(page)
         process = psutil.Process(served.process.pid)
         before = process.memory_info().rss
-        field = page.get_by_label("Sources, two to four").locator("visible=true")
+        field = page.get_by_label("Sources (up to 4)").locator("visible=true")
         field.click()
         field.press_sequentially(one.name, delay=10)
         began = time.perf_counter()
@@ -126,7 +126,7 @@ def _opened(browser: Browser, folder: Path, one: Vocabulary, variables: dict[str
 
 def _word(page: Page, word: str) -> float:
     """Return the milliseconds from Enter to the neighbours of a word."""
-    field = page.get_by_label("A word, an id, or part of a word")
+    field = page.get_by_label("Word, part of a word, or id")
     field.fill(word)
     began = time.perf_counter()
     field.press("Enter")

@@ -73,22 +73,65 @@ def _said(message: ConsoleMessage) -> str:
     return f"console: {message.text} ({message.location.get('url', '')})"
 
 
+def launched(blocks: gr.Blocks, **options: Any) -> str:
+    """Start an app in this process and return its URL."""
+    url: str = blocks.launch(
+        prevent_thread_lock=True,
+        quiet=True,
+        server_name="127.0.0.1",
+        ssr_mode=False,
+        footer_links=["api"],
+        **options,
+    )[1]
+    return url
+
+
 @pytest.fixture
 def serve() -> Iterator[Callable[..., str]]:
     """Start apps in this process; each call returns the URL of one."""
     started: list[gr.Blocks] = []
 
     def start(blocks: gr.Blocks, **options: Any) -> str:
-        import gradio as gr  # noqa: F401 - after the environment is set
+        url = launched(blocks, **options)
+        started.append(blocks)
+        return url
 
-        url: str = blocks.launch(
-            prevent_thread_lock=True,
-            quiet=True,
-            server_name="127.0.0.1",
-            ssr_mode=False,
-            footer_links=["api"],
-            **options,
-        )[1]
+    yield start
+    for blocks in started:
+        blocks.close(verbose=False)
+
+
+def opened(*sources: str) -> tuple[gr.Blocks, str]:
+    """Start the app on some sources, as its command does; return it and its URL."""
+    import app
+    from app.components import theme
+
+    blocks = app.build(sources=sources)
+    return blocks, launched(blocks, theme=theme.theme(), css=theme.css())
+
+
+@pytest.fixture(scope="package")
+def site() -> Iterator[Callable[..., str]]:
+    """The address of an app that opens some sources. Tests that name the same sources share it and what it measured."""
+    running: dict[tuple[str, ...], tuple[gr.Blocks, str]] = {}
+
+    def find(*sources: str) -> str:
+        if sources not in running:
+            running[sources] = opened(*sources)
+        return running[sources][1]
+
+    yield find
+    for blocks, _ in running.values():
+        blocks.close(verbose=False)
+
+
+@pytest.fixture
+def own_site() -> Iterator[Callable[..., str]]:
+    """The address of an app that no other test has used."""
+    started: list[gr.Blocks] = []
+
+    def start(*sources: str) -> str:
+        blocks, url = opened(*sources)
         started.append(blocks)
         return url
 
@@ -98,12 +141,12 @@ def serve() -> Iterator[Callable[..., str]]:
 
 
 @pytest.fixture
-def page(browser: Browser, serve: Callable[..., str]) -> Iterator[Page]:
+def page(browser: Browser, serve: Callable[..., str], own_site: Callable[..., str]) -> Iterator[Page]:
     """A page of 1440 × 1000 in its own context. The test fails if the page logs an error or asks an outside host.
 
     An event that was running when the test went to another page may log that it was aborted; without a navigation
-    after it that is an error as well.
-    It needs ``serve`` so that it is closed before the apps are: a page whose app goes away logs an error.
+    after it that is an error as well. The fixture needs those of single tests' apps so that it ends before they do: a
+    page whose app goes away logs an error.
     """
     context = browser.new_context(viewport={"width": 1440, "height": 1000}, accept_downloads=True)
     context.set_default_timeout(TIMEOUT)

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import app
-from app.components import theme
 from app.findings import chosen_word, token_search
 from app.session import address
 
@@ -23,7 +22,7 @@ from .waiting import drawn, open_tab, until
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-WORD = "A word, an id, or part of a word"
+WORD = "Word, part of a word, or id"
 
 
 def _query(page: Page) -> dict[str, list[str]]:
@@ -34,8 +33,8 @@ def _tab(page: Page) -> str:
     return page.get_by_role("tab", selected=True).first.inner_text()
 
 
-def test_the_address_follows_and_leads_back(page: Page, serve: Callable[..., str]) -> None:
-    url = serve(app.build(sources=("random:40x16", "random:41x16")), theme=theme.theme(), css=theme.css())
+def test_the_address_follows_and_leads_back(page: Page, site: Callable[..., str]) -> None:
+    url = site("random:40x16", "random:41x16")
     page.goto(f"{url}?utm=kept")
     drawn(page)
     open_tab(page, "Positions")
@@ -53,8 +52,8 @@ def test_the_address_follows_and_leads_back(page: Page, serve: Callable[..., str
     until(page, lambda: _tab(page), "Positions")
 
 
-def test_a_link_shows_what_it_was_copied_from(page: Page, serve: Callable[..., str]) -> None:
-    url = serve(app.build(), theme=theme.theme(), css=theme.css())
+def test_a_link_shows_what_it_was_copied_from(page: Page, site: Callable[..., str]) -> None:
+    url = site()
     wanted = "models=sample%3Abert&models=random%3A300x64&tab=tokens&colour=Norm&word=queen"
     page.goto(f"{url}?{wanted}&position=nonsense&method=%3Cscript%3E&dims=9")
     drawn(page)
@@ -133,10 +132,9 @@ SMALL = {"positions": ("sinusoidal:160x16", "random:160x16?seed=8")}
 
 @pytest.mark.parametrize("tab", LINKS)
 def test_a_link_opened_elsewhere_shows_the_same(
-    browser: Browser, page: Page, serve: Callable[..., str], tab: str
+    browser: Browser, page: Page, site: Callable[..., str], tab: str
 ) -> None:
-    blocks = app.build(sources=SMALL.get(tab, SOURCES))
-    url = serve(blocks, theme=theme.theme(), css=theme.css())
+    url = site(*SMALL.get(tab, SOURCES))
     plain = _elsewhere(browser, f"{url}?tab={tab}", lambda found: True)
     page.goto(f"{url}?{urlencode({'tab': tab, **LINKS[tab]})}")
     drawn(page)
@@ -149,9 +147,8 @@ def test_a_link_opened_elsewhere_shows_the_same(
     assert found["controls"] == _controls(page) != plain["controls"]
 
 
-def test_a_link_unfolds_what_was_unfolded(browser: Browser, page: Page, serve: Callable[..., str]) -> None:
-    blocks = app.build(sources=SMALL["positions"])
-    page.goto(f"{serve(blocks, theme=theme.theme(), css=theme.css())}?tab=positions")
+def test_a_link_unfolds_what_was_unfolded(browser: Browser, page: Page, site: Callable[..., str]) -> None:
+    page.goto(f"{site(*SMALL['positions'])}?tab=positions")
     drawn(page)
     page.locator(".fold-shifts > button").click()
     until(page, lambda: _query(page), {"tab": ["positions"], "shifts": ["unfolded"]})
@@ -196,16 +193,13 @@ def _settled(page: Page, enough: Callable[[dict[str, Any]], bool]) -> dict[str, 
 # --- every control ----------------------------------------------------------------------------------------------------
 
 SAID_BY_OTHERS = {
-    "Sources, two to four": "the sources are in the address as models",
+    "Sources (up to 4)": "the sources are in the address as models",
     "Marked position": "a slider tells the position once it is let go",
-    "Part": "a state of that name is kept, which the field follows",
-    "Positions of": "a state is kept as stack, which the field follows",
-    "Source": "a state is kept as words-of, which the field follows",
+    "Part": "a state is kept as part or stack, which the field follows",
+    "Source": "a state is kept as words-of, map or run, which the field follows",
     WORD: "the word is kept, and what is searched",
-    ".* regex": "kept with what is searched",
-    "Map of": "a state is kept as map, which the field follows",
-    "Training of": "a state is kept as run, which the field follows",
-    "Figure by step": "a state is kept as by, which the field follows",
+    "Regex": "kept with what is searched",
+    "Metric": "a state is kept as by, which the field follows",
     "Try your own model": "what is tried becomes a source",
     "What do you expect?": "whoever opens a lesson guesses anew",
 }

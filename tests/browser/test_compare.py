@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from tests.test_app import checkpoint
+from tests.app.test_app import checkpoint
 
 from .test_tokens import MANY, panel, workers
 from .waiting import accessible_everywhere, drawn, open_tab, point, until
@@ -18,7 +18,7 @@ from .waiting import accessible_everywhere, drawn, open_tab, point, until
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-Serve = Callable[..., str]
+Site = Callable[..., str]
 DRAWS = 20
 HOSTILE = ("<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "&lt;b&gt;", "</script><script>alert(2)//")
 
@@ -36,15 +36,12 @@ def three(tmp_path: Path) -> tuple[str, str, str]:
 
 
 @pytest.fixture
-def compare(page: Page, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Page]:
+def compare(page: Page, own_site: Site, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Page]:
     """Open the Compare tab on some sources, with few draws of chance, and wait until it is drawn."""
-    from hfposemb.app import build
-    from hfposemb.app.components.theme import css, theme
-
     monkeypatch.setattr("hfposemb.app.limits.COMPARISON_DRAWS", DRAWS)
 
     def start(*sources: str) -> Page:
-        page.goto(serve(build(sources=sources), theme=theme(), css=css()))
+        page.goto(own_site(*sources))
         open_tab(page, "Compare")
         return page
 
@@ -80,7 +77,7 @@ def test_chance_comes_by_itself_and_a_moved_word_leads_to_tokens(
     moved.get_by_role("heading", name=f"“{second}” moved by").wait_for()
     near = moved.locator(".list").nth(2).locator("li button bdi").all_inner_texts()
     assert near == [label.strip() for label, _ in exact.moves[0].most[1].right]
-    moved.get_by_role("button", name="See it under Tokens").click()
+    moved.get_by_role("button", name="Open in Tokens").click()
     panel(page, "neighbours").get_by_text(f"“{second}”").or_(
         panel(page, "neighbours").get_by_role("heading", name=second)
     ).first.wait_for()
@@ -92,7 +89,7 @@ def test_the_report_is_downloaded_and_opens_from_disk(
 ) -> None:
     page = compare(*three)
     with page.expect_download() as download:
-        page.get_by_role("button", name="Download a report").click()
+        page.get_by_role("button", name="Download report").click()
     saved = tmp_path / "saved.html"
     download.value.save_as(saved)
     assert download.value.suggested_filename == "hfposemb-report.html"
@@ -132,8 +129,8 @@ def test_measuring_is_cancelled_for_good(compare: Callable[..., Page]) -> None:
     line.get_by_role("button", name="Cancel").click()
     until(page, line.count, 0)
     until(page, lambda: work in workers(), expected=False)
-    page.get_by_text("what chance gives was not drawn").wait_for()
-    page.get_by_role("button", name="Measure beside chance").click()
+    page.get_by_text("Chance levels were not computed").wait_for()
+    page.get_by_role("button", name="Measure chance levels").click()
     line.get_by_role("progressbar").wait_for()
     line.get_by_role("button", name="Cancel").click()
     until(page, workers, [])

@@ -50,12 +50,12 @@ def test_bug_is_said_in_its_panel_and_the_other_goes_on(
 
 
 EMPTY = {
-    "Positions": "No source is chosen",
-    "Tokens": "No source here has tokens",
-    "Words + positions": "No source here has words",
+    "Positions": "No source selected",
+    "Tokens": "None of the sources has tokens",
+    "Words + positions": "None of the sources has words",
     "Compare": "Nothing to compare yet",
-    "Training": "No source here has a training run",
-    "Start": "None of the sources has a vector for each position",
+    "Training": "None of the sources has a training run",
+    "Start": "None of the sources has position vectors",
 }
 
 

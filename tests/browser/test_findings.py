@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tests.test_app import WORDS, checkpoint
+from tests.app.test_app import WORDS, checkpoint
 
 from .waiting import open_tab, still, until
 
@@ -18,14 +18,12 @@ if TYPE_CHECKING:
 
 
 def test_a_click_on_an_odd_token_shows_it_and_positions_have_their_requirements(
-    page: Page, serve: Callable[..., str], tmp_path: Path
+    page: Page, own_site: Callable[..., str], tmp_path: Path
 ) -> None:
-    from hfposemb.app import build
-    from hfposemb.app.components.theme import css, theme
 
     vectors = np.random.default_rng(0).normal(size=(len(WORDS), 16)).astype(np.float32)
     source = checkpoint(tmp_path / "bert", WORDS, vectors)
-    page.goto(serve(build(sources=[source, "counting:64x8"]), theme=theme(), css=css()))
+    page.goto(own_site(source, "counting:64x8"))
     open_tab(page, "Tokens")
     odd = page.locator('section.panel[data-key="odd"]')
     row = odd.locator(".list").nth(1).locator("li button").nth(2)
@@ -33,12 +31,12 @@ def test_a_click_on_an_odd_token_shows_it_and_positions_have_their_requirements(
     row.click()
     near = page.locator('section.panel[data-key="neighbours"]')
     near.get_by_role("heading", name=re.compile(rf"^Nearest to {re.escape(word)} in bert")).wait_for()
-    until(page, page.get_by_label("A word, an id").input_value, word)
+    until(page, page.get_by_label("Word, part of a word").input_value, word)
 
     open_tab(page, "Positions")
     still(page)
     counting = page.locator('section.panel[data-key="counting:64x8 requirements"]')
-    counting.get_by_text("Meets 4 of 5: it grows without bound").wait_for()
+    counting.get_by_text("Meets 4 of 5: grows without bound").wait_for()
     assert counting.locator(".numbers p").count() == 5
     assert "bounded: not met" in counting.inner_text()
     learned = page.locator(f'section.panel[data-key="{source} requirements"]')

@@ -10,8 +10,6 @@ from uuid import uuid4
 
 import numpy as np
 import pytest
-from hfposemb.app import build
-from hfposemb.app.components.theme import css, theme
 from safetensors.numpy import save
 
 import hfposemb as hpe
@@ -40,9 +38,9 @@ def repo(hub: FakeHub) -> str:
 
 
 @pytest.fixture
-def opened(page: Page, serve: Callable[..., str]) -> Page:
+def opened(page: Page, own_site: Callable[..., str]) -> Page:
     """The app on one small built-in."""
-    page.goto(serve(build(sources=("sinusoidal:64x16",)), theme=theme(), css=css()))
+    page.goto(own_site("sinusoidal:64x16"))
     drawn(page)
     return page
 
@@ -53,7 +51,7 @@ def sent(hub: FakeHub) -> int:
 
 def choose(page: Page, text: str) -> None:
     """Type a source into the field of the tab on the screen."""
-    field = page.get_by_label("Sources, two to four").locator("visible=true")
+    field = page.get_by_label("Sources (up to 4)").locator("visible=true")
     field.click()
     field.press_sequentially(text, delay=10)
     field.press("Enter")
@@ -82,7 +80,7 @@ def test_progress_is_shown_and_cancel_ends_the_read(opened: Page, hub: FakeHub, 
     line.get_by_text(re.compile(r"reading small-gpt · .* of 1\.3 MB · .*/s · .* left")).first.wait_for()
     line.get_by_role("button", name="Cancel").first.click()
     until(opened, line.count, 0)
-    opened.get_by_role("alert").locator("visible=true").get_by_text("choose it again to go on").first.wait_for()
+    opened.get_by_role("alert").locator("visible=true").get_by_text("select it again to continue").first.wait_for()
     before = until(opened, lambda: (sent(hub), opened.wait_for_timeout(1500), sent(hub)), lambda n: n[0] == n[2])[0]
     assert before < 100_000 + ROWS * WIDTH * 4
     drawn(opened)
@@ -105,7 +103,7 @@ def test_models_are_suggested_while_a_name_is_typed(opened: Page, hub: FakeHub, 
     until(opened, lambda: offered.evaluate_all("(all) => all.map((one) => one.value)")[:2], both)
     assert box.get_attribute("list") == opened.locator("datalist").get_attribute("id")
     open_tab(opened, "Positions")
-    field = opened.get_by_label("Sources, two to four").locator("visible=true")
+    field = opened.get_by_label("Sources (up to 4)").locator("visible=true")
     field.click()
     field.press_sequentially("gpt", delay=20)
     choices = opened.get_by_role("option")

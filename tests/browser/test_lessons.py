@@ -8,9 +8,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-import app
 import hfposemb as hpe
-from app.components import theme
 from app.lessons.card import CHOOSE, link
 from app.lessons.lessons import LESSONS
 from app.session.source_names import short_name
@@ -26,9 +24,9 @@ FIGURES = ("0 apart", "97 of 100", "1 of the pieces", "3 of 5", "R² 0.98", "84%
 TABS = {"start": "Start", "tokens": "Tokens", "words": "Words + positions", "positions": "Positions"}
 
 
-def start(page: Page, serve: Callable[..., str], query: str = "") -> Locator:
+def start(page: Page, site: Callable[..., str], query: str = "") -> Locator:
     """Open the app with an address; return the card of the lesson."""
-    page.goto(serve(app.build(), theme=theme.theme(), css=theme.css()) + query)
+    page.goto(site() + query)
     drawn(page)
     return page.locator(".lesson")
 
@@ -45,14 +43,14 @@ def play(page: Page, card: Locator, number: int, guess: int) -> str:
     card.get_by_role("radio", name=lesson.choices[guess]).check()
     card.get_by_role("button", name="Reveal").click()
     result = card.get_by_role("status")
-    result.get_by_text("Now you.").wait_for()
+    result.get_by_text("Try it:").wait_for()
     return result.inner_text()
 
 
 @pytest.mark.parametrize("number", range(1, len(LESSONS) + 1))
-def test_lesson_is_played(page: Page, serve: Callable[..., str], number: int) -> None:
+def test_lesson_is_played(page: Page, site: Callable[..., str], number: int) -> None:
     lesson = LESSONS[number - 1]
-    card = start(page, serve, link(number))
+    card = start(page, site, link(number))
     until(page, lambda: page.get_by_role("tab", selected=True).first.inner_text(), TABS[lesson.tab])
     card.get_by_role("button", name="Reveal").click()
     card.get_by_text(CHOOSE).wait_for()
@@ -60,7 +58,7 @@ def test_lesson_is_played(page: Page, serve: Callable[..., str], number: int) ->
     values = [lesson.measure(hpe.extract(source)) for source in lesson.models]
     right = lesson.right(values[0])
     said = play(page, card, number, right)
-    assert f"As you said: {lesson.choices[right]}." in said
+    assert f"Correct: {lesson.choices[right]}." in said
     for source, value in zip(lesson.models, values, strict=True):
         assert lesson.reveal.format(name=short_name(source), value=value) in said
     assert FIGURES[number - 1] in said.split("\n\n")[0] + said.split("\n")[2]
@@ -69,14 +67,14 @@ def test_lesson_is_played(page: Page, serve: Callable[..., str], number: int) ->
     assert query(page)["lesson"] == [str(number)]
 
 
-def test_a_wrong_guess_the_next_lesson_and_the_way_out(page: Page, serve: Callable[..., str]) -> None:
-    card = start(page, serve)
+def test_a_wrong_guess_the_next_lesson_and_the_way_out(page: Page, site: Callable[..., str]) -> None:
+    card = start(page, site)
     assert card.count() == 0 or not card.is_visible()
-    page.get_by_text("Eight lessons").click()
+    page.get_by_text("Eight short lessons").click()
     page.get_by_role("link", name=LESSONS[5].title).click()
     wrong = (LESSONS[5].right(0.84) + 1) % len(LESSONS[5].choices)
     said = play(page, card, 6, wrong)
-    assert f"You said “{LESSONS[5].choices[wrong]}”; what is measured is: {LESSONS[5].choices[2]}." in said
+    assert f"Not quite. Measured: {LESSONS[5].choices[2]}." in said
     assert "Untrained: distance alone explains 1%" in said
     assert page.evaluate("document.activeElement.closest('.lesson') !== null")
 
@@ -93,18 +91,18 @@ def test_a_wrong_guess_the_next_lesson_and_the_way_out(page: Page, serve: Callab
     card.get_by_role("heading", name=LESSONS[6].title).wait_for()
 
 
-def test_sources_that_cannot_show_it_say_why(page: Page, serve: Callable[..., str]) -> None:
-    card = start(page, serve, "?models=sinusoidal%3A64x16&models=alibi%3A64x4&lesson=6&tab=positions")
+def test_sources_that_cannot_show_it_say_why(page: Page, site: Callable[..., str]) -> None:
+    card = start(page, site, "?models=sinusoidal%3A64x16&models=alibi%3A64x4&lesson=6&tab=positions")
     said = play(page, card, 6, 0)
     assert "Sinusoid: distance alone explains 100%" in said
     assert "ALiBi: alibi positions have no row for each position" in said
     page.goto(page.url.partition("?")[0] + "?models=alibi%3A64x4&lesson=2&tab=tokens")
     said = play(page, card, 2, 0)
-    assert "None of the sources on the page can show it" in said
+    assert "None of the sources can show this" in said
 
 
-def test_lessons_are_for_everybody(page: Page, serve: Callable[..., str]) -> None:
-    card = start(page, serve, link(1))
+def test_lessons_are_for_everybody(page: Page, site: Callable[..., str]) -> None:
+    card = start(page, site, link(1))
     until(page, lambda: page.evaluate("document.activeElement.textContent"), LESSONS[0].title)
     card.get_by_role("radio").first.wait_for()
     page.keyboard.press("Tab")
@@ -114,13 +112,13 @@ def test_lessons_are_for_everybody(page: Page, serve: Callable[..., str]) -> Non
         page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent").strip() == "Reveal"
     page.keyboard.press("Enter")
-    card.get_by_text("Now you.").wait_for()
+    card.get_by_text("Try it:").wait_for()
     accessible_everywhere(page)
 
 
-def test_the_list_of_lessons_is_for_everybody(page: Page, serve: Callable[..., str]) -> None:
-    start(page, serve)
-    page.get_by_text("Eight lessons").focus()
+def test_the_list_of_lessons_is_for_everybody(page: Page, site: Callable[..., str]) -> None:
+    start(page, site)
+    page.get_by_text("Eight short lessons").focus()
     page.keyboard.press("Enter")
     page.get_by_role("link", name=LESSONS[0].title).wait_for()
     no_sideways_page(page)

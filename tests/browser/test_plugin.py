@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import gradio as gr
 from fastapi import FastAPI, Response
 
-from tests.test_plugin import serving
+from tests.app.test_plugin import serving
 
 from .waiting import drawn, no_sideways_page, until
 

@@ -14,9 +14,7 @@ import torch
 import transformers
 from safetensors.numpy import save_file
 
-import app
 import hfposemb as hpe
-from app.components import theme
 from app.findings import (
     image_patches,
     position_clouds,
@@ -149,7 +147,7 @@ def test_the_foot_counts_the_points_that_lie_wrongly() -> None:
     trust = hpe.project(built_in("random:64x16"), dims=3).trust
     assert trust is not None
     wrong = int(trust.wrong.sum())
-    assert f"hollow: {wrong} of 64 lie wrongly, with fewer than 3 of their 10 nearest near" in panel.foot
+    assert f"hollow: {wrong} of 64 misplaced, with fewer than 3 of their 10 nearest nearby" in panel.foot
     dots = panel.drawings[0].figure.data[0]
     assert np.count_nonzero(np.asarray(dots.marker.symbol) == "circle-open") == wrong
     assert "by chance 16\u00a0%, .5" in panel.foot
@@ -162,11 +160,11 @@ def test_shifts_are_told_of_every_source_beside_impostors() -> None:
     opened = shown(Absolute(table(spiral(200, 40.0))), SINE, ROTARY, Absolute(table(np.ones((9, 4)))))
     drawn = shifts.shift_panels(opened, 0, "orthogonal", 4, page)
     random, end, planes = drawn.panels
-    assert random.title.startswith("One position on, a rotation predicts 99\u00a0% of S0 and ")
-    assert "beyond the positions it was fitted on" in end.title
-    assert "S2: rotary, so a shift turns queries and keys by ω k by construction" in random.foot
+    assert random.title.startswith("Of a shift by one position, a rotation explains 99\u00a0% in S0 and ")
+    assert "beyond the fitted positions" in end.title
+    assert "S2: rotary, so a shift rotates queries and keys by ω k by construction" in random.foot
     assert "S3: " in random.foot
-    assert planes.title.startswith("Planes that a shift by 4 positions turns by 4 times its step: 1 of 1 in S0 and ")
+    assert planes.title.startswith("Planes rotated by ω k in a shift by 4 positions: 1 of 1 in S0 and ")
     names = {trace.name for trace in random.drawings[0].figure.data if trace.mode == "lines" and trace.fill is None}
     assert names == {"S0", "S1", "closed form"}
     assert sum(trace.fill == "toself" for trace in random.drawings[0].figure.data) == 2
@@ -220,7 +218,7 @@ def test_dimensions_are_read_from_what_people_type(text: str, read: tuple[int, .
 
 @pytest.mark.parametrize("text", ["", "none", "1 2 3 4 5 6 7", "9999999999"])
 def test_dimensions_that_cannot_be_drawn(text: str) -> None:
-    with pytest.raises(hpe.HfposembError, match="write 1 to 6 dimensions"):
+    with pytest.raises(hpe.HfposembError, match="enter 1 to 6 dimensions"):
         position_tables.read_dimensions(text)
 
 
@@ -278,7 +276,7 @@ def test_every_mechanism_stands_in_the_plot_of_its_unit() -> None:
     np.testing.assert_allclose(lines["kernel"]["S2"].y, ROTARY.profile(np.arange(200)), atol=1e-6)
     sine = lines["distance"]["S1"]
     np.testing.assert_allclose(sine.y, SINE.profile(sine.x.astype(int)), atol=1e-5)
-    assert "S5: with the vector of distance 0 · not here: S7 and S8, without numbers" in drawn["distance"].foot
+    assert "S5: cosine with the vector of distance 0 · not shown: S7 and S8 (no numbers" in drawn["distance"].foot
     assert "16 positions back, the bias is " in drawn["bias"].title
     panels = position_clouds.clouds(opened, shown_positions.View(), page).panels
     assert all(panel.tone == "normal" for panel in panels)
@@ -293,8 +291,8 @@ def test_rotary_rows_have_a_cloud_and_a_kernel_of_their_own() -> None:
     assert panel.source == ("S0", "512 of 131,072 rotary positions")
     kernel = panel.drawings[1].figure.data[0].z
     np.testing.assert_allclose(kernel, source.position.matrix(512), atol=1e-6)
-    assert panel.drawings[1].caption == "expected rotary kernel of every two positions"
-    assert panel.foot.startswith("UMAP is of vectors, so this is PCA")
+    assert panel.drawings[1].caption == "expected rotary kernel of every pair of positions"
+    assert panel.foot.startswith("UMAP needs vectors; shown instead: PCA")
     first = int(np.flatnonzero(source.position.profile(np.arange(512)) < 0.5)[0])
     assert panel.title == f"Its kernel falls below .5 at distance {first}"
 
@@ -334,7 +332,7 @@ def test_patches_of_a_vision_part_are_drawn_whichever_part_is_chosen() -> None:
     tiles, large = drawn.panels
     assert tiles.source == ("S1", "3 × 4 patches · vision")
     assert tiles.title.startswith("Rows explain ")
-    assert "of shuffled patches " in tiles.title
+    assert "shuffled patches: " in tiles.title
     assert large.drawings[0].caption == "row\u00a00, column\u00a03"
     assert not image_patches.patches(opened[:1], {}, session()).panels
     vast = table_of(np.ones((70 * 70, 2)), name="vast", provenance=Provenance("test"))
@@ -348,9 +346,8 @@ def test_patches_of_a_vision_part_are_drawn_whichever_part_is_chosen() -> None:
 # --- in the browser --------------------------------------------------------------------------------------------------
 
 
-def open_tab(page: Page, serve: Callable[..., str], *sources: str) -> None:
-    blocks = app.build(sources=sources)
-    page.goto(serve(blocks, theme=theme.theme(), css=theme.css()))
+def open_tab(page: Page, site: Callable[..., str], *sources: str) -> None:
+    page.goto(site(*sources))
     waiting.open_tab(page, "Positions")
 
 
@@ -385,8 +382,8 @@ def wait_for_mark(page: Page, index: int, sources: tuple[str, ...] = SMALL) -> N
     until(page, lambda: [marked(page, *place) for place in places], [[str(index)]] * len(places))
 
 
-def test_points_hover_click_and_slider(serve: Callable[..., str], page: Page) -> None:
-    open_tab(page, serve, *SMALL)
+def test_points_hover_click_and_slider(site: Callable[..., str], page: Page) -> None:
+    open_tab(page, site, *SMALL)
     for source in SMALL:
         projection = hpe.project(built_in(source), dims=3)
         for dimension, axis in enumerate("xyz"):
@@ -440,8 +437,8 @@ def test_points_hover_click_and_slider(serve: Callable[..., str], page: Page) ->
         panel_of(page, source).get_by_text("Position 12 is most like").wait_for()
 
 
-def test_two_dimensions_fewer_positions_and_waves(serve: Callable[..., str], page: Page) -> None:
-    open_tab(page, serve, *SMALL)
+def test_two_dimensions_fewer_positions_and_waves(site: Callable[..., str], page: Page) -> None:
+    open_tab(page, site, *SMALL)
     page.get_by_text("2-D", exact=True).locator("visible=true").click()
     page.wait_for_function("() => !document.querySelector('[data-key=\"sinusoidal:64x16\"] .stage').data[0].z")
     page.get_by_text("32", exact=True).locator("visible=true").first.click()
@@ -458,29 +455,29 @@ def test_two_dimensions_fewer_positions_and_waves(serve: Callable[..., str], pag
     assert lines == ["dimension 1", "dimension 3"]
     field.fill("<b>")
     field.press("Enter")
-    page.get_by_text("Write 1 to 6 dimensions").wait_for()
+    page.get_by_text("Enter 1 to 6 dimensions").wait_for()
 
 
-def test_shifts_and_probes_are_computed_when_asked_for(serve: Callable[..., str], page: Page) -> None:
-    open_tab(page, serve, *SMALL)
+def test_shifts_and_probes_are_computed_when_asked_for(own_site: Callable[..., str], page: Page) -> None:
+    open_tab(page, own_site, *SMALL)
     assert page.locator(".panel[data-key=planes]").count() == 0
     page.get_by_role("button", name="Is a shift of the position a rotation?").click()
     planes = page.locator(".panel[data-key=planes]")
-    planes.get_by_role("heading", name="Planes that a shift by 4 positions").wait_for()
+    planes.get_by_role("heading", name="in a shift by 4 positions").wait_for()
     page.get_by_role("radio", name="16").check(force=True)
-    planes.get_by_role("heading", name="Planes that a shift by 16 positions").wait_for()
+    planes.get_by_role("heading", name="in a shift by 16 positions").wait_for()
     page.get_by_role("radio", name="Rotation").check(force=True)
-    page.get_by_role("heading", name="One position on, a rotation predicts").wait_for()
+    page.get_by_role("heading", name="Of a shift by one position, a rotation explains").wait_for()
 
-    page.get_by_role("button", name="Can a linear model read").click()
-    page.get_by_text("Nothing has been measured yet").wait_for()
+    page.get_by_role("button", name="Can a linear model decode").click()
+    page.get_by_text("Not measured yet").wait_for()
     run = page.get_by_role("button", name="Run the probes")
     run.click()
     page.get_by_role("button", name="Cancel").locator("visible=true").click()
     page.get_by_role("button", name="Cancel").locator("visible=true").wait_for(state="hidden")
     run.click()
     # The child steps back behind everybody else: minutes on a busy machine.
-    page.get_by_role("heading", name="Read off 32 components, a position is").wait_for(timeout=600_000)
+    page.get_by_role("heading", name="Decoded from 32 components, a position has").wait_for(timeout=600_000)
     cells = page.locator(".probes tbody td").all_inner_texts()
     assert len(cells) == 8
     assert cells[0].startswith(".0 ± .0"), "the sinusoid's positions are read exactly"
@@ -488,9 +485,9 @@ def test_shifts_and_probes_are_computed_when_asked_for(serve: Callable[..., str]
     accessible_everywhere(page)
 
 
-def test_umap_runs_and_can_be_cancelled(serve: Callable[..., str], page: Page) -> None:
+def test_umap_runs_and_can_be_cancelled(own_site: Callable[..., str], page: Page) -> None:
     sources = ("sinusoidal:150x8", "sinusoidal:4000x16")
-    open_tab(page, serve, *sources)
+    open_tab(page, own_site, *sources)
     page.get_by_text("UMAP", exact=True).locator("visible=true").click()
     cancel = page.get_by_role("button", name="Cancel")
     cancel.wait_for()
@@ -504,10 +501,10 @@ def test_umap_runs_and_can_be_cancelled(serve: Callable[..., str], page: Page) -
 
 
 def test_umap_is_drawn(  # umap-learn compiles itself when it is first used: two minutes on a busy machine
-    serve: Callable[..., str], page: Page
+    site: Callable[..., str], page: Page
 ) -> None:
     sources = ("sinusoidal:150x8", "sinusoidal:12x8")
-    open_tab(page, serve, *sources)
+    open_tab(page, site, *sources)
     page.get_by_text("UMAP", exact=True).locator("visible=true").click()
     panel_of(page, sources[0]).get_by_text("UMAP · seed 0").wait_for(timeout=600_000)
     panel_of(page, sources[1]).get_by_text("UMAP needs more than 15 positions").wait_for()
@@ -530,7 +527,7 @@ def write(folder: Path, tensors: dict[str, np.ndarray], config: dict[str, Any] |
     return str(folder)
 
 
-def test_sources_that_have_no_cloud(serve: Callable[..., str], page: Page, build: Build, tmp_path: Path) -> None:
+def test_sources_that_have_no_cloud(site: Callable[..., str], page: Page, build: Build, tmp_path: Path) -> None:
     """Rotary positions, words only, holes in a table, and what cannot be read: each says so in its place."""
     build("llama").save_pretrained(tmp_path / "llama")  # type: ignore[operator]
     rng = np.random.default_rng(0)
@@ -539,17 +536,17 @@ def test_sources_that_have_no_cloud(serve: Callable[..., str], page: Page, build
     holes[3], holes[5, 0] = np.nan, np.inf
     holed = write(tmp_path / "holes", {"wpe.weight": holes})
     sources = (str(tmp_path / "llama"), words, holed, "sinusoidal:0x0")
-    open_tab(page, serve, *sources)
+    open_tab(page, site, *sources)
 
     llama = panel_of(page, sources[0])
     assert "20 rotary positions" in llama.inner_text()
-    assert "expected rotary kernel of every two positions" in llama.inner_text()
+    assert "expected rotary kernel of every pair of positions" in llama.inner_text()
     encoding = hpe.extract(sources[0]).position
     z = plot_of(page, sources[0], 1).evaluate(
         "(node) => node.querySelector('.stage').data[0].z.map((row) => Array.from(row))"
     )
     assert np.abs(np.asarray(z) - encoding.matrix(20)).max() < 1e-4
-    assert "There are no positions to draw" in panel_of(page, words).inner_text()
+    assert "No positions to draw" in panel_of(page, words).inner_text()
     assert "2 rows with NaN or Inf left out" in panel_of(page, holed).inner_text()
     error = panel_of(page, sources[3])
     assert "error" in (error.get_attribute("class") or "")
@@ -562,7 +559,7 @@ def test_sources_that_have_no_cloud(serve: Callable[..., str], page: Page, build
 
 
 def test_units_are_never_mixed_and_parts_are_chosen(
-    serve: Callable[..., str], page: Page, build: Build, tmp_path: Path
+    site: Callable[..., str], page: Page, build: Build, tmp_path: Path
 ) -> None:
     """A learned table with an encoder and a decoder, a rotary, an ALiBi and a T5 model on one page."""
     small = {"vocab_size": 61, "hidden_size": 16, "n_layer": 1, "n_head": 2}
@@ -572,7 +569,7 @@ def test_units_are_never_mixed_and_parts_are_chosen(
     widths = {"vocab_size": 61, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 1, "num_heads": 2}
     transformers.T5Model(transformers.T5Config(**widths)).save_pretrained(tmp_path / "t5")
     sources = tuple(str(tmp_path / name) for name in ("bart", "llama", "bloom", "t5"))
-    open_tab(page, serve, *sources)
+    open_tab(page, site, *sources)
     names = "(node) => node.data.filter((trace) => trace.mode === 'lines').map((trace) => trace.name)"
     found = {
         key: page.locator(f".panel[data-key={key}] .stage").evaluate(names) for key in ("distance", "kernel", "bias")
@@ -595,13 +592,13 @@ def test_units_are_never_mixed_and_parts_are_chosen(
     assert np.abs(np.asarray(z) - decoder.matrix()).max() < 1e-4
 
 
-def test_patches_are_tiles_and_a_click_shows_one_large(serve: Callable[..., str], page: Page, tmp_path: Path) -> None:
+def test_patches_are_tiles_and_a_click_shows_one_large(site: Callable[..., str], page: Page, tmp_path: Path) -> None:
     config = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
     model = transformers.ViTModel(transformers.ViTConfig(image_size=(32, 48), patch_size=8, **config))
     torch.nn.init.normal_(model.embeddings.position_embeddings)
     model.save_pretrained(tmp_path / "vit")
     source = str(tmp_path / "vit")
-    open_tab(page, serve, source)
+    open_tab(page, site, source)
     cosines = hpe.extract(source).position.matrix()[1:, 1:].reshape(4, 6, 4, 6)
     tiles, large = (page.locator(f'.panel[data-key="{source} {key}"]') for key in ("tiles", "map"))
     assert "Rows explain" in tiles.inner_text()
@@ -637,38 +634,36 @@ def test_patches_are_tiles_and_a_click_shows_one_large(serve: Callable[..., str]
     waiting.accessible(page)
 
 
-def test_tables_too_small_or_plain_for_a_picture(serve: Callable[..., str], page: Page, tmp_path: Path) -> None:
+def test_tables_too_small_or_plain_for_a_picture(site: Callable[..., str], page: Page, tmp_path: Path) -> None:
     one = write(tmp_path / "one", {"wpe.weight": np.ones((1, 8), "f4")})
     zero = write(tmp_path / "zero", {"wpe.weight": np.zeros((20, 8), "f4")})
     thin = write(tmp_path / "thin", {"wpe.weight": np.arange(20, dtype="f4")[:, None]})
-    open_tab(page, serve, one, zero, thin)
-    assert "There is its only row" in panel_of(page, one).inner_text()
+    open_tab(page, site, one, zero, thin)
+    assert "found 1 in 1" in panel_of(page, one).inner_text()
     assert "No row has a direction" in panel_of(page, zero).inner_text()
     assert "one dimension" in panel_of(page, thin).inner_text()
 
 
-def test_a_folder_with_positions_alone_opens_in_every_tab(
-    serve: Callable[..., str], page: Page, tmp_path: Path
-) -> None:
+def test_a_folder_with_positions_alone_opens_in_every_tab(site: Callable[..., str], page: Page, tmp_path: Path) -> None:
     """What there is is drawn; in place of what is missing a sentence says so."""
     rows = hpe.extract("sinusoidal:40x16").position.table
     assert rows is not None
     config = {"model_type": "gpt2", "n_positions": 40, "n_embd": 16}
     source = write(tmp_path / "places", {"wpe.weight": np.array(rows.vectors)}, config)
-    open_tab(page, serve, source)
+    open_tab(page, site, source)
     assert "40 learned positions" in panel_of(page, source).inner_text()
     assert plot_of(page, source).evaluate("(node) => node.querySelector('.stage').data[0].x.length") == 40
     waiting.open_tab(page, "Tokens")
     lone = page.locator(".panel[data-key=map]")
-    assert "No source here has tokens" in lone.inner_text()
+    assert "None of the sources has tokens" in lone.inner_text()
     assert "places has no tokens: " in lone.inner_text()
     waiting.open_tab(page, "Start")
-    assert "This sentence cannot be fed: " in page.locator(".panel[data-key=input]").inner_text()
+    assert "No input for this sentence: " in page.locator(".panel[data-key=input]").inner_text()
     assert "it has no token table" in page.locator(".panel[data-key=input]").inner_text()
     assert "Neighbouring positions have cosine" in page.locator(".panel[data-key=picture]").inner_text()
     assert page.locator(".panel[data-state=failed]").count() == 0
 
 
-def test_accessible_in_both_themes_and_on_a_phone(serve: Callable[..., str], page: Page) -> None:
-    open_tab(page, serve, *SMALL)
+def test_accessible_in_both_themes_and_on_a_phone(site: Callable[..., str], page: Page) -> None:
+    open_tab(page, site, *SMALL)
     accessible_everywhere(page)

@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import app
-from app.components import theme
 from app.session import preferences
-from tests.test_app import WORDS, checkpoint
+from tests.app.test_app import WORDS, checkpoint
 
 from .waiting import drawn, open_tab, until
 
@@ -33,9 +31,9 @@ def _dark(page: Page) -> bool:
     return bool(page.evaluate("document.body.classList.contains('dark')"))
 
 
-def test_the_theme_is_chosen_remembered_and_follows_the_system(page: Page, serve: Callable[..., str]) -> None:
+def test_the_theme_is_chosen_remembered_and_follows_the_system(page: Page, site: Callable[..., str]) -> None:
     page.emulate_media(color_scheme="light")
-    page.goto(serve(app.build(sources=SMALL), theme=theme.theme(), css=theme.css()))
+    page.goto(site(*SMALL))
     drawn(page)
     field = page.get_by_label("Theme")
     assert (field.input_value(), _dark(page), _kept(page)) == ("system", False, {})
@@ -52,10 +50,10 @@ def test_the_theme_is_chosen_remembered_and_follows_the_system(page: Page, serve
 
 
 def test_own_sources_are_offered_again_and_no_path_is_kept(
-    page: Page, serve: Callable[..., str], tmp_path: Path
+    page: Page, site: Callable[..., str], tmp_path: Path
 ) -> None:
     local = checkpoint(tmp_path / "private", WORDS)
-    url = serve(app.build(sources=SMALL), theme=theme.theme(), css=theme.css())
+    url = site(*SMALL)
     page.goto(f"{url}?models=random%3A43x16&models={local}&sentence=a+secret&tab=positions")
     drawn(page)
     until(page, lambda: _kept(page), {"sources": ["random:43x16"]})
@@ -67,8 +65,8 @@ def test_own_sources_are_offered_again_and_no_path_is_kept(
     assert _kept(page) == {"sources": ["random:43x16"]}
 
 
-def test_what_stands_in_the_storage_is_read_with_care(page: Page, serve: Callable[..., str]) -> None:
-    url = serve(app.build(sources=SMALL), theme=theme.theme(), css=theme.css())
+def test_what_stands_in_the_storage_is_read_with_care(page: Page, site: Callable[..., str]) -> None:
+    url = site(*SMALL)
     for written in ("not JSON", "[1]", "null", '{"theme": "pink", "sources": "x"}', '{"sources": [1, "<b>", "./x"]}'):
         page.goto(url)
         page.evaluate("(text) => localStorage.setItem('hfposemb', text)", written)

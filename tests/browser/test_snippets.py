@@ -6,11 +6,9 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import app
-from app.components import theme
 from app.components.plot import Panel
 from app.session.shown_positions import View
-from tests.test_app import open_session
+from tests.app.test_app import open_session
 
 from .waiting import accessible, drawn, no_sideways_page, open_tab, still, until
 
@@ -37,9 +35,9 @@ def _copied(page: Page, fold: Locator, name: str) -> str:
     return str(page.evaluate("navigator.clipboard.readText()"))
 
 
-def test_a_view_is_reproduced_from_its_fold(page: Page, serve: Callable[..., str]) -> None:
+def test_a_view_is_reproduced_from_its_fold(page: Page, site: Callable[..., str]) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.goto(serve(app.build(sources=SMALL), theme=theme.theme(), css=theme.css()))
+    page.goto(site(*SMALL))
     open_tab(page, "Positions")
     still(page)
     panel = page.locator(f'section.panel[data-key="{SMALL[0]}"]').first
@@ -75,8 +73,8 @@ def test_a_view_is_reproduced_from_its_fold(page: Page, serve: Callable[..., str
     assert button.evaluate("(node) => node === document.activeElement")
 
 
-def test_a_citation_has_an_address_that_others_can_open(browser: Browser, serve: Callable[..., str]) -> None:
-    url = serve(app.build(sources=SMALL), theme=theme.theme(), css=theme.css())
+def test_a_citation_has_an_address_that_others_can_open(browser: Browser, site: Callable[..., str]) -> None:
+    url = site(*SMALL)
     context = browser.new_context()
     try:
         page = context.new_page()
@@ -92,9 +90,9 @@ def test_a_citation_has_an_address_that_others_can_open(browser: Browser, serve:
         context.close()
 
 
-def test_a_page_that_may_not_copy_selects_the_text(page: Page, serve: Callable[..., str]) -> None:
+def test_a_page_that_may_not_copy_selects_the_text(page: Page, site: Callable[..., str]) -> None:
     page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
-    page.goto(serve(app.build(sources=SMALL), theme=theme.theme(), css=theme.css()))
+    page.goto(site(*SMALL))
     drawn(page)
     panel = page.locator('section.panel[data-key="input"], section.panel[data-key="picture"]').last
     panel.get_by_role("button", name="Python", exact=True).click()
@@ -106,9 +104,9 @@ def test_a_page_that_may_not_copy_selects_the_text(page: Page, serve: Callable[.
     )
 
 
-def test_tables_that_no_plot_draws_have_it_too(page: Page, serve: Callable[..., str]) -> None:
+def test_tables_that_no_plot_draws_have_it_too(page: Page, site: Callable[..., str]) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.goto(serve(app.build(sources=SMALL), theme=theme.theme(), css=theme.css()))
+    page.goto(site(*SMALL))
     open_tab(page, "Compare")
     fold = page.locator("details.recipe").first
     fold.locator("summary").click()

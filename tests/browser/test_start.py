@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-import app
 import hfposemb as hpe
-from app.components import theme
 from app.findings import model_input
 from app.session.opened import Opened
 
@@ -33,13 +31,13 @@ def minilm(minilm_folder: Path) -> Opened:
 
 def test_a_word_said_twice_goes_in_as_two_vectors(minilm: Opened) -> None:
     panel = model_input.input_panel([minilm], model_input.SENTENCE)
-    assert panel.title == "The same word in two places goes in as two different vectors"
+    assert panel.title == "The same word at two positions becomes two different inputs"
     assert minilm.embeddings is not None
     inputs = minilm.embeddings.inputs(model_input.SENTENCE)
     one, two = inputs.sum[1].astype(float), inputs.sum[4].astype(float)
     cosine = one @ two / np.linalg.norm(one) / np.linalg.norm(two)
     assert panel.message == (
-        "Both “the” share one token vector (cosine 1.00). At positions 1 and 4 their inputs differ "
+        "Both “the” have the same token vector (cosine 1.00). At positions 1 and 4 their inputs differ "
         f"(cosine {cosine:.2f}).".replace("0.", ".")
     )
     assert panel.emphasis == "“the”"
@@ -52,9 +50,9 @@ def test_a_word_said_twice_goes_in_as_two_vectors(minilm: Opened) -> None:
 
 def test_no_word_twice_is_said_too(minilm: Opened) -> None:
     panel = model_input.input_panel([minilm], "a queen")
-    assert panel.title == "Each piece goes in as its own vector plus that of its place"
-    assert panel.message.startswith("At position 1, “a” goes in with cosine .")
-    assert "No piece comes twice here" in panel.message
+    assert panel.title == "The input of each piece is its token vector plus its position vector"
+    assert panel.message.startswith("At position 1, the input of “a” has cosine .")
+    assert "No piece occurs twice" in panel.message
 
 
 def test_a_model_without_positions_says_so() -> None:
@@ -70,7 +68,7 @@ def test_sentences_that_cannot_be_fed(minilm: Opened) -> None:
     assert "Write a sentence" in model_input.input_panel([minilm], "  ").message
     untold = model_input.input_panel([Opened("x", "x", "", "", hpe.extract("sinusoidal:8x4"))], "the king")
     assert untold.tone == "error"
-    assert "cannot be fed" in untold.message
+    assert "No input for this sentence" in untold.message
     assert model_input.input_panel([], "the king").message
     long = model_input.input_panel([minilm], "king " * 60)
     assert f"{model_input.PIECES} of 62 pieces" in long.foot
@@ -81,8 +79,8 @@ def test_sentences_that_cannot_be_fed(minilm: Opened) -> None:
 # --- in the browser --------------------------------------------------------------------------------------------------
 
 
-def open_start(page: Page, serve: Callable[..., str], *sources: str) -> None:
-    page.goto(serve(app.build(sources=sources), theme=theme.theme(), css=theme.css()))
+def open_start(page: Page, site: Callable[..., str], *sources: str) -> None:
+    page.goto(site(*sources))
     drawn(page)
 
 
@@ -96,10 +94,10 @@ def tiny(build: Callable[..., object], tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_sentence_picture_and_ways_on(serve: Callable[..., str], page: Page, tiny: str) -> None:
-    open_start(page, serve, tiny, "sinusoidal:64x16")
+def test_sentence_picture_and_ways_on(site: Callable[..., str], page: Page, tiny: str) -> None:
+    open_start(page, site, tiny, "sinusoidal:64x16")
     sentence = page.locator(".panel[data-key=input]")
-    assert "Both “the” share one token vector (cosine 1.00)" in sentence.inner_text()
+    assert "Both “the” have the same token vector (cosine 1.00)" in sentence.inner_text()
 
     # What somebody writes stays text.
     page.get_by_label("Your sentence").fill(HOSTILE)
@@ -129,8 +127,8 @@ def test_sentence_picture_and_ways_on(serve: Callable[..., str], page: Page, tin
     page.get_by_text("Distance alone explains").wait_for()
 
 
-def test_try_your_own_model(serve: Callable[..., str], page: Page, tiny: str) -> None:
-    open_start(page, serve, tiny, "sinusoidal:64x16")
+def test_try_your_own_model(site: Callable[..., str], page: Page, tiny: str) -> None:
+    open_start(page, site, tiny, "sinusoidal:64x16")
     field = page.get_by_label("Try your own model")
     field.fill("<img src=x onerror=alert(1)>")
     page.get_by_role("button", name="Show").click()
@@ -155,6 +153,6 @@ def test_try_your_own_model(serve: Callable[..., str], page: Page, tiny: str) ->
     until(page, keys, ["random:32x8", tiny, "sinusoidal:64x16"])
 
 
-def test_accessible_in_both_themes_and_on_a_phone(serve: Callable[..., str], page: Page, tiny: str) -> None:
-    open_start(page, serve, tiny, "sinusoidal:64x16")
+def test_accessible_in_both_themes_and_on_a_phone(site: Callable[..., str], page: Page, tiny: str) -> None:
+    open_start(page, site, tiny, "sinusoidal:64x16")
     accessible_everywhere(page)

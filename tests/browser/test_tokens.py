@@ -15,36 +15,35 @@ import pytest
 
 import hfposemb as hpe
 from app.findings.chosen_word import Word, row_of
-from tests.test_app import HOSTILE, WORDS, anisotropic, checkpoint
+from tests.app.test_app import HOSTILE, WORDS, anisotropic, checkpoint
 
 from .waiting import accessible_everywhere, open_tab, point, still, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-Serve = Callable[..., str]
+Site = Callable[..., str]
 MANY = tuple("".join(letters) for letters in product("bcdfg", "aeiou", "klmnp", "aeiou", "rstvw"))
 
 
-@pytest.fixture
-def pair(tmp_path: Path) -> tuple[str, str]:
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """A BERT and a GPT-2 of 3,138 words, with vectors alike but for some noise."""
     random = np.random.default_rng(3)
     words = (*WORDS, *MANY)
     vectors = random.normal(size=(len(words), 24)).astype(np.float32)
     spaced = [f"Ġ{word}" if word.isalpha() else word for word in words]
     noisy = (vectors + 0.2 * random.normal(size=vectors.shape)).astype(np.float32)
-    return checkpoint(tmp_path / "bert", words, vectors), checkpoint(tmp_path / "gpt", spaced, noisy, spaced=True)
+    folder = tmp_path_factory.mktemp("pair")
+    return checkpoint(folder / "bert", words, vectors), checkpoint(folder / "gpt", spaced, noisy, spaced=True)
 
 
 @pytest.fixture
-def tokens(page: Page, serve: Serve) -> Callable[..., Page]:
+def tokens(page: Page, site: Site, own_site: Site) -> Callable[..., Page]:
     """Open the Tokens tab on some sources, and wait until it is drawn."""
-    from hfposemb.app import build
-    from hfposemb.app.components.theme import css, theme
 
-    def start(*sources: str) -> Page:
-        page.goto(serve(build(sources=sources), theme=theme(), css=css()))
+    def start(*sources: str, own: bool = True) -> Page:
+        page.goto((own_site if own else site)(*sources))
         open_tab(page, "Tokens")
         return page
 
@@ -82,7 +81,7 @@ def pointed_out(page: Page) -> list[str]:
 
 
 def test_every_token_is_a_dot_and_a_click_walks_on(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
-    page = tokens(*pair)
+    page = tokens(*pair, own=False)
     points = page.evaluate(
         """() => document.querySelector('section[data-key=map] .js-plotly-plot')._fullData
            .filter((trace) => trace.xaxis === 'x' && trace.hoverinfo !== 'skip')
@@ -93,7 +92,7 @@ def test_every_token_is_a_dot_and_a_click_walks_on(tokens: Callable[..., Page], 
     row = panel(page, "neighbours").locator(".list").nth(1).locator("li button").nth(2)
     word = row.locator("bdi").inner_text()
     row.click()
-    panel(page, "neighbours").get_by_role("heading", name=re.compile(rf"^For {re.escape(word)},")).wait_for()
+    panel(page, "neighbours").get_by_role("heading", name=re.compile(rf"neighbours of {re.escape(word)} ")).wait_for()
     assert listed(page) == [exact(pair[0], word), exact(pair[1], word)]
     # A dot of the map is a token too.
     until(page, lambda: pointed_out(page), lambda names: f"<b>{word}</b>" in names)
@@ -108,16 +107,16 @@ def test_every_token_is_a_dot_and_a_click_walks_on(tokens: Callable[..., Page], 
     tip.wait_for()
     named = tip.inner_text()
     page.mouse.click(x, y)
-    panel(page, "neighbours").get_by_role("heading", name=re.compile(rf"^For {re.escape(named)},")).wait_for()
+    panel(page, "neighbours").get_by_role("heading", name=re.compile(rf"neighbours of {re.escape(named)} ")).wait_for()
     assert listed(page)[0] == exact(pair[0], named)
 
 
 def test_tokens_are_coloured_by_trust(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
-    page = tokens(*pair)
+    page = tokens(*pair, own=False)
     page.get_by_role("radio", name="Trust").check(force=True)
     plan = panel(page, "map")
-    plan.get_by_role("heading", name=re.compile("^Of 2,000 tokens measured of bert, [0-9,]+ lie wrongly")).wait_for()
-    assert re.search(r"king has \d+ of its 10 nearest near it here", plan.inner_text())
+    plan.get_by_role("heading", name=re.compile("^Of 2,000 tokens measured of bert, [0-9,]+ are misplaced")).wait_for()
+    assert re.search(r"king has \d+ of its 10 nearest neighbours near it", plan.inner_text())
     measured = "(stage) => stage._fullData.findIndex((trace) => trace.marker.color.length > 1000)"
     stage = plan.locator(".stage")
     until(page, lambda: stage.evaluate(f"(stage) => stage._fullData[({measured})(stage)]?.x.length"), 2_000)
@@ -132,33 +131,33 @@ def test_tokens_are_coloured_by_trust(tokens: Callable[..., Page], pair: tuple[s
 
 
 def test_search_finds_and_chooses(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
-    page = tokens(*pair)
-    field = page.get_by_label("A word, an id")
+    page = tokens(*pair, own=False)
+    field = page.get_by_label("Word, part of a word")
     field.fill("")
     field.press_sequentially("quee", delay=40)
     found = panel(page, "matches")
     found.get_by_role("heading", name="1 of bert and 1 of gpt contain quee").wait_for()
     found.locator("li button").first.click()
-    panel(page, "neighbours").get_by_role("heading", name=re.compile("^For queen,")).wait_for()
+    panel(page, "neighbours").get_by_role("heading", name=re.compile("neighbours of queen ")).wait_for()
     panel(page, "matches").wait_for(state="hidden")
     field.fill("nosuchword")
     field.press("Enter")
-    panel(page, "neighbours").get_by_role("heading", name="No source here has a token “nosuchword”").wait_for()
+    panel(page, "neighbours").get_by_role("heading", name="None of the sources has a token “nosuchword”").wait_for()
 
 
 def test_a_table_whose_tokens_point_one_way_says_so_and_is_centred(tokens: Callable[..., Page], tmp_path: Path) -> None:
     source = anisotropic(tmp_path / "gpt")
     page = tokens(source)
-    panel(page, "neighbours").get_by_text("so a high cosine means little: switch on Centred").wait_for()
+    panel(page, "neighbours").get_by_text("so a high cosine means little: use Centred").wait_for()
     assert listed(page) == [exact(source, "king")]
     page.get_by_role("checkbox", name="Centred").check()
-    panel(page, "neighbours").get_by_role("heading", name=re.compile("at centred cosine")).wait_for()
+    panel(page, "neighbours").get_by_role("heading", name=re.compile("with centred cosine")).wait_for()
     assert listed(page) == [exact(source, "king", centred=True)]
     panel(page, "spread").get_by_role("heading", name=re.compile("has centred cosine")).wait_for()
     assert "mean cosine" not in panel(page, "neighbours").inner_text()
     until(page, lambda: "centred=True" in page.url, expected=True)
     page.reload()
-    panel(page, "neighbours").get_by_role("heading", name=re.compile("at centred cosine")).wait_for()
+    panel(page, "neighbours").get_by_role("heading", name=re.compile("with centred cosine")).wait_for()
     assert page.get_by_role("checkbox", name="Centred").is_checked()
 
 
@@ -195,7 +194,7 @@ def test_source_that_fails_is_said_in_the_bar_and_the_rest_stays(
     tokens: Callable[..., Page], pair: tuple[str, str]
 ) -> None:
     page = tokens(*pair)
-    field = page.get_by_label("Sources, two to four").locator("visible=true")
+    field = page.get_by_label("Sources (up to 4)").locator("visible=true")
     field.click()
     field.press_sequentially("./nowhere", delay=30)
     field.press("Enter")
@@ -208,7 +207,7 @@ def test_hostile_tokens_execute_nothing_and_fetch_nothing(tokens: Callable[..., 
     table, page = hpe.extract(source).token, tokens(source)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    field = page.get_by_label("A word, an id")
+    field = page.get_by_label("Word, part of a word")
     words: Any = page.get_by_label("Words to compare")
     words.fill(",".join(str(row) for row in range(len(HOSTILE))))
     for row in range(len(HOSTILE)):
@@ -225,4 +224,4 @@ def test_hostile_tokens_execute_nothing_and_fetch_nothing(tokens: Callable[..., 
 
 
 def test_tab_is_accessible_in_both_modes_and_on_a_phone(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
-    accessible_everywhere(tokens(*pair))
+    accessible_everywhere(tokens(*pair, own=False))

@@ -8,9 +8,6 @@ from urllib.parse import parse_qs
 
 import pytest
 
-import app
-from app.components import theme
-
 from .test_tokens import panel
 from .waiting import accessible_everywhere, drawn, until
 
@@ -22,12 +19,12 @@ QUERY = "models=sample:gpt2&models=sinusoidal:32x8&tab=training&revisions=step-[
 
 
 @pytest.fixture
-def training(page: Page, serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+def training(page: Page, site: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
     """Open the tab on a few steps of a sample, with few draws of chance; return where it is served."""
     monkeypatch.setattr("app.limits.TRAINING_DRAWS", 2)
 
     def start(query: str) -> str:
-        url = serve(app.build(), theme=theme.theme(), css=theme.css())
+        url = site()
         page.goto(f"{url}?{query}")
         panel(page, "training-course").wait_for()
         drawn(page)
@@ -46,12 +43,12 @@ def _told(page: Page) -> dict[str, list[str]]:
 
 def test_the_slider_leads_through_the_training(page: Page, training: Callable[[str], str]) -> None:
     training(QUERY)
-    until(page, lambda: _title(page), lambda said: "The map at step 2,000" in said)
+    until(page, lambda: _title(page), lambda said: "Final map, step 2,000" in said)
     slider = page.get_by_role("slider", name="Training step")
     assert slider.get_attribute("aria-valuetext") == "step 2,000"
     slider.focus()
     page.keyboard.press("ArrowLeft")
-    until(page, lambda: _title(page), lambda said: "At step 450 the best turn leaves" in said)
+    until(page, lambda: _title(page), lambda said: "At step 450, the aligned map differs" in said)
     until(page, lambda: _told(page).get("step"), ["450"])
     assert slider.evaluate("(node) => node === document.activeElement"), "it can be moved on"
     page.keyboard.press("Home")
@@ -60,7 +57,7 @@ def test_the_slider_leads_through_the_training(page: Page, training: Callable[[s
     assert upright == 200
     page.get_by_role("button", name="Play").click()
     until(page, lambda: _title(page), lambda said: "At step 4" in said)
-    until(page, lambda: _title(page), lambda said: "The map at step 2,000" in said)
+    until(page, lambda: _title(page), lambda said: "Final map, step 2,000" in said)
     page.get_by_role("button", name="Play").wait_for()  # it ended by itself
     assert slider.get_attribute("aria-valuetext") == "step 2,000"
 
@@ -70,7 +67,7 @@ def test_another_figure_and_a_link_to_it(page: Page, browser: Browser, training:
     until(page, lambda: _title(page), lambda said: "At step 450 " in said)
     course = panel(page, "training-course").get_by_role("heading").first
     until(page, course.inner_text, lambda said: "IsoScore" in said)
-    field = page.get_by_label("Figure by step")
+    field = page.get_by_label("Metric")
     field.click()
     page.get_by_role("option", name="participation ratio").click()
     until(page, course.inner_text, lambda said: "articipation ratio" in said)
@@ -91,8 +88,8 @@ def test_what_cannot_be_followed_says_why(page: Page, training: Callable[[str], 
     page.get_by_text("only the position table of this moment of the training was kept").wait_for()
     page.get_by_role("button", name="Try again").wait_for()
     page.get_by_role("radio", name="Positions").locator("visible=true").check(force=True)
-    until(page, lambda: _title(page), lambda said: "The map at step 2,000" in said)
-    pattern = page.get_by_label("Revisions, such as step*")
+    until(page, lambda: _title(page), lambda said: "Final map, step 2,000" in said)
+    pattern = page.get_by_label("Revisions (pattern")
     pattern.fill("none*")
     pattern.press("Enter")
     page.get_by_text("sample:gpt2 has no revision that matches 'none*'").wait_for()

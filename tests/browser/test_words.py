@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import app
 import hfposemb as hpe
-from app.components import theme
 from app.findings import sum_view
 from hfposemb.composition.added_positions import PositionAddition, add_positions
 from hfposemb.composition.amplitude_sweep import moved_neighbours, sweep_amplitude
@@ -23,9 +21,9 @@ SOURCES = ("sample:bert", "sample:gpt2", "sinusoidal:64x16")
 
 
 @pytest.fixture
-def opened(serve: Callable[..., str], page: Page) -> Page:
+def opened(site: Callable[..., str], page: Page) -> Page:
     """The tab, as the last of the three ways on leads to it."""
-    page.goto(serve(app.build(sources=SOURCES), theme=theme.theme(), css=theme.css()))
+    page.goto(site(*SOURCES))
     drawn(page)
     page.get_by_role("button", name="Add them together").click()
     title(page, "survival").wait_for()
@@ -54,7 +52,7 @@ def test_a_slider_a_sentence_a_word_another_order_and_other_positions(opened: Pa
     found = sweep_amplitude(add_positions(bert))
 
     def said(step: int) -> str:
-        return f"{round(100 * found.kept[step])}\u00a0% of each word’s ten nearest neighbours are left at {step / 4:g}×"
+        return f"At {step / 4:g}×, words keep {round(100 * found.kept[step])}\u00a0% of their ten nearest neighbours"
 
     until(page, lambda: title(page, "survival").inner_text(), said(4))
     assert set(kept(page)) == {"the", "king", "saw", "queen"}
@@ -91,7 +89,7 @@ def test_a_slider_a_sentence_a_word_another_order_and_other_positions(opened: Pa
     until(
         page,
         lambda: title(page, "lists").inner_text(),
-        f"queen at position 2 keeps {len(near.shared)} of its 10 neighbours at 1×",
+        f"At 1×, queen at position 2 keeps {len(near.shared)} of its 10 neighbours",
     )
     rows = page.locator('section.panel[data-key="lists"] .list').nth(1).locator("bdi").all_inner_texts()
     assert rows == list(near.after.labels)
@@ -122,8 +120,12 @@ def test_accessible_in_both_themes_and_on_a_phone(opened: Page) -> None:
     accessible_everywhere(opened)
 
 
-def test_sources_without_words_leave_a_sentence(serve: Callable[..., str], page: Page) -> None:
-    page.goto(serve(app.build(sources=("sinusoidal:64x16",)), theme=theme.theme(), css=theme.css()))
+def test_sources_without_words_leave_a_sentence(site: Callable[..., str], page: Page) -> None:
+    page.goto(
+        site(
+            "sinusoidal:64x16",
+        )
+    )
     open_tab(page, "Words + positions")
     page.get_by_text("Sinusoid has no words").wait_for()
     still(page)

@@ -15,8 +15,8 @@ from safetensors.numpy import load_file
 import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.cli.parser import parser
+from tests.app.test_snippets import decoded
 from tests.conftest import FULL
-from tests.test_snippets import decoded
 
 from .conftest import MODELS
 

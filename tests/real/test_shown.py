@@ -13,9 +13,9 @@ from hfposemb.app.session.opened import Opened
 import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.reports.bundle import write_bundle
+from tests.app.test_snippets import View, compared, few_draws, opened_page, wrong  # noqa: F401 - a fixture among them
 from tests.browser.conftest import TIMEOUT
 from tests.conftest import FULL
-from tests.test_snippets import View, compared, few_draws, opened_page, wrong  # noqa: F401 - a fixture among them
 
 from .conftest import MODELS
 from .walking import Walk
@@ -48,9 +48,9 @@ def test_every_snippet_gives_what_is_shown(model: str, tab: str, real: dict[str,
 def test_a_word_at_the_beginning_is_another_token_than_after_a_space(real: dict[str, str]) -> None:
     source = Opened(real["gpt2"], "gpt2", "", "", hpe.extract(real["gpt2"]))
     panel = model_input.input_panel([source], model_input.SENTENCE)
-    assert "The first “the” has no space before it, so it is another token than the second" in panel.message
+    assert "The first “the” has no space before it, so it is not the same token as the second" in panel.message
     repeated = model_input.input_panel([source], model_input.REPEATED)
-    assert "Both “the” share one token vector (cosine 1.00)" in repeated.message
+    assert "Both “the” have the same token vector (cosine 1.00)" in repeated.message
     assert "inputs differ (cosine 1.00)" not in repeated.message
 
 

@@ -1,0 +1,32 @@
+// The script of the app: it runs what the components of a page have called, by name, and what they call from then on.
+
+import { followAddress } from "./address.js";
+import { cancelJob, chooseTab, chooseWord, copyRecipe } from "./buttons.js";
+import { saveFile } from "./download.js";
+import { followLinks, openCard } from "./links.js";
+import { markPosition } from "./marked_position.js";
+import { rememberSources } from "./preferences.js";
+import { drawStyledRow } from "./styled_row.js";
+import { stepSlider } from "./step_slider.js";
+import { joinSuggestions } from "./suggestions.js";
+import { pageHeader } from "./page_header.js";
+
+/** @type {Record<string, (host: any, options: any) => unknown>} */
+const CALLED = {
+  cancelJob, chooseTab, chooseWord, copyRecipe, drawStyledRow, followAddress, followLinks, joinSuggestions,
+  markPosition, openCard, pageHeader, rememberSources, saveFile, stepSlider,
+};
+
+/** @param {Call} call */
+function run([name, host, options]) {
+  try {
+    Promise.resolve(CALLED[name](host, options)).catch(reportError);
+  } catch (error) {
+    reportError(error);
+  }
+}
+
+// See page_script.py: calls wait in an array until this is loaded.
+const waiting = window.hfposembCalls ?? [];
+window.hfposembCalls = { push: run };
+if (Array.isArray(waiting)) waiting.forEach(run);

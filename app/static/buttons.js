@@ -1,0 +1,57 @@
+// Buttons in the HTML of a component, which is written anew: the component listens in their place.
+
+import { page } from "../../hfposemb/figures/static/page.js";
+
+/**
+ * Return the button that an event is of.
+ * @param {Event} event
+ * @param {string} [selector]
+ * @returns {HTMLElement | null}
+ */
+function buttonOf({ target }, selector = "button") {
+  return target instanceof Element ? target.closest(selector) : null;
+}
+
+/**
+ * Open the tab that a button names.
+ * @param {GradioElement} host
+ */
+export function chooseTab({ element, trigger }) {
+  element.addEventListener("click", (event) => {
+    const button = buttonOf(event);
+    if (button) trigger("select", { tab: button.dataset.tab });
+  });
+}
+
+/**
+ * Choose the word of the sentence that a button is.
+ * @param {GradioElement} host
+ */
+export function chooseWord({ element, trigger }) {
+  element.addEventListener("click", (event) => {
+    const button = buttonOf(event);
+    if (button) trigger("select", { place: Number(button.dataset.place) });
+  });
+}
+
+/**
+ * Cancel a job. Its line is written anew four times a second: a button that goes between press and release gets no
+ * click.
+ * @param {GradioElement} host
+ */
+export function cancelJob({ element, trigger }) {
+  const cancel = (/** @type {Event} */ event) => { if (buttonOf(event)) trigger("select", { action: "cancel" }); };
+  element.addEventListener("pointerdown", cancel);
+  element.addEventListener("click", (event) => { if (event.detail === 0) cancel(event); }); // by the keyboard
+}
+
+/**
+ * Copy the text beside a button of a recipe.
+ * @param {GradioElement} host
+ */
+export function copyRecipe({ element }) {
+  element.addEventListener("click", (event) => {
+    const button = buttonOf(event, ".recipe button"), code = button?.closest("div")?.querySelector("pre");
+    if (button && code) void page.copy(button, code);
+  });
+}

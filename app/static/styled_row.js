@@ -1,0 +1,18 @@
+// A row of panels, with the style sheet that all rows share.
+
+import { page } from "../../hfposemb/figures/static/page.js";
+import { drawRow } from "../../hfposemb/figures/static/row.js";
+
+/**
+ * Draw a row once its style is there.
+ * @param {GradioElement} host
+ */
+export async function drawStyledRow(host) {
+  try {
+    await page.style(host.props.value.style.url);
+  } catch (error) {
+    host.element.textContent = error instanceof Error ? error.message : String(error);
+    return;
+  }
+  drawRow(host);
+}

@@ -1,0 +1,160 @@
+// All that is used of plotly beyond its documented functions: its private fields are named in this file alone, and
+// pyproject.toml caps the version of plotly for their sake.
+
+const CONFIG = { displayModeBar: false, responsive: false, scrollZoom: false, showTips: false, doubleClick: "reset" };
+
+/** A figure in an element of the page, drawn by plotly. */
+export class PlotlyStage {
+  /** @type {PlotlyLibrary | null} */
+  #plotly = null;
+
+  /** @param {HTMLElement} node */
+  constructor(node) {
+    this.node = /** @type {PlotlyNode} */ (node);
+  }
+
+  /**
+   * Draw a figure, or change the drawn one into it.
+   * @param {PlotlyLibrary} plotly
+   * @param {any[]} traces
+   * @param {any} layout
+   */
+  async react(plotly, traces, layout) {
+    this.#plotly = plotly;
+    await plotly.react(this.node, traces, layout, CONFIG);
+  }
+
+  /** Remove the figure, and give its WebGL contexts back: a browser has about sixteen. */
+  purge() {
+    if (!this.node._fullLayout) return;
+    const canvases = [...this.node.querySelectorAll("canvas")];
+    this.#plotly?.purge(this.node);
+    for (const canvas of canvases) {
+      const context = canvas.getContext("webgl2") ?? canvas.getContext("webgl");
+      context?.getExtension("WEBGL_lose_context")?.loseContext();
+    }
+  }
+
+  /**
+   * Return where the 3-D scene is seen from, if there is one.
+   * @returns {Camera | null}
+   */
+  camera() {
+    return this.node._fullLayout?.scene?.camera ?? null;
+  }
+
+  /**
+   * Return a trace with plotly's defaults, if it is drawn.
+   * @param {number} number
+   * @returns {any}
+   */
+  trace(number) {
+    const found = this.node._fullData?.[number];
+    return found?.visible === true ? found : null;
+  }
+
+  /**
+   * Listen to the pointer and to everything that moves points on the screen, the camera included.
+   * @param {object} listener
+   * @param {(points: PlotPoint[]) => void} listener.enter
+   * @param {() => void} listener.leave
+   * @param {(point: PlotPoint) => void} listener.click
+   * @param {() => void} listener.moved
+   */
+  listen({ enter, leave, click, moved }) {
+    this.node.on("plotly_hover", ({ points }) => enter(points));
+    this.node.on("plotly_unhover", () => leave());
+    this.node.on("plotly_click", ({ points }) => click(points[0]));
+    this.node.on("plotly_relayouting", () => moved());
+    this.node.on("plotly_afterplot", () => moved());
+    const scene = this.node._fullLayout?.scene?._scene?.glplot;
+    if (!scene) return;
+    const before = scene.onrender;
+    scene.onrender = () => {
+      before?.();
+      moved();
+    };
+  }
+
+  /**
+   * Return where the points of a trace are in pixels of the stage, as a function of their place in it, or null.
+   * @param {any} data as ``trace`` returns it
+   * @returns {((at: number) => Spot) | null}
+   */
+  projector(data) {
+    if (data.type === "scatter3d") return this.#projector3d(data);
+    const axes = this.axes(data);
+    if (!axes) return null;
+    const { x, y } = axes;
+    return (at) => ({ x: x.start + x.pixel(value(data, "x", at)), y: y.start + y.pixel(value(data, "y", at)) });
+  }
+
+  /**
+   * Return the axes of a trace in pixels of the stage, or null.
+   * @param {any} data as ``trace`` returns it
+   * @returns {{ x: PixelAxis, y: PixelAxis } | null}
+   */
+  axes(data) {
+    const layout = this.node._fullLayout;
+    const [x, y] = ["x", "y"].map((name) => layout?.[`${name}axis${(data[name + "axis"] ?? name).slice(1)}`]);
+    return x && y ? { x: pixels(x), y: pixels(y) } : null;
+  }
+
+  /**
+   * Save the figure as an image file.
+   * @param {{ format: string, width: number, height: number, filename: string }} file
+   * @param {string} background
+   */
+  async download(file, background) {
+    const { data, layout } = this.node, camera = this.camera();
+    const scene = layout.scene && { ...layout.scene, ...(camera && { camera }) };
+    const figure = { data, layout: { ...layout, ...(scene && { scene }), paper_bgcolor: background } };
+    await this.#plotly?.downloadImage(figure, { scale: 2, ...file });
+  }
+
+  /**
+   * @param {any} data
+   * @returns {((at: number) => Spot) | null}
+   */
+  #projector3d(data) {
+    const layout = this.node._fullLayout, size = layout?._size, scene = layout?.[data.scene ?? "scene"]?._scene;
+    if (!size || !scene?.glplot) return null;
+    const { model, view, projection } = scene.glplot.cameraParams, { x, y } = scene.fullSceneLayout.domain;
+    const width = size.w * (x[1] - x[0]), height = size.h * (y[1] - y[0]);
+    const left = size.l + size.w * x[0], top = size.t + size.h * (1 - y[1]);
+    return (at) => {
+      const place = ["x", "y", "z"].map((axis, dimension) => value(data, axis, at) * scene.dataScale[dimension]);
+      const [px, py, , pw] = times(projection, times(view, times(model, [...place, 1])));
+      return { x: left + (1 + px / pw) * width / 2, y: top + (1 - py / pw) * height / 2 };
+    };
+  }
+}
+
+/**
+ * Return a coordinate of a point, which a trace may give as a first value and a step.
+ * @param {any} data
+ * @param {string} axis
+ * @param {number} at
+ * @returns {number}
+ */
+function value(data, axis, at) {
+  return data[axis]?.[at] ?? (data[axis + "0"] ?? 0) + at * (data["d" + axis] ?? 1);
+}
+
+/**
+ * Multiply a matrix of four columns, one after the other, with a vector.
+ * @param {ArrayLike<number>} m
+ * @param {number[]} p
+ * @returns {number[]}
+ */
+function times(m, p) {
+  return [0, 1, 2, 3].map((row) => m[row] * p[0] + m[4 + row] * p[1] + m[8 + row] * p[2] + m[12 + row] * p[3]);
+}
+
+/**
+ * @param {{ _offset: number, _length: number, d2p: (value: number) => number }} axis
+ * @returns {PixelAxis}
+ */
+function pixels(axis) {
+  return { start: axis._offset, length: axis._length, pixel: (at) => axis.d2p(at) };
+}

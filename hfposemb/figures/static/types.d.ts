@@ -1,0 +1,206 @@
+// The types that the modules share, for the type checker alone.
+
+/** What Gradio hands to the script of a component. */
+interface GradioElement {
+  element: HTMLElement;
+  trigger: Trigger;
+  props: { value: any };
+  watch: (name: string, changed: () => void) => void;
+}
+
+type Trigger = (event: string, data?: object) => void;
+
+// ---- what Python sends: see plot.py ----
+
+interface SentFile {
+  url: string;
+}
+
+interface RowValue {
+  scope: string;
+  heading: string;
+  subheading: string;
+  scale_bars: ScaleBarSpec[];
+  columns: number;
+  swipe: boolean;
+  marked: Record<string, number>;
+  dark: Record<string, string>;
+  panels: PanelSpec[];
+  plotly: SentFile;
+  files: SentFile[];
+}
+
+interface PanelSpec {
+  key: string;
+  title: string;
+  subtitle: string;
+  source: string[];
+  color: string;
+  help: string;
+  foot: string;
+  message: string;
+  tone: string;
+  span: number;
+  emphasis: string;
+  actions: string[];
+  numbers: [string, string][];
+  legend: { name: string; color: string; note: string }[];
+  scale_bars: ScaleBarSpec[];
+  lists: NeighbourListSpec[];
+  drawings: DrawingSpec[];
+  recipe?: RecipeSpec;
+}
+
+interface ScaleBarSpec {
+  title: string;
+  low: string;
+  high: string;
+  colors: string[];
+}
+
+interface NeighbourListSpec {
+  name: string;
+  color: string;
+  rows: NeighbourSpec[];
+}
+
+interface NeighbourSpec {
+  id: number;
+  label: string;
+  value: number;
+  shared: boolean;
+}
+
+interface DrawingSpec {
+  caption: string;
+  figure: { data: any[]; layout: any };
+  bin: number | null;
+}
+
+interface RecipeSpec {
+  python: string;
+  command: string;
+  cite: string;
+  local: boolean;
+}
+
+interface PackedArray {
+  $bin: number;
+  dtype: "f4" | "f8" | "i1" | "i2" | "i4" | "u1" | "u2" | "u4" | "b1";
+  shape: [number] | [number, number];
+  scale?: number;
+  offset?: number;
+}
+
+// ---- what is drawn ----
+
+interface Size {
+  width: number;
+  height: number;
+}
+
+interface Spot {
+  x: number;
+  y: number;
+}
+
+/** An axis in pixels of the stage, from its start on. */
+interface PixelAxis {
+  start: number;
+  length: number;
+  pixel: (value: number) => number;
+}
+
+interface Patch {
+  row: number;
+  column: number;
+}
+
+interface TraceInfo {
+  group: string | null;
+  first: number;
+  ids: ArrayLike<number> | null;
+  places: Map<number, number> | null;
+  labels: any[] | null;
+  escaped: boolean;
+  points: number;
+  axes: string;
+  grid: [number, number] | null;
+  tiles: [number[], number[]] | null;
+  kept: ArrayLike<number> | null;
+  of: number;
+  own: boolean;
+}
+
+interface Table {
+  name: string;
+  header: any[];
+  rows: number;
+  row: (at: number) => unknown[];
+}
+
+interface Fold {
+  name: string;
+  button: HTMLButtonElement;
+  body: HTMLElement;
+  show: () => void;
+}
+
+/** What the order of painting needs of a plot. */
+interface Paintable {
+  box: { getBoundingClientRect: () => DOMRect };
+  flat: boolean;
+  paint: () => Promise<void>;
+}
+
+/** What a plot needs of its panel. */
+interface PlotOwner {
+  key: string;
+  node: HTMLElement;
+  trigger: Trigger;
+  settle: () => void;
+  fail: (error: Error) => void;
+}
+
+/** The marked row of a group, and the one under the pointer. */
+interface Mark {
+  marked: number | null;
+  hovered: number | null;
+}
+
+// ---- plotly ----
+
+interface PlotPoint {
+  curveNumber: number;
+  pointNumber: any;
+  pointIndex?: any;
+  x?: any;
+  y?: any;
+  z?: any;
+  data: any;
+  xaxis?: any;
+  yaxis?: any;
+}
+
+interface Camera {
+  eye: object;
+}
+
+interface PlotlyNode extends HTMLElement {
+  _fullLayout?: any;
+  _fullData?: any[];
+  data: any[];
+  layout: any;
+  on: (event: string, listener: (event: { points: PlotPoint[] }) => void) => void;
+}
+
+interface PlotlyLibrary {
+  react: (node: HTMLElement, traces: any[], layout: any, config: object) => Promise<unknown>;
+  purge: (node: HTMLElement) => void;
+  downloadImage: (figure: object, options: object) => Promise<unknown>;
+}
+
+interface Window {
+  Plotly?: PlotlyLibrary;
+  hfposemb?: any;
+}

@@ -1,0 +1,170 @@
+"""The endpoints for programs: asked by a real client and by a real MCP client, answered with the library's numbers."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from gradio_client import Client
+from gradio_client.exceptions import AppError
+from mcp import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+
+import hfposemb as hpe
+from hfposemb import app
+from hfposemb.analysis.row_pairs import pair_similarities
+from hfposemb.models.summary import describe
+
+ENDPOINTS = ("info", "neighbours", "similarity", "project", "compare")
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An app that serves strangers, with its MCP server."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HFPOSEMB_CACHE", str(tmp_path_factory.mktemp("cache")))
+        blocks = app.launch(
+            ("sinusoidal:16x8",), port=None, public=True, mcp=True, warm=False, prevent_thread_lock=True, quiet=True
+        )  # type: ignore[arg-type]
+        yield blocks.local_url
+        blocks.close()
+
+
+@pytest.fixture(scope="module")
+def client(url: str) -> Client:
+    return Client(url, verbose=False)
+
+
+def ask(client: Client, endpoint: str, **given: Any) -> Any:
+    return client.predict(**given, api_name=f"/{endpoint}")
+
+
+def test_these_endpoints_and_no_others_are_public(client: Client) -> None:
+    told = client.view_api(return_format="dict", print_info=False)
+    assert set(told["named_endpoints"]) == {f"/{name}" for name in ENDPOINTS}
+    parameters = told["named_endpoints"]["/neighbours"]["parameters"]
+    assert [one["parameter_name"] for one in parameters] == ["source", "query", "k", "metric", "table", "centred"]
+
+
+def test_info(client: Client) -> None:
+    expected = json.loads(json.dumps(describe(hpe.extract("sample:bert"))))
+    assert ask(client, "info", source="sample:bert") == expected
+
+
+def test_neighbours(client: Client) -> None:
+    found = ask(client, "neighbours", source="sample:bert", query="king", k=4)
+    expected = hpe.neighbours(hpe.extract("sample:bert").token, "king", k=4)
+    assert [one["row"] for one in found["neighbours"]] == expected.rows.tolist()
+    assert [one["label"] for one in found["neighbours"]] == list(expected.labels)
+    np.testing.assert_allclose([one["value"] for one in found["neighbours"]], expected.values)
+    by_row = ask(client, "neighbours", source="sample:bert", query="7", k=1, table="position", metric="euclidean")
+    nearest = hpe.neighbours(hpe.extract("sample:bert").position, 7, k=1, metric="euclidean")
+    assert by_row["neighbours"][0]["row"] == nearest.rows[0]
+    moved = ask(client, "neighbours", source="sample:bert", query="king", k=4, centred=True)
+    centred = hpe.neighbours(hpe.extract("sample:bert").token, "king", k=4, centred=True)
+    assert (found["centred"], moved["centred"]) == (False, True)
+    assert [one["row"] for one in moved["neighbours"]] == centred.rows.tolist()
+    assert moved["anisotropy"] == pytest.approx(centred.anisotropy)
+
+
+def test_similarity(client: Client) -> None:
+    found = ask(client, "similarity", source="sample:bert", rows=["king", "queen", "5"])
+    expected = pair_similarities(hpe.extract("sample:bert").token, ["king", "queen", 5])
+    np.testing.assert_allclose(found["values"], expected.values)
+    assert found["percentiles"][0][1] == pytest.approx(expected.percentiles[0, 1])
+    assert found["ranks"][0][1] == expected.ranks[0, 1] == 6
+    assert found["row_percentiles"][0][1] == pytest.approx(expected.row_percentiles[0, 1])
+    moved = ask(client, "similarity", source="sample:bert", rows=["king", "queen"], centred=True)
+    centred = pair_similarities(hpe.extract("sample:bert").token, ["king", "queen"], centred=True)
+    np.testing.assert_allclose(moved["values"], centred.values)
+
+
+def test_project(client: Client) -> None:
+    found = ask(client, "project", source="sinusoidal:64x16", dims=3, points=5)
+    expected = hpe.project(hpe.sinusoidal(64, 16).position, dims=3)
+    np.testing.assert_allclose(found["coordinates"], expected.coordinates[:5], atol=1e-6)
+    assert found["of"] == 64
+    assert found["neighbours_kept"] == pytest.approx(expected.quality.neighbours_kept)
+
+
+def test_compare(client: Client) -> None:
+    found = ask(client, "compare", sources=["sinusoidal:48x8", "random:48x8"])
+    expected = hpe.compare(hpe.extract("sinusoidal:48x8"), hpe.extract("random:48x8"), draws=0)
+    metrics = found["sources"][0]["metrics"]["mean norm"]
+    assert metrics["value"] == pytest.approx(expected.sources[0].metrics["mean norm"].value)
+    assert metrics["null"]["draws"] > 0
+    assert found["pairs"][0]["observed"]["CKA"] == pytest.approx(expected.pairs[0].observed["CKA"])
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "given", "said"),
+    [
+        ("info", {"source": "/etc/passwd"}, "folders and files can be opened only if the app runs on your own machine"),
+        ("info", {"source": 5}, "source must be a string of at most 1,024 characters; got 5"),
+        ("info", {"source": "x" * 5_000}, "source must be a string of at most 1,024 characters"),
+        ("info", {"source": "sinusoidal:9999999x9999"}, "a built-in can have at most"),
+        ("neighbours", {"source": "sample:bert", "query": "kinq"}, "has no row named 'kinq'"),
+        (
+            "neighbours",
+            {"source": "sample:bert", "query": "king", "k": 10**9},
+            "k must be a whole number from 1 to 1,000",
+        ),
+        ("neighbours", {"source": "sample:bert", "query": "king", "table": "no"}, "has no no table"),
+        (
+            "neighbours",
+            {"source": "sample:bert", "query": "king", "centred": "x"},
+            "centred must be true or false; got 'x'",
+        ),
+        ("similarity", {"source": "sample:bert", "rows": ["a"] * 13}, "rows must be a list of 1 to 12 strings"),
+        ("similarity", {"source": "sample:bert", "rows": [{}]}, "each of rows must be a string"),
+        ("project", {"source": "sample:bert", "dims": 4}, "expected one of 2, 3; got 4"),
+        ("project", {"source": "sample:bert", "points": 10**6}, "points must be a whole number from 1 to 20,000"),
+        ("compare", {"sources": []}, "sources must be a list of 1 to 4 strings"),
+        ("compare", {"sources": ["random:8x4"] * 5}, "sources must be a list of 1 to 4 strings"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_in_one_line(
+    client: Client, endpoint: str, given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(AppError) as failed:
+        ask(client, endpoint, **given)
+    assert said in str(failed.value)
+    assert "\n" not in str(failed.value)
+
+
+def test_an_mcp_client_finds_tools_and_uses_them(url: str) -> None:
+    async def talk() -> tuple[Any, Any, Any]:
+        async with (
+            streamable_http_client(f"{url.rstrip('/')}/gradio_api/mcp/") as (read, write, _),
+            ClientSession(read, write) as session,
+        ):
+            await session.initialize()
+            tools = (await session.list_tools()).tools
+            named = {tool.name.rpartition("_")[2]: tool for tool in tools}
+            asked = {"source": "sample:bert", "query": "king", "k": 2}
+            found = await session.call_tool(named["neighbours"].name, asked)
+            refused = await session.call_tool(named["info"].name, {"source": "/etc/passwd"})
+            return named, found, refused
+
+    named, found, refused = asyncio.run(talk())
+    assert set(named) == set(ENDPOINTS)
+    for tool in named.values():
+        assert len(tool.description) > 40
+        assert all(one["description"] for one in tool.inputSchema["properties"].values())
+    assert not found.isError
+    expected = hpe.neighbours(hpe.extract("sample:bert").token, "king", k=2)
+    answer = ast.literal_eval(found.content[0].text)
+    assert [one["label"] for one in answer["neighbours"]] == list(expected.labels)
+    assert refused.isError
+    assert "folders and files can be opened only if" in refused.content[0].text
+
+
+def test_without_the_extra_the_command_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hfposemb.app.find_spec", lambda name: None)
+    with pytest.raises(hpe.HfposembError, match=r"an MCP server needs the package gradio\[mcp\]: pip install"):
+        app.launch(mcp=True, prevent_thread_lock=True)

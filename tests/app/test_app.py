@@ -1,0 +1,584 @@
+"""The app without a browser: what is shared, what is computed once, what can be stopped, and what each panel says."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import gradio as gr
+import numpy as np
+import pytest
+from hfposemb.app.components.plot import Panel, PanelRow
+from hfposemb.app.findings import chosen_word, token_map, token_neighbours, token_search, word_pairs
+from hfposemb.app.jobs.queue import LINE, Visitor
+from hfposemb.app.session.background_jobs import BackgroundJob
+from hfposemb.app.session.library import Kept, Library, size_of
+from hfposemb.app.session.opened import Opened, problems
+from hfposemb.app.session.source_names import choice, short_name
+from hfposemb.app.session.state import Session
+from safetensors.numpy import save_file
+
+import hfposemb as hpe
+from hfposemb import app
+from hfposemb.errors import HfposembError, SourceError
+from hfposemb.figures.style import number
+
+ROOT = Path(app.__file__).parent.parent
+WORDS = (
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "king",
+    "queen",
+    "prince",
+    "paris",
+    "france",
+    "london",
+    "##ing",
+    "walk",
+    "7",
+)
+
+
+def checkpoint(folder: Path, words: Sequence[str], vectors: np.ndarray | None = None, *, spaced: bool = False) -> str:
+    """Write a BERT with these words, or a GPT-2 where a space is marked, and return it as a source."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if vectors is None:
+        vectors = np.random.default_rng(0).normal(size=(len(words), 16)).astype(np.float32)
+    positions = np.random.default_rng(1).normal(size=(32, vectors.shape[1])).astype(np.float32)
+    if spaced:
+        save_file({"wte.weight": vectors, "wpe.weight": positions}, folder / "model.safetensors")
+        (folder / "vocab.json").write_text(json.dumps({word: row for row, word in enumerate(words)}))
+        (folder / "merges.txt").write_text("#version: 0.2\n")
+        config: dict[str, Any] = {"model_type": "gpt2", "n_positions": 32, "n_embd": vectors.shape[1]}
+    else:
+        names = ("word_embeddings", "position_embeddings")
+        stored = dict(zip((f"embeddings.{name}.weight" for name in names), (vectors, positions), strict=True))
+        save_file(stored, folder / "model.safetensors")
+        (folder / "vocab.txt").write_text("\n".join(words) + "\n")
+        config = {"model_type": "bert", "max_position_embeddings": 32, "hidden_size": vectors.shape[1]}
+    (folder / "config.json").write_text(json.dumps(config | {"vocab_size": len(words)}))
+    return str(folder)
+
+
+def open_session(*sources: str, public: bool = False) -> Session:
+    """Return a session of its own library, as a tab gets it."""
+    with gr.Blocks():
+        session = Session(public, sources, gr.State([]), gr.State(""), gr.Tabs(), library=Library())
+    return session.at("tokens")
+
+
+# --- weight ----------------------------------------------------------------------------------------------------------
+
+
+def loaded_after(code: str, *, cwd: Path = ROOT) -> set[str]:
+    """Return which modules a fresh interpreter has loaded after some code."""
+    print_them = "; import sys; print('|'.join(name for name in sys.modules if '.' not in name))"
+    done = subprocess.run(
+        [sys.executable, "-c", code + print_them], capture_output=True, text=True, check=True, cwd=cwd, timeout=300
+    )
+    return set(done.stdout.strip().splitlines()[-1].split("|"))
+
+
+def test_import_loads_nothing_heavy(tmp_path: Path) -> None:
+    heavy = {"gradio", "torch", "transformers", "umap", "sklearn", "plotly", "huggingface_hub"}
+    assert not loaded_after("import hfposemb.app, hfposemb.app.jobs.children", cwd=tmp_path) & heavy
+
+
+def test_tabs_have_nothing_between_them() -> None:
+    """Gradio's page takes whatever is in the ``gr.Tabs`` for a tab, and would show others twice."""
+    blocks = app.build()
+    tabs = next(block for block in blocks.blocks.values() if isinstance(block, gr.Tabs))
+    assert {type(child) for child in tabs.children} == {gr.Tab}
+
+
+def test_page_is_built_without_what_only_jobs_need(tmp_path: Path) -> None:
+    code = "import hfposemb.app as a; a.build(sources=('random:64x8', 'sinusoidal:64x8'))"
+    loaded = loaded_after(code, cwd=tmp_path)
+    assert "gradio" in loaded, "the meta test: this would see what is loaded"
+    assert not loaded & {"torch", "transformers", "umap", "sklearn", "numba"}
+
+
+def test_clone_has_the_same_app_under_its_short_name() -> None:
+    code = "import app, app.space; assert app.build(sources=('sinusoidal:16x8',)).blocks"
+    assert "hfposemb" in loaded_after(code)
+
+
+def test_analytics_are_off_before_gradio_is_imported(tmp_path: Path) -> None:
+    code = (
+        "import os; os.environ.pop('GRADIO_ANALYTICS_ENABLED', None); os.environ.pop('HF_HUB_DISABLE_TELEMETRY', None);"
+        "import hfposemb.app; assert os.environ['GRADIO_ANALYTICS_ENABLED'] == 'False';"
+        "assert os.environ['HF_HUB_DISABLE_TELEMETRY'] == '1'"
+    )
+    loaded_after(code, cwd=tmp_path)
+
+
+# --- kept and shared -------------------------------------------------------------------------------------------------
+
+
+def test_kept_is_bounded_by_bytes_and_drops_the_longest_unused() -> None:
+    kept = Kept(4_000)
+    for name in "abc":
+        kept.make(name, lambda: np.zeros(150))
+    assert kept.get("a") is not None  # used again, so "b" is the oldest
+    kept.make("d", lambda: np.zeros(150))
+    assert kept.nbytes <= 4_000
+    assert kept.get("b") is None
+    assert kept.get("a") is not None
+    assert kept.get("d") is not None
+
+
+def test_kept_is_bounded_by_entries() -> None:
+    kept = Kept(10**9, entries=3)
+    for key in range(10):
+        kept.make(key, lambda: 1)
+    assert len(kept) == 3
+
+
+def test_what_two_ask_for_is_made_once() -> None:
+    kept, made, begun = Kept(10**6), [], threading.Event()
+
+    def make() -> str:
+        begun.set()
+        time.sleep(0.2)
+        made.append(1)
+        return "value"
+
+    out: list[str] = []
+    threads = [threading.Thread(target=lambda: out.append(kept.make("key", make))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert out == ["value"] * 8
+    assert len(made) == 1
+
+
+def test_error_reaches_all_who_wait_and_is_not_kept() -> None:
+    kept, errors = Kept(10**6), []
+
+    def fail() -> None:
+        time.sleep(0.1)
+        raise SourceError("no such source; write another")
+
+    def ask() -> None:
+        try:
+            kept.make("key", fail)
+        except SourceError as error:
+            errors.append(str(error))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == ["no such source; write another"] * 4
+    assert kept.make("key", lambda: "now") == "now"
+
+
+def test_size_counts_tables_before_they_are_read() -> None:
+    assert size_of(hpe.extract("random:1000x64")) >= 1000 * 64 * 4
+    assert size_of(hpe.project(hpe.extract("random:50x4").token)) >= 50 * 2 * 4
+
+
+def test_source_is_opened_once_under_all_its_names() -> None:
+    library = Library()
+    assert library.open("sinusoidal:8x4") is library.open(" sinusoidal:8x4 ")
+
+
+def test_sources_in_turn_stay_within_the_budget() -> None:
+    library, held = Library(source_bytes=60_000, result_bytes=60_000), []
+    for row in range(12):
+        source = library.open(f"random:{100 + row}x32")
+        table = source.position.table
+        assert table is not None
+        library.result(table, ("cosines",), lambda table=table: hpe.similarity(table))
+        held.append(weakref.ref(source))
+        assert library.sources.nbytes <= 60_000
+        assert library.results.nbytes <= max(60_000, 8 * table.shape[0] ** 2), "the last one is kept, however large"
+    del source, table
+    gc.collect()
+    assert sum(one() is not None for one in held) == len(library.sources) < 6
+
+
+def test_strangers_learn_nothing_of_local_files(tmp_path: Path) -> None:
+    present, library = checkpoint(tmp_path / "here", WORDS), Library()
+    assert library.open(present).token.shape == (len(WORDS), 16)
+    messages = set()
+    for path in (present, str(tmp_path / "absent"), "~", "./x", "../x", "/etc/passwd"):
+        with pytest.raises(HfposembError) as caught:
+            library.open(path, public=True)
+        messages.add(str(caught.value))
+    assert len(messages) == 1
+
+
+@pytest.mark.parametrize("text", ["gpt2", "nonsense:1x1", "sinusoidal:0x0", "./absent", "x" * 5000, "a\nb", ""])
+def test_source_that_fails_leaves_the_others(text: str) -> None:
+    first, second = open_session().open((text, "sinusoidal:8x4"))
+    assert first.embeddings is None
+    assert first.error
+    assert "\n" not in first.error
+    assert second.embeddings is not None
+    assert "<script" not in problems((first, second))
+
+
+def test_errors_are_written_as_text() -> None:
+    shown = Opened("x", "<b>x</b>", "#000000", "solid", error="<script>alert(1)</script>")
+    assert "<script>" not in problems([shown])
+    assert "<b>" not in problems([shown])
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("sample:bert", "BERT"),
+        ("sample:gpt2@step-500", "GPT-2 step 500"),
+        ("sinusoidal:256x128", "Sinusoid"),
+        ("random:8x8", "Untrained"),
+        ("openai-community/gpt2", "gpt2"),
+        ("/data/my-bert", "my-bert"),
+        ("/data/my-bert/model.safetensors", "my-bert"),
+        ("a b c", "a b c"),
+    ],
+)
+def test_short_names(text: str, name: str) -> None:
+    assert short_name(text) == name
+    assert choice(text)[1] == text
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+TWO = ("random:64x16", "sinusoidal:64x16")
+
+
+def rows_of(blocks: gr.Blocks) -> list[PanelRow]:
+    """Return the rows of panels of a page."""
+    return [block for block in blocks.blocks.values() if isinstance(block, PanelRow)]
+
+
+def keys_of(row: PanelRow) -> set[str]:
+    """Return the keys of the panels that a row is sent with."""
+    shown = json.loads(row.value["row"]) if row.value else None
+    return {panel["key"] for panel in shown["panels"]} if shown else set()
+
+
+def test_panel_draws_into_a_tab_of_a_host() -> None:
+    with gr.Blocks() as host:
+        gr.Textbox(label="host")
+        with gr.Tab("Embeddings"):
+            app.panel(sources=TWO)
+        with gr.Tab("Again"):
+            app.panel(sources=TWO, public=True)
+    assert len(first_scopes(host)) == 2
+
+
+def first_scopes(blocks: gr.Blocks) -> set[str]:
+    """Return the scopes of all first tabs: a hover in one does not reach another."""
+    return {row.scope for row in rows_of(blocks) if "picture" in keys_of(row)}
+
+
+def test_page_stands_in_a_tabbed_interface() -> None:
+    tabbed = gr.TabbedInterface([app.build(sources=TWO), app.build(sources=TWO)], ["one", "two"])
+    assert len(first_scopes(tabbed)) == 2
+
+
+def test_first_paint_needs_no_event() -> None:
+    blocks = app.build(sources=TWO)
+    events = [target[1] for dependency in blocks.config["dependencies"] for target in dependency["targets"]]
+    assert "load" not in events
+    keys = {key for row in rows_of(blocks) for key in keys_of(row)}
+    assert {"input", "picture"} <= keys
+    assert not keys & {"map", "neighbours", *TWO}, "other tabs are drawn when they are opened"
+
+
+def test_interface_handlers_are_private() -> None:
+    blocks = app.build(sources=TWO)
+    public = {fn.api_name for fn in blocks.fns.values() if fn.api_visibility != "private"}
+    assert public == {"info", "neighbours", "similarity", "project", "compare"}
+
+
+def test_launch_sets_what_only_a_launch_may_set() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    blocks = app.launch(TWO, port=port, public=True, warm=False, prevent_thread_lock=True, quiet=True)
+    try:
+        config = json.loads(urlopen(f"http://127.0.0.1:{port}/config", timeout=60).read())
+        page = urlopen(f"http://127.0.0.1:{port}/", timeout=60).read().decode()
+        with pytest.raises(HfposembError, match="choose another port"):
+            app.launch(TWO, port=port, warm=False, prevent_thread_lock=True, quiet=True)
+    finally:
+        blocks.close(verbose=False)
+    assert config["footer_links"] == ["api"]
+    assert config["show_error"] is False
+    assert config["analytics_enabled"] is False
+    assert not config.get("pwa")
+    assert not config.get("run_history")
+    assert blocks.max_file_size == 2**20 or blocks.max_file_size == 10**6
+    assert blocks.enable_monitoring is False
+    assert "hfposemb-header" in (config.get("css") or page)
+    assert not re.findall(r"https?://fonts\.", page)
+
+
+def test_foot_states_where_every_table_came_from(tmp_path: Path) -> None:
+    source = checkpoint(tmp_path / "bert", WORDS)
+    foot = app.provenance(open_session().open((source, "sinusoidal:64x16", "gpt2")))
+    assert "embeddings.word_embeddings.weight 13 × 16 F32" in foot
+    assert "computed" in foot
+    assert "gpt2" not in foot
+
+
+# --- Tokens ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[str, str]:
+    """A BERT and a GPT-2 with the same words, and vectors alike but for some noise."""
+    random = np.random.default_rng(3)
+    words = [*WORDS, *(f"word{number}" for number in range(40))]
+    vectors = random.normal(size=(len(words), 16)).astype(np.float32)
+    spaced = [f"Ġ{word}" if word.isalpha() else word for word in words]
+    noisy = (vectors + 0.3 * random.normal(size=vectors.shape)).astype(np.float32)
+    return checkpoint(tmp_path / "bert", words, vectors), checkpoint(tmp_path / "gpt", spaced, noisy, spaced=True)
+
+
+def test_neighbours_are_exact_in_every_source(pair: tuple[str, str]) -> None:
+    session = open_session(*pair)
+    opened = session.open(pair)
+    panel = token_neighbours.word_panels(session, opened, chosen_word.Word("king"))[0]
+    keys = []
+    for source, shown in zip(opened, panel.lists, strict=True):
+        table = source.embeddings.token  # type: ignore[union-attr]
+        wanted = hpe.neighbours(table, chosen_word.row_of(table, chosen_word.Word("king"), source.text), k=12)  # type: ignore[arg-type]
+        assert [row.id for row in shown.rows] == wanted.rows.tolist()
+        assert [row.value for row in shown.rows] == wanted.values.tolist()
+        keys.append({row.label.casefold().removeprefix("##") for row in shown.rows})
+    shared = keys[0] & keys[1]
+    assert f"{len(shared)} of the 12 nearest" in panel.title
+    for shown in panel.lists:
+        assert all(row.shared == (row.label.casefold().removeprefix("##") in shared) for row in shown.rows)
+
+
+def anisotropic(folder: Path) -> str:
+    """Write a GPT-2 whose words have a large vector in common, with both `` king`` and ``king``."""
+    more = (f"{first}{second}" for first in "bcdfghjklm" for second in ("arn", "elt", "ong", "ump", "ish"))
+    words = [*(f"Ġ{word}" for word in (*filter(str.isalpha, WORDS), *more)), "king"]
+    random = np.random.default_rng(4)
+    vectors = random.normal(size=(len(words), 16)) + 9 * random.normal(size=16) / 4
+    return checkpoint(folder, words, vectors.astype(np.float32), spaced=True)
+
+
+def test_a_table_that_is_anisotropic_says_so_and_is_centred(tmp_path: Path) -> None:
+    source = anisotropic(tmp_path / "gpt")
+    session = open_session(source)
+    opened = session.open((source,))
+    table = opened[0].embeddings.token  # type: ignore[union-attr]
+    (plain,) = token_neighbours.word_panels(session, opened, chosen_word.Word("king"))
+    common = number(hpe.neighbours(table, "king").anisotropy or 0, digits=2)
+    assert f"Two random tokens have a mean cosine of {common} in gpt, so a high cosine means little" in plain.subtitle
+    assert "“king” was read as the token “ king” (word start); the piece “king” is row" in plain.foot
+    (moved,) = token_neighbours.word_panels(session, opened, chosen_word.Word("king"), centred=True)
+    wanted = hpe.neighbours(table, "king", k=12, centred=True)
+    assert [row.id for row in moved.lists[0].rows] == wanted.rows.tolist()
+    assert [row.value for row in moved.lists[0].rows] == wanted.values.tolist()
+    assert "mean cosine" not in moved.subtitle
+    assert "with centred cosine" in moved.title
+    assert moved.recipe is not None
+    assert "centred=True" in moved.recipe.python
+    assert moved.recipe.command.endswith("--centred")
+    (matrix,) = word_pairs.pair_panels(session, opened, "king, queen", centred=True).panels
+    assert matrix.recipe is not None
+    assert "centred=True" in matrix.recipe.python
+    assert f"mean cosine of {common}" in word_pairs.pair_panels(session, opened, "king, queen").panels[0].foot
+    assert (
+        token_neighbours.spread_panels(session, opened[0], chosen_word.Word("king"), centred=True)[0].title.count(
+            "centred"
+        )
+        == 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "bert", "gpt"),
+    [("king", "king", " king"), (" king", "king", " king"), ("King", "king", " king"), ("##ing", "##ing", None)],
+)
+def test_word_is_found_by_either_spelling(pair: tuple[str, str], text: str, bert: str, gpt: str | None) -> None:
+    one, two = (source.embeddings.token for source in open_session().open(pair))  # type: ignore[union-attr]
+    assert one.labels[chosen_word.row_of(one, chosen_word.Word(text), "")] == bert
+    row = chosen_word.row_of(two, chosen_word.Word(text), "")
+    assert (None if row is None else two.labels[row]) in (gpt, "##ing")
+
+
+def test_number_names_a_token_and_else_an_id(pair: tuple[str, str]) -> None:
+    table = open_session().open(pair)[0].embeddings.token  # type: ignore[union-attr]
+    assert chosen_word.row_of(table, chosen_word.Word("7"), "") == 12, "a token called 7 comes before row 7"
+    assert chosen_word.row_of(table, chosen_word.Word("5"), "") == 5
+    assert chosen_word.row_of(table, chosen_word.Word("99999999999"), "") is None
+
+
+def test_unknown_word_names_the_nearest_spelling(tmp_path: Path, pair: tuple[str, str]) -> None:
+    other = checkpoint(tmp_path / "other", ("alpha", "beta", "quean", "gamma"))
+    session = open_session()
+    panel = token_neighbours.word_panels(
+        session, session.open((pair[0], other, "sinusoidal:8x4")), chosen_word.Word("queen")
+    )[0]
+    assert len(panel.lists) == 1
+    assert "other has no token “queen”; closest spelling: “quean”" in panel.foot
+    assert "Sinusoid has no tokens" in panel.foot
+
+
+def test_page_without_tokens_says_why() -> None:
+    panel = asked(open_session(), "sinusoidal:32x8")
+    assert panel.title == "None of the sources has tokens"
+    assert "it is a formula for positions" in panel.message
+
+
+def asked(session: Session, source: str) -> Panel:
+    """Return the panel of the map as the tab first asks for it."""
+    word = chosen_word.Word("king").state
+    controls = token_map.MapControls(None, "PCA", "2-D", "Class", word)
+    panel: Panel = token_map.asked_map(session, session.open((source,)), controls)[1][0]
+    return panel
+
+
+def draw(session: Session, source: str, *, method: str = "pca", color: str = "Class", word: str = "king") -> Panel:
+    """Return the panel of a source's map."""
+    opened = session.open((source,))[0]
+    projection = session.projection(opened.embeddings.token, method, 2)  # type: ignore[union-attr]
+    assert projection is not None
+    return token_map.map_panels(session, opened, projection, color, chosen_word.Word(word))[0]
+
+
+@pytest.mark.parametrize("color", ["Class", "Id", "Norm"])
+def test_map_shows_every_token(pair: tuple[str, str], color: str) -> None:
+    panel = draw(open_session(), pair[0], color=color)
+    linked = [trace for trace in panel.drawings[0].figure.data if isinstance(trace.meta, dict) and "link" in trace.meta]
+    first_axes = [trace for trace in linked if trace.xaxis in (None, "x")]
+    assert sum(len(trace.x) for trace in first_axes) == 53
+    assert "All 53 tokens" in panel.subtitle
+    assert bool(panel.legend) == (color == "Class")
+    assert bool(panel.scale_bars) == (color != "Class")
+    assert "nothing left out" in panel.foot
+
+
+def test_rows_with_nan_are_left_out_and_counted(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).normal(size=(len(WORDS), 16)).astype(np.float32)
+    vectors[4, 3] = np.nan
+    source, session = checkpoint(tmp_path / "nan", WORDS, vectors), open_session()
+    panel = draw(session, source, word="king")
+    assert "12 of 13 tokens" in panel.subtitle
+    assert "1 rows left out" in panel.foot or "1 row left out" in panel.foot
+    near = token_neighbours.word_panels(session, session.open((source,)), chosen_word.Word("king"))[0]
+    assert "not finite" in near.foot
+    assert "nan" not in near.title.lower().replace(source, "")
+
+
+def test_table_of_one_row_is_drawn_or_explained(tmp_path: Path) -> None:
+    source, session = checkpoint(tmp_path / "one", ("alone",)), open_session()
+    opened = session.open((source,))
+    assert "one cannot be drawn" in asked(session, source).title
+    assert "at least 2 are needed" in asked(session, source).message
+    assert "alone" in token_neighbours.word_panels(session, opened, chosen_word.Word("alone"))[0].title
+    token_neighbours.spread_panels(session, opened[0], chosen_word.Word("alone"))
+    assert "too few" in word_pairs.pair_panels(session, opened, "alone, king").panels[0].title
+
+
+def test_umap_is_only_drawn_once_computed() -> None:
+    session = open_session()
+    table = session.open(("random:60x8",))[0].embeddings.token  # type: ignore[union-attr]
+    assert session.projection(table, "umap", 2) is None
+
+    async def said() -> list[str]:
+        steps = session.jobs.lay_out(Visitor("page"), "tokens", [["random:60x8", "token", 2]])
+        return [str(progress) async for progress in steps]
+
+    assert asyncio.run(said())[0].startswith("reading")
+    assert session.projection(table, "umap", 2) is not None
+    assert not asyncio.run(said()), "it is computed once"
+    assert not len(LINE)
+    assert BackgroundJob.failed({"ok": False, "wanted": [["a", "token", 2]]}, [["a", "token", 2]])
+    assert not BackgroundJob.failed({"ok": False, "wanted": [["a", "token", 2]]}, [["a", "token", 3]])
+
+
+def test_search_by_text_id_and_pattern(pair: tuple[str, str]) -> None:
+    opened = open_session().open(pair)
+    panel = token_search.match_panels(opened, "ing", False)[0]
+    assert [row.label for row in panel.lists[0].rows] == ["king", "##ing"]
+    assert panel.title.startswith("2 of bert and 2 of gpt contain")
+    assert [row.id for row in token_search.match_panels(opened, "5", False)[0].lists[0].rows][:1] == [5]
+    by_pattern = token_search.match_panels(opened, "^.?(king|queen)$", True)[0]
+    assert [row.label for row in by_pattern.lists[0].rows] == ["king", "queen"]
+    assert "not a valid regular expression" in token_search.match_panels(opened, "(", True)[0].title
+
+
+def test_pairs_say_how_rare_they_are(pair: tuple[str, str]) -> None:
+    session = open_session()
+    panels = word_pairs.pair_panels(session, session.open(pair), "king, queen, nowhere").panels
+    assert len(panels) == 2
+    for panel in panels:
+        assert re.search(r"king and queen are more alike than [\d.]+ % of random pairs", panel.title)
+        assert "no token “nowhere”" in panel.foot
+        assert re.search(r"queen is king’s (\S+ )?nearest of [\d,]+, king is queen’s", panel.drawings[0].caption)
+
+
+HOSTILE = (
+    "<img src=x onerror=alert(1)>",
+    "<script>alert(1)</script>",
+    "$x^2$",
+    "\u202egnp",
+    "a\u0000b",
+    "=cmd()",
+    "x" * 1_000_000,
+    "&lt;b&gt;",
+    "<a href='javascript:alert(1)'>y</a>",
+)
+
+
+def test_hostile_tokens_are_short_text_everywhere(tmp_path: Path) -> None:
+    source, session = checkpoint(tmp_path / "hostile", (*HOSTILE, *WORDS)), open_session()
+    opened = session.open((source,))
+    shown = [*token_search.match_panels(opened, "a", False), draw(session, source, word=HOSTILE[0])]
+    for row, text in enumerate(HOSTILE):
+        word = chosen_word.Word(text, source, row)
+        shown += [
+            *token_neighbours.word_panels(session, opened, word),
+            *token_neighbours.spread_panels(session, opened[0], word),
+        ]
+    shown += word_pairs.pair_panels(session, opened, ",".join(str(row) for row in range(len(HOSTILE)))).panels
+    row = PanelRow((), scope="x", render=False)
+    sent = json.dumps(row.postprocess(tuple(shown)))
+    assert "x" * 1000 not in sent
+    assert "\\u202e" not in sent
+    assert "\\u0000" not in sent
+
+
+def test_strangers_have_no_huge_closed_forms_computed() -> None:
+    library = Library()
+    for large in ("random:1000000x500", "rotary:1000000x64"):
+        with pytest.raises(SourceError, match="at most 128 MB on this public page"):
+            library.open(large, public=True)
+    assert library.open("alibi:2048x12", public=True).position.kind == "alibi"
+    assert library.open("random:1000000x500").tables["position"].shape == (1_000_000, 500)
+    assert library.open("sinusoidal:1024x768", public=True).tables["position"].shape == (1024, 768)
+
+
+def test_handlers_open_what_the_tab_is_drawn_with() -> None:
+    session = open_session("sample:bert").at("positions", ("position",))
+    texts = ("sinusoidal:8x4", "not a source")
+    due = session.drawn_with("", texts)
+    assert session.shown(due) == session.open(texts)
+    assert [source.error != "" for source in session.shown(due)] == [False, True]
+    assert session.shown([]) == ()

@@ -1,0 +1,160 @@
+"""The lessons: what they say is measured, and their links open what they are about."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qs
+
+import numpy as np
+import pytest
+
+import hfposemb as hpe
+from app import TABS
+from app.lessons.card import CHOOSE, NUMBERS, link, revealed, told
+from app.lessons.lessons import LESSONS, Lesson
+from app.session import address
+from app.session.opened import Opened
+from app.session.source_names import FIRST, short_name
+from app.session.state import Session
+from hfposemb.analysis.encoding_properties import encoding_requirements
+from hfposemb.errors import HfposembError
+from hfposemb.surveys.published_findings import STUDIES
+from hfposemb.tables.source_parser import parse_source
+from hfposemb.tables.sources import HubSource
+from tests.gallery import FINDINGS, Finding
+
+NUMBERED = list(enumerate(LESSONS, 1))
+
+
+@pytest.mark.parametrize(("number", "lesson"), NUMBERED)
+def test_the_first_source_answers_the_question(number: int, lesson: Lesson) -> None:
+    assert len(lesson.choices) == len(lesson.bounds) + 1
+    assert list(lesson.bounds) == sorted(set(lesson.bounds))
+    values = [lesson.measure(hpe.extract(source)) for source in lesson.models]
+    assert np.isfinite(values).all()
+    assert 0 <= lesson.right(values[0]) < len(lesson.choices)
+    for source in re.findall(r"\w+:\w+(?:@step-\d+)?", lesson.exercise):
+        assert parse_source(source)
+        hpe.extract(source)
+
+
+def test_choices_go_with_rising_values() -> None:
+    lesson = LESSONS[5]
+    assert [lesson.right(value) for value in (-1, 0.2, 0.21, 0.6, 0.61, 9)] == [0, 0, 1, 1, 2, 2]
+
+
+def test_what_is_measured_is_what_the_words_say() -> None:
+    """By hand, of the samples: no function of a lesson is asked about itself."""
+    bert, gpt2 = hpe.extract("sample:bert"), hpe.extract("sample:gpt2")
+    apart, likeness, unchanged, _, _, invariance, both, by_place = (lesson.measure for lesson in LESSONS)
+    assert apart(bert) == 0
+    rng = np.random.default_rng(5)
+    table = gpt2.token.vectors / np.linalg.norm(gpt2.token.vectors, axis=1, keepdims=True)
+    king, queen = (gpt2.token.row(word) for word in ("king", "queen"))
+    left, right = rng.integers(len(table), size=(2, 20_000))
+    less = np.einsum("ij,ij->i", table[left], table[right]) < table[king] @ table[queen]
+    assert likeness(gpt2) == pytest.approx(100 * less.mean(), abs=3)  # among words of the same kind there
+    assert unchanged(bert) == unchanged(gpt2) == 1
+    assert invariance(hpe.extract("random:64x32")) < 0.1 < invariance(bert)
+    assert 0.9 < both(bert) <= 1
+    cosines = bert.position.matrix(128)
+    by_hand = [cosines[place, place - 8] for place in range(8, 128)]
+    assert by_place(bert) == pytest.approx(max(by_hand) - min(by_hand))
+
+
+@pytest.mark.parametrize(("number", "lesson"), NUMBERED)
+def test_a_link_holds_the_sources_the_tab_and_the_lesson(number: int, lesson: Lesson) -> None:
+    found = address.read(link(number))
+    assert tuple(found.pop("models")) == lesson.models
+    assert found.pop("lesson") == [str(number)]
+    assert found.pop("tab", ["start"]) == [lesson.tab]
+    assert lesson.tab in TABS
+    assert {name: values[0] for name, values in found.items()} == dict(lesson.controls)
+
+
+@pytest.fixture(scope="module")
+def kept() -> set[str]:
+    """The names that an address of the app may hold."""
+    import gradio as gr
+
+    import app
+
+    with gr.Blocks() as blocks:
+        app.panel(address=True)
+    written = (str(getattr(one, "js_on_load", "")) for one in blocks.blocks.values())
+    line = next(code for code in written if "followAddress" in code)
+    return set(re.findall(r'"([\w-]+)"', line.partition('"names": [')[2]))
+
+
+def test_every_control_of_a_link_is_kept(kept: set[str]) -> None:
+    assert {name for lesson in LESSONS for name in lesson.controls} | {"lesson", "models", "tab"} <= kept
+
+
+@pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.title)
+def test_findings_of_the_gallery_lead_into_the_app(finding: Finding, kept: set[str]) -> None:
+    found = address.read(finding.query)
+    assert set(found) <= kept
+    assert found.get("tab", ["start"])[0] in TABS
+    assert [isinstance(parse_source(text), HubSource) for text in found["models"]] == [
+        finding.study == "vit-fig7" for _ in found["models"]
+    ]
+    assert bool(finding.study) != bool(finding.lesson)
+    assert set(finding.given) <= set(STUDIES[finding.study].models if finding.study else ())
+
+
+def test_every_study_is_in_the_gallery() -> None:
+    assert {finding.study for finding in FINDINGS} - {""} == set(STUDIES)
+
+
+# --- what the card says -----------------------------------------------------------------------------------------------
+
+
+def opened(*texts: str) -> list[Opened]:
+    found = []
+    for text in texts:
+        try:
+            found.append(Opened(text, short_name(text), "", "", hpe.extract(text)))
+        except HfposembError as error:
+            found.append(Opened(text, text, "", "", None, str(error)))
+    return found
+
+
+@pytest.fixture
+def session() -> Session:
+    import gradio as gr
+
+    with gr.Blocks(), gr.Tabs() as tabs:
+        return Session(False, FIRST, gr.State([]), gr.State(""), tabs)
+
+
+def test_a_guess_comes_first(session: Session) -> None:
+    assert CHOOSE in revealed(4, None, opened("counting:64x8"), session)
+    assert CHOOSE in revealed(4, "<script>", opened("counting:64x8"), session)
+    assert "of 5" not in revealed(4, "All of them", opened("counting:64x8"), session)
+
+
+def test_what_is_on_the_page_is_measured(session: Session) -> None:
+    said = revealed(4, LESSONS[3].choices[0], opened("sigmoid:65x8", "./none", "counting:65x8"), session)
+    assert "Not quite. Measured: Two or three." in said
+    assert "Sigmoid: 2 of 5 met" in said
+    assert f"Counting: {encoding_requirements(hpe.extract('counting:65x8')).met} of 5 met" in said
+    assert "./none: " in said
+    assert "Next: Sine and cosine" in said
+    assert "Next:" not in revealed(8, LESSONS[7].choices[0], opened("alibi:40x4"), session)
+    assert "Correct: Not at all." in revealed(8, LESSONS[7].choices[0], opened("alibi:40x4"), session)
+
+
+def test_names_of_sources_stay_text(session: Session) -> None:
+    source = Opened("x", "<img src=x>", "", "", None, "<b>it is gone</b>")
+    said = revealed(6, LESSONS[5].choices[0], [source], session)
+    assert "<img" not in said
+    assert "<b>" not in said
+    assert "None of the sources can show this" in said
+
+
+def test_the_head_names_the_lesson() -> None:
+    assert list(NUMBERS) == ["", *map(str, range(1, 9))]
+    for number, lesson in NUMBERED:
+        assert f"Lesson {number} of 8" in told(number)
+        assert lesson.title in told(number)
+    assert parse_qs(link(8)[1:])["lesson"] == ["8"]

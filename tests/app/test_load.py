@@ -1,0 +1,177 @@
+"""Many visitors at once: nothing but an answer or a clear "busy", flat memory, and a flood that others do not feel."""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psutil
+import pytest
+from hfposemb.app.jobs.queue import BUSY, TWICE, in_line
+from hfposemb.app.limits import MOST_WAITING
+
+from tests.conftest import FULL
+from tests.support.serving import Served, Visitor, serving
+
+pytestmark = pytest.mark.alone
+
+VISITORS, SECONDS = (50, 60.0) if FULL else (10, 5.0)
+FLOOD = 20
+TURNS = 34 if FULL else 3
+DELAY = 2.0
+"""Seconds that a flood may cost somebody else."""
+
+TOLERANCE = 48 * 2**20
+"""Bytes that the allocator may keep more after a run that was the same."""
+
+CHOICES = (
+    ["sample:bert", "sample:gpt2"],
+    ["sample:gpt2", "sinusoidal:256x128"],
+    ["sample:bert", "random:256x128", "sinusoidal:256x128"],
+)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The app for strangers, with everything drawn once that the crowd will ask for."""
+    with serving(tmp_path_factory.mktemp("load")) as found:
+        yield found
+
+
+def visit(url: str, seed: int, seconds: float) -> tuple[int, list[str]]:
+    """Change sources, words and tabs for a while; return how many answers came, and what was said instead of one."""
+    choose, page = random.Random(seed), Visitor(url)
+    word, answers, other, until = page.labelled("Word, part of a word, or id"), 0, [], time.monotonic() + seconds
+    while time.monotonic() < until:
+        messages = page.choose(choose.choice(CHOICES))
+        messages += page.show(choose.choice(("Start", "Positions", "Tokens")))
+        messages += page.act(word, "submit", choose.choice(("king", "queen", "earth")))
+        for message in messages:
+            if message.get("success"):
+                answers += 1
+            else:
+                other.append(json.dumps(message.get("output")))
+    page.close()
+    return answers, other
+
+
+def crowd(served: Served) -> int:
+    """Let everybody visit at once; return the memory of the server afterwards."""
+    with ThreadPoolExecutor(VISITORS) as threads:
+        found = list(threads.map(lambda seed: visit(served.url, seed, SECONDS), range(VISITORS)))
+    assert all(answers for answers, _ in found), "everybody gets answers"
+    assert all("Queue is full" in said for _, others in found for said in others)
+    time.sleep(2)  # what a session holds is let go after its heartbeat
+    return int(psutil.Process(served.process.pid).memory_info().rss)
+
+
+def test_crowd_gets_answers_and_memory_stays_flat(served: Served) -> None:
+    visit(served.url, 0, SECONDS)
+    first = crowd(served)
+    second = crowd(served)
+    assert second - first < TOLERANCE, (first, second)
+    assert "Traceback" not in served.said
+
+
+def test_sources_in_turn_leave_memory_flat(served: Served) -> None:
+    """One visitor looks at one source after another, none of which was there before."""
+    page, sizes = Visitor(served.url), []
+    page.show("Positions")
+    for row in range(3 * TURNS):
+        messages = page.choose([f"random:{64 + row}x16"])
+        assert any(message.get("success") for message in messages)
+        if row % TURNS == TURNS - 1:
+            sizes.append(int(psutil.Process(served.process.pid).memory_info().rss))
+    page.close()
+    assert sizes[2] - sizes[1] < TOLERANCE / 2, sizes
+
+
+def ask_for_umap(page: Visitor, seconds: float) -> str:
+    """Show the map of the tokens as UMAP, and listen for a while; return all that was said about it."""
+    method = page.labelled("Projection", 1)
+    page.values[method] = "UMAP"
+    wanted = [
+        state
+        for bound in page.events(method, "input")
+        for state in (page.run(bound, method).get("output") or {}).get("changed_state_ids") or ()
+    ]
+    (compute,) = (bound for state in wanted for bound in page.events(state, "change") if len(bound["outputs"]) == 2)
+    before, until = len(page.heard), time.monotonic() + seconds
+    answer = page.join(compute, [None] * len(compute["inputs"]), wanted[0])
+    page.listen(answer.json()["event_id"], stop=lambda line: time.monotonic() > until)
+    return "".join(page.heard[before:])
+
+
+def asking(served: Served, number: int, address: str) -> Visitor:
+    """Return a page that is about to ask for a UMAP of a table of its own."""
+    page = Visitor(served.url, address)
+    page.choose([f"random:2000x{32 + number}", "sinusoidal:16x8"])
+    page.show("Tokens")
+    return page
+
+
+def cheap(page: Visitor) -> float:
+    """Return how long a cheap request takes."""
+    word, started = page.labelled("Word, part of a word, or id"), time.monotonic()
+    for message in page.act(word, "submit", random.choice(("king", "queen", "earth", "father"))):
+        assert message["success"]
+    return time.monotonic() - started
+
+
+def children(served: Served) -> list[psutil.Process]:
+    """Return the children of the server."""
+    return psutil.Process(served.process.pid).children()
+
+
+def childless(served: Served) -> bool:
+    """Tell whether the server has no child any more, soon."""
+    end = time.monotonic() + 30
+    while (left := children(served)) and time.monotonic() < end:
+        time.sleep(0.1)
+    return not left
+
+
+def test_flood_of_heavy_requests_waits_in_line_and_others_hardly_feel_it(served: Served) -> None:
+    quiet = Visitor(served.url)
+    quiet.choose(["sample:bert", "sinusoidal:256x128"])
+    quiet.show("Tokens")
+    for _ in range(8):
+        cheap(quiet)
+    alone = statistics.median(cheap(quiet) for _ in range(5))
+    with ThreadPoolExecutor(4) as threads:
+        pages = list(threads.map(lambda number: asking(served, number, f"9.9.9.{number}"), range(FLOOD)))
+    slowest, most, until = 0.0, 0, time.monotonic() + 10
+    with ThreadPoolExecutor(FLOOD) as threads:
+        flood = [threads.submit(ask_for_umap, page, 10) for page in pages]
+        while time.monotonic() < until:
+            slowest, most = max(slowest, cheap(quiet)), max(most, len(children(served)))
+        said = [one.result() for one in flood]
+    print(f"cheap: {alone:.2f} s alone, at most {slowest:.2f} s in the flood")
+    assert slowest <= alone + DELAY, (slowest, alone)
+    assert most == 1
+    assert sum(BUSY in one for one in said) >= FLOOD - 1 - MOST_WAITING
+    for place in range(1, MOST_WAITING + 1):
+        assert any(in_line(place) in one for one in said), place
+    for page in (quiet, *pages):
+        page.close()
+    assert childless(served), "who leaves has no job"
+
+
+def test_visitor_has_one_heavy_job_however_many_pages_are_open(served: Served) -> None:
+    first, second = (asking(served, FLOOD + number, "8.8.8.8") for number in range(2))
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(ask_for_umap, first, 6)
+        until = time.monotonic() + 30
+        while not children(served):
+            assert time.monotonic() < until, "the first page's job does not start"
+            time.sleep(0.05)
+        assert TWICE in ask_for_umap(second, 6)
+        assert len(children(served)) <= 1
+        assert TWICE not in running.result()
+    first.close()
+    second.close()
+    assert childless(served)

@@ -1,0 +1,253 @@
+"""``hfposemb space`` against the fake Hub: what is uploaded, what is refused, and in which words."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from hfposemb.app import limits
+
+from hfposemb import __version__
+from hfposemb.cli import space
+from hfposemb.cli.main import main
+from hfposemb.errors import HubError, InputError, OfflineError
+from tests.hub import FakeHub
+from tests.support.installing import ROOT, tracked
+
+TOKEN = "hf_tokenThatMayWrite"
+SMALL = {"config.json": "{}", "tokenizer.json": "{}", "model.safetensors": b"\0" * 8}
+
+SCRIPT = "app/static/app.js"
+
+
+@pytest.fixture
+def mine(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    """The Hub, where this user may write to "owner"."""
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    hub.let_write(TOKEN, "owner")
+    yield hub
+    # nothing but the user's own token, and only where the user's own things are written
+    sent = {seen.headers.get("authorization") for seen in hub.requests if seen.path.startswith("/api/models/")}
+    assert sent <= {None}
+
+
+def card(files: dict[str, bytes]) -> dict[str, object]:
+    """Return the front matter of a README."""
+    found: dict[str, object] = yaml.safe_load(files["README.md"].decode().split("---\n")[1])
+    return found
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Run the command, which fails; return its one line."""
+    assert main(["space", *arguments]) == 1
+    said = capsys.readouterr()
+    assert not said.out
+    (line,) = said.err.splitlines()
+    return line.removeprefix("hfposemb: ")
+
+
+def test_clone_and_space_are_run_alike() -> None:
+    assert space.front_matter() == (ROOT / "README.md").read_text(encoding="utf-8").split("---\n")[1]
+    assert space.requirements() == (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    oldest = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["requires-python"]
+    assert oldest == f">={space.PYTHON}"
+
+
+def test_space_holds_what_a_clone_does() -> None:
+    files = space.space_files()
+    code = {name for name in tracked() if name.startswith(("app/", "hfposemb/"))}
+    assert {name for name in files if "/" in name} == code
+    assert all(
+        isinstance(files[name], Path) and files[name].read_bytes() == (ROOT / name).read_bytes() for name in code
+    )
+    assert set(files) - code == {"README.md", "requirements.txt", "LICENSE"}
+    assert files["LICENSE"] == (ROOT / "LICENSE").read_text(encoding="utf-8")
+
+
+def test_creates_a_space_and_prints_its_address(mine: FakeHub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["space", "owner/name"]) == 0
+    assert capsys.readouterr().out == f"{mine.endpoint}/spaces/owner/name\n"
+    held = mine.content("spaces/owner/name")
+    expected = space.space_files()
+    for name, content in expected.items():
+        assert held[name] == (content.read_bytes() if isinstance(content, Path) else content.encode()), name
+    assert set(held) - set(expected) == {".gitattributes"}
+    assert card(held)["sdk_version"] == space.PINS["gradio"]
+    assert card(held)["python_version"] == "3.11"
+    assert "models" not in card(held)
+    assert f"Version {__version__}" in held["README.md"].decode()
+
+
+def test_models_open_first(mine: FakeHub, tmp_path: Path) -> None:
+    mine.add("owner/model", SMALL)
+    commit = mine.add("owner/other", {**SMALL, "tokenizer.json": None, "vocab.txt": "a"}, branch="v2")
+    mine.rename("gpt2", "owner/model")
+    models = ["gpt2", "owner/other@v2", "sample:bert", "sinusoidal:64x32?base=100"]
+    space.publish("owner/name", models=models)
+    held = mine.content("spaces/owner/name")
+    assert card(held)["models"] == ["owner/model", "owner/other"]
+    assert card(held)["preload_from_hub"] == [
+        "owner/model config.json,tokenizer.json",
+        f"owner/other config.json,vocab.txt {commit}",
+    ]
+    (tmp_path / space.SOURCES).write_bytes(held[space.SOURCES])
+    assert space.first_sources(tmp_path) == tuple(models)
+
+
+def test_sources_are_one_a_line_for_whoever_edits_them(tmp_path: Path) -> None:
+    assert space.first_sources(tmp_path) == ()
+    (tmp_path / space.SOURCES).write_text("# what to show\n\n  gpt2  \r\nsample:bert", encoding="utf-8")
+    assert space.first_sources(tmp_path) == ("gpt2", "sample:bert")
+
+
+def test_updates_what_is_there(mine: FakeHub) -> None:
+    space.publish("owner/name", models=["sample:gpt2"])
+    mine.add("spaces/owner/name", {"hfposemb/gone.py": "", SCRIPT: "old", "mine.txt": "kept"})
+    before = len(mine.requests)
+    space.publish("owner/name")
+    held = mine.content("spaces/owner/name")
+    assert held["mine.txt"] == b"kept"
+    assert held[SCRIPT] == (ROOT / SCRIPT).read_bytes()
+    assert not {"hfposemb/gone.py", space.SOURCES} & set(held)
+    assert not [seen for seen in mine.requests[before:] if seen.method == "PUT"], "large files are sent once"
+
+
+def test_private_space_is_created_private(mine: FakeHub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["space", "owner/name", "--private"]) == 0
+    assert mine._repos["spaces/owner/name"].private
+    assert main(["space", "owner/name", "--private"]) == 0, "and may be updated"
+    assert main(["space", "owner/open"]) == 0
+    capsys.readouterr()
+    assert "everybody may see it" in refused(capsys, "owner/open", "--private")
+
+
+def test_dry_run_says_all_and_needs_no_login(hub: FakeHub, capsys: pytest.CaptureFixture[str]) -> None:
+    hub.add("owner/model", SMALL)
+    assert main(["space", "owner/name", "--models", "owner/model, sample:bert", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"owner/name would hold {len(space.space_files(['x']))} files, ")
+    assert '- "owner/model config.json,tokenizer.json"' in said
+    assert "app/space.py" in said
+    assert {seen.method for seen in hub.requests} == {"GET"}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("name", "has no owner; write OWNER/NAME"),
+        ("owner/name/more", "cannot name a Space"),
+        ("owner/", "cannot name a Space"),
+        ("owner/na me", "cannot name a Space"),
+        ("../name", "cannot name a Space"),
+    ],
+)
+def test_names_are_checked_first(name: str, said: str, hub: FakeHub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said in refused(capsys, name)
+    assert not hub.requests
+
+
+def test_without_login(hub: FakeHub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert refused(capsys, "owner/name").startswith("you are not logged in: run `hf auth login`, or set HF_TOKEN")
+    assert not hub.requests
+
+
+def test_token_that_the_hub_does_not_know(
+    hub: FakeHub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_old")
+    assert "does not know this token" in refused(capsys, "owner/name")
+
+
+def test_owner_that_is_somebody_else(mine: FakeHub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "your token may not write to somebody" in refused(capsys, "somebody/name")
+    mine.add("spaces/somebody/name", {"app/space.py": ""}, sdk="gradio")
+    assert "your token may not write to somebody" in refused(capsys, "somebody/name"), "where it exists, too"
+
+
+@pytest.mark.parametrize(
+    ("files", "sdk", "said"),
+    [
+        ({"Dockerfile": ""}, "docker", "is a Space of the SDK 'docker', this app needs 'gradio'; choose another name"),
+        ({"app.py": ""}, "gradio", "runs another app, whose files would be replaced; choose another name"),
+    ],
+)
+def test_other_spaces_are_left_alone(
+    files: dict[str, str], sdk: str, said: str, mine: FakeHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine.add("spaces/owner/name", {"README.md": "theirs", **files}, sdk=sdk)
+    assert said in refused(capsys, "owner/name")
+    assert mine.content("spaces/owner/name")["README.md"] == b"theirs"
+
+
+def test_space_that_was_made_by_hand_is_filled(mine: FakeHub) -> None:
+    mine.add("spaces/owner/name", {"README.md": "---\nsdk: gradio\n---\n", ".gitattributes": ""}, sdk="gradio")
+    mine.grant(TOKEN, {"spaces/owner/name"})
+    space.publish("owner/name")
+    assert "app/space.py" in mine.content("spaces/owner/name")
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        (["./folder"], "is on this machine, where no Space can read"),
+        (["owner/absent"], "no model of the Hub that everybody may read"),
+        (["owner/private"], "no model of the Hub that everybody may read"),
+        (["owner/gated"], "is gated"),
+        (["owner/model@nowhere"], "has no revision 'nowhere'"),
+        (["sinusoidal:64"], "sinusoidal:"),
+        ([f"random:8x{width}" for width in range(8, 9 + limits.MOST_SOURCES)], "more than the app shows"),
+    ],
+)
+def test_models_that_a_space_cannot_open(
+    models: list[str], said: str, mine: FakeHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine.add("owner/model", SMALL)
+    mine.add("owner/private", SMALL, private=True)
+    mine.add("owner/gated", SMALL, gated=True)
+    mine.grant(TOKEN, {"owner/private", "owner/gated"})
+    assert said in refused(capsys, "owner/name", "--models", ",".join(models))
+    assert "spaces/owner/name" not in mine._repos
+
+
+@pytest.mark.parametrize(
+    ("code", "path", "said"),
+    [
+        (402, "repos/create", "asks for a paid plan before it runs owner/name: fault 402"),
+        (500, "repos/create", "status 500: fault 500"),
+        (403, "/commit/", "may not write to owner"),
+        (400, "validate-yaml", "broke off"),
+    ],
+)
+def test_refusals_are_one_line(
+    code: int, path: str, said: str, mine: FakeHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine.fault(
+        "status", code=404, error_code="RepoNotFound", method="GET", path=r"/api/spaces/owner/name(\?|$)", times=None
+    )
+    mine.fault("status", code=code, path=path)
+    assert said in refused(capsys, "owner/name")
+
+
+def test_upload_that_breaks_off_goes_on_when_it_is_run_again(mine: FakeHub, capsys: pytest.CaptureFixture[str]) -> None:
+    with mine.fault("reset", path="/commit/"):
+        assert "cannot be reached" in refused(capsys, "owner/name")
+    assert main(["space", "owner/name"]) == 0
+    assert "app/space.py" in mine.content("spaces/owner/name")
+
+
+def test_network_away(mine: FakeHub, capsys: pytest.CaptureFixture[str]) -> None:
+    mine.fault("reset", times=None)
+    assert refused(capsys, "owner/name") == "the Hub cannot be reached; check the network and try again"
+
+
+def test_errors_are_of_their_kind(mine: FakeHub) -> None:
+    with pytest.raises(InputError):
+        space.publish("name")
+    with pytest.raises(HubError):
+        space.publish("somebody/name")
+    mine.fault("hangup", times=None)
+    with pytest.raises(OfflineError):
+        space.publish("owner/name")

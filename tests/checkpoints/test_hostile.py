@@ -1,0 +1,272 @@
+"""A repository's own files, however hostile: right tables or one line, within 2 s and 200 MB, and none of its code."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import FULL
+from tests.hub import FakeHub
+from tests.support.hostile import CODE, CONFIGS, MARKER, TEXT, TOKENIZERS, Case
+
+SECONDS, MEMORY = 2.0 if FULL else 4.0, 200_000_000
+"""Processor time and memory of one case. Tests that run at the same time take a part of the caches and of each core."""
+BUSY = 4
+"""Seconds of the clock for one of processor time, while other tests run."""
+
+CHILD = """
+import gc, json, os, sys, threading, time
+import numpy as np
+import hfposemb as hpe
+import hfposemb.checkpoints.tokenizer_worker, hfposemb.checkpoints.hub, hfposemb.checkpoints.vocabulary
+import huggingface_hub, tokenizers
+from hfposemb.errors import HfposembError
+from tests.support.hostile import POSITION, NORM, TOKEN, WORDS
+
+CODE = []
+
+def hook(event, args):
+    name = str(args[0]) if args else ""
+    if event == "import" and name.endswith("_x") or event == "open" and name.endswith("_x.py"):
+        CODE.append(f"{event} {name}")
+
+sys.addaudithook(hook)
+
+def status(key, pid="self"):
+    lines = read(f"/proc/{pid}/status").decode().splitlines()
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(key)), 0)
+
+def children():
+    found = []
+    for task in os.listdir("/proc/self/task"):
+        found += read(f"/proc/self/task/{task}/children").decode().split()
+    return [pid for pid in found if b"import " + b"_serve" in read(f"/proc/{pid}/cmdline")]
+
+def read(path):
+    try:
+        return open(path, "rb").read()
+    except OSError:
+        return b""
+
+below, watching = 0, True
+
+def watch():
+    global below
+    while watching:
+        below = max([below, *(status("VmHWM", pid) for pid in children())])
+        time.sleep(0.004)
+
+def rows(table, wanted):
+    assert table.shape == wanted.shape, f"shape {table.shape}"
+    assert table.vectors.tobytes() == wanted.tobytes(), "other numbers"
+
+def labels(found, case):
+    texts = found.token.labels
+    rows(found.token, TOKEN)
+    assert len(texts) == len(TOKEN)
+    assert all(text and text.isprintable() for text in texts)
+    assert case["tokens"] or texts.texts == WORDS, texts.texts
+
+def position(found, case):
+    rows(found.position.table, POSITION[case["offset"]:])
+
+def inputs(found, case):
+    fed = found.inputs(case["text"])
+    ids = fed.ids
+    total = TOKEN[ids] + POSITION[case["offset"]:][: len(ids)]
+    np.testing.assert_allclose(fed.sum, total, atol=1e-6)
+    if case["name"].startswith("config-eps"):
+        centred = total - total.mean(1, keepdims=True)
+        total = centred / np.sqrt((centred**2).mean(1, keepdims=True)) * NORM + NORM
+    np.testing.assert_allclose(fed.normed, total, atol=1e-5)
+    assert case["tokens"] or fed.pieces == tuple(case["text"].split()), fed.pieces
+
+def greedy(case):
+    return bytes(b"x" * 300_000_000)
+
+def extract(case):
+    if case["name"] == "greedy":
+        greedy(case)
+    if case["name"] == "slow":
+        until = time.process_time() + 5
+        while time.process_time() < until:
+            pass
+    if case["name"] == "wrong":
+        POSITION[0] += 1
+    if case["name"] == "raw":
+        raise KeyError("raw")
+    if case["name"] == "importing":
+        sys.path.insert(0, case["source"])
+        import modeling_x
+    return hpe.extract(case["source"])
+
+for line in sys.stdin:
+    case, steps = json.loads(line), {}
+    gc.collect()
+    open("/proc/self/clear_refs", "w").write("5")
+    base, below, watching = status("VmRSS"), 0, True
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    clock, used, found = time.monotonic(), sum(os.times()[:4]), None
+    for step, work in (("extract", None), ("position", position), ("labels", labels), ("inputs", inputs)):
+        if step != "extract" and found is None:
+            continue
+        try:
+            if step == "extract":
+                found = extract(case)
+            else:
+                work(found, case)
+        except HfposembError as error:
+            steps[step] = str(error)
+        except BaseException as error:
+            steps[step] = f"RAW {type(error).__name__}: {error}"
+        else:
+            steps[step] = ""
+    clock = time.monotonic() - clock
+    peak, watching = status("VmHWM") - base, False
+    watcher.join()
+    found = None
+    gc.collect()
+    used = sum(os.times()[:4]) - used
+    # A child begins as large as a fresh interpreter with numpy, as this process did.
+    below = max(0, below - FRESH) if below else 0
+    print(json.dumps({"steps": steps, "clock": clock, "used": used, "peak": peak, "below": below, "code": CODE}))
+    sys.stdout.flush()
+"""
+FRESH = 40_000_000
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peak memory is read from /proc")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one case: the message of each step ("" where it was read right), and what it took."""
+
+    steps: dict[str, str]
+    clock: float
+    used: float
+    peak: int
+    below: int
+    code: list[str]
+
+    def faults(self, case: Case) -> list[str]:
+        """Say what is wrong with it."""
+        found = [f"{step}: {message}" for step, message in self.steps.items() if message.startswith("RAW")]
+        found += [
+            f"{step}: not one short line: {message[:400]!r}"
+            for step, message in self.steps.items()
+            if not message.isprintable() or len(message) > 320
+        ]
+        if (refused := tuple(step for step in self.steps if self.steps[step])) != case.refused:
+            found.append(f"refused {refused}, expected {case.refused}: {self.steps}")
+        if self.used > SECONDS or self.clock > BUSY * SECONDS:
+            found.append(f"took {self.used:.2f} s, by the clock {self.clock:.2f} s")
+        if self.peak + self.below > MEMORY:
+            found.append(f"took {self.peak >> 20} MB and its child {self.below >> 20} MB")
+        return found + self.code
+
+
+def outcomes(cases: Sequence[Case], sources: Sequence[str], folder: Path) -> dict[str, Outcome]:
+    """Return what comes of each case, all tried in one child that is ended where it hangs."""
+    found: dict[str, Outcome] = {}
+    environment = {**os.environ, MARKER: str(folder / "marker")}
+    code = CHILD.replace("FRESH", str(FRESH))
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as child:
+        assert child.stdin
+        assert child.stdout
+        for case, source in zip(cases, sources, strict=True):
+            tokens = case.name.startswith("tokenizer")
+            asked = {"name": case.name, "source": source, "offset": case.offset, "tokens": tokens, "text": TEXT}
+            child.stdin.write(json.dumps(asked) + "\n")
+            child.stdin.flush()
+            if not select.select([child.stdout], [], [], 30)[0]:
+                child.kill()
+                raise AssertionError(f"{case.name} hangs")
+            line = child.stdout.readline()
+            assert line, f"{case.name} ended the process"
+            found[case.name] = Outcome(**json.loads(line))
+    return found
+
+
+def report(found: dict[str, Outcome]) -> str:
+    """Return the figures of all cases, the slowest first."""
+    lines = [
+        f"{one.used:5.2f} s ({one.clock:5.2f}) {one.peak >> 20:4d} + {one.below >> 20:3d} MB  {name}  {one.steps}"
+        for name, one in sorted(found.items(), key=lambda item: -item[1].used)
+    ]
+    return "\n".join(lines)
+
+
+def on_the_hub(hub: FakeHub, cases: Sequence[Case]) -> list[str]:
+    for case in cases:
+        hub.add(f"hostile/{case.name}", dict(case.build()))
+    return [f"hostile/{case.name}" for case in cases]
+
+
+def in_folders(folder: Path, cases: Sequence[Case]) -> list[str]:
+    for case in cases:
+        (folder / case.name).mkdir()
+        for name, content in case.build().items():
+            (folder / case.name / name).write_bytes(content)
+    return [str(folder / case.name) for case in cases]
+
+
+def assert_harmless(cases: Sequence[Case], found: dict[str, Outcome], folder: Path) -> None:
+    faults = {case.name: wrong for case in cases if (wrong := found[case.name].faults(case))}
+    if where := os.environ.get("HFPOSEMB_HOSTILE_REPORT"):
+        Path(where).write_text(report(found) + "\n")
+    assert not faults, "\n".join(f"{name}: {wrong}" for name, wrong in faults.items())
+    assert not (folder / "marker").exists(), "code of a repository was run"
+
+
+def test_the_corpus_is_large_and_named_once() -> None:
+    names = [case.name for case in (*CONFIGS, *TOKENIZERS)]
+    assert len(set(names)) == len(names)
+    assert len(CONFIGS) >= 30
+    assert len(TOKENIZERS) >= 20
+
+
+def test_no_configuration_on_the_hub_does_harm(hub: FakeHub, tmp_path: Path) -> None:
+    assert_harmless(CONFIGS, outcomes(CONFIGS, on_the_hub(hub, CONFIGS), tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_no_tokenizer_on_the_hub_does_harm(hub: FakeHub, tmp_path: Path, part: int) -> None:
+    cases = TOKENIZERS[part::4]
+    assert_harmless(cases, outcomes(cases, on_the_hub(hub, cases), tmp_path), tmp_path)
+
+
+@pytest.mark.skipif(not FULL, reason="make test-full tries folders too")
+def test_the_same_in_a_folder(tmp_path: Path) -> None:
+    wanted = ("code", "backtracks", "doubles", "prepends", "charsmap-0", "nested", "surrogate", "eps-", "invisible")
+    cases = [case for case in (*CONFIGS, *TOKENIZERS) if any(word in case.name for word in wanted)]
+    assert_harmless(cases, outcomes(cases, in_folders(tmp_path, cases), tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("greedy", "MB"),
+        ("slow", "took"),
+        ("wrong", "other numbers"),
+        ("raw", "RAW KeyError"),
+        ("importing", "import modeling_x"),
+    ],
+)
+def test_the_test_can_fail(tmp_path: Path, name: str, fault: str) -> None:
+    files: dict[str, Any] = {**CONFIGS[0].build(), "modeling_x.py": CODE}
+    case = Case(name, lambda: files)
+    found = outcomes([case], in_folders(tmp_path, [case]), tmp_path)[name]
+    assert any(fault in one for one in found.faults(case)), found
+    assert (tmp_path / "marker").exists() == (name == "importing")

@@ -1,0 +1,17 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { addressWith } from "../../app/static/address.js";
+
+const NAMES = ["models", "tab"];
+
+test("our parameters are replaced, others stay", () => {
+  const at = { pathname: "/lab/", search: "?__theme=dark&tab=words&models=a", hash: "#top" };
+  assert.equal(addressWith(at, "models=b&models=c", NAMES), "/lab/?__theme=dark&models=b&models=c#top");
+  assert.equal(addressWith({ ...at, search: "?tab=words" }, "", NAMES), "/lab/#top");
+});
+
+test("an address that says the same already is left alone", () => {
+  const at = { pathname: "/", search: "?other=1&models=a&tab=words", hash: "" };
+  assert.equal(addressWith(at, "models=a&tab=words", NAMES), null);
+});

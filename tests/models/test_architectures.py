@@ -1,0 +1,237 @@
+"""Rules against the models themselves: a type of every mechanism here, all of them in ``make test-families``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+import transformers
+
+import hfposemb as hpe
+from hfposemb.cli.main import main
+from hfposemb.errors import SourceError
+from hfposemb.models.families import FAMILIES, NO_INPUTS
+from hfposemb.models.verification import compare, verify
+from hfposemb.models.verified_types import KNOWN
+from hfposemb.tables.encodings import Absolute, Alibi, WindowBias
+from hfposemb.tables.rotary import Rotary
+from tests.architectures.__main__ import PAGE, tables_agree
+from tests.architectures.survey import Row, one, share
+from tests.architectures.tiny import CannotBuildError, build
+
+ROOT = Path(__file__).parents[2]
+
+SOME = (
+    *("albert", "bart", "bert", "bloom", "canary", "clip", "codegen", "cohere2", "ctrl", "deberta-v2", "deepseek_v3"),
+    *("dinov2", "electra", "esm", "falcon", "florence2", "gemma3", "gemma4_text", "glm4", "gpt2", "gpt_neox"),
+    *(
+        "granite",
+        "hubert",
+        "layoutlm",
+        "llama",
+        "llava",
+        "m2m_100",
+        "mamba",
+        "mobilebert",
+        "modernbert",
+        "moshi",
+        "mpt",
+    ),
+    *("opt", "pegasus", "phi3", "prophetnet", "qwen2_vl", "roberta", "sam", "speecht5", "swin", "t5", "t5gemma"),
+    *("tapas", "vit", "wav2vec2-bert", "wavlm", "whisper", "xglm", "xlm", "xlnet"),
+)
+"""Types of every mechanism, offset, formula and kind of tower."""
+
+
+@pytest.mark.parametrize("model_type", SOME)
+def test_type_is_extracted_as_the_model_has_it(model_type: str) -> None:
+    row = one(model_type)
+    assert row.built, row.reason
+    assert tables_agree(row), [check for check in row.checks if check.verdict != "equal"]
+    assert set(row.verdicts("first layer")) <= {"equal"}
+    assert row.mechanisms or model_type == "sam"
+
+
+@pytest.mark.parametrize(
+    ("model_type", "mechanisms"),
+    {
+        "clip": ("text: learned", "vision: learned"),
+        "llava": ("text: rotary", "vision: learned"),
+        "mpnet": ("position: learned", "relative: relative-bias"),
+        "t5": ("encoder: relative-bias", "decoder: relative-bias"),
+        "m2m_100": ("encoder: sinusoidal", "decoder: sinusoidal"),
+        "mamba": ("position: none",),
+        "bloom": ("position: alibi",),
+        "hubert": ("position: convolution",),
+        "xlnet": ("position: relative-table",),
+        "gemma3_text": ("full_attention: rotary", "sliding_attention: rotary"),
+        "layoutlm": ("position: learned", "h: learned", "w: learned", "x: learned", "y: learned"),
+    }.items(),
+)
+def test_parts_and_mechanisms_have_their_names(model_type: str, mechanisms: tuple[str, ...]) -> None:
+    assert one(model_type).mechanisms == mechanisms
+
+
+def test_page_lists_every_known_type() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert [name for name in sorted(KNOWN) if f"| `{name}` |" not in text] == []
+    rows = {name for family in FAMILIES for name in family.model_types}
+    assert rows - KNOWN == {"t5gemma2_text", "t5gemma2_decoder", "diffusion_gemma_text", "t5_gemma_module"}
+    assert [name for name in NO_INPUTS if f"- `{name}`: " not in text] == []
+    assert len(KNOWN) > 700
+
+
+# --- verify ----------------------------------------------------------------------------------------------------------
+
+
+def test_verify_prints_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    build("roberta").save_pretrained(tmp_path)
+    assert main(["verify", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split()[:3] for line in printed[1:]] == [
+        ["token", "table", "equal"],
+        ["position", "table", "equal"],
+        ["first", "layer's", "input"],
+    ]
+    assert main(["verify", str(tmp_path), "--json"]) == 0
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    assert {check["verdict"] for check in checks} == {"equal"}
+    assert [check["difference"] for check in checks[:2]] == [0.0, 0.0]
+
+
+def test_verify_sees_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model: Any = build("gpt2")
+    model.save_pretrained(tmp_path)
+    with torch.no_grad():
+        model.wpe.weight[3, 5] += 1e-6
+        model.wte.weight[7] *= 1.01
+    found = compare(hpe.extract(tmp_path), model)
+    assert [check.verdict for check in found.of("token table")] == ["different"]
+    assert [check.verdict for check in found.of("position table")] == ["different"]
+    assert not found.passed
+    assert found.of("position table")[0].difference == pytest.approx(1e-6, rel=0.1)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "roberta", "pad_token_id": 0}))
+    assert main(["verify", str(tmp_path)]) == 1
+    shown = capsys.readouterr()
+    assert shown.err.count("\n") == 1
+    assert "of" in shown.err
+
+
+def test_wrong_frequencies_and_layouts_are_seen(tmp_path: Path) -> None:
+    model: Any = build("cohere")
+    model.save_pretrained(tmp_path)
+    assert compare(hpe.extract(tmp_path), model).passed
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "llama"}))
+    assert [check.verdict for check in compare(hpe.extract(tmp_path), model).of("rotary layout")] == ["different"]
+    config["rope_parameters"]["rope_theta"] = 20_000.0
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert [check.verdict for check in compare(hpe.extract(tmp_path), model).of("rotary freq")] == ["different"]
+
+
+@pytest.mark.parametrize("source", ["sinusoidal:8x8", "sample:none"])
+def test_verify_wants_a_checkpoint(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", source]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_verify_says_what_transformers_cannot_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    safetensors.torch.save_file({"wte.weight": torch.randn(9, 4)}, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text('{"model_type": "hal-9000"}')
+    assert main(["verify", str(tmp_path)]) == 1
+    assert "transformers cannot load" in capsys.readouterr().err
+
+
+def test_samples_are_as_transformers_loads_them() -> None:
+    for name in ("bert", "gpt2"):
+        assert verify(f"sample:{name}").passed
+    with pytest.raises(SourceError, match="a whole sample, such as sample:bert"):
+        verify("sample:gpt2@step-1500")
+
+
+def test_nothing_counts_as_equal_that_was_not_compared() -> None:
+    assert share([Row("none", built="None")], "token table") == (0, 0)
+    with pytest.raises(CannotBuildError):
+        build("timm_wrapper")
+
+
+# --- what the survey cannot build ------------------------------------------------------------------------------------
+
+
+def test_falcon_with_alibi_keeps_raw_and_effective_slopes(tmp_path: Path) -> None:
+    config = transformers.FalconConfig(
+        vocab_size=61,
+        hidden_size=24,
+        num_hidden_layers=1,
+        num_attention_heads=6,
+        alibi=True,
+        new_decoder_architecture=False,
+    )
+    model = transformers.FalconModel(config).eval()
+    model.save_pretrained(tmp_path)
+    found = hpe.extract(tmp_path)
+    position = found.position
+    assert isinstance(position, Alibi)
+    assert compare(found, model).of("ALiBi")[0].verdict == "equal"
+    assert np.allclose(position.effective, position.slopes / 2)
+    assert position.profile(np.array([-2]))[0] == pytest.approx(-2 * position.effective.mean())
+
+
+def test_patches_of_a_rectangular_image_know_their_grid(tmp_path: Path) -> None:
+    config = transformers.ViTConfig(
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=24,
+        image_size=(32, 48),
+        patch_size=8,
+    )
+    transformers.ViTModel(config).save_pretrained(tmp_path)
+    position = hpe.extract(tmp_path).position
+    assert isinstance(position, Absolute)
+    assert position.grid is not None
+    assert (position.grid.rows, position.grid.columns, position.grid.first) == (4, 6, 1)
+    assert position.table.shape == (25, 16)
+
+
+def test_window_biases_are_those_that_swin_adds(tmp_path: Path) -> None:
+    model: Any = build("swin")
+    model.save_pretrained(tmp_path)
+    position = hpe.extract(tmp_path).position
+    assert isinstance(position, WindowBias)
+    own = next(module for name, module in model.named_modules() if name.endswith("relative_position_bias"))
+    theirs = own().detach().double().numpy()[0] if callable(own) else None
+    assert theirs is not None
+    assert np.allclose(position.matrix(), theirs.mean(axis=0), atol=1e-6)
+
+
+def test_a_model_of_images_that_turns_by_patches_gets_no_false_frequencies(tmp_path: Path) -> None:
+    build("dinov3_vit").save_pretrained(tmp_path)
+    position = hpe.extract(tmp_path).position
+    assert not isinstance(position, Rotary)
+    with pytest.raises(hpe.HfposembError, match="row and the column"):
+        position.profile(np.arange(3))
+
+
+def test_an_unknown_type_is_read_by_names_and_says_so(tmp_path: Path) -> None:
+    build("llama").save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "llama-next"}))
+    found = hpe.extract(tmp_path)
+    assert any("'llama-next' is not known" in note for note in found.notes)
+    assert found.position.kind == "rotary"
+    with pytest.raises(hpe.HfposembError, match="not known"):
+        found.inputs([5, 6])
+
+
+def test_several_vocabularies_are_apart(tmp_path: Path) -> None:
+    build("fsmt").save_pretrained(tmp_path)
+    found = hpe.extract(tmp_path)
+    assert set(found.tables) >= {"token", "decoder.token"}
+    assert found.token.provenance.tensor != found.tables["decoder.token"].provenance.tensor

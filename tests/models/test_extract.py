@@ -1,0 +1,368 @@
+"""Tables of every family, from files and from live models, against transformers' own modules, bit for bit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+import transformers
+
+import hfposemb as hpe
+from hfposemb.errors import CheckpointError, MissingTableError, SourceError
+from tests.conftest import ABSOLUTE, Build
+
+OFFSETS = {"roberta": 2, "xlm-roberta": 2, "camembert": 2, "mpnet": 2, "opt": 2, "bart": 2, "mbart": 2}
+
+
+def _positions(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """The model's own position tables by part, as its modules hold them: stored rows, offset included."""
+    names = ("position_embeddings", "wpe", "positions_embed", "embed_positions")
+    found = {name: module.weight for name, module in model.named_modules() if name.rpartition(".")[2] in names}
+    assert found
+    if len(found) == 1:
+        return {"position": next(iter(found.values()))}
+    return {"encoder" if "encoder" in name else "decoder": weight for name, weight in found.items()}
+
+
+def _assert_tables(embeddings: hpe.Embeddings, model: torch.nn.Module, model_type: str) -> None:
+    token = model.get_input_embeddings().weight.detach().float().numpy()
+    np.testing.assert_array_equal(embeddings.token.vectors, token)
+    expected = _positions(model)
+    assert set(embeddings.positions) - {"relative"} == set(expected)
+    assert ("relative" in embeddings.positions) == (model_type == "mpnet")
+    offset = OFFSETS.get(model_type, 0)
+    for part, weight in expected.items():
+        encoding = embeddings.positions[part]
+        assert encoding.kind == "learned"
+        assert encoding.offset == offset
+        assert encoding.table is not None
+        np.testing.assert_array_equal(encoding.table.vectors, weight.detach().float().numpy()[offset:])
+        assert encoding.table.provenance.row_offset == offset
+    own = [m.weight for name, m in model.named_modules() if name.endswith("token_type_embeddings")]
+    assert ("token_type" in embeddings.tables) == bool(own)
+    for weight in own:
+        np.testing.assert_array_equal(embeddings.token_type.vectors, weight.detach().float().numpy())
+
+
+@pytest.mark.parametrize("model_type", ABSOLUTE)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_saved_folder(build: Build, tmp_path: Path, model_type: str, dtype: torch.dtype) -> None:
+    model = build(model_type).to(dtype)
+    model.save_pretrained(tmp_path)
+    _assert_tables(hpe.extract(str(tmp_path)), model, model_type)
+
+
+@pytest.mark.parametrize("model_type", ABSOLUTE)
+def test_live_model(build: Build, model_type: str) -> None:
+    model = build(model_type)
+    _assert_tables(hpe.extract(model), model, model_type)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "auto"),
+    [
+        ("bert", "AutoModelForMaskedLM"),
+        ("gpt2", "AutoModelForCausalLM"),
+        ("roberta", "AutoModelForMaskedLM"),
+        ("bart", "AutoModelForSeq2SeqLM"),
+        ("opt", "AutoModelForCausalLM"),
+        ("mpnet", "AutoModelForMaskedLM"),
+    ],
+)
+def test_models_with_heads_and_shards(build: Build, tmp_path: Path, model_type: str, auto: str) -> None:
+    model = build(model_type, auto)
+    model.save_pretrained(tmp_path, max_shard_size="3KB")
+    assert (tmp_path / "model.safetensors.index.json").exists()
+    _assert_tables(hpe.extract(tmp_path), model, model_type)
+
+
+@pytest.mark.parametrize("prefix", ["", "model.", "module.", "_orig_mod.", "base_model.model.bert."])
+def test_any_prefix(build: Build, tmp_path: Path, prefix: str) -> None:
+    model = build("bert")
+    model.save_pretrained(tmp_path)
+    renamed = {
+        prefix + name: tensor for name, tensor in safetensors.torch.load_file(tmp_path / "model.safetensors").items()
+    }
+    safetensors.torch.save_file(renamed, tmp_path / "model.safetensors")
+    _assert_tables(hpe.extract(tmp_path), model, "bert")
+
+
+def test_a_file_alone_uses_the_config_beside_it(build: Build, tmp_path: Path) -> None:
+    model = build("roberta")
+    model.save_pretrained(tmp_path)
+    _assert_tables(hpe.extract(tmp_path / "model.safetensors"), model, "roberta")
+
+
+def test_a_file_without_config_is_read_by_names_and_says_so(build: Build, tmp_path: Path) -> None:
+    model = build("gpt2")
+    model.save_pretrained(tmp_path)
+    (tmp_path / "config.json").unlink()
+    embeddings = hpe.extract(tmp_path / "model.safetensors")
+    _assert_tables(embeddings, model, "gpt2")
+    assert "no config.json" in embeddings.notes[0]
+
+
+def test_unknown_model_type_falls_back_to_names_and_says_so(build: Build, tmp_path: Path) -> None:
+    model = build("bert")
+    model.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "hal-9000"}))
+    embeddings = hpe.extract(tmp_path)
+    _assert_tables(embeddings, model, "bert")
+    assert "hal-9000" in embeddings.notes[0]
+
+
+def test_aliases_of_the_header_are_resolved(build: Build, tmp_path: Path) -> None:
+    """As facebook/bart-large-cnn is stored: only one name of the tied table, the others in __metadata__."""
+    model = build("bart")
+    model.save_pretrained(tmp_path)
+    tensors = safetensors.torch.load_file(tmp_path / "model.safetensors")
+    table = tensors.pop("shared.weight")
+    tensors = {name: t for name, t in tensors.items() if "embed_tokens" not in name} | {"odd.name": table}
+    metadata = {"format": "pt", "model.shared.weight": "odd.name"}
+    safetensors.torch.save_file(tensors, tmp_path / "model.safetensors", metadata)
+    _assert_tables(hpe.extract(tmp_path), model, "bart")
+
+
+def test_a_tied_head_is_the_last_resort(build: Build, tmp_path: Path) -> None:
+    model = build("gpt2", "AutoModelForCausalLM")
+    model.save_pretrained(tmp_path)
+    tensors = safetensors.torch.load_file(tmp_path / "model.safetensors")
+    tensors["lm_head.weight"] = tensors.pop("transformer.wte.weight")
+    safetensors.torch.save_file(tensors, tmp_path / "model.safetensors")
+    embeddings = hpe.extract(tmp_path)
+    _assert_tables(embeddings, model, "gpt2")
+    assert "lm_head.weight" in embeddings.notes[0]
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"tie_word_embeddings": False}))
+    with pytest.raises(MissingTableError, match="has no token table"):
+        _ = hpe.extract(tmp_path).token
+
+
+def test_two_candidates_are_both_named(build: Build, tmp_path: Path) -> None:
+    build("gpt2").save_pretrained(tmp_path)
+    tensors = safetensors.torch.load_file(tmp_path / "model.safetensors")
+    tensors["other.wte.weight"] = torch.zeros(5, 16)
+    safetensors.torch.save_file(tensors, tmp_path / "model.safetensors")
+    embeddings = hpe.extract(tmp_path)
+    assert embeddings.token.shape == (61, 16)
+    assert "took wte.weight; other.wte.weight" in embeddings.notes[0]
+
+
+def test_positions_alone(tmp_path: Path) -> None:
+    safetensors.torch.save_file({"wpe.weight": torch.randn(20, 16)}, tmp_path / "model.safetensors")
+    embeddings = hpe.extract(tmp_path)
+    assert embeddings.position.table.shape == (20, 16)
+    with pytest.raises(MissingTableError, match=r"has no token table.*wpe\.weight"):
+        _ = embeddings.token
+    with pytest.raises(MissingTableError, match="no token table"):
+        embeddings.inputs([1])
+
+
+def test_llama_gives_tokens_and_names_its_positions(build: Build, tmp_path: Path) -> None:
+    model = build("llama")
+    model.save_pretrained(tmp_path)
+    for source in (tmp_path, model):
+        embeddings = hpe.extract(source)
+        np.testing.assert_array_equal(embeddings.token.vectors, model.get_input_embeddings().weight.detach().numpy())
+        assert embeddings.position.kind == "rotary"
+        assert embeddings.position.table.shape == (20, 8)
+        np.testing.assert_allclose(embeddings.position.inv_freq, model.rotary_emb.inv_freq.numpy(), rtol=2e-5)
+    with pytest.raises(MissingTableError, match="no position table"):
+        _ = embeddings.tables["position"] if "position" in embeddings.tables else embeddings._table("position")
+
+
+def test_rotary_type_that_is_not_known_is_named_not_guessed(build: Build, tmp_path: Path) -> None:
+    build("llama").save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["rope_parameters"] = {"rope_type": "spiral", "rope_theta": 1e4}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    position = hpe.extract(tmp_path).position
+    assert position.kind == "rotary"
+    with pytest.raises(MissingTableError, match="'spiral'"):
+        position.profile(np.arange(3))
+
+
+def test_sinusoids_that_distilbert_stores_are_called_so(build: Build, tmp_path: Path) -> None:
+    build("distilbert", sinusoidal_pos_embds=True).save_pretrained(tmp_path)
+    assert hpe.extract(tmp_path).position.kind == "sinusoidal"
+
+
+@pytest.mark.parametrize("padding", [0, 1, 5])
+def test_offset_follows_the_padding_id(build: Build, tmp_path: Path, padding: int) -> None:
+    model = build("roberta", pad_token_id=padding)
+    model.save_pretrained(tmp_path)
+    position = hpe.extract(tmp_path).position
+    assert position.offset == padding + 1
+    assert position.table.shape[0] == 20 - padding - 1
+
+
+@pytest.mark.parametrize("padding", [-1, 19, 10**9, True, "1", None, 1.0])
+def test_absurd_padding_ids_do_not_move_the_table(build: Build, tmp_path: Path, padding: object) -> None:
+    build("roberta").save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"pad_token_id": padding}))
+    assert hpe.extract(tmp_path).position.offset == 2
+
+
+def test_a_table_that_is_none_is_an_error(tmp_path: Path) -> None:
+    safetensors.torch.save_file({"wpe.weight": torch.randn(2, 16)}, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text('{"model_type": "roberta"}')
+    (tmp_path / "other.json").write_text("{}")
+    with pytest.raises(CheckpointError, match="2 rows of 16, of which 2 are not positions"):
+        _ = hpe.extract(tmp_path).position
+
+
+def test_bare_embedding() -> None:
+    """The textbook's untrained layer: six tokens, three dimensions, seed 123."""
+    torch.manual_seed(123)
+    layer = torch.nn.Embedding(6, 3)
+    table = hpe.extract(layer).token
+    np.testing.assert_array_equal(table.vectors, layer.weight.detach().numpy())
+    np.testing.assert_allclose(table.vectors[3], [-0.4015, 0.9666, -1.1481], atol=5e-5)
+
+
+class HandWritten(torch.nn.Module):
+    """The class of many a tutorial."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.tok = torch.nn.Embedding(31, width)
+        self.pos = torch.nn.Embedding(12, width)
+        self.norm = torch.nn.LayerNorm(width)
+        torch.nn.init.normal_(self.norm.weight)
+        torch.nn.init.normal_(self.norm.bias)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Sum and normalise."""
+        return self.norm(self.tok(ids) + self.pos(torch.arange(ids.shape[-1])))
+
+
+def test_hand_written_module() -> None:
+    module = HandWritten()
+    embeddings = hpe.extract(module)
+    np.testing.assert_array_equal(embeddings.token.vectors, module.tok.weight.detach().numpy())
+    np.testing.assert_array_equal(embeddings.position.table.vectors, module.pos.weight.detach().numpy())
+    own = module(torch.tensor([[3, 1, 4, 1, 5]]))[0].detach().numpy()
+    np.testing.assert_allclose(embeddings.inputs([3, 1, 4, 1, 5]).normed, own, atol=1e-5)
+
+
+def test_what_was_read_from_a_live_model_stays() -> None:
+    layer = torch.nn.Embedding(6, 3)
+    before = hpe.extract(layer).token.vectors.copy()
+    vectors = hpe.extract(layer).token.vectors
+    torch.nn.init.zeros_(layer.weight)
+    np.testing.assert_array_equal(vectors, before)
+
+
+def test_minilm(minilm_folder: Path) -> None:
+    embeddings = hpe.extract(minilm_folder)
+    assert embeddings.token.shape == (30522, 384)
+    assert embeddings.position.table.shape == (512, 384)
+    assert embeddings.token.labels[2332] == "king"
+    assert embeddings.token.provenance.tensor == "embeddings.word_embeddings.weight"
+    own = safetensors.torch.load_file(minilm_folder / "model.safetensors")["embeddings.word_embeddings.weight"]
+    np.testing.assert_array_equal(embeddings.token.vectors, own.float().numpy())
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("./does-not-exist", "does not exist"),
+        ("gpt2", "on the Hub"),
+        ("openai-community/gpt2@main", "on the Hub"),
+        ("sample:bort", "the samples are bert and gpt2"),
+        ("sample:gpt2@step-1", "it kept the steps"),
+        ("nonsense:3x4", "there is no built-in"),
+        ("a b", "is not a source"),
+        (42, "got int"),
+    ],
+)
+def test_unknown_sources(source: str, message: str) -> None:
+    with pytest.raises(SourceError, match=message) as caught:
+        hpe.extract(source)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_module_without_embeddings() -> None:
+    with pytest.raises(SourceError, match=r"Linear holds no nn\.Embedding"):
+        hpe.extract(torch.nn.Linear(3, 4))
+
+
+def test_weights_that_are_not_there() -> None:
+    with torch.device("meta"):
+        layer = torch.nn.Embedding(6, 3)
+    with pytest.raises(hpe.HfposembError, match="load it with real weights"):
+        _ = hpe.extract(layer).token.vectors
+
+
+TINY: dict[str, dict[str, object]] = {
+    "bloom": {"vocab_size": 61, "hidden_size": 24, "n_layer": 1, "n_head": 12},
+    "mpt": {"vocab_size": 61, "d_model": 24, "n_layers": 1, "n_heads": 12, "max_seq_len": 64},
+    "t5": {"vocab_size": 61, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2},
+    "mt5": {"vocab_size": 61, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2},
+    "umt5": {"vocab_size": 61, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2},
+}
+
+
+def tiny(model_type: str, folder: Path) -> Any:
+    torch.manual_seed(0)
+    model = transformers.AutoModel.from_config(transformers.AutoConfig.for_model(model_type, **TINY[model_type])).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn_like(parameter))
+    model.save_pretrained(folder)
+    return model
+
+
+def test_alibi_equals_the_models_own(tmp_path: Path) -> None:
+    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+    from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
+
+    length = 9
+    for model_type in ("bloom", "mpt"):
+        model = tiny(model_type, tmp_path / model_type)
+        position = hpe.extract(tmp_path / model_type).position
+        assert position.kind == "alibi"
+        if model_type == "bloom":
+            theirs = build_alibi_tensor(torch.ones(1, length), 12, torch.float32)[:, 0]
+        else:
+            theirs = build_mpt_alibi_tensor(12, length)[:, 0]
+        # Theirs is the bias of each key for the last query, up to a constant that softmax takes away.
+        theirs = theirs - theirs[:, -1:]
+        ours = -np.multiply.outer(position.slopes, length - 1 - np.arange(length))
+        assert np.allclose(ours, theirs.numpy(), atol=1e-6)
+        weight = model.get_input_embeddings().weight.detach().numpy()
+        assert np.array_equal(hpe.extract(tmp_path / model_type).token.vectors, weight)
+
+
+@pytest.mark.parametrize("heads", range(1, 34))
+def test_slopes_of_any_number_of_heads(heads: int) -> None:
+    from transformers.models.bloom.modeling_bloom import _get_alibi_slopes
+
+    from hfposemb.tables.encodings import alibi_slopes
+
+    assert np.allclose(alibi_slopes(heads), _get_alibi_slopes(heads, torch.device("cpu")).numpy(), atol=1e-7)
+
+
+@pytest.mark.parametrize("model_type", ["t5", "mt5", "umt5"])
+def test_relative_biases_equal_the_models_own(tmp_path: Path, model_type: str) -> None:
+    model = tiny(model_type, tmp_path)
+    found = hpe.extract(tmp_path)
+    assert list(found.positions) == ["encoder", "decoder"]
+    assert any("layers have biases of their own" in note for note in found.notes) == (model_type == "umt5")
+    length = 150
+    distances = np.arange(length)[None, :] - np.arange(length)[:, None]
+    for part, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
+        theirs = stack.block[0].layer[0].SelfAttention.compute_bias(length, length)[0].detach().numpy()
+        encoding = found.positions[part]
+        assert encoding.kind == "relative-bias"
+        ours = encoding.bias_at(distances.reshape(-1)).reshape(length, length, -1).transpose(2, 0, 1)
+        assert np.array_equal(ours.astype(np.float32), theirs)
+    fed = found.inputs([5, 6, 7])
+    assert np.array_equal(fed.normed, model.get_input_embeddings()(torch.tensor([5, 6, 7])).detach().numpy())

@@ -1,0 +1,116 @@
+"""The README: every snippet runs, every command works, every link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hfposemb.cli.main import main
+from tests.hub import FakeHub
+from tests.hub.gpt2 import add_gpt2
+
+pytestmark = pytest.mark.usefixtures("hub_with_gpt2")
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def hub_with_gpt2(hub: FakeHub, tmp_path: Path) -> None:
+    """The Hub, which has the model that the README reads."""
+    add_gpt2(hub, tmp_path)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_snippets_run_in_order_and_say_what_is_so(page: str) -> None:
+    """A line that ends in a comment with a value, such as ``x.shape  # (3, 4)``, has that value."""
+    assert run_snippets((ROOT / page).read_text(encoding="utf-8"), {})
+
+
+def run_snippets(text: str, names: dict[str, Any], *, after: Callable[[], None] = lambda: None) -> int:
+    """Run the snippets of a page in order, each followed by ``after``; return how many values were checked."""
+    snippets = re.findall(r"```python\n(.*?)```", text, flags=re.S)
+    assert snippets
+    checked = 0
+    for snippet in snippets:
+        exec(compile(snippet, "page", "exec"), names)
+        for code, said in re.findall(r"^(\S.*?) {2,}# ([(\[].*[)\]])(?: cosines)?$", snippet, flags=re.M):
+            assert repr(eval(code, names)) == said
+            checked += 1
+        after()
+    return checked
+
+
+COMMANDS = [line for line in README.splitlines() if line.startswith("hfposemb ")]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_run(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minilm_folder: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my-model").symlink_to(minilm_folder)
+    assert main(shlex.split(line, comments=True)[1:]) == 0
+
+
+PAGES = sorted(path.relative_to(ROOT) for pattern in ("*.md", "docs/*.md") for path in ROOT.glob(pattern))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)):
+        path, _, place = link.partition("#")
+        if link.startswith("http"):
+            continue
+        to = ROOT / page.parent / path if path else ROOT / page
+        assert to.exists(), link
+        if place:
+            assert place in places(to.read_text(encoding="utf-8")), link
+
+
+def places(text: str) -> set[str]:
+    """Return the anchors that GitHub gives the headings of a page."""
+    heads = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M), flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_make_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"^make (\w+)", README, flags=re.M):
+        assert re.search(rf"^{target}:", makefile, flags=re.M)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_pictures_are_there_and_small(page: Path) -> None:
+    for name in re.findall(r"(?:!\[[^\]]*\]\(|<img[^>]* src=\")([^)\s\"]+)", (ROOT / page).read_text(encoding="utf-8")):
+        picture = ROOT / page.parent / name
+        assert picture.read_bytes().startswith(b"\x89PNG"), name
+        assert picture.stat().st_size <= 150_000, name
+
+
+def test_every_picture_stands_on_a_page_and_all_of_them_are_small() -> None:
+    shown = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
+    pictures = list((ROOT / "docs" / "pictures").glob("*"))
+    assert [path.name for path in pictures if path.name not in shown] == []
+    assert sum(path.stat().st_size for path in pictures) <= 3_000_000
+
+
+def test_data_frames_there_and_back() -> None:
+    """Tables of the tutorial's kind become frames, and frames tables: rows, names and numbers."""
+    import pandas
+
+    import hfposemb as hpe
+
+    bert = hpe.extract("sample:bert")
+    token, position = bert.token.to_frame(), bert.position.table.to_frame()
+    assert isinstance(token, pandas.DataFrame)
+    assert list(token.index[[10, 99]]) == [bert.token.labels[10], bert.token.labels[99]]
+    back = hpe.from_arrays(token=token, position=position)
+    assert np.array_equal(back.token.vectors, bert.token.vectors)
+    assert np.array_equal(back.position.table.vectors, bert.position.table.vectors)
+    assert back.token.row("king") == bert.token.row("king")

@@ -1,0 +1,228 @@
+"""The package as a whole: what an import loads, who imports whom, and what a wheel carries."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+import yaml
+
+import hfposemb as hpe
+
+ROOT = Path(__file__).parents[2]
+LIBRARY = sorted((ROOT / "hfposemb").rglob("*.py"))
+APP = sorted((ROOT / "app").rglob("*.py"))
+HEAVY = ("torch", "transformers", "gradio", "umap", "sklearn", "plotly", "huggingface_hub", "scipy", "tokenizers")
+
+
+def loaded_by(code: str) -> set[str]:
+    """Return which of HEAVY a fresh process has loaded after running some code."""
+    report = f"{code}\nimport sys\nprint(' '.join(name for name in {HEAVY!r} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_import_is_light() -> None:
+    assert loaded_by("import hfposemb") == set()
+
+
+def test_import_loads_no_module_until_it_is_used() -> None:
+    code = "import hfposemb, sys\n"
+    code += "print(*(name for name in sys.modules if name == 'numpy' or name.startswith('hfposemb.')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_the_light_import_test_can_fail() -> None:
+    assert "sklearn" in loaded_by("import sklearn")
+
+
+def test_reading_tables_is_light(minilm_folder: Path) -> None:
+    code = f"import hfposemb; hfposemb.extract({str(minilm_folder)!r}).position.table.vectors.sum()"
+    assert loaded_by(code) == set()
+
+
+def test_no_module_has_the_name_of_a_public_function() -> None:
+    assert {path.stem for path in LIBRARY} & set(hpe.__all__) == set()
+
+
+@pytest.mark.parametrize("name", hpe.__all__)
+def test_public_names_exist(name: str) -> None:
+    assert getattr(hpe, name) is not None
+    assert name in dir(hpe)
+
+
+def test_unknown_names_say_what_there_is() -> None:
+    with pytest.raises(AttributeError, match="it has __version__, extract"):
+        _ = hpe.exctract
+
+
+PACKAGES = """
+tables
+checkpoints -> tables
+models -> checkpoints tables
+analysis -> tables
+composition -> analysis tables
+comparison -> composition analysis models tables
+figures -> comparison composition analysis tables
+surveys -> comparison models analysis checkpoints tables
+reports -> figures comparison models analysis tables
+"""
+"""What each package may import. All may import the modules at the top: errors, files and other helpers."""
+
+HELPERS = {
+    "bug_reports",
+    "cache",
+    "errors",
+    "files",
+    "interrupts",
+    "memory_maps",
+    "progress",
+    "samples",
+    "text",
+    "transfers",
+}
+APP_FOLDERS = """
+jobs
+components -> jobs
+session -> components jobs
+recipes -> session components
+findings -> recipes session components jobs
+lessons -> session components
+tabs -> lessons findings session components jobs
+server -> findings session jobs
+"""
+"""What each folder of the app may import. All may import ``failures`` and ``limits``."""
+
+
+def arrows(text: str) -> dict[str, set[str]]:
+    """Return what each package may import, from the lines above."""
+    lines = (line.partition(" -> ") for line in text.split("\n") if line)
+    return {name: set(others.split()) for name, _, others in lines}
+
+
+ALLOWED, APP_ALLOWED = arrows(PACKAGES), arrows(APP_FOLDERS)
+
+
+def imports_of(path: Path) -> set[str]:
+    """Return what a file imports of its tree, wherever in it, type checking included: "package.module" or a name."""
+    root, *inside = path.relative_to(ROOT).parts[:-1]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        module = (node.module or "").split(".") if node.module else []
+        if node.level:
+            module = [*inside[: len(inside) - node.level + 1], *module]
+        elif module[0] == root:
+            module = module[1:]
+        else:
+            continue
+        found |= {".".join([*module, alias.name]) if len(module) < 2 else ".".join(module) for alias in node.names}
+    return {name for name in found if name != "__version__"}
+
+
+def wrong_imports(folder: Path, allowed: set[str]) -> set[str]:
+    """Return the imports of a folder's files that lead to none of the allowed packages."""
+    return {
+        f"{path.name}: {one}"
+        for path in sorted(folder.glob("*.py"))
+        for one in imports_of(path)
+        if one.split(".")[0] not in allowed
+    }
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_packages_import_one_way(name: str) -> None:
+    assert wrong_imports(ROOT / "hfposemb" / name, ALLOWED[name] | HELPERS | {name}) == set()
+
+
+@pytest.mark.parametrize("name", APP_ALLOWED)
+def test_folders_of_the_app_import_one_way(name: str) -> None:
+    assert wrong_imports(ROOT / "app" / name, APP_ALLOWED[name] | {"failures", "limits", name}) == set()
+
+
+def test_no_tab_imports_a_tab() -> None:
+    assert {one for path in (ROOT / "app" / "tabs").glob("*.py") for one in imports_of(path) if "tabs" in one} == set()
+
+
+def test_helpers_import_no_package() -> None:
+    found = {
+        path.stem: {one.split(".")[0] for one in imports_of(path)} & set(ALLOWED)
+        for path in (ROOT / "hfposemb").glob("*.py")
+    }
+    assert {name: found[name] for name in HELPERS - {"samples"}} == {name: set() for name in HELPERS - {"samples"}}
+
+
+def test_every_package_has_its_line() -> None:
+    assert {path.parent.name for path in (ROOT / "hfposemb").glob("*/__init__.py")} == {*ALLOWED, "samples", "cli"}
+    assert {path.parent.name for path in (ROOT / "app").glob("*/__init__.py")} == set(APP_ALLOWED)
+
+
+@pytest.mark.parametrize("files", [LIBRARY, APP], ids=["hfposemb", "app"])
+def test_no_file_imports_in_a_circle(files: list[Path]) -> None:
+    root = ROOT / files[0].relative_to(ROOT).parts[0]
+    paths = {".".join(path.relative_to(root).with_suffix("").parts): path for path in files}
+    graph = {name: {one for one in imports_of(path) if one in paths} for name, path in paths.items()}
+    assert list(TopologicalSorter(graph).static_order())
+
+
+def test_no_file_is_long() -> None:
+    files = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in [*LIBRARY, *APP]}
+    assert {name: lines for name, lines in files.items() if lines > 600} == {}
+
+
+def test_the_direction_test_can_fail() -> None:
+    assert "models.extraction" in imports_of(ROOT / "hfposemb" / "cli" / "options.py")
+
+
+def test_pins_match_the_dependencies() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["app"]]
+    pins = dict(line.split("==") for line in (ROOT / "requirements.txt").read_text().split())
+    assert set(pins) == {re.split(r"[><=~!\[]", name)[0] for name in wanted}
+    front = (ROOT / "README.md").read_text(encoding="utf-8").split("---")[1]
+    assert f"sdk_version: {pins['gradio']}" in front
+
+
+def test_version_stands_in_one_place() -> None:
+    """``hfposemb/__init__.py`` says it; the build reads it there, and what else names it is held equal."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["project"]["dynamic"] == ["version"]
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "hfposemb.__version__"}
+    assert re.fullmatch(r"\d+\.\d+\.\d+", hpe.__version__)
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"] == hpe.__version__
+    newest = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.M)
+    assert hpe.__version__ in newest[:2]
+    assert newest[0] in ("Unreleased", hpe.__version__)
+
+
+def test_citation_is_complete() -> None:
+    """The keys that CFF 1.2.0 asks for, and what the package says of itself."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= set(cited)
+    assert cited["cff-version"] == "1.2.0"
+    assert all(author["name"] for author in cited["authors"])
+    assert cited["title"] == project["name"]
+    assert cited["license"] == project["license"]
+    assert cited["abstract"] == project["description"]
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_may_read_only_and_pin_their_actions(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert yaml.safe_load(text)["permissions"] == {"contents": "read"}
+    used = re.findall(r"uses: (.+)", text)
+    assert used
+    for line in used:
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line

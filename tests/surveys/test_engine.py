@@ -1,0 +1,230 @@
+"""Engines: the same results wherever the work is done, and whichever worker is lost."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import hfposemb as hpe
+from hfposemb.cli.main import main
+from hfposemb.errors import HfposembError, InputError
+from hfposemb.surveys.worker_pool import Engine, Lost, Permits
+from tests.conftest import FULL
+from tests.hub import FakeHub
+from tests.hub.training import add_run
+from tests.support.errands import end_at
+from tests.surveys.test_survey import at_once, same
+
+ROOT = Path(__file__).parents[2]
+COUNT = 100 if FULL else 16
+
+
+@dataclass
+class Cluster:
+    """A Dask scheduler and its workers, each a process of its own."""
+
+    address: str
+    workers: list[subprocess.Popen[bytes]]
+
+
+@contextmanager
+def dask(module: str, folder: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a part of a cluster, which keeps nothing where this process does, and end it."""
+    command = [sys.executable, "-m", f"distributed.cli.{module}", "--no-dashboard", *arguments]
+    environment = {**os.environ, "HFPOSEMB_CACHE": str(folder / "elsewhere")}
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, env=environment) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> Iterator[str]:
+    """A scheduler that no worker has come to."""
+    with dask("dask_scheduler", tmp_path, "--host", "127.0.0.1", "--port", "0", "--no-show") as process:
+        yield said_by(process, r"Scheduler at: *(tcp://\S+)")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, hub: FakeHub, scheduler: str) -> Iterator[Cluster]:
+    """A cluster of two workers, which have the fake Hub's address from their environment."""
+    one = (scheduler, "--nthreads", "1", "--no-nanny")
+    with dask("dask_worker", tmp_path, *one) as first, dask("dask_worker", tmp_path, *one) as second:
+        for worker in (first, second):
+            said_by(worker, r"(Registered to)")
+        yield Cluster(scheduler, [first, second])
+
+
+def said_by(process: subprocess.Popen[bytes], pattern: str) -> str:
+    """Wait until a process says what matches; return the first group of it."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if match := re.search(pattern, line.decode()):
+            return match[1]
+    raise AssertionError(f"the process ended without saying {pattern}")
+
+
+def results(engine: Engine, items: list[str]) -> list[object]:
+    with engine.running() as pool:
+        return sorted(pool.each(end_at, items), key=str)
+
+
+def test_a_process_that_ends_loses_its_item_alone() -> None:
+    items = ["a", "end", "b", "c", "d", "e"]
+    reason = "the process that worked on it ended before it was done, most likely for want of memory"
+    assert results(Engine(workers=2), items) == sorted([*"abcde", Lost("end", reason)], key=str)
+
+
+def test_processes_share_the_permits_equally() -> None:
+    def permits(item: str, given: Permits) -> str:
+        return str(given)
+
+    with Engine(workers=2, requests=5).running() as pool:
+        assert set(pool.each(permits, ["a", "b", "c"])) == {"Share(permits=2)"}
+    with Engine(workers=4, requests=2).running() as pool:
+        assert pool.workers == 2, "each has a permit at least"
+
+
+def test_each_process_computes_with_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)  # whoever runs the tests may have asked for that already
+
+    def threads(item: str, given: Permits) -> set[int]:
+        import threadpoolctl
+
+        return {found["num_threads"] for found in threadpoolctl.threadpool_info()}
+
+    with Engine(workers=2).running() as pool:
+        assert set().union(*pool.each(threads, ["a", "b"])) <= {1}
+
+
+HEARING = """
+from hfposemb.surveys.worker_pool import Engine
+from tests.support.errands import hears_the_keyboard
+if __name__ == "__main__":
+    with Engine(workers=2).running() as pool:
+        print(*pool.each(hears_the_keyboard, ["a", "b"]), hears_the_keyboard("here", None))
+"""
+
+
+def test_processes_do_not_hear_the_keyboard(tmp_path: Path) -> None:
+    script = tmp_path / "driver.py"
+    script.write_text(HEARING)
+    found = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout == "False False True\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"kind": "spark"}, "the engine is local or dask; got 'spark'"),
+        ({"kind": "dask"}, "go together"),
+        ({"kind": "dask", "scheduler": "tcp://x:1", "workers": 2}, "has the workers it has"),
+        ({"requests": 0}, "are 1 or more"),
+    ],
+)
+def test_what_does_not_go_together(options: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Engine(**options)  # type: ignore[arg-type]
+
+
+def test_a_cluster_gives_what_this_machine_gives(cluster: Cluster, hub: FakeHub, tmp_path: Path) -> None:
+    sources = [*add_run(hub, COUNT), "lab/run@none", "rotary:8x4"]
+    here = hpe.survey(sources, draws=3, engine=Engine(workers=2))
+    before = hub.requests
+    there = Engine("dask", cluster.address, requests=1)
+    same(here, hpe.survey(sources, draws=3, engine=there, out=tmp_path / "out"))
+    assert len(hub.requests) > len(before)
+
+
+def test_a_cluster_asks_no_more_than_permitted(cluster: Cluster, hub: FakeHub) -> None:
+    sources = add_run(hub, 6)
+    hub.shape(delay=0.1)
+    there = Engine("dask", cluster.address, requests=1)
+    assert hpe.survey(sources, metrics=["mean norm"], draws=0, engine=there).value.notna().all()
+    assert at_once(hub, 0.1) == 1
+
+
+def test_a_worker_killed_half_way_loses_nothing(cluster: Cluster, hub: FakeHub, tmp_path: Path) -> None:
+    sources = add_run(hub, COUNT)
+    here = hpe.survey(sources, draws=3, engine=Engine(workers=1))
+
+    def kill(share: float, _: str) -> None:
+        if share >= 0.5 and cluster.workers[0].poll() is None:
+            cluster.workers[0].send_signal(signal.SIGKILL)
+            cluster.workers[0].wait()
+
+    found = hpe.survey(sources, draws=3, engine=Engine("dask", cluster.address), out=tmp_path / "out", progress=kill)
+    assert cluster.workers[0].poll() == -signal.SIGKILL
+    same(here, found)
+    assert not found.duplicated(["source", "table", "metric"]).any()
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "said"),
+    [
+        ("tcp://127.0.0.1:1", "no Dask scheduler answers at 'tcp://127.0.0.1:1'"),
+        ("127.0.0.1", "'127.0.0.1' is no address of a Dask scheduler, such as tcp://host:8786"),
+        ("none://127.0.0.1:1", "'none://127.0.0.1:1' is no address of a Dask scheduler"),
+    ],
+)
+def test_a_scheduler_that_is_not_there(
+    scheduler: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    given = ["survey", "random:8x4", "--engine", "dask", "--scheduler", scheduler, "--out", str(out)]
+    assert main(given) == 1
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not out.exists()
+
+
+CHILD = """
+import os, sys
+from hfposemb.surveys.worker_pool import Engine
+from tests.support.errands import own_process
+if __name__ == "__main__":
+    with Engine(workers=2).running() as pool:
+        for found in pool.each(own_process, list(range(10_000))):
+            print(found, flush=True)
+"""
+
+
+def test_no_process_outlives_the_driver(tmp_path: Path) -> None:
+    script = tmp_path / "driver.py"
+    script.write_text(CHILD)
+    command = [sys.executable, str(script)]
+    with subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True
+    ) as driver:
+        assert driver.stdout is not None
+        started = {int(driver.stdout.readline()) for _ in range(40)}
+        driver.kill()
+    assert driver.pid not in started
+    end = time.monotonic() + 20
+    while any(Path(f"/proc/{one}").exists() for one in started):
+        assert time.monotonic() < end, "processes were left alone"
+        time.sleep(0.1)
+
+
+def test_a_cluster_without_a_worker_says_so(scheduler: str) -> None:
+    with pytest.raises(HfposembError, match="has no worker; start one with 'dask worker'"):
+        hpe.survey(["random:8x4"], draws=0, engine=Engine("dask", scheduler))
