@@ -22,7 +22,7 @@ run: $(VENV)/run.stamp
 test: test-unit test-browser
 
 test-unit: $(VENV)/dev.stamp browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not browser and not alone" -n 2 --dist loadfile --reruns 1 -r R
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not browser and not alone" -n 2 --dist worksteal --reruns 1 -r R
 	$(BIN)/python -m pytest -m alone --reruns 1 -r R
 
 test-browser: $(VENV)/dev.stamp browser
