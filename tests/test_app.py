@@ -389,7 +389,7 @@ def test_a_table_that_is_anisotropic_says_so_and_is_centred(tmp_path: Path) -> N
     (plain,) = token_neighbours.word_panels(session, opened, chosen_word.Word("king"))
     common = number(hpe.neighbours(table, "king").anisotropy or 0, digits=2)
     assert f"Two random tokens have a mean cosine of {common} in gpt, so a high cosine means little" in plain.subtitle
-    assert "“king” was read as the token “ king” (word start); the piece “king” is row" in plain.foot
+    assert "“king” refers to the token “ king” (word start); the piece “king” is row" in plain.foot
     (moved,) = token_neighbours.word_panels(session, opened, chosen_word.Word("king"), centred=True)
     wanted = hpe.neighbours(table, "king", k=12, centred=True)
     assert [row.id for row in moved.lists[0].rows] == wanted.rows.tolist()
