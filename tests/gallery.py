@@ -47,8 +47,8 @@ FINDINGS: tuple[Finding, ...] = (
     Finding(
         title="A shift of the sinusoid is a rotation",
         about=(
-            "Sines and cosines were chosen so that going on by k positions is one linear map, the same from every "
-            "position. It is so, to the last digits of the stored numbers."
+            "Sines and cosines were chosen so that a shift by k positions is the same linear map at every position. "
+            "The stored numbers confirm it to their last digits."
         ),
         study="sinusoid-rotation",
         given={"sinusoid": "sinusoidal:512x384"},
@@ -59,8 +59,8 @@ FINDINGS: tuple[Finding, ...] = (
     Finding(
         title="Learned positions lie on a curve of few dimensions",
         about=(
-            "The positions of GPT-2 wind as a helix in three dimensions. Here the same is asked of the small sample, "
-            "which has a quarter of its positions and saw one book."
+            "The positions of GPT-2 form a helix in three dimensions. Here the small sample is tested, which has a "
+            "quarter of its positions and was trained on one book."
         ),
         study="gpt2-helix",
         given={"gpt2": "sample:gpt2", "untrained": "random:256x128"},
@@ -69,10 +69,10 @@ FINDINGS: tuple[Finding, ...] = (
         picture="curve",
     ),
     Finding(
-        title="Learned positions have waves in them",
+        title="Learned positions contain waves",
         about=(
-            "In RoBERTa the leading components of the position table rise and fall as sines do. The figures of the "
-            "paper are those of RoBERTa; here the question alone is put to the small BERT."
+            "In RoBERTa the leading components of the position table are sinusoid-like. The paper's numbers are for "
+            "RoBERTa; here only the claim is tested, on the small BERT."
         ),
         study="yamamoto-2023",
         given={"roberta": "sample:bert", "untrained": "random:256x128"},
@@ -82,8 +82,8 @@ FINDINGS: tuple[Finding, ...] = (
     Finding(
         title="Decoders learn absolute positions, encoders local ones",
         about=(
-            "A linear map reads the position off the table of GPT-2 and hardly off that of BERT or RoBERTa. The two "
-            "samples were trained on the same text, so that what is left between them is how they were trained."
+            "A linear map recovers the position from the table of GPT-2, but hardly from that of BERT or RoBERTa. The "
+            "two samples were trained on the same text, so they differ in how they were trained."
         ),
         study="wang-chen-2020",
         given={
@@ -97,8 +97,8 @@ FINDINGS: tuple[Finding, ...] = (
     Finding(
         title="King − man + woman",
         about=(
-            "The best known sum of words. Measured as it was published, the words of the question are among the "
-            "answers, and they win; it is commonly told with them left out."
+            "The best-known word analogy. Measured as published, the three query words are candidates too, and one of "
+            "them is nearest; usually they are excluded."
         ),
         study="king-queen",
         given={"words": "sample:gpt2"},
@@ -109,16 +109,16 @@ FINDINGS: tuple[Finding, ...] = (
         picture="king",
     ),
     Finding(
-        title="Positions of patches know rows and columns",
-        about="A vision transformer is told of no grid, and its position table has one. No sample here sees images.",
+        title="Positions of patches encode rows and columns",
+        about="A vision transformer is not given a grid, but its position table has one. No sample here reads images.",
         study="vit-fig7",
         models=("google/vit-base-patch16-224",),
     ),
     Finding(
         title="Order comes from text alone",
         about=(
-            "A learned table starts as random numbers. After training, distance alone explains most of how alike two "
-            "of its positions are, as in the sinusoid, where it does so by construction."
+            "A learned table starts as random numbers. After training, distance alone explains most of the similarity "
+            "of its positions, as in the sinusoid, where it does so by construction."
         ),
         lesson=6,
         panel="sample:bert",
@@ -127,7 +127,7 @@ FINDINGS: tuple[Finding, ...] = (
     Finding(
         title="What textbooks discard fails for a reason",
         about=(
-            "Counting, a sigmoid and one sine are told as the steps that lead to the sinusoid. Held against five "
+            "Counting, a sigmoid and a single sine are taught as steps towards the sinusoid. Tested against five "
             "requirements, each fails in its own way; the sinusoid does not extrapolate either."
         ),
         lesson=4,
@@ -137,16 +137,16 @@ FINDINGS: tuple[Finding, ...] = (
     Finding(
         title="Adding positions destroys neither word nor place",
         about=(
-            "Even with positions four times as large as the model has them, the word can be told from the sum, and its "
-            "place as well."
+            "Even with positions four times as large as in the model, both the word and its position can be recovered "
+            "from the sum."
         ),
         lesson=7,
         panel="recovery",
         picture="recovery",
     ),
     Finding(
-        title="Another order is another input, by positions alone",
-        about="The same words the other way round: the token vectors are the same ones, the inputs are not.",
+        title="Word order reaches the input through positions alone",
+        about="The same words in reverse order have the same token vectors, but different inputs.",
         lesson=3,
         panel="reorder",
         picture="reorder",
@@ -154,8 +154,8 @@ FINDINGS: tuple[Finding, ...] = (
     Finding(
         title="Rotary positions and ALiBi know distance only",
         about=(
-            "What they add to a score is the same for every pair at one distance, wherever it stands. A learned table "
-            "gives no such promise."
+            "What they add to a score is the same for every pair at the same distance, wherever it is. A learned table "
+            "does not guarantee this."
         ),
         lesson=8,
         panel="logits",
@@ -165,10 +165,10 @@ FINDINGS: tuple[Finding, ...] = (
 
 OPENING = f"""# Gallery of findings
 
-What was published about words and positions, and what was found here, each measured on the two small models that come
-with the package. Written by `python -m tests.reference`, which measures every figure again; the pictures are taken from
-the app by `make pictures`. Start the app with `make run`, and “Open it” shows each finding there ({HOME}).
-The same on the published models, with a connection to the Hub:
+Published findings about words and positions, measured again on the two small models included in the package. Written by
+`python -m tests.reference`, which repeats every measurement; the pictures are taken from the app by `make pictures`.
+Start the app with `make run`; “Open it” then shows each finding there ({HOME}).
+To measure the published models, with a connection to the Hub:
 
 ```
 hfposemb reproduce              # all published findings; hfposemb reproduce gpt2-helix for one
@@ -198,7 +198,7 @@ def _measured(finding: Finding) -> Iterator[str]:
     asked = [study.claims[place] for place in finding.claims] or study.claims
     claims = [claim for claim in asked if set(claim.needs) <= set(finding.given)]
     if not claims:
-        yield f"To be measured it needs {', '.join(f'`{source}`' for source in study.models.values())}."
+        yield f"Needs {', '.join(f'`{source}`' for source in study.models.values())} to be measured."
         return
     models = {name: hpe.extract(source) for name, source in finding.given.items()}
     yield "| published | measured here | by the rule of `reproduce` |"
