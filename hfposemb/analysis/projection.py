@@ -262,7 +262,7 @@ class _Epochs:
         done, _, total = text.strip().partition("/")
         if done.isdigit() and total.isdigit():
             share = int(done) / max(1, int(total))
-            self.progress(self.start + (1 - self.start) * share, f"optimising the layout, epoch {done} of {total}")
+            self.progress(self.start + (1 - self.start) * share, f"layout, epoch {done} of {total}")
 
     def flush(self) -> None: ...
 
