@@ -116,7 +116,7 @@ def test_some_of_the_sources(tmp_path: Path) -> None:
     assert found.same
     assert "./nowhere: failed before: " in str(found)
     assert "does not exist" in str(found)
-    assert "random:8x4: same, 1 figure\n" in str(found) + "\n"
+    assert "random:8x4: same, 1 metric\n" in str(found) + "\n"
 
 
 def test_a_source_that_was_tried_again_did_not_fail(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_dry_run_says_all_and_needs_no_login(hub: FakeHub, capsys: pytest.Captur
     hub.add("owner/model", SMALL)
     assert main(["space", "owner/name", "--models", "owner/model, sample:bert", "--dry-run"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith(f"owner/name would hold {len(space.space_files(['x']))} files, ")
+    assert said.startswith(f"owner/name would have {len(space.space_files(['x']))} files, ")
     assert '- "owner/model config.json,tokenizer.json"' in said
     assert "app/space.py" in said
     assert {seen.method for seen in hub.requests} == {"GET"}

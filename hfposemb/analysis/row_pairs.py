@@ -60,7 +60,7 @@ def random_pairs(
     rows = np.flatnonzero(keep if among is None else keep & among)
     if len(rows) < 2 or sample < 1:
         raise InputError(
-            f"{table.name} has {len(rows)} rows with a {metric} and sample is {sample}; at least 2 and 1 are needed"
+            f"{table.name} has {len(rows)} rows with a {metric}; random pairs need 2 and a sample of at least 1"
         )
     random = np.random.default_rng(seed)
     first = random.integers(len(rows), size=sample)
