@@ -96,8 +96,8 @@ def test_rows_beyond_the_tokenizer_are_padding_though_the_configuration_counts(b
     [
         ("gpt2", "wpe.weight", "n_positions", 20, ""),
         ("bert", "embeddings.position_embeddings.weight", "max_position_embeddings", 20, ""),
-        ("roberta", "embeddings.position_embeddings.weight", "max_position_embeddings", 20, ", from row 2 on"),
-        ("opt", "decoder.embed_positions.weight", "max_position_embeddings", 22, ", from row 2 on"),
+        ("roberta", "embeddings.position_embeddings.weight", "max_position_embeddings", 20, " from row 2 on"),
+        ("opt", "decoder.embed_positions.weight", "max_position_embeddings", 22, " from row 2 on"),
     ],
 )
 def test_positions(

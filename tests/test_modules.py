@@ -141,7 +141,7 @@ def test_a_module_without_an_embedding_says_how_to_name_its_tables() -> None:
         ({"position": "pe"}, r"no parameter, buffer or module 'pe'; similar names: pos_encoder\.pe"),
         ({"position": "pos_encode"}, r"similar names: pos_encoder\.pe"),
         ({"position": "zzz"}, r"its tables are pos_encoder\.pe, encoder\.weight"),
-        ({"positions": "pos_encoder.pe"}, "no role 'positions'; the roles are token, token_type, position"),
+        ({"positions": "pos_encoder.pe"}, "unknown role 'positions' in tables; the roles are token, token_type, position"),
         ({"position": 3}, "name of a tensor or module; got int"),
     ],
 )

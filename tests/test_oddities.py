@@ -175,7 +175,7 @@ def test_rows_that_are_all_the_same() -> None:
     [
         (noise(2), {}, "outliers need at least 3"),
         (noise(), {"count": 0}, "count must be at least 1; got 0"),
-        (noise(), {"unused": [300]}, "rows 0 to 299; 300 is none"),
+        (noise(), {"unused": [300]}, "no row 300; its rows are 0 to 299"),
     ],
 )
 def test_what_cannot_be_asked(rows: NDArray[np.float64], options: dict[str, object], message: str) -> None:

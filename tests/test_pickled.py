@@ -368,7 +368,7 @@ def test_a_truncated_file(tmp_path: Path, zipped: bool, share: float) -> None:
         ({"step": 3}, "holds no tensor"),
         ({"state_dict": {}}, "holds no tensor"),
         ({"a\nb": torch.ones(2, 2)}, "must be printable"),
-        ({"x" * 300: torch.ones(2, 2)}, "name may have 256 bytes"),
+        ({"x" * 300: torch.ones(2, 2)}, "name may have at most 256 bytes"),
         ({"__metadata__": torch.ones(2, 2)}, r"weights\.pt"),
         ({"wte.weight": torch.ones([1] * 12)}, "has 12 axes, the limit is 8"),
     ],

@@ -167,8 +167,8 @@ def test_directions_without_variance_are_zero() -> None:
     ("rows", "width", "knobs", "says"),
     [
         (1, 3, {}, "1 finite rows; at least 2"),
-        (9, 3, {"dims": 4}, "1 to 3 dimensions"),
-        (9, 60, {"dims": 51}, "1 to 50 dimensions"),
+        (9, 3, {"dims": 4}, "dims from 1 to 3"),
+        (9, 60, {"dims": 51}, "dims from 1 to 50"),
         (9, 3, {"dims": 0}, "got 0"),
         (9, 3, {"method": "tsne"}, '"pca" or "umap"'),
         (9, 3, {"method": "umap", "dims": 4}, "2 or 3"),
