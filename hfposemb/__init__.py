@@ -121,7 +121,7 @@ __all__ = ["__version__", *_HOME]
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module 'hfposemb' has no attribute {name!r}; it has {', '.join(__all__)}")
+        raise AttributeError(f"module 'hfposemb' has no attribute {name!r}; its attributes are {', '.join(__all__)}")
     from importlib import import_module
 
     value = getattr(import_module(f".{_HOME[name]}", __name__), name)

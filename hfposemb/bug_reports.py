@@ -94,9 +94,9 @@ def _facts(code: str, command: Sequence[str]) -> list[str]:
     from . import __version__
 
     return [
-        f"A bug in hfposemb, reference {code}. Tokens and passwords were left out; read it before you share it.",
+        f"Bug in hfposemb, reference {code}. Tokens and passwords were removed; check the text before you share it.",
         "",
-        f"command   {redacted(' '.join(without_passwords(command))) or 'not known'}",
+        f"command   {redacted(' '.join(without_passwords(command))) or 'unknown'}",
         f"versions  {', '.join((f'hfposemb {__version__}', *_versions()))}",
         f"Python    {sys.version.split()[0]} on {platform.platform()}",
     ]

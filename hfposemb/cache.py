@@ -177,7 +177,7 @@ class Cache:
         """
         if given := os.environ.get("HFPOSEMB_CACHE_BYTES"):
             if not re.fullmatch(r"[0-9]{1,18}", given):
-                raise InputError(f"HFPOSEMB_CACHE_BYTES must be a whole number of bytes, found {given[:40]!r}")
+                raise InputError(f"HFPOSEMB_CACHE_BYTES must be a whole number of bytes; found {given[:40]!r}")
             limit = int(given)
         if given := os.environ.get("HFPOSEMB_CACHE"):
             return cls(Path(os.path.abspath(os.path.expanduser(given))), limit)
@@ -245,7 +245,7 @@ class Cache:
 
     def _path(self, key: Key) -> Path:
         if not key or key[0] not in KINDS:
-            raise InputError(f"a key begins with its kind, one of {', '.join(KINDS)}; found {str(key)[:80]}")
+            raise InputError(f"a key must begin with its kind, one of {', '.join(KINDS)}; found {str(key)[:80]}")
         name = hashlib.sha256(json.dumps(key).encode()).hexdigest()
         return self.folder / key[0] / name[:2] / f"{name[2:]}.entry"
 
@@ -305,7 +305,9 @@ class Writer:
         # The digest is not known yet, but its length is.
         self._start = len(_Head(key, size, "0" * 64).text)
         if size < 0 or self._start > _HEAD_BYTES:
-            raise InputError(f"an entry has 0 bytes or more and a key below {_HEAD_BYTES} bytes; found {size} bytes")
+            raise InputError(
+                f"an entry needs a size of at least 0 bytes and a key below {_HEAD_BYTES} bytes; found {size} bytes"
+            )
         self._done = 0
         self._sha = hashlib.sha256()
         self._file: FileIO | None = None
@@ -317,7 +319,7 @@ class Writer:
     def entry(self) -> Entry:
         """The entry, available after the block has ended without an error."""
         if self._entry is None:
-            raise InputError("a writer has its entry once its block has ended without an error")
+            raise InputError("the entry is available only after the with block has ended without an error")
         return self._entry
 
     def __enter__(self) -> Writer:
@@ -332,7 +334,7 @@ class Writer:
         """Append a chunk. Raises ``InputError`` if the announced size is exceeded."""
         part = np.frombuffer(chunk, np.uint8)
         if self._done + len(part) > self._size:
-            raise InputError(f"{self._size:,} bytes were announced; here are {self._done + len(part):,}")
+            raise InputError(f"{self._size:,} bytes were expected; {self._done + len(part):,} were written")
         if self._file is not None:
             try:
                 _write_all(self._file, part.data)
@@ -341,7 +343,7 @@ class Writer:
         if self._memory is not None:
             self._memory[self._done : self._done + len(part)] = part
         elif self._file is None:
-            raise InputError("a writer is used in a with statement")
+            raise InputError("use the writer in a with statement")
         self._done += len(part)
         self._sha.update(part.data)
 
@@ -352,7 +354,7 @@ class Writer:
             if kind is not None:
                 return
             if self._done != self._size:
-                raise InputError(f"{self._size:,} bytes were announced; {self._done:,} came")
+                raise InputError(f"{self._size:,} bytes were expected; {self._done:,} were written")
             self._entry = self._finish()
         finally:
             self._discard()
@@ -366,7 +368,7 @@ class Writer:
                 with suppress(FileExistsError, FileNotFoundError):
                     folder.mkdir(mode=0o700)
                 if folder.is_symlink():
-                    raise _NotAFileError(f"{folder} is a link")
+                    raise _NotAFileError(f"{folder} is a symbolic link")
             try:
                 handle, name = tempfile.mkstemp(dir=shard, prefix=_PREFIX, suffix=_SUFFIX)
                 break
@@ -422,7 +424,7 @@ class Writer:
             self._discard()
             if lost:
                 raise HfposembError(
-                    f"the disk of {self._cache.folder} lost what was written to it; set HFPOSEMB_CACHE to another"
+                    f"data written to {self._cache.folder} was lost; set HFPOSEMB_CACHE to a folder on another disk"
                 )
         self._memory = memory
 
@@ -449,7 +451,7 @@ class _NotAFileError(OSError):
 def _opened(path: Path) -> BufferedReader:
     """Open a regular file only; links are not followed and pipes do not block."""
     if path.is_symlink():
-        raise _NotAFileError(f"{path} is a link")
+        raise _NotAFileError(f"{path} is a symbolic link")
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         # Leave the atime alone: listing entries must not change the order of eviction.
@@ -458,7 +460,7 @@ def _opened(path: Path) -> BufferedReader:
         handle = os.open(path, flags)  # O_NOATIME is for the owner only
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise _NotAFileError(f"{path} is not a file")
+        raise _NotAFileError(f"{path} is not a regular file")
     return os.fdopen(handle, "rb")
 
 

@@ -16,7 +16,7 @@ from .interrupts import unfinished
 def check_place(path: Path) -> None:
     """Raise ``InputError`` unless ``path`` can be written; called before an expensive computation."""
     if path.is_dir() or not path.parent.is_dir():
-        raise InputError(f"{path} is not a file in a folder that exists; choose another")
+        raise InputError(f"{path} is a folder, or its folder does not exist; choose another path")
 
 
 @contextmanager

@@ -47,39 +47,39 @@ def atlas() -> str:
 
 OPENING = """# Atlas
 
-A survey of what the app offers and of its kin, as a recipe that gives the same figures again. Version {version}: the
-sources of [atlas.txt](atlas.txt), eleven figures of each, beside {draws} draws of what chance gives with seed 0. In a
-clone of the repository one command measures all of it:
+A reproducible survey of the sources that the app offers, and of similar ones. Version {version}: eleven metrics of each
+source in [atlas.txt](atlas.txt), with chance levels from {draws} draws with seed 0. In a clone of the repository, one
+command measures everything:
 
 ```
 {command}
 ```
 
-Of a model of the Hub it reads the position and the token table alone; with `--dry-run` it says first how many bytes,
-and how long it takes. Every row names the commit that was read, the SHA-256 of the table's numbers, the figure with the
-interval that chance gives, and the versions that computed it. A model that cannot be read is a row that says why: one
-that is stored as a pickle alone, for instance, is read with `--allow-full-download`.
+It reads only the position and token tables of a Hub model; `--dry-run` first estimates bytes and time. Every row holds
+the commit, the SHA-256 of the table's values, the metric with its chance interval, and the versions that computed it. A
+model that cannot be read gets a row with the reason; one stored as a pickle only, for example, needs
+`--allow-full-download`.
 
-**What is not here.** Where this page was written the Hub could not be reached. So none of its models is below, with no
-commit, no hash and no figure, and the names in the list were not tried there; the command fills them in.
+**Not included.** The Hub could not be reached where this page was written. Its models are therefore missing below, and
+the names in the list were not tried there; the command adds them.
 
-**What is here**, kept in [atlas.csv](atlas.csv), are the sources that need no network. `python -m tests.atlas` measures
-them, and `python -m tests.reference` writes this page out of that file.
+**Included**, in [atlas.csv](atlas.csv), are the sources that need no network. `python -m tests.atlas` measures them,
+and `python -m tests.reference` writes this page from that file.
 
-## The same again
+## Repeating the measurements
 
 ```
-hfposemb again docs/atlas.csv   # what is below
-hfposemb again atlas            # what you measured
+hfposemb again docs/atlas.csv   # the rows of this page
+hfposemb again atlas            # your own survey
 ```
 
-This measures every source again, with the figures, draws and seed of the rows, and a model of the Hub at the commit in
-its rows, wherever its branch is now. What chance gives is drawn anew. It is the same where the hash of every table is
-equal, and every number within 1e-6 of itself; what differs is told in a line each, with the versions, and the exit code
-is 1. With other kernels of linear algebra, and without the processor's newer vector instructions, all numbers below
-came out within 1e-9 of themselves.
+This measures every source again, with the metrics, draws and seed of the rows; a Hub model is read at the commit in its
+rows, wherever its branch is now. Chance levels are drawn again. A source is the same if the hash of every table is
+equal and every number agrees within 1e-6; each difference is reported on a line, with the versions, and the exit code
+is 1. With other linear algebra kernels, and without the processor's newer vector instructions, all numbers below agreed
+within 1e-9.
 
-As a file of text the rows can stand under version control, as those of this page do:
+As a text file, the rows can be kept under version control, like those of this page:
 
 ```python
 import pandas
@@ -94,9 +94,9 @@ print(found)  # found.same, and found.sources with what differs
 
 ## What was measured
 
-Chance is an impostor for positions, the same spectrum with random phases, and noise of the same scale for tokens; of it
-the interval from 2.5 to 97.5 %. Figures that a source does not have are left out. None of these sources has a commit:
-they come with the package.
+The chance level of positions comes from impostors (the same spectrum with random phases), that of tokens from noise of
+the same scale; given is the interval from 2.5 to 97.5 %. Metrics that a source does not have are left out. These
+sources have no commit, since they are included in the package.
 """
 
 
@@ -104,7 +104,7 @@ def _section(source: str, rows: pandas.DataFrame) -> str:
     hashes = rows.dropna(subset="digest").drop_duplicates("table")
     lines = [f"\n### {source}\n"]
     lines += [f"- {row.table}: `{row.digest}`" for row in hashes.itertuples() if " + " not in row.digest]
-    lines += ["\n| figure | measured | by chance |", "|---|---|---|", *_figures(rows)]
+    lines += ["\n| metric | measured | chance |", "|---|---|---|", *_figures(rows)]
     return "\n".join(lines) + "\n"
 
 

@@ -47,8 +47,8 @@ FINDINGS: tuple[Finding, ...] = (
     Finding(
         title="A shift of the sinusoid is a rotation",
         about=(
-            "Sines and cosines were chosen so that a shift by k positions is one linear map, the same for every "
-            "position. This holds to the last digits of the stored numbers."
+            "Sines and cosines were chosen so that a shift by k positions is the same linear map at every position. "
+            "The stored numbers confirm it to their last digits."
         ),
         study="sinusoid-rotation",
         given={"sinusoid": "sinusoidal:512x384"},
@@ -59,7 +59,7 @@ FINDINGS: tuple[Finding, ...] = (
     Finding(
         title="Learned positions lie on a curve of few dimensions",
         about=(
-            "The positions of GPT-2 form a helix in three dimensions. Here the small sample is measured, which has a "
+            "The positions of GPT-2 form a helix in three dimensions. Here the small sample is tested, which has a "
             "quarter of its positions and was trained on one book."
         ),
         study="gpt2-helix",
@@ -69,10 +69,10 @@ FINDINGS: tuple[Finding, ...] = (
         picture="curve",
     ),
     Finding(
-        title="Learned positions have waves in them",
+        title="Learned positions contain waves",
         about=(
-            "In RoBERTa the leading components of the position table are sinusoidal waves. The numbers in the paper "
-            "are those of RoBERTa; here the same is measured on the small BERT."
+            "In RoBERTa the leading components of the position table are sinusoid-like. The paper's numbers are for "
+            "RoBERTa; here only the claim is tested, on the small BERT."
         ),
         study="yamamoto-2023",
         given={"roberta": "sample:bert", "untrained": "random:256x128"},
@@ -82,8 +82,8 @@ FINDINGS: tuple[Finding, ...] = (
     Finding(
         title="Decoders learn absolute positions, encoders local ones",
         about=(
-            "A linear map decodes the position from the table of GPT-2, but hardly from that of BERT or RoBERTa. The "
-            "two samples were trained on the same text, so the remaining difference is how they were trained."
+            "A linear map recovers the position from the table of GPT-2, but hardly from that of BERT or RoBERTa. The "
+            "two samples were trained on the same text, so they differ in how they were trained."
         ),
         study="wang-chen-2020",
         given={
@@ -97,8 +97,8 @@ FINDINGS: tuple[Finding, ...] = (
     Finding(
         title="King − man + woman",
         about=(
-            "The best-known word analogy. Measured as published, the words of the question are among the answers, and "
-            "they rank first; it is usually quoted with them excluded."
+            "The best-known word analogy. Measured as published, the three query words are candidates too, and one of "
+            "them is nearest; usually they are excluded."
         ),
         study="king-queen",
         given={"words": "sample:gpt2"},
@@ -109,8 +109,8 @@ FINDINGS: tuple[Finding, ...] = (
         picture="king",
     ),
     Finding(
-        title="Patch positions encode rows and columns",
-        about="A vision transformer is not given a grid, but its position table has one. No sample is a vision model.",
+        title="Positions of patches encode rows and columns",
+        about="A vision transformer is not given a grid, but its position table has one. No sample here reads images.",
         study="vit-fig7",
         models=("google/vit-base-patch16-224",),
     ),
@@ -127,8 +127,8 @@ FINDINGS: tuple[Finding, ...] = (
     Finding(
         title="What textbooks discard fails for a reason",
         about=(
-            "Textbooks present counting, a sigmoid and a single sine as steps towards the sinusoid. Tested against "
-            "five requirements, each fails in its own way; the sinusoid does not extrapolate either."
+            "Counting, a sigmoid and a single sine are taught as steps towards the sinusoid. Tested against five "
+            "requirements, each fails in its own way; the sinusoid does not extrapolate either."
         ),
         lesson=4,
         panel="sinusoidal:256x128 requirements",
@@ -145,8 +145,8 @@ FINDINGS: tuple[Finding, ...] = (
         picture="recovery",
     ),
     Finding(
-        title="Another word order is another input, due to positions alone",
-        about="The same words in reverse: the token vectors are the same, the inputs are not.",
+        title="Word order reaches the input through positions alone",
+        about="The same words in reverse order have the same token vectors, but different inputs.",
         lesson=3,
         panel="reorder",
         picture="reorder",
@@ -154,8 +154,8 @@ FINDINGS: tuple[Finding, ...] = (
     Finding(
         title="Rotary positions and ALiBi encode distance only",
         about=(
-            "Their effect on an attention score is the same for all pairs at one distance. A learned table does not "
-            "guarantee this."
+            "What they add to a score is the same for every pair at the same distance, wherever it is. A learned table "
+            "does not guarantee this."
         ),
         lesson=8,
         panel="logits",
@@ -165,9 +165,9 @@ FINDINGS: tuple[Finding, ...] = (
 
 OPENING = f"""# Gallery of findings
 
-Published findings about words and positions, and our own, each measured on the two small models included with the
-package. This page is written by `python -m tests.reference`, which repeats every measurement; the pictures are taken
-from the app by `make pictures`. Start the app with `make run`; “Open it” shows each finding there ({HOME}).
+Published findings about words and positions, measured again on the two small models included in the package. Written by
+`python -m tests.reference`, which repeats every measurement; the pictures are taken from the app by `make pictures`.
+Start the app with `make run`; “Open it” then shows each finding there ({HOME}).
 To measure the published models, with a connection to the Hub:
 
 ```
@@ -198,7 +198,7 @@ def _measured(finding: Finding) -> Iterator[str]:
     asked = [study.claims[place] for place in finding.claims] or study.claims
     claims = [claim for claim in asked if set(claim.needs) <= set(finding.given)]
     if not claims:
-        yield f"Measuring this needs {', '.join(f'`{source}`' for source in study.models.values())}."
+        yield f"Needs {', '.join(f'`{source}`' for source in study.models.values())} to be measured."
         return
     models = {name: hpe.extract(source) for name, source in finding.given.items()}
     yield "| published | measured here | by the rule of `reproduce` |"

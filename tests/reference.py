@@ -89,7 +89,7 @@ def commands() -> str:
     abouts = {action.dest: action.help for action in chosen._choices_actions}
     parts = [
         "# Commands\n",
-        "Written by `python -m tests.reference` out of the parser; `hfposemb COMMAND --help` says the same.\n",
+        "Written by `python -m tests.reference` from the parser; `hfposemb COMMAND --help` prints the same.\n",
         "Exit code 0 on success, 1 for an error, which is one line on stderr, 2 for wrong usage, 70 for a bug in "
         "hfposemb: the line then names a file with the traceback to report. `--debug`, before or after the command, "
         "prints it.\n",

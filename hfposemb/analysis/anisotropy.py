@@ -47,5 +47,5 @@ def anisotropy_notes(
         return ()
     return (
         f"this table is strongly anisotropic: two random rows have a mean cosine of {found:.2f}, so a high cosine "
-        "means little; the option “centred” subtracts the mean row first",
+        "means little; use the option “centred” to subtract the mean row",
     )

@@ -71,7 +71,7 @@ def _writable_folder() -> Path:
         temporary = tempfile.mkdtemp(prefix="hfposemb-numba-")
     except OSError as error:
         raise HfposembError(
-            "UMAP needs a folder that can be written to, for its compiled code; set NUMBA_CACHE_DIR to one"
+            "UMAP needs a writable folder for its compiled code; set NUMBA_CACHE_DIR to a writable folder"
         ) from error
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     return Path(temporary)

@@ -130,7 +130,7 @@ def encoding_requirements(embeddings: Embeddings, *, part: str | None = None) ->
     """
     if part is not None and part not in embeddings.positions:
         raise MissingTableError(
-            f"{embeddings.name} has no positions of {part!r}; it has {', '.join(embeddings.positions)}"
+            f"{embeddings.name} has no part {part!r} with positions; its parts: {', '.join(embeddings.positions)}"
         )
     with shown(f"requirements of {embeddings.name}"):
         return _measured(embeddings, part)
@@ -173,19 +173,19 @@ class _Scheme:
             case Rotary():
                 count = min(encoding.length, MOST)
                 tables = [replace(encoding, length=length).table for length in (count, *_more(count))]
-                note = (
-                    "a row holds the cosines and sines that queries and keys are turned with; nothing is added to words"
-                )
+                note = "a row holds the cosines and sines that rotate queries and keys; nothing is added to words"
                 return cls(tables[0], tuple(tables[1:]), "position", "", (note, *_cut(count, encoding.length)))
             case Alibi() | RelativeBias() | RelativeTable():
                 count = min(encoding.length, MOST)
                 tables = [_by_distance(encoding, length) for length in (count, *_more(count))]
-                heads = " from every head" if isinstance(encoding, Alibi | RelativeBias) else ""
-                note = f"a row holds what a key so many positions back gets{heads}: there is none for a position"
+                heads = " of every head" if isinstance(encoding, Alibi | RelativeBias) else ""
+                note = (
+                    f"rows stand for distances: each holds the bias or vector{heads} for a key that many positions back"
+                )
                 return cls(tables[0], tuple(tables[1:]), "distance", "", (note, *_cut(count, encoding.length)))
         if encoding.has_table:
             return cls._of_rows(encoding.table, embeddings)
-        raise MissingTableError(getattr(encoding, "reason", f"{encoding.kind} positions have no row for a position"))
+        raise MissingTableError(getattr(encoding, "reason", f"{encoding.kind} positions have no vector for a position"))
 
     @classmethod
     def _of_rows(cls, table: EmbeddingTable, embeddings: Embeddings) -> _Scheme:
@@ -196,7 +196,7 @@ class _Scheme:
         # table.
         first = (_computed(embeddings, count) if longer else None) or table
         short = first if first.shape[0] == count else first.part(0, count)
-        fixed = "" if len(longer) == 2 else f"it has {table.shape[0]:,} rows and no more"
+        fixed = "" if len(longer) == 2 else f"the table has only {table.shape[0]:,} rows"
         return cls(short, () if fixed else longer, "position", fixed, note)
 
     @cached_property
@@ -277,19 +277,20 @@ def side_by_side(found: Sequence[Requirements]) -> str:
 def _bounded(scheme: _Scheme) -> Requirement:
     largest = _largest(scheme.table)
     if not scheme.longer:
-        return _item("bounded", largest, True, f"No number is larger than {_said(largest)}; {scheme.fixed}.")
+        return _item("bounded", largest, True, f"The largest absolute value is {_said(largest)}; {scheme.fixed}.")
     half, whole = map(_largest, scheme.longer)
     met = whole <= GROWS * half
     verb = "is" if met else "keeps growing:"
     sentence = (
-        f"The largest number {verb} {_said(largest)} in {scheme.counted()}, {_said(whole)} in {LONGER} times as many."
+        f"The largest absolute value {verb} {_said(largest)} over {scheme.counted()}, {_said(whole)} over {LONGER} "
+        "times as many."
     )
     return _item("bounded", largest, met, sentence)
 
 
 def _independent(scheme: _Scheme) -> Requirement:
     if not scheme.longer:
-        return Requirement("independent of length", None, "not measured", f"It has one length: {scheme.fixed}.")
+        return Requirement("independent of length", None, "not measured", f"Not applicable: {scheme.fixed}.")
     rows = scheme.table.shape[0]
     moved = np.linalg.norm(np.asarray(scheme.longer[-1].rows(0, rows), np.float64) - scheme.rows, axis=1)
     change = float(np.nanmax(moved)) / scheme.typical
@@ -298,10 +299,10 @@ def _independent(scheme: _Scheme) -> Requirement:
             "independent of length",
             change,
             True,
-            f"No row changes when there are {LONGER} times as many {scheme.reads}s.",
+            f"No row changes with {LONGER} times as many {scheme.reads}s.",
         )
     sentence = (
-        f"With {LONGER} times as many {scheme.reads}s a row changes by up to {_percent(change)} of a typical length."
+        f"With {LONGER} times as many {scheme.reads}s, a row changes by up to {_percent(change)} of the mean row norm."
     )
     return _item("independent of length", change, False, sentence)
 
@@ -312,21 +313,21 @@ def _unique(scheme: _Scheme) -> Requirement:
     smallest = float(found.values[place, 0])
     step = float(np.nanmean(scheme.steps)) if np.isfinite(scheme.steps).any() else 0.0
     pair = sorted((int(found.rows[place]), int(found.indices[place, 0])))
-    nearest = f"The nearest two are {scheme.reads}s {pair[0]:,} and {pair[1]:,}"
+    nearest = f"The closest two are {scheme.reads}s {pair[0]:,} and {pair[1]:,}"
     if smallest == 0:
-        return _item("unique", 0.0, False, f"{nearest}: they are the same.")
-    sentence = f"{nearest}, {_percent(smallest / step)} of a typical step apart." if step else f"{nearest}."
+        return _item("unique", 0.0, False, f"{nearest}, which are identical.")
+    sentence = f"{nearest}, {_percent(smallest / step)} of the mean step apart." if step else f"{nearest}."
     return _item("unique", smallest / scheme.typical, smallest >= SAME * step, sentence)
 
 
 def _apart(scheme: _Scheme) -> Requirement:
     if not np.isfinite(scheme.steps).any():
-        raise InputError(f"{scheme.table.name} has no two neighbours that are finite")
+        raise InputError(f"{scheme.table.name} has no two neighbouring rows that are finite")
     at = int(np.nanargmin(scheme.steps))
     smallest, mean = (float(size) / scheme.typical for size in (scheme.steps[at], np.nanmean(scheme.steps)))
     sentence = (
-        f"A step is {_percent(mean)} of a typical row’s length on average, and at least {_percent(smallest)}, from "
-        f"{at:,} to {at + 1:,}."
+        f"A step is {_percent(mean)} of the mean row norm on average and {_percent(smallest)} at least, from {at:,} to "
+        f"{at + 1:,}."
     )
     return _item("neighbours apart", smallest, smallest >= STEP, sentence)
 
@@ -335,10 +336,10 @@ def _extrapolates(scheme: _Scheme) -> Requirement:
     error, guess = extrapolation_probe(scheme.table), int(scheme.table.finite.sum()) / 8
     better = error < guess
     sentence = (
-        f"A linear map fitted on the first half errs by {scheme.counted(round(error))} on the second, where naming its "
-        f"middle errs by {guess:,.0f}"
+        f"A linear map fitted on the first half is off by {scheme.counted(round(error))} on the second half; always "
+        f"guessing its middle is off by {guess:,.0f}"
     )
-    sentence += f"; {scheme.fixed}." if scheme.fixed else "; it is defined beyond."
+    sentence += f"; {scheme.fixed}." if scheme.fixed else "; the formula is defined beyond."
     return _item("extrapolates", error, better and not scheme.fixed, sentence)
 
 

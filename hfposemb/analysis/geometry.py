@@ -53,7 +53,7 @@ class Isotropy:
 
     def _isoscore_of(self, participation: float) -> float:
         if self.width < 2:
-            raise InputError("IsoScore compares directions; a table of width 1 has only one")
+            raise InputError("IsoScore needs a table of width 2 or more; this one has width 1")
         return (participation - 1) / (self.width - 1)
 
 
@@ -83,7 +83,7 @@ class Scatter:
             InputError: If all rows are equal.
         """
         if not (total := self.total):
-            raise InputError(f"all {self.rows:,} rows are the same: there is no variance to divide")
+            raise InputError(f"all {self.rows:,} rows are the same, so there is no variance to explain")
         return Isotropy(total**2 / float(np.vdot(self.matrix, self.matrix)), self.rows, len(self.mean))
 
 
@@ -108,7 +108,7 @@ def scatter(
     table = table_in(value)
     rows, width = int(table.finite.sum()), table.shape[1]
     if rows < 2:
-        raise InputError(f"{table.name} has {rows} finite rows; at least 2 are needed to say how rows differ")
+        raise InputError(f"{table.name} has {rows} finite rows; the variance needs at least 2")
     if single and rows >= width:
         return _scatter_in_one_pass(table, rows, progress)
     mean = mean_row(table)
@@ -170,7 +170,7 @@ class Spectrum:
     def components_for(self, share: float) -> int:
         """Return how many components explain ``share`` of the variance. Raises ``InputError`` outside (0, 1]."""
         if not 0 < share <= 1:
-            raise InputError(f"a share of the variance lies above 0 and up to 1; got {share}")
+            raise InputError(f"share must be above 0 and at most 1; got {share}")
         # The cumulative sum may end an ulp short of 1.
         return int(np.searchsorted(self.cumulative, share - 1e-12)) + 1
 
@@ -217,7 +217,7 @@ def spectrum(value: EmbeddingTable | PositionEncoding) -> Spectrum:
     table = table_in(value)
     found = scatter(table)
     if not found.total:
-        raise InputError(f"all {found.rows:,} rows of {table.name} are the same: there is no variance to divide")
+        raise InputError(f"all {found.rows:,} rows of {table.name} are the same, so there is no variance to explain")
     eigenvalues = np.array(np.linalg.eigvalsh(found.matrix)[::-1], np.float64)
     # Directions without variance leave only rounding error, which the square root in σ would magnify.
     eigenvalues[eigenvalues < eigenvalues[0] * max(table.shape) * np.finfo(float).eps] = 0
@@ -248,7 +248,7 @@ def _summed_diagonals(table: EmbeddingTable, *, unit: bool, single: bool) -> _Di
     rows = table.shape[0]
     keep = directed(table) if unit else table.finite
     if not keep.any():
-        raise InputError(f"{table.name} has no row that is finite{' and not zero' if unit else ''}; nothing to compare")
+        raise InputError(f"{table.name} has no finite{' nonzero' if unit else ''} row")
     scale = np.where(keep, norms(table) if unit else 1.0, 1.0)
     whole = np.zeros((rows, table.shape[1]), np.float32 if single else np.float64)
     for found, vectors in finite_blocks(table):
@@ -298,7 +298,7 @@ def similarity_by_distance(
     table = table_in(value)
     last = table.shape[0] - 1
     if longest is not None and not 0 <= longest <= last:
-        raise InputError(f"{table.name} has distances 0 to {last:,}; got {longest:,}")
+        raise InputError(f"{table.name} has distances 0 to {last:,}; got longest={longest:,}")
     sums = _diagonals(table, unit=True, single=single)
     means = np.divide(sums.sums, sums.pairs, out=np.full(last + 1, np.nan), where=sums.pairs > 0)
     return np.asarray(np.clip(means, -1, 1)[: None if longest is None else longest + 1], np.float64)
@@ -332,7 +332,7 @@ def translation_invariance(
     """
     table = table_in(value)
     if on not in ("cosine", "inner product"):
-        raise InputError(f'translation invariance is on "cosine" or "inner product"; got {on!r}')
+        raise InputError(f'on must be "cosine" or "inner product"; got {on!r}')
     found = _diagonals(table, unit=on == "cosine", single=single)
     pairs, sums = found.pairs[1:], found.sums[1:]
     # Half the sum of all squares outside the main diagonal, i.e. that of one triangle.
@@ -340,10 +340,10 @@ def translation_invariance(
     squares = (found.squares - diagonal) / 2
     count = float(pairs.sum())
     if count < 3:
-        raise InputError(f"{table.name} has too few rows for pairs at different distances; at least 3 are needed")
+        raise InputError(f"{table.name} has too few rows; translation invariance needs at least 3")
     overall = count * (float(sums.sum()) / count) ** 2
     if squares - overall <= 1e-12 * squares:
-        raise InputError(f"all pairs of rows of {table.name} are equally alike: there is nothing to explain")
+        raise InputError(f"all pairs of rows of {table.name} are equally similar: there is no variation to explain")
     explained = float(np.divide(sums**2, pairs, out=np.zeros_like(sums), where=pairs > 0).sum())
     return min(1.0, (explained - overall) / (squares - overall))
 
@@ -368,7 +368,7 @@ def difference_by_place(encoding: PositionEncoding, distance: int, *, length: in
     values = np.diagonal(encoding.matrix(most), -distance) if 0 < distance < most else np.empty(0)
     known = values[np.isfinite(values)]
     if len(known) < 2:
-        raise InputError(f"of {most} positions {len(known)} pairs are {distance} apart; two places are needed")
+        raise InputError(f"{len(known)} pairs of the {most} positions are {distance} apart; at least 2 are needed")
     return float(known.max() - known.min())
 
 
@@ -390,7 +390,7 @@ def anisotropy(value: EmbeddingTable | PositionEncoding) -> float:
     keep = directed(table)
     rows = int(keep.sum())
     if rows < 2:
-        raise InputError(f"{table.name} has {rows} rows that are finite and not zero; a cosine needs 2")
+        raise InputError(f"{table.name} has {rows} finite nonzero rows; a cosine needs 2")
     total = unit_sums[table]
     return float((total @ total - rows) / (rows * (rows - 1)))
 
@@ -414,7 +414,7 @@ def monotonicity(value: EmbeddingTable | PositionEncoding, *, longest: int = 128
     last = table.shape[0] - 1
     reach = min(longest, last)
     if longest < 2:
-        raise InputError(f"monotonicity compares two distances, so it looks 2 rows ahead or more; got {longest}")
+        raise InputError(f"monotonicity compares two distances, so longest must be at least 2; got {longest}")
     whole = unit_rows(all_rows(table))
     whole = whole.astype(np.float32) if single else whole
     falling = triples = 0
@@ -433,7 +433,7 @@ def monotonicity(value: EmbeddingTable | PositionEncoding, *, longest: int = 128
         for near in range(reach - 1):
             falling += int(np.count_nonzero(band[:, near + 1 :] < band[:, near : near + 1]))
     if not triples:
-        raise InputError(f"{table.name} has no three rows with a direction within {longest}; monotonicity needs them")
+        raise InputError(f"{table.name} has no three nonzero rows within {longest} positions; monotonicity needs 3")
     return falling / triples
 
 
@@ -474,7 +474,7 @@ def strength_by_period(value: EmbeddingTable | PositionEncoding) -> Waves:
     found = wave_spectrum(table)[1:]
     mean = float(found.mean()) if len(found) else 0.0
     if count < 8 or mean <= 1e-12 * float(np.nanmax(norms(table), initial=0.0)):
-        raise InputError(f"{table.name} has {count:,} rows that do not wave: 8 that differ are needed for a spectrum")
+        raise InputError(f"{table.name} has {count:,} rows; a spectrum needs at least 8, not all equal")
     spread = float(np.sqrt((4 / np.pi - 1) / width))
     strength = found / mean
     highest = 1 + spread * NormalDist().inv_cdf(1 - 0.005 / len(found))

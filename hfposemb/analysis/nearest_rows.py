@@ -52,17 +52,19 @@ def query_of(
         row = found.row
         if not frame.usable(metric)[row]:
             what = "not finite" if not table.finite[row] else "zero" if frame.centre is None else "the mean row"
-            raise InputError(f"row {row} of {table.name} is {what}: no {metric}")
+            raise InputError(f"row {row} of {table.name} is {what} and has no {metric}")
         return Query(table.labels[row], frame.seen(table.rows(row, row + 1)[0]), row, found.note)
     vector = np.asarray(query, np.float64)
     if vector.shape != (table.shape[1],):
         raise InputError(
-            f"a query is a row of {table.name}, a label or a vector [{table.shape[1]}], and several of these go in a "
-            f"list; got an array of shape {vector.shape}"
+            f"a query must be a row number, a label or a vector [{table.shape[1]}] of {table.name}; give several "
+            f"as a list; got an array of shape {vector.shape}"
         )
     seen = frame.seen(vector)
     if not np.isfinite(seen).all() or (metric == "cosine" and not seen.any()):
-        raise InputError(f"the query vector is {'zero' if np.isfinite(seen).all() else 'not finite'}: no {metric}")
+        raise InputError(
+            f"the query vector is {'zero' if np.isfinite(seen).all() else 'not finite'} and has no {metric}"
+        )
     return Query("vector", seen, None)
 
 
@@ -156,7 +158,7 @@ class NeighbourLists(Sequence[Neighbours]):
                 if one.query == spelling:
                     return one
         asked = ", ".join(repr(one.query) for one in self.each)
-        raise InputError(f"{index!r} is none of the queries, which are {asked}")
+        raise InputError(f"{index!r} is not one of the queries: {asked}")
 
     def __str__(self) -> str:
         notes = dict.fromkeys(note for one in self.each for note in one.notes)
@@ -245,12 +247,12 @@ def neighbours(
     """
     table = table_in(value)
     if k < 1:
-        raise InputError(f"k counts neighbours and is at least 1; got {k}")
+        raise InputError(f"k must be at least 1; got {k}")
     several = _is_several(query)
     queries: Any = query if several else [query]
     asked = [query_of(table, one, metric, centred=centred) for one in queries]
     if not asked:
-        raise InputError("the list of queries is empty; name at least one row, label or vector")
+        raise InputError("the list of queries is empty; give at least one row number, label or vector")
     frame = frame_of(table, metric, centred=centred)
     searches = [_Search(table, frame, one, k, metric, include_query=include_query) for one in asked]
     for start, vectors in walk(table):

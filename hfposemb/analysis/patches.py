@@ -38,7 +38,7 @@ def _patches(encoding: PositionEncoding) -> Grid:
     """Return the grid of an encoding whose rows are patches of an image."""
     grid = encoding.grid if isinstance(encoding, Absolute) else None
     if grid is None:
-        raise InputError(f"these {encoding.kind} positions do not lie over an image: they have no grid of patches")
+        raise InputError(f"these {encoding.kind} positions have no grid of image patches")
     rows = encoding.table.shape[0] if encoding.has_table else 0
     if grid.rows < 1 or grid.columns < 1 or rows < grid.first + grid.rows * grid.columns:
         raise InputError(
@@ -83,7 +83,7 @@ def patch_map(encoding: PositionEncoding, patch: int) -> NDArray[np.float32]:
     """
     grid = _patches(encoding)
     if not 0 <= patch < grid.rows * grid.columns:
-        raise InputError(f"the grid has patches 0 to {grid.rows * grid.columns - 1:,}; got {patch:,}")
+        raise InputError(f"patch must be from 0 to {grid.rows * grid.columns - 1:,}; got {patch:,}")
     unit = unit_rows(_patch_rows(encoding, grid))
     cosines = np.clip(unit @ unit[patch], -1, 1).astype(np.float32)
     return np.asarray(cosines.reshape(grid.rows, grid.columns))
@@ -128,15 +128,17 @@ def grid_variance(encoding: PositionEncoding, *, draws: int = 100, seed: int = 0
     """
     grid = _patches(encoding)
     if min(grid.rows, grid.columns) < 2 or draws < 1:
-        raise InputError(f"shares need a grid of 2 × 2 and a draw; got {grid.rows} × {grid.columns}, {draws} draws")
+        raise InputError(
+            f"a grid of at least 2 × 2 and 1 draw are needed; got {grid.rows} × {grid.columns}, {draws} draws"
+        )
     patches = _patch_rows(encoding, grid)
     if not np.isfinite(patches).all():
         bad = int((~np.isfinite(patches).all(axis=1)).sum())
-        raise InputError(f"{bad:,} of {len(patches):,} patches hold NaN or Inf: the shares need every one of them")
+        raise InputError(f"{bad:,} of {len(patches):,} patches hold NaN or Inf; all of them are needed")
     centred = patches - patches.mean(axis=0)
     total = float(np.einsum("ij,ij->", centred, centred))
     if total <= 1e-24 * float(np.einsum("ij,ij->", patches, patches)):
-        raise InputError(f"all {len(patches):,} patches have the same vector: there is no variance to divide")
+        raise InputError(f"all {len(patches):,} patches have the same vector, so there is no variance to explain")
     if len(centred) < centred.shape[1]:  # the same inner products in fewer columns
         centred = np.linalg.qr(centred.T).R.T
 

@@ -113,7 +113,7 @@ def relative_probe(
         for test in np.array_split(np.arange(len(x)), FOLDS):
             fit = np.setdiff1d(np.arange(len(x)), test)
             if len(np.unique(y[fit])) < 2:
-                raise InputError("all pairs drawn have one order; more positions are needed for the relative probe")
+                raise InputError("all sampled pairs have the same order; the relative probe needs more positions")
             predicted = LogisticRegression(max_iter=1000).fit(x[fit], y[fit]).predict(x[test])
             wrong += int((predicted != y[test]).sum())
         return wrong / len(x)
@@ -196,7 +196,7 @@ def noise_like(value: EmbeddingTable | PositionEncoding, *, seed: int = 0) -> Em
     table = _first(value)
     rows = finite_rows(table)
     drawn = np.random.default_rng(seed).normal(scale=float(rows.std(axis=0).mean()) or 1.0, size=rows.shape)
-    return table_of(drawn, name=f"noise as large as {table.name}", provenance=table.provenance)
+    return table_of(drawn, name=f"noise at the scale of {table.name}", provenance=table.provenance)
 
 
 def _first(value: EmbeddingTable | PositionEncoding) -> EmbeddingTable:
@@ -208,7 +208,9 @@ def _enough(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
     table = table_in(value)
     rows = finite_rows(table)
     if len(rows) < 2 * FOLDS:
-        raise InputError(f"{table.name} has {len(rows)} finite rows; a probe in {FOLDS} folds needs {2 * FOLDS}")
+        raise InputError(
+            f"{table.name} has {len(rows)} finite rows; {FOLDS}-fold cross-validation needs at least {2 * FOLDS}"
+        )
     return rows
 
 

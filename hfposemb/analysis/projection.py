@@ -59,11 +59,11 @@ class UMAPParameters:
     def __post_init__(self) -> None:
         if self.neighbors < 2 or not 0 <= self.min_dist <= 1 or (self.epochs is not None and self.epochs < 1):
             raise InputError(
-                f"UMAP takes 2 neighbors or more, min_dist from 0 to 1 and epochs of 1 or more; got {self}"
+                f"UMAP needs neighbors of at least 2, min_dist from 0 to 1 and epochs of at least 1; got {self}"
             )
         if self.metric not in ("cosine", "euclidean") or self.init not in ("pca", "spectral", "random"):
             raise InputError(
-                f'UMAP takes the metric "cosine" or "euclidean", and init "pca", "spectral" or "random"; got {self}'
+                f'UMAP needs the metric "cosine" or "euclidean", and init "pca", "spectral" or "random"; got {self}'
             )
 
 
@@ -157,7 +157,7 @@ class Projection:
         """
         count, chosen = len(self.rows), np.asarray(places, np.int64)
         if chosen.ndim != 1 or len(np.unique(chosen)) < len(chosen) or not np.isin(chosen, np.arange(count)).all():
-            raise InputError(f"take() needs distinct places in the picture, 0 to {count - 1:,}; got {places!r:.80}")
+            raise InputError(f"take() needs distinct indices from 0 to {count - 1:,}; got {places!r:.80}")
 
         def trust_of(_: Projection) -> PointTrust | None:
             found = None if self.trust is None else self.trust.take(chosen)
@@ -172,11 +172,11 @@ class Projection:
         quality, ratio = self.quality, self.explained_variance_ratio
         facts = {
             "points": f"{len(self.rows):,} in {self.dims}-D, {self.left_out:,} rows left out",
-            "by": ", ".join([self.method, f"seed {self.seed}", *(f"{k} {v}" for k, v in self.parameters.items())]),
+            "method": ", ".join([self.method, f"seed {self.seed}", *(f"{k} {v}" for k, v in self.parameters.items())]),
             "variance": "" if ratio is None else f"{ratio.sum():.1%}",
             "trustworthiness": f"{quality.trustworthiness:.3f}",
             "continuity": f"{quality.continuity:.3f}",
-            "neighbours kept": f"{quality.neighbours_kept:.1%} of {quality.k}, by chance {quality.kept_by_chance:.1%}",
+            "neighbours kept": f"{quality.neighbours_kept:.1%} of {quality.k} (chance: {quality.kept_by_chance:.1%})",
         }
         return card(f"Projection of {self.name}", [fact for fact in facts.items() if fact[1]])
 
@@ -303,7 +303,7 @@ def _umap(table: EmbeddingTable, dims: int, seed: int, parameters: UMAPParameter
         if progress is not None:
             progress(share, doing)
 
-    report(0.0, "loading umap-learn")
+    report(0.0, "preparing UMAP")
     fitting = umap_class()
     extra: dict[str, Any] = {}
     if _exact(len(rows), table.shape[1]):
@@ -374,12 +374,12 @@ def project(
     """
     table = table_in(value)
     if method not in ("pca", "umap"):
-        raise InputError(f'the method is "pca" or "umap"; got {method!r}')
+        raise InputError(f'method must be "pca" or "umap"; got {method!r}')
     if method == "umap" and dims not in (2, 3):
-        raise InputError(f"UMAP is drawn in 2 or 3 dimensions; got {dims}")
+        raise InputError(f"UMAP needs dims 2 or 3; got {dims}")
     if method == "pca" and not 1 <= dims <= min(MOST_COMPONENTS, table.shape[1]):
         most = min(MOST_COMPONENTS, table.shape[1])
-        raise InputError(f"{table.name} can be projected to 1 to {most} dimensions by PCA; got {dims}")
+        raise InputError(f"PCA of {table.name} needs dims from 1 to {most}; got {dims}")
     with shown(f"{method.upper()} of {table.name}", progress) as told:
         return _projected(table, method, dims, seed, umap or UMAPParameters(), told)
 

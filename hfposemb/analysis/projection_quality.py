@@ -220,9 +220,11 @@ def point_trust(
     rows = np.arange(table.shape[0]) if rows is None else np.asarray(rows, np.int64)
     picture, count = np.asarray(coordinates), len(rows)
     if picture.ndim != 2 or len(picture) != count or not np.isfinite(picture).all():
-        raise InputError(f"a picture of {count:,} rows has that many finite points; its shape is {list(picture.shape)}")
+        raise InputError(
+            f"coordinates must hold {count:,} finite points, one for each row; their shape is {list(picture.shape)}"
+        )
     if not usable(table, metric)[rows].all():
-        raise InputError(f"some of the rows are not finite, or zero, and have no {metric}; leave them out with rows=")
+        raise InputError(f"some rows are zero or not finite and have no {metric}; leave them out with rows=")
     chosen = _chosen(points, count, seed)
     if count < 3:
         whole = np.ones(len(chosen))
@@ -244,11 +246,11 @@ def _chosen(points: int | Sequence[int] | Places | None, count: int, seed: int) 
         if points >= count:
             return np.arange(count)
         if points < 1:
-            raise InputError(f"at least one point is measured; got points={points}")
+            raise InputError(f"points must be at least 1; got {points}")
         return np.sort(np.random.default_rng(seed).choice(count, int(points), replace=False))
     found = np.asarray(points, np.int64)
     if found.ndim != 1 or not len(found) or found.min() < 0 or found.max() >= count:
-        raise InputError(f"points are places in the picture, 0 to {count - 1:,}, one at least; got {points!r:.80}")
+        raise InputError(f"points must be indices from 0 to {count - 1:,}, at least one; got {points!r:.80}")
     return found
 
 
@@ -343,7 +345,7 @@ def _in_table(
             before[:, column] += np.count_nonzero(away < keys[:, column, None], axis=1)
         best, nearest = _merged((best, nearest), (away, places))
         if progress is not None:
-            progress(float(numbers[-1] + 1) / table.shape[0], "neighbours in the table")
+            progress(float(numbers[-1] + 1) / table.shape[0], "finding neighbours in the table")
     return _InTable(before + 1, nearest)
 
 

@@ -113,13 +113,13 @@ def frequency_resolution(
     found = np.flatnonzero(directed(table)[:MOST])
     if len(found) < FEWEST or not 0 < noise < np.inf or draws < 1:
         raise InputError(
-            f"{table.name} has {len(found)} rows with a direction, noise {noise:g}, {draws} draws; a position is "
-            f"decoded from {FEWEST} rows or more, with noise above 0 and a draw"
+            f"at least {FEWEST} finite nonzero rows, noise above 0 and 1 draw are needed; {table.name} has "
+            f"{len(found)} rows, with noise={noise:g} and draws={draws}"
         )
     rows = np.asarray(read_rows(table, found), np.float64)
     spread = float(np.sqrt(((rows - rows.mean(axis=0)) ** 2).mean()))
     if not spread > 1e-12 * float(np.abs(rows).max()):
-        raise InputError(f"all rows of {table.name} are the same: there is no position to decode")
+        raise InputError(f"all rows of {table.name} are the same, so no position can be decoded")
     unit: Unit = "frequency pairs"
     if (waves := _pairs(rows)) is None:
         unit, waves = "components", _components(rows)

@@ -59,7 +59,9 @@ def random_pairs(
     keep = frame.usable(metric)
     rows = np.flatnonzero(keep if among is None else keep & among)
     if len(rows) < 2 or sample < 1:
-        raise InputError(f"{table.name} has {len(rows)} rows with a {metric}; random pairs need 2, and a sample of 1")
+        raise InputError(
+            f"{table.name} has {len(rows)} rows with a {metric}; random pairs need 2 and a sample of at least 1"
+        )
     random = np.random.default_rng(seed)
     first = random.integers(len(rows), size=sample)
     second = (first + random.integers(1, len(rows), size=sample)) % len(rows)
@@ -156,8 +158,10 @@ class Pairs:
         for label, values in zip(self.labels, self.values, strict=True):
             lines.append(f"{label:<{width}}" + "".join(f"{value:>{width}.3f}" for value in values))
         how = f"{self.metric}, centred" if self.centred else self.metric
-        lines.append(f"\n{how}. Each pair: its percentile among {self.sample:,} random pairs (seed {self.seed}),")
-        lines.append(f"and how near each is to the other among all {self.others:,} neighbours, with its percentile")
+        lines.append(
+            f"\n{how}. For each pair: its percentile among {self.sample:,} random pairs (seed {self.seed}), and the"
+        )
+        lines.append(f"rank of each row among all {self.others:,} neighbours of the other, with its percentile")
         for i in range(len(self.rows)):
             lines += [f"  {self._pair(i, j)}" for j in range(i + 1, len(self.rows))]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])

@@ -79,7 +79,7 @@ def frame_of(table: EmbeddingTable, metric: Metric, *, centred: bool = False) ->
         InputError: If the metric is unknown.
     """
     if metric not in ("cosine", "dot", "euclidean"):
-        raise InputError(f'the metric is "cosine", "dot" or "euclidean"; got {metric!r}')
+        raise InputError(f'metric must be "cosine", "dot" or "euclidean"; got {metric!r}')
     moved = centred and metric != "euclidean"
     kept = _frames.setdefault(table, {})
     if moved not in kept:

@@ -86,7 +86,7 @@ def mean_row(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
     """Return the mean of the finite rows [d]. Raises ``InputError`` if there are none."""
     table = table_in(value)
     if not (rows := int(table.finite.sum())):
-        raise InputError(f"{table.name} has no row that is finite; nothing can be computed from it")
+        raise InputError(f"{table.name} has no finite row")
     total = np.zeros(table.shape[1])
     for _, vectors in finite_blocks(table, single=True):
         total += vectors.sum(axis=0, dtype=np.float64)
@@ -139,7 +139,7 @@ def adjacent(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
     """
     table = table_in(value)
     if table.shape[0] < 2:
-        raise InputError(f"{table.name} has one row; two are needed for a neighbouring pair")
+        raise InputError(f"{table.name} has one row; neighbouring pairs need at least 2")
     length = norms(table)
     out = np.full(table.shape[0] - 1, np.nan)
     before, last = np.full(table.shape[1], np.nan), -1
@@ -219,5 +219,5 @@ def deepest_fall(value: EmbeddingTable | PositionEncoding) -> float:
     table = table_in(value)
     inner = adjacent(table)[ENDS:-ENDS] if table.shape[0] > 4 * ENDS else np.empty(0)
     if not np.isfinite(inner).any():
-        raise InputError(f"{table.name} has too few neighbouring rows with a direction; {4 * ENDS + 1} rows are needed")
+        raise InputError(f"{table.name} has too few neighbouring nonzero rows; at least {4 * ENDS + 1} rows are needed")
     return float(np.nanmedian(inner) - np.nanmin(inner))

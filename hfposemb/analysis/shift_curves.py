@@ -125,9 +125,7 @@ def _inner(value: EmbeddingTable | PositionEncoding, leave_out: int) -> Embeddin
     table = table_in(value)
     last = table.shape[0] - leave_out
     if last - leave_out < 3:
-        raise InputError(
-            f"{table.name} has {max(0, last - leave_out)} rows between its ends; a shift needs many more to be fitted"
-        )
+        raise InputError(f"{table.name} has {max(0, last - leave_out)} inner rows, which are too few to fit a shift")
     return table.part(leave_out, last)
 
 
@@ -142,7 +140,7 @@ def _curve(scores: Rows, distances: Sequence[int] | None, how: tuple[int, int], 
                 raise
             break
     if not found:
-        raise InputError(f"{name} has {len(scores)} rows between its ends; a shift needs many more to be fitted")
+        raise InputError(f"{name} has {len(scores)} inner rows, which are too few to fit a shift")
     linear, orthogonal = (
         {split: np.array([getattr(one[place], kind) for one in found.values()]) for place, split in enumerate(SPLITS)}
         for kind in ("linear", "orthogonal")
@@ -191,7 +189,7 @@ def plane_rotation(
         InputError: If ``distance`` < 1, or too few pairs of rows are left.
     """
     if distance < 1:
-        raise InputError(f"a shift is by 1 position or more; got {distance}")
+        raise InputError(f"distance must be at least 1; got {distance}")
     table = _inner(value, leave_out)
     places = pca_scores(table, components)
     one, many = (_orthogonal(places, k, table.name) for k in (1, distance))
@@ -216,7 +214,9 @@ def _orthogonal(places: Rows, distance: int, name: str) -> Rows:
     x, y = places[:-distance], places[distance:]
     both = np.isfinite(x[:, 0]) & np.isfinite(y[:, 0])
     if both.sum() <= places.shape[1] + 1:
-        raise InputError(f"a shift by {distance} of {name} leaves {int(both.sum())} pairs of rows: too few to rotate")
+        raise InputError(
+            f"a shift by {distance} of {name} leaves {int(both.sum())} pairs of rows, too few to fit a rotation"
+        )
     u, _, vt = np.linalg.svd(x[both].T @ y[both])
     return np.asarray(u @ vt)
 

@@ -106,8 +106,8 @@ def fit_shift_of_scores(
     fitted = round(pairs * (1 - held_out))
     if distance < 1 or fitted <= scores.shape[1] + 1 or pairs - fitted < 2:
         raise InputError(
-            f"a shift by {distance} leaves {pairs} pairs of rows; {scores.shape[1]} components need more than that to "
-            "fit a map and judge it"
+            f"a shift by {distance} leaves {pairs} pairs of rows, too few to fit and test a map of {scores.shape[1]} "
+            "components"
         )
     x, y = x[both], y[both]
     order = np.random.default_rng(seed).permutation(pairs) if split == "random" else np.arange(pairs)
@@ -161,7 +161,7 @@ def _scores(rows: NDArray[np.float64], components: int) -> NDArray[np.float64]:
     found = leading(rows, components)
     lengths = np.linalg.norm(found, axis=0)
     if not lengths[0] > 0:
-        raise InputError("all rows are the same: there is no direction in which they shift")
+        raise InputError("all rows are the same, so no shift can be fitted")
     return np.asarray(found[:, lengths > lengths[0] * 1e-6])
 
 
@@ -219,11 +219,11 @@ def helix(value: EmbeddingTable | PositionEncoding, *, leave_out: int = 1) -> He
     rows = finite_rows(table)
     rows = rows[leave_out : len(rows) - leave_out]
     if len(rows) < 16:
-        raise InputError(f"{table.name} has {len(rows)} rows between its ends; 16 are needed to see them wind")
+        raise InputError(f"{table.name} has {len(rows)} inner rows; a helix needs at least 16")
     scores = _scores(rows, 3)
     share = (scores**2).sum(axis=0) / ((rows - rows.mean(axis=0)) ** 2).sum()
     if scores.shape[1] < 2:
-        raise InputError(f"{table.name} has one direction of variance; two are needed to wind")
+        raise InputError(f"{table.name} varies along one direction only; a helix needs 2")
     power = np.abs(np.fft.rfft(scores * np.hanning(len(scores))[:, None], axis=0)) ** 2
     best: Helix | None = None
     for first in range(scores.shape[1]):

@@ -134,8 +134,8 @@ def similarity(
     count = table.shape[0] if chosen is None else len(chosen)
     if count > LARGEST_MATRIX:
         raise InputError(
-            f"a matrix of {count:,} rows would not fit; choose up to {LARGEST_MATRIX:,} with rows=, "
-            "or ask for neighbours()"
+            f"a matrix of {count:,} rows is too large; choose up to {LARGEST_MATRIX:,} rows with rows=, or use "
+            "neighbours()"
         )
 
     def read(start: int, stop: int) -> Vectors:

@@ -68,7 +68,7 @@ def finite_rows(value: EmbeddingTable | PositionEncoding) -> Rows:
     table = table_in(value)
     blocks = [vectors for _, vectors in finite_blocks(table)]
     if not blocks:
-        raise InputError(f"{table.name} has no row that is finite; nothing can be computed from it")
+        raise InputError(f"{table.name} has no finite row")
     return np.concatenate(blocks)
 
 

@@ -147,7 +147,7 @@ class UndertrainedTokens:
             lines += ["", f"{one.name}: {one.about}"]
             if one.rows:
                 beyond = (
-                    f"{one.beyond} of {len(one.rows)} beyond z ±{one.expected or 0:.1f}, the farthest of as many normal"
+                    f"{one.beyond} of {len(one.rows)} beyond z ±{one.expected or 0:.1f}, the extreme of as many normal"
                 )
                 lines.append(f"  {one.unit}, " + (f"z, percentile; {beyond} numbers" if one.expected else "percentile"))
             if one.note:
@@ -196,12 +196,12 @@ def undertrained_tokens(
             exist.
     """
     if count < 1:
-        raise InputError(f"a list has at least one token; got a count of {count}")
+        raise InputError(f"count must be at least 1; got {count}")
     if wrong := [row for row in unused if not 0 <= row < table.shape[0]]:
-        raise InputError(f"{table.name} has rows 0 to {table.shape[0] - 1:,}; {wrong[0]} is none")
+        raise InputError(f"{table.name} has no row {wrong[0]}; its rows are 0 to {table.shape[0] - 1:,}")
     usable = directed(table)
     if usable.sum() < 3:
-        raise InputError(f"{table.name} has {usable.sum()} rows that are finite and not zero; odd ones need 3")
+        raise InputError(f"{table.name} has {usable.sum()} finite nonzero rows; outliers need at least 3")
     with shown(f"odd tokens of {table.name}", progress) as report:
         return _listed(table, usable, count, unused, seed, report)
 
@@ -217,20 +217,22 @@ def _listed(
     report(0.5, "ranking the rows")
     rank = partial(_ranked, table, count=count)
     mean = "the mean of all tokens"
-    near_mean = TokenGroup("near the mean", f"nearest to {mean}, as glitch tokens of GPT-2 are", "distance", ())
-    far_from_mean = TokenGroup("far from the mean", f"farthest from {mean}, as those of GPT-2 XL are", "distance", ())
+    near_mean = TokenGroup("near the mean", f"closest to {mean}, like the glitch tokens of GPT-2", "distance", ())
+    far_from_mean = TokenGroup(
+        "far from the mean", f"farthest from {mean}, like the glitch tokens of GPT-2 XL", "distance", ()
+    )
     ranked = (
         _near_unused(walk, rank, reference),
         rank(near_mean, walk.from_mean, usable),
         rank(far_from_mean, walk.from_mean, usable, -1),
         *_lengths(rank, table, usable),
     )
-    report(0.6, "looking for equal rows")
+    report(0.6, "searching for identical rows")
     lists = (*ranked, *_twins(walk, usable, count=count, seed=seed), _unused(table, never, count=count))
     notes = []
     if left := int((~usable).sum()):
         zero = int((norms(table) == 0).sum())
-        notes.append(f"{left:,} rows have no direction: {zero:,} are zero, {left - zero:,} hold NaN or Inf")
+        notes.append(f"{left:,} rows are left out: {zero:,} are zero, {left - zero:,} hold NaN or Inf")
     spread = walk.isotropy
     return UndertrainedTokens(
         table.name,
@@ -365,10 +367,10 @@ def _ranked(
 
 
 def _near_unused(walk: _Walk, rank: Callable[..., TokenGroup], reference: NDArray[np.bool_]) -> TokenGroup:
-    about = "nearest to the mean of the unused rows, without the direction all share"
+    about = "closest to the mean of the unused rows, after removing the first principal direction"
     empty = TokenGroup("near unused", about, "cosine distance", ())
     if not reference.any():
-        return replace(empty, note="no row is known to be unused: give ids that are")
+        return replace(empty, note="no row is known to be unused; give the ids of unused tokens")
     among = directed(walk.table) & ~reference
     if not among.any():
         return replace(empty, note="every row is known to be unused")
@@ -383,9 +385,13 @@ def _lengths(rank: Callable[..., TokenGroup], table: EmbeddingTable, usable: NDA
     median = float(np.median(length[usable]))
     for name, sign in (("short", 1), ("long", -1)):
         found = out & usable & ((length < median) if sign > 0 else (length > median))
-        listed = rank(TokenGroup(name, f"{name}er than the others by far", "norm", ()), length, usable, sign)
+        listed = rank(TokenGroup(name, f"much {name}er than the other vectors", "norm", ()), length, usable, sign)
         kept = tuple(row for row in listed.rows if found[row.row])
-        note = "" if kept else f"no token stands out: none is a quarter {name}er and beyond 3.5 modified z-scores"
+        note = (
+            ""
+            if kept
+            else f"no outliers: no token is both a quarter {name}er than the median and beyond 3.5 modified z-scores"
+        )
         yield replace(listed, rows=kept, found=int(found.sum()), note=note)
 
 
@@ -410,7 +416,7 @@ def _twins(walk: _Walk, usable: NDArray[np.bool_], *, count: int, seed: int) -> 
     equal = tuple(_odd(table, rows[0], len(rows), None, alone, rows[1 : 1 + TWINS]) for rows in groups[:count])
     yield TokenGroup(
         "same",
-        "equal to others to the last bit",
+        "bit-identical to other tokens",
         "tokens",
         equal,
         found=len(groups),
@@ -426,11 +432,11 @@ def _twins(walk: _Walk, usable: NDArray[np.bool_], *, count: int, seed: int) -> 
     ]
     yield TokenGroup(
         "nearly the same",
-        f"within {NEAR:g} of the typical distance from the mean of another",
+        f"closer to another token than {NEAR:g} × the typical distance from the mean",
         "relative distance",
         tuple(odd),
         found=len(near),
-        note="" if odd else "no two tokens are so near and not equal",
+        note="" if odd else "no two different vectors are that close",
     )
 
 
@@ -485,5 +491,5 @@ def _unused(table: EmbeddingTable, never: NDArray[np.bool_], *, count: int) -> T
         for row in rows[:count]
         if np.isfinite(length[row])
     ]
-    note = "" if len(rows) else "no row is named unused, and none is padding"
-    return TokenGroup("unused", "no text leads to them, by id", "norm", tuple(odd), found=len(rows), note=note)
+    note = "" if len(rows) else "no row is an unused slot or padding"
+    return TokenGroup("unused", "unused slots and padding, by id", "norm", tuple(odd), found=len(rows), note=note)

@@ -29,24 +29,22 @@ def advice(names: Sequence[str], *, name: str, endings: tuple[str, ...], hub: bo
         if len(ranks) == 1:
             return f"is a Megatron-LM checkpoint; {_open(ranks[0], name=name, hub=hub)}"
         return (
-            f"is a Megatron-LM checkpoint in {len(ranks)} parts, each with some rows of every table; convert it to the "
+            f"is a Megatron-LM checkpoint in {len(ranks)} parts, each with a slice of all tables; convert it to the "
             "Hugging Face layout first, for example with export_ckpt of Megatron Bridge"
         )
     if any(_DEEPSPEED.fullmatch(file) for file in names):
-        return (
-            "is a DeepSpeed checkpoint; gather its weights with 'python zero_to_fp32.py . gathered', then open gathered"
-        )
+        return "is a DeepSpeed checkpoint; run 'python zero_to_fp32.py . gathered' in it, then open the folder gathered"
     inside = _folders(names, endings)
     if PIPELINE in names:
         encoders = [folder for folder in inside if folder.startswith("text_encoder")]
         if not encoders:
-            return "is a diffusers pipeline without a text encoder, the part that has a token table"
+            return "is a diffusers pipeline without a text encoder, so it has no token table"
         them = "encoders are in " + " and ".join(encoders) if len(encoders) > 1 else f"encoder is in {encoders[0]}"
         return f"is a diffusers pipeline, whose text {them}; {_open(encoders[0], name=name, hub=hub)}"
     if inside:
         more = f" and {len(inside) - _SHOWN} more" if len(inside) > _SHOWN else ""
         listed = ", ".join(inside[:_SHOWN]) + more
-        return f"holds no checkpoint itself, but has some in {listed}; {_open(inside[-1], name=name, hub=hub)}"
+        return f"has no checkpoint at its top level, but in {listed}; {_open(inside[-1], name=name, hub=hub)}"
     return None
 
 

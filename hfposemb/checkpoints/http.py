@@ -77,7 +77,7 @@ class Wire:
                 if refused and answer.response.headers.get("x-error-code") != "EntryNotFound":
                     raise refusal(self._connection, answer.response, file)
             if self.commit is None:
-                raise WrongAnswerError("the answer names no commit")
+                raise WrongAnswerError("the response names no commit")
             return self.commit
 
         return self._retried(ask, deadline, what=f"the revision {self.revision}")
@@ -100,9 +100,7 @@ class Wire:
                 for chunk in self._chunks(answer.response, deadline):
                     kept += chunk
                     if len(kept) > most:
-                        raise HubError(
-                            f"{self.repo}: the Hub's answer has more than {most:,} bytes, which is the limit"
-                        )
+                        raise HubError(f"{self.repo}: the Hub's response exceeds the limit of {most:,} bytes")
             return bytes(kept)
 
         return self._retried(ask, deadline, what=path)
@@ -146,7 +144,7 @@ class Wire:
                 raise unnamed(self._connection, response, state.file)
             if response.status_code not in (200, 206):
                 if self._forget(state.file) and 400 <= response.status_code < 500:
-                    raise NotYetError("the address of the file ran out", wait=0.0)
+                    raise NotYetError("the file's URL has expired", wait=0.0)
                 raise refusal(self._connection, response, state.file)
             expected = self._validator.check(answer, state)
             if answer.elsewhere is not None and strong(answer.etag):
@@ -160,7 +158,7 @@ class Wire:
             if state.wanted is None:
                 return Version(state.done, expected.etag)
             if not state.complete:
-                raise NotYetError(f"the answer ended after {state.done:,} of {state.wanted:,} bytes")
+                raise NotYetError(f"the response ended after {state.done:,} of {state.wanted:,} bytes")
         return expected
 
     def _chunks(self, response: httpx2.Response, deadline: Deadline) -> Iterator[bytes]:
@@ -169,7 +167,7 @@ class Wire:
             self.traffic.received += len(chunk)
             deadline.received(len(chunk))
             if deadline.left <= 0:
-                raise NotYetError("the answer comes too slowly")
+                raise NotYetError("the response is too slow")
             yield chunk
 
     def _forget(self, file: str) -> str | None:

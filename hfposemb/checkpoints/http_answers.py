@@ -87,14 +87,18 @@ class Reading:
         stated = headers.get("content-range", "")
         match = re.fullmatch(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", stated.strip())
         if match is None:
-            raise WrongAnswerError(f"the answer is a part without a readable Content-Range, {stated[:40]!r}")
+            raise WrongAnswerError(f"the partial response has an invalid Content-Range: {stated[:40]!r}")
         first, last, size = map(int, match.groups())
         start = self.done if self.span is None else self.span.start + self.done
         stop = size if self.span is None else min(self.span.stop, size)
         if (first, last) != (start, stop - 1):
-            raise WrongAnswerError(f"bytes {start} to {stop - 1} were asked for, the answer has {first} to {last}")
+            raise WrongAnswerError(
+                f"bytes {start} to {stop - 1} were requested, but the response has {first} to {last}"
+            )
         if length is not None and length != stop - start:
-            raise WrongAnswerError(f"the answer says {length} bytes, its range has {stop - start}")
+            raise WrongAnswerError(
+                f"the response has a Content-Length of {length}, but a range of {stop - start} bytes"
+            )
         return size
 
     def take(self, chunk: bytes) -> None:
@@ -106,7 +110,7 @@ class Reading:
         if self.wanted is not None:
             chunk = chunk[: self.wanted - self.done]
         elif self.done + len(chunk) > self.most:
-            raise HubError(f"{self.file} has more than {self.most:,} bytes, which is the limit")
+            raise HubError(f"{self.file} exceeds the limit of {self.most:,} bytes")
         if chunk:
             self.sink(chunk)
             self.done += len(chunk)
@@ -153,9 +157,7 @@ class Validator:
                 self._allow_whole(state, length)
                 state.skip = state.span.start + state.done
             elif state.done:
-                raise HubError(
-                    f"{self.repo} {state.file}: the server cannot go on where an answer broke off; try again"
-                )
+                raise HubError(f"{self.repo} {state.file}: the server cannot resume an interrupted download; try again")
             elif length is not None and length > state.most:
                 raise HubError(f"{self.repo} {state.file} has {length:,} bytes; the limit is {state.most:,}")
             return length
@@ -169,27 +171,29 @@ class Validator:
         if not tag:
             self.forget(state.file)
             found_tag = f"only the weak ETag {answer.etag[:40]}" if answer.etag else "no ETag"
-            raise WrongAnswerError(f"the answer has {found_tag}, so its parts could be of two versions of the file")
+            raise WrongAnswerError(
+                f"the response has {found_tag}, so its parts could come from two versions of the file"
+            )
         if len(tag) > _LONGEST_TAG:
-            raise WrongAnswerError(f"the answer has an ETag of {len(tag):,} characters")
+            raise WrongAnswerError(f"the response has an ETag of {len(tag):,} characters, which is too long")
         return tag
 
     def _allow_whole(self, state: Reading, length: int | None) -> None:
         span, size = state.span or range(0), "an unknown number of" if length is None else f"{length:,}"
-        found = f"{self.repo} {state.file}: the server ignores ranges: {len(span):,} bytes are needed, "
+        found = f"{self.repo} {state.file}: the server ignores range requests: {len(span):,} bytes are needed, but "
         if not self.full_download:
-            raise HubError(f"{found}the whole file has {size}; allow_full_download=True reads it all")
+            raise HubError(f"{found}the whole file has {size}; set allow_full_download=True to read it whole")
         if length is None or length > self.limits.table_bytes:
-            raise HubError(f"{found}the whole file has {size}, the limit is {self.limits.table_bytes:,}")
+            raise HubError(f"{found}the whole file has {size}; the limit is {self.limits.table_bytes:,}")
 
 
 def _check_kind(headers: Mapping[str, str]) -> None:
     """Raise if a response is encoded, in parts, or a page."""
     if (coding := headers.get("content-encoding", "identity").lower()) != "identity":
-        raise WrongAnswerError(f"the answer is encoded as {coding[:20]!r}, which was not asked for")
+        raise WrongAnswerError(f"the response has the unrequested content encoding {coding[:20]!r}")
     kind = headers.get("content-type", "").lower()
     if kind.startswith(("multipart/", "text/html")):
-        raise WrongAnswerError(f"the answer is {kind.partition(';')[0][:40]}, not the file")
+        raise WrongAnswerError(f"the response is {kind.partition(';')[0][:40]}, not the file")
 
 
 def strong(tag: str) -> str:
@@ -202,5 +206,5 @@ def _length(headers: Mapping[str, str]) -> int | None:
     if stated is None:
         return None
     if not re.fullmatch(r"\d{1,18}", stated):
-        raise WrongAnswerError(f"the answer has the length {stated[:20]!r}")
+        raise WrongAnswerError(f"the response has an invalid Content-Length: {stated[:20]!r}")
     return int(stated)

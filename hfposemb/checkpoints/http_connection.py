@@ -60,7 +60,7 @@ class Connection:
     def __post_init__(self) -> None:
         """Reject a malformed token before anything is sent."""
         if isinstance(self.token, str) and not re.fullmatch(r"[\x21-\x7e]{1,1000}", self.token):
-            raise InputError("the token is no Hugging Face token, which is one word such as hf_…; copy it again")
+            raise InputError("the token is not a valid Hugging Face token (hf_…); copy it again")
 
     def url(self, file: str) -> str:
         """Return the address of a file on the Hub, at the pinned commit if there is one."""
@@ -95,7 +95,7 @@ class Connection:
         try:
             hub = _origin(constants.ENDPOINT)
         except ValueError:
-            raise InputError(f"HF_ENDPOINT is {constants.ENDPOINT[:80]!r}, which is no address; correct it") from None
+            raise InputError(f"HF_ENDPOINT is {constants.ENDPOINT[:80]!r}, which is not a URL; correct it") from None
         linked, commit = "", None
         for _ in range(_REDIRECTS):
             at_hub = _origin(url) == hub
@@ -103,7 +103,7 @@ class Connection:
             if not at_hub:
                 own.pop("authorization", None)
             if deadline.left <= 0:
-                raise NotYetError("there was no time left to ask")
+                raise NotYetError("no time was left for a request")
             extensions = {"timeout": deadline.timeouts(), "trace": self.traffic.trace}
             with get_session().stream(
                 method, url, headers={**own, **headers}, follow_redirects=False, extensions=extensions
@@ -116,7 +116,7 @@ class Connection:
                     yield Answer(response, response.headers.get("etag", ""), linked, None if at_hub else url, commit)
                     return
                 url = self._target(url, location, hub)
-        raise WrongAnswerError("the answers redirect in a circle")
+        raise WrongAnswerError("too many redirects")
 
     def _target(self, url: str, location: str, hub: tuple[str, str, int | None]) -> str:
         """Return a redirect's target if it is the Hub or a known host for large files; raise otherwise."""
@@ -129,15 +129,15 @@ class Connection:
                 raise ValueError
         except ValueError:
             raise HubError(
-                f"{self.repo}: the Hub redirects to {location[:80]!a}, which is no address of a file; "
+                f"{self.repo}: the Hub redirects to {location[:80]!a}, which is not the URL of a file; "
                 "try again, or check HF_ENDPOINT and the proxy"
             ) from None
         further = [name.strip().lower() for name in os.environ.get(HOSTS, "").split(",")]
         known = host == hub[1] or host in further or any(f".{host}".endswith(f".{name}") for name in _HUB_HOSTS)
         if scheme not in {"https", hub[0]} or not known:
             raise HubError(
-                f"{self.repo}: the Hub redirects to {f'{scheme}://{host}'[:80]}, which is none of its hosts; "
-                f"if your own Hub does so, name the host in {HOSTS}"
+                f"{self.repo}: the Hub redirects to {f'{scheme}://{host}'[:80]}, which is not a known Hub host; "
+                f"if your own Hub redirects there, add the host to {HOSTS}"
             )
         return target
 
@@ -146,10 +146,10 @@ class Connection:
         if found is None:
             return None
         if not _COMMIT.fullmatch(found):
-            raise WrongAnswerError("the answer names a commit that is none")
+            raise WrongAnswerError("the response names an invalid commit")
         with self._pinning:  # two threads get the first responses, and the branch may move between them
             if self.commit not in (None, found):
-                raise WrongAnswerError("the answer is of another commit than was asked for")
+                raise WrongAnswerError("the response is of a different commit than requested")
             self.commit = found
         return found
 

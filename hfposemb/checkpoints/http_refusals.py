@@ -24,7 +24,7 @@ def unnamed(connection: Connection, response: httpx2.Response, file: str) -> Exc
     code = response.headers.get("x-error-code", "")
     if response.status_code == 404 and code != "EntryNotFound":
         return refusal(connection, response, file)
-    return WrongAnswerError("the answer names no commit, as the Hub's do")
+    return WrongAnswerError("the response names no commit, as the Hub's responses do")
 
 
 def refusal(connection: Connection, response: httpx2.Response, file: str) -> Exception:
@@ -35,26 +35,26 @@ def refusal(connection: Connection, response: httpx2.Response, file: str) -> Exc
     known = token is not False and "authorization" in connection.headers()
     where = f"on the Hub at {revision}" if revision != "main" else "on the Hub"
     if status in _BUSY:
-        return NotYetError(f"the Hub answers {status}", wait=_retry_after(response.headers))
+        return NotYetError(f"the Hub returned status {status}", wait=_retry_after(response.headers))
     if code == "GatedRepo":
         advice = "accept its conditions on its page" if known else "accept its conditions on its page and log in"
         if token is False:
-            advice = "gated models are read only where the app runs on your own machine"
+            advice = "to read gated models, run the app on your own machine"
         return HubError(f"{repo} is gated; {advice}")
     if code == "RevisionNotFound":
-        return HubError(f"{repo} has no revision {revision!r:.100}; its page lists them")
+        return HubError(f"{repo} has no revision {revision!r:.100}; see the branches and tags on its page")
     if code == "EntryNotFound":
         return MissingFileError(f"{repo} has no file {file} {where}")
     if status == 401 and "credentials" in said.lower():
-        return HubError(f"{repo}: the Hub does not know the token; log in again with 'hf auth login'")
+        return HubError(f"{repo}: the Hub rejected the token; log in again with 'hf auth login'")
     if code == "RepoNotFound" or status in (401, 404):
-        advice = "check its name, or whether your token may read it" if known else "check its name"
+        advice = "check its name and whether your token can read it" if known else "check its name"
         if not known and token is not False:
             advice += "; for a private model log in with 'hf auth login'"
-        return HubError(f"{repo} is no public model on the Hub; {advice}")
+        return HubError(f"{repo} is not a public model on the Hub; {advice}")
     if status == 403:
-        return HubError(f"{repo}: the Hub refuses it (403); check what your token may do")
-    return WrongAnswerError(f"the Hub answers {status}")
+        return HubError(f"{repo}: the Hub refused access (403); check the permissions of your token")
+    return WrongAnswerError(f"the Hub returned status {status}")
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -45,16 +45,16 @@ def retried(attempt: Callable[[], _T], deadline: Deadline, *, repo: str, what: s
             if tried == _WRONG:
                 raise OfflineError(f"{subject}: {reason}; check the network and HF_ENDPOINT") from None
         except http.timeout:
-            reason = "the Hub did not answer in time"
+            reason = "the Hub did not respond in time"
         except (http.request, http.stream):
             reason = "the connection broke"
         pause = min(4.0, 0.25 * 2 ** (tried - 1)) if wait is None else wait
         if pause > deadline.left:
-            asked = f", and asks to wait {wait:.0f} s" if wait else ""
+            asked = f" and asks to wait {wait:.0f} s" if wait else ""
             given = f"given up after {seconds:g} s" if not wait else "try again later"
             raise HubError(f"{subject}: {reason}{asked}; {given}") from None
         time.sleep(pause)
-    raise HubError(f"{subject}: {reason}, {_TRIES} times; try again later")
+    raise HubError(f"{subject}: {reason} (tried {_TRIES} times); try again later")
 
 
 def _permanent(attempt: Callable[[], _T], *, repo: str, what: str) -> _T:
@@ -68,4 +68,4 @@ def _permanent(attempt: Callable[[], _T], *, repo: str, what: str) -> _T:
     except http_errors().bad_address:
         raise HubError(f"{repo} {what}: the address is invalid; check HF_ENDPOINT and the proxy") from None
     except HFValidationError:
-        raise InputError(f"{repo!r:.100} is no name of a repository; write owner/name") from None
+        raise InputError(f"{repo!r:.100} is not a repository name; write owner/name") from None

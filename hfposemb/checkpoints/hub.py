@@ -91,10 +91,12 @@ class HubCheckpoint:
         shards = self.located.shards
         file = shards.get(name)
         if file is None:
-            raise CheckpointError(f"{self.name} has no tensor {name!r:.80} among its {len(shards)}")
+            raise CheckpointError(f"{self.name} has no tensor {name!r:.80} among its {len(shards)} tensors")
         found = self.tensors.header(file).tensors
         if name not in found:
-            raise CheckpointError(f"{file}: the index puts {name!r:.80} into this shard, its header does not list it")
+            raise CheckpointError(
+                f"{file}: the index says that {name!r:.80} is in this shard, but its header does not list it"
+            )
         return found[name]
 
     def metadata(self) -> Mapping[str, str]:

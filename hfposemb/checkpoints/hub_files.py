@@ -70,7 +70,7 @@ class RepositoryFiles:
         if (here := in_hub_cache(self.wire.repo, path, self.wire.commit)) is not None:
             raw = here.read_bytes()[: limit + 1]
             if len(raw) > limit:
-                raise HubError(f"{self.name} {file} has more than {limit:,} bytes, which is the limit")
+                raise HubError(f"{self.name} {file} exceeds the limit of {limit:,} bytes")
             return raw
         get = partial(self.wire.get, path, most=limit, deadline=deadline or self.wire.deadline())
         try:
@@ -110,9 +110,9 @@ class RepositoryFiles:
 def _list_files(wire: Wire) -> bytes:
     path = f"/api/models/{wire.repo}/revision/{wire.commit}"
     raw = wire.api(path, most=LISTING_BYTES, deadline=wire.deadline())
-    found = parse_json(raw, size=len(raw), name="the Hub's answer", limit=LISTING_BYTES, kind=dict)
+    found = parse_json(raw, size=len(raw), name="the Hub's response", limit=LISTING_BYTES, kind=dict)
     if found.get("sha", wire.commit) != wire.commit:
-        raise HubError(f"{wire.repo}: the Hub lists the files of another commit than was asked for; try again")
+        raise HubError(f"{wire.repo}: the Hub lists the files of a different commit than requested; try again")
     siblings = found.get("siblings")
     names = [one.get("rfilename") for one in siblings if isinstance(one, dict)] if isinstance(siblings, list) else []
     return "\n".join(name for name in names if isinstance(name, str) and name.isprintable()).encode()

@@ -37,8 +37,8 @@ class RepositoryPickles:
         files = self.files
         if files.access.anonymous:
             raise HubError(
-                f"{files.name} holds no .safetensors file, but {found!r:.80}, a pickle, which can run code when it is "
-                f"loaded: not read in public mode or with token=False{self._instead()}"
+                f"{files.name} has no .safetensors file, only the pickle {found!r:.80}; pickles can run code and are "
+                f"not read in public mode or with token=False{self._instead()}"
             )
         path = self.folder + found
         if not found.endswith(PICKLE_INDEX):
@@ -76,7 +76,7 @@ class RepositoryPickles:
             if size > most:
                 raise HubError(f"{found}; the limit is {most:,}{self._instead()}")
             if not access.allow_full_download:
-                agree = "allow_full_download=True, or --allow-full-download, reads it all"
+                agree = "set allow_full_download=True, or --allow-full-download, to read it whole"
                 raise HubError(f"{found}; {agree}{self._instead()}")
             with files.cache.write(key, size=size) as writer:
                 files.wire.read(path, None, writer.write, most=size, deadline=files.wire.deadline(size))

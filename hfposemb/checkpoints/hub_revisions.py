@@ -53,16 +53,14 @@ def pin(files: RepositoryFiles, branch: Key, deadline: Deadline) -> list[str]:
         if commit is None or not re.fullmatch(r"[0-9a-f]{40}", commit):
             raise
         wire.commit = commit
-        return [
-            f"the Hub cannot be reached: this is commit {commit[:8]}, which {wire.revision} was when it was last read"
-        ]
+        return [f"the Hub cannot be reached; using the cached commit {commit[:8]} of {wire.revision}"]
     return []
 
 
 def list_refs(wire: Wire, deadline: Deadline) -> list[str]:
     """Return the names of a repository's revisions: branches, tags and pull requests. Raises ``SourceError``."""
     raw = wire.api(f"/api/models/{wire.repo}/refs?include_prs=1", most=LISTING_BYTES, deadline=deadline)
-    refs = parse_json(raw, size=len(raw), name="the Hub's answer", limit=LISTING_BYTES, kind=dict)
+    refs = parse_json(raw, size=len(raw), name="the Hub's response", limit=LISTING_BYTES, kind=dict)
     listed = [
         one.get("ref") for kind in refs.values() if isinstance(kind, list) for one in kind if isinstance(one, dict)
     ]

@@ -65,7 +65,7 @@ def weight_map(index: Mapping[str, Any], *, name: str, suffix: str = ".safetenso
     for tensor, file in files.items():
         if not tensor.isprintable() or not _plain(file) or not file.endswith(suffix):
             found = f"{shortened(tensor)} in {shortened(str(file)[:SHOWN])}"
-            raise fault(name, f"weight_map names {suffix} files of this folder, found {found}")
+            raise fault(name, f"weight_map must name {suffix} files of this folder; found {found}")
     return files
 
 
@@ -96,7 +96,7 @@ def choose_file(names: Sequence[str], *, name: str) -> str | None:
     if indexes or not all(re.search(r"-\d{5}-of-\d{5}\.", file) for file in stored):
         raise fault(name, f"holds several checkpoints, {shown}; name one file")
     if stored:
-        raise fault(name, f"holds shards, {shown}, but no index; download {INDEX} too")
+        raise fault(name, f"holds shards, {shown}, but not their index; download {INDEX} too")
     return None
 
 
@@ -142,10 +142,10 @@ def no_checkpoint(names: Sequence[str], *, name: str, path: str = "", hub: bool 
     if foreign:
         return fault(
             name,
-            f"holds no .safetensors file, but {shortened(', '.join(foreign))}; "
+            f"has no .safetensors file, only {shortened(', '.join(foreign))}; "
             f"{FOREIGN_FORMATS[Path(foreign[0]).suffix]}",
         )
-    return fault(name, f"holds no .safetensors file among {len(names)} files; name a model's folder")
+    return fault(name, f"has no .safetensors file among {len(names)} files; give the folder of a model")
 
 
 def is_index(file: str) -> bool:
@@ -206,7 +206,9 @@ def _first_module(folder: Path) -> Path | None:
         return folder / TRANSFORMER if os.path.isdir(folder / TRANSFORMER) else None
     path = module_folder(read_json(listing, limit=DEFAULT_LIMITS.config_bytes, kind=list))
     if path is not None and not os.path.isdir(folder / path):
-        raise fault(MODULES, f"puts the model into the folder {shortened(path)}, which is not there; download it too")
+        raise fault(
+            MODULES, f"says that the model is in the folder {shortened(path)}, which does not exist; download it too"
+        )
     return None if path is None else folder / path
 
 
@@ -223,7 +225,9 @@ def module_folder(modules: Sequence[Any]) -> str | None:
     """
     listed = [one for one in modules if isinstance(one, dict)]
     if not listed:
-        raise fault(MODULES, f"must list the modules of a model, each an object with a path; it lists {len(modules)}")
+        raise fault(
+            MODULES, f"must list modules, each an object with a path; found {len(modules)} entries and no object"
+        )
     kinds = [one.get("type") for one in listed]
     first = next((at for at, kind in enumerate(kinds) if isinstance(kind, str) and kind.endswith(".Transformer")), 0)
     path = listed[first].get("path")
@@ -231,5 +235,5 @@ def module_folder(modules: Sequence[Any]) -> str | None:
         return None
     if not _plain(path):
         found = shortened(path) if isinstance(path, str) else f"a path that is {type(path).__name__}"
-        raise fault(MODULES, f"must name one folder beside it as the path of the model, found {found}")
+        raise fault(MODULES, f"must name a folder next to it as the path of the model; found {found}")
     return path

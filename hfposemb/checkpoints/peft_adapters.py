@@ -15,8 +15,8 @@ _SAVED = re.compile(r"\.modules_to_save\.[^.]+(?=\.)")
 """Infix in the tensor names of modules that PEFT trains completely; save_pretrained usually removes it."""
 
 _CHANGES = {
-    "lora_embedding_": "by a product of two narrow matrices (lora_embedding_A and lora_embedding_B)",
-    "trainable_tokens_": "in single rows (trainable_tokens_delta)",
+    "lora_embedding_": "by a low-rank product (lora_embedding_A and lora_embedding_B)",
+    "trainable_tokens_": "for single rows (trainable_tokens_delta)",
 }
 """How an adapter can modify a table without containing all of it, by a part of the tensor names."""
 
@@ -38,7 +38,7 @@ class Adapter:
     @property
     def about(self) -> str:
         """What it is, with its base model if known."""
-        return f"a PEFT adapter ({self.kind}) of {self.base or 'a base model that it does not name'}"
+        return f"a PEFT adapter ({self.kind}) of {self.base or 'an unnamed base model'}"
 
     @property
     def advice(self) -> str:
@@ -49,15 +49,15 @@ class Adapter:
     @property
     def nothing(self) -> str:
         """Why an adapter without tables cannot be shown."""
-        holds = "holds none of its tables whole"
+        holds = "contains no complete table"
         if self.changes:
-            holds = f"only changes its table of tokens, {self.changes}, which cannot be read alone"
-        return f"this is {self.about}, and {holds}: {self.advice}"
+            holds = f"only changes the token table, {self.changes}, which cannot be read alone"
+        return f"this is {self.about} and {holds}; {self.advice}"
 
     @property
     def note(self) -> str:
         """Note about the tables that it contains."""
-        return f"this is {self.about}: the tables it holds stand in the place of those of the base model"
+        return f"this is {self.about}; its tables replace those of the base model"
 
 
 def may_be_adapter(names: Iterable[str]) -> bool:
@@ -73,7 +73,7 @@ def adapter_of(names: Iterable[str], config: Mapping[str, Any]) -> Adapter:
     listed = tuple(names)
     changes = (how for part, how in _CHANGES.items() if any(part in name for name in listed))
     return Adapter(
-        display(kind, width=20) if isinstance(kind, str) and kind.strip() else "of no stated kind",
+        display(kind, width=20) if isinstance(kind, str) and kind.strip() else "of unknown type",
         f"“{display(base, width=60)}”" if isinstance(base, str) and base.strip() else "",
         " and ".join(changes),
     )

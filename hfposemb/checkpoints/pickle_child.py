@@ -146,7 +146,7 @@ def _state_dict(loaded: object) -> dict[str, torch.Tensor]:
             return {name: tensor.detach() for name, tensor in named.items() if isinstance(name, str)}
         found = inner
     raise _RefusedError(
-        f"holds a {type(found).__name__}, not a state dict; write one with torch.save(model.state_dict(), file)"
+        f"holds a {type(found).__name__}, not a state dict; save the model with torch.save(model.state_dict(), file)"
     )
 
 
@@ -201,7 +201,7 @@ def _raw(tensor: torch.Tensor) -> memoryview:
 
 
 def _too_large(memory: int) -> str:
-    return f"loading it takes more than {memory:,} bytes of memory, which is the limit for a file of its size"
+    return f"loading it exceeds the limit of {memory:,} bytes of memory for a file of its size"
 
 
 def _explain(error: Exception, memory: int) -> str:
@@ -211,11 +211,14 @@ def _explain(error: Exception, memory: int) -> str:
         return _too_large(memory)
     if match := re.search(r"(?:GLOBAL|module) (\S{1,100}) (?:was not|is blocked)|Unsupported class (\S{1,100})", said):
         what = match[1] or match[2]
-        return f"needs {what}, which is code, to be loaded; write torch.save(model.state_dict(), file) instead"
+        return f"contains code, {what}, and is not loaded; save it with torch.save(model.state_dict(), file)"
     if "TorchScript" in said:
-        return "is a TorchScript archive, which is code; write torch.save(model.state_dict(), file) instead"
+        return "is a TorchScript archive, which contains code; save the model with torch.save(model.state_dict(), file)"
     if "central directory" in said or isinstance(error, EOFError):
-        return "ends before it should; download it again"
+        return "is truncated; download it again"
     said = re.split(r" \(Could this error| Check the documentation", said)[0]
-    said = re.sub(r"^Weights only load failed.*?(?=WeightsUnpickler error|$)", "", said) or "it is none of its files"
+    said = (
+        re.sub(r"^Weights only load failed.*?(?=WeightsUnpickler error|$)", "", said)
+        or "not a file written by torch.save"
+    )
     return f"torch cannot load it ({type(error).__name__}: {said[:120]}); download it again, or use safetensors"

@@ -62,7 +62,7 @@ _NUMBERED = r"\.\d+\."
 def require_torch() -> None:
     """Raise ``MissingExtraError`` if torch is not installed; does not import it."""
     if find_spec("torch") is None:
-        raise MissingExtraError("torch", extra="torch", purpose="reading a checkpoint that torch.save wrote")
+        raise MissingExtraError("torch", extra="torch", purpose="reading a checkpoint saved by torch.save")
 
 
 LikelyTables: TypeAlias = Callable[[Sequence[str]], Collection[str]]
@@ -151,7 +151,9 @@ class PickledFile:
         name = self.aliases.get(name, name)
         found = self.foreign.get(name) or self.header.tensors.get(name)
         if found is None:
-            raise CheckpointError(f"{self.name} has no tensor {name!r:.80} among its {len(self.header.tensors)}")
+            raise CheckpointError(
+                f"{self.name} has no tensor {name!r:.80} among its {len(self.header.tensors)} tensors"
+            )
         return found
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
@@ -191,7 +193,7 @@ class PickledFile:
                 header = self._parse(text)
                 self.check()
                 if not header.tensors and not header.metadata:
-                    raise CheckpointError(f"{self.name}: holds no tensor; name a file with a model's state dict")
+                    raise CheckpointError(f"{self.name}: holds no tensor; give a file with a model's state dict")
                 key = self._key("header")
                 known = self._kept(key)
                 if known is not None and known.bytes() != text:
@@ -255,7 +257,7 @@ class PickledCheckpoint:
     def _file(self, name: str) -> PickledFile:
         name = self.metadata().get(name, name)
         if name not in self.files:
-            raise CheckpointError(f"{self.name} has no tensor {name!r:.80} among its {len(self.files)}")
+            raise CheckpointError(f"{self.name} has no tensor {name!r:.80} among its {len(self.files)} tensors")
         return self._use(self.files[name])
 
     def _use(self, file: str) -> PickledFile:
@@ -312,8 +314,8 @@ def open_pickled(path: Path, *, limits: Limits = DEFAULT_LIMITS, likely: LikelyT
     parts = other_ranks(f"{folder.name}/{name}", _beside(folder))
     if parts > 1:
         raise CheckpointError(
-            f"{folder.name}/{name}: has some rows of every table, for this Megatron-LM checkpoint is in {parts} parts; "
-            "convert it to the Hugging Face layout first, for example with export_ckpt of Megatron Bridge"
+            f"{folder.name}/{name}: is one of {parts} parts of a Megatron-LM checkpoint, each with a slice of "
+            "all tables; convert it to the Hugging Face layout first, for example with export_ckpt of Megatron Bridge"
         )
     open_file = partial(_open_local, folder, Cache.default(limit=limits.cache_bytes), limits, likely)
     if path.suffix == ".json":
@@ -345,7 +347,7 @@ def _digest(path: Path) -> str:
     """Return a fingerprint that detects changes without reading the whole file; raise if it is not a pickle."""
     try:
         if not path.is_file():
-            raise CheckpointError(f"{path.name}: the file is missing, or no regular file")
+            raise CheckpointError(f"{path.name}: the file is missing or not a regular file")
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             start = file.read(_ENDS)
@@ -362,8 +364,8 @@ def check_start(start: bytes, *, name: str) -> None:
     if not start.startswith((b"PK", b"\x80")):
         kind = "the file is empty; download it again" if not start else foreign(start)
         kind = kind or (
-            "is no file that torch.save writes; if it belongs to another program, such as CTranslate2 or fastText, use "
-            "the checkpoint that it was made from, else download it again"
+            "was not written by torch.save; if it belongs to another program, such as CTranslate2 or fastText, use the "
+            "checkpoint it was made from; otherwise download it again"
         )
         raise CheckpointError(f"{name}: {kind}")
 
@@ -432,7 +434,7 @@ class _Child:
         """Return the unchecked header that the child makes of the file, of at most ``most`` bytes."""
         size = self._size()
         if size > most:
-            self._fail(f"the header may have {most} bytes, this one would have {size}")
+            self._fail(f"the header would have {size} bytes; the limit is {most}")
         kept = bytearray()
         self._receive(size, kept.extend)
         return bytes(kept)
@@ -441,7 +443,7 @@ class _Child:
         """Pass the bytes of a tensor to ``sink``."""
         self._say({"tensor": name})
         if (found := self._size()) != size:
-            self._fail(f"{name!r:.80} has {found} bytes where its header says {size}")
+            self._fail(f"{name!r:.80} has {found} bytes, but its header says {size}")
         self._receive(size, sink)
 
     def _end(self) -> None:
@@ -454,7 +456,7 @@ class _Child:
     def _gone(self) -> NoReturn:
         if self._late:
             self._fail(f"loading it took more than {self._seconds:.0f} s and was stopped")
-        self._fail("the process that loaded it ended before it was done, perhaps for lack of memory")
+        self._fail("the process loading it ended unexpectedly, possibly out of memory")
 
     def _say(self, words: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None

@@ -35,5 +35,5 @@ def coded(info: TensorInfo, names: Collection[str]) -> str:
     beside = next((f"{module}.{scale}" for scale in scales if f"{module}.{scale}" in names), None)
     if info.dtype in PLAIN and beside is None:
         return ""
-    stored = f"{info.name} is stored as {info.dtype}{f' with {beside} beside it' if beside else ''}"
-    return f"{stored}, not as vectors: use the full-precision checkpoint of this model"
+    stored = f"{info.name} is stored as {info.dtype}{f' with {beside}' if beside else ''}"
+    return f"{stored}, not as plain vectors; use the full-precision checkpoint of this model"

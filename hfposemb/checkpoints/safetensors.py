@@ -160,13 +160,13 @@ def header_length(first8: bytes, *, file_bytes: int, name: str, limits: Limits =
         raise fault(name, "the file is empty; download it again")
     length = int.from_bytes(first8[:8], "little")
     if file_bytes < 10 or len(first8) < 8:
-        rule = f"a safetensors file has at least 10 bytes, found {file_bytes}; download it again"
+        rule = f"a safetensors file has at least 10 bytes; this one has {file_bytes}; download it again"
     elif length < 2:
-        rule = f"the header has at least 2 bytes, its length says {length}"
+        rule = f"the header must have at least 2 bytes; the file states {length}"
     elif length > limits.header_bytes:
-        rule = f"the header may have {limits.header_bytes} bytes, its length says {length}"
+        rule = f"the header may have at most {limits.header_bytes} bytes; the file states {length}"
     elif length > file_bytes - 8:
-        rule = f"the header's length says {length} bytes, the file has {file_bytes - 8} after it; download it again"
+        rule = f"the file states a header of {length} bytes, but only {file_bytes - 8} follow; download it again"
     else:
         return length
     raise fault(name, foreign(first8) or rule)
@@ -190,18 +190,18 @@ def parse_header(header_json: bytes, *, file_bytes: int, name: str, limits: Limi
     first8 = len(header_json).to_bytes(8, "little")
     length = header_length(first8, file_bytes=file_bytes, name=name, limits=limits)
     if not header_json.startswith(b"{"):
-        raise fault(name, foreign(first8) or f"the header must begin with '{{', found {shortened(header_json[:40])}")
+        raise fault(name, foreign(first8) or f"the header must begin with '{{'; found {shortened(header_json[:40])}")
     # Each tensor needs the first three of these and metadata the last, so this bounds the number of entries before any
     # is made. A short header has no room for too many.
     if length > _LEAST_ENTRY * limits.tensors and limits.tensors < max(
         map(header_json.count, (b'"dtype"', b'"shape"', b'"data_offsets"', b'"__metadata__"'))
     ):
-        raise fault(name, f"a file may list {limits.tensors} tensors, found more")
+        raise fault(name, f"a file may list at most {limits.tensors} tensors")
     entries = _pattern(_ENTRY).findall(header_json, 1)
     rest = entries.pop()[6] if entries[-1][6] else b""
     ends = b"".join([entry[5] for entry in entries])
     if (ends + rest).lstrip(b" \t\n\r").rstrip(b" ") != b"," * (len(entries) - 1) + b"}":
-        rule = "a header lists tensors, each a name with dtype, shape and data_offsets of whole numbers, in one object"
+        rule = "the header must be one object that maps names to dtype, shape and data_offsets of whole numbers"
         raise fault(name, f"{rule}; byte {8 + length - len(rest)} reads {shortened(rest[:60])}")
     metadata = _read_metadata([text for entry in entries if (text := entry[0])], name=name)
     rows = _read_tensors([entry for entry in entries if entry[1]], name=name, limits=limits)
@@ -225,7 +225,7 @@ def check_read(info: TensorInfo, start: int = 0, stop: int | None = None, *, lim
         InputError: If the rows do not exist.
     """
     if info.dtype not in _STORED:
-        rule = "only F64, F32, F16 and BF16 hold vectors as they are; use a full-precision checkpoint of this model"
+        rule = "only F64, F32, F16 and BF16 can be read; use a full-precision checkpoint of this model"
         raise fault(info.file, f"{shortened(info.name)} is stored as {info.dtype}; {rule}")
     if not info.shape:
         raise fault(info.file, f"{shortened(info.name)} is a single number, not a table")
@@ -233,14 +233,14 @@ def check_read(info: TensorInfo, start: int = 0, stop: int | None = None, *, lim
     vectors, width = math.prod(info.shape[:-1]), info.shape[-1]
     stop = rows if stop is None else stop
     if not 0 <= start <= stop <= rows:
-        raise InputError(f"rows {start} to {stop} of {shortened(info.name)}: it has rows 0 to {rows}")
+        raise InputError(f"rows {start} to {stop} of {shortened(info.name)} do not exist; it has rows 0 to {rows}")
     if len(info.shape) > 1 and (vectors > limits.rows or width > limits.columns):
         rule = f"the limit is {limits.rows} rows of {limits.columns}"
         raise fault(info.file, f"{shortened(info.name)} has {vectors} rows of {width} numbers; {rule}")
     row_bytes = columns * _STORED[info.dtype].itemsize
     span = range(info.start + start * row_bytes, info.start + stop * row_bytes)
     if len(span) > limits.table_bytes:
-        rule = f"the limit of one read is {limits.table_bytes}; read fewer rows at a time"
+        rule = f"the limit is {limits.table_bytes}; read fewer rows at a time"
         raise fault(info.file, f"rows {start} to {stop} of {shortened(info.name)} have {len(span)} bytes; {rule}")
     return span
 
@@ -345,7 +345,8 @@ class Checkpoint:
         shard = self._shard(name)
         if name not in shard.header.tensors:
             raise fault(
-                self.files[name], f"the index puts {shortened(name)} into this shard, its header does not list it"
+                self.files[name],
+                f"the index says that {shortened(name)} is in this shard, but its header does not list it",
             )
         return shard.header.tensors[name]
 
@@ -387,7 +388,7 @@ class Checkpoint:
     def _shard(self, name: str) -> _Shard:
         file = self.files.get(name)
         if file is None:
-            raise fault(self.name, f"has no tensor {shortened(name)} among its {len(self.files)}")
+            raise fault(self.name, f"has no tensor {shortened(name)} among its {len(self.files)} tensors")
         self.header(file)
         return self._shards[file]
 
@@ -404,7 +405,7 @@ def _texts(quoted: Sequence[bytes], name: str) -> list[str]:
             text.encode("utf-8")  # rejects lone surrogates, which escapes can produce and nothing can print
         except ValueError as error:
             what = "UTF-8" if isinstance(error, UnicodeError) else "a JSON string"
-            raise fault(name, f"text in the header must be {what}, found {shortened(one[:60])}") from None
+            raise fault(name, f"text in the header must be {what}; found {shortened(one[:60])}") from None
         texts.append(text)
     return texts
 
@@ -414,7 +415,7 @@ def _layout(kind: bytes, axes: bytes, *, limits: Limits) -> _Layout:
     dims = axes[1:-1].strip()
     rank = dims.count(b",") + 1 if dims else 0
     if kind not in _BITS:
-        return _Layout(rule=f"has the dtype {shortened(kind)}, which safetensors does not know")
+        return _Layout(rule=f"has the dtype {shortened(kind)}, which is not a safetensors dtype")
     if rank > limits.rank:
         return _Layout(rule=f"has {rank} axes, the limit is {limits.rank}")
     shape = tuple(map(int, dims.split(b","))) if dims else ()
@@ -431,7 +432,7 @@ def _read_tensors(entries: list[tuple[bytes, ...]], *, name: str, limits: Limits
     _, quoted, kinds, axes, offsets, _, _ = zip(*entries, strict=True)
     if max(map(len, quoted)) > _NAME_BYTES + 2:
         found = shortened(max(quoted, key=len)[:60])
-        raise fault(name, f"a tensor's name may have {_NAME_BYTES} bytes, found one that begins with {found}")
+        raise fault(name, f"a tensor's name may have at most {_NAME_BYTES} bytes; found one that begins with {found}")
     names = _texts(quoted, name)
 
     def require(column: Iterable[object], rule: str) -> None:
@@ -439,8 +440,8 @@ def _read_tensors(entries: list[tuple[bytes, ...]], *, name: str, limits: Limits
             tensor = next(tensor for tensor, fine in zip(names, good, strict=True) if not fine)
             raise fault(name, f"{shortened(tensor)} {rule}")
 
-    require(map(str.isprintable, names), "is no tensor's name, which is printable")
-    require(names, "is no tensor's name, which is not empty")
+    require(map(str.isprintable, names), "is not a valid tensor name; it must be printable")
+    require(names, "is not a valid tensor name; it must not be empty")
     for column in (kinds, axes, offsets):
         require(column, "must have dtype, shape and data_offsets, each once")
     numbers = json.loads(b"[%b]" % b",".join(offsets))  # the pattern admits integers only
@@ -457,7 +458,7 @@ def _read_tensors(entries: list[tuple[bytes, ...]], *, name: str, limits: Limits
         found = (
             f"{layouts[at].dtype} of shape {shortened(axes[at][:60])} from byte {begins[at]} to {ends[at]} of the data"
         )
-        raise fault(name, f"{shortened(names[at])} has {found}, where it takes {sizes[at] / 8:.16g} bytes")
+        raise fault(name, f"{shortened(names[at])} has {found}, but needs {sizes[at] / 8:.16g} bytes")
     return _unique(names, zip(begins, ends, layouts, strict=True), name)
 
 
@@ -466,25 +467,25 @@ def _unique(names: Sequence[str], found: Iterable[_Row], name: str) -> dict[str,
     rows = dict(zip(names, found, strict=True))
     if len(rows) != len(names):
         twice = next(tensor for tensor, count in Counter(names).items() if count > 1)
-        raise fault(name, f"each tensor stands once, found {shortened(twice)} twice")
+        raise fault(name, f"tensor names must be unique; found {shortened(twice)} twice")
     if "__metadata__" in rows:
-        raise fault(name, "__metadata__ maps strings to strings, found a tensor of this name")
+        raise fault(name, "__metadata__ must map strings to strings; found a tensor of this name")
     return rows
 
 
 def _read_metadata(objects: list[bytes], *, name: str) -> Mapping[str, str]:
     """Parse ``__metadata__`` from the text of its object, which is well-formed."""
     if len(objects) > 1:
-        raise fault(name, "__metadata__ stands once, found it twice")
+        raise fault(name, "__metadata__ must be unique; found it twice")
     metadata: dict[str, str] = {}
     for text in objects:
         if len(text) > _METADATA_BYTES:
-            raise fault(name, f"__metadata__ may have {_METADATA_BYTES} bytes, found {len(text)}")
+            raise fault(name, f"__metadata__ may have at most {_METADATA_BYTES} bytes; found {len(text)}")
         for pair in _pattern(_PAIR).finditer(text):
             key, value = _texts(pair.groups(), name)
             if key in metadata or len(metadata) == _METADATA_KEYS:
-                rule = f"__metadata__ has {_METADATA_KEYS} keys at most, each once"
-                raise fault(name, f"{rule}, found {shortened(key)} beside {len(metadata)}")
+                rule = f"__metadata__ may have at most {_METADATA_KEYS} different keys"
+                raise fault(name, f"{rule}; found {shortened(key)} after {len(metadata)}")
             metadata[key] = value
     return MappingProxyType(metadata)
 
@@ -499,7 +500,9 @@ def _check_cover(rows: Mapping[str, _Row], *, data_bytes: int, name: str) -> Non
             raise fault(name, f"{shortened(tensor)} {kind}: it begins at byte {begin} of the data, not at {reached}")
         reached = end
     if reached != data_bytes:
-        raise fault(name, f"the tensors take {reached} bytes, the file has {data_bytes} for them; download it again")
+        raise fault(
+            name, f"the tensors take {reached} bytes, but the file has {data_bytes} for them; download it again"
+        )
 
 
 def _read_shard(path: Path, limits: Limits) -> _Shard:
@@ -509,5 +512,5 @@ def _read_shard(path: Path, limits: Limits) -> _Shard:
         length = header_length(file.read(8), file_bytes=status.st_size, name=path.name, limits=limits)
         text = file.read(length)
     if len(text) != length:
-        raise fault(path.name, f"the header has {length} bytes, only {len(text)} could be read")
+        raise fault(path.name, f"the header has {length} bytes, but only {len(text)} could be read")
     return _Shard(parse_header(text, file_bytes=status.st_size, name=path.name, limits=limits), status.st_mtime_ns)

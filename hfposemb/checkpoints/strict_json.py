@@ -16,9 +16,9 @@ from ..errors import CheckpointError
 _JSON_VALUES = 300_000
 SHOWN = 80
 _T = TypeVar("_T")
-CONVERT_ADVICE = "load it with transformers and write safetensors with model.save_pretrained(folder)"
+CONVERT_ADVICE = "load it with transformers and save it with model.save_pretrained(folder)"
 GGUF_ADVICE = (
-    "GGUF is llama.cpp's own format, its tables mostly quantised; use the safetensors checkpoint it was made from"
+    "GGUF is llama.cpp's own format, whose tables are mostly quantised; use the safetensors checkpoint it was made from"
 )
 
 
@@ -26,7 +26,7 @@ _MAGIC = (
     (b"version ", "is a Git LFS pointer, not the file itself; fetch it with 'git lfs pull'"),
     (b"<", "is an HTML or XML page, not a checkpoint; download the file again"),
     (b"\x1f\x8b", "is gzip-compressed; unpack it first"),
-    (b"PK\x03\x04", f"is a zip archive, as torch.save writes; {CONVERT_ADVICE}"),
+    (b"PK\x03\x04", f"is a zip archive, probably written by torch.save; {CONVERT_ADVICE}"),
     (b"\x80", f"is a Python pickle; {CONVERT_ADVICE}"),
     (b"GGUF", f"is a GGUF file; {GGUF_ADVICE}"),
     (b"\x89HDF", f"is an HDF5 file; {CONVERT_ADVICE}"),
@@ -87,14 +87,14 @@ def parse_json(raw: bytes, *, size: int, name: str, limit: int, kind: type[_T], 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(items)
         if len(made) != len(items):
-            raise fault(name, "a key stands twice in one object")
+            raise fault(name, "has a duplicate key in an object")
         return made
 
     # Decoded text that is not ASCII takes up to four times its bytes.
     if size > (limit if raw.isascii() else limit // 4):
-        raise fault(name, f"has {size} bytes, the limit is {limit}, a quarter of it where it is not ASCII")
+        raise fault(name, f"has {size} bytes; the limit is {limit}, or a quarter of that for text that is not ASCII")
     if sum(map(raw.count, (b",", b"[", b"{"))) > _JSON_VALUES:
-        raise fault(name, f"holds more than {_JSON_VALUES} values")
+        raise fault(name, f"has more than {_JSON_VALUES} values")
     try:
         found = json.loads(raw.decode("utf-8"), object_pairs_hook=pairs if unique else None)
         if b"\\u" in raw:

@@ -66,7 +66,7 @@ class Cutter:
             TypeError: If ``text`` is not a string.
         """
         if not isinstance(text, str):
-            raise TypeError(f"a text is a str; got {type(text).__name__}")
+            raise TypeError(f"text must be a str; got {type(text).__name__}")
         seconds = CUT_SECONDS + SECONDS_A_CHARACTER * len(text)
         with self._lock:
             child = self._child
@@ -89,7 +89,7 @@ class Cutter:
             raise
         if not found["ready"]:
             self._end()
-            raise InputError(f"the model comes without a tokenizer that can be used here: {_ADVICE}")
+            raise InputError(f"the model has no supported tokenizer; {_ADVICE}")
         return child
 
     def _checked(self, child: _Child, answer: dict[str, Any] | None) -> dict[str, Any]:
@@ -128,7 +128,9 @@ class _Child:
                 start_new_session=True,
             )
         except OSError as error:
-            raise SourceError(f"no process could be started to cut the text: {error.strerror}; {_ADVICE}") from error
+            raise SourceError(
+                f"no process could be started to tokenise the text: {error.strerror}; {_ADVICE}"
+            ) from error
         self._late = False
         self._answers: SimpleQueue[bytes | None] = SimpleQueue()
         threading.Thread(target=_listen, args=(self._process, self._answers), daemon=True).start()
@@ -161,8 +163,8 @@ class _Child:
         """Return why there was no answer."""
         code = self._process.poll()
         if self._late or (hasattr(signal, "SIGPROF") and code == -signal.SIGPROF):
-            return f"the tokenizer takes too long and was stopped; {_ADVICE}"
-        return f"the tokenizer takes too much memory or breaks down, and was stopped; {_ADVICE}"
+            return f"the tokenizer took too long and was stopped; {_ADVICE}"
+        return f"the tokenizer crashed or ran out of memory and was stopped; {_ADVICE}"
 
     def end(self) -> None:
         """Kill the child and wait until it is gone."""
@@ -212,7 +214,7 @@ def _serve() -> None:
     except SourceError as error:
         answer = {"error": str(error)}
     except MemoryError:
-        answer = {"error": f"the tokenizer takes too much memory; {_ADVICE}"}
+        answer = {"error": f"the tokenizer ran out of memory; {_ADVICE}"}
     _send(answers, answer)
     while cut is not None and (line := sys.stdin.buffer.readline()):
         text = json.loads(line)["text"]
@@ -222,12 +224,12 @@ def _serve() -> None:
         except SourceError as error:
             answer = {"error": str(error)}
         except MemoryError:
-            answer = {"error": f"the tokenizer takes too much memory; {_ADVICE}"}
+            answer = {"error": f"the tokenizer ran out of memory; {_ADVICE}"}
         else:
             answer = {"texts": pieces.texts, "ids": pieces.ids}
             if len(pieces.ids) > _MOST_PIECES or sum(map(len, pieces.texts)) > _MOST_CHARACTERS:
                 size = f"{len(pieces.ids):,} pieces of {sum(map(len, pieces.texts)):,} characters"
-                answer = {"error": f"the tokenizer makes {size} of a text of {len(text):,}; {_ADVICE}"}
+                answer = {"error": f"the tokenizer returned {size} for a text of {len(text):,}; {_ADVICE}"}
         _send(answers, answer)
 
 

@@ -72,7 +72,7 @@ def _rust(what: str) -> Iterator[None]:
         if not (type(error) in (Exception, ValueError) or type(error).__name__ == "PanicException"):
             raise
         reason = display(one_line(str(error)[:400]), width=120)
-        raise SourceError(f"the tokenizer in {what} fails ({reason}); give token ids instead of a text") from error
+        raise SourceError(f"the tokenizer in {what} failed ({reason}); give token ids instead of a text") from error
 
 
 _WORDPIECE = frozenset(
@@ -143,7 +143,7 @@ def _byte_level_bpe(folder: Path, vocabulary: Vocabulary) -> Tokenizer | None:
     ids = {piece: row for row, piece in sorted(vocabulary.pieces.items())}
     pairs = [line.split(" ") for line in read_lines(merges) if line and not line.startswith("#version")]
     if wrong := [pair for pair in pairs if len(pair) != 2]:
-        raise SourceError(f"a line of merges.txt must be two pieces; found {' '.join(wrong[0])!r:.60}")
+        raise SourceError(f"every line of merges.txt must hold two pieces; found {' '.join(wrong[0])!r:.60}")
     settings = read_tokenizer_json(folder / "tokenizer_config.json")
     tokenizer = Tokenizer(models.BPE(ids, [(left, right) for left, right in pairs], fuse_unk=False))
     spaced = settings.get("add_prefix_space") is True

@@ -310,7 +310,7 @@ def read_bounded(path: Path) -> bytes:
     except OSError as error:
         raise SourceError(f"{path.name} cannot be read: {error.strerror}; check the file in {path.parent}") from error
     if len(raw) > LARGEST_FILE:
-        raise SourceError(f"{path.name} is larger than {LARGEST_FILE >> 20} MB, the limit for a tokenizer's file")
+        raise SourceError(f"{path.name} exceeds the limit of {LARGEST_FILE >> 20} MB for a tokenizer file")
     return raw
 
 
@@ -321,7 +321,7 @@ def read_lines(path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         raise SourceError(f"{path.name} is not UTF-8 at byte {error.start}; save it as UTF-8") from error
     if text.count("\n") + text.count("\r") > MOST_VALUES:
-        raise SourceError(f"{path.name} has more than {MOST_VALUES:,} lines, the limit for a tokenizer's file")
+        raise SourceError(f"{path.name} exceeds the limit of {MOST_VALUES:,} lines for a tokenizer file")
     # str.splitlines would also break at U+2028, which is a token in several vocabularies.
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return lines[:-1] if lines[-1] == "" else lines
@@ -335,15 +335,15 @@ def read_tokenizer_json(path: Path) -> dict[str, Any]:
     if len(raw) * _width(raw) > LARGEST_TEXT:
         raw = _without_indentation(raw)
     if sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES:
-        raise SourceError(f"{path.name} has more than {MOST_VALUES:,} values, the limit for a tokenizer's file")
+        raise SourceError(f"{path.name} exceeds the limit of {MOST_VALUES:,} values for a tokenizer file")
     if len(raw) * _width(raw) > LARGEST_TEXT:
-        raise SourceError(f"{path.name} holds more text than {LARGEST_TEXT >> 20} MB, the limit for a tokenizer's file")
+        raise SourceError(f"{path.name} exceeds the limit of {LARGEST_TEXT >> 20} MB of text for a tokenizer file")
     try:
         text = raw.decode()
         del raw  # free memory: the text and the parsed value each take as much again
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SourceError(f"{path.name} is not JSON ({str(error)[:80]}); fetch it again") from error
+        raise SourceError(f"{path.name} is not JSON ({str(error)[:80]}); download it again") from error
     return cast(dict[str, Any], _expect(found, dict, f"{path.name} as a whole"))
 
 
@@ -374,8 +374,8 @@ def _width(raw: bytes) -> int:
 
 def _expect(value: Any, kind: type, what: str) -> Any:
     if not isinstance(value, kind):
-        names = {dict: "an object", list: "a list", str: "a text", int: "a whole number"}
-        raise SourceError(f"{what:.80} must be {names[kind]}; found {type(value).__name__}. Fetch the file again")
+        names = {dict: "an object", list: "a list", str: "a string", int: "a whole number"}
+        raise SourceError(f"{what:.80} must be {names[kind]}; found {type(value).__name__}; download the file again")
     return value
 
 

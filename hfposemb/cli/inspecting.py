@@ -91,7 +91,7 @@ def run_export(given: argparse.Namespace) -> None:
     check_place(given.out)
     if not whole and not given.figure and len(given.sources) > 1:
         raise InputError(
-            f"{given.out.suffix} holds one table; got {len(given.sources)} sources: export them one by one"
+            f"{given.out.suffix} can hold one table only; got {len(given.sources)} sources; export them one by one"
         )
     from ..comparison.side_by_side import of_parts
 
@@ -172,9 +172,9 @@ def run_verify(given: argparse.Namespace) -> None:
     if not found.passed:
         wrong = sum(check.verdict in ("different", "missing") for check in found.checks)
         raise HfposembError(
-            f"{wrong} of {len(found.checks)} comparisons with the model itself failed; please report them with its name"
+            f"{wrong} of {len(found.checks)} comparisons with transformers failed; please report the model's name"
             if wrong
-            else f"nothing of {found.source} could be compared with the model that transformers loads"
+            else f"nothing in {found.source} could be compared with the transformers model"
         )
 
 
@@ -184,7 +184,7 @@ def run_odd(given: argparse.Namespace) -> None:
 
     ids = [part.strip() for part in given.unused.split(",") if part.strip()]
     if wrong := [part for part in ids if not (part.isascii() and part.isdecimal())]:
-        raise InputError(f"--unused takes ids with commas between, such as 177,188; got {wrong[0]!r}")
+        raise InputError(f"--unused takes ids separated by commas, such as 177,188; got {wrong[0]!r}")
     found = undertrained_tokens(opened_source(given).token, count=given.count, unused=[int(part) for part in ids])
     print(json.dumps(asdict(found), indent=2, ensure_ascii=False, allow_nan=False) if given.json else found)
 

@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None, *, known: argparse.ArgumentPars
         sys.stdout = None
         return 0
     except MemoryError:
-        return _failed(given, "this does not fit into the memory of this machine; ask for less")
+        return _failed(given, "out of memory; choose fewer rows, dimensions or sources")
     except OSError as error:
         if error.errno not in _OF_THE_SYSTEM:
             return _reported(given, error, arguments)
@@ -85,7 +85,7 @@ def _reported(given: argparse.Namespace, bug: Exception, arguments: Sequence[str
 
     fault = keep(bug, command=["hfposemb", *(sys.argv[1:] if arguments is None else arguments)])
     what = one_line(f"{type(bug).__name__}: {bug}").rstrip(": ")[:200]
-    where = f"with the file {fault.path}" if fault.path else "with what --debug prints"
+    where = f"with the file {fault.path}" if fault.path else "with the output of --debug"
     return _failed(given, f"this is a bug in hfposemb ({what}); please report it {where}", code=BUG)
 
 

@@ -47,7 +47,7 @@ def run_compare(given: argparse.Namespace) -> None:
         write_report(report(*opened, comparison=comparison, part=parts_of(given), progress=given.told), given.out)
     if given.out is not None:
         size = f"{given.out.stat().st_size / 1e6:.1f} MB"
-        said = f"wrote {given.out}: {size}, opens in any browser, without a network"
+        said = f"wrote {given.out}: {size}, opens in any browser, offline too"
         print(said, file=sys.stderr if given.json else sys.stdout)
     if given.json:
         print(json.dumps(document(comparison), indent=2, ensure_ascii=False, allow_nan=False))
@@ -61,7 +61,7 @@ def run_survey(given: argparse.Namespace) -> None:
     from ..surveys.survey_folder import check_out
 
     if given.out is None and not given.dry_run:
-        raise InputError("a survey is written into a folder; name it by --out, or ask --dry-run")
+        raise InputError("a survey needs a folder to write to: give --out FOLDER, or --dry-run")
     engine = _engine(given)
     asked = plan(_named(given), metrics=given.metric, draws=given.draws, allow_full_download=given.allow_full_download)
     with TemporaryDirectory() as nowhere:
@@ -94,8 +94,8 @@ def run_again(given: argparse.Namespace) -> None:
     print(found)
     if other := [one.source for one in found.sources if one.verdict in ("differs", "fails now")]:
         raise HfposembError(
-            f"{len(other):,} of {len(found.sources):,} sources are not as {given.survey} has them, {other[0]} first; "
-            "the lines above say what changed"
+            f"{len(other):,} of {len(found.sources):,} sources differ from {given.survey}, the first is {other[0]}; "
+            "see the lines above"
         )
 
 
@@ -112,7 +112,7 @@ def _said_if_stopped(asked: Plan, campaign: Campaign) -> Iterator[None]:
         yield
     except KeyboardInterrupt as stop:
         if kept := len(asked.targets) - len(left(asked, campaign)):
-            stop.args = (f"; {kept:,} of {len(asked.targets):,} sources are kept; the same command goes on from there",)
+            stop.args = (f"; {kept:,} of {len(asked.targets):,} sources are saved; run the same command to continue",)
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -156,7 +156,7 @@ def _named(given: argparse.Namespace) -> list[str]:
     if given.revisions is None:
         return found
     if len(found) != 1:
-        raise InputError(f"--revisions are those of one source; {len(found)} are named")
+        raise InputError(f"--revisions needs exactly one source; got {len(found)}")
     return revisions(found[0], given.revisions)
 
 

@@ -46,7 +46,7 @@ def role_of(embeddings: Embeddings, wanted: str | None) -> EmbeddingTable:
     computed = embeddings.positions.get(role.removesuffix(".position"))
     if computed is not None and computed.has_table:
         return computed.table
-    reason = embeddings.absent.get(role, "it was not found")
+    reason = embeddings.absent.get(role, "not found")
     raise MissingTableError(
         f"{embeddings.name} has no {role} table: {reason}; its tables: {', '.join(embeddings.tables) or 'none'}"
     )

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 _TABLES = ".safetensors, .npy, .npz, .parquet, .csv or .tsv"
-_DEBUG = "print the traceback of an error"
+_DEBUG = "print the full traceback of an error"
 _SOURCES = "owner/name, ./folder, ./file.safetensors, sample:bert, sample:gpt2 or a built-in such as sinusoidal:512x384"
 
 
@@ -66,25 +66,27 @@ def parser() -> argparse.ArgumentParser:
 def _serving_commands(commands: Commands) -> None:
     """Add the commands that serve the app."""
     command = _command(commands, "app", run_app, "open the app in a browser on this machine")
-    command.add_argument("sources", nargs="*", metavar="SOURCE", help=f"what to show first: {_SOURCES}")
+    command.add_argument("sources", nargs="*", metavar="SOURCE", help=f"sources to open: {_SOURCES}")
     _add_serving(command)
 
-    command = _command(commands, "space", run_space, "put the app on the Hugging Face Hub, as a Space of yours")
-    command.add_argument("name", metavar="OWNER/NAME", help="the Space, which is created if need be, else updated")
-    command.add_argument("--private", action="store_true", help="let nobody else see it")
-    command.add_argument("--models", default="", metavar="A,B,…", help="what it opens with (default: the samples)")
-    command.add_argument("--dry-run", action="store_true", help="say what would be uploaded, and upload nothing")
+    command = _command(commands, "space", run_space, "deploy the app to your Space on the Hugging Face Hub")
+    command.add_argument("name", metavar="OWNER/NAME", help="the Space to create or update")
+    command.add_argument("--private", action="store_true", help="create it as a private Space")
+    command.add_argument("--models", default="", metavar="A,B,…", help="sources it opens with (default: the samples)")
+    command.add_argument("--dry-run", action="store_true", help="list what would be uploaded, and upload nothing")
 
 
 def _table_commands(commands: Commands) -> None:
     """Add the commands that read one table of a source."""
-    command = _command(commands, "info", run_info, "say which tables a source has, without reading them")
+    command = _command(commands, "info", run_info, "list the tables of a source without reading them")
     _add_source(command)
     command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(commands, "extract", run_extract, "write a table to a file")
     _add_table(command)
-    command.add_argument("--out", type=Path, required=True, metavar="FILE", help=f"{_TABLES}, which says the format")
+    command.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help=f"{_TABLES}; the suffix sets the format"
+    )
 
     command = _command(commands, "project", run_project, "project a table to two or three dimensions")
     _add_table(command)
@@ -93,7 +95,7 @@ def _table_commands(commands: Commands) -> None:
     command.add_argument("--seed", type=int, default=0, help="seed of UMAP (default: 0)")
     command.add_argument("--out", type=Path, metavar="FILE", help=f"{_TABLES} instead of CSV on the terminal")
 
-    command = _command(commands, "similarity", run_similarity, "compare chosen rows of a table, pair by pair")
+    command = _command(commands, "similarity", run_similarity, "compare selected rows of a table pairwise")
     _add_table(command)
     command.add_argument(
         "--rows", required=True, metavar="A,B,…", help="labels or row numbers, such as king,queen,paris"
@@ -101,100 +103,120 @@ def _table_commands(commands: Commands) -> None:
     _add_metric(command)
     command.add_argument("--json", action="store_true", help="print JSON")
 
-    command = _command(commands, "neighbours", run_neighbours, "list the rows nearest to one or several, exactly")
+    command = _command(commands, "neighbours", run_neighbours, "list the exact nearest neighbours of one or more rows")
     _add_table(command)
-    command.add_argument("queries", nargs="+", metavar="QUERY", help="a label, or a row number")
-    command.add_argument("-k", type=int, default=10, help="how many (default: 10)")
+    command.add_argument("queries", nargs="+", metavar="QUERY", help="a label or a row number")
+    command.add_argument("-k", type=int, default=10, help="number of neighbours (default: 10)")
     _add_metric(command)
     command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _compare_command(commands: Commands) -> None:
     """Add the command that compares sources."""
-    command = _command(commands, "compare", run_compare, "print the figures of several sources side by side")
+    command = _command(
+        commands, "compare", run_compare, "compare several sources: metrics, pairs and neighbours of words"
+    )
     command.add_argument("sources", nargs="+", metavar="SOURCE", help=_SOURCES)
     _add_access(command)
     command.add_argument(
-        "--words", default="king,queen,paris", help="words to list neighbours of (default: king,queen,paris)"
+        "--words", default="king,queen,paris", help="words whose neighbours are listed (default: king,queen,paris)"
     )
     command.add_argument(
         "--pairs",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="say how alike the tables of every two sources are, beside chance; --no-pairs takes less time",
+        help="measure how similar the tables of each pair of sources are, with chance levels; --no-pairs is faster",
     )
     command.add_argument(
-        "--draws", type=_count, default=DRAWS, metavar="N", help=f"surrogates for chance, 0 for none (default: {DRAWS})"
+        "--draws",
+        type=_count,
+        default=DRAWS,
+        metavar="N",
+        help=f"surrogates per chance level, 0 for none (default: {DRAWS})",
     )
-    command.add_argument("--fold-case", action="store_true", help="match King and king when vocabularies are compared")
-    command.add_argument("--leave-out", action="store_true", help="leave out positions whose norm stands out")
+    command.add_argument(
+        "--fold-case", action="store_true", help="match tokens regardless of case, such as King and king"
+    )
+    command.add_argument("--leave-out", action="store_true", help="leave out positions with outlying norms")
     _add_part(command)
     command.add_argument(
-        "--also", action="append", choices=EXTRAS, default=[], help="figures that take minutes; may be given twice"
+        "--also",
+        action="append",
+        choices=EXTRAS,
+        default=[],
+        help="further metrics, which take minutes; may be repeated",
     )
-    command.add_argument("--json", action="store_true", help="print JSON, as --schema describes it")
-    command.add_argument("--schema", action=_Schema, help="print the JSON Schema of --json, and exit")
-    command.add_argument("--out", type=Path, metavar="FILE", help="write a page, .html, that stands by itself")
+    command.add_argument("--json", action="store_true", help="print JSON (described by --schema)")
+    command.add_argument("--schema", action=_Schema, help="print the JSON Schema of --json and exit")
+    command.add_argument("--out", type=Path, metavar="FILE", help="write a self-contained .html page")
 
 
 def _survey_commands(commands: Commands) -> None:
     """Add the commands that measure many sources."""
-    command = _command(commands, "survey", run_survey, "measure many sources, into a folder of parquet files")
+    command = _command(commands, "survey", run_survey, "measure many sources and write parquet files to a folder")
     command.add_argument("sources", nargs="*", metavar="SOURCE", help=_SOURCES)
-    command.add_argument("--file", type=Path, metavar="FILE", help="more sources, one a line")
-    command.add_argument(
-        "--author", metavar="NAME", help="more sources: models of the Hub by this user or organisation"
-    )
+    command.add_argument("--file", type=Path, metavar="FILE", help="text file with further sources, one per line")
+    command.add_argument("--author", metavar="NAME", help="add the Hub models of this user or organisation")
     command.add_argument(
         "--filter",
         action="append",
         default=[],
         metavar="TAG",
-        help="models of the Hub with this tag; may be given twice",
+        help="add the Hub models with this tag (with all tags, if repeated)",
     )
     command.add_argument(
-        "--limit", type=_count, default=50, metavar="N", help="models of the Hub at most (default: 50)"
+        "--limit", type=_count, default=50, metavar="N", help="maximum number of Hub models (default: 50)"
     )
-    command.add_argument("--revisions", metavar="PATTERN", help='revisions of the one source, such as "step*"')
+    command.add_argument("--revisions", metavar="PATTERN", help='revisions of a single source, such as "step*"')
     _add_metrics(command, draws=DRAWS)
     _add_access(command)
-    command.add_argument("--out", metavar="FOLDER", help="a folder, or an fsspec URL; what is there is not done again")
-    command.add_argument("--dry-run", action="store_true", help="say what would be read, by the headers alone")
+    command.add_argument("--out", metavar="FOLDER", help="a folder or fsspec URL; results already there are kept")
+    command.add_argument(
+        "--dry-run", action="store_true", help="estimate the cost from the headers, and measure nothing"
+    )
     _add_engine(command)
 
-    command = _command(commands, "again", run_again, "measure again what a survey measured, and compare")
+    command = _command(commands, "again", run_again, "repeat the measurements of a survey and compare the results")
     command.add_argument("survey", metavar="SURVEY", help="the folder of a survey, or a CSV file of its rows")
-    command.add_argument("sources", nargs="*", metavar="SOURCE", help="which of its sources (default: all)")
+    command.add_argument("sources", nargs="*", metavar="SOURCE", help="sources to measure again (default: all)")
     _add_access(command)
     _add_engine(command)
 
-    command = _command(commands, "trajectory", run_trajectory, "follow a table over the checkpoints of a training run")
-    command.add_argument("source", metavar="SOURCE", help="a repository, a folder of checkpoints, or a sample")
-    command.add_argument("--revisions", required=True, metavar="PATTERN", help='its checkpoints, such as "step*"')
-    command.add_argument("--most", type=_count, metavar="N", help="that many of them, evenly spread (default: all)")
+    command = _command(
+        commands, "trajectory", run_trajectory, "follow a table through the checkpoints of a training run"
+    )
+    command.add_argument("source", metavar="SOURCE", help="a repository, a folder of checkpoints or a sample")
+    command.add_argument(
+        "--revisions", required=True, metavar="PATTERN", help='pattern of its checkpoints, such as "step*"'
+    )
+    command.add_argument("--most", type=_count, metavar="N", help="number of checkpoints, evenly spaced (default: all)")
     command.add_argument("--table", choices=("position", "token"), default="position", help="(default: position)")
     _add_metrics(command, draws=0)
     command.add_argument("--json", action="store_true", help="print JSON")
-    command.add_argument("--out", type=Path, metavar="FILE", help=".html: its map by PCA, with a slider over the steps")
+    command.add_argument(
+        "--out", type=Path, metavar="FILE", help=".html page with its PCA map and a slider over the steps"
+    )
     _add_engine(command)
 
 
 def _export_command(commands: Commands) -> None:
     """Add the command that writes files."""
-    command = _command(
-        commands, "export", run_export, "write a table, a projection, a figure or a comparison to a file"
-    )
+    command = _command(commands, "export", run_export, "write a table, projection, figure or comparison to a file")
     command.add_argument("sources", nargs="+", metavar="SOURCE", help=_SOURCES)
     _add_access(command)
     _add_role(command)
-    command.add_argument("--projection", choices=("pca", "umap"), help="the table's projection instead of its vectors")
-    command.add_argument("--dims", type=int, choices=(2, 3), default=2, help="dimensions of it (default: 2)")
+    command.add_argument(
+        "--projection", choices=("pca", "umap"), help="write a projection of the table instead of its vectors"
+    )
+    command.add_argument(
+        "--dims", type=int, choices=(2, 3), default=2, help="dimensions of the projection (default: 2)"
+    )
     command.add_argument("--seed", type=int, default=0, help="seed of UMAP (default: 0)")
     _add_part(command)
     command.add_argument(
         "--figure",
         metavar="NAME",
-        help="a figure instead: positions, similarity, table or tokens of one source; distance, norms or variance of "
+        help="write a figure: positions, similarity, table or tokens of one source; distance, norms or variance of "
         "several",
     )
     command.add_argument(
@@ -202,28 +224,31 @@ def _export_command(commands: Commands) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help=f"{_TABLES} for a table or projection; .html, .json, .png, .svg or .pdf for a figure; .zip for the "
-        "comparison of the sources, with its page, its numbers and a manifest",
+        help=f"{_TABLES} for a table or projection; .html, .json, .png, .svg or .pdf for a figure; .zip for a "
+        "comparison of the sources (report, JSON and manifest)",
     )
 
 
 def _check_commands(commands: Commands) -> None:
     """Add the commands that check results against models and publications."""
     command = _command(
-        commands, "verify", run_verify, "load the real model and compare every table, frequency and input"
+        commands,
+        "verify",
+        run_verify,
+        "compare tables, frequencies and inputs with the model as loaded by transformers",
     )
-    command.add_argument("source", metavar="SOURCE", help="a folder, or a repository on the Hub, which is downloaded")
+    command.add_argument("source", metavar="SOURCE", help="a folder, or a Hub repository, which is downloaded")
     command.add_argument("--revision", metavar="NAME", help="branch, tag or commit of a model on the Hub")
     command.add_argument("--json", action="store_true", help="print JSON")
 
-    command = _command(commands, "reproduce", run_reproduce, "measure published findings again, side by side with them")
+    command = _command(commands, "reproduce", run_reproduce, "measure published findings again and compare")
     command.add_argument("studies", nargs="*", metavar="NAME", help=f"(default: all) {', '.join(STUDIES)}")
     command.add_argument(
         "--model",
         action="append",
         default=[],
         metavar="KEY=SOURCE",
-        help="another source for one of its models, such as roberta=./folder, where the Hub is not to be had",
+        help="use another source for a model of a study, such as roberta=./folder",
     )
     _add_access(command)
     command.add_argument("--json", action="store_true", help="print JSON")
@@ -231,18 +256,22 @@ def _check_commands(commands: Commands) -> None:
 
 def _finding_commands(commands: Commands) -> None:
     """Add the commands that look for odd tokens and for requirements of positions."""
-    command = _command(commands, "odd", run_odd, "list odd tokens: near the mean, short, long, equal, unused")
+    command = _command(commands, "odd", run_odd, "list odd tokens: near the mean, short, long, identical, unused")
     _add_source(command)
-    command.add_argument("--count", type=int, default=20, metavar="N", help="how many of each kind (default: 20)")
-    command.add_argument("--unused", default="", metavar="A,B,…", help="ids that are known to be never used")
+    command.add_argument(
+        "--count", type=int, default=20, metavar="N", help="number of tokens of each kind (default: 20)"
+    )
+    command.add_argument("--unused", default="", metavar="A,B,…", help="ids of tokens known to be unused")
     command.add_argument("--json", action="store_true", help="print JSON")
 
-    command = _command(commands, "requirements", run_requirements, "say which requirements positions meet")
+    command = _command(commands, "requirements", run_requirements, "check the requirements of a position encoding")
     command.add_argument(
-        "sources", nargs="+", metavar="SOURCE", help=f"{_SOURCES}, or a discarded one, counting:256x128"
+        "sources", nargs="+", metavar="SOURCE", help=f"{_SOURCES}, or a discarded encoding such as counting:256x128"
     )
     command.add_argument(
-        "--resolution", action="store_true", help="say how far the slow and the fast waves alone tell the position"
+        "--resolution",
+        action="store_true",
+        help="also measure how well the slow or fast waves alone determine the position",
     )
     _add_access(command)
     command.add_argument("--json", action="store_true", help="print JSON")
@@ -250,8 +279,8 @@ def _finding_commands(commands: Commands) -> None:
 
 def _cache_command(commands: Commands) -> None:
     """Add the command that shows or clears the disk cache."""
-    command = _command(commands, "cache", run_cache, "say what is kept on disk, or remove it")
-    command.add_argument("--clear", action="store_true", help="remove all of it")
+    command = _command(commands, "cache", run_cache, "show or clear the disk cache")
+    command.add_argument("--clear", action="store_true", help="clear the cache")
     command.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -260,24 +289,23 @@ def _add_serving(command: argparse.ArgumentParser) -> None:
         "--host", metavar="ADDRESS", help="address to listen on, such as 0.0.0.0 for all (default: this machine only)"
     )
     command.add_argument(
-        "--port", type=_port, metavar="N", help="port to listen on (default: the first free one from 7860 on)"
+        "--port", type=_port, metavar="N", help="port to listen on (default: first free port from 7860)"
     )
-    command.add_argument("--share", action="store_true", help="make a link for others, by Gradio's tunnel")
+    command.add_argument("--share", action="store_true", help="create a public link through Gradio's tunnel")
     command.add_argument(
         "--auth",
         metavar="USER:PASSWORD",
-        help="ask for a password; @FILE reads one or more from a file, $HFPOSEMB_AUTH is read without this option: the "
-        "list of processes shows neither",
+        help="require a password; @FILE or $HFPOSEMB_AUTH keep it out of the process list, and a file may hold several",
     )
     command.add_argument("--no-open", action="store_true", help="do not open a browser")
     mode = command.add_mutually_exclusive_group()
     mode.add_argument(
         "--public",
         action="store_true",
-        help="open no files of this machine; set by --share and by a --host that is not this machine alone",
+        help="do not open local files; implied by --share and by a --host other than this machine",
     )
-    mode.add_argument("--trusted", action="store_true", help="open files of this machine for everybody who reaches it")
-    command.add_argument("--mcp", action="store_true", help="serve its endpoints as tools of an MCP server too")
+    mode.add_argument("--trusted", action="store_true", help="let everyone who can reach the app open local files")
+    command.add_argument("--mcp", action="store_true", help="also serve the API endpoints as MCP tools")
 
 
 def _command(commands: Commands, name: str, run: Command, text: str) -> argparse.ArgumentParser:
@@ -296,7 +324,7 @@ def _add_access(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--allow-full-download",
         action="store_true",
-        help="read a whole file of the Hub where no part of it can be had: a pickle, or a server without ranges",
+        help="download a whole file if it cannot be read in part (a pickle, or a server without range requests)",
     )
 
 
@@ -306,23 +334,31 @@ def _add_metrics(command: argparse.ArgumentParser, *, draws: int) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help='a figure of hfposemb compare, or several, such as "shift*"; may be given twice (default: all)',
+        help='name or pattern of metrics of hfposemb compare, such as "shift*"; may be repeated (default: all)',
     )
     command.add_argument(
-        "--draws", type=_count, default=draws, metavar="N", help=f"surrogates for chance, 0 for none (default: {draws})"
+        "--draws",
+        type=_count,
+        default=draws,
+        metavar="N",
+        help=f"surrogates per chance level, 0 for none (default: {draws})",
     )
 
 
 def _add_engine(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--engine", choices=ENGINES, default="local", help="(default: processes of this machine)")
-    command.add_argument("--scheduler", metavar="ADDRESS", help="of the Dask cluster, such as tcp://host:8786")
-    command.add_argument("--workers", type=_count, metavar="N", help="processes of this machine (default: one a core)")
+    command.add_argument("--engine", choices=ENGINES, default="local", help="where to run (default: local processes)")
+    command.add_argument(
+        "--scheduler", metavar="ADDRESS", help="address of the Dask scheduler, such as tcp://host:8786"
+    )
+    command.add_argument(
+        "--workers", type=_count, metavar="N", help="number of local processes (default: one per core)"
+    )
     command.add_argument(
         "--requests",
         type=_count,
         default=REQUESTS,
         metavar="N",
-        help=f"requests to the Hub at a time, of all workers together (default: {REQUESTS})",
+        help=f"concurrent requests to the Hub, over all workers (default: {REQUESTS})",
     )
 
 
@@ -335,7 +371,7 @@ def _add_role(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--table",
         metavar="ROLE",
-        help="token, position, token_type, or encoder.position and the like (default: token, else position)",
+        help="token, position, token_type, or one of a part such as encoder.position (default: token, else position)",
     )
 
 
@@ -345,8 +381,8 @@ def _add_part(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="part of models that have several, such as encoder or decoder (default: the one that the words enter); "
-        "given several times, one for each source, - for its default",
+        help="part of a model, such as encoder or decoder (default: the part that the words enter); repeat it for each "
+        "source, - for the default",
     )
 
 
@@ -355,7 +391,7 @@ def _add_metric(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--centred",
         action="store_true",
-        help="subtract the mean row first (Mu & Viswanath 2018), for tables whose rows all point one way",
+        help="subtract the mean row first (Mu & Viswanath 2018), for strongly anisotropic tables",
     )
 
 

@@ -22,7 +22,7 @@ def run_app(given: argparse.Namespace) -> None:
     from ..app.server.reach import check_sources, has_a_browser, reach
 
     if len(given.sources) > MOST_SOURCES:
-        raise InputError(f"{len(given.sources)} sources are more than the app shows at once; name {MOST_SOURCES}")
+        raise InputError(f"{len(given.sources)} sources given; the app shows at most {MOST_SOURCES} at once")
     public = True if given.public else False if given.trusted else None
     at = reach(given.host, given.share or None, public)
     check_sources(given.sources, public=at.public)
@@ -50,7 +50,7 @@ def run_space(given: argparse.Namespace) -> None:
     check_name(given.name)
     files = space_files(models, presets=presets_of(models))
     sizes = {name: len(text.encode()) if isinstance(text, str) else text.stat().st_size for name, text in files.items()}
-    print(f"{given.name} would hold {len(files)} files, {byte_size(sum(sizes.values()))}; nothing was uploaded")
+    print(f"{given.name} would have {len(files)} files, {byte_size(sum(sizes.values()))}; nothing was uploaded")
     for name, size in sizes.items():
         print(f"  {name:<44}{byte_size(size):>12}")
     print(f"\nREADME.md:\n{files['README.md']}")

@@ -135,14 +135,14 @@ def _tree(folder: Path) -> dict[str, Path]:
 def _about(models: Sequence[str]) -> str:
     from .. import __version__
 
-    shown = f"It opens with {', '.join(models)}." if models else "It opens with two small models that come with it."
+    shown = f"It opens with {', '.join(models)}." if models else "It opens with the two included sample models."
     return (
         "# hfposemb\n\n"
         "See and measure what a pretrained model knows about words and positions: its token and position embedding\n"
-        "tables, side by side with other models', with the sinusoid and with an untrained table.\n\n"
-        f"{shown} `{SOURCES}` names what it opens with, one source a line.\n\n"
-        "Duplicate this Space to have one of your own: it reads models that everybody may read, and needs no token\n"
-        f"and no secret. Version {__version__}, put here by `hfposemb space`; its licence is Apache-2.0.\n"
+        "tables, compared with other models, with the sinusoidal encoding and with untrained tables.\n\n"
+        f"{shown} The file `{SOURCES}` lists these sources, one per line.\n\n"
+        "Duplicate this Space to get your own: it reads public models and needs neither a token nor secrets.\n"
+        f"Version {__version__}, deployed by `hfposemb space`; licence: Apache-2.0.\n"
     )
 
 
@@ -181,9 +181,11 @@ def first_sources(folder: Path) -> tuple[str, ...]:
 def check_name(name: str) -> None:
     """Raise ``InputError`` unless a name is valid for a Space."""
     if "/" not in name:
-        raise InputError(f"{name!r:.80} has no owner; write OWNER/NAME, where OWNER is you or an organisation of yours")
+        raise InputError(f"{name!r:.80} has no owner; write OWNER/NAME, where OWNER is your user name or organisation")
     if not re.fullmatch(rf"{_NAME}/{_NAME}", name) or "--" in name or ".." in name:
-        raise InputError(f"{name!r:.80} cannot name a Space; write OWNER/NAME with letters, digits, '-', '_' and '.'")
+        raise InputError(
+            f"{name!r:.80} is not a valid Space name; write OWNER/NAME with letters, digits, '-', '_' and '.'"
+        )
 
 
 def presets_of(models: Sequence[str]) -> tuple[Preset, ...]:
@@ -199,12 +201,12 @@ def presets_of(models: Sequence[str]) -> tuple[Preset, ...]:
     from ..app.limits import MOST_SOURCES
 
     if len(models) > MOST_SOURCES:
-        raise InputError(f"{len(models)} models are more than the app shows beside each other; name {MOST_SOURCES}")
+        raise InputError(f"{len(models)} models given; the app shows at most {MOST_SOURCES} at once")
     found = []
     for model in models:
         source = parse_source(model)
         if isinstance(source, LocalSource):
-            raise InputError(f"{model!r:.80} is on this machine, where no Space can read; upload it to the Hub first")
+            raise InputError(f"{model!r:.80} is a local path, which a Space cannot read; upload it to the Hub first")
         if isinstance(source, HubSource):
             found.append(_preset(source))
     return tuple(found)
@@ -218,11 +220,11 @@ def _preset(source: HubSource) -> Preset:
         try:
             info = HfApi().model_info(source.repo, revision=source.revision, token=False)
         except RepositoryNotFoundError as error:
-            raise MissingFileError(f"{source.repo} is no model of the Hub that everybody may read") from error
+            raise MissingFileError(f"{source.repo} is not a public model on the Hub") from error
         except RevisionNotFoundError as error:
             raise MissingFileError(f"{source.repo} has no revision {source.revision!r:.80}") from error
     if info.gated:
-        raise HubError(f"{info.id} is gated: a Space reads without a token, and would be refused")
+        raise HubError(f"{info.id} is gated, and a Space reads without a token; choose a public model")
     names = {one.rfilename for one in info.siblings or ()}
     files = tuple(name for name in _SMALL if name in names)
     return Preset(info.id, files, None if source.revision is None else info.sha)
@@ -249,7 +251,7 @@ def publish(name: str, *, models: Sequence[str] = (), private: bool = False) -> 
     files = space_files(models, presets=presets_of(models))
     token = get_token()
     if not token:
-        raise HubError("you are not logged in: run `hf auth login`, or set HF_TOKEN, with a token that may write")
+        raise HubError("you are not logged in: run `hf auth login`, or set HF_TOKEN, to a token with write access")
     hub = HfApi(token=token, library_name="hfposemb")
     with _told(name), TemporaryDirectory(prefix="hfposemb-") as folder:
         _check_present(hub, name, private=private)
@@ -280,12 +282,14 @@ def _check_present(hub: HfApi, name: str, *, private: bool) -> None:
     except RepositoryNotFoundError:
         return
     if present.sdk not in (None, SDK):
-        raise HubError(f"{name} is a Space of the SDK {present.sdk!r:.40}, this app needs {SDK!r}; choose another name")
+        raise HubError(
+            f"{name} is a Space with the SDK {present.sdk!r:.40}, but this app needs {SDK!r}; choose another name"
+        )
     names = {one.rfilename for one in present.siblings or ()}
     if names - _BLANK and _ENTRY not in names:
-        raise HubError(f"{name} runs another app, whose files would be replaced; choose another name")
+        raise HubError(f"{name} runs another app, which would be overwritten; choose another name")
     if private and not present.private:
-        raise InputError(f"{name} exists and everybody may see it; make it private in its settings first")
+        raise InputError(f"{name} exists and is public; make it private in its settings first")
 
 
 @contextmanager
@@ -300,23 +304,25 @@ def _told(name: str) -> Iterator[None]:
     except HfHubHTTPError as error:
         raise _refusal(error, name) from error
     except OfflineModeIsEnabled as error:
-        raise OfflineError("the Hub is not asked, for HF_HUB_OFFLINE is set; unset it and try again") from error
+        raise OfflineError("offline mode is on; unset HF_HUB_OFFLINE and try again") from error
     except http_errors().request as error:
         raise OfflineError("the Hub cannot be reached; check the network and try again") from error
     except (OSError, RuntimeError, ValueError) as error:  # raised by the upload, which has several code paths
-        raise HubError(f"the upload to {name} broke off ({_line(error)}); run it again: it goes on") from error
+        raise HubError(
+            f"the upload to {name} was interrupted ({_line(error)}); run the command again to continue"
+        ) from error
 
 
 def _refusal(error: HfHubHTTPError, name: str) -> HubError:
     status, said = error.response.status_code, _line(error.server_message or "")
     match status:
         case 401:
-            return HubError("the Hub does not know this token; run `hf auth login`, or set HF_TOKEN to another one")
+            return HubError("the Hub rejected the token; run `hf auth login`, or set HF_TOKEN to another token")
         case 402:
-            return HubError(f"the Hub asks for a paid plan before it runs {name}{f': {said}' if said else ''}")
+            return HubError(f"the Hub requires a paid plan to run {name}{f': {said}' if said else ''}")
         case 403:
             owner = name.partition("/")[0]
-            return HubError(f"your token may not write to {owner}: take another owner, or a token that may write there")
+            return HubError(f"your token has no write access to {owner}; choose another owner or another token")
     return HubError(f"the Hub refused {name} with status {status}{f': {said}' if said else ''}")
 
 

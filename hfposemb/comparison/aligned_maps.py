@@ -77,19 +77,19 @@ def align_maps(
         InputError: If there are fewer than 20 shared rows, or ``role``, ``method`` or ``dims`` is not supported.
     """
     if method not in ("pca", "umap"):
-        raise InputError(f'the method is "pca" or "umap"; got {method!r}')
+        raise InputError(f'method must be "pca" or "umap"; got {method!r}')
     tables = tables_of(left, right, role)
     if method == "umap" and dims not in (2, 3):
-        raise InputError(f"UMAP is drawn in 2 or 3 dimensions; got {dims}")
+        raise InputError(f"UMAP needs dims 2 or 3; got {dims}")
     most = min(MOST_COMPONENTS, *(table.shape[1] for table in tables))
     if not 1 <= dims <= most:
-        raise InputError(f"{left.name} and {right.name} can be drawn in 1 to {most} dimensions; got {dims}")
+        raise InputError(f"PCA of {left.name} and {right.name} needs dims from 1 to {most}; got {dims}")
     rows = shared_rows(left, right, role)
     shared = len(rows)
     notes = []
     if method == "umap" and shared > SAMPLE:
         rows = rows[np.sort(np.random.default_rng(seed).choice(shared, SAMPLE, replace=False))]
-        notes.append(f"{SAMPLE:,} of {shared:,} shared {role}s, drawn with seed {seed}")
+        notes.append(f"{SAMPLE:,} of {shared:,} shared {role}s, sampled with seed {seed}")
     if method == "pca":
         maps = [pca(table, dims) for table in tables]
         places = [np.searchsorted(found.rows, rows[:, side]) for side, found in enumerate(maps)]
@@ -132,7 +132,7 @@ def rotate_onto(points: Points, onto: Points, *, same_spread: bool = False) -> R
     x, y = x - centre, y - y.mean(axis=0)
     sizes = float(np.linalg.norm(x)), float(np.linalg.norm(y))
     if not min(sizes) > 0:
-        raise InputError("one of the maps is a single point: there is nothing to turn onto the other")
+        raise InputError("all points of one map coincide, so the maps cannot be aligned")
     u, s, vt = np.linalg.svd(y.T @ x)
     fit = min(float(s.sum()) / (sizes[0] * sizes[1]), 1.0)
     scale = sizes[0] / sizes[1] * (1.0 if same_spread else fit)

@@ -42,8 +42,8 @@ SAMPLE = 5_000
 
 
 DRIFTS = (
-    "ends elsewhere than it begins, which its impostors do not: a small p may only say that both tables drift, as it "
-    "does for most pairs of independent random walks"
+    "drifts from start to end, unlike its impostors: a small p may reflect drift only, as for most pairs of "
+    "independent random walks"
 )
 
 
@@ -81,7 +81,7 @@ def every_cka(tables: Sequence[NDArray[np.floating]]) -> Rows:
     """
     count = len(tables[0])
     if count < 4:
-        raise InputError(f"CKA compares the same rows, at least 4; got {count}")
+        raise InputError(f"CKA needs at least 4 rows; got {count}")
     above = np.triu_indices(count, 1)
     pairs = np.zeros((len(tables), len(above[0])), np.float32)
     for place, rows in enumerate(tables):
@@ -147,7 +147,9 @@ def neighbour_overlap(left: Rows, right: Rows, *, k: int = NEIGHBOURS) -> float:
 
 def _cka(left: TableSide, right: TableSide, cross: Rows | None = None, order: NDArray[np.int64] | None = None) -> float:
     if len(left) != len(right) or len(left) < 4:
-        raise InputError(f"CKA compares the same rows, at least 4; got {len(left)} and {len(right)}")
+        raise InputError(
+            f"CKA needs two tables with the same number of rows, at least 4; got {len(left)} and {len(right)}"
+        )
     scale = _scale(left, right)
     cross = cross_product(left, right) if cross is None else cross
     return hsic(left, right, float(np.vdot(cross, cross)), order) / scale
@@ -155,13 +157,13 @@ def _cka(left: TableSide, right: TableSide, cross: Rows | None = None, order: ND
 
 def _scale(left: TableSide, right: TableSide) -> float:
     if not (min(left.length, right.length) > 0 and left.hsic > 0 and right.hsic > 0):
-        raise InputError("CKA is undefined here: the rows of one table have too little in common with themselves")
+        raise InputError("CKA is undefined: one table has no positive unbiased HSIC with itself")
     return math.sqrt(left.hsic * right.hsic)
 
 
 def _fit(left: TableSide, right: TableSide, cross: Rows | None = None) -> float:
     if not min(left.length, right.length) > 0:
-        raise InputError("Procrustes needs rows that differ; all rows of one table are the same")
+        raise InputError("Procrustes needs rows that differ; all rows of one table are equal")
     fitted = singular_values(cross_product(left, right)) if cross is None else nuclear_norm(cross)
     return min(fitted / (left.length * right.length), 1.0) ** 2
 
@@ -169,7 +171,7 @@ def _fit(left: TableSide, right: TableSide, cross: Rows | None = None) -> float:
 def _rsa(left: TableSide, right: TableSide) -> float:
     spread = math.sqrt(float(left.ranks @ left.ranks) * float(right.ranks @ right.ranks))
     if not spread > 0:
-        raise InputError("RSA needs cosines that differ; those of one table are all the same")
+        raise InputError("RSA needs cosines that differ; all cosines of one table are equal")
     return float(left.ranks @ right.ranks) / spread
 
 
@@ -288,7 +290,7 @@ def align(  # noqa: PLR0913 - keywords with defaults
     notes = []
     if role == "token" and shared > sample:
         rows = rows[np.sort(np.random.default_rng(seed).choice(shared, sample, replace=False))]
-        notes.append(f"over {sample:,} of {shared:,} shared tokens, drawn with seed {seed}")
+        notes.append(f"measured on {sample:,} of {shared:,} shared tokens, sampled with seed {seed}")
     pair = _Pair(*(TableSide(partial(read_rows, table, rows[:, side])) for side, table in enumerate(tables)))
     for one, side in ((left, pair.left), (right, pair.right)) if role == "position" else ():
         notes += [f"{one.name} {DRIFTS}"] if drifts(np.asarray(side.given, np.float64)) else []
@@ -308,7 +310,11 @@ def align(  # noqa: PLR0913 - keywords with defaults
     digests = (_digest(side.given) for side in (pair.left, pair.right))
     key = ("pair", *digests, ",".join(observed), kind, str(draws), str(seed))
     measures = keep(key, compute) if draws > 0 and observed else {}
-    notes += [f"{name}: no surrogate has it" for name in observed if draws > 0 and name not in measures]
+    notes += [
+        f"{name}: no chance level, as it is undefined for the surrogates"
+        for name in observed
+        if draws > 0 and name not in measures
+    ]
     return Alignment(
         role,
         left.name,

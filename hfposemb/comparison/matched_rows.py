@@ -23,7 +23,7 @@ def tables_of(left: Embeddings, right: Embeddings, role: str) -> tuple[Embedding
         MissingTableError: If a source has no such table.
     """
     if role not in ("position", "token"):
-        raise InputError(f'two sources are compared by "position" or "token"; got {role!r}')
+        raise InputError(f'role must be "position" or "token"; got {role!r}')
     if role == "position":
         return table_in(left.position), table_in(right.position)
     return left.token, right.token

@@ -92,7 +92,7 @@ class Tables:
             # Its table holds cosines and sines, whose norms and shares cannot be compared with those of added
             # positions.
             raise MissingTableError(
-                "rotary positions have no row for each position that is added to a word; use .matrix() or .profile()"
+                "rotary positions have no vector that is added to a word; use .matrix() or .profile()"
             )
         return table_in(encoding)
 
@@ -143,7 +143,9 @@ class Tables:
     def cosine(self, distance: int) -> float:
         """Return the mean cosine of positions at a distance. Raises ``InputError`` beyond the table."""
         if distance >= len(self.by_distance):
-            raise InputError(f"{self.position.name} has {len(self.by_distance)} positions, none {distance} apart")
+            raise InputError(
+                f"{self.position.name} has only {len(self.by_distance)} positions, so none are {distance} apart"
+            )
         return float(self.by_distance[distance])
 
     def norm(self, row: int) -> float:
@@ -153,13 +155,13 @@ class Tables:
     def mean_norm(self, table: EmbeddingTable) -> float:
         """Return the mean norm of the finite rows of a table. Raises ``InputError`` if there are none."""
         if not table.finite.any():
-            raise InputError(f"{table.name} has no row that is finite")
+            raise InputError(f"{table.name} has no finite row")
         return float(np.nanmean(norms(table)))
 
     def ratio(self) -> float:
         """Return the mean norm of tokens over that of positions. Raises ``InputError`` if all positions are zero."""
         if not (below := self.mean_norm(self.position)) > 0:
-            raise InputError("all position rows are zero: there is no ratio to them")
+            raise InputError("all position vectors are zero, so the ratio is undefined")
         return self.mean_norm(self.token) / below
 
     def shifted(self, distance: int, split: Split) -> Shift:
@@ -170,7 +172,7 @@ class Tables:
         """Return the position at which the deepest break begins. Raises ``InputError`` if there is none."""
         found = breaks(self.position)
         if not found:
-            raise InputError("no break: nowhere does the cosine of neighbours fall far below that of the others")
+            raise InputError("no break: no outlying drop in the cosine of neighbouring positions")
         return found[0].before + 1
 
     def probe(self, name: str) -> Probe:
@@ -435,7 +437,7 @@ def measures_of(extras: Collection[Extra] = ()) -> tuple[Measure, ...]:
         InputError: If an extra is unknown.
     """
     if unknown := sorted(set(extras) - set(EXTRAS)):
-        raise InputError(f"figures that are taken on request: {', '.join(EXTRAS)}; got {', '.join(unknown)}")
+        raise InputError(f"extras must be among {', '.join(EXTRAS)}; got {', '.join(unknown)}")
     return tuple(measure for measure in MEASURES if measure.extra is None or measure.extra in extras)
 
 
@@ -449,8 +451,10 @@ def measures_named(patterns: Collection[str]) -> tuple[Measure, ...]:
         return measures_of()
     if unknown := [one for one in patterns if not any(_is_named(measure, one) for measure in MEASURES)]:
         near = get_close_matches(unknown[0], [measure.name.strip() for measure in MEASURES], n=3, cutoff=0.4)
-        meant = f"; near to it: {', '.join(near)}" if near else f"; there are {', '.join(m.name for m in MEASURES[:6])}"
-        raise InputError(f"no metric is named {unknown[0]!r:.80}{meant}, and so on, as 'hfposemb compare' lists them")
+        meant = (
+            f"; did you mean {', '.join(near)}?" if near else f"; examples: {', '.join(m.name for m in MEASURES[:6])}."
+        )
+        raise InputError(f"unknown metric {unknown[0]!r:.80}{meant} 'hfposemb compare' lists all metrics")
     return tuple(measure for measure in MEASURES if any(_is_named(measure, one) for one in patterns))
 
 

@@ -105,18 +105,18 @@ def find_moved_words(
     tables = (left.token, right.token)
     pairs = shared_rows(left, right, "token", fold_case=fold_case)
     if count < 1 or k < 1:
-        raise InputError(f"words that moved are counted from 1, and so are their neighbours; got {count} and k = {k}")
+        raise InputError(f"count and k must be at least 1; got count={count} and k={k}")
     distances = _distances(tables, pairs)
     rng = np.random.default_rng(seed)
     notes: list[str] = []
     sample = pairs
     if len(pairs) > CHANCE_WORDS:
         sample = pairs[np.sort(rng.choice(len(pairs), CHANCE_WORDS, replace=False))]
-        notes.append(f"chance is of {CHANCE_WORDS:,} of {len(pairs):,} shared words, drawn with seed {seed}")
+        notes.append(f"chance level from {CHANCE_WORDS:,} of {len(pairs):,} shared words, sampled with seed {seed}")
     null = _by_chance(tables, sample, rng, seed)
     named = _named(tables, pairs)
     if len(named) < len(pairs):
-        notes.append(f"{len(pairs) - len(named):,} unused and special tokens are not named")
+        notes.append(f"{len(pairs) - len(named):,} unused and special tokens are not listed")
     order = named[np.argsort(distances[named], kind="stable")]
     k = min(k, len(pairs) - 1)
     least, most = order[:count], order[::-1][:count]
@@ -175,7 +175,7 @@ def _turned_distances(blocks: Callable[[], Iterator[tuple[slice, Floats, Floats]
         squares[:, where] = [np.einsum("ij,ij->i", rows, rows, dtype=np.float64) for rows in (x, y)]
     totals = squares.sum(axis=1)
     if not totals.min() > 1e-12 * count * min(float(mean @ mean) for mean in means):
-        raise InputError("words move against each other; all shared words of one table have the same vector")
+        raise InputError("all shared words of one table have the same vector, so the vocabularies cannot be aligned")
     turn = _turn(cross).astype(np.float32)
     products = np.empty(count)
     for where, *both in blocks():

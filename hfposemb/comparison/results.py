@@ -153,8 +153,8 @@ def as_text(comparison: Comparison) -> str:
     parts = ["\n".join(lines) for lines in _tables(comparison.sources)]
     if any(figure.null for source in comparison.sources for figure in source.metrics.values()):
         parts.append(
-            "In brackets what chance gives, from 2.5 to 97.5 %, * outside of it: for positions impostors, curves of\n"
-            "the same waves in random phases; for tokens a random table of the same scale."
+            "In brackets: chance level, 2.5 to 97.5 %; * marks values outside it. Positions are compared with\n"
+            "impostors, curves with the same waves in random phases; tokens with a random table of the same scale."
         )
     for word in comparison.words:
         near = [
@@ -178,9 +178,9 @@ def as_html(comparison: Comparison) -> str:
     rows = [(name, *(cells[name] for cells in columns)) for name in ("positions", "position table", "token table")]
     for section, heading in SECTIONS.items():
         names = _named(section, comparison.sources)
-        rows += [(f"of {heading}",)] if names else []
+        rows += [(heading.capitalize(),)] if names else []
         rows += [(title, *(cells[name] for cells in columns)) for name, title in names.items()]
-    parts = [grid("Figures", ["", *(source.source for source in comparison.sources)], rows)]
+    parts = [grid("Metrics", ["", *(source.source for source in comparison.sources)], rows)]
     for pair in comparison.pairs:
         measured = [(name, f"{value:.3f}", _beside(pair.measures.get(name))) for name, value in pair.observed.items()]
         notes = [("note", "; ".join(pair.notes))] if pair.notes else []
@@ -228,7 +228,7 @@ def _tables(sources: Sequence[SourceFigures]) -> Iterator[list[str]]:
         text = [_row(line, first, widths) for line in lines]
         for section, heading in SECTIONS.items():
             names = _named(section, sources)
-            text += ["", f"of {heading}"] if names else []
+            text += ["", heading.capitalize()] if names else []
             for name, title in names.items():
                 text.append(_row(_Line(title, [cells[name] for cells in shown]), first, widths))
         yield text

@@ -71,7 +71,7 @@ def _figure(tables: Tables, measure: Measure) -> Figure:
     except HfposembError as error:
         return Figure(measure.name, None, measure.unit, str(error))
     if not math.isfinite(value):
-        why = "the rows it is taken from hold NaN or Inf, are zero, or are left out"
+        why = "undefined: its rows are zero, hold NaN or Inf, or are left out"
         return Figure(measure.name, None, measure.unit, why)
     return Figure(measure.name, value, measure.unit, deviation=deviation)
 
@@ -116,10 +116,10 @@ def _flags(role: str, table: EmbeddingTable) -> list[str]:
         notes.append(f"{missing:,} of {table.shape[0]:,} {role} rows hold NaN or Inf and are left out")
     if role == "position":
         if len(rows := outliers(table)):
-            notes.append(f"norms that stand out: {_some(rows)} ({len(rows)} of {table.shape[0]:,} positions)")
+            notes.append(f"outlying norms: {_some(rows)} ({len(rows)} of {table.shape[0]:,} positions)")
         notes += [
-            f"a break between positions {found.before} and {found.after}: neighbours there have a cosine of "
-            f"{found.cosine:.3f}, elsewhere {found.typical:.3f}; {found.deviations:.0f} deviations of the others"
+            f"break between positions {found.before} and {found.after}: the cosine of neighbours falls from a median "
+            f"of {found.typical:.3f} to {found.cosine:.3f} ({found.deviations:.0f} robust deviations)"
             for found in breaks(table)
         ]
     return notes
@@ -137,11 +137,11 @@ def _without_outliers(source: Embeddings) -> Embeddings:
         if isinstance(encoding := source.position, Absolute) and len(rows := outliers(encoding.table)):
             part = next(iter(source.positions))
             positions[part] = replace(encoding, table=without(encoding.table, rows))
-            notes.append(f"positions left out, since their norms stand out: {_some(rows)} ({len(rows)})")
+            notes.append(f"positions left out for outlying norms: {_some(rows)} ({len(rows)})")
     with suppress(HfposembError):
         if len(rows := outliers(source.token)):
             tables["token"] = without(source.token, rows)
-            notes.append(f"tokens left out, since their norms stand out: {len(rows):,} of {source.token.shape[0]:,}")
+            notes.append(f"tokens left out for outlying norms: {len(rows):,} of {source.token.shape[0]:,}")
     return replace(source, tables=tables, positions=positions, notes=tuple(notes))
 
 
@@ -154,7 +154,7 @@ def _source_figures(
     if source.positions:
         kind = source.position.kind
         if len(parts := list(source.positions)) > 1:
-            notes.append(f"the positions are those of its part {parts[0]}; it also has those of {', '.join(parts[1:])}")
+            notes.append(f"positions of the part {parts[0]}; others: {', '.join(parts[1:])}")
     for role in ("position", "token"):
         try:
             table: EmbeddingTable = getattr(tables, role)
@@ -171,7 +171,7 @@ def _source_figures(
                 found = neighbours(tables.token, row, k=k)
                 near[word] = tuple(zip(found.labels, map(float, found.values), strict=True))
         if absent := [word for word in words if word not in near]:
-            notes.append(f"no single token is named {', '.join(absent)}: no neighbours of it")
+            notes.append(f"no neighbours for {', '.join(absent)}: not a single token with a nonzero vector")
     return SourceFigures(
         source=source.name,
         kind=kind,
@@ -189,9 +189,9 @@ def _open(source: str | Path | Embeddings) -> Embeddings:
     if isinstance(source, Embeddings):
         return source
     if isinstance(source, (list, tuple)):
-        raise InputError("compare() takes its sources one by one: write compare(*sources)")
+        raise InputError("compare() takes sources as separate arguments; write compare(*sources)")
     if isinstance(source, (EmbeddingTable, PositionEncoding)):
-        raise InputError("compare() takes whole sources: give the Embeddings that this table is from, or its name")
+        raise InputError("compare() takes whole sources; give the Embeddings that holds this table, or its name")
     from ..models.extraction import extract
 
     return extract(source)
@@ -216,7 +216,7 @@ def of_parts(sources: Sequence[Embeddings], part: str | Sequence[str | None] | N
             raise InputError(f"no source has a part {part!r}; {known}")
         return [source.part(part) if part in source.positions else source for source in sources]
     if len(part) != len(sources):
-        raise InputError(f"part names one part for each source; got {len(part)} for {len(sources)} sources")
+        raise InputError(f"part must have one entry per source; got {len(part)} for {len(sources)} sources")
     return [source if name is None else source.part(name) for source, name in zip(sources, part, strict=True)]
 
 
@@ -260,11 +260,11 @@ def compare(  # noqa: PLR0913 - keywords with defaults
         ['sample:gpt2', 'sinusoidal:256x128']
     """
     if not sources:
-        raise InputError('compare() takes one source or more, such as "gpt2" and sinusoidal(1024, 768)')
+        raise InputError('compare() needs at least one source, such as "gpt2" and sinusoidal(1024, 768)')
     if isinstance(words, str):
-        raise InputError(f"words is a sequence of words; got the text {words!r}: write words=[{words!r}]")
+        raise InputError(f"words must be a sequence of strings; got the string {words!r}; write words=[{words!r}]")
     if k < 1 or draws < 0:
-        raise InputError(f"neighbours are counted from 1 and draws from 0; got k = {k} and draws = {draws}")
+        raise InputError(f"k must be at least 1 and draws at least 0; got k={k} and draws={draws}")
     chosen = of_parts([_open(source) for source in sources], part)
     measured = [_without_outliers(source) for source in chosen] if leave_out else chosen
     with shown("comparing", run.progress) as told:

@@ -66,7 +66,7 @@ class RankedPair:
                     self.square[start:, start : start + len(ranks)] = ranks.T
             del rows  # release before the next table is made
         if not min(deviations) > 0:
-            raise InputError("RSA needs cosines that differ; those of one table are all the same")
+            raise InputError("RSA needs cosines that differ; all cosines of one table are equal")
         self.means = means
         self.scale = deviations[0] * deviations[1] * self.count * (self.count - 1) / 2
 

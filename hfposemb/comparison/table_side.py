@@ -112,7 +112,7 @@ class TableSide:
     def nearest(self) -> NDArray[np.int64]:
         """The ``k`` nearest rows of each row by cosine, in no particular order [n, k]."""
         if not 1 <= self.k < len(self):
-            raise InputError(f"{len(self)} rows have 1 to {len(self) - 1} neighbours each; got k = {self.k}")
+            raise InputError(f"k must be from 1 to {len(self) - 1} for {len(self)} rows; got {self.k}")
         near = np.empty((len(self), self.k), np.int64)
         for start, block in cosine_blocks(self.given):
             rows = np.arange(len(block))
@@ -162,7 +162,7 @@ class SurrogateSide(TableSide):
     def nearest(self) -> NDArray[np.int64]:
         """The ``k`` nearest rows of each row by cosine, in no particular order [n, k]."""
         if not 1 <= self.k < len(self):
-            raise InputError(f"{len(self)} rows have 1 to {len(self) - 1} neighbours each; got k = {self.k}")
+            raise InputError(f"k must be from 1 to {len(self) - 1} for {len(self)} rows; got {self.k}")
         cosines = self.cosines.copy()
         np.fill_diagonal(cosines, -np.inf)
         return np.argpartition(cosines, -self.k, axis=1)[:, -self.k :]

@@ -59,7 +59,7 @@ class PositionAddition:
 
     def __post_init__(self) -> None:
         if self.whose not in WHOSE:
-            raise InputError(f"positions are {', '.join(map(repr, WHOSE))}; got {self.whose!r}")
+            raise InputError(f"whose must be one of {', '.join(map(repr, WHOSE))}; got {self.whose!r}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ class AddedPositions:
         rows = np.asarray(rows, np.int64)
         known = directed(self.table)
         if (wrong := [int(row) for row in rows if not (0 <= row < len(known) and known[row])]) != []:
-            raise InputError(f"row {wrong[0]} of {self.table.name} is no word that can be asked for: it has no vector")
+            raise InputError(f"row {wrong[0]} of {self.table.name} does not exist, or is zero or not finite")
         return np.asarray(read_rows(self.table, rows), np.float32) * np.float32(self.factor)
 
     def at(self, places: Rows) -> Single:
@@ -126,7 +126,7 @@ class AddedPositions:
         places = np.asarray(places, np.int64)
         wrong = [int(p) for p in places if not (0 <= p < len(self.usable) and self.usable[p])]
         if wrong:
-            raise InputError(f"there is no vector for position {wrong[0]}; there are {len(self.usable):,} positions")
+            raise InputError(f"position {wrong[0]} has no vector; there are {len(self.usable):,} positions")
         return self.positions[places]
 
 
@@ -151,14 +151,14 @@ def add_positions(embeddings: Embeddings, adding: PositionAddition | None = None
     token = embeddings.token
     known = np.flatnonzero(directed(token))
     if len(known) < 40:
-        raise InputError(f"{token.name} has {len(known)} tokens with a direction; at least 40 are needed")
+        raise InputError(f"{token.name} has {len(known)} finite nonzero tokens; at least 40 are needed")
     width, rng = token.shape[1], np.random.default_rng(adding.seed)
     factor = _factor(embeddings) if adding.rooted is None else width**0.5 if adding.rooted else 1.0
     own = own_positions(embeddings, adding.whose == "own")
     if own is not None and own.shape[1] != width and adding.whose == "own":
         raise InputError(
-            f"{embeddings.name} has tokens of width {width} and positions of width {own.shape[1]}, which it does not "
-            "add as they are; try the sinusoid or random positions"
+            f"{embeddings.name} has tokens of width {width} and positions of width {own.shape[1]}, which cannot be "
+            "added directly; use the sinusoid or random positions"
         )
     count = min(MOST_POSITIONS, POSITIONS if own is None else own.shape[0])
     positions = _positions(adding, own, count, width)
@@ -189,10 +189,10 @@ def own_positions(embeddings: Embeddings, needed: bool = True) -> EmbeddingTable
     if found is None and needed:
         kind = embeddings.position.kind if embeddings.positions else "no"
         raise MissingTableError(
-            f"{embeddings.name} adds nothing to its words: it has {kind} positions, which come in where attention "
-            "compares two of them; try the sinusoid or random positions"
+            f"{embeddings.name} adds no positions to its words: its {kind} positions act within attention; use "
+            "the sinusoid or random positions"
             if kind not in ("no", "none")
-            else f"{embeddings.name} adds nothing to its words: it has no positions; try the sinusoid or random ones"
+            else f"{embeddings.name} has no positions to add to its words; use the sinusoid or random positions"
         )
     return found
 
@@ -216,5 +216,5 @@ def _mean_norm(rows: NDArray[np.floating]) -> float:
     lengths = np.linalg.norm(np.asarray(rows, np.float64), axis=1)
     lengths = lengths[np.isfinite(lengths) & (lengths > 0)]
     if not len(lengths):
-        raise InputError("the model's own positions are all zero, so they have no norm to scale others to")
+        raise InputError("the model's own positions are all zero, so other positions cannot be scaled to their norm")
     return float(lengths.mean())

@@ -115,7 +115,9 @@ def sweep_amplitude(
     at = _amplitudes(amplitudes)
     tokens, count = words.tokens, len(words.rows)
     if not 1 <= k < count - 1 or queries < 2:
-        raise InputError(f"{words.name} has {count:,} tokens to search; more than {k + 1} are needed, and 2 queries")
+        raise InputError(
+            f"{words.name} has {count:,} tokens to search; more than {k + 1} tokens and at least 2 queries are needed"
+        )
     rng = np.random.default_rng(seed)
     own = np.sort(rng.choice(count, min(queries, count // 2), replace=False))
     drawn = rng.integers(len(words.inner), size=len(own))
@@ -230,7 +232,7 @@ def moved_neighbours(
     before = neighbours(words.table, int(row), k=k)
     total = words.words(np.array([row]))[0].astype(np.float64) + amplitude * words.at(np.array([place]))[0]
     if not total.any():
-        raise InputError(f"row {row} and position {place} cancel each other out at amplitude {amplitude:g}")
+        raise InputError(f"row {row} and position {place} sum to zero at amplitude {amplitude:g}")
     near = neighbours(words.table, total, k=k + 1)
     keep = np.flatnonzero(near.rows != row)[:k]
     after = Neighbours(
@@ -247,7 +249,7 @@ def moved_neighbours(
 def _amplitudes(amplitudes: Sequence[float]) -> Floats:
     at = np.asarray(amplitudes, np.float64)
     if at.ndim != 1 or not len(at) or not np.isfinite(at).all() or (at < 0).any():
-        raise InputError(f"amplitudes are finite and 0 or more, one at least; got {list(amplitudes)[:5]}")
+        raise InputError(f"amplitudes must be finite numbers of at least 0, at least one; got {list(amplitudes)[:5]}")
     return at
 
 

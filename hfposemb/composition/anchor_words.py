@@ -62,7 +62,7 @@ def anchor_similarity(
     """
     at, anchors = np.asarray(amplitudes, np.float64), np.asarray(anchors, np.int64)
     if not len(anchors):
-        raise InputError("there is no anchor word; name at least one")
+        raise InputError("anchors is empty; give at least one anchor word")
     rng = np.random.default_rng(seed)
     x = words.words(np.array([row]))[0].astype(np.float64)
     named = _Cosines.of(x, words.positions[words.inner], words.words(anchors))

@@ -64,8 +64,12 @@ def logit_shares(split: LogitSplit) -> Shares:
     total = _centred(split.total, seen)
     variance = (total**2).sum(axis=(1, 2))
     if not (variance > 0).any():
-        why = "every query sees one key, or keys alike" if np.isfinite(variance).all() else "the logits are not finite"
-        raise InputError(f"{why}: there is nothing to divide; give a text of two words at least to a whole model")
+        why = (
+            "no query has two keys with different logits"
+            if np.isfinite(variance).all()
+            else "the logits are not finite"
+        )
+        raise InputError(f"{why}, so shares are undefined; use a complete model and a text of at least two words")
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.array([_brought(term, total, seen) / variance for _, term in split.terms()])
         turning = None
@@ -166,7 +170,7 @@ def logits_by_distance(embeddings: Embeddings, *, longest: int = 128, tokens: in
         (1, 4, 9)
     """
     if longest < 1 or tokens < 1:
-        raise InputError(f"distances begin at 1, and some token must be drawn; got {longest} and {tokens}")
+        raise InputError(f"longest and tokens must be at least 1; got longest={longest} and tokens={tokens}")
     if embeddings.recipe is None and isinstance(bias := embeddings.position, Alibi | RelativeBias):
         distances = np.arange(-longest, longest + 1)
         return ByDistance((BIAS,), distances, _biases(bias, distances)[None], ("bias",), 0, seed)
@@ -174,7 +178,7 @@ def logits_by_distance(embeddings: Embeddings, *, longest: int = 128, tokens: in
     table = recipe.position
     length = min(longest + 1, longest + 1 if table is None else table.shape[0])
     if length < 2:
-        raise InputError(f"{embeddings.name} has one position: there is no distance between two")
+        raise InputError(f"{embeddings.name} has only one position; at least 2 are needed")
     drawn = _drawn(embeddings, max(1, round(tokens / length)) * length, np.random.default_rng(seed))
     queries, keys = _mean_sides(recipe, attention, drawn.reshape(-1, length))
     queries, keys = placed(attention, queries, keys, np.arange(length))
@@ -193,7 +197,7 @@ def logits_by_distance(embeddings: Embeddings, *, longest: int = 128, tokens: in
 def _finite(embeddings: Embeddings, logits: Floats) -> Floats:
     """Return logits unchanged. Raises ``InputError`` if one is NaN or Inf."""
     if not np.isfinite(logits).all():
-        raise InputError(f"the first layer's logits of {embeddings.name} are not finite: its weights are damaged")
+        raise InputError(f"the first layer's logits of {embeddings.name} are not finite; its weights may be damaged")
     return logits
 
 
@@ -208,7 +212,7 @@ def _drawn(embeddings: Embeddings, count: int, rng: np.random.Generator) -> NDAr
     """Draw the ids of real tokens [count]. Raises ``InputError`` if there are none."""
     real = np.flatnonzero(np.isin(embeddings.token.labels.classes, _REAL))
     if not len(real):
-        raise InputError(f"{embeddings.token.name} has no token but special and unused ones")
+        raise InputError(f"{embeddings.token.name} has only special and unused tokens")
     starts = rng.integers(0, max(len(real) - RUN, 0) + 1, -(-count // RUN))
     return rng.permutation(real[(starts[:, None] + np.arange(RUN)).ravel() % len(real)])[:count]
 
@@ -293,7 +297,7 @@ def identical_word_logits(
         InputError: If the word does not exist, ``length`` < 2, ``draws`` < 1, or logits are not finite.
     """
     if length < 2 or draws < 1:
-        raise InputError(f"a text of one word needs two places, and a null a draw; got {length} and {draws}")
+        raise InputError(f"length must be at least 2 and draws at least 1; got length={length} and draws={draws}")
     row = embeddings.token.row(word)
     table = embeddings._recipe.position
     length = min(length, length if table is None else table.shape[0])

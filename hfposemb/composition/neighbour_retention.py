@@ -95,7 +95,7 @@ def neighbours_kept(
     rng = np.random.default_rng(seed)
     rows = np.flatnonzero(directed(token))
     if len(rows) <= k + 1 or not np.isfinite(amplitude):
-        raise InputError(f"{token.name} has {len(rows)} tokens with a direction; more than {k + 1} are needed")
+        raise InputError(f"{token.name} has {len(rows)} finite nonzero tokens; more than {k + 1} are needed")
     chosen = np.sort(rng.choice(len(rows), min(queries, len(rows)), replace=False))
     words = np.asarray(read_rows(token, rows), np.float32)
     places = np.flatnonzero(directed(position))
@@ -121,8 +121,8 @@ def _tables(embeddings: Embeddings) -> tuple[EmbeddingTable, EmbeddingTable]:
     token, position = embeddings.token, table_in(embeddings.position)
     if token.shape[1] != position.shape[1]:
         raise InputError(
-            f"{embeddings.name} has tokens of width {token.shape[1]} and positions of width {position.shape[1]}: "
-            "it does not add them"
+            f"{embeddings.name} has tokens of width {token.shape[1]} and positions of width {position.shape[1]}, "
+            "which cannot be added"
         )
     return token, position
 
@@ -192,7 +192,7 @@ def recovered(embeddings: Embeddings, *, amplitude: float = 1.0, tokens: int = 2
     places = places[(places > 0) & (places < position.shape[0] - 1)]
     if len(rows) < 40 or len(places) < 2:
         raise InputError(
-            f"{embeddings.name} has {len(rows)} tokens and {len(places)} inner positions; 40 and 2 are needed"
+            f"{embeddings.name} has {len(rows)} tokens and {len(places)} inner positions; at least 40 and 2 are needed"
         )
     drawn = rng.choice(rows, min(tokens, len(rows)), replace=False)
     fit, test = drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]
@@ -279,12 +279,12 @@ def subspace_overlap(embeddings: Embeddings, *, components: int = 16, draws: int
     token, position = _tables(embeddings)
     where = np.asarray(position.rows(0, position.shape[0]), np.float64)[directed(position)]
     if not 1 <= components < min(where.shape):
-        raise InputError(f"{position.name} has {min(where.shape) - 1} components to take; got {components}")
+        raise InputError(f"components must be from 1 to {min(where.shape) - 1} for {position.name}; got {components}")
     axes = np.linalg.svd(where - where.mean(axis=0), full_matrices=False)[2][:components]
     covariance = _covariance(token)
     width, total = token.shape[1], float(np.trace(covariance))
     if not total > 0:
-        raise InputError(f"the tokens of {token.name} do not differ, so there is no variance to share")
+        raise InputError(f"all tokens of {token.name} are equal, so they have no variance")
     # Any square root of the covariance will do; a small multiple of the identity ensures that one exists.
     root = np.linalg.cholesky(covariance + 1e-9 * total / width * np.eye(width))
     rng = np.random.default_rng(seed)

@@ -147,8 +147,8 @@ def sum_cloud(
     width = words.positions.shape[1]
     if len(rows) < 2 or len(places) < 2 or len(rows) * len(places) * width > MOST_SUMS:
         raise InputError(
-            f"a cloud needs 2 words and 2 places, and at most {MOST_SUMS // width:,} sums; "
-            f"got {len(rows)} words at {len(places)} places"
+            f"at least 2 words and 2 positions and at most {MOST_SUMS // width:,} sums are needed; "
+            f"got {len(rows)} words at {len(places)} positions"
         )
     how: Normed = "none"
     if normed:
@@ -173,5 +173,5 @@ def _shares(sums: Single) -> tuple[float, float, float]:
     rest = ((wide - of_words[:, None] - of_places) ** 2).sum()
     total = words + places + rest
     if not total > 0:
-        raise InputError("all sums are the same vector, so there is no variance to share out")
+        raise InputError("all sums are the same vector, so they have no variance")
     return float(words / total), float(places / total), float(rest / total)

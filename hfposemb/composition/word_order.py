@@ -66,15 +66,15 @@ def reorder_words(one: Inputs, other: Inputs) -> Reordered:
         (True, False)
     """
     if one.ids.ndim != 1 or other.ids.ndim != 1:
-        raise InputError("two texts are compared, not batches; give the inputs of one text each")
+        raise InputError("one and other must hold a single text each, not a batch")
     if not np.array_equal(np.sort(one.ids), np.sort(other.ids)):
-        raise InputError("the two texts are cut into different pieces, so one is no other order of the other")
+        raise InputError("the two texts have different pieces, so one is not a reordering of the other")
     second = np.empty(len(one.ids), np.int64)
     second[np.argsort(one.ids, kind="stable")] = np.argsort(other.ids, kind="stable")
     a, b = one.sum.astype(np.float64), other.sum[second].astype(np.float64)
     lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     if not (np.isfinite(lengths).all() and (lengths > 0).all()):
-        raise InputError("a piece goes in as a vector that is zero or not finite, so it has no cosine")
+        raise InputError("an input vector is zero or not finite, so its cosine is undefined")
     distances = np.linalg.norm(a - b, axis=1)
     return Reordered(
         tuple(one.pieces),

@@ -74,7 +74,7 @@ def curves(
         ['loss']
     """
     if not series:
-        raise InputError("there is nothing to draw: no series was given")
+        raise InputError("series is empty; give at least one")
     spans = (
         _span(x, [s.x for s in series]),
         _span(y, [v for s in series for v in (s.values, *(s.band or ()))], pad=0.04),
@@ -354,7 +354,7 @@ def shift_by_distance(series: Sequence[Series], *, height: int = 300) -> go.Figu
     at = np.unique(np.concatenate([s.x for s in series])) if series else np.zeros(1)
     ticks = at if len(at) <= 5 else at[:: -(-(len(at) - 1) // 4)]
     x = Axis("shift in positions, log scale", log=True, ticks=tuple(map(float, ticks)), span=(1, max(float(at[-1]), 2)))
-    y = Axis("R² on rows held out", ticks=(0, 0.25, 0.5, 0.75, 1), span=(-0.03, 1.05))
+    y = Axis("held-out R²", ticks=(0, 0.25, 0.5, 0.75, 1), span=(-0.03, 1.05))
 
     def floored(s: Series) -> Series:
         band = s.band and (np.maximum(s.band[0], 0), np.maximum(s.band[1], 0))
@@ -387,14 +387,14 @@ def turned_planes(series: Sequence[Series], *, height: int = 300) -> go.Figure:
     axis = Axis("", ticks=(0, 45, 90, 135, 180), span=(-6.0, 186.0))
     figure = curves(
         [Series("rotation", ends, at=ends)],
-        x=replace(axis, title="ω k, degrees"),
-        y=replace(axis, title="turned by, degrees"),
+        x=replace(axis, title="expected angle ω k, degrees"),
+        y=replace(axis, title="measured angle, degrees"),
         height=height,
     )
     figure.data[0].update(showlegend=False)  # named on its line
     for s in series:
         name, angles = escape(s.name), zip(s.x, s.values, strict=True)
-        text = [f"{name}: turned by {tick_text(round(y))}°, ω k is {tick_text(round(x))}°" for x, y in angles]
+        text = [f"{name}: measured {tick_text(round(y))}°, expected {tick_text(round(x))}°" for x, y in angles]
         marker = {"size": 8, "color": s.colour, "opacity": 0.8, "line": {"width": 0}}
         look = {"mode": "markers", "marker": marker, "name": name, "hoverinfo": "none"}
         figure.add_scatter(x=s.x, y=np.asarray(s.values), text=text, **look)

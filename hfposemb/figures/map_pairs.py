@@ -49,13 +49,13 @@ def beside(found: AlignedMaps, moves: Sequence[Moves] = (), *, link: str = "alig
     if count > most:
         sample = np.random.default_rng(SEED).choice(count, most, replace=False)
         chosen = np.union1d(sample, moved)
-        drawn = f"{len(chosen):,} of {drawn}, drawn with seed {SEED}" + (
-            ", those that moved most too" if len(moved) else ""
+        drawn = f"{len(chosen):,} of {drawn}, sampled with seed {SEED}" + (
+            ", plus those that moved most" if len(moved) else ""
         )
     sides = [points[chosen, :2] for points in (found.coordinates_left, found.coordinates_right)]
     frame = position_figures.MapFrame.of(*sides)
     if far := sum(frame.outside(points) for points in sides):
-        drawn += f" · {far:,} {'dot lies' if far == 1 else 'dots lie'} beyond the edges of the maps"
+        drawn += f" · {far:,} {'dot' if far == 1 else 'dots'} outside the maps"
     order = found.rows[chosen, 0] if found.role == "position" else None
     labels = [found.labels[row] for row in chosen]
     named = np.searchsorted(chosen, moved).tolist()

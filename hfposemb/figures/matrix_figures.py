@@ -43,7 +43,7 @@ def as_matrix(values: Array) -> Array:
     """Return values as an array; raise ``InputError`` unless it is a non-empty matrix."""
     matrix = np.asarray(values)
     if matrix.ndim != 2 or 0 in matrix.shape:
-        raise InputError(f"only a matrix that is not empty can be drawn; this is {list(matrix.shape)}")
+        raise InputError(f"values must be a non-empty matrix; their shape is {list(matrix.shape)}")
     return matrix
 
 
@@ -172,7 +172,9 @@ def similarity_matrix(  # noqa: PLR0913 - keywords with defaults
         margin, notes = {"l": 58, "r": 22, "t": 8, "b": 44}, []
     else:
         if len(labels) != rows or rows != columns:
-            raise InputError(f"{len(labels)} labels cannot name the rows and columns of a matrix {list(matrix.shape)}")
+            raise InputError(
+                f"a labelled matrix needs a label per row and column; got {len(labels)} for {list(matrix.shape)}"
+            )
         names = [escape(label, width=16) for label in labels]
         heat = heatmap(
             matrix, scale, limits, xgap=2, ygap=2, text=_pairs(matrix, names, percentiles), meta={"range": limits}
@@ -204,7 +206,7 @@ def _unit_scale(unit: Unit, matrix: Array, limit: float | None) -> tuple[Scale, 
         return SHARE, (0.0, float(end))
     if unit in ("additive bias", "dot"):
         return SIMILARITY, (-float(end), float(end))
-    raise InputError(f"no colours are known for the unit {unit!r}; use cosine, dot, euclidean, additive bias or share")
+    raise InputError(f"unknown unit {unit!r}; use cosine, dot, euclidean, additive bias or share")
 
 
 def _pairs(matrix: Array, names: Sequence[str], percentiles: Array | None) -> list[list[str]]:
@@ -330,7 +332,9 @@ def patch_map(cosines: Array, patch: int) -> go.Figure:
     cosines = as_matrix(cosines)
     rows, columns = cosines.shape
     if not 0 <= patch < rows * columns:
-        raise InputError(f"a map of {rows} × {columns} has patches 0 to {rows * columns - 1:,}; got {patch:,}")
+        raise InputError(
+            f"patch must be from 0 to {rows * columns - 1:,} on a grid of {rows} × {columns}; got {patch:,}"
+        )
     row, column = divmod(patch, columns)
     frame = [_frame(column, row, column + 1, row + 1, pad=0)]
     across, down = (np.arange(count + 1, dtype=np.float32) for count in (columns, rows))

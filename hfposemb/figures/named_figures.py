@@ -51,7 +51,7 @@ def view(name: str, *sources: Embeddings) -> go.Figure:
     if name in SIDE_BY_SIDE:
         return SIDE_BY_SIDE[name](sources)
     if name not in VIEWS:
-        raise InputError(f"there is no view {name!r}; there are {listed([*VIEWS, *SIDE_BY_SIDE])}")
+        raise InputError(f"unknown view {name!r}; the views are {listed([*VIEWS, *SIDE_BY_SIDE])}")
     if len(sources) > 1:
         raise InputError(f"the view {name!r} shows one source; {listed(list(SIDE_BY_SIDE))} show several")
     return VIEWS[name](sources[0])
@@ -100,8 +100,8 @@ def _rows(source: Embeddings) -> EmbeddingTable:
     encoding = source.position
     if is_mechanism(encoding):
         raise InputError(
-            f"{source.name} has {encoding.kind} positions, which are no rows that are added; the views similarity and "
-            "distance show what they do"
+            f"{source.name} has {encoding.kind} positions, which are not added vectors; use the view similarity or "
+            "distance"
         )
     return encoding.table
 
@@ -116,7 +116,7 @@ def _similarity(source: Embeddings) -> go.Figure:
     if not is_mechanism(encoding):
         return matrix_figures.similarity_matrix(similarity(_rows(source)).astype(np.float32))
     if encoding.unit == "none":
-        raise InputError(f"{source.name} has no positions to compare: {encoding.kind}")
+        raise InputError(f"{source.name} has no positions to compare ({encoding.kind})")
     return matrix_figures.similarity_matrix(
         encoding.matrix(kernel_length(encoding)).astype(np.float32), unit=encoding.unit
     )
@@ -149,9 +149,9 @@ def _distance(sources: Sequence[Embeddings]) -> go.Figure:
     units = [one.unit if is_mechanism(one) else "cosine" for one in encodings]
     if len(set(units)) > 1:
         of = listed([f"{source.name} in {unit}" for source, unit in zip(sources, units, strict=True)])
-        raise InputError(f"one plot has one unit; these have several: {of}; draw them one by one")
+        raise InputError(f"the sources have different units, {of}; draw them one by one")
     if units[0] == "none":
-        raise InputError(f"{sources[0].name} has no positions to compare: {encodings[0].kind}")
+        raise InputError(f"{sources[0].name} has no positions to compare ({encodings[0].kind})")
 
     def profile(source: Embeddings) -> Floats:
         one = source.position

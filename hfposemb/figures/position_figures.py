@@ -134,7 +134,7 @@ def cloud_of(p: Projection) -> Array:
     """Return the coordinates of a projection [n, 2 or 3]; raise ``InputError`` for any other number of dimensions."""
     points = np.asarray(p.coordinates)
     if points.ndim != 2 or points.shape[1] not in (2, 3):
-        raise InputError(f"a cloud is drawn in 2 or 3 dimensions; this projection is {list(points.shape)}")
+        raise InputError(f"a cloud needs a projection to 2 or 3 dimensions; its shape is {list(points.shape)}")
     return points
 
 

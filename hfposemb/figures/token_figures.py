@@ -117,7 +117,9 @@ def token_map(
     kept = kept_rows(p) if p.measured or looked_at else None  # drawing a map does not trigger the measurement
     if isinstance(color, str) and color == "trust":
         if p.trust is None or kept is None:
-            raise InputError(f"no trust was measured of this projection of {p.name}; colour by class, id or numbers")
+            raise InputError(
+                f"the quality of this projection of {p.name} was not measured; colour by class, id or numbers"
+            )
         color = np.full(len(labels), np.nan, np.float32)
         color[rows[p.trust.points]] = p.trust.neighbours_kept
     layers = _layers(rows, labels, color)
@@ -180,14 +182,14 @@ def _layers(rows: Array, labels: Labels, color: Literal["class", "id"] | Array) 
             layers.append(_Layer(name, np.flatnonzero(classes == TOKEN_CLASSES.index(name)), marker))
         return layers
     if isinstance(color, str) and color != "id":
-        raise InputError(f'tokens are coloured by "class", by "id" or by numbers, one for each; got {color!r}')
+        raise InputError(f'color must be "class", "id" or one number per token; got {color!r}')
     values = np.asarray(rows if isinstance(color, str) else np.asarray(color)[rows], np.float32)
     finite = values[np.isfinite(values)]
     low, high = np.quantile(finite, (0.01, 0.99)).tolist() if finite.size else (0.0, 1.0)
     scale = POSITION if isinstance(color, str) else SHARE
     paint = {"cmin": low, "cmax": high if high > low else low + 1, "colorscale": scale.stops(), "showscale": False}
     known = np.isfinite(values)
-    without = [_Layer("without a number", np.flatnonzero(~known), {"color": BASELINE, "opacity": UNMEASURED})]
+    without = [_Layer("no value", np.flatnonzero(~known), {"color": BASELINE, "opacity": UNMEASURED})]
     numbers = _Layer("tokens", np.flatnonzero(known), {"color": values[known], "opacity": 0.65, **paint})
     return [*([] if known.all() else without), numbers]
 
@@ -336,7 +338,7 @@ class _Spot:
                 {**frame, "line": {"color": ACCENT, "width": 1.5}},
             ],
             "annotations": [
-                add_label(f"around {self.names[0]}, enlarged", colour=SUBDUED, at=(8, -8), bgcolor=PAGE, **title),
+                add_label(f"{self.names[0]}, enlarged", colour=SUBDUED, at=(8, -8), bgcolor=PAGE, **title),
                 self._pointer(),
                 *self._inside_names(),
                 *self._far_names(),
@@ -485,7 +487,7 @@ def club(
     """
     words, places = found.points.shape[:2]
     if len(names) != words:
-        raise InputError(f"{len(names)} names cannot name the {words} words of a cloud")
+        raise InputError(f"names must have one entry per word; got {len(names)} for {words} words")
     size = 5 if words * places < 600 else 4
     shown = [escape(name, width=24) for name in names]
     traces = []
@@ -531,7 +533,7 @@ def share_rows(
     """
     shares = as_matrix(shares).astype(np.float32)
     if len(shares) != len(labels):
-        raise InputError(f"{len(labels)} labels cannot name the rows of a matrix {list(shares.shape)}")
+        raise InputError(f"labels must have one entry per row; got {len(labels)} for {list(shares.shape)}")
     count, width = shares.shape
     names = [escape(label, width=16) for label in labels]
     heat = heatmap(shares, SHARE, (0.0, 1.0), first=first, ygap=4, meta={"link": "position", "axes": "x"})

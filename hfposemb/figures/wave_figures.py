@@ -87,7 +87,7 @@ def wavelengths(found: Wavelengths, *, series: Series, scaled: str = "after scal
         >>> found = hpe.extract("rotary:64x8").position.scaled
         >>> figure = wavelengths(found, series=Series("rotary", np.empty(0)))
         >>> figure.layout.yaxis.title.text
-        'positions for one turn'
+        'positions per turn'
     """
     before, after = (np.where(np.isfinite(part), part, np.nan) for part in (found.before, found.after))
     pairs = np.arange(len(after), dtype=np.float32)
@@ -97,7 +97,7 @@ def wavelengths(found: Wavelengths, *, series: Series, scaled: str = "after scal
     low, high = finite_span([before, after, np.asarray([found.trained_length], np.float64)])
     ticks = tuple(map(float, decimal_places(len(pairs))))
     x = Axis("pair of dimensions", ticks=ticks, span=(0, max(len(pairs) - 1, 1)))
-    y = Axis("positions for one turn", log=True, span=(low * 0.8, high * 1.6))
+    y = Axis("positions per turn", log=True, span=(low * 0.8, high * 1.6))
     figure = curves(lines, x=x, y=y, labels="line", height=height)
     beyond = np.flatnonzero(found.beyond & np.isfinite(before))
     dots = {"size": 5, "color": lines[0].colour, "line": {"width": 0}}
@@ -140,7 +140,7 @@ def waves(
     """
     vectors = as_matrix(vectors)
     if not dimensions or not all(0 <= d < vectors.shape[1] for d in dimensions):
-        raise InputError(f"waves are drawn of dimensions 0 to {vectors.shape[1] - 1}; got {list(dimensions)}")
+        raise InputError(f"dimensions must be from 0 to {vectors.shape[1] - 1}, at least one; got {list(dimensions)}")
     low, high = finite_span([vectors[:, list(dimensions)]])
     end = max(abs(low), abs(high)) or 1.0
     count, share = len(dimensions), 1 / len(dimensions)
@@ -211,7 +211,7 @@ def stripes(
     blocks = {name: np.asarray(part, np.float32)[:, :dimensions] for name, part in parts.items()}
     if not blocks or not pieces or any(len(block) != len(pieces) for block in blocks.values()):
         sizes = {name: list(np.shape(part)) for name, part in parts.items()}
-        raise InputError(f"every part must have one row for each of the {len(pieces)} pieces; they are {sizes}")
+        raise InputError(f"every part must have one row for each of the {len(pieces)} pieces; the shapes are {sizes}")
     end = robust_limit(*blocks.values()) if limit is None else float(limit)
     count, rows, gap = len(blocks), len(pieces), 0.09
     width = (1 - gap * (count - 1)) / count

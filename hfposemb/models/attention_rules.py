@@ -138,12 +138,16 @@ ATTENTION: Mapping[str, AttentionRule] = {
 
 
 NO_LOGITS: Mapping[str, str] = {
-    **dict.fromkeys(("gemma2", "t5gemma", "vaultgemma"), "it bends its logits by a tanh, so that they are no sum"),
-    **dict.fromkeys(("deberta", "deberta-v2"), "its positions meet words in products of their own"),
-    **dict.fromkeys(("nystromformer",), "its queries meet the means of segments, not keys"),
-    **dict.fromkeys(("mobilebert",), "its first layer narrows the input before it attends"),
-    **dict.fromkeys(("convbert", "funnel", "fnet", "longformer", "big_bird"), "its first layer attends in another way"),
-    **dict.fromkeys(("transfo-xl", "xlnet"), "its queries meet sinusoids of distances, not positions"),
+    **dict.fromkeys(("gemma2", "t5gemma", "vaultgemma"), "it caps its logits with a tanh, so they are not a sum"),
+    **dict.fromkeys(("deberta", "deberta-v2"), "it has separate products of words and positions"),
+    **dict.fromkeys(("nystromformer",), "its queries are compared with segment means, not keys"),
+    **dict.fromkeys(("mobilebert",), "its first layer projects the input to a smaller width before attention"),
+    **dict.fromkeys(
+        ("convbert", "funnel", "fnet", "longformer", "big_bird"), "its first layer does not use standard attention"
+    ),
+    **dict.fromkeys(
+        ("transfo-xl", "xlnet"), "its queries are compared with sinusoids of distances, not with positions"
+    ),
 }
 """Why the first layer's logits of some model types cannot be decomposed."""
 
@@ -153,4 +157,4 @@ def no_logits(config: Mapping[str, Any]) -> str:
     kind = str(part_config(config, "text").get("model_type", config.get("model_type")))
     if kind in ATTENTION:
         return ""
-    return NO_LOGITS.get(kind, "where its first layer makes queries and keys is not known")
+    return NO_LOGITS.get(kind, "the names of its query and key projections are unknown")

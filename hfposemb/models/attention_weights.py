@@ -44,25 +44,25 @@ def attention(
         CheckpointError: If the tensors do not fit together.
     """
     if not opened.config:
-        raise MissingTableError(f"{opened.name} has no configuration, which says how its first layer attends")
+        raise MissingTableError(f"{opened.name} has no configuration, so the attention of its first layer is unknown")
     if reason := no_logits(opened.config):
-        raise MissingTableError(f"the first layer's logits of {opened.name} are not split: {reason}")
+        raise MissingTableError(f"the first layer's logits of {opened.name} cannot be decomposed: {reason}")
     layer = _Layer(opened, _rule(opened), tables["token"].provenance.tensor or "")
     query, key = layer.maps()
     if query.weight.shape[2] != key.weight.shape[2] or len(query.weight) % len(key.weight):
-        raise layer.unfit(f"{len(query.weight)} heads of queries do not share {len(key.weight)} of keys")
+        raise layer.unfit(f"{len(query.weight)} query heads cannot share {len(key.weight)} key heads")
     rule, config = layer.rule, opened.part("text")
     norm = layer.norm(rule.norm) if config.get(rule.norm_if) is not False else None
     if norm is not None and norm.weight is not None and norm.weight.shape != query.weight.shape[2:]:
         raise layer.unfit(
-            f"a norm {list(norm.weight.shape)} does not fit queries of {query.weight.shape[2]} dimensions"
+            f"its norm has the shape {list(norm.weight.shape)}, but inputs have {query.weight.shape[2]} dimensions"
         )
     turning, bias = _mechanism(opened, rule, positions)
     width = query.weight.shape[1]
     if turning is not None and 2 * len(turning.inv_freq) > width:
-        raise layer.unfit(f"{2 * len(turning.inv_freq)} dimensions of a head's {width} would turn")
+        raise layer.unfit(f"{2 * len(turning.inv_freq)} rotated dimensions exceed the head width of {width}")
     if bias is not None and len(bias.slopes if isinstance(bias, Alibi) else bias.bias[0]) != len(query.weight):
-        raise layer.unfit(f"its biases are not those of {len(query.weight)} heads")
+        raise layer.unfit(f"the number of its biases does not match its {len(query.weight)} heads")
     causal = rule.causal and config.get(rule.both_ways) is not True
     return Attention(
         query,
@@ -86,7 +86,8 @@ def _rule(opened: Opened) -> AttentionRule:
         holder = config.get(outer, {}) if outer else config
         if isinstance(holder, Mapping) and holder.get(inner, value) != value:
             raise MissingTableError(
-                f"the first layer's logits of {opened.name} are not split: its {name} is {str(holder[inner])[:40]}"
+                f"the first layer's logits of {opened.name} cannot be decomposed: "
+                f"its {name} is {str(holder[inner])[:40]}"
             )
     return rule
 
@@ -107,12 +108,12 @@ class _Layer:
         """Number of query heads according to the configuration."""
         found = self.opened.stated(_HEADS)
         if found is None:
-            raise self.unfit("its configuration states no number of heads")
+            raise self.unfit("its configuration does not state the number of heads")
         return found
 
     def unfit(self, what: str) -> CheckpointError:
         """Return a ``CheckpointError`` about this layer."""
-        return CheckpointError(f"the first layer of {self.opened.name} cannot be used: {what}")
+        return CheckpointError(f"the first layer of {self.opened.name} cannot be read: {what}")
 
     def find(self, module: str, kind: str) -> str | None:
         """Return the name of a module's weight or bias; of several, the one nearest to the token table by name."""
@@ -127,7 +128,7 @@ class _Layer:
     def read(self, name: str) -> NDArray[np.floating]:
         """Read a tensor of the layer. Raises ``MissingTableError`` if it is quantised."""
         if reason := coded(self.opened.tensors.info(name), self.opened.tensors.names()):
-            raise MissingTableError(f"the first layer's logits of {self.opened.name} are not split: {reason}")
+            raise MissingTableError(f"the first layer's logits of {self.opened.name} cannot be decomposed: {reason}")
         return self.opened.tensors.read(name)
 
     def maps(self) -> tuple[HeadMap, HeadMap]:
@@ -142,9 +143,9 @@ class _Layer:
             assert norm is None or isinstance(norm, RootMeanSquareNorm)
             size = None if norm is None or norm.weight is None else norm.weight.shape
             if size not in (None, weight.shape[1:2], (weight.shape[0] * weight.shape[1],)):
-                raise self.unfit(f"a norm {list(size or ())} does not fit heads {list(weight.shape[:2])}")
+                raise self.unfit(f"its norm has the shape {list(size or ())}, but its heads {list(weight.shape[:2])}")
             if bias is not None and bias.shape[:2] != weight.shape[:2]:
-                raise self.unfit(f"a bias {list(bias.shape)} does not fit a weight {list(weight.shape)}")
+                raise self.unfit(f"its bias has the shape {list(bias.shape)}, but its weight {list(weight.shape)}")
             maps.append(HeadMap(weight, None if bias is None else bias[..., 0], norm))
         return maps[0], maps[1]
 
@@ -158,7 +159,7 @@ class _Layer:
         query, key = (self._columns(self.read(name), kind) for name in names if name is not None)
         width = len(query) // self.heads
         if 0 in (width, key.size) or len(query) != width * self.heads or len(key) % width:
-            raise self.unfit(f"{len(query)} and {len(key)} rows are not those of {self.heads} heads")
+            raise self.unfit(f"{len(query)} and {len(key)} rows cannot be split into {self.heads} heads")
         return query.reshape(self.heads, width, query.shape[1]), key.reshape(-1, width, key.shape[1])
 
     def _fused(self, kind: str) -> tuple[NDArray[np.floating], NDArray[np.floating]] | None:
@@ -172,7 +173,7 @@ class _Layer:
         # The remaining rows are keys and as many values.
         keys = (len(rows) // max(width, 1) - heads) // 2
         if keys < 1 or len(rows) != (heads + 2 * keys) * width or heads % keys:
-            raise self.unfit(f"{len(rows)} rows are not those of {heads} heads of width {width}")
+            raise self.unfit(f"{len(rows)} rows cannot be split into {heads} heads of width {width}")
         if self.rule.fused == "stacked":
             parted = rows[: (heads + keys) * width].reshape(heads + keys, width, rows.shape[1])
             return parted[:heads], parted[heads:]
@@ -214,7 +215,7 @@ class _Layer:
         config = self.opened.part("text")
         found = float(width) if field == "head" else real_number(config, field, low=1e-9, high=1e9)
         if found is None:
-            raise self.unfit(f"its configuration has no number {field}, which scales its logits")
+            raise self.unfit(f"its configuration has no number {field}, needed to scale its logits")
         return 1 / math.sqrt(found) if field != self.rule.scale else found
 
 
@@ -246,12 +247,12 @@ def _mechanism(
                 bias = bias or found
             case other:
                 raise MissingTableError(
-                    f"the first layer's logits of {opened.name} are not split: its {other.kind} positions are no part "
-                    "of a sum, or are rounded"
+                    f"the first layer's logits of {opened.name} cannot be decomposed: its {other.kind} positions are "
+                    "rounded or not part of a sum"
                 )
     if not known:
         raise MissingTableError(
-            f"the first layer's logits of {opened.name} are not split: what tells positions apart in it was not found"
+            f"the first layer's logits of {opened.name} cannot be decomposed: its position encoding was not found"
         )
     return turning, bias
 

@@ -84,7 +84,7 @@ def extract(  # noqa: PLR0913 - keywords with defaults
     (8,)
     """
     if not hasattr(source, "state_dict") and any(one is not None for one in (tokenizer, tables, name)):
-        raise InputError(f"tokenizer, tables and name are for torch modules; the source is {str(source)[:80]!r}")
+        raise InputError(f"tokenizer, tables and name apply to torch modules only; the source is {str(source)[:80]!r}")
     named = LocalSource(source) if isinstance(source, Path) else source
     if isinstance(named, str):
         named = parse_source(named)
@@ -106,7 +106,7 @@ def extract(  # noqa: PLR0913 - keywords with defaults
         from ..checkpoints.torch_module import open_module
 
         return _from_module(open_module(named, name=name), tokenizer, tables or {})
-    raise SourceError(f"a source is a name, a path or a torch module; got {type(source).__name__}")
+    raise SourceError(f"source must be a name, a path or a torch module; got {type(source).__name__}")
 
 
 _MOMENTS, _MOMENT = "positions.safetensors", "step-"
@@ -130,10 +130,10 @@ def _from_sample(sample: SampleSource) -> Embeddings:
     tensor = f"{_MOMENT}{sample.step}"
     if tensor not in moments.names():
         steps = ", ".join(map(str, sample_steps(sample.name)))
-        raise SourceError(f"sample:{sample.name} kept no {tensor}; it kept the steps {steps}")
+        raise SourceError(f"sample:{sample.name} has no snapshot {tensor}; its steps are {steps}")
     name = f"sample:{sample.name}@{tensor}"
     table = table_in_tensor(Opened(moments, name), "position", tensor)
-    absent = {"token": "only the position table of this moment of the training was kept"}
+    absent = {"token": "the snapshots of the training hold the position table only"}
     return Embeddings(name, {"position": table}, {"position": Absolute(table)}, absent=absent)
 
 
@@ -187,11 +187,11 @@ def _from_files(opened: Opened) -> Embeddings:
     config = opened.config
     if not config:
         opened.notes.append(
-            "there is no config.json: tables are told by the names of their tensors, positions from row 0"
+            "there is no config.json: tables were identified by tensor name, and positions start at row 0"
         )
     elif not is_known(config):
         kind = str(config.get("model_type"))[:40]
-        opened.notes.append(f"the model type {kind!r} is not known: tables are told by the names of their tensors")
+        opened.notes.append(f"the model type {kind!r} is unknown: tables were identified by tensor name")
     found = _candidates(opened)
     adapter = _adapter(opened)
     if adapter is None:
@@ -200,7 +200,7 @@ def _from_files(opened: Opened) -> Embeddings:
         raise SourceError(f"{opened.name}: {adapter.nothing}")
     opened.notes.append(adapter.note)
     made = _assemble(opened, found)
-    absent = dict.fromkeys((*ROLES, "inputs"), f"this is {adapter.about}: {adapter.advice}")
+    absent = dict.fromkeys((*ROLES, "inputs"), f"this is {adapter.about}; {adapter.advice}")
     return replace(made, absent=absent, recipe=None, attention=None)
 
 
@@ -228,7 +228,7 @@ def _from_module(live: LiveTensors, tokenizer: Tokenizer | None, tables: Mapping
         if opened.refused:
             raise SourceError(f"{live.name}: {next(iter(opened.refused.values()))}")
         raise SourceError(
-            f'{live.name} holds no nn.Embedding; name its tables: extract(model, tables={{"position": "NAME"}})'
+            f'{live.name} has no nn.Embedding; name its tables: extract(model, tables={{"position": "NAME"}})'
         )
     made = _assemble(opened, found)
     if tokenizer is not None:
@@ -286,7 +286,7 @@ def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[s
         found = [Candidate(name, "") for name in heads[:1]]
         if found:
             opened.notes.append(
-                f"the token table is {found[0].tensor}, the output head that the configuration ties to it"
+                f"the token table is {found[0].tensor}, the output head tied to it by the configuration"
             )
     return tuple(Candidate(aliases.get(one.tensor, one.tensor), one.part) for one in found)
 
@@ -328,7 +328,7 @@ def _parts(opened: Opened, role: Role, found: tuple[Candidate, ...]) -> dict[str
                     break
     several = [one.tensor for key, one in chosen.items() if key != one.part]
     if role == "position" and several:
-        opened.notes.append(f"{role}: took {chosen[found[0].part].tensor}; there are {', '.join(several)[:200]} too")
+        opened.notes.append(f"{role}: using {chosen[found[0].part].tensor}; other tables: {', '.join(several)[:200]}")
     return chosen
 
 
@@ -338,7 +338,7 @@ def _note_others(opened: Opened, role: Role, found: tuple[Candidate, ...], chose
     others = [candidate.tensor for candidate in found if candidate.tensor not in tensors]
     if others:
         taken = ", ".join(candidate.tensor for candidate in chosen.values())
-        opened.notes.append(f"{role}: took {taken}; {', '.join(others)[:200]} could be one too, by a less sure name")
+        opened.notes.append(f"{role}: using {taken}; less likely candidates by name: {', '.join(others)[:200]}")
 
 
 def _planes(opened: Opened, parts: Mapping[str, Candidate]) -> dict[str, tuple[Candidate, int | None]]:
@@ -387,7 +387,7 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         encodings, key=lambda key: (key not in fed, [_ORDER.get(word, 3) for word in re.split(r"[. ]", key)])
     )
     listed = ", ".join(opened.tensors.names()[:4])
-    reason = f"no tensor has the name of one; its tensors are {listed[:120]}"
+    reason = f"no tensor name matches; its tensors include {listed[:120]}"
     absent = {"token": reason, "token_type": "the model has no token types", "position": reason, **opened.refused}
     if "token" not in makers:
         absent["inputs"] = "it has no token table"

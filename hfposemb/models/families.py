@@ -70,12 +70,12 @@ RELATIVE: tuple[RelativeRule, ...] = (
     RelativeRule(
         "position_bias.relative_attention_bias",
         "unread",
-        why="the rows of its bias table stand for distances and for pairs of segments together",
+        why="the rows of its bias table combine distances and pairs of segments",
     ),
     RelativeRule(
         "rel_logits_proj.proj",
         "unread",
-        why="its biases are computed from every query, by a matrix: no number holds of a distance alone",
+        why="its biases are computed from each query, so they do not depend on distance alone",
     ),
     RelativeRule("r_r_bias", "waves"),
     RelativeRule("pos_bias_u", "waves"),
@@ -251,12 +251,12 @@ FAMILIES: tuple[Family, ...] = (
             *("parakeet_rnnt", "parakeet_tdt"),
         ),
         "none",
-        order="the recurrence, which reads one token after the other",
+        order="its recurrence, which processes tokens one by one",
     ),
     Family(
         ("jamba", "kimi_linear", "nemotron_h", "glm5_next", "glm5_next_text"),
         "none",
-        order="its recurrent layers, and the causal mask",
+        order="its recurrent layers and the causal mask",
     ),
 )
 """Properties of single model types that neither tensors nor configuration fields state."""
@@ -276,20 +276,22 @@ def family_of(config: Mapping[str, Any]) -> Family:
 
 
 NO_INPUTS: Mapping[str, str] = {
-    **dict.fromkeys(("markuplm",), "it adds the path of every token in its page"),
-    **dict.fromkeys(("roc_bert",), "it mixes shapes and pronunciations into its tokens"),
-    **dict.fromkeys(("layoutlmv3", "udop"), "it adds the box of every token on its page"),
-    **dict.fromkeys(("grounding-dino", "mm-grounding-dino"), "it counts positions from 0 again in every phrase"),
+    **dict.fromkeys(("markuplm",), "it adds the path of every token in the page"),
+    **dict.fromkeys(("roc_bert",), "it adds the shape and pronunciation of characters to its tokens"),
+    **dict.fromkeys(("layoutlmv3", "udop"), "it adds the bounding box of every token"),
+    **dict.fromkeys(("grounding-dino", "mm-grounding-dino"), "it restarts positions at 0 in every phrase"),
     **dict.fromkeys(("zaya",), "it scales tokens by a residual vector of its first layer"),
     **dict.fromkeys(("hrm_text",), "it adds the state of another module to its tokens"),
-    **dict.fromkeys(("qwen4_exp", "qwen4_exp_text"), "it feeds several streams at once"),
-    **dict.fromkeys(("csm_depth_decoder_model", "moshi_depth"), "it feeds codes of sound, each from its own table"),
-    **dict.fromkeys(("fastspeech2_conformer", "fastspeech2_conformer_with_hifigan"), "it feeds sounds, scaled"),
-    **dict.fromkeys(("cpmant",), "it puts a prompt of its own before the text"),
-    **dict.fromkeys(("reformer",), "it puts its positions together of two tables, of rows and of columns"),
+    **dict.fromkeys(("qwen4_exp", "qwen4_exp_text"), "it has several input streams"),
+    **dict.fromkeys(
+        ("csm_depth_decoder_model", "moshi_depth"), "its inputs are audio codes, with a table for each codebook"
+    ),
+    **dict.fromkeys(("fastspeech2_conformer", "fastspeech2_conformer_with_hifigan"), "its inputs are scaled phonemes"),
+    **dict.fromkeys(("cpmant",), "it puts its own prompt before the text"),
+    **dict.fromkeys(("reformer",), "its positions combine a table of rows and a table of columns"),
     **dict.fromkeys(("sam3_lite_text", "sam3_lite_text_text_model"), "its first layers are convolutions"),
-    **dict.fromkeys(("vilt",), "it adds a type that tells texts from images"),
-    **dict.fromkeys(("canine",), "it feeds characters, hashed into several tables"),
+    **dict.fromkeys(("vilt",), "it adds a type that distinguishes text from images"),
+    **dict.fromkeys(("canine",), "it hashes characters into several tables"),
 }
 """Why the first layer's input of some model types is not computed."""
 

@@ -41,9 +41,9 @@ def recipe(
 
     config, family, token = opened.part("text"), opened.family(), tables["token"]
     if opened.config and not is_known(opened.config):
-        raise MissingTableError(f"how {opened.name} feeds its first layer is not known; its tables can still be used")
+        raise MissingTableError(f"the first layer's input of {opened.name} is unknown; its tables can still be used")
     if reason := no_inputs(opened.config):
-        raise MissingTableError(f"what {opened.name} feeds its first layer is not computed: {reason}")
+        raise MissingTableError(f"the first layer's input of {opened.name} is not computed: {reason}")
     position = _added(positions, opened, fed)
     if not opened.config:
         kinds = tuple(table for key, table in tables.items() if key == "token_type")
@@ -86,7 +86,7 @@ def _of_axis(tables: Mapping[str, EmbeddingTable], axis: str, near: str) -> Embe
     found = [key for key in tables if f".{key}".endswith(f".{axis}.position")]
     if not found:
         raise MissingTableError(
-            f"the first layer is fed the {axis} of a box too, and no table of it was found; the tables are "
+            f"the first layer's input includes the {axis} of a bounding box, but its table was not found; tables: "
             f"{', '.join(tables)}"
         )
     return tables[min(found, key=lambda key: (key.split(".")[0] != tower_of(near), len(key)))]
@@ -166,7 +166,7 @@ def epsilon(opened: Opened, stated_by: tuple[str, ...] | float, config: Mapping[
     eps = real_number(config, stated, low=0.0, high=1.0) if stated else None
     if eps is None:
         raise MissingTableError(
-            f"the configuration of {opened.name} has no number {stated or stated_by[0]}, which its normalisation needs"
+            f"the configuration of {opened.name} has no number {stated or stated_by[0]}, needed for its normalisation"
         )
     return eps
 

@@ -58,9 +58,9 @@ def named_tables(live: LiveTensors, tables: Mapping[str, str]) -> dict[Role, tup
     found: dict[Role, tuple[Candidate, ...]] = {}
     for place, name in tables.items():
         if place not in PLACES:
-            raise InputError(f"tables has no role {place!r}; the roles are {', '.join(PLACES)}")
+            raise InputError(f"unknown role {place!r} in tables; the roles are {', '.join(PLACES)}")
         if not isinstance(name, str):
-            raise InputError(f"tables[{place!r}] is the name of a tensor or module; got {type(name).__name__}")
+            raise InputError(f"tables[{place!r}] must be the name of a tensor or module; got {type(name).__name__}")
         role, part = PLACES[place]
         found[role] = (*found.get(role, ()), Candidate(_tensor_named(live, name), part))
     return found
@@ -72,8 +72,8 @@ def _tensor_named(live: LiveTensors, name: str) -> str:
         info = live.info(name)
         if not _one_table(info):
             raise InputError(
-                f"{name} of {live.name} has the shape {list(info.shape)}; a table has {_SHAPES}; "
-                "reshape it yourself and use hpe.from_arrays"
+                f"{name} of {live.name} has the shape {list(info.shape)}; a table needs {_SHAPES}; "
+                "reshape it and use hpe.from_arrays"
             )
         return name
     inside = [one for one in live.tensors() if one.startswith(f"{name}.")]
@@ -83,8 +83,8 @@ def _tensor_named(live: LiveTensors, name: str) -> str:
     if len(fitting) == 1:
         return fitting[0]
     if inside:
-        held = f"several tables: {_listed(fitting)}; name one of them" if fitting else f"no tensor of shape {_SHAPES}"
-        raise InputError(f"{name} of {live.name} is a module that holds {held}")
+        held = f"several tables, {_listed(fitting)}; name one of them" if fitting else f"no tensor of shape {_SHAPES}"
+        raise InputError(f"{name} of {live.name} is a module with {held}")
     raise InputError(f"{live.name} has no parameter, buffer or module {name!r}; {_nearest(live, name)}")
 
 
@@ -99,8 +99,8 @@ def _nearest(live: LiveTensors, name: str) -> str:
     known = {one.removesuffix(".weight"): one for one in tables} | {one: one for one in tables}
     close = [known[one] for one in difflib.get_close_matches(name, known, n=_LISTED, cutoff=0.5)]
     if nearest := list(dict.fromkeys([*ends, *close])):
-        return f"the nearest names are {_listed(nearest)}"
-    return f"its tables are {_listed(tables)}" if tables else "it holds no table"
+        return f"similar names: {_listed(nearest)}"
+    return f"its tables are {_listed(tables)}" if tables else "it has no tables"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -139,7 +139,9 @@ class GivenLabels:
     def __call__(self, rows: int) -> Labels:
         """Return labels for ``rows`` rows. Raises ``InputError`` if their number differs."""
         if len(self.tokens) != rows:
-            raise InputError(f"{len(self.tokens):,} labels were given for {rows:,} token vectors; give one for each")
+            raise InputError(
+                f"{len(self.tokens):,} labels were given for {rows:,} token vectors; give one label per vector"
+            )
         return Labels(self.tokens, self.tokens, np.zeros(rows, np.uint8))
 
 
@@ -154,11 +156,11 @@ def names_of(tokenizer: Tokenizer) -> SavedTokenizer | Callable[[int], Labels]:
         return GivenLabels(_ordered(cast("Mapping[Any, Any]", tokenizer)))
     if isinstance(tokenizer, Sequence) and not isinstance(tokenizer, (str, bytes)):
         if wrong := next((one for one in tokenizer if not isinstance(one, str)), None):
-            raise InputError(f"a list of labels holds strings; got {wrong!r:.60}")
+            raise InputError(f"labels must be strings; got {wrong!r:.60}")
         return GivenLabels(tuple(tokenizer))
     raise InputError(
-        "tokenizer is a transformers tokenizer, a tokenizers.Tokenizer, a list of labels, or a dictionary between "
-        f"labels and row numbers; got {type(tokenizer).__name__}"
+        "tokenizer must be a transformers tokenizer, a tokenizers.Tokenizer, a list of labels, or a dictionary "
+        f"between labels and row numbers; got {type(tokenizer).__name__}"
     )
 
 
@@ -167,12 +169,12 @@ def _ordered(numbers: Mapping[Any, Any]) -> tuple[str, ...]:
     pairs = [(one, other) if isinstance(one, str) else (other, one) for one, other in numbers.items()]
     if wrong := [pair for pair in pairs if not isinstance(pair[0], str) or not isinstance(pair[1], int)]:
         raise InputError(
-            f"a dictionary of labels maps strings to row numbers, or the reverse; it holds {wrong[0]!r:.60}"
+            f"a dictionary of labels must map strings to row numbers or the reverse; found {wrong[0]!r:.60}"
         )
     tokens = {number: token for token, number in pairs}
     if len(tokens) != len(pairs) or sorted(tokens) != list(range(len(tokens))):
         raise InputError(
-            f"a dictionary of labels numbers the rows from 0 to {len(pairs) - 1:,}, each once; "
-            f"its numbers run from {min(tokens, default=0):,} to {max(tokens, default=0):,}, {len(tokens):,} of them"
+            f"a dictionary of labels must number the rows from 0 to {len(pairs) - 1:,}, each once; "
+            f"found {len(tokens):,} numbers from {min(tokens, default=0):,} to {max(tokens, default=0):,}"
         )
     return tuple(tokens[number] for number in range(len(tokens)))

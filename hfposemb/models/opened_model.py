@@ -82,8 +82,8 @@ class Absent:
         if asked.startswith("__"):
             raise AttributeError(asked)
         raise InputError(
-            f"{self.name} was pickled with its tables and positions, without its other tensors; "
-            "call inputs() and logits() where it was opened, or open it again"
+            f"{self.name} was pickled without its other tensors; "
+            "call inputs() and logits() before pickling, or open it again"
         )
 
 
@@ -197,7 +197,7 @@ def table_in_tensor(
     rows = stored - offset
     if rows < 1 or width < 1:
         raise CheckpointError(
-            f"{tensor} in {opened.name} has {stored} rows of {width}, of which {offset} are not positions"
+            f"{tensor} in {opened.name} has the shape [{stored}, {width}], and {offset} leading rows are not positions"
         )
 
     provenance = Provenance(
@@ -260,7 +260,7 @@ def _joined(first: EmbeddingTable, second: EmbeddingTable, opened: Opened) -> Em
     """Return the token table with the rows of two tensors, one after the other."""
     split, rows = first.shape[0], first.shape[0] + second.shape[0]
 
-    note = f"rows from {split:,} on are those of {second.provenance.tensor}"
+    note = f"rows from {split:,} on come from {second.provenance.tensor}"
     provenance = replace(first.provenance, notes=(*first.provenance.notes, note))
     named = partial(_labels, opened, rows)
     read = partial(_read_both, first, second)

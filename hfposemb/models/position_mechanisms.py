@@ -91,7 +91,7 @@ def _by_configuration(opened: Opened, main: str) -> list[Placed]:
 def _rotary(opened: Opened, tower: str) -> list[Placed]:
     config = opened.part(tower or "text")
     if "vocab_size" not in config and "patch_size" in config:
-        reason = f"{opened.name} turns by the row and the column of a patch, which is not computed"
+        reason = f"{opened.name} rotates by the row and column of a patch, which is not computed"
         return [Placed(tower, "", partial(Unmeasured, "rotary", reason))]
     from .rope import rotary_encodings
 
@@ -147,7 +147,7 @@ def _pair(value: object) -> tuple[int, int] | None:
 def _alibi(opened: Opened) -> PositionEncoding:
     heads = opened.stated(_HEADS)
     if heads is None:
-        return Unmeasured("alibi", f"{opened.name} has ALiBi positions, but states no number of heads")
+        return Unmeasured("alibi", f"{opened.name} has ALiBi positions, but does not state the number of heads")
     config = opened.part("text")
     inner = config.get("attn_config")
     longest = real_number(inner if isinstance(inner, dict) else config, "alibi_bias_max", low=1e-3, high=1e3) or 8.0
@@ -170,11 +170,11 @@ def _waves(opened: Opened, tower: str) -> PositionEncoding:
     sides = f"max_{'source' if tower == 'encoder' else 'target'}_positions"
     length = opened.stated((*_LENGTHS, sides), tower or "text")
     if width is None:
-        return Unmeasured("sinusoidal", f"{opened.name} computes sinusoids, but states no width for them")
+        return Unmeasured("sinusoidal", f"{opened.name} computes sinusoids, but does not state their width")
     length, form = length or _DRAWN, cast("Layout", family.waves)
     first = row_offset(family, opened.part(tower or "text"), length + 2) if family.counts_padding else family.first
     name, scale = f"{opened.name} positions", 1 / math.sqrt(width) if family.waves_scaled else 1.0
-    notes = (f"computed: sinusoids laid out as {form}, position 0 at the angles of {first}",)
+    notes = (f"computed: sinusoids in the layout {form}, position 0 at the angles of {first}",)
     provenance = Provenance(opened.name, commit=opened.commit, nbytes=4 * length * width, notes=notes)
 
     read = partial(_sines, width, form, first, scale)
@@ -203,9 +203,7 @@ def _relative(opened: Opened, main: str) -> Iterator[Placed]:
         for tower, names in towers.items():
             if len(names) > 1:
                 where = tower or "position"
-                opened.notes.append(
-                    f"{where}: {len(names)} layers have biases of their own; shown are those of the first"
-                )
+                opened.notes.append(f"{where}: {len(names)} layers have their own biases; those of the first are shown")
             make = partial(_relative_of, opened, rule, tower, min(names, key=_layers))
             yield Placed(tower, rule.axis, make)
 
@@ -222,7 +220,7 @@ def _relative_of(opened: Opened, rule: RelativeRule, tower: str, tensor: str) ->
         return _relative_waves(opened, tower, length)
     shape = [size for size in opened.tensors.info(tensor).shape if size != 1]
     if len(shape) != 2 or 0 in shape:
-        raise CheckpointError(f"{tensor} in {opened.name} must have two axes, neither empty; its shape is {shape}")
+        raise CheckpointError(f"{tensor} in {opened.name} must have two non-empty axes; its shape is {shape}")
     rows = np.asarray(opened.tensors.read(tensor), np.float64).reshape(shape)
     if rule.rows == "buckets":
         return _bucketed(opened, rule, tower, rows, length)
@@ -248,7 +246,7 @@ def _bucketed(
     exact = len(rows) // 4 if both else len(rows) // 2
     if not 1 <= exact < far:
         found = f"{len(rows)} buckets for distances up to {far}"
-        return Unmeasured("relative-bias", f"{opened.name} has {found}, which T5's formula does not define")
+        return Unmeasured("relative-bias", f"{opened.name} has {found}, for which T5's formula is not defined")
     return RelativeBias(rows, length, bidirectional=both, max_distance=far)
 
 
@@ -258,7 +256,7 @@ def _window(opened: Opened, rows: NDArray[np.float64]) -> PositionEncoding:
         side = math.isqrt(max(0, len(rows) - extra))
         if side * side == len(rows) - extra and side % 2:
             return WindowBias(rows[: side * side].reshape(side, side, -1))
-    return Unmeasured("relative-bias", f"{opened.name} has biases for a window that is not square")
+    return Unmeasured("relative-bias", f"{opened.name} has biases for a non-square window")
 
 
 def _logarithmic(opened: Opened, rows: NDArray[np.float64], length: int) -> PositionEncoding:
@@ -291,7 +289,7 @@ def _relative_waves(opened: Opened, tower: str, length: int) -> PositionEncoding
     """
     width = opened.stated(_WIDTHS, tower or "text")
     if width is None:
-        return Unmeasured("relative-table", f"{opened.name} has sinusoids of distances, but states no width for them")
+        return Unmeasured("relative-table", f"{opened.name} has sinusoids of distances, but does not state their width")
     from ..tables.closed_forms import sine_rows
 
     reach = min(length, _DRAWN)

@@ -148,9 +148,9 @@ def _longrope(settings: _Settings) -> _Scaled:
     factors = settings.stated.get("short_factor")
     pairs = (settings.rotated + 1) // 2
     if not isinstance(factors, list) or len(factors) != pairs:
-        raise _UnreadableError(f"its short_factor must be {pairs} numbers")
+        raise _UnreadableError(f"its short_factor must hold {pairs} numbers")
     if not all(isinstance(one, int | float) and not isinstance(one, bool) and 0 < one < 1e12 for one in factors):
-        raise _UnreadableError("its short_factor must be positive numbers")
+        raise _UnreadableError("its short_factor must hold positive numbers")
     if settings.stated.get("attention_factor") is not None:
         attention = settings.number("attention_factor")
     else:
@@ -192,7 +192,7 @@ def rotary_encodings(config: Mapping[str, Any], *, name: str) -> dict[str, Posit
     """
     stated = config.get("rope_parameters") or config.get("rope_scaling") or {}
     if not isinstance(stated, dict):
-        return {"position": Unmeasured("rotary", f"{name} has rope parameters that are no object")}
+        return {"position": Unmeasured("rotary", f"{name} has rope parameters that are not an object")}
     nested = {part: own for part, own in stated.items() if isinstance(own, dict) and _PART.fullmatch(part)}
     if nested:
         return {
@@ -229,12 +229,12 @@ def _encoding(values: Mapping[str, Any], stated: Mapping[str, Any], *, name: str
     kind = stated.get("rope_type", stated.get("type", "default"))
     scaled_by = TYPES.get(kind) if isinstance(kind, str) else None
     if scaled_by is None:
-        return Unmeasured("rotary", f"{name} has rotary positions of type {str(kind)[:20]!r}, which is not known")
+        return Unmeasured("rotary", f"{name} has rotary positions of the unknown type {str(kind)[:20]!r}")
     try:
         settings = _settings(values, stated)
         found = scaled_by(settings)
         if not (np.isfinite(found.frequencies).all() and math.isfinite(found.attention)):
-            raise _UnreadableError("they would not be finite")
+            raise _UnreadableError("the frequencies are not finite")
     except (_UnreadableError, ArithmeticError, ValueError) as error:
         return Unmeasured("rotary", f"{name} has rotary positions of type {kind!r} that cannot be computed: {error}")
     frequencies, base = found.frequencies, settings.frequencies() if found.base is None else found.base
@@ -262,14 +262,14 @@ def _settings(values: Mapping[str, Any], stated: Mapping[str, Any]) -> _Settings
     head = head or (hidden // heads if hidden and heads else None)
     length = _whole(values, _LENGTHS)
     if head is None or length is None or not 2 <= head <= 65_536:
-        raise _UnreadableError("the width of a head or the longest input is not stated")
+        raise _UnreadableError("the head width or the maximum length is not stated")
     share = _first(values, ("partial_rotary_factor", "rotary_pct"), 1.0, low=0.0)
     # If rotated dimensions are stored separately, all of them rotate.
     # rotary_dim is the older spelling; rope_parameters state a share instead, or that everything rotates.
     older = None if values.get("rope_parameters") else _whole(values, ("rotary_dim",))
     rotated = apart or older or int(head * share)
     if not 2 <= rotated <= head:
-        raise _UnreadableError(f"{rotated} of a head's {head} dimensions would turn")
+        raise _UnreadableError(f"{rotated} rotated dimensions do not fit a head of {head}")
     trained = whole_number(values, "original_max_position_embeddings", low=2)
     return _Settings(theta, head, rotated, length, trained or length, {**values, **stated})
 

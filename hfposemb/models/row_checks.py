@@ -15,16 +15,16 @@ def of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:
     # A table may hold several vocabularies, as for the codebooks of audio models.
     if tokens is None or rows is None or rows % tokens == 0 or rows in vocabularies(opened.config):
         return ()
-    said = f"config.json says {tokens:,} tokens, {tensor} has {rows:,} rows"
+    said = f"config.json states {tokens:,} tokens, but {tensor} has {rows:,} rows"
     if not padded_rows(rows, tokens):
-        return (f"{said}: the file is shown",)
+        return (f"{said}; all rows are used",)
     # On the Hub, nothing is fetched to check whether labels identify the padding.
     from ..checkpoints.vocabulary import has_vocabulary
 
     folder = None if opened.commit is not None else opened.folder()
     if opened.commit is not None or (folder is not None and has_vocabulary(folder)):
         return ()
-    return (f"{said}: without a tokenizer, those beyond are taken for padding",)
+    return (f"{said}; the surplus rows are treated as padding, as there is no tokenizer",)
 
 
 def of_positions(opened: Opened, tower: str, tensor: str, *, offset: int) -> tuple[str, ...]:
@@ -37,8 +37,8 @@ def of_positions(opened: Opened, tower: str, tensor: str, *, offset: int) -> tup
         return ()
     if rows is None or rows in (length, length + offset):
         return ()
-    first = f", from row {offset} on" if offset else ""
-    return (f"config.json says {length:,} positions, {tensor} has {rows:,} rows: the file is shown{first}",)
+    first = f" from row {offset} on" if offset else ""
+    return (f"config.json states {length:,} positions, but {tensor} has {rows:,} rows; all rows{first} are used",)
 
 
 def _rows(opened: Opened, tensor: str) -> int | None:

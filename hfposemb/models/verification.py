@@ -114,8 +114,7 @@ def verify(source: str, *, revision: str | None = None, token: str | bool | None
     named = parse_source(source)
     if isinstance(named, BuiltinSource) or (isinstance(named, SampleSource) and named.step is not None):
         raise SourceError(
-            f"{source} is no checkpoint that transformers loads; give a folder, a repository or a whole sample, "
-            "such as sample:bert"
+            f"transformers cannot load {source}; give a folder, a repository or a complete sample such as sample:bert"
         )
     embeddings = extract(source, revision=revision, token=token)
     try:
@@ -458,7 +457,9 @@ def _rotaries(embeddings: Embeddings, model: torch.nn.Module) -> Iterator[Check]
             }
             key = min(near, key=lambda key: near[key], default="")
             if not near and "token" not in embeddings.tables:
-                yield Check("rotary frequencies", "not compared", "", f"{name} turns by rows and columns, or frames")
+                yield Check(
+                    "rotary frequencies", "not compared", "", f"{name} rotates by rows and columns, or by frames"
+                )
                 continue
             if not near or near[key] > 2 * CLOSE:
                 verdict: Verdict = "different" if ours else "missing"
@@ -552,7 +553,7 @@ def _inputs(embeddings: Embeddings, seen: Observed) -> Iterator[Check]:
             scale = max(1.0, float(np.abs(theirs).max()))
             differences[name] = float(np.abs(theirs[: len(ours)] - ours).max()) / scale
     if not differences:
-        yield Check("first layer's input", "not compared", "", "no list of layers gets vectors of this width")
+        yield Check("first layer's input", "not compared", "", "no list of layers has inputs of this width")
         return
     name = min(differences, key=lambda name: differences[name])
     verdict: Verdict = "equal" if differences[name] <= CLOSE else "different"

@@ -55,7 +55,7 @@ def write_bundle(
         HfposembError: If the file cannot be written.
     """
     if path.suffix != ".zip":
-        raise InputError(f"a comparison is written as one archive: {path.name} must end in .zip")
+        raise InputError(f"a comparison is written as an archive; {path.name} must end in .zip")
     members = {
         "report.html": report(*sources, comparison=comparison, progress=progress).encode(),
         "comparison.json": _json(document(comparison)),

@@ -126,7 +126,7 @@ def check_ending(path: Path, endings: Collection[str]) -> None:
         >>> check_ending(Path("table.npy"), ENDINGS)
     """
     if path.suffix not in endings:
-        raise InputError(f"{path.name} must end in {', '.join(endings)}, which says the format")
+        raise InputError(f"{path.name} must end in {', '.join(endings)}; the suffix sets the format")
 
 
 def safe_cell(text: str) -> str:
@@ -187,7 +187,7 @@ def _write_npz(table: EmbeddingTable, file: IO[bytes], _columns: tuple[str, ...]
     longest = max(map(len, table.labels), default=0)
     if 4 * longest * len(table.labels) > LABEL_BYTES:
         raise InputError(
-            f"the longest label of {table.name} has {longest:,} characters, too many for an array: "
+            f"the longest label of {table.name} has {longest:,} characters, too many for an array; "
             "write .safetensors or .parquet"
         )
     provenance = np.array(json.dumps(asdict(table.provenance)))
@@ -263,7 +263,7 @@ def _arrow() -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise MissingExtraError("pyarrow", extra="export", purpose="a parquet file") from error
+        raise MissingExtraError("pyarrow", extra="export", purpose="writing a parquet file") from error
     return pyarrow
 
 
@@ -271,7 +271,7 @@ def _write_projector(table: EmbeddingTable, path: Path) -> None:
     """Write a pair of files for the Embedding Projector, and the list of all such pairs in the folder."""
     config = path.with_name(PROJECTOR)
     if config.exists() and not config.read_bytes().startswith(_OURS.encode()):
-        raise InputError(f"{config} was written by something else; choose another folder, so that it is not lost")
+        raise InputError(f"{config} was written by another program and would be overwritten; choose another folder")
     beside = path.with_name(f"{path.stem}.metadata.tsv")
     with complete_file(beside) as file:
         text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
@@ -300,13 +300,13 @@ def _picture(figure: go.Figure, kind: str, *, width: int, height: int) -> bytes:
     try:
         import kaleido  # noqa: F401 - gives our own error message instead of plotly's
     except ImportError as error:
-        raise MissingExtraError("kaleido", extra="export", purpose=f"a figure as {kind.upper()}") from error
+        raise MissingExtraError("kaleido", extra="export", purpose=f"writing a figure as {kind.upper()}") from error
     try:
         made: bytes = figure.to_image(format=kind, width=width, height=height, scale=2 if kind == "png" else 1)
     except (RuntimeError, OSError, ValueError) as error:
         raise HfposembError(
-            f"the figure could not be drawn as {kind.upper()}, which takes a Chrome or Chromium on PATH: "
-            f"{display(str(error), width=200)}; write .html instead, which needs none"
+            f"the figure could not be written as {kind.upper()}, which needs Chrome or Chromium on PATH: "
+            f"{display(str(error), width=200)}; write .html instead, which needs no browser"
         ) from error
     return made
 

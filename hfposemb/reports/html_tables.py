@@ -26,7 +26,7 @@ LONGEST_NAME = 60
 SIGNS: Mapping[str, str] = {"above": "▲", "below": "▼", "within": "○"}
 """Signs of numbers above, below and within the interval of their null."""
 
-KEY = "▲ above, ▼ below, ○ within what chance gives"
+KEY = "▲ above, ▼ below, ○ within the chance interval"
 
 SURE = 0.05
 """The p-value above which a number is not called above chance."""
@@ -104,11 +104,11 @@ def metrics_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
     columns = len(shown) + 1
     for section, heading in SECTIONS.items():
         if names_of := [name for name in known(comparison) if _section(name) == section]:
-            rows.append(f'<tr><th colspan="{columns}" scope="rowgroup">of {heading}</th></tr>')
+            rows.append(f'<tr><th colspan="{columns}" scope="rowgroup">{heading.capitalize()}</th></tr>')
             rows += [_row(name, comparison.sources) for name in names_of]
     return (
-        f'<div class="sheet" role="region" aria-label="Figures of every source" tabindex="0"><table>'
-        f'<thead><tr><th scope="col">Figure</th>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+        f'<div class="sheet" role="region" aria-label="Metrics of all sources" tabindex="0"><table>'
+        f'<thead><tr><th scope="col">Metric</th>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
         f"{_notes(comparison, shown)}"
     )
 
@@ -132,7 +132,7 @@ def _row(name: str, sources: Sequence[SourceFigures]) -> str:
 
 def _cell(one: Figure) -> str:
     if one.value is None:
-        return f'<td title="{html.escape(one.note)}"><span aria-label="not to be had">–</span></td>'
+        return f'<td title="{html.escape(one.note)}"><span aria-label="not available">–</span></td>'
     spread = "" if one.deviation is None else f" ± {figure(one.deviation, one.unit)}"
     value = f"<strong>{figure(one.value, one.unit)}</strong>{spread}"
     if one.null is None:
@@ -150,7 +150,7 @@ def _notes(comparison: Comparison, names: Sequence[str]) -> str:
     lines = []
     for place, (name, source) in enumerate(zip(names, comparison.sources, strict=True)):
         reasons = [one.note for one in source.metrics.values() if one.note]
-        said = dict.fromkeys((*source.notes, *reasons))
+        said = dict.fromkeys(one.removesuffix(".") for one in (*source.notes, *reasons))
         if said:
             lines.append(f"<li>{disc(place)}<strong>{text(name)}</strong> {text('; '.join(said), width=1200)}</li>")
     return f'<ul class="notes">{"".join(lines)}</ul>' if lines else ""
@@ -166,13 +166,13 @@ def finding(comparison: Comparison, names: Sequence[str] = ()) -> str:
         if len(values) > 1 and found[0].unit in ("", "cosine") and max(map(abs, values)) <= 1:
             best = max(best, (max(values) - min(values), name))
     if not best[1]:
-        return "There is no figure that two of these sources have"
+        return "No comparable metric is available for two of these sources"
     parts = [
         f"{figure(source.metrics[best[1]].value, source.metrics[best[1]].unit)} in {display(name, width=LONGEST_NAME)}"
         for name, source in zip(shown, comparison.sources, strict=True)
         if source.metrics[best[1]].value is not None
     ]
-    return f"They differ most in {best[1]}: {listed(parts)}"
+    return f"Biggest difference: {best[1]} ({listed(parts)})"
 
 
 # --- pairs ------------------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def _pair(pair: Alignment, names: Mapping[str, str]) -> str:
     first = min((0.0, *pair.observed.values(), *(null.low for null in pair.measures.values())))
     rows = "".join(_measure(name, value, pair.measures.get(name), first) for name, value in pair.observed.items())
     notes = f'<p class="about">{text("; ".join(pair.notes), width=600)}</p>' if pair.notes else ""
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("Measure", "On its scale", "Value", "Chance"))
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("Measure", "Scale", "Value", "Chance"))
     return (
         f'<section class="pair"><h3>{left} and {right}</h3><p class="about">{text(shared, width=200)}</p><table>'
         f'<thead class="unseen"><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}</section>'
@@ -238,7 +238,7 @@ def moves_table(moves: Moves, names: Mapping[str, str] | None = None) -> str:
         names: Display names of the sources by their own names.
     """
     left, right = (text((names or {}).get(name, name)) for name in (moves.left, moves.right))
-    heads = ("Word", "Moved", "Kept", f"Near in {left}", f"Near in {right}")
+    heads = ("Word", "Moved", "Kept", f"Neighbours in {left}", f"Neighbours in {right}")
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)
     parts = [
         f'<tr><th colspan="5" scope="rowgroup">{title}</th></tr>{"".join(map(_move, found))}'

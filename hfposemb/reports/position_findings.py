@@ -119,20 +119,20 @@ def heading(facts: Mapping[str, Facts]) -> str:
     """State for all sources how much of the similarity of positions their distance explains."""
     known = {name: fact.invariance for name, fact in facts.items() if fact.invariance is not None}
     if not known:
-        return "How each source tells positions apart"
+        return "How each source encodes positions"
     shares = [f"{percent(max(0.0, share))} in {name}" for name, share in known.items()]
-    return f"Distance alone explains how alike two positions are: {listed(shares)}"
+    return f"Share of similarity explained by distance alone: {listed(shares)}"
 
 
 def finding(facts: Facts) -> str:
     """State what one table has learned, or that it has learned nothing."""
     if facts.profile is None:
-        return "No row has a direction, so none can be compared"
+        return "All positions are zero or not finite"
     if facts.next is None:
         return "Too few positions to compare"
     if facts.invariance is None:
         same = bool(np.nanmin(facts.profile) > ALONE)
-        return "All positions point the same way" if same else "Too few positions for a shape"
+        return "All positions have the same direction" if same else "Too few positions to describe a shape"
     if facts.invariance >= ALONE:
         return "Similarity depends on distance alone"
     if abs(facts.next) < NO_ORDER and facts.invariance < NO_ORDER:
@@ -140,20 +140,20 @@ def finding(facts: Facts) -> str:
     if facts.next >= SMOOTH and facts.winds is not None:
         return f"One slow helix: {turns_of(facts.winds)}"
     if facts.next >= SMOOTH and facts.held is not None and facts.held >= SIMPLE:
-        return f"One smooth curve: three dimensions hold {percent(facts.held)}"
+        return f"One smooth curve: three components explain {percent(facts.held)}"
     value = number(facts.next, digits=2)
     if facts.next < ALIKE:
-        return f"Neighbours are hardly alike: cosine {value}"
+        return f"Neighbours are hardly similar: cosine {value}"
     if facts.breaks:
         deepest = facts.breaks[0]
         least = number(deepest.cosine, digits=2)
-        return f"Neighbours are alike ({value}), a break at {deepest.before + 1:,} ({least})"
-    return f"Neighbours are alike: cosine {value}"
+        return f"Neighbours are similar ({value}), with a break at {deepest.before + 1:,} ({least})"
+    return f"Neighbours are similar: cosine {value}"
 
 
 def turns_of(found: Helix) -> str:
-    """Return how often a helix turns as text: 1.69 turns, one in 605 positions."""
-    return f"{number(found.turns, digits=2)} turns, one in {found.period:,.0f} positions"
+    """Return how often a helix turns as text: 1.69 turns, one per 605 positions."""
+    return f"{number(found.turns, digits=2)} turns, one per {found.period:,.0f} positions"
 
 
 def winding(facts: Mapping[str, Facts]) -> str:
@@ -161,9 +161,9 @@ def winding(facts: Mapping[str, Facts]) -> str:
     said = []
     for name, fact in facts.items():
         if (found := fact.winds) is not None:
-            plane = f"components {found.components[0]} and {found.components[1]} hold {percent(found.held)}"
-            said.append(f"{name} winds: {turns_of(found)}; {plane}")
-    return "; ".join(said) if said else "No table here winds evenly around an axis"
+            plane = f"components {found.components[0]} and {found.components[1]} explain {percent(found.held)}"
+            said.append(f"{name} is a helix: {turns_of(found)}; {plane}")
+    return "; ".join(said) if said else "No table winds evenly around an axis"
 
 
 def wave_title(facts: Mapping[str, Facts]) -> str:
@@ -172,13 +172,13 @@ def wave_title(facts: Mapping[str, Facts]) -> str:
     for name, fact in facts.items():
         if fact.waves is not None:
             peak, longest = fact.waves.peak, float(fact.waves.periods[0])
-            length = "as long as the table" if peak == longest else f"{peak:,.0f} positions long" if peak else ""
+            length = "the whole table" if peak == longest else f"{peak:,.0f} positions" if peak else ""
             named.setdefault(length, []).append(name)
     none = named.pop("", [])
     lengths = [f"{length} in {listed(names)}" for length, names in named.items()]
-    text = f"the strongest wave is {listed(lengths)}" if lengths else ""
-    quiet = f"none is stronger than noise in {listed(none)}" if none else ""
-    title = "; ".join(filter(None, [text, quiet])) or "there are too few positions for waves"
+    text = f"strongest period: {listed(lengths)}" if lengths else ""
+    quiet = f"no wave above noise in {listed(none)}" if none else ""
+    title = "; ".join(filter(None, [text, quiet])) or "too few positions for a spectrum"
     return title[0].upper() + title[1:]
 
 
@@ -195,12 +195,12 @@ def distance_title(facts: Mapping[str, Facts]) -> str:
         kind.append(name)
     parts = [
         f"falls below zero in {listed(negative)}" if negative else "",
-        f"never does in {listed(positive)}" if positive and negative else "",
+        f"but not in {listed(positive)}" if positive and negative else "",
         f"stays above zero in {listed(positive)}" if positive and not negative else "",
-        f"is near zero throughout in {listed(flat)}" if flat else "",
+        f"is near zero at all distances in {listed(flat)}" if flat else "",
     ]
     said = [part for part in parts if part]
-    return "Similarity " + ", ".join(said) if said else "There are no distances to compare"
+    return "Similarity " + ", ".join(said) if said else "Too few positions to compare distances"
 
 
 def norm_title(facts: Mapping[str, Facts]) -> str:
@@ -216,55 +216,57 @@ def norm_title(facts: Mapping[str, Facts]) -> str:
             first.append(name)
         elif len(fact.outliers):
             row = int(fact.outliers[np.argmax(np.abs(np.log(fact.norms[fact.outliers] / np.median(found) + 1e-12)))])
-            other.append(f"position {row:,} stands out in {name}")
+            other.append(f"position {row:,} has an outlying norm in {name}")
         else:
             calm.append(name)
-    said = [f"position 0 is longest in {listed(first)}"] if first else []
+    said = [f"position 0 has the largest norm in {listed(first)}"] if first else []
     said += other
-    said += [f"none stands out in {listed(calm)}"] if calm else []
-    said += [f"all are equally long in {listed(even)}"] if even else []
-    text = "; ".join(said) or "no row has a length"
+    said += [f"no outlying norms in {listed(calm)}"] if calm else []
+    said += [f"all norms are equal in {listed(even)}"] if even else []
+    text = "; ".join(said) or "all norms are zero or undefined"
     return text[0].upper() + text[1:]
 
 
 def variance_title(facts: Mapping[str, Facts]) -> str:
     """State the share of variance that three components hold of each source."""
-    shares = [f"{percent(fact.held)} of {name}" for name, fact in facts.items() if fact.held is not None]
-    return f"Three components hold {listed(shares)}" if shares else "There is no variance to divide"
+    shares = [f"{percent(fact.held)} in {name}" for name, fact in facts.items() if fact.held is not None]
+    return f"Variance explained by three components: {listed(shares)}" if shares else "The positions have no variance"
 
 
 def widest_title(table: EmbeddingTable) -> str:
     """State which dimension has the widest range."""
     vectors = table.vectors[table.finite]
     if not len(vectors):
-        return "No row is finite"
+        return "No finite rows"
     low, high = vectors.min(axis=0), vectors.max(axis=0)
     ranges = high - low
     widest, alike = int(np.argmax(ranges)), int((ranges >= 0.99 * ranges.max()).sum())
     ends = (number(float(edge[widest]), digits=2) for edge in (low, high))
     if 4 * alike > len(ranges):
         return f"{alike:,} of {len(ranges):,} dimensions range from {' to '.join(ends)}"
-    return f"Dimension {widest:,} ranges widest, from {' to '.join(ends)}"
+    return f"Dimension {widest:,} has the widest range, from {' to '.join(ends)}"
 
 
 def nearest(table: EmbeddingTable, marked: int) -> str:
     """State which positions are nearest to the marked one, computed exactly."""
     if marked >= table.shape[0]:
-        return f"Position {marked:,} is beyond its end at {table.shape[0] - 1:,}"
+        return f"No position {marked:,}: the table ends at {table.shape[0] - 1:,}"
     try:
         found = neighbours(table, marked, k=NEAREST)
     except HfposembError as error:
         return sentence(error)
     others = [f"{row:,} ({number(value, digits=2)})" for row, value in zip(found.rows, found.values, strict=True)]
-    return f"Position {marked:,} is most like {', '.join(others)}" if others else f"Position {marked:,} has no others"
+    return (
+        f"Position {marked:,} is closest to {', '.join(others)}" if others else f"Position {marked:,} has no neighbours"
+    )
 
 
 def axes_caption(projection: Projection) -> str:
     """State the variance held by the axes of a PCA, or how not to read UMAP."""
     ratio = projection.explained_variance_ratio
     if ratio is None:
-        return "close dots are alike; how far apart the rest is means little"
-    return f"axes hold {listed([f'{100 * share:.0f}' for share in ratio])} % of the variance"
+        return "close dots are similar; large distances mean little"
+    return f"{len(ratio)} axes show {100 * float(sum(ratio)):.0f} % of the variance"
 
 
 def sentence(error: BaseException) -> str:

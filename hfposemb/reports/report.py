@@ -65,7 +65,9 @@ def report(
     if comparison is None:
         comparison = compare(*sources, run=Run(progress=progress))
     if not sources or [source.name for source in sources] != [one.source for one in comparison.sources]:
-        raise InputError("a report needs the sources of its comparison, in their order: report(a, b) of compare(a, b)")
+        raise InputError(
+            "the sources must be those of the comparison, in the same order: report(a, b) for compare(a, b)"
+        )
     with shown("drawing the report", progress) as told:
         page = Page(sources, comparison)
         _draw(page, told)
@@ -91,24 +93,24 @@ def write_report(page: str, path: Path) -> None:
 def check_path(path: Path) -> None:
     """Raise ``InputError`` unless a path is suitable for a report, so that this is known before any computation."""
     if path.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"a report is a page of HTML: {path.name} must end in .html")
+        raise InputError(f"a report is an HTML page; {path.name} must end in .html")
     check_place(path)
 
 
 def _draw(page: Page, told: Report) -> None:
     """Create all sections in order."""
-    page.add("Figures", html_tables.finding(page.comparison, page.names), _metrics(page))
+    page.add("Metrics", html_tables.finding(page.comparison, page.names), _metrics(page))
     if page.comparison.pairs or page.comparison.missing:
-        page.add("Pairs", "How alike the tables of every two sources are as wholes", pair_measures(page))
+        page.add("Pairs", "Overall similarity of the tables of each pair of sources", pair_measures(page))
     told(0.3, "drawing positions")
     add_positions(page)
     told(0.5, "drawing words")
     add_words(page)
-    told(0.8, "drawing maps beside each other")
+    told(0.8, "drawing aligned maps")
     add_maps(page)
     add_moved_words(page)
     told(0.95, "hashing the tables")
-    page.add("Where every number comes from", "", provenance(page))
+    page.add("Provenance", "", provenance(page))
     told(1.0, "done")
 
 

@@ -108,7 +108,7 @@ class Page:
             '<meta name="color-scheme" content="light dark">\n'
             f"<title>{shown}</title>\n<style>{page_style()}</style>\n</head>\n<body>\n<main>\n"
             f"<header><h1>{shown}</h1>{when}</header>\n"
-            '<noscript><p class="about">The plots need JavaScript; the tables do not.</p></noscript>\n'
+            '<noscript><p class="about">The plots need JavaScript; the tables work without it.</p></noscript>\n'
             + "\n".join(self.sections)
             + f'\n</main>\n<script type="application/json" id="views">{as_data(views)}</script>\n'
             f'<script type="text/plain" id="plotly">{plotly_script()}</script>\n'

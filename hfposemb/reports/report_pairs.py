@@ -18,11 +18,10 @@ PAIRED = 1_000
 def pair_measures(page: Page) -> str:
     """Return the tables of pairs, and how to read them."""
     how = (
-        "Each dot is a measure from 0, nothing in common, to 1, the same but for rotation, place and scale. The "
-        f"bar is what chance gives, the middle 95 % of it: {html_tables.KEY}. "
-        "Positions stand beside curves as smooth as "
-        "themselves, tokens beside the same rows in another order. p is the larger one where either table has "
-        "surrogates."
+        "Each dot is a measure from 0 (nothing in common) to 1 (equal up to rotation, translation and scale). The bar "
+        f"is the chance interval, the middle 95 % of the surrogates: {html_tables.KEY}. Positions are compared with "
+        "equally smooth curves, tokens with the same rows in random order. If both tables have surrogates, p is the "
+        "larger of the two."
     )
     return f'<p class="about">{how}</p>{html_tables.pairs_tables(page.comparison, page.named)}'
 
@@ -37,8 +36,10 @@ def add_maps(page: Page) -> None:
             except HfposembError:
                 continue  # the section of pairs gives the reason
             body += _maps_row(page, found, left, right)
-    about = "The second map is turned onto the first, at the same spread. Hover a point to mark it in both."
-    page.add("Maps beside each other", about, body)
+    about = (
+        "The second map is aligned to the first and scaled to the same spread. Hover over a point to mark it in both."
+    )
+    page.add("Aligned maps", about, body)
 
 
 def _maps_row(page: Page, found: AlignedMaps, left: int, right: int) -> str:
@@ -57,8 +58,8 @@ def _maps_row(page: Page, found: AlignedMaps, left: int, right: int) -> str:
     ]
     what = rows_of(found.role, found.parts).capitalize()
     fit = (
-        f"{what}: the best rotation leaves {100 * found.disparity:.0f} % of the map of {page.names[right]} "
-        f"unexplained by that of {page.names[left]}"
+        f"{what}: after the best alignment, the maps of {page.names[left]} and {page.names[right]} still differ by "
+        f"{100 * found.disparity:.0f} %"
     )
     return page.row(panels, columns=2, heading=fit, subheading="; ".join(found.notes))
 
@@ -72,11 +73,11 @@ def add_moved_words(page: Page) -> None:
         notes = "".join(f" {html_tables.text(note, width=300)}." for note in moves.notes)
         body += (
             f'<h3>{pair}</h3><p class="about">{moves.shared:,} shared words; the mean distance is '
-            f"{html_tables.figure(moves.mean)}, with rows in another order {html_tables.figure(null.low)} to "
+            f"{html_tables.figure(moves.mean)}, with rows in random order {html_tables.figure(null.low)} to "
             f"{html_tables.figure(null.high)}.{notes}</p>{html_tables.moves_table(moves, page.named)}"
         )
     about = (
-        "One vocabulary is turned onto the other; a word has moved as far as its two vectors then differ, relative "
-        "to their lengths: 0 where it stayed, 1 where they have nothing in common. Kept: the share of neighbours."
+        "One vocabulary is aligned to the other. Moved: distance of a word's two vectors, relative to their lengths; 0 "
+        "if equal, 1 if they have nothing in common. Kept: share of common neighbours."
     )
     page.add("Words that moved", about, body)

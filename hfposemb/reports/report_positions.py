@@ -66,7 +66,7 @@ def add_positions(page: Page) -> None:
             having.append(rows)
         except HfposembError as error:
             panels.append(page.absent(place, str(error)))
-    about = "Hover or touch a position: it is marked in every plot."
+    about = "Hover over or tap a position to mark it in all plots."
     parts = {stack(source) for source in page.sources if source.positions}
     bars = [_bar("position 0", "last", POSITION.light), _bar("cosine −1", "+1", SIMILARITY.light)]
     body = page.row(panels, columns={4: 2}.get(len(panels), min(len(panels), 3)), scale_bars=bars)
@@ -92,9 +92,9 @@ def _cloud(page: Page, rows: _Rows, *, dims: int) -> Panel:
         kept = f"{100 * found.quality.neighbours_kept:.0f} % of {found.quality.k} neighbours kept"
         foot = f"PCA · {dims} of {rows.table.shape[1]:,} dimensions · {kept}"
     matrix = similarity(rows.table).astype(np.float32)
-    drawings.append((matrix_figures.similarity_matrix(matrix, most=CELLS), "cosine of every two positions"))
+    drawings.append((matrix_figures.similarity_matrix(matrix, most=CELLS), "cosine of each pair of positions"))
     if count > CELLS:
-        foot += f" · the matrix by blocks of {-(-count // CELLS)}"
+        foot += f" · matrix averaged in blocks of {-(-count // CELLS)}"
     kind = rows_of("position", (stack(page.sources[rows.place]), ""))
     about = f"{count:,} of {rows.whole:,} {kind}" if count < rows.whole else f"{count:,} {kind}"
     return page.panel(f"positions-{rows.place}", "", *drawings, foot=foot, **page.owner(rows.place, about))
@@ -111,9 +111,9 @@ def _mechanism(page: Page, place: int, encoding: PositionEncoding) -> Panel:
     matrix = encoding.matrix(count).astype(np.float32)
     return page.panel(
         f"positions-{place}",
-        "Its positions are no vectors that are added to words, so there is no cloud",
-        (line_figures.similarity_by_distance([line], unit=unit, height=340), f"{unit}, so many positions back"),
-        (matrix_figures.similarity_matrix(matrix, unit=unit, most=CELLS), f"{unit} of every two positions"),
+        "Positions are not vectors that are added to words, so there is no cloud",
+        (line_figures.similarity_by_distance([line], unit=unit, height=340), f"{unit} by distance back"),
+        (matrix_figures.similarity_matrix(matrix, unit=unit, most=CELLS), f"{unit} of each pair of positions"),
         foot=f"first {count:,} positions",
         **page.owner(place, f"{encoding.kind} {rows_of('position', (stack(page.sources[place]), ''))}"),
     )
@@ -135,16 +135,18 @@ def _lines(page: Page, having: Sequence[_Rows]) -> list[Panel]:
         said = _said(page, "mean cosine at distance 1")
         figure = line_figures.similarity_by_distance(distances)
         foot = "Mean cosine by distance, up to half of each table"
-        panels.append(page.panel("distance", f"Neighbouring positions have cosine {said}", (figure, ""), foot=foot))
+        panels.append(page.panel("distance", f"Cosine of neighbouring positions: {said}", (figure, ""), foot=foot))
     if norms:
         said = _said(page, "mean norm")
         figure = line_figures.norms_by_position(norms)
-        panels.append(page.panel("norms", f"The mean norm is {said}", (figure, ""), foot="Norm, log scale"))
+        panels.append(page.panel("norms", f"Mean norm: {said}", (figure, ""), foot="Norm, log scale"))
     if shares:
         said = _said(page, "variance of 3 components", " %")
         figure = line_figures.explained_variance(shares)
         foot = "PCA of the centred table"
-        panels.append(page.panel("variance", f"Three components hold {said}", (figure, ""), foot=foot))
+        panels.append(
+            page.panel("variance", f"Variance explained by three components: {said}", (figure, ""), foot=foot)
+        )
     return panels
 
 

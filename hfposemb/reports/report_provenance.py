@@ -24,7 +24,7 @@ def provenance(page: Page) -> str:
         for place, source in enumerate(page.sources)
         for role, table in source.tables.items()
     )
-    heads = ("Source", "Table", "Rows × width", "Stored as", "Tensor, file, commit", "SHA-256 of its numbers")
+    heads = ("Source", "Table", "Rows × width", "Stored as", "Tensor, file, commit", "SHA-256 of the values")
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)
     kinds = "".join(
         f"<li>{html_tables.disc(place)}<strong>{html.escape(page.names[place])}</strong> {_kinds(source)}</li>"
@@ -37,7 +37,7 @@ def provenance(page: Page) -> str:
     draws = sorted({null.draws for null in nulls})
     said = f"Seeds: {', '.join(map(str, seeds))}."
     if draws:
-        said += f" Surrogates drawn: {listed([f'{count:,}' for count in draws])} for each number."
+        said += f" Surrogates per value: {listed([f'{count:,}' for count in draws])}."
     parts = [one.part or "-" for one in page.comparison.sources]
     named = [] if set(parts) == {"-"} else parts if len(set(parts) - {"-"}) > 1 else sorted(set(parts) - {"-"})
     options = [word for part in named for word in ("--part", part)]

@@ -28,10 +28,10 @@ def add_words(page: Page) -> None:
             panels.append(_vocabulary(page, place, source.token))
         except HfposembError as error:
             panels.append(page.absent(place, str(error)))
-    left_out = f" The first {MAPS} vocabularies are drawn." if len(having) > MAPS else ""
-    about = f"Every dot is a token; close dots tend to have similar vectors.{left_out}"
+    left_out = f" Only the first {MAPS} vocabularies are drawn." if len(having) > MAPS else ""
+    about = f"Each dot is a token; close dots tend to have similar vectors.{left_out}"
     near = html_tables.neighbours_table(page.comparison, page.names)
-    words = f"<h3>Nearest by cosine, exact, over every token</h3>{near}" if near else ""
+    words = f"<h3>Exact nearest neighbours by cosine, among all tokens</h3>{near}" if near else ""
     page.add("Words", about if panels else "", page.row(panels, columns=min(len(panels), 2)) + words)
 
 
@@ -45,14 +45,14 @@ def _vocabulary(page: Page, place: int, table: EmbeddingTable) -> Panel:
     if count > TOKENS:
         chosen = np.sort(np.random.default_rng(SEED).choice(count, TOKENS, replace=False))
         found = found.take(chosen)
-        about = f"{TOKENS:,} of {count:,} tokens, drawn with seed {SEED}"
+        about = f"{TOKENS:,} of {count:,} tokens, sampled with seed {SEED}"
     legend = [
         {"name": name, "color": style.CLASS_COLOURS[name], "note": f"{many:,}"}
         for name, many in token_figures.class_counts(table.labels, rows=found.rows).items()
     ]
     return page.panel(
         f"tokens-{place}",
-        f"Two directions hold {100 * float(ratio.sum()):.0f} % of how these tokens differ",
+        f"Two components explain {100 * float(ratio.sum()):.0f} % of the variance",
         (token_figures.token_map(found, table.labels, link=f"token {place}", height=460), ""),
         legend=legend,
         foot=f"PCA · {about}" + (f" · {found.left_out:,} rows left out" if found.left_out else ""),

@@ -22,5 +22,5 @@ def folder(name: str) -> Path:
         'bert'
     """
     if name not in NAMES:
-        raise SourceError(f"there is no sample {name[:40]!r}; the samples are {' and '.join(NAMES)}")
+        raise SourceError(f"unknown sample {name[:40]!r}; the samples are {' and '.join(NAMES)}")
     return Path(__file__).parent / name

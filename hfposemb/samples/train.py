@@ -302,8 +302,8 @@ def main() -> None:
     """Parse the command line and train the selected samples."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--text", type=Path, required=True, help="plain text; a blank line ends a document")
-    parser.add_argument("--out", type=Path, required=True, help="folder that gets one folder per sample")
-    parser.add_argument("--only", choices=sorted(RECIPES), help="train this sample only")
+    parser.add_argument("--out", type=Path, required=True, help="output folder, with a subfolder per sample")
+    parser.add_argument("--only", choices=sorted(RECIPES), help="train only this sample")
     parser.add_argument("--threads", type=int, default=1, help="threads that torch may use (default: 1)")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)

@@ -79,10 +79,10 @@ class Forecast:
 
     def __str__(self) -> str:
         """Summarise the forecast in a few lines."""
-        done = f", {self.before:,} of them done already" if self.before else ""
+        done = f", {self.before:,} of them already done" if self.before else ""
         lines = [
             f"{self.sources:,} {'source' if self.sources == 1 else 'sources'}{done}",
-            f"{self.nbytes / 1e6:,.1f} MB to read, {self.fetched / 1e6:,.1f} MB of them from the Hub in "
+            f"{self.nbytes / 1e6:,.1f} MB to read, {self.fetched / 1e6:,.1f} MB of it from the Hub in "
             f"{self.requests:,} requests",
             f"about {_duration(self.seconds)}",
         ]

@@ -94,7 +94,7 @@ def _said(found: Probe, *, share: bool) -> str:
 def _read_off(models: Models, *, model: str) -> Measured:
     """Compare the absolute probe of one model with that of an untrained table."""
     found, chance = (absolute_probe(_probed(models[key]), seeds=SEEDS) for key in (model, "untrained"))
-    words = f"{model} {_said(found, share=False)} off, untrained {_said(chance, share=False)}"
+    words = f"{model}: error {_said(found, share=False)}; untrained: {_said(chance, share=False)}"
     return Measured(found.mean, words, found.mean <= chance.mean / 10)
 
 
@@ -109,7 +109,7 @@ def _less(models: Models, *, less: str, more: str, relative: bool) -> Measured:
 _ABSOLUTE = "linear regression, 5-fold, mean error of the rounded position"
 
 
-_APART = "the errors are two standard deviations of either apart, over 5 seeds"
+_APART = "the ± 2 standard deviation intervals over 5 seeds do not overlap"
 
 
 def _held(models: Models, *, model: str, components: int, percent: float, tolerance: float) -> Measured:
@@ -136,7 +136,7 @@ def _purity(value: PositionEncoding) -> float:
 
 def _wavy(models: Models, *, model: str) -> Measured:
     found, chance = (_purity(models[key].position) for key in (model, "untrained"))
-    words = f"of {WAVES} components the median has {100 * found:.0f} % of its power in one wave"
+    words = f"the median of {WAVES} components has {100 * found:.0f} % of its power in one wave"
     words += f", untrained {100 * chance:.0f} %"
     return Measured(found, words, found >= 0.5 and found > chance)
 
@@ -144,7 +144,7 @@ def _wavy(models: Models, *, model: str) -> Measured:
 def _few(models: Models) -> Measured:
     found, chance = (100 * float(spectrum(models[key].position).cumulative[2]) for key in ("gpt2", "untrained"))
     return Measured(
-        found, f"three components hold {found:.1f} % of the variance, untrained {chance:.1f} %", found >= 75
+        found, f"three components explain {found:.1f} % of the variance, untrained {chance:.1f} %", found >= 75
     )
 
 
@@ -152,8 +152,8 @@ def _winds(models: Models) -> Measured:
     found, chance = (helix(models[key].position) for key in ("gpt2", "untrained"))
     first, second = found.components
     words = (
-        f"components {first} and {second} hold {100 * found.held:.1f} %, wind {found.turns:.2f} times, once in "
-        f"{found.period:.0f} positions, with {100 * found.even:.0f} % of their power in that wave, untrained "
+        f"components {first} and {second} explain {100 * found.held:.1f} % and turn {found.turns:.2f} times, once per "
+        f"{found.period:.0f} positions, with {100 * found.even:.0f} % of their power in that wave; untrained "
         f"{100 * chance.even:.0f} %"
     )
     return Measured(found.even, words, found.even >= 0.5 and found.even > chance.even)
@@ -186,7 +186,7 @@ def _on_a_grid(embeddings: Embeddings) -> Absolute:
     for encoding in embeddings.positions.values():
         if isinstance(encoding, Absolute) and encoding.grid is not None:
             return encoding
-    raise MissingTableError(f"{embeddings.name} has no positions that lie over an image")
+    raise MissingTableError(f"{embeddings.name} has no positions on an image grid")
 
 
 def _nearer(models: Models) -> Measured:
@@ -198,7 +198,7 @@ def _nearer(models: Models) -> Measured:
     found = float(spearmanr(distance, tiles.cosines[others]).statistic)
     order = np.random.default_rng(0).permutation(len(tiles.cosines))
     chance = float(spearmanr(distance, tiles.cosines[np.ix_(order, order)][others]).statistic)
-    words = f"Spearman correlation of distance and cosine {found:.3f}, of shuffled patches {chance:.3f}"
+    words = f"Spearman correlation of distance and cosine {found:.3f}, for shuffled patches {chance:.3f}"
     return Measured(found, words, found <= -0.3)
 
 
@@ -220,7 +220,7 @@ def _in_line(models: Models) -> Measured:
     orders = (rng.permutation(len(cosines)) for _ in range(SHUFFLES))
     chance = [float((weights * cosines[np.ix_(order, order)]).sum()) for order in orders]
     found, high = float((weights * cosines).sum()), float(np.quantile(chance, 0.975))
-    words = f"their cosine is {found:+.3f} against patches as far apart, of shuffled patches up to {high:+.3f}"
+    words = f"their cosine differs by {found:+.3f} from patches at the same distance, in shuffles by up to {high:+.3f}"
     return Measured(found, words, found > high)
 
 
@@ -229,7 +229,7 @@ def _by_lines(models: Models) -> Measured:
     null = found.nulls["both"]
     words = (
         f"rows explain {100 * found.row:.0f} %, columns {100 * found.column:.0f} % of the variance, both "
-        f"{100 * found.both:.0f} %; of shuffled patches {100 * null.mean:.0f} %, up to {100 * null.high:.0f} %"
+        f"{100 * found.both:.0f} %; for shuffled patches {100 * null.mean:.0f} %, up to {100 * null.high:.0f} %"
     )
     return Measured(found.both, words, found.both > null.high)
 
@@ -239,7 +239,7 @@ def _analogy(models: Models, *, left_out: bool) -> Measured:
     table = models["words"].token
     rows = [table.row(word) for word in ("king", "man", "woman", "queen")]
     if not directed(table)[rows].all():
-        raise InputError(f"one of king, man, woman, queen has no direction in {table.name}")
+        raise InputError(f"one of king, man, woman, queen is zero or not finite in {table.name}")
     king, man, woman, _ = (unit_rows(table.rows(row, row + 1))[0] for row in rows)
     found = neighbours(table, king - man + woman, k=8)
     near = [
@@ -249,8 +249,8 @@ def _analogy(models: Models, *, left_out: bool) -> Measured:
     ]
     said = ", ".join(f"{label} {value:.3f}" for label, value, _ in near[:3])
     place = next((place for place, (_, _, row) in enumerate(near, 1) if row == rows[3]), None)
-    beside = f"queen is number {place}" if place else "queen is not among the nearest"
-    words = f"nearest: {said}; {beside}" + (", with king, man and woman left out" if left_out else "")
+    beside = f"queen is at rank {place}" if place else "queen is not among the nearest"
+    words = f"nearest: {said}; {beside}" + (", king, man and woman excluded" if left_out else "")
     return Measured(None if place is None else float(place), words, place == 1)
 
 
@@ -285,7 +285,7 @@ def _waves(models: Models) -> Measured:
     ratios = lengths[1:] / lengths[:-1]
     even = float(ratios.max() / ratios.min()) - 1
     first, last = lengths[0] / (2 * np.pi), lengths[-1] / (2 * np.pi)
-    words = f"from 2π × {first:.4f} to 2π × {last:,.0f}, each longer by the same factor within {even:.0e}"
+    words = f"from 2π × {first:.4f} to 2π × {last:,.0f}, with a constant ratio within {even:.0e}"
     return Measured(last, words, abs(first - 1) <= 1e-3 and 0.9 <= last / 10000 <= 1 and even <= 1e-3)
 
 
@@ -294,7 +294,7 @@ _UNTRAINED = "random:512x768"
 
 STUDIES: Mapping[str, Study] = {
     "wang-chen-2020": Study(
-        "Wang & Chen, What Do Position Embeddings Learn?, EMNLP 2020 (its tables were not at hand: claims in words)",
+        "Wang & Chen, What Do Position Embeddings Learn?, EMNLP 2020 (tables not available; claims in words)",
         {
             "gpt2": "openai-community/gpt2",
             "bert": "google-bert/bert-base-uncased",
@@ -304,7 +304,7 @@ STUDIES: Mapping[str, Study] = {
         },
         (
             Claim(
-                "a linear map reads the position off the sinusoid",
+                "a linear map recovers the position from the sinusoid",
                 ("sinusoid", "untrained"),
                 partial(_read_off, model="sinusoid"),
                 f"the error is at most a tenth of an untrained table's ({_ABSOLUTE})",
@@ -317,7 +317,7 @@ STUDIES: Mapping[str, Study] = {
             ),
             *(
                 Claim(
-                    f"encoders learn local positions alone: {model} tells the position worse than GPT-2",
+                    f"encoders learn only local positions: {model} encodes the absolute position worse than GPT-2",
                     ("gpt2", model, "untrained"),
                     partial(_less, less="gpt2", more=model, relative=False),
                     _APART,
@@ -326,7 +326,7 @@ STUDIES: Mapping[str, Study] = {
             ),
             *(
                 Claim(
-                    f"GPT-2 tells which of two positions comes first better than {model}",
+                    f"GPT-2 encodes the order of two positions better than {model}",
                     ("gpt2", model, "untrained"),
                     partial(_less, less="gpt2", more=model, relative=True),
                     _APART,
@@ -341,10 +341,10 @@ STUDIES: Mapping[str, Study] = {
         (
             *(
                 Claim(
-                    f"{components} components hold {percent} % of the variance of RoBERTa's positions",
+                    f"{components} components explain {percent} % of the variance of RoBERTa's positions",
                     ("roberta",),
                     partial(_held, model="roberta", components=components, percent=percent, tolerance=0.5),
-                    "the two differ by half a percentage point at most",
+                    "the two differ by at most half a percentage point",
                 )
                 for components, percent in ((4, 50.51), (12, 92.23))
             ),
@@ -352,7 +352,7 @@ STUDIES: Mapping[str, Study] = {
                 "learned positions have sinusoid-like components",
                 ("roberta", "untrained"),
                 partial(_wavy, model="roberta"),
-                "one wave has at least half of the power of the median component",
+                "the median component has at least half of its power in one wave",
             ),
         ),
     ),
@@ -364,13 +364,13 @@ STUDIES: Mapping[str, Study] = {
                 "the positions lie in a subspace of few dimensions",
                 ("gpt2", "untrained"),
                 _few,
-                "three components hold at least 75 % of the variance",
+                "three components explain at least 75 % of the variance",
             ),
             Claim(
-                "there they wind as a helix does",
+                "in that subspace they form a helix",
                 ("gpt2", "untrained"),
                 _winds,
-                "two of the three have at least half of their power in one wave that both share",
+                "two of the three have at least half of their power in one common wave",
             ),
         ),
     ),
@@ -379,7 +379,7 @@ STUDIES: Mapping[str, Study] = {
         {"vit": "google/vit-base-patch16-224"},
         (
             Claim(
-                "patches that are nearer have more similar positions",
+                "closer patches have more similar positions",
                 ("vit",),
                 _nearer,
                 "the rank correlation of distance and cosine is −.3 or below",
@@ -388,13 +388,13 @@ STUDIES: Mapping[str, Study] = {
                 "patches in the same row or column have similar positions",
                 ("vit",),
                 _in_line,
-                "they are more alike than other patches as far apart, beyond 97.5 % of shuffled patches",
+                "they are more similar than other patches at the same distance, beyond 97.5 % of shuffles",
             ),
             Claim(
-                "there is a structure of rows and columns",
+                "positions have a row–column structure",
                 ("vit",),
                 _by_lines,
-                "rows and columns explain more of the variance than of 97.5 % of shuffled patches",
+                "rows and columns explain more variance than in 97.5 % of shuffles",
             ),
         ),
     ),
@@ -404,22 +404,22 @@ STUDIES: Mapping[str, Study] = {
         {"words": "sentence-transformers/all-MiniLM-L6-v2"},
         (
             Claim(
-                "words alike in meaning are near: king and queen",
+                "words of similar meaning are close: king and queen",
                 ("words",),
                 _alike,
-                "the pair is more alike than 99.9 % of random pairs",
+                "the pair is more similar than 99.9 % of random pairs",
             ),
             Claim(
                 "King − Man + Woman results in a vector very close to Queen",
                 ("words",),
                 partial(_analogy, left_out=False),
-                "queen is nearest of all tokens",
+                "queen is the nearest of all tokens",
             ),
             Claim(
-                "the same, as it is commonly told: the words of the question do not count",
+                "the same as usually evaluated, with king, man and woman excluded",
                 ("words",),
                 partial(_analogy, left_out=True),
-                "queen is nearest of all others",
+                "queen is the nearest of all other tokens",
             ),
         ),
     ),
@@ -431,13 +431,13 @@ STUDIES: Mapping[str, Study] = {
                 "for any fixed offset k, position t + k is a linear function of position t",
                 ("sinusoid",),
                 _turned,
-                "a rotation by ω_i k of every pair gives it within 1e-6",
+                "rotating every pair by ω_i k gives it within 1e-6",
             ),
             Claim(
                 "the wavelengths form a geometric progression from 2π to 10000 · 2π",
                 ("sinusoid",),
                 _waves,
-                "the first is met within .1 %, the last within 10 %, since the formula ends one step before it",
+                "the first agrees within .1 %, the last within 10 %, as the formula ends one step before it",
             ),
         ),
     ),

@@ -62,8 +62,8 @@ class Difference:
         of = ", ".join(part for part in (self.table, self.metric.strip()) if part)
         if self.column == "digest":
             was, now = _shortened(self.was), _shortened(self.now)
-            advice = "the source holds another table now; survey it anew, or bring back what it held"
-            return f"{of}: its hash was {was}, is {now}: {advice}"
+            advice = "the table has changed; repeat the survey, or restore the table"
+            return f"{of}: its hash was {was}, is {now}; {advice}"
         return f"{of + ': ' if of else ''}{self.column} was {_said(self.was)}, is {_said(self.now)}"
 
 
@@ -96,7 +96,7 @@ class Repeated:
 
     def __str__(self) -> str:
         """Return the verdict, followed by the differences."""
-        of = {"same": f", {self.figures:,} {'figure' if self.figures == 1 else 'figures'}"}
+        of = {"same": f", {self.figures:,} {'metric' if self.figures == 1 else 'metrics'}"}
         lines = [f"{self.source}: {self.verdict}{of.get(self.verdict, '')}{': ' if self.reason else ''}{self.reason}"]
         lines += [f"  {one}" for one in self.differences[:_MOST_SHOWN]]
         if (more := len(self.differences) - _MOST_SHOWN) > 0:
@@ -152,7 +152,9 @@ def again(
     jobs = [_job(source, figures, allow_full_download) for source, figures in was.items() if source not in found]
     if not jobs:
         first = next(iter(found.values()))
-        raise InputError(f"all of it failed in the survey, {first.source}: {first.reason}; there is nothing to compare")
+        raise InputError(
+            f"all sources failed in the survey, such as {first.source}: {first.reason}; there is nothing to compare"
+        )
     with engine.running() as pool:
         for done, (target, now) in enumerate(each(pool, jobs), 1):
             found[target.source] = _repeated(target.source, was[target.source], now)
@@ -175,7 +177,7 @@ def _by_source(rows: pandas.DataFrame) -> Mapping[str, list[Row]]:
 
 
 def _failed(source: str, rows: Sequence[Row]) -> Repeated:
-    return Repeated(source, "failed before", reason=rows[0]["error"] or "its row does not say why")
+    return Repeated(source, "failed before", reason=rows[0]["error"] or "no reason recorded")
 
 
 def _job(source: str, rows: Sequence[Row], allow_full_download: bool) -> Job:

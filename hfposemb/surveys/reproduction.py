@@ -69,7 +69,7 @@ class Reproduction:
             keys = ", ".join(self.missing)
             example = f"--model {next(iter(self.missing))}=./folder"
             reason = next(iter(self.missing.values()))
-            lines += ["", f"  not to be had: {keys} ({reason}); give a folder or another source: {example}"]
+            lines += ["", f"  not available: {keys} ({reason}); give a folder or another source: {example}"]
         return "\n".join(lines)
 
 
@@ -93,10 +93,10 @@ def reproduce(name: str, *, models: Mapping[str, str] | None = None, allow_full_
         ['agrees', 'agrees']
     """
     if name not in STUDIES:
-        raise InputError(f"there is no study {name!r}; there are {', '.join(STUDIES)}")
+        raise InputError(f"unknown study {name!r}; the studies are {', '.join(STUDIES)}")
     study, given = STUDIES[name], dict(models or {})
     if unknown := [key for key in given if key not in study.models]:
-        raise InputError(f"{name} has no model {unknown[0]!r}; it takes {', '.join(study.models)}")
+        raise InputError(f"{name} has no model {unknown[0]!r}; its models are {', '.join(study.models)}")
     sources = {**study.models, **given}
     found: dict[str, Embeddings] = {}
     missing: dict[str, str] = {}
@@ -133,11 +133,11 @@ def reproduce_all(
     """
     chosen, given = tuple(dict.fromkeys(names)) or tuple(STUDIES), dict(models or {})
     if unknown := [name for name in chosen if name not in STUDIES]:
-        raise InputError(f"there is no study {unknown[0]!r}; there are {', '.join(STUDIES)}")
+        raise InputError(f"unknown study {unknown[0]!r}; the studies are {', '.join(STUDIES)}")
     taken = {name: {key: source for key, source in given.items() if key in STUDIES[name].models} for name in chosen}
     if unused := [key for key in given if not any(key in own for own in taken.values())]:
         known = dict.fromkeys(key for name in chosen for key in STUDIES[name].models)
-        raise InputError(f"no model is called {unused[0]!r} here; there are {', '.join(known)}")
+        raise InputError(f"unknown model {unused[0]!r}; the models are {', '.join(known)}")
     measured = []
     with shown(f"study {chosen[0]}", progress) as told:
         for number, name in enumerate(chosen):
@@ -154,7 +154,7 @@ def reproduce_all(
 def _outcome(claim: Claim, found: Models) -> Outcome:
     if absent := [key for key in claim.needs if key not in found]:
         return Outcome(
-            claim.published, f"nothing: {', '.join(absent)} is not to be had", None, "not measured", claim.rule
+            claim.published, f"nothing: {', '.join(absent)} is not available", None, "not measured", claim.rule
         )
     try:
         result = claim.measure(found)

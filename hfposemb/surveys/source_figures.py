@@ -119,7 +119,7 @@ class Outcome:
     failed: Mapping[str, str]
 
     def __str__(self) -> str:
-        kept = f", {self.before:,} of them before" if self.before else ""
+        kept = f", {self.before:,} of them from earlier runs" if self.before else ""
         failed = f"; {len(self.failed):,} failed" if self.failed else ""
         count = self.sources - len(self.failed)
         return f"{count:,} {'source' if count == 1 else 'sources'}{kept}{failed}"
@@ -196,18 +196,17 @@ def plan(
         SourceError: If a name is not a source.
     """
     if isinstance(sources, (str, Path)) or isinstance(metrics, str):
-        raise InputError('sources and metrics are lists; write ["sample:bert"] for one')
+        raise InputError('sources and metrics must be lists; write ["sample:bert"] for one source')
     if draws < 0:
-        raise InputError(f"draws are counted from 0; got {draws}")
+        raise InputError(f"draws must be at least 0; got {draws}")
     for source in sources:
         if not isinstance(source, (str, Path)):
             raise InputError(
-                f"survey() opens its sources itself, so it takes names and paths; got {type(source).__name__}; "
-                "hpe.compare takes what is open"
+                f"survey() takes names and paths; got {type(source).__name__}; use hpe.compare for open sources"
             )
     targets = tuple(dict.fromkeys(target_of(str(source)) for source in sources))
     if not targets:
-        raise InputError("a survey takes one source or more, such as sample:bert")
+        raise InputError("a survey needs at least one source, such as sample:bert")
     measures = measures_named(metrics)
     if metrics:
         _refuse_useless(targets, measures)
@@ -244,7 +243,7 @@ def _refuse_useless(targets: Sequence[Target], measures: Sequence[Measure]) -> N
     for measure in measures:
         if measure.section not in useful:
             raise InputError(
-                f"{measure.name.strip()} is a figure of {SECTIONS[measure.section]}: {reasons[measure.section]}"
+                f"{measure.name.strip()} is a metric of {SECTIONS[measure.section]}, but {reasons[measure.section]}"
             )
 
 

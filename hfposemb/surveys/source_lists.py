@@ -37,7 +37,7 @@ def in_file(path: Path) -> list[str]:
                 raise SourceError(f"{path}, line {number}: {error}") from error
             found.append(text)
     if not found:
-        raise SourceError(f"{path} names no source; write one a line, such as owner/name")
+        raise SourceError(f"{path} lists no source; write one per line, such as owner/name")
     return found
 
 
@@ -57,7 +57,7 @@ def on_hub(*, author: str | None = None, filters: Sequence[str] = (), limit: int
     from huggingface_hub import HfApi, constants
 
     if limit < 1:
-        raise InputError(f"the limit of a search is 1 or more; got {limit}")
+        raise InputError(f"limit must be at least 1; got {limit}")
     listed = HfApi(endpoint=constants.ENDPOINT).list_models(
         author=author, filter=list(filters) or None, sort="downloads", limit=limit
     )
@@ -65,7 +65,7 @@ def on_hub(*, author: str | None = None, filters: Sequence[str] = (), limit: int
     wanted = " ".join(part for part in (f"by {author}" if author else "", tagged) if part)
     found = [str(one.id) for one in islice(_asked(listed, f"the search for models {wanted}"), limit)]
     if not found:
-        raise InputError(f"the Hub lists no model {wanted}; check the words on huggingface.co/models")
+        raise InputError(f"no model {wanted} on the Hub; check the search on huggingface.co/models")
     return found
 
 
@@ -78,7 +78,7 @@ def _asked(listed: Iterable[Any], what: str) -> Iterator[Any]:
     except OfflineModeIsEnabled as error:
         raise OfflineError(f"{what}: offline mode is on; unset HF_HUB_OFFLINE") from error
     except HfHubHTTPError as error:
-        raise HubError(f"{what}: the Hub answers {error.response.status_code}; try again later") from error
+        raise HubError(f"{what}: the Hub returned status {error.response.status_code}; try again later") from error
     except (http_errors().any, ValueError) as error:
         raise OfflineError(f"{what}: the Hub cannot be reached; check the network and HF_ENDPOINT") from error
 
@@ -111,11 +111,11 @@ def revisions(source: str, pattern: str) -> list[str]:
         case LocalSource(path):
             names, form = _of_folder(path, source), f"{source.rstrip('/')}/{{}}"
         case _:
-            raise InputError(f"{source} has no revisions; name a repository, a folder of checkpoints or a sample")
+            raise InputError(f"{source} has no revisions; give a repository, a folder of checkpoints or a sample")
     names.sort(key=_by_number)
     if not (found := [name for name in names if fnmatchcase(name, pattern)]):
         shown = ", ".join(names[:_MOST_SHOWN]) + (f", … ({len(names)})" if len(names) > _MOST_SHOWN else "")
-        raise InputError(f"{source} has no revision that matches {pattern!r:.80}; it has {shown or 'none'}")
+        raise InputError(f"{source} has no revision matching {pattern!r:.80}; its revisions are {shown or 'none'}")
     return [form.format(name) for name in found]
 
 
@@ -132,7 +132,7 @@ def _of_folder(path: Path, source: str) -> list[str]:
     try:
         return [child.name for child in path.iterdir() if child.is_dir() and _has_checkpoint(child)]
     except OSError as error:
-        raise SourceError(f"{source} is no folder of checkpoints: {error.strerror}") from error
+        raise SourceError(f"{source} is not a folder of checkpoints: {error.strerror}") from error
 
 
 _WEIGHTS = frozenset((".safetensors", ".bin", ".pt", ".pth", ".ckpt"))
@@ -161,7 +161,7 @@ def evenly_spaced(sources: Sequence[str], most: int) -> list[str]:
     if len(sources) <= most:
         return list(sources)
     if most < 2:
-        raise InputError(f"of several checkpoints the first and the last are kept, so 2 or more; got {most}")
+        raise InputError(f"at least 2 checkpoints are needed, the first and the last; got {most}")
     return [sources[round(place * (len(sources) - 1) / (most - 1))] for place in range(most)]
 
 

@@ -145,11 +145,11 @@ def check_out(out: str, settings: Mapping[str, Any]) -> Campaign:
         if not fs.exists(found.root):
             return found
         if not fs.isdir(found.root):
-            raise InputError(f"{out} is a file; a survey is written into a folder of its own")
+            raise InputError(f"{out} is a file; a survey needs its own folder")
         listed = _names(fs, found.root)
         if SETTINGS not in listed:
             if others := sorted(name for name in listed if not name.startswith(".")):
-                raise InputError(f"{out} holds {others[0]!r:.80} and no survey; choose a new folder")
+                raise InputError(f"{out} has {others[0]!r:.80} but no survey; choose a new folder")
             return found
         text = fs.cat_file(f"{found.root}/{SETTINGS}")
     _compare(out, text, settings)
@@ -161,11 +161,11 @@ def _at(out: str) -> Campaign:
 
     _arrow()
     if not out.strip():
-        raise InputError("a survey is written into a folder; its name is empty")
+        raise InputError("the name of the folder for the survey is empty")
     try:
         fs, root = fsspec.core.url_to_fs(out)
     except Exception as error:  # every fsspec file system raises different exceptions
-        raise InputError(f"{out!r:.200} is no folder that can be written to: {one_line(error):.200}") from error
+        raise InputError(f"{out!r:.200} is not a writable folder: {one_line(error):.200}") from error
     names = protocols if isinstance(protocols := fs.protocol, tuple) else (protocols,)
     return Campaign(fs, root.rstrip("/"), "file" in names)
 
@@ -185,18 +185,18 @@ def rows_of(where: str) -> pandas.DataFrame:
     fs = found.fs
     with _faults(where):
         if not fs.exists(found.root):
-            raise InputError(f"{where} does not exist; name the folder of a survey, or a CSV file of its rows")
+            raise InputError(f"{where} does not exist; give the folder of a survey, or a CSV file of its rows")
         if not fs.isdir(found.root):
             return _of_csv(where, fs.cat_file(found.root))
         if SETTINGS not in _names(fs, found.root):
-            raise InputError(f"{where} holds no survey; name the folder of one, or a CSV file of its rows")
+            raise InputError(f"{where} has no survey; give the folder of a survey, or a CSV file of its rows")
         _compare(where, fs.cat_file(f"{found.root}/{SETTINGS}"), {})
         if not (keys := found.kept()):
-            raise InputError(f"{where} holds a survey that measured nothing yet; let it run first")
+            raise InputError(f"{where} has a survey without results; run it first")
         try:
             return found.frame(keys)
         except ValueError as error:  # pyarrow.ArrowInvalid is a ValueError
-            raise InputError(f"{where} holds a part that is no parquet of a survey: {one_line(error):.200}") from error
+            raise InputError(f"{where} has a file that is not parquet of a survey: {one_line(error):.200}") from error
 
 
 def _of_csv(where: str, text: bytes) -> pandas.DataFrame:
@@ -208,11 +208,11 @@ def _of_csv(where: str, text: bytes) -> pandas.DataFrame:
         # "NA" and the like are ordinary text here.
         found = pandas.read_csv(io.BytesIO(text), dtype=types, keep_default_na=False, na_values=[""])
     except (ValueError, TypeError) as error:  # pandas' ParserError is a ValueError
-        raise InputError(f"{where} is no CSV file of a survey's rows: {one_line(error):.200}") from error
+        raise InputError(f"{where} is not a CSV file of a survey's rows: {one_line(error):.200}") from error
     if missing := [name for name in COLUMNS if name not in found and name != "seconds"]:
-        raise InputError(f"{where} is no CSV file of a survey's rows: it has no column {missing[0]}")
+        raise InputError(f"{where} is not a CSV file of a survey's rows: the column {missing[0]} is missing")
     if found.empty:
-        raise InputError(f"{where} has no row; name a CSV file of a survey's rows")
+        raise InputError(f"{where} has no rows; give a CSV file of a survey's rows")
     return found.reindex(columns=list(COLUMNS))
 
 
@@ -225,7 +225,7 @@ def opened(campaign: Campaign, settings: Mapping[str, Any]) -> Iterator[Campaign
         yield _begun(campaign, settings)
         return
     if not os.access(campaign.root, os.W_OK):
-        raise HfposembError(f"{campaign.root} cannot be written to; choose another folder")
+        raise HfposembError(f"{campaign.root} is not writable; choose another folder")
     with _locked(campaign.root):
         # Remove unfinished files of a killed survey; the lock ensures that nobody else is writing.
         for path in Path(campaign.root).glob(".*"):
@@ -247,7 +247,7 @@ def _locked(root: str) -> Iterator[None]:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError as error:
-        raise HfposembError(f"another survey is writing into {root}; wait for it, or choose another folder") from error
+        raise HfposembError(f"another survey is writing to {root}; wait for it, or choose another folder") from error
     finally:
         os.close(handle)
 
@@ -274,13 +274,13 @@ def _compare(out: str, text: bytes, settings: Mapping[str, Any]) -> None:
         there = json.loads(text)
         differing = [name for name, value in here.items() if there[name] != value]
     except (ValueError, LookupError, TypeError) as error:
-        raise InputError(f"{out}/{SETTINGS} is none that a survey wrote; choose a new folder") from error
+        raise InputError(f"{out}/{SETTINGS} was not written by a survey; choose a new folder") from error
     if differing:
         name = differing[0]
         was, now = (_shortly(value[name]) for value in (there, here))
         raise InputError(
-            f"{out} holds a survey with other settings, {name} {was} where this has {now}; choose a new folder, or the "
-            "same settings to go on"
+            f"{out} has a survey with other settings ({name} is {was} there, {now} here); choose a new folder, or the "
+            "same settings to continue"
         )
 
 

@@ -190,7 +190,7 @@ def trajectory(
     measures = _measures(role, metrics)
     named = _ordered(sources)
     if len(named) < 2:
-        raise InputError(f"a trajectory takes two checkpoints or more; got {', '.join(sources) or 'none'}")
+        raise InputError(f"a trajectory needs at least 2 checkpoints; got {', '.join(sources) or 'none'}")
     steps = dict(named)
     rows, labels = _followed(read(named[-1][0]), role)
     tasks = [
@@ -207,7 +207,7 @@ def trajectory(
     moments = [found[source] for source in steps if not found[source].error]
     missing = {source: found[source].error for source in steps if found[source].error}
     if len(moments) < 2:
-        raise InputError(f"only {len(moments)} of {len(steps)} checkpoints can be followed: {_first(missing)}")
+        raise InputError(f"only {len(moments)} of {len(steps)} checkpoints could be measured: {_first(missing)}")
     return _joined(role, moments, steps, rows, labels, missing)
 
 
@@ -226,12 +226,12 @@ def _ordered(sources: Sequence[str]) -> list[tuple[str, int]]:
 def _measures(role: Role, metrics: Collection[str] | None) -> list[Measure]:
     """Return the requested measures of a table. Raises ``InputError`` if all are of another table."""
     if role not in ("position", "token"):
-        raise InputError(f'a trajectory is of the "position" or the "token" table; got {role!r:.40}')
+        raise InputError(f'role must be "position" or "token"; got {role!r:.40}')
     found = () if metrics is None else measures_named(metrics)
     own = [one for one in found if one.section == role]
     if metrics and not own:
         raise InputError(
-            f"{found[0].name.strip()} is a figure of {SECTIONS[found[0].section]}, not of {SECTIONS[role]}"
+            f"{found[0].name.strip()} is a metric of {SECTIONS[found[0].section]}, not of {SECTIONS[role]}"
         )
     return own
 

@@ -96,7 +96,7 @@ class Pool:
         return self._run(function, items)
 
 
-_ENDED = "the process that worked on it ended before it was done, most likely for want of memory"
+_ENDED = "the worker process ended unexpectedly, most likely out of memory"
 
 
 @dataclass(frozen=True)
@@ -122,13 +122,15 @@ class Engine:
     def __post_init__(self) -> None:
         """Reject settings that contradict each other."""
         if self.kind not in KINDS:
-            raise InputError(f"the engine is {' or '.join(KINDS)}; got {self.kind!r:.40}")
+            raise InputError(f"engine must be {' or '.join(KINDS)}; got {self.kind!r:.40}")
         if (self.kind == "dask") != (self.scheduler is not None):
-            raise InputError("a scheduler and the engine dask go together, such as dask and tcp://host:8786")
+            raise InputError(
+                "the engine dask needs a scheduler such as tcp://host:8786, and a scheduler the engine dask"
+            )
         if self.kind == "dask" and self.workers is not None:
-            raise InputError("a Dask cluster has the workers it has; leave their number out")
+            raise InputError("the number of workers cannot be set for a Dask cluster; leave it out")
         if self.requests < 1 or (self.workers is not None and self.workers < 1):
-            raise InputError(f"requests and workers are 1 or more; got {self.requests} and {self.workers}")
+            raise InputError(f"requests and workers must be at least 1; got {self.requests} and {self.workers}")
 
     @contextmanager
     def running(self) -> Iterator[Pool]:
@@ -256,7 +258,7 @@ def _there(
         yield from _quietly(parallel(joblib.delayed(function)(item, Shared(requests)) for item in items))
     except TimeoutError as error:
         raise HfposembError(
-            f"the Dask scheduler at {client.scheduler.address} has no worker; start one with 'dask worker'"
+            f"the Dask scheduler at {client.scheduler.address} has no workers; start one with 'dask worker'"
         ) from error
 
 
@@ -299,19 +301,21 @@ def _client(scheduler: str) -> Iterator[Any]:
         get_address_host_port(scheduler)
     except ValueError as error:
         # Check first: a client with a bad address stays half open and blocks the exit of this process.
-        raise InputError(f"{scheduler!r:.100} is no address of a Dask scheduler, such as tcp://host:8786") from error
+        raise InputError(
+            f"{scheduler!r:.100} is not the address of a Dask scheduler, such as tcp://host:8786"
+        ) from error
     try:
         client = Client(scheduler, timeout=_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
     except OSError as error:
         raise HfposembError(
-            f"no Dask scheduler answers at {scheduler!r:.100}; check the address, or start one with 'dask scheduler'"
+            f"no Dask scheduler responds at {scheduler!r:.100}; check the address, or start one with 'dask scheduler'"
         ) from error
     with client:
         try:
             client.run(_known)
         except (ImportError, AttributeError) as error:
             raise HfposembError(
-                f"the workers of {scheduler} cannot import hfposemb: {error}; install it there too"
+                f"the workers of {scheduler} cannot import hfposemb: {error}; install it on the workers"
             ) from error
         yield client
 

@@ -167,7 +167,7 @@ def attended(recipe: InputRecipe, attention: Attention, parts: Floats, *, normed
     inner = _mapped(recipe.after, frozen(recipe.norm if normed else None, parts))
     if inner.shape[-1] != (width := attention.query.weight.shape[2]):
         raise CheckpointError(
-            f"the first layer is fed vectors of width {inner.shape[-1]}, and its queries are of {width}"
+            f"the first layer's input has width {inner.shape[-1]}, but its query projection needs {width}"
         )
     return frozen(attention.norm if normed else None, inner)
 
@@ -240,7 +240,7 @@ class LogitSplit:
         if name == BIAS and self.bias is not None:
             return np.array(self.bias)
         if name not in PAIRS:
-            raise InputError(f"the logits have no term {name!r}; there are {', '.join(self.names)}")
+            raise InputError(f"unknown term {name!r}; the terms are {', '.join(self.names)}")
         query, key = divmod(PAIRS.index(name), len(PARTS))
         logits: Floats = self.scale * (self.queries[query] @ self.keys[key].swapaxes(-1, -2))
         return logits
@@ -277,10 +277,12 @@ def split(recipe: InputRecipe, attention: Attention, given: Given) -> LogitSplit
     """
     inputs = feed(recipe, given)
     if inputs.ids.ndim != 1:
-        raise InputError("the logits of one text are split at a time; give a text, or the ids of one")
+        raise InputError("logits are computed for one text at a time; give one text or its ids")
     if attention.heads * len(inputs.ids) ** 2 > MOST_LOGITS:
         most = int(np.sqrt(MOST_LOGITS / attention.heads))
-        raise InputError(f"the text has {len(inputs.ids):,} pieces; with {attention.heads} heads give at most {most:,}")
+        raise InputError(
+            f"the text has {len(inputs.ids):,} pieces; with {attention.heads} heads, at most {most:,} are allowed"
+        )
     summed = np.stack([inputs.token, inputs.position, inputs.type]).astype(np.float64)
     met, bare = (attended(recipe, attention, summed, normed=normed) for normed in (True, False))
     sides = attention.query(met), attention.key(met)

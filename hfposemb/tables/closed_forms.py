@@ -208,7 +208,7 @@ def _alike(value: Callable[[Form, NDArray[np.float64]], NDArray[np.float64]]) ->
 
 def _rotary(form: Form) -> Rotary:
     if form.width % 2:
-        raise InputError(f"rotary turns dimensions in pairs, so their number must be even; it is {form.width:,}")
+        raise InputError(f"rotary needs an even number of dimensions, as it rotates pairs; got {form.width:,}")
     frequencies = form.number("theta") ** -(np.arange(0, form.width, 2) / form.width) / form.number("factor")
     layout = cast(Literal["half", "interleaved"], form.options["layout"])
     return Rotary(np.asarray(frequencies, np.float64), form.rows, layout=layout)
@@ -220,7 +220,7 @@ def _alibi(form: Form) -> Alibi:
 
 BUILTINS: Mapping[str, Builtin] = {
     "sinusoidal": Builtin(
-        formula="sin and cos of ω_i·t, with ω_i falling geometrically from 1 towards 1/base",
+        formula="sin and cos of ω_i·t, with ω_i decreasing geometrically from 1 towards 1/base",
         about="The encoding of Vaswani et al. 2017: a shift of the position is a rotation of every pair of components.",
         rows=_sines,
         kind="sinusoidal",
@@ -231,9 +231,9 @@ BUILTINS: Mapping[str, Builtin] = {
         },
     ),
     "rotary": Builtin(
-        formula="pair i of a query or key turns by θ^(−2i/d)/factor a position, d the rotated dimensions",
-        about="The rotations of Su et al. 2021, written positions × rotated dimensions of a head; a factor stretches "
-        "them over longer inputs. Nothing is added to tokens: .position.table has the cosines and sines.",
+        formula="pair i of a query or key rotates by θ^(−2i/d)/factor per position, with d rotated dimensions",
+        about="The rotations of Su et al. 2021, as positions × rotated dimensions of a head; a factor stretches the "
+        "wavelengths for longer inputs. Nothing is added to tokens: .position.table has the cosines and sines.",
         encoding=_rotary,
         options={
             "theta": Number(10000.0, 1.0, 1e12),
@@ -242,14 +242,14 @@ BUILTINS: Mapping[str, Builtin] = {
         },
     ),
     "alibi": Builtin(
-        formula="every head adds −slope·|distance| to its scores, its slope a power of 2",
-        about="The biases of Press et al. 2022, written positions × heads. Nothing is added to tokens, so there is no "
-        "row for a position.",
+        formula="each head adds −slope·|distance| to its scores, with a power of 2 as its slope",
+        about="The biases of Press et al. 2022, as positions × heads. Nothing is added to tokens, so there are no "
+        "position vectors.",
         encoding=_alibi,
     ),
     "random": Builtin(
         formula="independent draws from N(0, std²)",
-        about="An untrained table, the null that everything else is read against; its token table is a second, "
+        about="An untrained table, the null that other tables are compared with; its token table is a second, "
         "independent draw of the same shape.",
         rows=_drawn,
         kind="learned",
@@ -258,25 +258,25 @@ BUILTINS: Mapping[str, Builtin] = {
     ),
     "counting": Builtin(
         formula="every component is t",
-        about="Discarded because it grows without bound: late positions drown the words, and lengths that training "
-        "did not show give numbers that it did not show.",
+        about="Discarded because it grows without bound: late positions outweigh the words, and longer texts give "
+        "values not seen in training.",
         rows=_alike(lambda form, t: t),
     ),
     "normalised": Builtin(
-        formula="every component is t/(n − 1), n the number of rows",
-        about="Discarded because a step has no fixed size: the same number means another position in a text of another "
-        "length.",
+        formula="every component is t/(n − 1), with n rows",
+        about="Discarded because its step depends on the length: the same value means different positions in texts of "
+        "different lengths.",
         rows=_alike(lambda form, t: t / max(form.rows - 1, 1)),
     ),
     "sigmoid": Builtin(
         formula="every component is 1/(1 + e^(−t))",
-        about="Discarded because it saturates: after about 17 positions float32 cannot tell one from the next.",
+        about="Discarded because it saturates: after about 17 positions, neighbouring positions are equal in float32.",
         rows=_alike(lambda form, t: 1 / (1 + np.exp(-t))),
     ),
     "single-sine": Builtin(
-        formula="every component is sin(ω·t), one ω for all of them",
-        about="Discarded because it repeats: positions a period 2π/ω apart are the same, and a slower ω that avoids "
-        "it leaves neighbours nearly equal.",
+        formula="every component is sin(ω·t), with the same ω",
+        about="Discarded because it repeats: positions a period 2π/ω apart are equal, and a smaller ω that avoids this "
+        "makes neighbours nearly equal.",
         rows=_alike(lambda form, t: np.sin(form.number("omega") * t)),
         options={"omega": Number(1.0, 1e-9, math.pi)},
     ),
@@ -304,16 +304,16 @@ def _checked_size(rows: object, width: object) -> tuple[int, int]:
         or isinstance(width, bool)
         or not all(isinstance(n, (int, np.integer)) for n in (rows, width))
     ):
-        raise InputError(f"rows and width must be whole numbers; they are {rows!r:.40} and {width!r:.40}")
+        raise InputError(f"rows and width must be whole numbers; got {rows!r:.40} and {width!r:.40}")
     n, d = int(cast(int, rows)), int(cast(int, width))
     if not (1 <= n <= MOST_ROWS and 1 <= d <= MOST_COLUMNS):
         raise InputError(
-            f"a table of {n:,} × {d:,} is out of range: ask for 1 to {MOST_ROWS:,} rows of width 1 to {MOST_COLUMNS:,}"
+            f"a table of {n:,} × {d:,} is out of range; use 1 to {MOST_ROWS:,} rows of width 1 to {MOST_COLUMNS:,}"
         )
     if (size := 4 * n * d) > MOST_BYTES:
         raise InputError(
-            f"a table of {n:,} × {d:,} takes {size / 2**30:.1f} GB as float32, and {MOST_BYTES / 2**30:g} GB is the "
-            f"limit: ask for at most {MOST_BYTES // (4 * d):,} rows of this width"
+            f"a table of {n:,} × {d:,} takes {size / 2**30:.1f} GB as float32; the limit is {MOST_BYTES / 2**30:g} GB; "
+            f"use at most {MOST_BYTES // (4 * d):,} rows of this width"
         )
     return n, d
 
@@ -321,20 +321,20 @@ def _checked_size(rows: object, width: object) -> tuple[int, int]:
 def _checked_options(name: str, given: Mapping[str, object]) -> dict[str, Value]:
     known = BUILTINS[name].options
     if unknown := [option for option in given if option not in known]:
-        raise InputError(f"{name} has no option {unknown[0]!r:.40}; it takes {', '.join(known) or 'none'}")
+        raise InputError(f"{name} has no option {unknown[0]!r:.40}; its options are {', '.join(known) or 'none'}")
     options: dict[str, Value] = {option: rule.default for option, rule in known.items()}
     for option, value in given.items():
         try:
             options[option] = known[option].read(value)
         except (ValueError, OverflowError) as error:
-            raise InputError(f"{option} of {name} must be {known[option].allowed}; it is {value!r:.40}") from error
+            raise InputError(f"{option} of {name} must be {known[option].allowed}; got {value!r:.40}") from error
     return options
 
 
 _ABSENT = {
-    "token": "it is a formula for positions and has no vocabulary; take random: for an untrained token table",
+    "token": "it is a formula for positions, so it has no vocabulary; use random: for an untrained token table",
     "token_type": "a built-in has no token types",
-    "inputs": "a built-in is no model",
+    "inputs": "a built-in is not a model",
 }
 
 
@@ -359,7 +359,7 @@ def _embeddings(name: str, rows: object, width: object, given: Mapping[str, obje
     told = (
         "are not stored; .position.table has their cos and sin"
         if encoding.has_table
-        else "have no row for each position"
+        else "have no vector for a position"
     )
     absent = _ABSENT | {"position": f"{encoding.kind} positions {told}"}
     return Embeddings(
@@ -379,7 +379,7 @@ def from_source(source: BuiltinSource) -> Embeddings:
         SourceError: For unknown names, options and values, and for sizes out of range.
     """
     if source.name not in BUILTINS:
-        raise SourceError(f"there is no built-in {source.name!r:.40}; there are {', '.join(BUILTINS)}")
+        raise SourceError(f"unknown built-in {source.name!r:.40}; the built-ins are {', '.join(BUILTINS)}")
     try:
         return _embeddings(source.name, source.rows, source.width, source.options)
     except InputError as error:

@@ -130,7 +130,7 @@ class Embeddings:
         ``MissingTableError`` if there is none.
         """
         if not self.positions:
-            reason = self.absent.get("position", "nothing in it names its positions")
+            reason = self.absent.get("position", "no positions were found")
             raise MissingTableError(f"{self.name} has no position encoding: {reason}")
         return self.positions[next(iter(self.positions))]
 
@@ -154,7 +154,7 @@ class Embeddings:
             if own in self.tables:
                 makers = {"token": partial(self.tables.__getitem__, own), **makers}
             else:
-                absent["token"] = f"no words enter its {name}, only its {' and its '.join(self.fed) or 'other parts'}"
+                absent["token"] = f"words enter its {' and its '.join(self.fed) or 'other parts'}, not its {name}"
             tables = LazyMapping(makers)
         others = [one for one in self.positions if one != name]
         positions = LazyMapping({one: partial(self.positions.__getitem__, one) for one in (name, *others)})
@@ -165,7 +165,7 @@ class Embeddings:
     def _recipe(self) -> InputRecipe:
         if self.recipe is None:
             raise MissingTableError(
-                f"{self.name} has no recipe for its first layer's input: {self.absent.get('inputs', 'it is no model')}"
+                f"{self.name} has no computable first-layer input: {self.absent.get('inputs', 'it is not a model')}"
             )
         return self.recipe()
 
@@ -191,8 +191,8 @@ class Embeddings:
     @cached_property
     def _attention(self) -> Attention:
         if self.attention is None:
-            reason = self.absent.get("inputs", "it is no model")
-            raise MissingTableError(f"{self.name} has no first layer whose logits could be split: {reason}")
+            reason = self.absent.get("inputs", "it is not a model")
+            raise MissingTableError(f"{self.name} has no first-layer logits to decompose: {reason}")
         return self.attention()
 
     def logits(self, text_or_ids: Given) -> LogitSplit:
@@ -262,10 +262,10 @@ def from_arrays(
         tables[role] = table_of(_array(role, vectors), name=f"{name} {role}s", provenance=Provenance(name), named=named)
     widths = {role: table.shape[1] for role, table in tables.items()}
     if len(set(widths.values())) > 1:
-        raise InputError(f"token and position vectors are added, so they need one width; got {widths}")
+        raise InputError(f"token and position vectors must have the same width; got {widths}")
     if names is not None and ("token" not in tables or len(names) != tables["token"].shape[0]):
         rows = tables["token"].shape[0] if "token" in tables else 0
-        raise InputError(f"{len(names)} labels were given for {rows} token vectors; give one for each")
+        raise InputError(f"{len(names)} labels were given for {rows} token vectors; give one label per vector")
     absent = dict.fromkeys(("token", "token_type", "position"), "it was not given to from_arrays")
     positions = {"position": Absolute(tables["position"])} if "position" in tables else {}
     recipe = partial(InputRecipe, tables["token"], tables.get("position")) if "token" in tables else None

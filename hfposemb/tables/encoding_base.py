@@ -76,7 +76,7 @@ class WithoutRows:
         reason = getattr(self, "reason", "")
         said = f": {reason}" if reason else "; use .matrix(length) or .profile(distances)"
         name = "the model's" if whose == "none" else whose
-        raise MissingTableError(f"{name} positions have no row for each position{said}")
+        raise MissingTableError(f"{name} positions have no vector for a position{said}")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Vectors:
         """Raise ``MissingTableError``; NumPy would otherwise make an array of one object."""
@@ -104,7 +104,7 @@ MOST_PAIRS = 20_000
 def relative_matrix(encoding: Distances, length: int) -> NDArray[np.float64]:
     """Return the matrix [length, length] of a function of distance; raise ``InputError`` above ``MOST_PAIRS``."""
     if not 1 <= length <= MOST_PAIRS:
-        raise InputError(f"a matrix of all pairs has 1 to {MOST_PAIRS:,} positions; got {length:,}; give a length")
+        raise InputError(f"length must be from 1 to {MOST_PAIRS:,} for a matrix of all pairs; got {length:,}")
     distances = np.arange(-length + 1, length)
     position = np.arange(length)
     matrix: NDArray[np.float64] = encoding.profile(distances)[position[None, :] - position[:, None] + length - 1]

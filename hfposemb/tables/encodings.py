@@ -61,7 +61,7 @@ class Absolute(WithRows):
         """
         rows = self.table.shape[0]
         if length is not None and not 1 <= length <= rows:
-            raise InputError(f"{self.table.name} has {rows:,} positions; a matrix of {length:,} cannot be drawn")
+            raise InputError(f"length must be from 1 to {rows:,} for {self.table.name}; got {length:,}")
         unit = unit_rows(self.table.rows(0, length or rows))
         cosines: NDArray[np.float64] = np.clip(unit @ unit.T, -1.0, 1.0)
         return cosines
@@ -103,7 +103,7 @@ def alibi_slopes(heads: int, *, longest: float = 8.0, kept: bool = True) -> NDAr
     [0.25, 0.0625, 0.015625, 0.00390625]
     """
     if not 1 <= heads <= 65_536:
-        raise InputError(f"ALiBi has a slope for each head, 1 to 65,536 of them; got {heads}")
+        raise InputError(f"heads must be from 1 to 65,536; got {heads}")
     lower = 1 << (heads.bit_length() - 1)
 
     def powers(count: int) -> NDArray[np.float64]:
@@ -234,7 +234,7 @@ class WindowBias(WithoutRows):
         """
         count = length or self.length
         if not 1 <= count <= self.length:
-            raise InputError(f"the window has {self.length} patches; a matrix of {count:,} cannot be drawn")
+            raise InputError(f"length must be from 1 to {self.length}, the patches of the window; got {count:,}")
         row, column = np.divmod(np.arange(count), self.grid.columns)
         down = row[:, None] - row[None, :] + self.grid.rows - 1
         across = column[:, None] - column[None, :] + self.grid.columns - 1
@@ -282,9 +282,11 @@ class RelativeTable(WithoutRows):
         """Check that every distance has one row."""
         shape, count = np.shape(self.rows), len(self.distances)
         if len(shape) != 2 or shape[0] != count or len(np.unique(self.distances)) != count:
-            raise InputError(f"expected one row for each of {count} different distances; the rows are {list(shape)}")
+            raise InputError(
+                f"rows must hold one row for each of {count} different distances; their shape is {list(shape)}"
+            )
         if not (np.asarray(self.distances) == 0).any():
-            raise InputError("no row stands for distance 0, which the others are compared with")
+            raise InputError("distances must include 0, which the others are compared with")
 
     def row_of(self, distances: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the row that the model reads at each signed distance; −1 if it has none."""
@@ -337,7 +339,7 @@ class Convolution(WithoutRows):
     def __post_init__(self) -> None:
         """Check that width and number of groups are positive."""
         if self.width < 1 or self.groups < 1:
-            raise InputError(f"a convolution has at least one tap and one group; got {self.width} and {self.groups}")
+            raise InputError(f"width and groups must be at least 1; got {self.width} and {self.groups}")
 
     @property
     def reach(self) -> int:
@@ -358,8 +360,8 @@ class Convolution(WithoutRows):
         """Why nothing is drawn, as text."""
         kernel = f"a convolution of width {self.width} in {self.groups} {'group' if self.groups == 1 else 'groups'}"
         return (
-            f"its positions come from {kernel}, which sees {self.reach} positions to either side: it has no vector for "
-            "a position and no number for a distance"
+            f"its positions come from {kernel}, reaching {self.reach} positions to either side, so there is no "
+            "vector for a position and no value for a distance"
         )
 
     def matrix(self, length: int | None = None) -> NDArray[np.float64]:
@@ -383,7 +385,7 @@ class NoPositions(WithoutRows):
     @property
     def reason(self) -> str:
         """Why nothing is drawn, as text."""
-        return f"it is told no positions: what carries the order is {self.order}"
+        return f"it has no position encoding; order comes from {self.order}"
 
     def matrix(self, length: int | None = None) -> NDArray[np.float64]:
         """Raise ``MissingTableError`` with the reason."""
@@ -441,7 +443,7 @@ def _not_a_table(value: object) -> str:
     """Return an error message that names what to pass instead of ``value``."""
     if isinstance(value, (str, Path)):
         return (
-            f"expected a table or a position encoding, got the text {str(value)[:80]!r}; "
+            f"expected a table or a position encoding, got the string {str(value)[:80]!r}; "
             f"open it first: hpe.extract({str(value)[:80]!r}).token or .position"
         )
     if hasattr(value, "tables") and hasattr(value, "positions"):
@@ -451,6 +453,6 @@ def _not_a_table(value: object) -> str:
     if hasattr(value, "shape") or isinstance(value, (list, tuple)):
         return (
             f"expected a table or a position encoding, got {type(value).__name__}; "
-            "make a table of your own vectors first: hpe.from_arrays(token=vectors).token"
+            "make a table first: hpe.from_arrays(token=vectors).token"
         )
     return f"expected a table or a position encoding such as .token or .position; got {type(value).__name__}"

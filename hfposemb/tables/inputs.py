@@ -147,9 +147,9 @@ def _pieces(recipe: InputRecipe, text_or_ids: Any) -> Pieces:
     rows = recipe.token.shape[0]
     if isinstance(text_or_ids, str):
         if recipe.tokenize is None:
-            raise InputError(f"{recipe.token.name} comes without a tokenizer: give token ids instead of a text")
+            raise InputError(f"{recipe.token.name} have no tokenizer; give token ids instead of a text")
         if len(text_or_ids) > LONGEST_TEXT:
-            raise InputError(f"the text has {len(text_or_ids):,} characters; give at most {LONGEST_TEXT:,}")
+            raise InputError(f"the text has {len(text_or_ids):,} characters; the limit is {LONGEST_TEXT:,}")
         pieces = recipe.tokenize(text_or_ids)
     else:
         try:
@@ -157,12 +157,12 @@ def _pieces(recipe: InputRecipe, text_or_ids: Any) -> Pieces:
         except ValueError:  # a list of unequal lists
             ids = np.zeros((0, 0))
         if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-            raise InputError("token ids must be a list of whole numbers, or for a batch a list of such lists")
+            raise InputError("token ids must be a list of whole numbers, or a list of such lists for a batch")
         pieces = Pieces((), tuple(map(int, ids)))
     if not pieces.ids:
-        raise InputError("there is nothing to feed: the text has no pieces; write at least one word")
+        raise InputError("the text is empty; give at least one word")
     if (wrong := [i for i in pieces.ids if not 0 <= i < rows]) != []:
-        raise InputError(f"token id {wrong[0]} has no row in {recipe.token.name}; its ids are 0 to {rows - 1:,}")
+        raise InputError(f"token id {wrong[0]} is out of range for {recipe.token.name}; ids are 0 to {rows - 1:,}")
     return pieces
 
 
@@ -172,7 +172,7 @@ def _batch(given: Given) -> Sequence[Any] | None:
         return None
     shape = getattr(given, "shape", (0,))
     if len(shape) > 1 and 0 in shape:
-        raise InputError(f"there is nothing to feed: the ids have the shape {list(shape)}; give at least one text")
+        raise InputError(f"the batch is empty, with ids of shape {list(shape)}; give at least one text")
     listed: Any = given.tolist() if hasattr(given, "tolist") else given
     if not isinstance(listed, Sequence):
         return None
@@ -208,10 +208,10 @@ def _text(recipe: InputRecipe, given: Any) -> _Text:
     if (table := recipe.position) is not None:
         if (longest := positions.max() + 1) > table.shape[0]:
             raise InputError(
-                f"the text has {longest:,} pieces, {table.name} has {table.shape[0]:,} positions; shorten it"
+                f"the text has {longest:,} pieces, but {table.name} only {table.shape[0]:,} rows; shorten it"
             )
         if positions.min() < 0:
-            raise InputError("the ids hold padding, which has no position; leave it out")
+            raise InputError("the ids include padding, which has no position; leave it out")
     return _Text(pieces, positions)
 
 
@@ -267,8 +267,8 @@ def _check(recipe: InputRecipe) -> None:
     def require(what: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
         if shape != wanted:
             raise CheckpointError(
-                f"what the first layer is fed cannot be computed: {what} of {recipe.token.name} must have the shape "
-                f"{list(wanted)}, it is {list(shape)}"
+                f"the first layer's input cannot be computed: {what} of {recipe.token.name} must have the shape "
+                f"{list(wanted)}; it is {list(shape)}"
             )
 
     def through(affine: Affine | None, width: int, what: str) -> int:
@@ -303,7 +303,7 @@ def _filling(recipe: InputRecipe) -> int:
     if recipe.filling is None:
         raise InputError(
             f"texts of unequal lengths need padding, and {recipe.token.name} have neither a pad_token_id nor an "
-            "eos_token_id with a row: give texts of one length, or one at a time"
+            "eos_token_id with a row; give texts of equal length, or one at a time"
         )
     return recipe.filling
 

@@ -37,7 +37,7 @@ def reading(labels: Labels, label: str) -> str:
         return ""
     kind = TOKEN_CLASSES[int(labels.classes[row])]
     what = f"the token “{labels[row]}” ({kind})" if kind == "word start" else f"the token “{labels[row]}”"
-    return f"“{label}” was read as {what}; the piece “{labels[other]}” is row {other}"
+    return f"“{label}” refers to {what}; the piece “{labels[other]}” is row {other}"
 
 
 def spellings(text: str) -> tuple[str, ...]:

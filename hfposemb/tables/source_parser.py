@@ -30,12 +30,12 @@ def parse_source(text: str) -> Source:
     """
     name = text.strip()
     if len(name) > _LONGEST or any(ord(character) < 32 for character in name):
-        raise SourceError("a source is one line such as owner/name, ./folder, sample:bert or sinusoidal:1024x768")
+        raise SourceError("a source must be one line such as owner/name, ./folder, sample:bert or sinusoidal:1024x768")
     if name in (".", "..") or name.startswith(LOCAL_PREFIXES):
         try:
             return LocalSource(Path(name).expanduser())
         except RuntimeError as error:
-            raise SourceError(f"{name!r} names a home folder that does not exist; write the path in full") from error
+            raise SourceError(f"{name!r} refers to a home folder that does not exist; write the full path") from error
     if ":" in name:
         scheme, _, rest = name.partition(":")
         return _sample(rest) if scheme == "sample" else _builtin(scheme, rest)
@@ -43,7 +43,7 @@ def parse_source(text: str) -> Source:
     if match and "--" not in name and ".." not in name and not match["repo"].endswith(".git"):
         return HubSource(match["repo"], match["revision"])
     raise SourceError(
-        f"{name[:80]!r} is not a source: write owner/name for the Hub, ./folder for this machine, "
+        f"{name[:80]!r} is not a source; write owner/name for the Hub, ./folder for this machine, "
         "or a built-in such as sinusoidal:1024x768"
     )
 
@@ -53,11 +53,11 @@ def _sample(rest: str) -> SampleSource:
 
     name, at, moment = rest.partition("@")
     if name not in NAMES:
-        raise SourceError(f"there is no sample {name[:40]!r}; the samples are {' and '.join(NAMES)}")
+        raise SourceError(f"unknown sample {name[:40]!r}; the samples are {' and '.join(NAMES)}")
     if not at:
         return SampleSource(name)
     if not (step := re.fullmatch(r"step-([0-9]{1,9})", moment)):
-        raise SourceError(f"{moment[:40]!r} is not a moment of the training; write sample:{name}@step-500")
+        raise SourceError(f"{moment[:40]!r} is not a training step; write sample:{name}@step-500")
     return SampleSource(name, int(step[1]))
 
 
@@ -67,7 +67,7 @@ def _builtin(scheme: str, rest: str) -> BuiltinSource:
     from .closed_forms import BUILTINS
 
     if scheme not in BUILTINS:
-        raise SourceError(f"there is no built-in {scheme[:40]!r}; there are {', '.join(BUILTINS)} and sample")
+        raise SourceError(f"unknown prefix {scheme[:40]!r}; the prefixes are {', '.join(BUILTINS)} and sample")
     shape, _, query = rest.partition("?")
     if not (match := re.fullmatch(_SHAPED, shape)):
         raise SourceError(f"{shape[:40]!r} is not a shape; write rows and width as in {scheme}:1024x768")

@@ -200,7 +200,7 @@ class EmbeddingTable:
     def rows(self, start: int, stop: int) -> Vectors:
         """Return rows ``[start, stop)`` [stop − start, width], reading no others; ``InputError`` if out of range."""
         if not 0 <= start <= stop <= self.shape[0]:
-            raise InputError(f"rows {start}:{stop} are not within {self.name}, which has {self.shape[0]:,} rows")
+            raise InputError(f"rows {start}:{stop} are out of range for {self.name}, which has {self.shape[0]:,} rows")
         return self.reader(start, stop) if self._held.rows is None else self._held(start, stop)
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Vectors:
@@ -252,13 +252,13 @@ class EmbeddingTable:
             return found
         if isinstance(key, tuple) or np.ndim(key) != 1:
             raise InputError(
-                f"{self.name} gives rows: write table[3], table['king'], table[3:7] or table[['king', 'queen']]; "
-                "for columns write np.asarray(table)[:, 0]"
+                f"{self.name} is indexed by rows: table[3], table['king'], table[3:7] or table[['king', 'queen']]; "
+                "for columns use np.asarray(table)[:, 0]"
             )
         wanted = np.asarray(key)
         if wanted.dtype == bool:
             if len(wanted) != len(self):
-                raise InputError(f"{self.name} has {len(self):,} rows; the mask has {len(wanted):,}")
+                raise InputError(f"the mask has {len(wanted):,} entries, but {self.name} has {len(self):,} rows")
             return self.take(np.flatnonzero(wanted))
         return self.take(np.array([self._place(one) for one in (key if isinstance(key, list) else wanted)], np.int64))
 
@@ -267,14 +267,14 @@ class EmbeddingTable:
         if isinstance(key, str):
             return self.row(str(key))
         if isinstance(key, (bool, np.bool_)) or not isinstance(key, SupportsIndex):
-            raise InputError(f"a row of {self.name} is a number or a label; got {key!r:.80}")
+            raise InputError(f"a row of {self.name} must be a number or a label; got {key!r:.80}")
         number = key.__index__()
         return self.row(number + len(self) if -len(self) <= number < 0 else number)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Vectors:
         """Return all rows for NumPy: read-only, or a writable copy if ``copy`` is true."""
         if copy is False and dtype is not None and np.dtype(dtype) != self.dtype:
-            raise ValueError(f"{self.name} is {self.dtype.name}: as {np.dtype(dtype).name} it has to be copied")
+            raise ValueError(f"{self.name} is {self.dtype.name}; converting it to {np.dtype(dtype).name} needs a copy")
         vectors = self.vectors
         found: Vectors = np.array(vectors, dtype) if copy else vectors.astype(dtype or self.dtype, copy=False)
         return found
@@ -369,7 +369,7 @@ class EmbeddingTable:
         """Return the row number of a row number or label. Raises ``InputError`` if there is none."""
         if isinstance(key, str):
             if (found := self.labels.find(key)) is None:
-                raise InputError(f"{self.name} has no row named {key!r}; search its .labels, or give a row number")
+                raise InputError(f"{self.name} has no row named {key!r}; search its .labels or give a row number")
             return found
         if not 0 <= key < self.shape[0]:
             raise InputError(f"{self.name} has no row {key}; its rows are 0 to {self.shape[0] - 1:,}")
@@ -406,7 +406,7 @@ def table_of(
     """
     array = np.asarray(vectors)
     if array.ndim != 2 or 0 in array.shape:
-        raise InputError(f"{name} must be a table [rows, width] that is not empty; its shape is {list(array.shape)}")
+        raise InputError(f"{name} must be a non-empty table [rows, width]; its shape is {list(array.shape)}")
     if array.dtype.kind not in "fiu":
         raise InputError(f"{name} must hold real numbers; its dtype is {array.dtype}")
     if array.dtype != np.float64:

@@ -172,6 +172,6 @@ def test_rows_that_are_not_finite_or_at_the_mean_have_no_centred_cosine() -> Non
     found = neighbours(table, 0, k=9, centred=True)
     assert set(found.rows.tolist()) == {1, 2, 5, 6}
     assert found.left_out == 2
-    with pytest.raises(InputError, match="row 3 of arrays tokens is the mean row: no cosine"):
+    with pytest.raises(InputError, match="row 3 of arrays tokens is the mean row and has no cosine"):
         neighbours(table, 3, centred=True)
     assert mean_cosine(hpe.from_arrays(token=[[1.0, 2.0]]).token) is None

@@ -215,14 +215,14 @@ def test_one_dominant_direction_has_no_rank() -> None:
         (np.full((5, 3), 0.1), spectrum, "all 5 rows of made are the same"),
         (np.zeros((5, 3)), spectrum, "are the same"),
         (np.full((5, 3), np.nan), spectrum, "0 finite rows"),
-        (np.zeros((5, 3)), anisotropy, "0 rows that are finite and not zero"),
-        (np.ones((1, 3)), anisotropy, "1 rows"),
-        (np.zeros((5, 3)), similarity_by_distance, "nothing to compare"),
-        (np.ones((5, 3)), translation_invariance, "equally alike"),
+        (np.zeros((5, 3)), anisotropy, "0 finite nonzero rows"),
+        (np.ones((1, 3)), anisotropy, "1 finite nonzero rows"),
+        (np.zeros((5, 3)), similarity_by_distance, "no finite nonzero row"),
+        (np.ones((5, 3)), translation_invariance, "equally similar"),
         (np.eye(2), translation_invariance, "at least 3"),
-        (np.ones((1, 3)), adjacent, "two are needed"),
-        (_noise(5, 1), lambda table: spectrum(table).isoscore, "only one"),
-        (_noise(5, 2), lambda table: spectrum(table).components_for(1.5), "up to 1"),
+        (np.ones((1, 3)), adjacent, "need at least 2"),
+        (_noise(5, 1), lambda table: spectrum(table).isoscore, "width 2 or more"),
+        (_noise(5, 2), lambda table: spectrum(table).components_for(1.5), "at most 1"),
         (_noise(5, 2), lambda table: similarity_by_distance(table, longest=5), "0 to 4"),
         (_noise(5, 2), lambda table: translation_invariance(table, on="dot"), "inner product"),
     ],
@@ -346,7 +346,7 @@ def test_shares_that_cannot_be_had_say_why(encoding: PositionEncoding, said: str
 
 
 def test_a_patch_outside_of_the_grid_is_refused() -> None:
-    with pytest.raises(InputError, match="patches 0 to 3; got 4"):
+    with pytest.raises(InputError, match="from 0 to 3; got 4"):
         patch_map(_image(_noise(4, 3), 2, 2), 4)
 
 
@@ -402,7 +402,7 @@ def test_waves_are_told_from_noise() -> None:
     inside = [(one.low < one.strength) & (one.strength < one.high) for one in drawn]
     assert np.mean(inside) == pytest.approx(0.95, abs=0.02)
     for made in (np.ones((20, 4)), np.eye(5)):
-        with pytest.raises(InputError, match="do not wave"):
+        with pytest.raises(InputError, match="a spectrum needs at least 8"):
             geometry.strength_by_period(hpe.from_arrays(position=made).position)
 
 
@@ -480,7 +480,7 @@ def test_monotonicity_is_the_share_of_triples(rows: int, width: int, longest: in
     if shares:
         assert monotonicity(table, longest=longest) == pytest.approx(float(np.mean(shares)), abs=1e-9)
     else:
-        with pytest.raises(InputError, match="no three rows"):
+        with pytest.raises(InputError, match="no three nonzero rows"):
             monotonicity(table, longest=longest)
 
 
@@ -502,7 +502,7 @@ def test_what_differs_from_place_to_place_is_the_range_of_a_diagonal() -> None:
 
 
 def test_one_pair_has_no_other_place() -> None:
-    with pytest.raises(InputError, match="of 6 positions 1 pairs are 5 apart"):
+    with pytest.raises(InputError, match="1 pairs of the 6 positions are 5 apart"):
         difference_by_place(Absolute(_table(_noise(6, 4))), 5)
     with pytest.raises(InputError, match="0 pairs"):
         difference_by_place(Absolute(_table(_noise(6, 4))), 0)

@@ -155,7 +155,7 @@ def test_rows_without_a_direction_are_counted_and_left_out() -> None:
     rows[3] = rows[4] = 0
     rows[5] = np.nan
     found = odd(of(rows))
-    assert found.notes == ("3 rows have no direction: 2 are zero, 1 hold NaN or Inf",)
+    assert found.notes == ("3 rows are left out: 2 are zero, 1 hold NaN or Inf",)
     assert found["same"].rows[0].row == 3
     for name in ("near the mean", "far from the mean", "short", "nearly the same"):
         assert not set(listed(found, name)) & {3, 4, 5}, name
@@ -173,9 +173,9 @@ def test_rows_that_are_all_the_same() -> None:
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        (noise(2), {}, "odd ones need 3"),
-        (noise(), {"count": 0}, "count of 0"),
-        (noise(), {"unused": [300]}, "rows 0 to 299; 300 is none"),
+        (noise(2), {}, "outliers need at least 3"),
+        (noise(), {"count": 0}, "count must be at least 1; got 0"),
+        (noise(), {"unused": [300]}, "no row 300; its rows are 0 to 299"),
     ],
 )
 def test_what_cannot_be_asked(rows: NDArray[np.float64], options: dict[str, object], message: str) -> None:
@@ -201,7 +201,7 @@ def test_minilm(minilm_folder: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["odd", "sample:bert", "--count", "3", "--unused", "7, 9"]) == 0
     printed = capsys.readouterr().out
-    assert "near the mean: nearest to the mean of all tokens" in printed
+    assert "near the mean: closest to the mean of all tokens" in printed
     assert "[unused0]" in printed
     for arguments in (["--unused", "7,x"], ["--count", "0"], ["--unused", "99999"]):
         assert main(["odd", "sample:bert", *arguments]) == 1

@@ -167,8 +167,8 @@ def test_directions_without_variance_are_zero() -> None:
     ("rows", "width", "knobs", "says"),
     [
         (1, 3, {}, "1 finite rows; at least 2"),
-        (9, 3, {"dims": 4}, "1 to 3 dimensions"),
-        (9, 60, {"dims": 51}, "1 to 50 dimensions"),
+        (9, 3, {"dims": 4}, "dims from 1 to 3"),
+        (9, 60, {"dims": 51}, "dims from 1 to 50"),
         (9, 3, {"dims": 0}, "got 0"),
         (9, 3, {"method": "tsne"}, '"pca" or "umap"'),
         (9, 3, {"method": "umap", "dims": 4}, "2 or 3"),
@@ -183,7 +183,7 @@ def test_what_cannot_be_projected_says_so(rows: int, width: int, knobs: dict[str
 
 @pytest.mark.parametrize("wrong", [{"neighbors": 1}, {"min_dist": 2.0}, {"epochs": 0}, {"metric": "dot"}, {"init": ""}])
 def test_parameters_that_make_no_sense_say_so(wrong: dict[str, int]) -> None:
-    with pytest.raises(InputError, match="UMAP takes"):
+    with pytest.raises(InputError, match="UMAP needs"):
         UMAPParameters(**wrong)
 
 
@@ -272,5 +272,5 @@ def test_a_cut_projection_is_cut_in_every_part() -> None:
     unmeasured = np.setdiff1d(np.arange(3_000), whole.trust.points)[:5]
     assert whole.take(unmeasured).trust is None
     for wrong in ([3_000], [-1], [1, 1], [[0]]):
-        with pytest.raises(InputError, match="distinct places"):
+        with pytest.raises(InputError, match="distinct indices"):
             whole.take(np.array(wrong))

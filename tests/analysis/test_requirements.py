@@ -64,7 +64,7 @@ def test_a_learned_table_has_one_length() -> None:
     found = encoding_requirements(hpe.extract("sample:gpt2"))
     assert found["independent of length"].verdict == "not measured"
     assert found["independent of length"].value is None
-    assert "256 rows and no more" in found["bounded"].sentence
+    assert "only 256 rows" in found["bounded"].sentence
     # It reads on better than a guess, and still has nothing beyond its end.
     assert found["extrapolates"].value < 32  # type: ignore[operator]
     assert found["extrapolates"].verdict == "not met"
@@ -75,7 +75,7 @@ def test_two_equal_rows_are_named() -> None:
     rows[21] = rows[4]
     found = encoding_requirements(hpe.from_arrays(position=rows))
     assert found["unique"].value == 0
-    assert "positions 4 and 21: they are the same" in found["unique"].sentence
+    assert "positions 4 and 21, which are identical" in found["unique"].sentence
 
 
 def test_biases_are_read_by_distance() -> None:
@@ -142,7 +142,7 @@ def test_a_part_is_chosen_by_name() -> None:
     both = Embeddings("two", {}, {"encoder": Convolution(3), "decoder": Absolute(rows)})
     assert encoding_requirements(both).items[0].verdict == "not measured"
     assert encoding_requirements(both, part="decoder").items[0].verdict == "met"
-    with pytest.raises(hpe.HfposembError, match="it has encoder, decoder"):
+    with pytest.raises(hpe.HfposembError, match="its parts: encoder, decoder"):
         encoding_requirements(both, part="vision")
 
 
@@ -160,7 +160,7 @@ def test_command(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert "counting:64x8: 4 of 5 requirements met" in printed
     assert "frequency pairs" in printed
-    assert "note: alibi positions have no row for each position" in printed
+    assert "note: alibi positions have no vector for a position" in printed
     assert main(["requirements", "sample:bert", "alibi:64x4", "--resolution", "--json"]) == 0
     first, second = json.loads(capsys.readouterr().out)["sources"]
     assert first["met"] == encoding_requirements(hpe.extract("sample:bert")).met

@@ -389,7 +389,7 @@ def test_a_table_that_is_anisotropic_says_so_and_is_centred(tmp_path: Path) -> N
     (plain,) = token_neighbours.word_panels(session, opened, chosen_word.Word("king"))
     common = number(hpe.neighbours(table, "king").anisotropy or 0, digits=2)
     assert f"Two random tokens have a mean cosine of {common} in gpt, so a high cosine means little" in plain.subtitle
-    assert "“king” was read as the token “ king” (word start); the piece “king” is row" in plain.foot
+    assert "“king” refers to the token “ king” (word start); the piece “king” is row" in plain.foot
     (moved,) = token_neighbours.word_panels(session, opened, chosen_word.Word("king"), centred=True)
     wanted = hpe.neighbours(table, "king", k=12, centred=True)
     assert [row.id for row in moved.lists[0].rows] == wanted.rows.tolist()
@@ -490,7 +490,7 @@ def test_table_of_one_row_is_drawn_or_explained(tmp_path: Path) -> None:
     source, session = checkpoint(tmp_path / "one", ("alone",)), open_session()
     opened = session.open((source,))
     assert "one cannot be drawn" in asked(session, source).title
-    assert "at least 2 are needed" in asked(session, source).message
+    assert "needs at least 2" in asked(session, source).message
     assert "alone" in token_neighbours.word_panels(session, opened, chosen_word.Word("alone"))[0].title
     token_neighbours.spread_panels(session, opened[0], chosen_word.Word("alone"))
     assert "too few" in word_pairs.pair_panels(session, opened, "alone, king").panels[0].title

@@ -124,7 +124,7 @@ def test_what_cannot_be_compared_is_said_in_its_place() -> None:
     texts = ("sinusoidal:32x8", "rotary:32x8")
     session = session_of(*texts)
     found = known(session, *texts)
-    assert "rotary positions have no row" in figures_html(found)
+    assert "rotary positions have no vector" in figures_html(found)
     assert "vocabulary" in why_not(found, (0, 1))
     assert moved_panels(found, None, 0).panels[0].message == why_not(found, (0, 1))
     assert "Choose a second source" in pairs_html(compared(session.open(texts[:1]), session))

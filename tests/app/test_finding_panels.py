@@ -75,7 +75,7 @@ def test_a_table_too_small_says_so(tmp_path: Path) -> None:
     source = checkpoint(tmp_path / "tiny", WORDS[:2])
     session = open_session(source)
     (panel,) = odd_panels(session, session.open([source])[0])
-    assert "odd ones need 3" in panel.message
+    assert "outliers need at least 3" in panel.message
 
 
 @pytest.mark.parametrize(

@@ -67,13 +67,13 @@ def test_a_bias_is_told_beside_the_nine(tmp_path: Path) -> None:
     session, source = opened(str(tmp_path))
     assert source.embeddings is not None
     (panel,) = logit_panels(source, SENTENCE, session)
-    assert "comes without a tokenizer" in panel.message
+    assert "have no tokenizer" in panel.message
     found = distance_panel([source], session)
     assert "changes the logit by −" in found.title
 
 
 @pytest.mark.parametrize(
-    ("source", "said"), [("sinusoidal:64x16", "a built-in is no model"), ("./absent", "does not exist")]
+    ("source", "said"), [("sinusoidal:64x16", "a built-in is not a model"), ("./absent", "does not exist")]
 )
 def test_sources_without_logits_say_why(source: str, said: str) -> None:
     session, found = opened(source)
@@ -85,7 +85,7 @@ def test_sources_without_logits_say_why(source: str, said: str) -> None:
 def test_a_text_of_one_piece_has_no_shares() -> None:
     session, source = opened("sample:gpt2")
     share, drawn, identical = logit_panels(source, "a", session)
-    assert "nothing to divide" in share.message
+    assert "shares are undefined" in share.message
     assert drawn.drawings
     assert identical.drawings
 
@@ -96,7 +96,7 @@ def test_all_kinds_in_one_unit() -> None:
     panel = distance_panel(session.open(texts), session)
     names = [trace.name for trace in panel.drawings[0].figure.data]
     assert names == ["BERT", "GPT-2", "ALiBi"]
-    assert "not shown: Sinusoid (a built-in is no model)" in panel.foot
+    assert "not shown: Sinusoid (a built-in is not a model)" in panel.foot
     gpt2 = session.open(texts)[1].embeddings
     assert gpt2 is not None
     measured = logits_by_distance(gpt2, longest=64)
@@ -151,5 +151,5 @@ def test_results_are_computed_once() -> None:
 def test_a_term_that_there_is_not() -> None:
     _, source = opened("sample:gpt2")
     assert source.embeddings is not None
-    with pytest.raises(InputError, match="no term"):
+    with pytest.raises(InputError, match="unknown term"):
         source.embeddings.logits(SENTENCE).term("words")

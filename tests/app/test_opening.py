@@ -98,7 +98,7 @@ def test_a_failing_source_leaves_the_others(hub: FakeHub, repo: str) -> None:
     assert good.error is None
     told = opening.with_problem(opening.told_of({}, [repo]), "positions", "nobody/nothing", str(bad.error))
     first, second = session.open(["nobody/nothing", repo], told)
-    assert "no public model" in first.error
+    assert "not a public model" in first.error
     assert second.embeddings is not None
     # Taken away and chosen again it is tried again; in place it is not.
     assert not opening.told_of(told, [repo])["problems"]["positions"]

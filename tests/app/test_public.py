@@ -103,7 +103,7 @@ def test_local_paths_are_refused_alike_whether_they_exist_or_not(page: Visitor, 
             assert said == REFUSAL, path
             plain += 1
         else:  # no source at all: said by the way it is written, which every name of that kind shares
-            assert re.search("is not a source|there is no built-in|a source is one line", said), (path, said)
+            assert re.search("is not a source|unknown prefix|a source must be one line", said), (path, said)
         assert "\n" not in said
     assert plain >= 25
 

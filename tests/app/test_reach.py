@@ -245,7 +245,7 @@ def test_wrong_addresses_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "said"),
     [
         (["./nowhere"], "./nowhere does not exist; give a folder with a checkpoint or a .safetensors file"),
-        (["nonsense:"], "there is no built-in 'nonsense'"),
+        (["nonsense:"], "unknown prefix 'nonsense'"),
         (["two words"], "'two words' is not a source"),
         ([".", "--public"], ". is on this machine, and public mode opens no files; use --trusted"),
         ([".", "--host", "0.0.0.0"], ". is on this machine, and public mode opens no files; use --trusted"),

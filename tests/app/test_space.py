@@ -121,14 +121,14 @@ def test_private_space_is_created_private(mine: FakeHub, capsys: pytest.CaptureF
     assert main(["space", "owner/name", "--private"]) == 0, "and may be updated"
     assert main(["space", "owner/open"]) == 0
     capsys.readouterr()
-    assert "everybody may see it" in refused(capsys, "owner/open", "--private")
+    assert "exists and is public" in refused(capsys, "owner/open", "--private")
 
 
 def test_dry_run_says_all_and_needs_no_login(hub: FakeHub, capsys: pytest.CaptureFixture[str]) -> None:
     hub.add("owner/model", SMALL)
     assert main(["space", "owner/name", "--models", "owner/model, sample:bert", "--dry-run"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith(f"owner/name would hold {len(space.space_files(['x']))} files, ")
+    assert said.startswith(f"owner/name would have {len(space.space_files(['x']))} files, ")
     assert '- "owner/model config.json,tokenizer.json"' in said
     assert "app/space.py" in said
     assert {seen.method for seen in hub.requests} == {"GET"}
@@ -138,10 +138,10 @@ def test_dry_run_says_all_and_needs_no_login(hub: FakeHub, capsys: pytest.Captur
     ("name", "said"),
     [
         ("name", "has no owner; write OWNER/NAME"),
-        ("owner/name/more", "cannot name a Space"),
-        ("owner/", "cannot name a Space"),
-        ("owner/na me", "cannot name a Space"),
-        ("../name", "cannot name a Space"),
+        ("owner/name/more", "is not a valid Space name"),
+        ("owner/", "is not a valid Space name"),
+        ("owner/na me", "is not a valid Space name"),
+        ("../name", "is not a valid Space name"),
     ],
 )
 def test_names_are_checked_first(name: str, said: str, hub: FakeHub, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,20 +158,24 @@ def test_token_that_the_hub_does_not_know(
     hub: FakeHub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_old")
-    assert "does not know this token" in refused(capsys, "owner/name")
+    assert "rejected the token" in refused(capsys, "owner/name")
 
 
 def test_owner_that_is_somebody_else(mine: FakeHub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "your token may not write to somebody" in refused(capsys, "somebody/name")
+    assert "your token has no write access to somebody" in refused(capsys, "somebody/name")
     mine.add("spaces/somebody/name", {"app/space.py": ""}, sdk="gradio")
-    assert "your token may not write to somebody" in refused(capsys, "somebody/name"), "where it exists, too"
+    assert "your token has no write access to somebody" in refused(capsys, "somebody/name"), "where it exists, too"
 
 
 @pytest.mark.parametrize(
     ("files", "sdk", "said"),
     [
-        ({"Dockerfile": ""}, "docker", "is a Space of the SDK 'docker', this app needs 'gradio'; choose another name"),
-        ({"app.py": ""}, "gradio", "runs another app, whose files would be replaced; choose another name"),
+        (
+            {"Dockerfile": ""},
+            "docker",
+            "is a Space with the SDK 'docker', but this app needs 'gradio'; choose another name",
+        ),
+        ({"app.py": ""}, "gradio", "runs another app, which would be overwritten; choose another name"),
     ],
 )
 def test_other_spaces_are_left_alone(
@@ -192,13 +196,13 @@ def test_space_that_was_made_by_hand_is_filled(mine: FakeHub) -> None:
 @pytest.mark.parametrize(
     ("models", "said"),
     [
-        (["./folder"], "is on this machine, where no Space can read"),
-        (["owner/absent"], "no model of the Hub that everybody may read"),
-        (["owner/private"], "no model of the Hub that everybody may read"),
+        (["./folder"], "is a local path, which a Space cannot read"),
+        (["owner/absent"], "not a public model on the Hub"),
+        (["owner/private"], "not a public model on the Hub"),
         (["owner/gated"], "is gated"),
         (["owner/model@nowhere"], "has no revision 'nowhere'"),
         (["sinusoidal:64"], "sinusoidal:"),
-        ([f"random:8x{width}" for width in range(8, 9 + limits.MOST_SOURCES)], "more than the app shows"),
+        ([f"random:8x{width}" for width in range(8, 9 + limits.MOST_SOURCES)], "models given; the app shows at most"),
     ],
 )
 def test_models_that_a_space_cannot_open(
@@ -215,10 +219,10 @@ def test_models_that_a_space_cannot_open(
 @pytest.mark.parametrize(
     ("code", "path", "said"),
     [
-        (402, "repos/create", "asks for a paid plan before it runs owner/name: fault 402"),
+        (402, "repos/create", "requires a paid plan to run owner/name: fault 402"),
         (500, "repos/create", "status 500: fault 500"),
-        (403, "/commit/", "may not write to owner"),
-        (400, "validate-yaml", "broke off"),
+        (403, "/commit/", "no write access to owner"),
+        (400, "validate-yaml", "was interrupted"),
     ],
 )
 def test_refusals_are_one_line(

@@ -221,5 +221,5 @@ def test_a_model_in_a_folder_is_no_run(minilm_folder: Path, tmp_path: Path) -> N
 def test_strangers_name_no_folder_and_a_pattern_must_match() -> None:
     with pytest.raises(SourceError, match="opened only if the app runs on your own machine"):
         run_key(["./out", "position", "*", 4], public=True)
-    with pytest.raises(HfposembError, match="has no revision that matches 'none'"):
+    with pytest.raises(HfposembError, match="has no revision matching 'none'"):
         children.training("sample:gpt2", "position", "none", 4, 0, lambda share, doing: None)

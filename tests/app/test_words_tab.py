@@ -142,11 +142,11 @@ def test_others_positions(view: Callable[..., View], whose: str) -> None:
 def test_a_model_that_adds_nothing_says_so_and_others_can_be_tried(view: Callable[..., View]) -> None:
     turning = model(positions=hpe.extract("rotary:32x8").positions, name="turning")
     panels = every(view(turning))
-    assert "adds nothing to its words: it has rotary positions" in panels["finding"].message
+    assert "adds no positions to its words: its rotary positions act within attention" in panels["finding"].message
     assert panels["survival"].title.startswith("turning adds no positions; shown is the effect of others")
     names = {trace.name for trace in panels["survival"].drawings[0].figure.data if trace.name}
     assert names == {"Sinusoid", "Random"}
-    assert all("adds nothing" in panels[key].message for key in ("lists", "anchors", "recovery", "map", "cloud"))
+    assert all("adds no positions" in panels[key].message for key in ("lists", "anchors", "recovery", "map", "cloud"))
     assert panels["reorder"].title == "Reordered, the input vectors stay the same: nothing is added to the words"
     assert "rotary positions take effect in attention" in panels["reorder"].subtitle
     assert every(view(turning, whose="random"))["lists"].lists
@@ -199,7 +199,7 @@ def test_what_cannot_be_fed_leaves_the_rest(view: Callable[..., View]) -> None:
     silent = hpe.Embeddings("silent", made.tables, hpe.extract("random:20x24").positions)
     asked = view(silent)
     assert strip(asked) == ""
-    assert "has no recipe" in words.top_panels(asked, [asked.source]).panels[0].message
+    assert "has no computable first-layer input" in words.top_panels(asked, [asked.source]).panels[0].message
     assert "Enter at least one word" in words.top_panels(view(text=" "), []).panels[0].message
     long = view(text="king " * 100)
     assert "at most 300 characters" in words.top_panels(long, [long.source]).panels[0].message

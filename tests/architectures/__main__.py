@@ -32,7 +32,7 @@ GOALS = {
 
 CAUSES = {
     "decision_transformer": "it reads states and returns; its vocabulary has one token",
-    "rf_detr": "its file numbers the backbone, and what is inside of numbered modules is passed over",
+    "rf_detr": "its table is inside a numbered module, and numbered modules are skipped",
 }
 """Why a type is missed."""
 
@@ -98,7 +98,7 @@ def page(rows: Sequence[Row]) -> str:
 
 Every model type that transformers {transformers.__version__} has a configuration for ({len(rows)}), built small where
 that is possible ({built}), saved, extracted, and compared with the live model: which rows it looks up while it runs,
-which frequencies its modules hold, what its first layer is fed. Written by `python -m tests.architectures --write`
+which frequencies its modules hold, and the input of its first layer. Written by `python -m tests.architectures --write`
 (`make test-families` runs the same comparison); do not edit it by hand.
 
 | compared | types that agree | share | goal |

@@ -95,7 +95,7 @@ def test_sources_that_cannot_show_it_say_why(page: Page, site: Callable[..., str
     card = start(page, site, "?models=sinusoidal%3A64x16&models=alibi%3A64x4&lesson=6&tab=positions")
     said = play(page, card, 6, 0)
     assert "Sinusoid: distance alone explains 100%" in said
-    assert "ALiBi: alibi positions have no row for each position" in said
+    assert "ALiBi: alibi positions have no vector for a position" in said
     page.goto(page.url.partition("?")[0] + "?models=alibi%3A64x4&lesson=2&tab=tokens")
     said = play(page, card, 2, 0)
     assert "None of the sources can show this" in said

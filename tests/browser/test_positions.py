@@ -82,13 +82,13 @@ CIRCLE = np.stack([np.cos(np.linspace(0, 4, 90)), np.sin(np.linspace(0, 4, 90)),
     [
         (built_in("sinusoidal:256x64").vectors, "Similarity depends on distance alone"),
         (built_in("random:256x64").vectors, "No order: cosine"),
-        (built_in("counting:64x8").vectors, "All positions point the same way"),
-        (CIRCLE, "One smooth curve: three dimensions hold 100\u00a0%"),
+        (built_in("counting:64x8").vectors, "All positions have the same direction"),
+        (CIRCLE, "One smooth curve: three components explain 100\u00a0%"),
         (broken(), "a break at 100 ("),
-        (np.zeros((40, 4)), "No row has a direction"),
-        (np.full((40, 4), np.nan), "No row has a direction"),
+        (np.zeros((40, 4)), "All positions are zero or not finite"),
+        (np.full((40, 4), np.nan), "All positions are zero or not finite"),
         (np.ones((1, 4)), "Too few positions to compare"),
-        (np.eye(2), "Too few positions for a shape"),
+        (np.eye(2), "Too few positions to describe a shape"),
     ],
 )
 def test_finding_is_true_of_the_table(vectors: np.ndarray, said: str) -> None:
@@ -101,18 +101,21 @@ def test_titles_tell_sources_apart() -> None:
         "Untrained": position_findings.measure(built_in("random:256x64")),
     }
     assert position_findings.heading(facts) == (
-        "Distance alone explains how alike two positions are: 100\u00a0% in Sinusoid and 1\u00a0% in Untrained"
+        "Share of similarity explained by distance alone: 100\u00a0% in Sinusoid and 1\u00a0% in Untrained"
     )
     assert position_findings.distance_title(facts) == (
-        "Similarity stays above zero in Sinusoid, is near zero throughout in Untrained"
+        "Similarity stays above zero in Sinusoid, is near zero at all distances in Untrained"
     )
-    assert position_findings.norm_title(facts) == "None stands out in Untrained; all are equally long in Sinusoid"
+    assert position_findings.norm_title(facts) == "No outlying norms in Untrained; all norms are equal in Sinusoid"
     held = facts["Sinusoid"].held
     assert held is not None
     assert f"{round(100 * held)}\u00a0% of Sinusoid" in position_findings.variance_title(facts)
     long = np.array(built_in("random:256x64").vectors)
     long[0] *= 9
-    assert position_findings.norm_title({"A": position_findings.measure(table(long))}) == "Position 0 is longest in A"
+    assert (
+        position_findings.norm_title({"A": position_findings.measure(table(long))})
+        == "Position 0 has the largest norm in A"
+    )
 
 
 def spiral(rows: int, period: float) -> np.ndarray:
@@ -130,13 +133,12 @@ def test_helices_and_waves_are_told() -> None:
     }
     assert facts["Coil"].winds is not None
     assert position_findings.finding(facts["Coil"]).startswith("One slow helix: 3.9")
-    assert "turns, one in 10" in position_findings.finding(facts["Coil"])
-    assert position_findings.winding(facts).startswith("Coil winds: ")
+    assert "turns, one per 10" in position_findings.finding(facts["Coil"])
+    assert position_findings.winding(facts).startswith("Coil is a helix: ")
     assert "Sinusoid" not in position_findings.winding(facts)
-    assert position_findings.winding({"Untrained": facts["Untrained"]}) == "No table here winds evenly around an axis"
+    assert position_findings.winding({"Untrained": facts["Untrained"]}) == "No table winds evenly around an axis"
     assert position_findings.wave_title(facts) == (
-        "The strongest wave is 100 positions long in Coil and as long as the table in Sinusoid; "
-        "none is stronger than noise in Untrained"
+        "Strongest period: 100 positions in Coil and the whole table in Sinusoid; no wave above noise in Untrained"
     )
 
 
@@ -191,7 +193,7 @@ def test_widest_dimension() -> None:
     assert "of 64 dimensions range from −1.00 to 1.00" in position_findings.widest_title(built_in("sinusoidal:256x64"))
     spiked = np.zeros((5, 9))
     spiked[2, 7] = -3
-    assert position_findings.widest_title(table(spiked)) == "Dimension 7 ranges widest, from −3.00 to .00"
+    assert position_findings.widest_title(table(spiked)) == "Dimension 7 has the widest range, from −3.00 to .00"
 
 
 @pytest.mark.parametrize(
@@ -207,7 +209,7 @@ def test_nearest_are_the_exact_neighbours() -> None:
     said = position_findings.nearest(wave, 20)
     assert said.startswith("Position 20 is most like ")
     assert all(f"{row} (" in said for row in found.rows)
-    assert "beyond its end at 63" in position_findings.nearest(wave, 64)
+    assert "the table ends at 63" in position_findings.nearest(wave, 64)
     assert "zero" in position_findings.nearest(table(np.zeros((3, 2))), 1)
 
 
@@ -282,7 +284,7 @@ def test_every_mechanism_stands_in_the_plot_of_its_unit() -> None:
     assert all(panel.tone == "normal" for panel in panels)
     assert [len(panel.drawings) for panel in panels] == [2, 2, 2, 2, 2, 2, 2, 0, 0]
     assert "convolution of width 9" in panels[7].message
-    assert "told no positions" in panels[8].message
+    assert "no position encoding" in panels[8].message
 
 
 def test_rotary_rows_have_a_cloud_and_a_kernel_of_their_own() -> None:
@@ -397,7 +399,7 @@ def test_points_hover_click_and_slider(site: Callable[..., str], page: Page) -> 
         assert np.abs(np.asarray(z) - hpe.similarity(built_in(source))).max() < 1e-4
         ratio = projection.explained_variance_ratio
         assert ratio is not None
-        assert f"axes hold {100 * ratio[0]:.0f}" in panel_of(page, source).inner_text()
+        assert f"axes show {100 * sum(ratio):.0f} % of the variance" in panel_of(page, source).inner_text()
         assert "of neighbours kept, trust" in panel_of(page, source).inner_text()
 
     heatmap = plot_of(page, SMALL[0], 1)
@@ -640,7 +642,7 @@ def test_tables_too_small_or_plain_for_a_picture(site: Callable[..., str], page:
     thin = write(tmp_path / "thin", {"wpe.weight": np.arange(20, dtype="f4")[:, None]})
     open_tab(page, site, one, zero, thin)
     assert "found 1 in 1" in panel_of(page, one).inner_text()
-    assert "No row has a direction" in panel_of(page, zero).inner_text()
+    assert "All positions are zero or not finite" in panel_of(page, zero).inner_text()
     assert "one dimension" in panel_of(page, thin).inner_text()
 
 

@@ -36,6 +36,6 @@ def test_the_report_of_a_real_vocabulary_is_drawn_whole(browser: Browser, minilm
         plots.nth(number).locator(".main-svg, canvas").first.wait_for(state="attached")
     assert plots.count() >= 13
     assert page.evaluate(EMPTY) == 0
-    assert page.get_by_text("20,000 of 30,522 tokens, drawn with seed 0").count() > 0
+    assert page.get_by_text("20,000 of 30,522 tokens, sampled with seed 0").count() > 0
     context.close()
     assert said == []

@@ -124,7 +124,7 @@ def test_sentence_picture_and_ways_on(site: Callable[..., str], page: Page, tiny
     assert np.array_equal(np.float32(seen), expected[:, 0])
 
     page.get_by_role("button", name="See positions").click()
-    page.get_by_text("Distance alone explains").wait_for()
+    page.get_by_text("Share of similarity explained by distance alone").wait_for()
 
 
 def test_try_your_own_model(site: Callable[..., str], page: Page, tiny: str) -> None:

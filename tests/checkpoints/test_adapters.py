@@ -54,7 +54,7 @@ def test_without_tables_the_base_model_is_named(hub: FakeHub, tmp_path: Path, wh
     folder = write(tmp_path / "adapter", LAYERS)
     hub.add("a/adapter", {path.name: path for path in folder.iterdir()})
     said = refused({"folder": folder, "file": folder / "adapter_model.safetensors", "hub": "a/adapter"}[where])
-    assert f"a PEFT adapter (LORA) of “{BASE}”, and holds none of its tables whole: open “{BASE}” instead" in said
+    assert f"a PEFT adapter (LORA) of “{BASE}”, and contains no complete table; open “{BASE}” instead" in said
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_modules_to_save_are_given(hub: FakeHub, tmp_path: Path, saved: str, pla
     found = hpe.extract(folder if where == "folder" else "a/adapter")
     np.testing.assert_array_equal(found.token.vectors, TABLE)
     assert list(found.tables) == ["token"]
-    assert any("in the place of those of the base model" in note and BASE in note for note in found.notes)
-    with pytest.raises(MissingTableError, match=f"adapter .* of “{BASE}”: open “{BASE}” instead"):
+    assert any("its tables replace those of the base model" in note and BASE in note for note in found.notes)
+    with pytest.raises(MissingTableError, match=f"adapter .* of “{BASE}”; open “{BASE}” instead"):
         found.inputs([1, 2])
     with pytest.raises(MissingTableError, match=BASE):
         _ = found.position
@@ -108,7 +108,7 @@ HOSTILE = ["x\ny" * 500, "\u202egnp.exe", "<script>alert(1)</script>", "", None,
 def test_hostile_names(tmp_path: Path, base: object, kind: object) -> None:
     said = refused(write(tmp_path, LAYERS, base_model_name_or_path=base, peft_type=kind))
     if not isinstance(base, str) or not base:
-        assert "a base model that it does not name" in said
+        assert "an unnamed base model" in said
 
 
 def test_a_broken_configuration_is_one_line(tmp_path: Path) -> None:

@@ -437,7 +437,7 @@ def test_scalar_is_listed_but_not_a_table(tmp_path: Path) -> None:
     [
         (Limits(rows=3), "4 rows of 2 numbers; the limit is 3 rows"),
         (Limits(columns=1), "4 rows of 2 numbers; the limit is"),
-        (Limits(table_bytes=31), "have 32 bytes; the limit of one read is 31"),
+        (Limits(table_bytes=31), "have 32 bytes; the limit is 31"),
     ],
 )
 def test_limits_of_a_table(limits: Limits, message: str, tmp_path: Path) -> None:
@@ -593,7 +593,7 @@ def test_malformed_index(content: bytes, tmp_path: Path) -> None:
     [
         ("absent.safetensors", "absent.safetensors: the file is missing"),
         ("x" * 300 + ".safetensors", "cannot be read"),
-        ("other.safetensors", "other.safetensors: the index puts 't' into this shard"),
+        ("other.safetensors", "other.safetensors: the index says that 't' is in this shard"),
     ],
 )
 def test_index_that_its_shards_do_not_bear_out(shard: str, message: str, tmp_path: Path) -> None:
@@ -637,16 +637,16 @@ def test_index_of_a_variant(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ([], "holds no .safetensors file among 0 files"),
-        (["readme.txt", "training_args.bin", "optimizer.pt"], "holds no .safetensors file among 3 files"),
+        ([], "has no .safetensors file among 0 files"),
+        (["readme.txt", "training_args.bin", "optimizer.pt"], "has no .safetensors file among 3 files"),
         (["pytorch_model.bin"], r"'pytorch_model.bin'; .*save_pretrained"),
         (["tf_model.h5"], r"'tf_model.h5'; .*save_pretrained"),
         (["flax_model.msgpack"], r"'flax_model.msgpack'; .*save_pretrained"),
         (["llama.Q4_K_M.gguf"], r"'llama.Q4_K_M.gguf'; GGUF is .*; use the safetensors checkpoint it was"),
         (["a.safetensors", "b.safetensors"], r"'a.safetensors, b.safetensors'; name one file"),
         (["model.fp16.safetensors", "model.bf16.safetensors"], "name one file"),
-        (["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"], "but no index"),
-        (["optimizer.safetensors"], "holds no .safetensors file|holds shards"),
+        (["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"], "but not their index"),
+        (["optimizer.safetensors"], "has no .safetensors file|holds shards"),
     ],
 )
 def test_folder_without_a_checkpoint(names: list[str], message: str, tmp_path: Path) -> None:

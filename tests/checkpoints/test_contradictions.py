@@ -20,7 +20,7 @@ PADDING = TOKEN_CLASSES.index("padding")
 
 
 def said(folder: Path) -> list[str]:
-    return [note for note in hpe.extract(folder).notes if "config.json says" in note]
+    return [note for note in hpe.extract(folder).notes if "config.json states" in note]
 
 
 def state(folder: Path, **values: object) -> None:
@@ -43,7 +43,7 @@ def test_what_agrees_is_not_noted(build: Build, tmp_path: Path, model_type: str)
     model: Any = build(model_type)
     model.save_pretrained(tmp_path)
     assert said(tmp_path) == []
-    assert not any("config.json says" in note for note in hpe.extract(model).notes)
+    assert not any("config.json states" in note for note in hpe.extract(model).notes)
 
 
 @pytest.mark.parametrize("tokens", [50257, 60, 3])
@@ -51,7 +51,7 @@ def test_tokens(build: Build, tmp_path: Path, tokens: int) -> None:
     build("gpt2").save_pretrained(tmp_path)  # type: ignore[operator]
     state(tmp_path, vocab_size=tokens)
     tokenizer(tmp_path, 61)
-    assert said(tmp_path) == [f"config.json says {tokens:,} tokens, wte.weight has 61 rows: the file is shown"]
+    assert said(tmp_path) == [f"config.json states {tokens:,} tokens, but wte.weight has 61 rows; all rows are used"]
     found = hpe.extract(tmp_path)
     assert found.token.shape == (61, 16)
     assert found.token.labels[60] == "word60"
@@ -73,12 +73,12 @@ def test_padded_rows_are_labelled_and_noted_only_without_labels(
     labels = found.token.labels
     assert [labels[row] for row in (60, 61, 63)] == ["word60" if named else "60", "(padding 61)", "(padding 63)"]
     np.testing.assert_array_equal(labels.classes == PADDING, np.arange(64) > 60)
-    noted = [note for note in found.notes if "config.json says" in note]
+    noted = [note for note in found.notes if "config.json states" in note]
     if named or where == "hub":
         assert noted == []
     else:
-        told = "without a tokenizer, those beyond are taken for padding"
-        assert noted == [f"config.json says 61 tokens, wte.weight has 64 rows: {told}"]
+        told = "the surplus rows are treated as padding, as there is no tokenizer"
+        assert noted == [f"config.json states 61 tokens, but wte.weight has 64 rows; {told}"]
 
 
 def test_rows_beyond_the_tokenizer_are_padding_though_the_configuration_counts(build: Build, tmp_path: Path) -> None:
@@ -96,8 +96,8 @@ def test_rows_beyond_the_tokenizer_are_padding_though_the_configuration_counts(b
     [
         ("gpt2", "wpe.weight", "n_positions", 20, ""),
         ("bert", "embeddings.position_embeddings.weight", "max_position_embeddings", 20, ""),
-        ("roberta", "embeddings.position_embeddings.weight", "max_position_embeddings", 20, ", from row 2 on"),
-        ("opt", "decoder.embed_positions.weight", "max_position_embeddings", 22, ", from row 2 on"),
+        ("roberta", "embeddings.position_embeddings.weight", "max_position_embeddings", 20, " from row 2 on"),
+        ("opt", "decoder.embed_positions.weight", "max_position_embeddings", 22, " from row 2 on"),
     ],
 )
 def test_positions(
@@ -105,7 +105,9 @@ def test_positions(
 ) -> None:
     build(model_type).save_pretrained(tmp_path)  # type: ignore[operator]
     state(tmp_path, **{field: 1024})
-    assert said(tmp_path) == [f"config.json says 1,024 positions, {tensor} has {kept} rows: the file is shown{first}"]
+    assert said(tmp_path) == [
+        f"config.json states 1,024 positions, but {tensor} has {kept} rows; all rows{first} are used"
+    ]
     position = hpe.extract(tmp_path).position
     assert position.table.shape[0] == kept - position.offset
 

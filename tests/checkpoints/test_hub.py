@@ -296,7 +296,7 @@ def test_ignored_range_is_noticed_before_its_body(hub: FakeHub, tmp_path: Path) 
     add_gpt2(hub, tmp_path)
     size = (tmp_path / "model.safetensors").stat().st_size
     hub.fault("range_ignored", times=None, host="cdn")
-    with pytest.raises(HubError, match=rf"ignores ranges: 100,000 bytes are needed, the whole file has {size:,}"):
+    with pytest.raises(HubError, match=rf"range requests: 100,000 bytes are needed, but the whole file has {size:,}"):
         hpe.extract("openai-community/gpt2")
     assert sum(asked(hub, "cdn")) < 1_000_000
 
@@ -458,16 +458,16 @@ def test_every_refusal_has_its_own_line(hub: FakeHub, repo: str, monkeypatch: py
     hub.grant("hf_mine", {"a/private", "a/gated"})
     hub.grant("hf_other")
     cases: list[tuple[str, str | bool | None, str]] = [
-        ("a/missing", None, "no public model on the Hub; check its name; for a private model log in"),
-        ("a/private", False, "no public model on the Hub; check its name$"),
-        ("a/private", "hf_other", "whether your token may read it"),
-        ("a/private", "hf_wrong", "does not know the token"),
+        ("a/missing", None, "not a public model on the Hub; check its name; for a private model log in"),
+        ("a/private", False, "not a public model on the Hub; check its name$"),
+        ("a/private", "hf_other", "whether your token can read it"),
+        ("a/private", "hf_wrong", "rejected the token"),
         ("a/gated", None, "is gated; accept its conditions on its page and log in"),
         ("a/gated", "hf_other", "is gated; accept its conditions on its page$"),
-        ("a/gated", False, "gated models are read only where the app runs on your own machine"),
+        ("a/gated", False, "to read gated models, run the app on your own machine"),
         (f"{repo}@nothing", None, "has no revision 'nothing'"),
-        ("a/pickle", False, "holds no .safetensors file, but 'pytorch_model.bin'"),
-        (repo, "hf bad\ntoken", "is no Hugging Face token"),
+        ("a/pickle", False, "has no .safetensors file, only the pickle 'pytorch_model.bin'"),
+        (repo, "hf bad\ntoken", "is not a valid Hugging Face token"),
     ]
     for source, token, expected in cases:
         with pytest.raises(HfposembError, match=expected):
@@ -505,7 +505,7 @@ def test_what_was_read_can_be_read_offline(hub: FakeHub, repo: str, monkeypatch:
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     found = hpe.extract(repo)
     assert np.array_equal(found.position.table.vectors, first)
-    assert re.search(r"cannot be reached: this is commit [0-9a-f]{8}, which main was", found.notes[0])
+    assert re.search(r"cannot be reached; using the cached commit [0-9a-f]{8} of main", found.notes[0])
     assert found.traffic is not None
     assert found.traffic.requests == 0, "none was sent"
     with pytest.raises(OfflineError, match="offline mode is on"):
@@ -535,7 +535,7 @@ def test_limits_are_decided_from_the_header(hub: FakeHub, repo: str) -> None:
     found = hpe.extract(repo, limits=Limits(table_bytes=300_000))
     assert np.array_equal(found.position.table.vectors, TABLES["wpe.weight"])
     before = len(hub.requests)
-    with pytest.raises(CheckpointError, match="768000 bytes; the limit of one read is 300000"):
+    with pytest.raises(CheckpointError, match="768000 bytes; the limit is 300000"):
         found.token.vectors.sum()
     assert len(hub.requests) == before
 

@@ -57,12 +57,12 @@ LAYOUTS: dict[str, tuple[dict[str, bytes], str, str]] = {
     "diffusers-without-text": (PIPELINE, "without a text encoder", ""),
     "trainer": (
         placed("checkpoint-500", MODEL) | placed("checkpoint-1000", MODEL),
-        "has some in checkpoint-500, checkpoint-1000;",
+        "but in checkpoint-500, checkpoint-1000;",
         "checkpoint-1000",
     ),
     "lightning-logs": (
         placed("version_0/checkpoints", {"last.ckpt": pickled({"state_dict": STATE, "epoch": 1})}),
-        "has some in version_0/checkpoints;",
+        "but in version_0/checkpoints;",
         "version_0/checkpoints",
     ),
     "megatron": (
@@ -72,15 +72,15 @@ LAYOUTS: dict[str, tuple[dict[str, bytes], str, str]] = {
     ),
     "megatron-parts": (
         {f"release/mp_rank_0{rank}/model_optim_rng.pt": RANK for rank in range(4)},
-        "Megatron-LM checkpoint in 4 parts, each with some rows of every table; convert it",
+        "Megatron-LM checkpoint in 4 parts, each with a slice of all tables; convert it",
         "",
     ),
     "deepspeed": (
         {"zero_to_fp32.py": b"", "global_step5/mp_rank_00_model_states.pt": RANK},
-        r"DeepSpeed checkpoint; gather its weights with 'python zero_to_fp32.py \. gathered'",
+        r"DeepSpeed checkpoint; run 'python zero_to_fp32.py \. gathered'",
         "",
     ),
-    "nothing": ({"README.md": b"x"}, "holds no .safetensors file among 1 files; name a model's folder", ""),
+    "nothing": ({"README.md": b"x"}, "has no .safetensors file among 1 files; give the folder of a model", ""),
 }
 
 
@@ -119,5 +119,7 @@ def test_nested_state_dicts_are_read(content: dict[str, Any], tmp_path: Path) ->
 
 def test_a_part_of_a_megatron_checkpoint_is_no_table(tmp_path: Path) -> None:
     folder = write(tmp_path, LAYOUTS["megatron-parts"][0])
-    with pytest.raises(SourceError, match=r"has some rows of every table, .* in 4 parts"):
+    with pytest.raises(
+        SourceError, match=r"one of 4 parts of a Megatron-LM checkpoint, each with a slice of all tables"
+    ):
         hpe.extract(folder / "release" / "mp_rank_01" / "model_optim_rng.pt")

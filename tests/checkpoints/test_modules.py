@@ -138,10 +138,13 @@ def test_a_module_without_an_embedding_says_how_to_name_its_tables() -> None:
 @pytest.mark.parametrize(
     ("tables", "message"),
     [
-        ({"position": "pe"}, r"no parameter, buffer or module 'pe'; the nearest names are pos_encoder\.pe"),
-        ({"position": "pos_encode"}, r"the nearest names are pos_encoder\.pe"),
+        ({"position": "pe"}, r"no parameter, buffer or module 'pe'; similar names: pos_encoder\.pe"),
+        ({"position": "pos_encode"}, r"similar names: pos_encoder\.pe"),
         ({"position": "zzz"}, r"its tables are pos_encoder\.pe, encoder\.weight"),
-        ({"positions": "pos_encoder.pe"}, "no role 'positions'; the roles are token, token_type, position"),
+        (
+            {"positions": "pos_encoder.pe"},
+            "unknown role 'positions' in tables; the roles are token, token_type, position",
+        ),
         ({"position": 3}, "name of a tensor or module; got int"),
     ],
 )
@@ -152,11 +155,11 @@ def test_a_name_that_no_tensor_has_is_answered_with_the_nearest(tables: dict[str
 
 def test_what_is_no_table_is_refused_by_its_shape() -> None:
     module = nn.TransformerEncoderLayer(WIDTH, 2)
-    with pytest.raises(InputError, match=r"norm1\.weight of .* has the shape \[8\]; a table has \[rows, width\]"):
+    with pytest.raises(InputError, match=r"norm1\.weight of .* has the shape \[8\]; a table needs \[rows, width\]"):
         hpe.extract(module, tables={"position": "norm1.weight"})
-    with pytest.raises(InputError, match=r"norm1 of .* is a module that holds no tensor of shape"):
+    with pytest.raises(InputError, match=r"norm1 of .* is a module with no tensor of shape"):
         hpe.extract(module, tables={"position": "norm1"})
-    with pytest.raises(InputError, match=r"self_attn of .* holds several tables"):
+    with pytest.raises(InputError, match=r"self_attn of .* is a module with several tables"):
         hpe.extract(module, tables={"position": "self_attn"})
 
 
@@ -189,9 +192,9 @@ def test_whatever_names_tokens_names_the_rows(given: object) -> None:
     ("given", "message"),
     [
         (WORDS[:-1], "11 labels were given for 12 token vectors"),
-        ([*WORDS[:-1], 3], "a list of labels holds strings; got 3"),
-        ({"a": 0, "b": 2}, "numbers the rows from 0 to 1, each once; its numbers run from 0 to 2"),
-        ({"a": "b"}, "maps strings to row numbers"),
+        ([*WORDS[:-1], 3], "labels must be strings; got 3"),
+        ({"a": 0, "b": 2}, "must number the rows from 0 to 1, each once; found 2 numbers from 0 to 2"),
+        ({"a": "b"}, "must map strings to row numbers"),
         ("gpt2", "got str"),
     ],
 )
@@ -201,7 +204,7 @@ def test_what_does_not_name_the_rows_is_refused(given: object, message: str) -> 
 
 
 def test_names_are_for_modules() -> None:
-    with pytest.raises(InputError, match=r"are for torch modules; the source is 'sample:bert'"):
+    with pytest.raises(InputError, match=r"apply to torch modules only; the source is 'sample:bert'"):
         hpe.extract("sample:bert", name="mine")
 
 

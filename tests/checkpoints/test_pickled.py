@@ -186,7 +186,7 @@ def test_shards_are_read_through_their_index(build: Build, tmp_path: Path) -> No
     model.save_pretrained(tmp_path / "safe")  # type: ignore[operator]
     assert_same(hpe.extract(folder), hpe.extract(tmp_path / "safe"))
     (folder / PICKLE_INDEX).write_text('{"weight_map": {"wte.weight": "../secret.bin"}}')
-    with pytest.raises(CheckpointError, match=r"names \.bin files of this folder"):
+    with pytest.raises(CheckpointError, match=r"must name \.bin files of this folder"):
         hpe.extract(folder)
     (folder / PICKLE_INDEX).write_text('{"weight_map": {"wte.weight": "absent.bin"}}')
     with pytest.raises(CheckpointError, match=r"absent\.bin: the file is missing"):
@@ -288,15 +288,13 @@ def archive(path: Path, program: bytes) -> Path:
 def test_nothing_is_run(tmp_path: Path) -> None:
     for protocol, name in ((2, "a.pt"), (4, "b.pt")):
         archive(tmp_path / name, pickle.dumps({"wte.weight": Evil(tmp_path / "made")}, protocol))
-        with pytest.raises(CheckpointError, match=r"which is code|torch cannot load it"):
+        with pytest.raises(CheckpointError, match=r"contains code|torch cannot load it"):
             hpe.extract(tmp_path / name)
         (tmp_path / f"raw-{name}").write_bytes(pickle.dumps(Evil(tmp_path / "made"), protocol))
         with pytest.raises(CheckpointError):
             hpe.extract(tmp_path / f"raw-{name}")
     assert not (tmp_path / "made").exists()
-    with pytest.raises(
-        CheckpointError, match=r"needs \S*Model, which is code, .*torch.save\(model.state_dict\(\), file"
-    ):
+    with pytest.raises(CheckpointError, match=r"contains code, \S*Model, .*torch.save\(model.state_dict\(\), file"):
         opened(Model(), tmp_path)
 
 
@@ -311,7 +309,7 @@ def test_a_bomb_does_not_go_off(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert int(done.stdout) == 2**31 - 1, "torch.load itself lets it"
     peak: list[int] = [0]
-    with watched(peak), pytest.raises(CheckpointError, match=r"takes more than 1,000,000,\d{3} bytes of memory"):
+    with watched(peak), pytest.raises(CheckpointError, match=r"exceeds the limit of 1,000,000,\d{3} bytes of memory"):
         hpe.extract(path)
     assert peak[0] < 1_000_000_000
 
@@ -323,7 +321,7 @@ def test_an_archive_that_unpacks_to_gigabytes(tmp_path: Path) -> None:
         with file.open("archive/data.pkl", "w") as inside:
             for _ in range(1100):
                 inside.write(b"N0" * 500_000)
-    with pytest.raises(CheckpointError, match=r"takes more than [\d,]+ bytes of memory"):
+    with pytest.raises(CheckpointError, match=r"exceeds the limit of [\d,]+ bytes of memory"):
         hpe.extract(path)
 
 
@@ -331,24 +329,24 @@ def test_an_archive_that_unpacks_to_gigabytes(tmp_path: Path) -> None:
 def test_a_tensor_larger_than_its_numbers(tmp_path: Path) -> None:
     read = opened({"wte.weight": torch.zeros(1, 1).expand(1_000_000, 65_536), "wpe.weight": torch.ones(4, 3)}, tmp_path)
     assert kept() == {"wpe.weight"}
-    with pytest.raises(CheckpointError, match="the limit of one read is"):
+    with pytest.raises(CheckpointError, match="the limit is"):
         read.read("wte.weight")
-    with pytest.raises(CheckpointError, match="the limit of one read is"):
+    with pytest.raises(CheckpointError, match="the limit is"):
         read.read("wte.weight", 0, 2)
     spread = {"wte.weight": torch.zeros(1, 1).expand(400_000, 1024)}
-    with pytest.raises(CheckpointError, match=r"takes more than 268,435,456 bytes"):
+    with pytest.raises(CheckpointError, match=r"exceeds the limit of 268,435,456 bytes"):
         opened(spread, tmp_path, limits=Limits(pickle_memory=2**28))
 
 
 def broken() -> Iterator[tuple[str, bytes, str]]:
     """Yield files that are no checkpoints, and what is said of each."""
     yield "empty", b"", "the file is empty"
-    yield "text", b"hello world", "no file that torch.save writes"
+    yield "text", b"hello world", "not written by torch.save"
     yield "pointer", b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"
     yield "page", b"<!doctype html><html>", "HTML or XML page"
-    yield "zip", b"PK\x05\x06" + bytes(18), "torch cannot load it|ends before it should"
+    yield "zip", b"PK\x05\x06" + bytes(18), "torch cannot load it|is truncated"
     yield "pickle", pickle.dumps([1, 2, 3], 2), "cannot load it|holds a"
-    yield "cut pickle", pickle.dumps({"a": "b" * 100}, 2)[:50], "ends before it should|cannot load it"
+    yield "cut pickle", pickle.dumps({"a": "b" * 100}, 2)[:50], "is truncated|cannot load it"
     yield "stop", b"\x80\x02.", "cannot load it"
 
 
@@ -383,8 +381,8 @@ def test_a_truncated_file(tmp_path: Path, zipped: bool, share: float) -> None:
         ({}, "holds no tensor"),
         ({"step": 3}, "holds no tensor"),
         ({"state_dict": {}}, "holds no tensor"),
-        ({"a\nb": torch.ones(2, 2)}, "is printable"),
-        ({"x" * 300: torch.ones(2, 2)}, "name may have 256 bytes"),
+        ({"a\nb": torch.ones(2, 2)}, "must be printable"),
+        ({"x" * 300: torch.ones(2, 2)}, "name may have at most 256 bytes"),
         ({"__metadata__": torch.ones(2, 2)}, r"weights\.pt"),
         ({"wte.weight": torch.ones([1] * 12)}, "has 12 axes, the limit is 8"),
     ],
@@ -398,7 +396,7 @@ def test_what_is_no_state_dict(tmp_path: Path, content: object, message: str) ->
 @pytest.mark.usefixtures("forked")
 def test_more_tensors_than_a_file_may_list(tmp_path: Path) -> None:
     one = torch.ones(2)
-    with pytest.raises(CheckpointError, match="may list 50 tensors"):
+    with pytest.raises(CheckpointError, match="may list at most 50 tensors"):
         opened({f"t{i}": one.clone() for i in range(60)}, tmp_path, limits=Limits(tensors=50))
 
 
@@ -655,7 +653,7 @@ def test_a_pickle_beyond_the_limit_is_not_read(hub: FakeHub, old: torch.nn.Modul
 @pytest.mark.usefixtures("forked")
 def test_something_else_is_noticed_before_it_is_downloaded(hub: FakeHub) -> None:
     hub.add("a/page", {PICKLE: b"hello" * 100_000})
-    with pytest.raises(CheckpointError, match=r"no file that torch.save writes"):
+    with pytest.raises(CheckpointError, match=r"not written by torch.save"):
         hpe.extract("a/page", allow_full_download=True)
     assert sum(one.body_bytes for one in hub.requests if PICKLE in one.path or one.host == "cdn") < 1000
 
@@ -664,7 +662,7 @@ def test_something_else_is_noticed_before_it_is_downloaded(hub: FakeHub) -> None
 def test_without_a_token_it_is_refused(hub: FakeHub, old: torch.nn.Module) -> None:
     for leave in (False, True):
         with pytest.raises(
-            HubError, match=r"holds no \.safetensors file, but 'pytorch_model\.bin', a pickle, .*run code"
+            HubError, match=r"has no \.safetensors file, only the pickle 'pytorch_model\.bin'; .*run code"
         ) as e:
             hpe.extract(REPO, token=False, allow_full_download=leave)
         assert "safetensors revision" not in str(e.value)
@@ -693,7 +691,7 @@ def test_a_revision_with_safetensors_is_named(hub: FakeHub, old: torch.nn.Module
 def test_no_answer_on_revisions_costs_no_answer_on_the_rest(hub: FakeHub, old: torch.nn.Module) -> None:
     hub.fault("status", times=None, path="/refs", code=503)
     began = time.monotonic()
-    with pytest.raises(HubError, match=r"a pickle of .* reads it all$"):
+    with pytest.raises(HubError, match=r"a pickle of .* to read it whole$"):
         hpe.extract(REPO)
     assert time.monotonic() - began < 10
 

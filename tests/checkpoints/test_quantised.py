@@ -133,7 +133,7 @@ def test_codes_of_a_live_model() -> None:
     module = torch.nn.Module()
     module.embed_tokens = torch.nn.Module()
     module.embed_tokens.register_buffer("weight", INTEGERS)
-    with pytest.raises(SourceError, match="is stored as int8, not as vectors"):
+    with pytest.raises(SourceError, match="is stored as int8, not as plain vectors"):
         hpe.extract(module)
 
 

@@ -67,7 +67,7 @@ def test_no_command_is_untested() -> None:
 
 def test_app_takes_no_more_sources_than_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["app", *(f"random:8x{width}" for width in range(1, 6))]) == 1
-    assert capsys.readouterr().err == "hfposemb: 5 sources are more than the app shows at once; name 4\n"
+    assert capsys.readouterr().err == "hfposemb: 5 sources given; the app shows at most 4 at once\n"
 
 
 def test_info(minilm_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,9 +115,9 @@ def test_export_writes_what_the_ending_says(tmp_path: Path, capsys: pytest.Captu
         (["--out", "t.xlsx"], "t.xlsx must end in .safetensors"),
         (["--out", "t.npy", "--figure", "positions"], "t.npy must end in .html"),
         (["random:8x4", "--out", "t.npy"], "export them one by one"),
-        (["--figure", "no", "--out", "t.html"], "there is no view 'no'; there are positions"),
+        (["--figure", "no", "--out", "t.html"], "unknown view 'no'; the views are positions"),
         (["random:8x4", "--figure", "table", "--out", "t.html"], "shows one source; distance, norms and variance"),
-        (["--out", "no/t.npy"], "is not a file in a folder that exists"),
+        (["--out", "no/t.npy"], "its folder does not exist"),
     ],
 )
 def test_export_says_what_it_cannot_write(
@@ -317,7 +317,7 @@ def test_info_of_a_hub_model_reads_headers_alone(hub: FakeHub, capsys: pytest.Ca
     assert not [one for one in hub.requests if "tokenizer" in one.path]
     assert main(["info", "a/nothing"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("hfposemb: a/nothing is no public model on the Hub")
+    assert said.startswith("hfposemb: a/nothing is not a public model on the Hub")
     assert said.count("\n") == 1
 
 

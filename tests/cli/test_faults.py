@@ -74,7 +74,7 @@ def test_debug_prints_the_traceback_before_the_line(capsys: pytest.CaptureFixtur
     ("error", "said"),
     [
         (InputError("no"), "hfposemb: no\n"),
-        (MemoryError(), "hfposemb: this does not fit into the memory of this machine; ask for less\n"),
+        (MemoryError(), "hfposemb: out of memory; choose fewer rows, dimensions or sources\n"),
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "x"), "hfposemb: No space left on device: x\n"),
     ],
 )

@@ -95,20 +95,21 @@ def test_reference_figures(compared: Comparison) -> None:
         ("kings", 0.690),
         ("queen", 0.627),
     ]
-    assert "norms that stand out: 0, 127, 510, 511 (4 of 512 positions)" in minilm.notes
+    assert "outlying norms: 0, 127, 510, 511 (4 of 512 positions)" in minilm.notes
     assert any(
-        "a break between positions 126 and 128: neighbours there have a cosine of 0.439" in n for n in minilm.notes
+        note.startswith("break between positions 126 and 128: the cosine") and " to 0.439 (" in note
+        for note in minilm.notes
     )
 
 
 def test_what_a_source_has_not_says_why(compared: Comparison) -> None:
     minilm, computed, rotary = compared.sources
-    assert "no single token is named zzzq: no neighbours of it" in minilm.notes
+    assert "no neighbours for zzzq: not a single token with a nonzero vector" in minilm.notes
     assert "zzzq" not in minilm.neighbours
     assert "has no token table" in computed.metrics["token anisotropy"].note
     assert rotary.kind == "rotary"
     assert rotary.position_shape is None
-    assert "rotary positions have no row for each position" in rotary.metrics["translation invariance"].note
+    assert "rotary positions have no vector" in rotary.metrics["translation invariance"].note
     assert all(figure.note for source in compared.sources for figure in source.metrics.values() if figure.value is None)
 
 
@@ -127,10 +128,10 @@ def test_json_has_null_for_what_cannot_be_had(compared: Comparison) -> None:
 def test_the_text_is_a_table_with_a_column_for_each_source(compared: Comparison) -> None:
     lines = str(compared).splitlines()
     assert max(map(len, lines[:50])) <= 120
-    assert [line for line in lines if line.startswith("of ")] == [
-        "of positions",
-        "of tokens",
-        "of tokens and positions",
+    assert [line for line in lines if line in ("Positions", "Tokens", "Tokens and positions")] == [
+        "Positions",
+        "Tokens",
+        "Tokens and positions",
     ]
     assert "translation invariance" in repr(compared)
     row = next(line for line in lines if line.startswith("translation invariance"))
@@ -155,12 +156,12 @@ def test_tables_too_small_or_without_answer_have_notes() -> None:
     assert len(found.missing) == 12
     short_figures, with_gaps, same, bare = found.sources
     assert short_figures.metrics["mean cosine at distance 4"].value is not None
-    assert short_figures.metrics["mean cosine at distance 8"].note == "short has 5 positions, none 8 apart"
+    assert short_figures.metrics["mean cosine at distance 8"].note == "short has only 5 positions, so none are 8 apart"
     assert "1 of 5 position rows hold NaN or Inf and are left out" in with_gaps.notes
     assert with_gaps.metrics["norm of position 0"].value is None
     assert with_gaps.metrics["mean norm"].value == pytest.approx(np.linalg.norm(short[1:], axis=1).mean())
     assert "are the same" in same.metrics["IsoScore"].note
-    assert "equally alike" in same.metrics["translation invariance"].note
+    assert "equally similar" in same.metrics["translation invariance"].note
     assert same.metrics["token anisotropy"].value is None
     assert (bare.kind, bare.position_shape) == ("none", None)
     assert all(figure.value is None for figure in bare.metrics.values())
@@ -185,12 +186,12 @@ def test_the_same_source_twice_has_the_same_figures() -> None:
 def test_several_parts_are_named() -> None:
     table = _table(np.random.default_rng(0).normal(size=(20, 4)))
     source = Embeddings("pair", {}, {"encoder": Absolute(table), "decoder": Absolute(table)})
-    said = "the positions are those of its part encoder; it also has those of decoder"
+    said = "positions of the part encoder; others: decoder"
     assert said in compare(source, draws=0).sources[0].notes
 
 
 def test_wrong_calls_say_what_is_right() -> None:
-    with pytest.raises(InputError, match="one source or more"):
+    with pytest.raises(InputError, match="at least one source"):
         compare()
     with pytest.raises(InputError, match=r"words=\['king'\]"):
         compare(_source("bare"), words="king")
@@ -270,7 +271,7 @@ def test_rows_that_stand_out_are_left_out() -> None:
     assert found.metrics["effective rank"] == same.metrics["effective rank"]
     assert found.metrics["norm of position 0"].value is None
     assert "left out" in found.metrics["norm of position 0"].note
-    assert "positions left out, since their norms stand out: 0 (1)" in found.notes
+    assert "positions left out for outlying norms: 0 (1)" in found.notes
 
 
 def test_figures_on_request() -> None:

@@ -71,7 +71,7 @@ def test_chance_is_of_a_stated_sample() -> None:
     many = [f"w{row}" for row in range(2_600)]
     found = find_moved_words(source(noise(2_600, 4), "a", many), source(noise(2_600, 4, 1), "b", many), count=3)
     assert (found.shared, found.rows) == (2_600, 2_000)
-    assert "2,000 of 2,600 shared words, drawn with seed 0" in found.notes[0]
+    assert "2,000 of 2,600 shared words, sampled with seed 0" in found.notes[0]
 
 
 def test_what_cannot_be_told_says_so() -> None:
@@ -80,7 +80,7 @@ def test_what_cannot_be_told_says_so() -> None:
         find_moved_words(words, source(noise(5, 4), "few", WORDS[:5]))
     with pytest.raises(hpe.HfposembError, match="the same vector"):
         find_moved_words(words, source(np.ones((ROWS, 4)), "flat"))
-    with pytest.raises(hpe.HfposembError, match="counted from 1"):
+    with pytest.raises(hpe.HfposembError, match="must be at least 1"):
         find_moved_words(words, words, count=0)
     with pytest.raises(hpe.HfposembError, match="no token table"):
         find_moved_words(words, hpe.sinusoidal(30, 4))

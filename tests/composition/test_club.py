@@ -80,7 +80,7 @@ def test_the_models_own_normalisation(minilm_folder: Path) -> None:
 
 def test_what_is_no_cloud() -> None:
     model = made()
-    with pytest.raises(hpe.HfposembError, match="2 words and 2 places"):
+    with pytest.raises(hpe.HfposembError, match="2 words and 2 positions"):
         sum_cloud(add_positions(model), model, np.array([3, 3]), PLACES)
     alike = hpe.from_arrays(token=np.ones((50, 4)), position=np.ones((9, 4)))
     with pytest.raises(hpe.HfposembError, match="no variance"):

@@ -47,8 +47,8 @@ def test_other_words_are_no_other_order() -> None:
     model = hpe.from_arrays(token=np.eye(9), position=np.ones((9, 9)))
     with pytest.raises(hpe.HfposembError, match="different pieces"):
         reorder_words(model.inputs([1, 2]), model.inputs([1, 3]))
-    with pytest.raises(hpe.HfposembError, match="not batches"):
+    with pytest.raises(hpe.HfposembError, match="not a batch"):
         reorder_words(model.inputs([[1, 2]]), model.inputs([[1, 2]]))
     zero = hpe.from_arrays(token=np.zeros((9, 9)))
-    with pytest.raises(hpe.HfposembError, match="no cosine"):
+    with pytest.raises(hpe.HfposembError, match="its cosine is undefined"):
         reorder_words(zero.inputs([1, 2]), zero.inputs([2, 1]))

@@ -285,7 +285,7 @@ def test_tokens_by_trust_are_those_measured_and_the_rest_is_faint() -> None:
     assert measured.meta["kept"].tolist() == p.trust.counts.tolist()
     assert set(faint.meta["kept"]) == {-1}
     assert faint.marker.opacity < measured.marker.opacity
-    with pytest.raises(InputError, match="no trust was measured"):
+    with pytest.raises(InputError, match="was not measured"):
         token_figures.token_map(replace(p, trust=None), vocabulary(70), color="trust")
 
 
@@ -569,12 +569,12 @@ def test_one_limit_holds_for_panels_side_by_side() -> None:
 )
 @pytest.mark.parametrize("shape", [(3,), (0, 3), (2, 2, 2)])
 def test_only_matrices_are_drawn_as_matrices(draw: Callable[..., Any], shape: tuple[int, ...]) -> None:
-    with pytest.raises(InputError, match="only a matrix that is not empty"):
+    with pytest.raises(InputError, match="a non-empty matrix"):
         draw(np.zeros(shape))
 
 
 def test_an_unknown_unit_is_refused() -> None:
-    with pytest.raises(InputError, match="no colours are known for the unit 'metres'"):
+    with pytest.raises(InputError, match="unknown unit 'metres'"):
         matrix_figures.similarity_matrix(np.eye(2), unit="metres")  # type: ignore[arg-type]
 
 
@@ -586,7 +586,7 @@ def test_numbers_are_written_in_the_cells_of_a_small_matrix() -> None:
     assert figure.data[0].text[0][1] == "king – queen: .627, above 99.9 % of random pairs"
     strong, weak = (figure.layout.annotations[place].font.color for place in (0, 1))
     assert (strong, weak) == (PALETTE["panel"].light, PALETTE["ink"].light)
-    with pytest.raises(InputError, match="3 labels cannot name"):
+    with pytest.raises(InputError, match="needs a label per row and column; got 3"):
         matrix_figures.similarity_matrix(matrix, labels=["a", "b", "c"])
 
 
@@ -625,7 +625,7 @@ def test_waves_share_one_range() -> None:
     for trace, dimension in zip(figure.data, (0, 1, 15), strict=True):
         np.testing.assert_array_equal(trace.y, vectors[:, dimension])
     assert len({figure.layout[name].range for name in ("yaxis", "yaxis2", "yaxis3")}) == 1
-    with pytest.raises(InputError, match="dimensions 0 to 15"):
+    with pytest.raises(InputError, match="dimensions must be from 0 to 15"):
         wave_figures.waves(vectors, (16,))
 
 
@@ -733,7 +733,7 @@ def test_of_a_large_grid_some_patches_have_maps() -> None:
     assert maps.rows.tolist() == list(range(1, 30, 3))
     assert maps.columns.tolist() == list(range(0, 20, 2))
     assert not matrix_figures.patch_tiles(maps, chosen=0).layout.shapes, "patch 0 has no tile to frame"
-    with pytest.raises(InputError, match="patches 0 to 599; got 600"):
+    with pytest.raises(InputError, match=r"from 0 to 599 on a grid of .*; got 600"):
         matrix_figures.patch_map(maps.maps[0, 0], 600)
 
 
@@ -753,7 +753,7 @@ def test_wavelengths_are_drawn_before_and_after_scaling() -> None:
 
 
 def test_nothing_to_draw_is_said() -> None:
-    with pytest.raises(InputError, match="nothing to draw"):
+    with pytest.raises(InputError, match="series is empty"):
         line_figures.curves([], x=Axis(), y=Axis())
 
 
@@ -815,7 +815,7 @@ def test_a_map_refuses_what_it_cannot_draw() -> None:
     p = cloud(RNG.normal(size=(30, 2)))
     with pytest.raises(InputError, match="only 20 labels"):
         token_figures.token_map(p, vocabulary(20))
-    with pytest.raises(InputError, match="coloured by"):
+    with pytest.raises(InputError, match="color must be"):
         token_figures.token_map(p, vocabulary(30), color="norm")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="row 99 is not among"):
         token_figures.token_map(p, vocabulary(30), selected=99)

@@ -44,13 +44,13 @@ def test_mechanisms_are_drawn_in_their_unit(source: str, unit: str) -> None:
 
 def test_refusals() -> None:
     sines, rotary = hpe.extract(SOURCES[0]), hpe.extract("rotary:64x16")
-    with pytest.raises(InputError, match="there is no view 'cloud'; there are positions, similarity"):
+    with pytest.raises(InputError, match="unknown view 'cloud'; the views are positions, similarity"):
         view("cloud", sines)
     with pytest.raises(InputError, match="'positions' shows one source"):
         view("positions", sines, sines)
     with pytest.raises(InputError, match="needs a source"):
         view("positions")
-    with pytest.raises(InputError, match="rotary positions, which are no rows that are added"):
+    with pytest.raises(InputError, match="rotary positions, which are not added vectors"):
         view("norms", rotary)
-    with pytest.raises(InputError, match=r"one plot has one unit; .*sinusoidal:64x16 in cosine and rotary:64x16 in"):
+    with pytest.raises(InputError, match=r"different units, sinusoidal:64x16 in cosine and rotary:64x16 in"):
         view("distance", sines, rotary)

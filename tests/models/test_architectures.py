@@ -151,7 +151,7 @@ def test_verify_says_what_transformers_cannot_load(tmp_path: Path, capsys: pytes
 def test_samples_are_as_transformers_loads_them() -> None:
     for name in ("bert", "gpt2"):
         assert verify(f"sample:{name}").passed
-    with pytest.raises(SourceError, match="a whole sample, such as sample:bert"):
+    with pytest.raises(SourceError, match="a complete sample such as sample:bert"):
         verify("sample:gpt2@step-1500")
 
 
@@ -215,7 +215,7 @@ def test_a_model_of_images_that_turns_by_patches_gets_no_false_frequencies(tmp_p
     build("dinov3_vit").save_pretrained(tmp_path)
     position = hpe.extract(tmp_path).position
     assert not isinstance(position, Rotary)
-    with pytest.raises(hpe.HfposembError, match="row and the column"):
+    with pytest.raises(hpe.HfposembError, match="row and column"):
         position.profile(np.arange(3))
 
 
@@ -224,9 +224,9 @@ def test_an_unknown_type_is_read_by_names_and_says_so(tmp_path: Path) -> None:
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "llama-next"}))
     found = hpe.extract(tmp_path)
-    assert any("'llama-next' is not known" in note for note in found.notes)
+    assert any("'llama-next' is unknown" in note for note in found.notes)
     assert found.position.kind == "rotary"
-    with pytest.raises(hpe.HfposembError, match="not known"):
+    with pytest.raises(hpe.HfposembError, match="is unknown"):
         found.inputs([5, 6])
 
 

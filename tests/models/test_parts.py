@@ -89,7 +89,7 @@ def test_whisper_compares_the_decoder_with_its_words(folders: dict[str, Path]) -
     heard = hpe.compare(source, part="encoder", draws=0, words=()).sources[0]
     assert (heard.position_shape, heard.token_shape) == ((50, 16), None)
     assert heard.metrics["token norm / position norm"].value is None
-    assert any("no words enter its encoder, only its decoder" in note for note in heard.notes)
+    assert any("words enter its decoder, not its encoder" in note for note in heard.notes)
 
 
 def test_a_part_is_chosen_for_all_sources_or_one_by_one(folders: dict[str, Path]) -> None:
@@ -102,7 +102,7 @@ def test_a_part_is_chosen_for_all_sources_or_one_by_one(folders: dict[str, Path]
     assert same.pairs[0].parts == ("encoder", "decoder")
     with pytest.raises(InputError, match="no source has a part 'audio'"):
         hpe.compare(bart, clip, part="audio")
-    with pytest.raises(InputError, match="one part for each source"):
+    with pytest.raises(InputError, match="one entry per source"):
         hpe.compare(bart, clip, part=("encoder",))
 
 

@@ -59,7 +59,7 @@ def test_public_names_exist(name: str) -> None:
 
 
 def test_unknown_names_say_what_there_is() -> None:
-    with pytest.raises(AttributeError, match="it has __version__, extract"):
+    with pytest.raises(AttributeError, match="its attributes are __version__, extract"):
         _ = hpe.exctract
 
 

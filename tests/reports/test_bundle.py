@@ -68,6 +68,6 @@ def test_refusals(bundle: tuple[hpe.Comparison, Path], tmp_path: Path) -> None:
     found, _ = bundle
     with pytest.raises(InputError, match=r"c\.tar must end in \.zip"):
         write_bundle(found, [], tmp_path / "c.tar")
-    with pytest.raises(InputError, match="needs the sources of its comparison"):
+    with pytest.raises(InputError, match="must be those of the comparison"):
         write_bundle(found, [hpe.extract("random:40x8")], tmp_path / "c.zip")
     assert list(tmp_path.iterdir()) == []

@@ -177,7 +177,9 @@ def test_tensorboard_serves_the_pair(tmp_path: Path) -> None:
 
 def test_somebody_elses_list_for_the_projector_is_not_lost(table: hpe.EmbeddingTable, tmp_path: Path) -> None:
     (tmp_path / PROJECTOR).write_text("embeddings { tensor_name: 'mine' }")
-    with pytest.raises(InputError, match="was written by something else; choose another folder"):
+    with pytest.raises(
+        InputError, match="was written by another program and would be overwritten; choose another folder"
+    ):
         write_table(table, tmp_path / "t.tsv")
     assert [one.name for one in tmp_path.iterdir()] == [PROJECTOR]
 

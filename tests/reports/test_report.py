@@ -147,7 +147,7 @@ def test_a_vocabulary_larger_than_a_page_holds_is_sampled(minilm_folder: Path) -
     model = hpe.extract(str(minilm_folder))
     page = report(model, comparison=hpe.compare(model, draws=0))
     drawn = next(panel for row in views(page)["rows"] for panel in row["panels"] if panel["key"] == "tokens-0")
-    assert "20,000 of 30,522 tokens, drawn with seed 0" in drawn["foot"]
+    assert "20,000 of 30,522 tokens, sampled with seed 0" in drawn["foot"]
     dots = drawn["drawings"][0]["figure"]["data"]
     assert sum(dot["x"]["shape"][0] if isinstance(dot["x"], dict) else len(dot["x"]) for dot in dots) == 20_000
     assert len(page.encode()) < 10e6
@@ -156,7 +156,7 @@ def test_a_vocabulary_larger_than_a_page_holds_is_sampled(minilm_folder: Path) -
 def test_what_is_missing_is_said(compared: tuple[list[Embeddings], Comparison]) -> None:
     rotary = hpe.extract("rotary:32x8")
     found = Elements(report(rotary)).words
-    assert "rotary positions have no row for each position" in found
+    assert "rotary positions have no vector" in found
     one = report(rotary, comparison=hpe.compare(rotary, draws=0, pairs=False))
     assert "no cloud" in json.dumps(views(one))
 
@@ -169,7 +169,7 @@ def test_paths_are_shortened_where_that_tells_them_apart(tmp_path: Path) -> None
 
 
 def test_a_report_needs_the_sources_of_its_comparison(compared: tuple[list[Embeddings], Comparison]) -> None:
-    with pytest.raises(InputError, match="needs the sources of its comparison"):
+    with pytest.raises(InputError, match="must be those of the comparison"):
         report(compared[0][0], comparison=compared[1])
     with pytest.raises(InputError):
         report()
@@ -211,7 +211,7 @@ def test_a_number_is_above_chance_only_where_its_p_says_so(observed: float, p: f
 
 def test_the_finding_is_the_figure_that_differs_most(compared: tuple[list[Embeddings], Comparison]) -> None:
     said = finding(compared[1], ("A", "B", "C"))
-    name = said.removeprefix("They differ most in ").partition(":")[0]
+    name = said.removeprefix("Biggest difference: ").partition(" (")[0]
     values = [source.metrics[name].value for source in compared[1].sources]
     known = [value for value in values if value is not None]
     assert max(map(abs, known)) <= 1
@@ -305,7 +305,7 @@ def test_another_ending_is_refused_before_anything_is_read(
 ) -> None:
     assert main(["compare", "./nowhere", "--out", str(tmp_path / name)]) == 1
     captured = capsys.readouterr()
-    assert captured.err.startswith("hfposemb: a report is a page of HTML")
+    assert captured.err.startswith("hfposemb: a report is an HTML page")
     assert captured.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 

@@ -116,7 +116,7 @@ def test_some_of_the_sources(tmp_path: Path) -> None:
     assert found.same
     assert "./nowhere: failed before: " in str(found)
     assert "does not exist" in str(found)
-    assert "random:8x4: same, 1 figure\n" in str(found) + "\n"
+    assert "random:8x4: same, 1 metric\n" in str(found) + "\n"
 
 
 def test_a_source_that_was_tried_again_did_not_fail(tmp_path: Path) -> None:
@@ -142,10 +142,10 @@ def test_a_table_that_changed_under_its_name_is_told(
     said = capsys.readouterr()
     before, now = was.digest[0], hpe.extract(model).position.table.digest
     assert before != now
-    assert f"  position: its hash was {before[:12]}, is {now[:12]}: the source holds another table now; " in said.out
+    assert f"  position: its hash was {before[:12]}, is {now[:12]}; the table has changed; " in said.out
     assert said.out.count("\n") == 3, "its figures are others too, which is no news"
     assert "random:32x8: same" in said.out
-    assert said.err.startswith(f"hfposemb: 1 of 2 sources are not as {out} has them, {model} first; ")
+    assert said.err.startswith(f"hfposemb: 1 of 2 sources differ from {out}, the first is {model}; ")
     assert said.err.count("\n") == 1
 
 
@@ -185,7 +185,7 @@ def test_a_table_or_source_that_is_gone_is_told(hub: FakeHub, measured: pandas.D
     assert not found.same
     assert RUN in found.sources[0].reason
     other = again(measured.assign(table="decoder.position"), engine=ONE)
-    assert texts(other)[0].startswith(f"decoder.position: its hash was {measured.digest[0][:12]}, is none: ")
+    assert texts(other)[0].startswith(f"decoder.position: its hash was {measured.digest[0][:12]}, is none; ")
 
 
 # --- what is no survey ------------------------------------------------------------------------------------------------
@@ -204,16 +204,16 @@ def test_what_is_no_survey_is_one_line(tmp_path: Path, measured: pandas.DataFram
     measured.head(0).to_csv(tmp_path / "head.csv", index=False)
     measured.assign(draws="many").to_csv(tmp_path / "words.csv", index=False)
     said = {
-        "absent": "does not exist; name the folder of a survey",
-        "empty": "holds no survey; name the folder of one",
-        "begun": "holds a survey that measured nothing yet",
-        "other": "other settings, format 2 where this has 1",
-        "broken": "holds a part that is no parquet of a survey",
-        "notes": "is no CSV file of a survey's rows: it has no column source",
-        "bytes": "is no CSV file of a survey's rows: ",
-        "nothing": "is no CSV file of a survey's rows: ",
+        "absent": "does not exist; give the folder of a survey",
+        "empty": "has no survey; give the folder of a survey",
+        "begun": "has a survey without results",
+        "other": "other settings (format is 2 there, 1 here)",
+        "broken": "has a file that is not parquet of a survey",
+        "notes": "is not a CSV file of a survey's rows: the column source is missing",
+        "bytes": "is not a CSV file of a survey's rows: ",
+        "nothing": "is not a CSV file of a survey's rows: ",
         "head.csv": "has no row",
-        "words.csv": "is no CSV file of a survey's rows: ",
+        "words.csv": "is not a CSV file of a survey's rows: ",
     }
     for name, text in said.items():
         with pytest.raises(InputError) as error:
@@ -229,8 +229,8 @@ def test_rows_with_nothing_to_measure_are_one_line(
     failed = hpe.survey(["./nowhere"], draws=0, engine=ONE)
     cases = {
         "the survey has no source 'random:8x4'; it has random:32x8": (measured, ["random:8x4"]),
-        "all of it failed in the survey, ./nowhere: ": (failed, []),
-        "no metric is named 'mean nrm'; near to it: ": (measured.assign(metric="mean nrm"), []),
+        "all sources failed in the survey, such as ./nowhere: ": (failed, []),
+        "unknown metric 'mean nrm'; did you mean ": (measured.assign(metric="mean nrm"), []),
         "'a b' is not a source": (measured.assign(source="a b"), []),
     }
     for said, (rows, sources) in cases.items():
@@ -240,5 +240,5 @@ def test_rows_with_nothing_to_measure_are_one_line(
         assert "\n" not in str(error.value)
     assert main(["again", str(tmp_path)]) == 1
     assert capsys.readouterr().err == (
-        f"hfposemb: {tmp_path} holds no survey; name the folder of one, or a CSV file of its rows\n"
+        f"hfposemb: {tmp_path} has no survey; give the folder of a survey, or a CSV file of its rows\n"
     )

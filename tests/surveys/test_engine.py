@@ -82,7 +82,7 @@ def results(engine: Engine, items: list[str]) -> list[object]:
 
 def test_a_process_that_ends_loses_its_item_alone() -> None:
     items = ["a", "end", "b", "c", "d", "e"]
-    reason = "the process that worked on it ended before it was done, most likely for want of memory"
+    reason = "the worker process ended unexpectedly, most likely out of memory"
     assert results(Engine(workers=2), items) == sorted([*"abcde", Lost("end", reason)], key=str)
 
 
@@ -134,10 +134,10 @@ def test_processes_do_not_hear_the_keyboard(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"kind": "spark"}, "the engine is local or dask; got 'spark'"),
-        ({"kind": "dask"}, "go together"),
-        ({"kind": "dask", "scheduler": "tcp://x:1", "workers": 2}, "has the workers it has"),
-        ({"requests": 0}, "are 1 or more"),
+        ({"kind": "spark"}, "engine must be local or dask; got 'spark'"),
+        ({"kind": "dask"}, "needs a scheduler"),
+        ({"kind": "dask", "scheduler": "tcp://x:1", "workers": 2}, "cannot be set for a Dask cluster"),
+        ({"requests": 0}, "must be at least 1"),
     ],
 )
 def test_what_does_not_go_together(options: dict[str, object], said: str) -> None:
@@ -180,9 +180,9 @@ def test_a_worker_killed_half_way_loses_nothing(cluster: Cluster, hub: FakeHub, 
 @pytest.mark.parametrize(
     ("scheduler", "said"),
     [
-        ("tcp://127.0.0.1:1", "no Dask scheduler answers at 'tcp://127.0.0.1:1'"),
-        ("127.0.0.1", "'127.0.0.1' is no address of a Dask scheduler, such as tcp://host:8786"),
-        ("none://127.0.0.1:1", "'none://127.0.0.1:1' is no address of a Dask scheduler"),
+        ("tcp://127.0.0.1:1", "no Dask scheduler responds at 'tcp://127.0.0.1:1'"),
+        ("127.0.0.1", "'127.0.0.1' is not the address of a Dask scheduler, such as tcp://host:8786"),
+        ("none://127.0.0.1:1", "'none://127.0.0.1:1' is not the address of a Dask scheduler"),
     ],
 )
 def test_a_scheduler_that_is_not_there(
@@ -226,5 +226,5 @@ def test_no_process_outlives_the_driver(tmp_path: Path) -> None:
 
 
 def test_a_cluster_without_a_worker_says_so(scheduler: str) -> None:
-    with pytest.raises(HfposembError, match="has no worker; start one with 'dask worker'"):
+    with pytest.raises(HfposembError, match="has no workers; start one with 'dask worker'"):
         hpe.survey(["random:8x4"], draws=0, engine=Engine("dask", scheduler))

@@ -136,7 +136,7 @@ def test_the_patches_of_an_image(tmp_path: Path) -> None:
         assert verdicts(found) == [verdict] * 3, str(found)
     no_image = reproduce("vit-fig7", models={"vit": "sinusoidal:16x4"})
     assert verdicts(no_image) == ["not measured"] * 3
-    assert "no positions that lie over an image" in no_image.outcomes[0].measured
+    assert "no positions on an image grid" in no_image.outcomes[0].measured
 
 
 def test_models_come_from_the_hub(hub: FakeHub, tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_what_is_missing_is_said_and_the_rest_is_measured(
     monkeypatch.setattr(module, "SEEDS", range(1))
     assert main(["reproduce", "wang-chen-2020", "sinusoid-rotation", "vit-fig7"]) == 0
     printed = capsys.readouterr().out
-    (line,) = [line for line in printed.splitlines() if "not to be had: gpt2, bert, roberta (" in line]
+    (line,) = [line for line in printed.splitlines() if "not available: gpt2, bert, roberta (" in line]
     assert "--model gpt2=./folder" in line
     assert printed.count("not measured") == 8
     assert main(["reproduce", "vit-fig7"]) == 1

@@ -117,7 +117,7 @@ def test_sources_that_fail_are_rows(hub: FakeHub) -> None:
     assert "does not exist" in found.error[2]
     assert pandas.isna(found.metric[1])
     assert found.metric[3] == "mean norm"
-    assert "rotary positions have no row" in found.error[3]
+    assert "rotary positions have no vector" in found.error[3]
 
 
 def test_a_fault_of_ours_is_a_row_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +220,7 @@ def test_any_file_system_of_fsspec(tmp_path: Path) -> None:
     assert len(names) == 3
     assert not any(name.startswith(".") for name in names)
     same(first, hpe.survey(["random:32x8", "./nowhere"], out=out, **QUICK))
-    with pytest.raises(InputError, match="other settings, draws 0 where this has 1"):
+    with pytest.raises(InputError, match=r"other settings \(draws is 0 there, 1 here\)"):
         hpe.survey(["random:32x8"], out=out, draws=1, engine=ONE)
 
 
@@ -229,7 +229,7 @@ def test_a_folder_that_cannot_be_written_is_known_before_any_work(tmp_path: Path
     out = tmp_path / "out"
     hpe.survey(["random:8x4"], out=out, **QUICK)
     out.chmod(0o500)
-    with pytest.raises(HfposembError, match="cannot be written to; choose another folder"):
+    with pytest.raises(HfposembError, match="is not writable; choose another folder"):
         hpe.survey(["random:9x4"], out=out, **QUICK, progress=lambda *_: pytest.fail("work was begun"))
 
 
@@ -238,7 +238,7 @@ def test_two_surveys_do_not_write_into_one_folder(tmp_path: Path) -> None:
     one = check_out(str(tmp_path / "out"), asked.settings)
     with (
         survey_folder.opened(one, asked.settings),
-        pytest.raises(HfposembError, match="another survey is writing into"),
+        pytest.raises(HfposembError, match="another survey is writing to"),
     ):
         conduct(asked, one, engine=ONE)
     assert conduct(asked, one, engine=ONE).sources == 1
@@ -252,21 +252,27 @@ def bad(tmp_path: Path) -> dict[str, tuple[dict[str, Any], str]]:
     (tmp_path / "broken" / "_survey.json").write_text("[")
     hpe.survey(["random:8x4"], metrics=["IsoScore"], out=tmp_path / "other", **QUICK)
     return {
-        "metric": ({"metrics": ["token anisotropi"]}, "no metric is named 'token anisotropi'; near to it: token ani"),
-        "useless": ({"sources": ["sinusoidal:8x4"], "metrics": ["token*"]}, "token mean norm is a figure of tokens: "),
-        "rotary": ({"sources": ["rotary:8x4"], "metrics": ["IsoScore"]}, "IsoScore is a figure of positions: rotary"),
-        "settings": ({"out": tmp_path / "other"}, "holds a survey with other settings, metrics 'IsoScore' where this "),
-        "file": ({"out": tmp_path / "file"}, "is a file; a survey is written into a folder of its own"),
-        "foreign": ({"out": tmp_path / "foreign"}, "holds 'notes.txt' and no survey; choose a new folder"),
-        "broken": ({"out": tmp_path / "broken"}, "is none that a survey wrote"),
-        "protocol": ({"out": "nothing://x"}, "is no folder that can be written to: Protocol not known"),
-        "archive": ({"out": f"zip://{tmp_path}/none.zip"}, "is no folder that can be written to: [Errno 21] Is a dir"),
-        "no one there": ({"out": "ftp://127.0.0.1:1/x"}, "is no folder that can be written to: [Errno 111] Connection"),
-        "no name": ({"out": " "}, "a survey is written into a folder; its name is empty"),
-        "nothing": ({"sources": []}, "takes one source or more"),
+        "metric": ({"metrics": ["token anisotropi"]}, "unknown metric 'token anisotropi'; did you mean token ani"),
+        "useless": (
+            {"sources": ["sinusoidal:8x4"], "metrics": ["token*"]},
+            "token mean norm is a metric of tokens, but ",
+        ),
+        "rotary": (
+            {"sources": ["rotary:8x4"], "metrics": ["IsoScore"]},
+            "IsoScore is a metric of positions, but rotary",
+        ),
+        "settings": ({"out": tmp_path / "other"}, "has a survey with other settings (metrics is 'IsoScore' there, "),
+        "file": ({"out": tmp_path / "file"}, "is a file; a survey needs its own folder"),
+        "foreign": ({"out": tmp_path / "foreign"}, "has 'notes.txt' but no survey; choose a new folder"),
+        "broken": ({"out": tmp_path / "broken"}, "was not written by a survey"),
+        "protocol": ({"out": "nothing://x"}, "is not a writable folder: Protocol not known"),
+        "archive": ({"out": f"zip://{tmp_path}/none.zip"}, "is not a writable folder: [Errno 21] Is a dir"),
+        "no one there": ({"out": "ftp://127.0.0.1:1/x"}, "is not a writable folder: [Errno 111] Connection"),
+        "no name": ({"out": " "}, "the name of the folder for the survey is empty"),
+        "nothing": ({"sources": []}, "needs at least one source"),
         "no source": ({"sources": ["a b c"]}, "'a b c' is not a source"),
-        "text": ({"sources": "random:8x4"}, "sources and metrics are lists"),
-        "draws": ({"draws": -1}, "draws are counted from 0"),
+        "text": ({"sources": "random:8x4"}, "sources and metrics must be lists"),
+        "draws": ({"draws": -1}, "draws must be at least 0"),
     }
 
 
@@ -363,7 +369,7 @@ def test_the_command_surveys_the_revisions_of_a_repository(
         hpe.survey(sources, metrics=["IsoScore"], draws=2, engine=ONE).astype(pandas.read_parquet(out).dtypes),
     )
     assert main([*given, "--out", str(out)]) == 0
-    assert capsys.readouterr().out == f"wrote {out}: 3 sources, 3 of them before\n"
+    assert capsys.readouterr().out == f"wrote {out}: 3 sources, 3 of them from earlier runs\n"
 
 
 @pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGTERM])
@@ -386,7 +392,7 @@ def test_a_command_that_is_stopped_says_how_to_go_on(way: signal.Signals, tmp_pa
     kept = len(pandas.read_parquet(out).source)
     assert 0 < kept < len(sources), "it was stopped too late"
     assert said == ""
-    assert error == f"hfposemb: stopped; {kept} of 60 sources are kept; the same command goes on from there\n"
+    assert error == f"hfposemb: stopped; {kept} of 60 sources are saved; run the same command to continue\n"
     assert driver.returncode == 128 + way
     assert len(started) >= 2
     assert psutil.wait_procs(started, timeout=20)[1] == [], "processes were left alone"
@@ -396,13 +402,16 @@ def test_a_command_that_is_stopped_says_how_to_go_on(way: signal.Signals, tmp_pa
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["sample:gpt2"], "name it by --out"),
-        (["--dry-run"], "takes one source or more"),
-        (["sample:gpt2", "--dry-run", "--revisions", "stp*"], "has no revision that matches 'stp*'; it has step-0"),
-        (["sample:gpt2", "sample:bert", "--dry-run", "--revisions", "*"], "those of one source; 2 are named"),
-        (["sample:gpt2", "--dry-run", "--engine", "dask"], "a scheduler and the engine dask go together"),
-        (["sample:gpt2", "--dry-run", "--scheduler", "tcp://x:1"], "a scheduler and the engine dask go together"),
-        (["sample:gpt2", "--dry-run", "--workers", "0"], "are 1 or more; got 8 and 0"),
+        (["sample:gpt2"], "give --out FOLDER"),
+        (["--dry-run"], "needs at least one source"),
+        (
+            ["sample:gpt2", "--dry-run", "--revisions", "stp*"],
+            "has no revision matching 'stp*'; its revisions are step-0",
+        ),
+        (["sample:gpt2", "sample:bert", "--dry-run", "--revisions", "*"], "needs exactly one source; got 2"),
+        (["sample:gpt2", "--dry-run", "--engine", "dask"], "the engine dask needs a scheduler"),
+        (["sample:gpt2", "--dry-run", "--scheduler", "tcp://x:1"], "the engine dask needs a scheduler"),
+        (["sample:gpt2", "--dry-run", "--workers", "0"], "must be at least 1; got 8 and 0"),
         (["sample:gpt2", "--dry-run", "--file", "./none"], "cannot be read as a list of sources"),
     ],
 )

@@ -97,14 +97,14 @@ def test_every_figure_beside_chance() -> None:
 
 
 def test_too_few_checkpoints() -> None:
-    with pytest.raises(InputError, match="two checkpoints or more; got sample:gpt2"):
+    with pytest.raises(InputError, match="at least 2 checkpoints; got sample:gpt2"):
         trajectory(["sample:gpt2"])
-    with pytest.raises(InputError, match=r"only 1 of 2 checkpoints can be followed: \./no1: "):
+    with pytest.raises(InputError, match=r"only 1 of 2 checkpoints could be measured: \./no1: "):
         trajectory(["./no1", "sample:gpt2"], engine=ONE)
 
 
 def test_a_figure_of_the_other_table() -> None:
-    with pytest.raises(InputError, match="token mean norm is a figure of tokens, not of positions"):
+    with pytest.raises(InputError, match="token mean norm is a metric of tokens, not of positions"):
         trajectory(["sample:gpt2@step-100", "sample:gpt2"], metrics=["token mean norm"])
 
 
@@ -158,7 +158,7 @@ def test_as_many_as_wanted() -> None:
     assert (len(found), found[0], found[-1]) == (40, "step0", "step153")
     assert len(set(np.diff([int(name[4:]) for name in found]))) <= 2
     assert evenly_spaced(names[:3], 40) == names[:3]
-    with pytest.raises(InputError, match="2 or more; got 1"):
+    with pytest.raises(InputError, match="at least 2 checkpoints are needed, the first and the last; got 1"):
         evenly_spaced(names, 1)
 
 
@@ -192,4 +192,4 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main([*given, "--out", str(tmp_path / "run.png")]) == 1
     assert "must end in .html" in capsys.readouterr().err
     assert main(["trajectory", "sample:gpt2", "--revisions", "no*"]) == 1
-    assert "has no revision that matches 'no*'" in capsys.readouterr().err
+    assert "has no revision matching 'no*'" in capsys.readouterr().err

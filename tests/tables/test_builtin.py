@@ -146,7 +146,7 @@ def test_only_what_has_tokens_gives_them(name: str) -> None:
     else:
         with pytest.raises(MissingTableError, match="random:"):
             _ = embeddings.token
-    with pytest.raises(MissingTableError, match="no model"):
+    with pytest.raises(MissingTableError, match="not a model"):
         embeddings.inputs("text")
 
 
@@ -197,7 +197,7 @@ def test_what_has_no_rows_says_so(name: str) -> None:
         assert not embeddings.tables
         assert embeddings.notes == (BUILTINS[name].formula, BUILTINS[name].about)
         assert embeddings.position.matrix(5).shape == (5, 5)
-    with pytest.raises(MissingTableError, match=r"no row for each position|\.position\.table has their cos and sin"):
+    with pytest.raises(MissingTableError, match=r"no vector for a position|\.position\.table has their cos and sin"):
         embeddings._table("position")
 
 
@@ -230,19 +230,19 @@ def test_alibi_is_blooms() -> None:
 
 
 WRONG = {
-    "rotary:2048x63": "must be even; it is 63",
+    "rotary:2048x63": "needs an even number of dimensions, as it rotates pairs; got 63",
     "rotary:2048x64?base=3": "theta, layout, factor",
     "rotary:2048x64?factor=0": "a number from 1e-06",
     "rotary:2048x64?layout=concatenated": "half or interleaved",
     "rotary:0x64": "1 to 1,000,000 rows",
     "alibi:2048x0": "width 1",
-    "alibi:2048x12?theta=3": "takes none",
+    "alibi:2048x12?theta=3": "its options are none",
     "sinusoidal:1000000x768": "699,050 rows",
     "sinusoidal:1000001x1": "1 to 1,000,000 rows",
     "sinusoidal:1x65537": "width 1 to 65,536",
     "counting:0x4": "1 to 1,000,000 rows",
     "counting:4x0": "width 1",
-    "counting:4x4?base=2": "takes none",
+    "counting:4x4?base=2": "its options are none",
     "sinusoidal:4x4?bass=2": "base, layout, offset",
     "sinusoidal:4x4?layout=spiral": "interleaved or concatenated or tensor2tensor",
     "sinusoidal:4x1?layout=tensor2tensor": "at least 2",

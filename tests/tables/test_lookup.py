@@ -34,13 +34,13 @@ def test_a_word_without_its_space_is_the_word(table: EmbeddingTable, text: str, 
 
 
 def test_the_result_says_which_token_was_used(table: EmbeddingTable) -> None:
-    note = "“king” was read as the token “ king” (word start); the piece “king” is row 0"
+    note = "“king” refers to the token “ king” (word start); the piece “king” is row 0"
     assert named(table, "king").note == note
     assert neighbours(table, "king", k=2).notes == (note,)
     assert neighbours(table, "king", k=2).query == " king"
     assert f"note: {note}" in str(neighbours(table, "king", k=2))
     assert pair_similarities(table, ["king", "queen"]).notes == (note,)
-    assert reading(table.labels, "мир") == "“мир” was read as the token “ мир”; the piece “мир” is row 7"
+    assert reading(table.labels, "мир") == "“мир” refers to the token “ мир”; the piece “мир” is row 7"
 
 
 @pytest.mark.parametrize("text", ["queen", " king", "ing", "2", "nothing"])

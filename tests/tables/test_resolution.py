@@ -95,7 +95,7 @@ def test_rows_that_are_not_finite_are_left_out() -> None:
         (np.eye(12), {}, "12 rows"),
         (np.ones((20, 3)), {}, "are the same"),
         (np.random.default_rng(0).normal(size=(20, 3)), {"noise": 0.0}, "noise above 0"),
-        (np.random.default_rng(0).normal(size=(20, 3)), {"draws": 0}, "a draw"),
+        (np.random.default_rng(0).normal(size=(20, 3)), {"draws": 0}, "and draws=0"),
     ],
 )
 def test_what_cannot_be_decoded(rows: NDArray[np.float64], options: dict[str, float], message: str) -> None:

@@ -117,7 +117,7 @@ def test_lazy_mapping_makes_each_value_once() -> None:
     ("arrays", "message"),
     [
         ({}, "token vectors, position vectors or both"),
-        ({"token": [[1.0, 2.0]], "position": [[1.0]]}, "one width"),
+        ({"token": [[1.0, 2.0]], "position": [[1.0]]}, "the same width"),
         ({"token": [[1.0], [2.0]], "labels": ["a"]}, "1 labels were given for 2"),
         ({"position": [[1.0]], "labels": ["a"]}, "1 labels were given for 0"),
         ({"token": [[1.0], [2.0, 3.0]]}, "rows of one length"),
