@@ -115,7 +115,7 @@ def test_all_probes_are_the_single_ones_beside_noise_of_the_same_scale() -> None
     assert position_probes(noise, seeds=[0])["absolute"].mean > 10 * found["absolute"].mean
 
 
-@pytest.mark.parametrize(("rows", "message"), [(9, "needs 10"), (1, "needs 10")])
+@pytest.mark.parametrize(("rows", "message"), [(9, "needs at least 10"), (1, "needs at least 10")])
 def test_too_few_rows(rows: int, message: str) -> None:
     table = hpe.from_arrays(position=np.random.default_rng(0).standard_normal((rows, 4))).position
     for probe in (absolute_probe, relative_probe, extrapolation_probe):

@@ -166,7 +166,7 @@ def test_directions_without_variance_are_zero() -> None:
 @pytest.mark.parametrize(
     ("rows", "width", "knobs", "says"),
     [
-        (1, 3, {}, "1 finite rows; at least 2"),
+        (1, 3, {}, "1 finite rows; the variance needs at least 2"),
         (9, 3, {"dims": 4}, "dims from 1 to 3"),
         (9, 60, {"dims": 51}, "dims from 1 to 50"),
         (9, 3, {"dims": 0}, "got 0"),

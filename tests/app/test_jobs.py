@@ -143,7 +143,7 @@ def test_umap_in_a_child_is_that_of_the_library() -> None:
         found = job.result()
     wanted = hpe.project(hpe.extract("random:60x8?seed=7").token, method="umap", dims=2)
     assert np.array_equal(found.coordinates, wanted.coordinates)
-    assert any("umap" in str(one) or "layout" in str(one) or "graph" in str(one) for one in seen)
+    assert any("preparing UMAP" in str(one) for one in seen)
 
 
 def test_umap_with_fewer_points_than_neighbours_says_so() -> None:
@@ -182,7 +182,7 @@ def test_secrets_stay_outside_a_sealed_child(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system does not hold a process to RLIMIT_AS")
 def test_memory_beyond_the_bound_is_one_line() -> None:
-    with pytest.raises(children.JobError, match="does not fit into the memory"):
+    with pytest.raises(children.JobError, match="not enough memory on this machine"):
         children.Job(bytearray, 2 * 2**30, memory=2**30).result()
     assert children.Job(len, b"small", memory=2**30).result() == 5
 

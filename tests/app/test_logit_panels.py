@@ -67,7 +67,7 @@ def test_a_bias_is_told_beside_the_nine(tmp_path: Path) -> None:
     session, source = opened(str(tmp_path))
     assert source.embeddings is not None
     (panel,) = logit_panels(source, SENTENCE, session)
-    assert "have no tokenizer" in panel.message
+    assert "has no supported tokenizer" in panel.message
     found = distance_panel([source], session)
     assert "changes the logit by −" in found.title
 

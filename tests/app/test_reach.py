@@ -78,7 +78,7 @@ def test_what_is_not_given_is_looked_up_as_gradio_does(monkeypatch: pytest.Monke
     [
         (None, None, None, "Local mode: only this machine can reach the app, which can open its files."),
         ("0.0.0.0", None, None, r"Public mode: visitors .* not files on this machine, because 0\.0\.0\.0 .*--trusted"),
-        (None, True, None, "Public mode: .* because a share link .*--trusted"),
+        (None, True, None, "Public mode: .* because anyone with a share link .*--trusted"),
         (None, None, True, "Public mode: .* not files on this machine .*--trusted"),
         ("0.0.0.0", None, False, r"Trusted mode: anyone who can reach 0\.0\.0\.0 can open every file"),
         (None, True, False, "Trusted mode: anyone who has the share link can open every file"),

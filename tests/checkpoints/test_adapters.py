@@ -54,7 +54,7 @@ def test_without_tables_the_base_model_is_named(hub: FakeHub, tmp_path: Path, wh
     folder = write(tmp_path / "adapter", LAYERS)
     hub.add("a/adapter", {path.name: path for path in folder.iterdir()})
     said = refused({"folder": folder, "file": folder / "adapter_model.safetensors", "hub": "a/adapter"}[where])
-    assert f"a PEFT adapter (LORA) of “{BASE}”, and contains no complete table; open “{BASE}” instead" in said
+    assert f"a PEFT adapter (LORA) of “{BASE}” and contains no complete table; open “{BASE}” instead" in said
 
 
 @pytest.mark.parametrize(

@@ -250,7 +250,7 @@ def test_a_limit_that_is_no_number(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     for arguments in (["cache"], ["project", "sinusoidal:64x16"]):
         assert main(arguments) == 1
         assert capsys.readouterr().err == (
-            "hfposemb: HFPOSEMB_CACHE_BYTES must be a whole number of bytes, found '10 GB'\n"
+            "hfposemb: HFPOSEMB_CACHE_BYTES must be a whole number of bytes; found '10 GB'\n"
         )
 
 

@@ -23,7 +23,7 @@ def test_the_row_of_the_page_makes_the_architecture_right(monkeypatch: pytest.Mo
 
     assert run_snippets(PAGE.read_text(encoding="utf-8"), names, after=put) == 5
     assert families.row_offset(names["row"], {}, 43) == 3  # type: ignore[arg-type]
-    assert "not" in " ".join(names["lantern"].notes)  # type: ignore[attr-defined]
+    assert "is unknown" in " ".join(names["lantern"].notes)  # type: ignore[attr-defined]
     assert not names["before"].passed  # type: ignore[attr-defined]
     assert names["after"].passed  # type: ignore[attr-defined]
 

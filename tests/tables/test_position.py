@@ -239,7 +239,7 @@ def test_a_convolution_sees_what_torch_lets_it_see(width: int) -> None:
 
 
 def test_a_convolution_names_its_kernel() -> None:
-    assert "width 128 in 16 groups, which sees 64 positions" in Convolution(128, 16).reason
+    assert "width 128 in 16 groups, reaching 64 positions" in Convolution(128, 16).reason
     for width, groups in ((0, 1), (3, 0)):
         with pytest.raises(InputError, match="must be at least 1"):
             Convolution(width, groups)
