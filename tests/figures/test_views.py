@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 import hfposemb as hpe
+from hfposemb.cli.parser import parser
 from hfposemb.errors import InputError
 from hfposemb.figures.named_figures import SIDE_BY_SIDE, VIEWS, view
 
@@ -40,6 +43,12 @@ def test_numbers_are_those_of_the_functions() -> None:
 def test_mechanisms_are_drawn_in_their_unit(source: str, unit: str) -> None:
     assert view("similarity", hpe.extract(source)).data
     assert unit in view("distance", hpe.extract(source)).layout.yaxis.title.text
+
+
+def test_help_of_the_command_names_every_view() -> None:
+    (commands,) = (one for one in parser()._actions if isinstance(one.choices, dict))
+    said = commands.choices["export"]._option_string_actions["--figure"].help
+    assert {*VIEWS, *SIDE_BY_SIDE} <= set(re.findall(r"\w+", said))
 
 
 def test_refusals() -> None:
