@@ -109,7 +109,7 @@ def test_titles_tell_sources_apart() -> None:
     assert position_findings.norm_title(facts) == "No outlying norms in Untrained; all norms are equal in Sinusoid"
     held = facts["Sinusoid"].held
     assert held is not None
-    assert f"{round(100 * held)}\u00a0% of Sinusoid" in position_findings.variance_title(facts)
+    assert f"{round(100 * held)}\u00a0% in Sinusoid" in position_findings.variance_title(facts)
     long = np.array(built_in("random:256x64").vectors)
     long[0] *= 9
     assert (
@@ -207,7 +207,7 @@ def test_nearest_are_the_exact_neighbours() -> None:
     wave = built_in("sinusoidal:64x16")
     found = hpe.neighbours(wave, 20, k=3)
     said = position_findings.nearest(wave, 20)
-    assert said.startswith("Position 20 is most like ")
+    assert said.startswith("Position 20 is closest to ")
     assert all(f"{row} (" in said for row in found.rows)
     assert "the table ends at 63" in position_findings.nearest(wave, 64)
     assert "zero" in position_findings.nearest(table(np.zeros((3, 2))), 1)
@@ -301,11 +301,11 @@ def test_rotary_rows_have_a_cloud_and_a_kernel_of_their_own() -> None:
 
 def test_the_sentence_about_wavelengths_counts_pairs() -> None:
     assert position_lines.wavelength_title(ROTARY) == (
-        "0 of 8 pairs turn less than once in the 64 positions it was trained on; scaling by yarn moves 8 pairs"
+        "0 of 8 pairs rotate less than once in the 64 positions it was trained on; scaling by yarn changes 8 pairs"
     )
     plain = Rotary(np.array([1.0, 1e-3, 0.0]), 100)
     assert position_lines.wavelength_title(plain) == (
-        "2 of 3 pairs turn less than once in the 100 positions it was trained on; none is scaled"
+        "2 of 3 pairs rotate less than once in the 100 positions it was trained on; none is scaled"
     )
     assert "1 stand" in position_lines.still(plain)
 
@@ -339,7 +339,7 @@ def test_patches_of_a_vision_part_are_drawn_whichever_part_is_chosen() -> None:
     assert not image_patches.patches(opened[:1], {}, session()).panels
     vast = table_of(np.ones((70 * 70, 2)), name="vast", provenance=Provenance("test"))
     (only,) = image_patches.patches(shown(Absolute(vast, grid=Grid(70, 70))), {}, session()).panels
-    assert (only.drawings, only.message) == ((), "These are 4,900 patches; up to 4,096 are drawn.")
+    assert (only.drawings, only.message) == ((), "Too many patches to draw: 4,900, at most 4,096.")
     holes = table_of(np.full((12, 8), np.nan), name="holes", provenance=Provenance("test"))
     broken = image_patches.patches(shown(Absolute(holes, grid=Grid(3, 4))), {}, session())
     assert "12 of 12 patches hold NaN or Inf" in broken.panels[0].title
@@ -418,7 +418,7 @@ def test_points_hover_click_and_slider(site: Callable[..., str], page: Page) -> 
     page.mouse.up()
     for source in SMALL:
         rows = hpe.neighbours(built_in(source), 30, k=3).rows
-        panel_of(page, source).get_by_text(f"Position 30 is most like {rows[0]} (").wait_for()
+        panel_of(page, source).get_by_text(f"Position 30 is closest to {rows[0]} (").wait_for()
         text = panel_of(page, source).inner_text()
         assert all(f"{row} (" in text for row in rows)
     drawn(page)
@@ -436,7 +436,7 @@ def test_points_hover_click_and_slider(site: Callable[..., str], page: Page) -> 
     assert not calls, "dragging asks nobody"
     slider.dispatch_event("pointerup")
     for source in SMALL:
-        panel_of(page, source).get_by_text("Position 12 is most like").wait_for()
+        panel_of(page, source).get_by_text("Position 12 is closest to").wait_for()
 
 
 def test_two_dimensions_fewer_positions_and_waves(site: Callable[..., str], page: Page) -> None:
@@ -578,7 +578,7 @@ def test_units_are_never_mixed_and_parts_are_chosen(
     }
     assert found == {"distance": ["bart"], "kernel": ["llama"], "bias": ["bloom", "t5"]}
     assert page.locator(".panel[data-state=failed]:visible, .panel.error:visible").count() == 0
-    assert "turn less than once in the 20 positions" in page.locator('.panel[data-key^="wavelengths"]').inner_text()
+    assert "rotate less than once in the 20 positions" in page.locator('.panel[data-key^="wavelengths"]').inner_text()
 
     assert "20 learned positions · encoder" in panel_of(page, sources[0]).inner_text()
     page.get_by_label("Part", exact=True).locator("visible=true").click()
