@@ -307,7 +307,7 @@ def test_the_sentence_about_wavelengths_counts_pairs() -> None:
     assert position_lines.wavelength_title(plain) == (
         "2 of 3 pairs rotate less than once in the 100 positions it was trained on; none is scaled"
     )
-    assert "1 stand" in position_lines.still(plain)
+    assert "1 without rotation" in position_lines.still(plain)
 
 
 def test_a_part_is_chosen_where_a_source_has_it() -> None:
