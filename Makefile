@@ -58,7 +58,7 @@ lint-js:
 	else set -x \
 	  && $(JS)/node_modules/.bin/eslint --config $(JS)/eslint.config.js $(JS_CODE) \
 	  && $(JS)/node_modules/.bin/tsc --project $(JS) \
-	  && node --disable-warning=MODULE_TYPELESS_PACKAGE_JSON --test --test-reporter=dot $(JS)/*.test.js; fi
+	  && node --disable-warning=MODULE_TYPELESS_PACKAGE_JSON --test --test-reporter=spec $(JS)/*.test.js; fi
 
 $(JS)/node_modules/stamp: $(JS)/package.json $(JS)/package-lock.json
 	cd $(JS) && npm ci --no-audit --no-fund --loglevel=error
