@@ -38,7 +38,7 @@ def three(tmp_path: Path) -> tuple[str, str, str]:
 @pytest.fixture
 def compare(page: Page, own_site: Site, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Page]:
     """Open the Compare tab on some sources, with few draws of chance, and wait until it is drawn."""
-    monkeypatch.setattr("hfposemb.app.limits.COMPARISON_DRAWS", DRAWS)
+    monkeypatch.setattr("app.limits.COMPARISON_DRAWS", DRAWS)
 
     def start(*sources: str) -> Page:
         page.goto(own_site(*sources))

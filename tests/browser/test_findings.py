@@ -40,5 +40,5 @@ def test_a_click_on_an_odd_token_shows_it_and_positions_have_their_requirements(
     assert counting.locator(".numbers p").count() == 5
     assert "bounded: not met" in counting.inner_text()
     learned = page.locator(f'section.panel[data-key="{source} requirements"]')
-    assert "independent of length: it has one length" in learned.inner_text()
+    assert "independent of length: not applicable, fixed length" in learned.inner_text()
     assert learned.locator(".plot").count() == 1

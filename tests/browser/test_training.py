@@ -52,7 +52,7 @@ def test_the_slider_leads_through_the_training(page: Page, training: Callable[[s
     until(page, lambda: _told(page).get("step"), ["450"])
     assert slider.evaluate("(node) => node === document.activeElement"), "it can be moved on"
     page.keyboard.press("Home")
-    until(page, lambda: _title(page), lambda said: "At step 200 " in said)
+    until(page, lambda: _title(page), lambda said: "At step 200, " in said)
     upright = panel(page, "training-course").locator(".stage").evaluate("(node) => node.layout.shapes[0].x0")
     assert upright == 200
     page.get_by_role("button", name="Play").click()
@@ -64,7 +64,7 @@ def test_the_slider_leads_through_the_training(page: Page, training: Callable[[s
 
 def test_another_figure_and_a_link_to_it(page: Page, browser: Browser, training: Callable[[str], str]) -> None:
     training(f"{QUERY}&step=450&by=IsoScore")
-    until(page, lambda: _title(page), lambda said: "At step 450 " in said)
+    until(page, lambda: _title(page), lambda said: "At step 450, " in said)
     course = panel(page, "training-course").get_by_role("heading").first
     until(page, course.inner_text, lambda said: "IsoScore" in said)
     field = page.get_by_label("Metric")
