@@ -101,13 +101,12 @@ def serve() -> Iterator[Callable[..., str]]:
         blocks.close(verbose=False)
 
 
-def opened(*sources: str) -> tuple[gr.Blocks, str]:
-    """Start the app on some sources, as its command does; return it and its URL."""
+def built(sources: tuple[str, ...]) -> tuple[gr.Blocks, dict[str, Any]]:
+    """Build the app on some sources; return it and the options that its command starts it with."""
     import app
     from app.components import theme
 
-    blocks = app.build(sources=sources)
-    return blocks, launched(blocks, theme=theme.theme(), css=theme.css())
+    return app.build(sources=sources), {"theme": theme.theme(), "css": theme.css()}
 
 
 @pytest.fixture(scope="package")
@@ -117,7 +116,8 @@ def site() -> Iterator[Callable[..., str]]:
 
     def find(*sources: str) -> str:
         if sources not in running:
-            running[sources] = opened(*sources)
+            blocks, options = built(sources)
+            running[sources] = blocks, launched(blocks, **options)
         return running[sources][1]
 
     yield find
@@ -126,26 +126,22 @@ def site() -> Iterator[Callable[..., str]]:
 
 
 @pytest.fixture
-def own_site() -> Iterator[Callable[..., str]]:
+def own_site(serve: Callable[..., str]) -> Callable[..., str]:
     """The address of an app that no other test has used."""
-    started: list[gr.Blocks] = []
 
     def start(*sources: str) -> str:
-        blocks, url = opened(*sources)
-        started.append(blocks)
-        return url
+        blocks, options = built(sources)
+        return serve(blocks, **options)
 
-    yield start
-    for blocks in started:
-        blocks.close(verbose=False)
+    return start
 
 
 @pytest.fixture
-def page(browser: Browser, serve: Callable[..., str], own_site: Callable[..., str]) -> Iterator[Page]:
+def page(browser: Browser, serve: Callable[..., str]) -> Iterator[Page]:
     """A page of 1440 × 1000 in its own context. The test fails if the page logs an error or asks an outside host.
 
     An event that was running when the test went to another page may log that it was aborted; without a navigation
-    after it that is an error as well. The fixture needs those of single tests' apps so that it ends before they do: a
+    after it that is an error as well. The fixture needs ``serve`` so that it ends before the apps of a single test: a
     page whose app goes away logs an error.
     """
     context = browser.new_context(viewport={"width": 1440, "height": 1000}, accept_downloads=True)
