@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
@@ -12,10 +12,6 @@ from hfposemb.text import one_line
 from ..jobs import children
 from ..jobs.fetching import Reading
 from .page_script import on_load
-
-if TYPE_CHECKING:
-    pass
-
 
 WORK_LINE: dict[str, Any] = {
     "apply_default_css": False,

@@ -5,15 +5,10 @@ from __future__ import annotations
 import html
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING
 
 import hfposemb as hpe
 
 from .page_script import on_load
-
-if TYPE_CHECKING:
-    pass
-
 
 _SPECIAL = str.maketrans(
     {

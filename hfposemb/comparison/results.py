@@ -10,8 +10,7 @@ from ..tables.html_repr import card, grid
 from ..tables.null_comparison import Null
 from ..tables.source_names import names
 from .alignment import Alignment
-from .metrics import MEASURES as MEASURES
-from .metrics import SECTIONS
+from .metrics import MEASURES, SECTIONS
 from .moved_words import Moves
 
 

@@ -27,8 +27,7 @@ from ..tables.null_comparison import Null
 from ..tables.source_names import names
 from ..tables.table import EmbeddingTable
 from .alignment import Alignment, align
-from .metrics import MEASURES as MEASURES
-from .metrics import Extra, Measure, Tables, beside_impostors, beside_noise, measures_of
+from .metrics import MEASURES, Extra, Measure, Tables, beside_impostors, beside_noise, measures_of
 from .moved_words import Moves, find_moved_words
 from .results import Comparison, Figure, SourceFigures
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..figures.assets import asset
 from ..figures.javascript import report_script
 from . import html_tables
-
-if TYPE_CHECKING:
-    pass
 
 
 def as_data(value: Any) -> str:
