@@ -264,8 +264,7 @@ def distance_panel(opened: Sequence[Opened], session: Session) -> Panel:
         try:
             found[source] = _by_distance(source, session)
         except HfposembError as error:
-            reason = one_line(str(error)).rpartition(": ")[2]
-            without.setdefault(reason, []).append(source.name)
+            without.setdefault(one_line(error.reason), []).append(source.name)
     foot = " · ".join(
         [
             *(["First layer, mean over heads, relative to the key just before the query"] if found else []),

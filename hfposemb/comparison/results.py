@@ -70,6 +70,26 @@ class SourceFigures:
 
 
 @dataclass(frozen=True)
+class NotCompared:
+    """Two sources whose tables of a role could not be compared; as text, a line.
+
+    Attributes:
+        role: "position" or "token".
+        left: Name of one source.
+        right: Name of the other source.
+        reason: Why not.
+    """
+
+    role: str
+    left: str
+    right: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.role}s of {self.left} and {self.right} are not compared: {self.reason}"
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Figures of several sources; as text, a table with one column per source.
 
@@ -77,7 +97,7 @@ class Comparison:
         sources: Figures of each source.
         words: Words whose neighbours are given.
         pairs: Similarity of the tables of every two sources, if requested.
-        missing: Why some pairs could not be compared.
+        missing: Pairs that could not be compared, and why.
         moves: Words that moved most and least between every two sources.
 
     Examples:
@@ -90,7 +110,7 @@ class Comparison:
     sources: tuple[SourceFigures, ...]
     words: tuple[str, ...]
     pairs: tuple[Alignment, ...] = ()
-    missing: tuple[str, ...] = ()
+    missing: tuple[NotCompared, ...] = ()
     moves: tuple[Moves, ...] = ()
 
     @property
@@ -124,7 +144,7 @@ class Comparison:
                 for source in self.sources
             ],
             "pairs": [asdict(pair) for pair in self.pairs],
-            "missing": list(self.missing),
+            "missing": list(map(str, self.missing)),
             "moves": [asdict(moves) for moves in self.moves],
         }
 
@@ -167,7 +187,7 @@ def as_text(comparison: Comparison) -> str:
     parts += ["\n".join(_pair(pair)) for pair in comparison.pairs]
     parts += ["\n".join(_moves(moves)) for moves in comparison.moves]
     notes = dict.fromkeys(f"{source.source}: {note}" for source in comparison.sources for note in source.notes)
-    parts += ["\n".join(lines) for lines in (comparison.missing, notes) if lines]
+    parts += ["\n".join(map(str, lines)) for lines in (comparison.missing, notes) if lines]
     return "\n\n".join(parts)
 
 

@@ -186,7 +186,7 @@ def pairs_tables(comparison: Comparison, names: Mapping[str, str] | None = None)
         names: Display names of the sources by their own names.
     """
     blocks = [_pair(pair, names or {}) for pair in comparison.pairs]
-    missing = "".join(f"<li>{text(line, width=600)}</li>" for line in comparison.missing)
+    missing = "".join(f"<li>{text(str(pair), width=600)}</li>" for pair in comparison.missing)
     words = f'<ul class="notes">{missing}</ul>' if missing else ""
     return f'<div class="pairs">{"".join(blocks)}</div>{words}' if blocks else words
 
