@@ -285,6 +285,7 @@ def archive(path: Path, program: bytes) -> Path:
     return path
 
 
+@pytest.mark.usefixtures("forked")
 def test_nothing_is_run(tmp_path: Path) -> None:
     for protocol, name in ((2, "a.pt"), (4, "b.pt")):
         archive(tmp_path / name, pickle.dumps({"wte.weight": Evil(tmp_path / "made")}, protocol))
@@ -298,16 +299,14 @@ def test_nothing_is_run(tmp_path: Path) -> None:
         opened(Model(), tmp_path)
 
 
-BOMB = b"\x80\x02cbuiltins\nbytearray\nJ\xff\xff\xff\x7f\x85R."
-"""A call that takes 2 GB."""
+BOMB = b"\x80\x02cbuiltins\nbytearray\nJ\x00\x00\x00\x50\x85R."
+"""A call that takes 1.3 GB."""
 
 
 def test_a_bomb_does_not_go_off(tmp_path: Path) -> None:
     path = archive(tmp_path / "bomb.pt", BOMB)
     assert path.stat().st_size < 1300
-    script = f"import torch; print(len(torch.load({str(path)!r}, weights_only=True)))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert int(done.stdout) == 2**31 - 1, "torch.load itself lets it"
+    assert len(torch.load(path, weights_only=True)) == 0x50000000, "torch.load itself lets it"
     peak: list[int] = [0]
     with watched(peak), pytest.raises(CheckpointError, match=r"exceeds the limit of 1,000,000,\d{3} bytes of memory"):
         hpe.extract(path)
@@ -476,7 +475,7 @@ def test_a_child_is_stopped_after_its_deadline_and_knows_no_secret(
 
     def read() -> None:
         try:
-            open_pickled(path, limits=Limits(seconds=6))
+            open_pickled(path, limits=Limits(seconds=3))
         except HfposembError as error:
             raised.append(error)
 
@@ -491,7 +490,7 @@ def test_a_child_is_stopped_after_its_deadline_and_knows_no_secret(
         assert b"secret" not in told
     reader.join(30)
     assert time.monotonic() - began < 20
-    assert re.search(r"slow\.pt: loading it took more than 6 s and was stopped", str(raised[0]))
+    assert re.search(r"slow\.pt: loading it took more than 3 s and was stopped", str(raised[0]))
     assert not child.is_running()
 
 
@@ -505,7 +504,10 @@ def test_a_child_ends_with_whoever_started_it(tmp_path: Path) -> None:
     code = f"import hfposemb; hfposemb.extract({str(path)!r})"
     parent = subprocess.Popen([sys.executable, "-c", code])
     child = busy_child(psutil.Process(parent.pid))
-    time.sleep(2)
+    until = time.monotonic() + 30
+    while not any(file.path == str(path) for file in child.open_files()):  # its imports come first
+        assert time.monotonic() < until, "the child does not read the file"
+        time.sleep(0.02)
     parent.kill()
     parent.wait()
     gone, _ = psutil.wait_procs([child], timeout=10)
