@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import cache
+from functools import cache, lru_cache
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -213,8 +213,9 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Page:
 # --- what is given ----------------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=16)
 def run(python: str) -> Any:
-    """Run a snippet in a fresh namespace, and return what it ends in."""
+    """Run a snippet in a fresh namespace, and return what it ends in; the panels of one snippet share it."""
     names: dict[str, Any] = {}
     with redirect_stdout(StringIO()) as said:
         exec(compile(python, "snippet", "exec"), names)
