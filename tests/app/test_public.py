@@ -74,15 +74,15 @@ def client(served: Served) -> Iterator[httpx.Client]:
         yield found
 
 
-def lines(page: Visitor) -> list[str]:
-    """Return what the page says is wrong, without the names of the sources, in their order."""
+def lines(page: Visitor) -> list[list[str]]:
+    """Return what each tab says is wrong, without the names of the sources, in their order."""
     said = [value for value in page.values.values() if isinstance(value, str) and 'role="alert"' in value]
-    return re.findall(r'<p role="alert">(?:<strong>.*?</strong> )?(.*?)</p>', "".join(said), re.DOTALL)
+    return [re.findall(r'<p role="alert">(?:<strong>.*?</strong> )?(.*?)</p>', one, re.DOTALL) for one in said]
 
 
 def alerts(page: Visitor) -> set[str]:
     """Return the same, each line once."""
-    return set(lines(page))
+    return {line for said in lines(page) for line in said}
 
 
 def local_paths(folder: Path) -> list[str]:
@@ -111,7 +111,8 @@ def test_local_paths_are_refused_alike_whether_they_exist_or_not(page: Visitor, 
     for first in range(0, len(paths), 3):
         chosen = paths[first : first + 3]
         page.choose(["sinusoidal:8x4", *chosen])
-        said = lines(page)
+        said, *others = lines(page)
+        assert all(other == said for other in others), "every tab says the same"
         assert len(said) == len(chosen), (chosen, said)
         for path, line in zip(chosen, said, strict=True):
             if path.strip().startswith((".", "/", "~", "\\")):
