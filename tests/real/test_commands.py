@@ -72,7 +72,7 @@ def test_a_projection_of_a_vocabulary(model: str, real: dict[str, str], run: Run
         run("project", real[model], "--out", tmp_path / "map.parquet")
         frame = pd.read_parquet(tmp_path / "map.parquet")
     else:
-        run("project", real[model], "--out", tmp_path / "map.csv")
+        run("project", real[model], "--dims", "3", "--out", tmp_path / "map.csv")  # the Projector finds it in the cache
         frame = pd.read_csv(tmp_path / "map.csv", keep_default_na=False)
     assert len(frame) == hpe.extract(real[model]).token.shape[0]
     numbers = frame.select_dtypes("number")
