@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import hfposemb as hpe
 from hfposemb.comparison.aligned_maps import AlignedMaps, align_maps
 from hfposemb.comparison.alignment import rows_of
+from hfposemb.comparison.matched_rows import tables_of
 from hfposemb.comparison.side_by_side import Run
 from hfposemb.figures.map_pairs import beside
 from hfposemb.reports import html_tables
@@ -339,13 +340,19 @@ def maps_key(texts: Sequence[str], role: str, method: str, *, public: bool, part
 
 
 def maps_of(left: Opened, right: Opened, role: str, method: str, session: Session) -> AlignedMaps | None:
-    """Return two aligned maps: PCA of small tables is computed, others are returned only if available."""
+    """Return two aligned maps: PCA of small tables is computed, others are returned only if available.
+
+    Raises ``MissingTableError`` if a source has no such table.
+    """
     key = maps_key([left.text, right.text], role, method, public=session.public, part=part_of(left, right))
     found: AlignedMaps | None = session.library.results.get(key)
-    if found is None and method == "pca" and (role == "position" or (quick(left) and quick(right))):
-        assert left.embeddings is not None
-        assert right.embeddings is not None
-        one, other = left.embeddings, right.embeddings
+    if found is not None:
+        return found
+    assert left.embeddings is not None
+    assert right.embeddings is not None
+    one, other = left.embeddings, right.embeddings
+    tables_of(one, other, role)
+    if method == "pca" and (role == "position" or (quick(left) and quick(right))):
         found = session.library.results.make(key, lambda: align_maps(one, other, role))
     return found
 

@@ -37,7 +37,7 @@ from hfposemb.app.tabs import compare
 
 import hfposemb as hpe
 from hfposemb import app
-from hfposemb.errors import HfposembError
+from hfposemb.errors import HfposembError, MissingTableError
 from tests.app.test_app import checkpoint
 
 EVIL = '<script>alert("x")</script>'
@@ -165,6 +165,14 @@ def test_positions_are_measured_at_once_where_words_are_many(monkeypatch: pytest
     assert taken["mean norm"].value is not None
     assert taken["token anisotropy"].value is None
     assert "its metrics are shown once the chance levels" in figures_html(found)
+
+
+def test_maps_of_a_table_that_a_source_lacks_are_not_asked_for() -> None:
+    texts = ("random:40x8", "sinusoidal:32x8")
+    session = session_of(*texts)
+    for method in ("pca", "umap"):
+        with pytest.raises(MissingTableError, match="sinusoidal:32x8 has no token table"):
+            maps_of(*session.open(texts), "token", method, session)
 
 
 def test_maps_of_positions_share_a_frame(pair: tuple[str, str]) -> None:

@@ -120,7 +120,7 @@ class Walk:
                     node.press(key)
                     yield f", {key}"
             case "dropdown":
-                yield from self._choices(node)
+                yield from self._choices(node, one["key"])
             case "text":
                 before, name = node.input_value(), one["key"].lower()
                 for text in dict.fromkeys((next((ANSWERS[part] for part in ANSWERS if part in name), "1"), before)):
@@ -133,7 +133,7 @@ class Walk:
                 yield ""
                 self.page.keyboard.press("Escape")  # help that a "?" has opened lies above what comes next
 
-    def _choices(self, node: Locator) -> Iterator[str]:
+    def _choices(self, node: Locator, key: str) -> Iterator[str]:
         """Take the choices of a dropdown: the last one, or every one."""
         options = self.page.locator("[role=option]:visible")
         node.click()
@@ -143,7 +143,8 @@ class Walk:
         options.first.wait_for(state="hidden")
         for place in range(count) if self.every else range(count)[-1:]:
             if not self._take(node, options.nth(place)):
-                self.faults.append(f"choice {place + 1} of {count} cannot be clicked; there are {options.count()} now")
+                why = f"cannot be clicked; there are {options.count()} now"
+                self.faults.append(f"{key}: choice {place + 1} of {count} {why}")
             yield f" = choice {place + 1} of {count}"
 
     def _take(self, node: Locator, option: Locator) -> bool:
