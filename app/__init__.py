@@ -92,6 +92,7 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
         raise HfposembError("panel() needs an open gr.Blocks; use: with gr.Blocks() as host: panel()")
 
     from .components.hidden import State
+    from .components.page_style import style_sheet
     from .lessons import card as lesson_card
     from .limits import MOST_SOURCES
     from .server import api
@@ -108,6 +109,7 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     states: dict[str, Any] = {"fetched": State({}), "restored": State("")}
     states |= {name: State([]) for name in ("due", "asked", "tried", "own")}
     dues = {name: State([]) for name in modules}
+    style_sheet()
     card = lesson_card.Card.drawn() if address else None  # lessons are links
     with gr.Tabs() as tabs:
         session = Session(public, first, chosen, active, tabs, linked=address, **states)
@@ -119,9 +121,7 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
             with gr.Tab(module.TITLE, id=name) as item:
                 module.tab(sessions[name])
             item.select(_constant(name), outputs=active, **QUIET)
-    foot = gr.HTML(
-        provenance(session.open(first)), css_template=_FOOT_CSS, apply_default_css=False, elem_classes="provenance"
-    )
+    foot = gr.HTML(provenance(session.open(first)), apply_default_css=False, elem_classes="provenance")
     opening.bind(sessions)
     _bind(session, sessions, foot)
     if card:
@@ -226,16 +226,6 @@ def _read(embeddings: Embeddings) -> list[str]:
     return [*commits, f"read {received} of {megabytes(whole)}", *embeddings.notes]
 
 
-_FOOT_CSS = """
-    .block:has(> .html-container > &) { padding: 0; background: none; box-shadow: none; }
-    display: flex; flex-wrap: wrap; justify-content: space-between; gap: 4px 32px; margin-top: 24px;
-    font-size: 12.5px; line-height: 20px; font-variant-numeric: tabular-nums;
-    color: var(--hfposemb-subdued, color-mix(in srgb, var(--body-text-color) 72%, var(--background-fill-primary)));
-    p { margin: 0; overflow-wrap: anywhere; }
-    strong { font-weight: 650; color: inherit; margin-inline-end: 6px; }
-"""
-
-
 def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Blocks:
     """Return a page that contains only the app; ``public`` as in ``launch``, and then the footer lists the limits."""
     import gradio as gr
@@ -254,20 +244,10 @@ def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Bloc
             points = "".join(f"<li>{html.escape(line)}</li>" for line in told())
             gr.HTML(
                 f"<details><summary>Limits of this public page</summary><ul>{points}</ul></details>",
-                css_template=_LIMITS_CSS,
                 apply_default_css=False,
                 elem_classes="limits",
             )
     return blocks
-
-
-_LIMITS_CSS = """
-    .block:has(> .html-container > &) { padding: 0; background: none; box-shadow: none; }
-    .html-container:has(> &) { padding: 0; }
-    font-size: 12.5px; line-height: 20px; color: var(--body-text-color-subdued);
-    summary { cursor: pointer; width: fit-content; min-height: 24px; }
-    ul { margin: 4px 0 0; padding-inline-start: 20px; max-width: 80ch; list-style: disc; }
-"""
 
 
 @contextmanager

@@ -5,7 +5,14 @@ Each message is one line that says what was found, what was expected, and what t
 
 
 class HfposembError(Exception):
-    """Base class of all errors that this package raises deliberately."""
+    """Base class of all errors that this package raises deliberately.
+
+    ``reason`` is the message, or the part of it that does not name the source.
+    """
+
+    def __init__(self, *args: object, reason: str = "") -> None:
+        super().__init__(*args)
+        self.reason = reason or str(self)
 
 
 class SourceError(HfposembError):

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 
 def display(text: str, *, width: int = 40) -> str:

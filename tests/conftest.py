@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.hub.session import HUB  # isort: skip - before anything imports huggingface_hub
 
+import gc
 import importlib.util
 import os
 from collections.abc import Callable, Iterator
@@ -19,6 +20,12 @@ from tests.support.forking import Parent
 
 FULL = os.environ.get("HFPOSEMB_FULL") == "1"
 """Whether `make test-full` runs: the counts of the issues in full, where `make test` takes a few of each."""
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the objects of all that is imported, which it would go through again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
@@ -13,27 +13,9 @@ from ..jobs import children
 from ..jobs.fetching import Reading
 from .page_script import on_load
 
-if TYPE_CHECKING:
-    pass
-
-
 WORK_LINE: dict[str, Any] = {
     "apply_default_css": False,
     "elem_classes": "work",
-    "css_template": """
-        .block:has(> .html-container > &) { padding: 0; background: none; box-shadow: none; }
-        font-size: 13px; line-height: 20px; color: var(--body-text-color); display: grid; gap: 6px;
-        .track { height: 4px; border-radius: 2px; background: var(--border-color-primary); overflow: hidden; }
-        .track > span { display: block; height: 100%; background: #b8195a; transition: width .25s; }
-        .dark & .track > span { background: #d13a78; }
-        .said { display: flex; justify-content: space-between; align-items: center; gap: 16px; }
-        .said span { font-variant-numeric: tabular-nums; }
-        button { font: inherit; font-weight: 650; color: inherit; background: none; cursor: pointer; }
-        button { border: 0; border-bottom: 2px solid var(--border-color-primary); min-height: 28px; padding: 0; }
-        .failed { box-shadow: inset 3px 0 #b54d06; padding-left: 12px; }
-        .column:has(> * > * > &) .plot, .column:has(> * > &) .plot { opacity: .4; }
-        .column:has(> * > * > & .failed) .plot, .column:has(> * > & .failed) .plot { opacity: 1; }
-    """,
     "js_on_load": on_load("cancelJob"),
 }
 

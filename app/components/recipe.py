@@ -5,15 +5,10 @@ from __future__ import annotations
 import html
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING
 
 import hfposemb as hpe
 
 from .page_script import on_load
-
-if TYPE_CHECKING:
-    pass
-
 
 _SPECIAL = str.maketrans(
     {
@@ -53,7 +48,7 @@ class Recipe:
 def folded_code(recipe: Recipe, title: str) -> str:
     """Return a recipe as HTML for a view that no panel draws: collapsed, with a copy button for each text.
 
-    Needs ``COPY_JS`` for the buttons and ``FOLD_CSS`` for the same look as in panels.
+    Needs ``COPY_JS`` for the buttons.
     """
     texts = {"Python": recipe.python, "Command line": recipe.command, "Cite": recipe.citation(title)}
     parts = [
@@ -63,18 +58,6 @@ def folded_code(recipe: Recipe, title: str) -> str:
         if text
     ]
     return f'<details class="recipe"><summary>Python</summary>{"".join(parts)}</details>'
-
-
-FOLD_CSS = """
-    .recipe p { display: flex; justify-content: space-between; margin: 12px 0 4px; max-width: none; }
-    .recipe pre { margin: 0; padding: 12px 16px; overflow-x: auto; border-radius: 8px;
-      font-size: 13px; line-height: 20px;
-      background: var(--background-fill-secondary, #f1f3f5); color: var(--body-text-color);
-      font-family: var(--font-mono, ui-monospace, monospace); }
-    .recipe > div:not(:first-of-type) pre { white-space: pre-wrap; overflow-wrap: anywhere; }
-    .recipe button { font: inherit; color: inherit; background: none; border: 0; min-height: 24px; min-width: 44px;
-      padding: 0; cursor: pointer; text-decoration: underline; text-underline-offset: 4px; }
-"""
 
 
 COPY_JS = on_load("copyRecipe")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hfposemb.tables.row_lookup import spelt
 from hfposemb.tables.table import EmbeddingTable
@@ -14,10 +14,6 @@ from hfposemb.text import one_line
 from ..components.plot import Panel
 from ..limits import LONGEST_QUERY, LONGEST_SOURCE
 from ..session.opened import Opened
-
-if TYPE_CHECKING:
-    pass
-
 
 FIRST_WORD = "king"
 FIRST_WORDS = "king, queen, father, mother, heaven, earth"

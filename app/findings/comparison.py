@@ -328,10 +328,9 @@ def moved_title(word: Move, left: str, right: str) -> str:
 def why_not(found: Compared, pair: tuple[int, int], role: str = "token") -> str:
     """Return the comparison's reason why two sources are not compared."""
     names = [found.sources[place].embeddings.name for place in pair]  # type: ignore[union-attr]
-    start = f"{role}s of {' and '.join(names)} are not compared: "
-    for line in found.comparison.missing if found.comparison is not None else ():
-        if line.startswith(start):
-            return one_line(line.removeprefix(start))
+    for one in found.comparison.missing if found.comparison is not None else ():
+        if [one.role, one.left, one.right] == [role, *names]:
+            return one_line(one.reason)
     return "This pair was not compared."
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
@@ -22,10 +22,6 @@ from ..recipes import position_snippets
 from ..session.opened import Opened
 from ..session.shown_positions import FILES, MOST
 from ..session.state import Session
-
-if TYPE_CHECKING:
-    pass
-
 
 PATCH_HELP = """
 Each tile belongs to the patch at its place in the image, and shows the cosine of that patch's position vector with

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from hfposemb.errors import HfposembError
 from hfposemb.figures import position_figures
@@ -18,10 +17,6 @@ from ..recipes import position_snippets
 from ..session.opened import Opened
 from ..session.shown_positions import FILES, Positions, positions_of, tables_of
 from ..session.state import Session
-
-if TYPE_CHECKING:
-    pass
-
 
 LEARNED, SINUSOID, UNTRAINED = "Learned", "Sinusoid", "Untrained"
 

@@ -264,8 +264,7 @@ def distance_panel(opened: Sequence[Opened], session: Session) -> Panel:
         try:
             found[source] = _by_distance(source, session)
         except HfposembError as error:
-            reason = one_line(str(error)).rpartition(": ")[2]
-            without.setdefault(reason, []).append(source.name)
+            without.setdefault(one_line(error.reason), []).append(source.name)
     foot = " · ".join(
         [
             *(["First layer, mean over heads, relative to the key just before the query"] if found else []),
@@ -312,9 +311,11 @@ def _by_distance(source: Opened, session: Session) -> attention_logits.ByDistanc
 
 def distance_title(found: dict[Opened, attention_logits.ByDistance]) -> str:
     """State by how much the logit of a distant key differs from that of the key just before the query."""
+    back = {source: min(FAR, -int(one.distances[0])) for source, one in found.items()}
+    most = max(back.values())
     changes = []
     for source, one in found.items():
-        far = max(-FAR, int(one.distances[0]))
-        change = number(float(one.change.mean(axis=0)[one.distances == far][0]), digits=2)
-        changes.append(f"{change} in {source.name}")
-    return f"Looking back {FAR} positions instead of 1 changes the logit by {listed(changes)}"
+        change = number(float(one.change.mean(axis=0)[one.distances == -back[source]][0]), digits=2)
+        fewer = f" ({back[source]} back)" if back[source] < most else ""
+        changes.append(f"{change} in {source.name}{fewer}")
+    return f"Looking back {most} positions instead of 1 changes the logit by {listed(changes)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,10 +37,6 @@ from ..session.shown_positions import (
     tables_of,
 )
 from ..session.state import Session
-
-if TYPE_CHECKING:
-    pass
-
 
 HALF = 0.5  # threshold of the rotary kernel
 CLOUD_HELP = """

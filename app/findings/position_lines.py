@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +22,6 @@ from ..session.opened import Opened
 from ..session.shown_positions import FILES, KERNEL, Positions, drawn_length, positions_of, shown_part, tables_of
 from ..session.state import Session
 from .position_clouds import BIAS_HELP, KERNEL_HELP, by_distance, half_at, series_of
-
-if TYPE_CHECKING:
-    pass
-
 
 BIASED = 128  # distances drawn of additive biases: those of T5 level off by then, those of ALiBi never do
 EXAMPLE = 16  # the distance whose bias is stated in the title

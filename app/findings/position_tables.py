@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import hfposemb as hpe
 from hfposemb.errors import InputError
@@ -17,10 +16,6 @@ from ..recipes import position_snippets
 from ..session.opened import Opened
 from ..session.shown_positions import FILES, Positions, scale_end, tables_of
 from ..session.state import Session
-
-if TYPE_CHECKING:
-    pass
-
 
 WAVES = (8, 9, 24, 48)
 MOST_WAVES = 6

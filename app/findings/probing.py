@@ -15,7 +15,7 @@ from hfposemb.figures.style import listed, number
 from hfposemb.reports.position_findings import percent
 
 from ..components.events import QUIET
-from ..components.recipe import COPY_JS, FOLD_CSS, folded_code
+from ..components.recipe import COPY_JS, folded_code
 from ..jobs import children
 from ..jobs.queue import Visitor
 from ..recipes import position_snippets
@@ -47,21 +47,6 @@ EXPLAINED = (
     "Mean ± standard deviation over 5 seeds. Below each number is the same for Gaussian noise of the same size and "
     "scale, whose vectors have no order, over 2 seeds. Wang and Chen, EMNLP 2020, section 4.1.",
 )
-
-CSS = """
-  .html-container:has(> &) { padding: 12px 0 0; }
-  h3 { font-size: 18px; line-height: 26px; font-weight: 650; margin: 0; color: var(--body-text-color); }
-  p { margin: 4px 0 0; font-size: 14px; line-height: 21px; color: var(--body-text-color-subdued); }
-  .scroll { overflow-x: auto; margin-top: 16px; }
-  table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 15px; line-height: 22px; }
-  th, td { text-align: start; padding: 8px 24px 8px 0; vertical-align: top; border: 0; white-space: nowrap;
-    color: var(--body-text-color); }
-  thead th { font-size: 13px; line-height: 20px; font-weight: 650; }
-  small { display: block; font-size: 13px; line-height: 20px; font-weight: 400; color: var(--body-text-color-subdued); }
-  tbody tr { border-top: 1px solid var(--border-color-primary); }
-  details { margin-top: 12px; font-size: 14px; line-height: 21px; }
-  summary { cursor: pointer; min-height: 28px; color: var(--body-text-color); }
-"""
 
 
 def role_of(source: Opened) -> str:
@@ -152,8 +137,7 @@ def accordion(session: Session, part: gr.State) -> None:
 
     box, unfolded = session.fold("probes", QUESTION)
     with box:
-        style = CSS + FOLD_CSS
-        shown = gr.HTML(css_template=style, js_on_load=COPY_JS, apply_default_css=False, elem_classes="probes")
+        shown = gr.HTML(js_on_load=COPY_JS, apply_default_css=False, elem_classes="probes")
         running = session.jobs.bind(work, name="probes", label="Probes")
         with gr.Row():
             button = gr.Button(MEASURE, variant="secondary", size="lg", scale=0, min_width=200)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +22,6 @@ from ..session.shown_positions import FILES
 from .chosen_word import Word, row_of, shown
 from .sum_view import CALLED, NEIGHBOURS, PLACES_SHOWN, STYLES, View, panel_unless
 from .token_search import nearest_spelling
-
-if TYPE_CHECKING:
-    pass
-
 
 ANCHOR_COLOURS = (*(source.colour.light for source in SOURCES), CLASSES["continuation"].light, CLASSES["unused"].light)
 AMPLITUDE_HELP = """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +16,6 @@ from ..recipes import sum_snippets
 from ..session.shown_positions import FILES
 from .sum_amplitude import WHOLE, amplitude_lines
 from .sum_view import CLOUD_PLACES, View, panel_unless
-
-if TYPE_CHECKING:
-    pass
-
 
 CLOUD_HELP = """
 Some words, each at the first positions, as input to the first layer: summed and normalised as in the model, or scaled

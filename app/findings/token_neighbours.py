@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import hfposemb as hpe
 from hfposemb.analysis.anisotropy import is_strong, mean_cosine
@@ -24,10 +23,6 @@ from ..session.opened import Opened
 from ..session.state import Session
 from .chosen_word import Word, common_key, cosine, empty_panel, row_of, shown, why_no_tokens, with_tokens
 from .token_search import containing, nearest_spelling
-
-if TYPE_CHECKING:
-    pass
-
 
 NEIGHBOURS = 12
 BINS = 160  # bins of the cosines with a word

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hfposemb.analysis.rows import norms
 from hfposemb.errors import HfposembError
@@ -18,10 +18,6 @@ from ..limits import LONGEST_QUERY
 from ..recipes import token_snippets
 from ..session.opened import Opened
 from .chosen_word import shown, with_tokens
-
-if TYPE_CHECKING:
-    pass
-
 
 MATCHES = 24
 SEARCH_SECONDS = 3.0

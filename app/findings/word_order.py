@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from hfposemb.composition.word_order import Reordered, reorder_words, reverse_tokens
 from hfposemb.errors import HfposembError
@@ -16,10 +15,6 @@ from ..components.plot import NeighbourList, NeighbourRow, Panel
 from ..recipes import sentence_snippets
 from .chosen_word import shown
 from .sum_view import PIECES_SHOWN, View, panel_unless
-
-if TYPE_CHECKING:
-    pass
-
 
 REORDER_HELP = """
 Token vectors alone are a bag of words: reordering them gives the same vectors, and attention, which only compares them,

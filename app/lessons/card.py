@@ -102,50 +102,7 @@ def _value(lesson: Lesson, number: int, source: Opened, session: Session) -> flo
     return session.library.results.make(key, lambda: lesson.measure(embeddings))
 
 
-# --- appearance -------------------------------------------------------------------------------------------------------
-
 FOLLOW_JS, CARD_JS = on_load("followLinks"), on_load("openCard")
-
-_PLAIN = """
-    .block:has(> .html-container > &) { padding: 0; background: none; box-shadow: none; border: 0; overflow: visible; }
-    .html-container:has(> &) { padding: 0; }
-    a { color: var(--link-text-color); text-underline-offset: 3px; }
-"""
-_TEXT = """
-    font-size: 15px; line-height: 24px; color: var(--body-text-color); max-width: 80ch;
-    p { margin: 0 0 8px; } strong { font-weight: 650; color: inherit; } ul { margin: 0 0 8px; padding-left: 20px; }
-    li { list-style: disc; }
-"""
-CARD_CSS = f"""
-    {_PLAIN} {_TEXT}
-    h2 {{ font-size: 22px; line-height: 30px; font-weight: 650; margin: 4px 0; color: inherit; }}
-    h2:focus {{ outline: none; }}
-    .step {{ display: flex; flex-wrap: wrap; gap: 0 24px; font-size: 13px; line-height: 24px; margin: 0;
-      color: var(--hfposemb-subdued, inherit); }}
-    .gradio-container:has(&) .lesson {{ background: var(--block-background-fill); box-shadow: var(--block-shadow);
-      border-radius: 12px; padding: 20px 24px; gap: 12px; margin: 72px 0 8px; }}
-    .gradio-container:has(&) .lesson .block {{ background: none; box-shadow: none; padding: 0; border: 0; }}
-    .gradio-container:has(&) .lesson fieldset .wrap {{ flex-direction: column; align-items: start; gap: 4px; }}
-    .gradio-container:has(&) .lesson fieldset label {{ min-height: 44px; white-space: normal; border-radius: 8px; }}
-    .gradio-container:has(&) .lesson fieldset label.selected {{ background: var(--color-accent-soft); }}
-    .gradio-container:has(&) .lesson [data-testid="block-info"] {{ font-size: 15px; line-height: 24px;
-      color: var(--body-text-color); max-width: 72ch; }}
-    .gradio-container:has(&) .lesson ~ .tabs > .tab-wrapper {{ padding: 0; margin-top: 0; }}
-    @media (min-width: 900px) {{
-      .gradio-container:has(&) .lesson {{ display: grid; grid-template-columns: 1fr 1fr; align-items: start;
-        gap: 12px 64px; }}
-      .gradio-container:has(&) .lesson > * {{ grid-column: 1; width: 100%; }}
-      .gradio-container:has(&) .lesson > button {{ width: 160px; }}
-      .gradio-container:has(&) .lesson > :last-child {{ grid-area: 1 / 2 / 4 / 3; padding-top: 28px; }}
-    }}
-"""
-LIST_CSS = f"""
-    {_PLAIN}
-    font-size: 15px; line-height: 24px; color: var(--body-text-color);
-    summary {{ cursor: pointer; width: fit-content; min-height: 44px; line-height: 44px; font-weight: 650; }}
-    ol {{ margin: 0; padding-inline-start: 24px; list-style: decimal; max-width: 80ch; }}
-    li {{ padding: 10px 0; }}
-"""
 
 
 def lesson_list() -> None:
@@ -156,7 +113,6 @@ def lesson_list() -> None:
     )
     gr.HTML(
         f"<details><summary>Eight short lessons: guess first, then measure</summary><ol>{lines}</ol></details>",
-        css_template=LIST_CSS,
         js_on_load=FOLLOW_JS,
         apply_default_css=False,
         elem_classes="lessons",
@@ -179,15 +135,15 @@ class Card:
         """Create the card, hidden until a lesson is open."""
         number = State("")
         with gr.Column(visible=False, elem_classes="lesson") as box:
-            head = gr.HTML("", css_template=CARD_CSS, js_on_load=CARD_JS, apply_default_css=False)
+            head = gr.HTML("", js_on_load=CARD_JS, apply_default_css=False, elem_classes="lesson-head")
             guess = gr.Radio([], label="What do you expect?", min_width=200)
             reveal = gr.Button("Reveal", scale=0, min_width=160)
             result = gr.HTML(
                 "",
                 html_template='<div role="status">${value}</div>',
-                css_template=_PLAIN + _TEXT,
                 js_on_load=FOLLOW_JS,
                 apply_default_css=False,
+                elem_classes="lesson-result",
             )
         return cls(number, box, head, guess, reveal, result)
 

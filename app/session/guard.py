@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
@@ -19,9 +19,6 @@ from ..failures import is_bug, said_of
 from ..limits import (
     LONGEST_TEXT,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 def guarded(handler: Callable[..., Any], *, public: bool, outputs: Sequence[Any] = ()) -> Callable[..., Any]:

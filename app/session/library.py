@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from threading import Condition, Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -34,10 +34,6 @@ from hfposemb.text import display
 from .. import limits
 from ..jobs.fetching import POLL, Fetch, Fetches, Work, extract
 from ..limits import BUILTIN_BYTES, LONGEST_SOURCE
-
-if TYPE_CHECKING:
-    pass
-
 
 T = TypeVar("T")
 SOURCE_BYTES = 4 * 2**30

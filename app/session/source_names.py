@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hfposemb.errors import (
     HfposembError,
@@ -14,10 +13,6 @@ from hfposemb.tables.source_names import distinct, path_names
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource
 from hfposemb.text import display
-
-if TYPE_CHECKING:
-    pass
-
 
 FIRST = ("sample:bert", "sample:gpt2", "sinusoidal:256x128")
 """The sources at first paint; none needs a network. The samples have 256 positions of width 128."""

@@ -131,8 +131,8 @@ def in_box(session: Session, box: gr.Textbox, *, name: str) -> None:
         _options(HUB_PRESETS),
         html_template=f'<datalist id="{name_here}">${{value}}</datalist>',
         js_on_load=on_load("joinSuggestions", box=f"{name_here}-box", list=name_here),
-        css_template=".block:has(> .html-container > &) { display: none; }",
         apply_default_css=False,
+        elem_classes="suggestions",
     )
 
     async def typed(text: str, request: gr.Request) -> Any:

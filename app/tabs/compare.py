@@ -10,7 +10,6 @@ from typing import Any
 import gradio as gr
 
 from hfposemb.errors import HfposembError
-from hfposemb.reports import html_tables
 from hfposemb.text import one_line
 
 from ..components.events import QUIET
@@ -18,7 +17,7 @@ from ..components.hidden import State
 from ..components.lines import unseen_heading
 from ..components.page_script import on_event
 from ..components.plot import Panel, PanelRow, Panels
-from ..components.recipe import COPY_JS, FOLD_CSS
+from ..components.recipe import COPY_JS
 from ..findings.comparison import (
     POSITIONS,
     ROLES,
@@ -47,25 +46,7 @@ TITLE = "Compare"
 NEEDS = ("position", "token")
 
 
-CARD: dict[str, Any] = {
-    "apply_default_css": False,
-    "css_template": f"""
-        {html_tables.colours(dark=False)}
-        .dark & {{ {html_tables.colours(dark=True)} }}
-        .block:has(> .html-container > &) {{ background: var(--background-fill-primary, #fff); padding: 0; }}
-        .html-container:has(> &) {{ padding: 24px; }}
-        color: var(--ink); font-size: 15px; line-height: 24px;
-        h2 {{ margin: 0; font-size: 18px; line-height: 26px; font-weight: 650; overflow-wrap: anywhere; }}
-        h2 {{ color: var(--ink); text-wrap: pretty; }}
-        h2 + p {{ margin: 2px 0 16px; font-size: 14px; line-height: 21px; color: var(--subdued); }}
-        details {{ margin-top: 16px; font-size: 14px; line-height: 21px; }}
-        summary {{ cursor: pointer; min-height: 24px; width: fit-content; color: var(--subdued); }}
-        details p {{ max-width: 80ch; margin: 8px 0 0; }}
-        {FOLD_CSS}
-        {html_tables.STYLE}
-    """,
-    "js_on_load": COPY_JS,
-}
+CARD: dict[str, Any] = {"apply_default_css": False, "js_on_load": COPY_JS, "elem_classes": "compare-table"}
 
 
 STARTING = "<h2>Measuring the sources…</h2>"

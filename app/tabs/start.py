@@ -43,43 +43,6 @@ WAYS = (
 )
 
 
-WAYS_CSS = """
-display: grid; grid-template-columns: repeat(auto-fit, minmax(min(280px, 100%), 1fr)); gap: 24px;
-button { display: grid; grid-template-columns: 1fr auto; align-items: center; gap: 0 16px; padding: 20px 24px;
-  min-height: 88px; text-align: start; font: inherit; cursor: pointer; border: 0; border-radius: 12px;
-  color: var(--body-text-color); background: var(--block-background-fill); box-shadow: var(--block-shadow); }
-button:hover strong { text-decoration: underline; text-underline-offset: 4px; }
-strong { font-size: 15px; line-height: 24px; font-weight: 650; color: inherit; }
-span { grid-column: 1; font-size: 14px; line-height: 21px;
-  color: var(--hfposemb-subdued, color-mix(in srgb, var(--body-text-color) 72%, var(--background-fill-primary))); }
-i { grid-area: 1 / 2 / 3 / 3; font-style: normal; font-size: 18px; color: #b8195a; }
-.dark & i { color: #ff8fb8; }
-.block:has(> .html-container > &) { padding: 0; background: none; box-shadow: none; border: 0; overflow: visible; }
-.html-container:has(> &) { padding: 0; }
-.gradio-container:has(&) .start-card { gap: 0; }
-.gradio-container:has(&) .start-card .controls { border-radius: 12px 12px 0 0; padding: 20px 24px 0; box-shadow: none;
-  flex: 0 0 auto; }
-.gradio-container:has(&) .start-card .panel { border-radius: 0 0 12px 12px !important; box-shadow: none !important; }
-.gradio-container:has(&) .start-card > .block { flex: 1; }
-.gradio-container:has(&) .start-card > .block :is(.html-container, .html-container > div, hfposemb-row, .grid) {
-  height: 100%; }
-.gradio-container:has(&) .start-card .message { border-inline-start: 3px solid #b8195a; padding-inline-start: 16px;
-  display: block !important; min-height: 0 !important; flex: none !important;
-  color: var(--body-text-color) !important; }
-.gradio-container:has(&) .start-card .error .message { border: 0; }
-.dark .gradio-container:has(&) .start-card .message { border-color: #d13a78; }
-@media (max-width: 719px) {
-  .gradio-container:has(&) .start-card .controls { padding: 16px 16px 0; }
-}
-@media (min-width: 900px) {
-  .gradio-container:has(&) .start-card .panel { padding: 16px 24px 24px !important; }
-  .gradio-container:has(&) .start-picture .caption { align-self: start; padding: 4px 0 0 !important; }
-  .gradio-container:has(&) .start-picture .drawings { display: grid; align-items: end; gap: 0 16px;
-    grid: auto auto / auto-flow minmax(0, 5fr) minmax(0, 3fr); }
-}
-"""
-
-
 WAYS_JS = on_load("chooseTab")
 
 
@@ -237,4 +200,4 @@ def _ways() -> gr.HTML:
         '<i aria-hidden="true">→</i></button>'
         for key, title, about in WAYS
     )
-    return gr.HTML(html_template=cards, css_template=WAYS_CSS, js_on_load=WAYS_JS, apply_default_css=False)
+    return gr.HTML(html_template=cards, js_on_load=WAYS_JS, apply_default_css=False, elem_classes="start-ways")

@@ -167,7 +167,7 @@ def _toolbar(
     with gr.Row(elem_classes="controls"):
         session.source_field()
         with gr.Column(scale=0, min_width=902), gr.Row():  # the width of its parts and the gaps between them
-            which_field = _segmented("Source", choices, first, 210, visible=len(choices) > 1)
+            which_field = _segmented("Source", choices, first, 210, "names", visible=len(choices) > 1)
             method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160)
             dims = _segmented("Dimensions", ["2-D", "3-D"], "2-D", 150)
             color = _segmented("Colour", ["Class", "Id", "Norm", "Trust"], "Class", 270)
@@ -184,8 +184,9 @@ def _search_fields() -> tuple[gr.Textbox, gr.Checkbox, gr.Checkbox]:
     return search, regex, centring
 
 
-def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, **more: Any) -> gr.Radio:
-    return gr.Radio(choices, value=value, label=label, elem_classes="segmented", min_width=width, scale=1, **more)
+def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, *classes: str, **more: Any) -> gr.Radio:
+    names = ["segmented", *classes]
+    return gr.Radio(choices, value=value, label=label, elem_classes=names, min_width=width, scale=1, **more)
 
 
 def draw_field(opened: Sequence[Opened], which: str | None) -> Any:

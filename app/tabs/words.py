@@ -20,7 +20,7 @@ from ..components.plot import Panel, PanelRow, Panels
 from ..findings import logits
 from ..findings.chosen_word import which_choices
 from ..findings.model_input import SENTENCE, input_panel
-from ..findings.sentence_words import STRIP_CSS, STRIP_JS, strip
+from ..findings.sentence_words import STRIP_JS, strip
 from ..findings.sum_amplitude import anchor_panel, finding_panel, lists_panel, map_panel, recovery_panel, survival_panel
 from ..findings.sum_clouds import cloud_panel, variance_panel
 from ..findings.sum_view import CALLED, FIRST_ANCHORS, Asked, View, source_of, view_of
@@ -220,7 +220,7 @@ def _finding_card(scope: str) -> tuple[PanelRow, gr.Slider, gr.Radio, gr.HTML]:
             with gr.Column(scale=0, min_width=304):
                 size = _segmented("Position norm", SIZES, SCALED, 290)
             with gr.Column(scale=5, min_width=300):
-                words = gr.HTML("", css_template=STRIP_CSS, js_on_load=STRIP_JS, apply_default_css=False)
+                words = gr.HTML("", js_on_load=STRIP_JS, apply_default_css=False, elem_classes="words-strip")
     return finding, amplitude, size, words
 
 

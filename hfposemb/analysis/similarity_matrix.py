@@ -1,4 +1,4 @@
-"""Similarity matrices and distributions; also re-exports nearest neighbours and pairs of selected rows.
+"""Similarity matrices, and the distribution of one row's similarities.
 
 The value of a pair is its cosine, its inner product ("dot") or its Euclidean distance, where small means near; with
 ``centred`` the mean row is subtracted from all rows first. Rows with NaN or Inf have no value, and zero rows have no
@@ -17,24 +17,8 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable, Vectors, walk
-from .nearest_rows import AllNeighbours as AllNeighbours
-from .nearest_rows import NeighbourLists as NeighbourLists
-from .nearest_rows import Neighbours as Neighbours
-from .nearest_rows import all_neighbours as all_neighbours
-from .nearest_rows import nearest_unit_rows as nearest_unit_rows
-from .nearest_rows import neighbours as neighbours
 from .nearest_rows import query_of
-from .row_pairs import Pairs as Pairs
-from .row_pairs import random_pairs as random_pairs
-from .row_pairs import similarity_percentile as similarity_percentile
-from .row_values import PAIR_BYTES as PAIR_BYTES
-from .row_values import Floats as Floats
-from .row_values import Metric as Metric
-from .row_values import Progress as Progress
-from .row_values import Rows as Rows
-from .row_values import frame_of
-from .row_values import read_rows as read_rows
-from .row_values import usable as usable
+from .row_values import Floats, Metric, Rows, frame_of, read_rows
 
 LARGEST_MATRIX = 20_000
 """Maximum number of rows of a matrix, which takes 1.6 GB in float32."""

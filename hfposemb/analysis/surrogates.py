@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..tables.encodings import PositionEncoding, table_in
-from ..tables.null_comparison import Kind as Kind
-from ..tables.null_comparison import Null as Null
-from ..tables.null_comparison import beside as beside
+from ..tables.null_comparison import Null
 from ..tables.table import EmbeddingTable
 from .rows import finite_blocks
 

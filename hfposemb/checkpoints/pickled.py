@@ -30,7 +30,7 @@ from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
+from typing import Any, NoReturn, Self, TypeAlias
 
 from numpy.typing import NDArray
 
@@ -42,10 +42,6 @@ from .locate import weight_map
 from .pickle_child import CHUNK
 from .safetensors import Header, TensorInfo, as_rows, check_read, parse_header
 from .strict_json import foreign, parse_json, read_json
-
-if TYPE_CHECKING:
-    pass
-
 
 SPARE_MEMORY = 1_000_000_000
 """Bytes that a child may use beyond torch itself and twice the file."""

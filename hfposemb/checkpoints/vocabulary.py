@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,6 @@ from numpy.typing import NDArray
 from ..errors import SourceError
 from ..tables.table import TOKEN_CLASSES, Labels
 from ..text import named
-
-if TYPE_CHECKING:
-    pass
-
 
 LARGEST_FILE = 40 * 2**20
 """Size limit of a tokenizer file in bytes; Gemma's has 33 MB."""

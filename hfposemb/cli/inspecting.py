@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..cache import KINDS, Cache, Key, Listed
 from ..errors import HfposembError, InputError
@@ -16,9 +16,6 @@ from ..models.extraction import extract
 from ..tables.embeddings import Embeddings
 from ..tables.table import EmbeddingTable
 from .options import SHOWN, byte_size, chosen_table, opened_source, parts_of, role_of
-
-if TYPE_CHECKING:
-    pass
 
 
 def run_info(given: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import HfposembError, one_line
 from ..interrupts import stopped_promptly
@@ -20,10 +20,6 @@ from .measuring import run_again, run_survey, run_trajectory
 from .options import Command, Terminated
 from .parser import parser
 from .serving import run_app, run_space
-
-if TYPE_CHECKING:
-    pass
-
 
 BUG = 70
 """Exit code of a bug: EX_SOFTWARE of sysexits.h."""

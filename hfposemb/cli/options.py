@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ..errors import MissingTableError
 from ..models.extraction import extract
 from ..tables.embeddings import Embeddings
 from ..tables.table import EmbeddingTable
-
-if TYPE_CHECKING:
-    pass
-
 
 SHOWN = 5
 

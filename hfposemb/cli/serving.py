@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import argparse
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from ..errors import InputError, MissingExtraError
 from .options import byte_size
-
-if TYPE_CHECKING:
-    pass
 
 
 def run_app(given: argparse.Namespace) -> None:

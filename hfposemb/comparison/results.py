@@ -10,8 +10,7 @@ from ..tables.html_repr import card, grid
 from ..tables.null_comparison import Null
 from ..tables.source_names import names
 from .alignment import Alignment
-from .metrics import MEASURES as MEASURES
-from .metrics import REFERENCES, SECTIONS
+from .metrics import MEASURES, REFERENCES, SECTIONS
 from .moved_words import Moves
 
 
@@ -73,6 +72,26 @@ class SourceFigures:
 
 
 @dataclass(frozen=True)
+class NotCompared:
+    """Two sources whose tables of a role could not be compared; as text, a line.
+
+    Attributes:
+        role: "position" or "token".
+        left: Name of one source.
+        right: Name of the other source.
+        reason: Why not.
+    """
+
+    role: str
+    left: str
+    right: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.role}s of {self.left} and {self.right} are not compared: {self.reason}"
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Figures of several sources; as text, a table with one column per source.
 
@@ -80,7 +99,7 @@ class Comparison:
         sources: Figures of each source.
         words: Words whose neighbours are given.
         pairs: Similarity of the tables of every two sources, if requested.
-        missing: Why some pairs could not be compared.
+        missing: Pairs that could not be compared, and why.
         moves: Words that moved most and least between every two sources.
 
     Examples:
@@ -93,7 +112,7 @@ class Comparison:
     sources: tuple[SourceFigures, ...]
     words: tuple[str, ...]
     pairs: tuple[Alignment, ...] = ()
-    missing: tuple[str, ...] = ()
+    missing: tuple[NotCompared, ...] = ()
     moves: tuple[Moves, ...] = ()
 
     @property
@@ -127,7 +146,7 @@ class Comparison:
                 for source in self.sources
             ],
             "pairs": [asdict(pair) for pair in self.pairs],
-            "missing": list(self.missing),
+            "missing": list(map(str, self.missing)),
             "moves": [asdict(moves) for moves in self.moves],
         }
 
@@ -170,7 +189,7 @@ def as_text(comparison: Comparison) -> str:
     parts += ["\n".join(_pair(pair)) for pair in comparison.pairs]
     parts += ["\n".join(_moves(moves)) for moves in comparison.moves]
     notes = dict.fromkeys(f"{source.source}: {note}" for source in comparison.sources for note in source.notes)
-    parts += ["\n".join(lines) for lines in (comparison.missing, notes) if lines]
+    parts += ["\n".join(map(str, lines)) for lines in (comparison.missing, notes) if lines]
     return "\n\n".join(parts)
 
 

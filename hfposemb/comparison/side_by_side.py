@@ -23,10 +23,9 @@ from ..tables.encodings import Absolute, PositionEncoding
 from ..tables.source_names import names
 from ..tables.table import EmbeddingTable
 from .alignment import Alignment, align
-from .metrics import MEASURES as MEASURES
 from .metrics import Extra, Measure, Tables, beside_noise, measures_of, references_of
 from .moved_words import Moves, find_moved_words
-from .results import Comparison, Figure, SourceFigures
+from .results import Comparison, Figure, NotCompared, SourceFigures
 
 
 @dataclass(frozen=True)
@@ -279,7 +278,7 @@ def _compared(
     )
     found: list[Alignment] = []
     moves: list[Moves] = []
-    missing: list[str] = []
+    missing: list[NotCompared] = []
     for number, (left, right) in enumerate(couples):
         stage = len(measured) + 2 * number
         for place, role in enumerate(("position", "token")):
@@ -301,7 +300,7 @@ def _compared(
                 if role == "token":
                     moves.append(find_moved_words(left, right, k=k, seed=run.seed, fold_case=fold_case))
             except HfposembError as error:
-                missing.append(f"{role}s of {left.name} and {right.name} are not compared: {error}")
+                missing.append(NotCompared(role, left.name, right.name, str(error)))
     if run.progress:
         run.progress(1.0, "done")
     return Comparison(figures, tuple(words), tuple(found), tuple(missing), tuple(moves))

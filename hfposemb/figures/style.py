@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,10 +16,6 @@ from numpy.typing import NDArray
 from ..tables.table import TOKEN_CLASSES, Labels
 from ..text import display
 from .palette import CLASSES, PALETTE, SOURCES, dark_map
-
-if TYPE_CHECKING:
-    pass
-
 
 Array: TypeAlias = NDArray[Any]
 

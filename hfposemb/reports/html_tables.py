@@ -1,8 +1,8 @@
 """HTML tables of a comparison, each number with its chance interval. Nothing is measured here.
 
 The report and the app show the same tables. Text from a source, such as names, labels and notes, is escaped. Numbers
-beyond chance are marked by a sign and a word, never by colour alone. ``STYLE`` styles the tables with the variables of
-``colours``.
+beyond chance are marked by a sign and a word, never by colour alone. ``tables.css`` styles the tables with the
+variables of ``colours``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KEY = "▲ above, ▼ below, ○ within the chance interval"
 
 
 def colours(*, dark: bool) -> str:
-    """Return the CSS variables that ``STYLE`` uses, for a light or a dark page."""
+    """Return the CSS variables that ``tables.css`` uses, for a light or a dark page."""
     roles = ("page", "panel", "field", "ink", "subdued", "faint", "accent", "accent_text", "accent_soft", "baseline")
     chosen = {role.replace("_", "-"): PALETTE[role] for role in roles}
     chosen |= {f"source-{place}": style.colour for place, style in enumerate(SOURCES)}
@@ -176,7 +176,7 @@ def pairs_tables(comparison: Comparison, names: Mapping[str, str] | None = None)
         names: Display names of the sources by their own names.
     """
     blocks = [_pair(pair, names or {}) for pair in comparison.pairs]
-    missing = "".join(f"<li>{text(line, width=600)}</li>" for line in comparison.missing)
+    missing = "".join(f"<li>{text(str(pair), width=600)}</li>" for pair in comparison.missing)
     words = f'<ul class="notes">{missing}</ul>' if missing else ""
     return f'<div class="pairs">{"".join(blocks)}</div>{words}' if blocks else words
 
@@ -278,58 +278,3 @@ def neighbours_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
         '<div class="sheet" role="region" aria-label="Neighbours of chosen words" tabindex="0"><table class="moves">'
         f'<thead><tr><th scope="col">Word</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
     )
-
-
-STYLE = """
-.sheet { overflow-x: auto; position: relative; }
-.sheet:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; line-height: 21px; }
-.sheet table { min-width: 100%; }
-th, td { text-align: start; vertical-align: top; padding: 4px 20px 4px 0; font-weight: 400; }
-thead th { color: var(--subdued); border-bottom: 2px solid var(--faint); white-space: nowrap; }
-tbody tr + tr > * { border-top: 1px solid var(--faint); }
-tbody th { color: var(--ink); }
-th[scope="rowgroup"] { color: var(--subdued); padding-top: 16px; }
-strong { font-weight: 650; color: inherit; }
-td > strong { font-size: 15px; }
-.sheet table:not(.moves) tbody th { min-width: 110px; }
-.sheet td { overflow-wrap: anywhere; }
-.moves td { min-width: 60px; }
-.moves td:nth-last-child(-n+2) { min-width: 220px; }
-.chance { color: var(--subdued); font-size: 12.5px; line-height: 18px; }
-td > .chance { white-space: nowrap; margin-inline-start: 6px; }
-.sign { font-size: 11px; color: var(--subdued); }
-.sign.above, .sign.below { color: var(--accent-text); }
-.disc { display: inline-block; width: 10px; height: 10px; border-radius: 50%; margin-inline-end: 8px; }
-.disc { background: var(--colour, var(--subdued)); }
-.notes { margin: 12px 0 0; padding: 0; list-style: none; max-width: 100ch; }
-.notes { color: var(--subdued); font-size: 13px; line-height: 20px; }
-.notes li { margin-top: 4px; overflow-wrap: anywhere; }
-.notes strong { margin-inline-end: 6px; }
-.pairs { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(400px, 100%), 1fr)); gap: 24px 40px; }
-.pair { min-width: 0; position: relative; }
-.pair h3 { margin: 0; font-size: 15px; line-height: 22px; font-weight: 650; color: var(--ink); }
-.pair h3 { overflow-wrap: anywhere; }
-.pair table { width: 100%; margin-top: 6px; }
-.pair td, .pair tbody th { padding-inline-end: 12px; white-space: nowrap; vertical-align: middle; }
-.pair td:last-child { padding-inline-end: 0; }
-.pair .strip { width: 40%; min-width: 56px; }
-.about { margin: 0; color: var(--subdued); font-size: 13px; line-height: 20px; overflow-wrap: anywhere; }
-.strip > span { display: block; position: relative; height: 14px; }
-.strip > span { background: linear-gradient(var(--faint), var(--faint)) center / 100% 1px no-repeat; }
-.strip i { position: absolute; top: 0; height: 14px; }
-.strip .zero { width: 1px; background: var(--baseline); }
-.strip .band { top: 3px; height: 8px; min-width: 2px; background: var(--baseline); opacity: .45; border-radius: 4px; }
-.strip .dot { top: 2px; width: 10px; height: 10px; margin-left: -5px; box-sizing: border-box; }
-.strip .dot.above, .strip .dot.below { background: var(--accent); transform: rotate(45deg) scale(.9); }
-.strip .dot.within { border: 2px solid var(--subdued); border-radius: 50%; background: var(--panel); }
-.unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
-@media (max-width: 719px) {
-  .pair tbody tr { display: grid; grid-template-columns: minmax(0, 1fr) 96px 64px; align-items: center; }
-  .pair tbody tr + tr > * { border: 0; }
-  .pair tbody tr + tr { border-top: 1px solid var(--faint); }
-  .pair .strip { width: auto; }
-  .pair tbody th { white-space: normal; }
-  .pair td.chance { grid-column: 2 / -1; padding-top: 0; }
-}
-"""

@@ -110,7 +110,7 @@ class Embeddings:
         if role in self.tables:
             return self.tables[role]
         reason = self.absent.get(role, f"it has {', '.join(self.tables) or 'no tables'}")
-        raise MissingTableError(f"{self.name} has no {role.replace('_', ' ')} table: {reason}")
+        raise MissingTableError(f"{self.name} has no {role.replace('_', ' ')} table: {reason}", reason=reason)
 
     @property
     def token(self) -> EmbeddingTable:
@@ -131,7 +131,7 @@ class Embeddings:
         """
         if not self.positions:
             reason = self.absent.get("position", "no positions were found")
-            raise MissingTableError(f"{self.name} has no position encoding: {reason}")
+            raise MissingTableError(f"{self.name} has no position encoding: {reason}", reason=reason)
         return self.positions[next(iter(self.positions))]
 
     def part(self, name: str) -> Embeddings:
@@ -164,9 +164,8 @@ class Embeddings:
     @cached_property
     def _recipe(self) -> InputRecipe:
         if self.recipe is None:
-            raise MissingTableError(
-                f"{self.name} has no computable first-layer input: {self.absent.get('inputs', 'it is not a model')}"
-            )
+            reason = self.absent.get("inputs", "it is not a model")
+            raise MissingTableError(f"{self.name} has no computable first-layer input: {reason}", reason=reason)
         return self.recipe()
 
     def inputs(self, text_or_ids: Given) -> Inputs:
@@ -192,7 +191,7 @@ class Embeddings:
     def _attention(self) -> Attention:
         if self.attention is None:
             reason = self.absent.get("inputs", "it is not a model")
-            raise MissingTableError(f"{self.name} has no first-layer logits to decompose: {reason}")
+            raise MissingTableError(f"{self.name} has no first-layer logits to decompose: {reason}", reason=reason)
         return self.attention()
 
     def logits(self, text_or_ids: Given) -> LogitSplit:

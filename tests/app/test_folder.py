@@ -8,6 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from gradio.utils import get_upload_folder
+from hfposemb.app.server.temporary_folder import own_folder
+
 SHOW = """
 import os, stat, sys
 from hfposemb.app.server.temporary_folder import own_folder
@@ -18,23 +22,18 @@ print(get_upload_folder(), oct(stat.S_IMODE(os.stat(get_upload_folder()).st_mode
 """
 
 
-def shown(folder: Path, **variables: str) -> list[str]:
-    """Return the folder that Gradio uses in a process of its own, and its mode."""
-    environment = {**os.environ, "TMPDIR": str(folder), **variables}
-    if not variables:
-        environment.pop("GRADIO_TEMP_DIR", None)
-    done = subprocess.run([sys.executable, "-c", SHOW], env=environment, capture_output=True, text=True, check=True)
-    return done.stdout.split()
-
-
 def test_gradio_has_a_folder_that_goes_with_the_process(tmp_path: Path) -> None:
-    folder, mode = shown(tmp_path)
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    environment.pop("GRADIO_TEMP_DIR", None)
+    done = subprocess.run([sys.executable, "-c", SHOW], env=environment, capture_output=True, text=True, check=True)
+    folder, mode = done.stdout.split()
     assert Path(folder).parent == tmp_path.resolve()
     assert Path(folder).name.startswith("hfposemb-gradio-")
     assert int(mode, 8) == stat.S_IRWXU
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_the_user_chose_stays(tmp_path: Path) -> None:
-    (tmp_path / "chosen").mkdir()
-    assert shown(tmp_path, GRADIO_TEMP_DIR=str(tmp_path / "chosen"))[0] == str(tmp_path / "chosen")
+def test_a_folder_that_the_user_chose_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path))
+    own_folder()
+    assert get_upload_folder() == str(tmp_path)

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from functools import partial
+from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +31,8 @@ from hfposemb.errors import CancelledError, HfposembError
 from tests.conftest import FULL
 from tests.support import errands
 from tests.support.errands import asleep, slow
+
+ROOT = Path(__file__).parents[2]
 
 
 def gone(pid: int) -> bool:
@@ -130,15 +133,21 @@ def test_chatter_of_a_child_is_bounded() -> None:
 
 def test_child_ends_with_its_parent() -> None:
     code = (
-        "import time; from hfposemb.app.jobs import children; job = children.Job(time.sleep, 600); job.poll(3);"
+        "from hfposemb.app.jobs import children; from tests.support.errands import asleep\n"
+        "job = children.Job(asleep, reports=True)\n"
+        "while not job.poll(0.05).doing: pass\n"
         "print(job.pid, flush=True); import os; os.kill(os.getpid(), 9)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False, cwd=ROOT
+    )
     assert until(lambda: gone(int(done.stdout)), 20)
 
 
 def test_umap_in_a_child_is_that_of_the_library() -> None:
-    with children.Job(children.umap, "random:60x8?seed=7", "token", 2, reports=True) as job:
+    """In the bounds that strangers have."""
+    bounds = {"reports": True, "memory": PUBLIC_MEMORY, "sealed": True}
+    with children.Job(partial(children.umap, public=True), "random:60x8?seed=7", "token", 2, **bounds) as job:
         seen = list(followed(job))
         found = job.result()
     wanted = hpe.project(hpe.extract("random:60x8?seed=7").token, method="umap", dims=2)
@@ -187,12 +196,12 @@ def test_memory_beyond_the_bound_is_one_line() -> None:
     assert children.Job(len, b"small", memory=2**30).result() == 5
 
 
-@pytest.mark.parametrize("shape", ["50000x768" if FULL else "60x768"])
-def test_umap_fits_into_the_memory_of_strangers(shape: str) -> None:
+@pytest.mark.skipif(not FULL, reason="make test-full lays out a large vocabulary too")
+def test_umap_fits_into_the_memory_of_strangers() -> None:
     work = partial(children.umap, public=True)
     bounds = {"reports": True, "memory": PUBLIC_MEMORY, "sealed": True}
-    found = children.Job(work, f"random:{shape}", "token", 2, **bounds).result()
-    assert found.coordinates.shape == (int(shape.partition("x")[0]), 2)
+    found = children.Job(work, "random:50000x768", "token", 2, **bounds).result()
+    assert found.coordinates.shape == (50_000, 2)
 
 
 def test_searches_run_one_at_a_time_and_their_line_is_short() -> None:
@@ -200,7 +209,7 @@ def test_searches_run_one_at_a_time_and_their_line_is_short() -> None:
 
     def ask() -> None:
         try:
-            children.run(time.sleep, 1.0, deadline=3)
+            children.run(time.sleep, 0.3, deadline=3)
             outcomes.append("done")
         except children.JobError as error:
             outcomes.append(str(error))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from app.findings.logits import NEEDS, distance_panel, logit_panels
+from app.findings.logits import NEEDS, distance_panel, distance_title, logit_panels
 from app.session.library import Library
 from app.session.opened import Opened
 from app.session.state import Session
@@ -102,6 +102,21 @@ def test_all_kinds_in_one_unit() -> None:
     measured = logits_by_distance(gpt2, longest=64)
     change = measured.change.mean(axis=0)[measured.distances == -16][0]
     assert f"−{abs(change):.2f} in GPT-2" in panel.title
+
+
+def test_the_title_says_how_far_back_each_source_is_measured() -> None:
+    session = session_of("sample:gpt2", "alibi:64x4")
+    gpt2, alibi = session.open(["sample:gpt2", "alibi:64x4"])
+    assert gpt2.embeddings is not None
+    assert alibi.embeddings is not None
+    far = logits_by_distance(gpt2.embeddings, longest=64)
+    near = logits_by_distance(alibi.embeddings, longest=7)
+    change = f"{near.change.mean(axis=0)[0]:.2f}".replace("-0.", "−.")
+    looking = "positions instead of 1 changes the logit by"
+    assert distance_title({alibi: near}) == f"Looking back 7 {looking} {change} in ALiBi"
+    both = distance_title({gpt2: far, alibi: near})
+    assert both.startswith(f"Looking back 16 {looking}")
+    assert both.endswith(f"{change} in ALiBi (7 back)")
 
 
 def test_without_any_layer_the_panel_says_so() -> None:

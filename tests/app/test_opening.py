@@ -140,7 +140,7 @@ async def settled(hub: FakeHub) -> int:
     seen, before = -1, 0
     while seen != before:
         seen, before = before, sent(hub)
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(0.4)
     return seen
 
 

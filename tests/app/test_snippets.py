@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import cache, lru_cache
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ class View:
     command: str = ""
 
 
-@dataclass
+@dataclass(eq=False)
 class Page:
     """A page without a browser: what each tab draws with, as it was bound."""
 
@@ -184,6 +185,7 @@ def few_draws() -> Iterator[None]:
         patch.setattr(limits, "COMPARISON_DRAWS", 3)
         patch.setattr(limits, "TRAINING_DRAWS", 3)
         yield
+    views_of.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -211,8 +213,9 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Page:
 # --- what is given ----------------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=16)
 def run(python: str) -> Any:
-    """Run a snippet in a fresh namespace, and return what it ends in."""
+    """Run a snippet in a fresh namespace, and return what it ends in; the panels of one snippet share it."""
     names: dict[str, Any] = {}
     with redirect_stdout(StringIO()) as said:
         exec(compile(python, "snippet", "exec"), names)
@@ -279,28 +282,29 @@ def followed(page: Page) -> None:
         page.session.library.results.put(training_run.run_key(wanted, public=False), found)
 
 
-def done(page: Page, tab: str) -> None:
-    """Do what the job of a tab would do."""
+@cache
+def views_of(page: Page, tab: str) -> list[View]:
+    """Return every view of a tab after its job, the same ones to every test."""
     if tab in (jobs_of := {"compare": compared, "training": followed}):
         jobs_of[tab](page)
+    return page.views(tab)
 
 
 @pytest.mark.parametrize(
     ("tab", "least"), [("start", 4), ("positions", 25), ("tokens", 12), ("words", 25), ("compare", 8), ("training", 10)]
 )
 def test_every_view_of_the_samples_is_given_by_its_snippet(samples: Page, tab: str, least: int) -> None:
-    done(samples, tab)
-    checked(samples.views(tab), least=least)
+    checked(views_of(samples, tab), least=least)
 
 
 @pytest.mark.parametrize(("tab", "least"), [("positions", 20)])
 def test_every_view_of_mechanisms_is_given_by_its_snippet(mechanisms: Page, tab: str, least: int) -> None:
-    checked(mechanisms.views(tab), least=least)
+    checked(views_of(mechanisms, tab), least=least)
 
 
 @pytest.mark.parametrize(("tab", "least"), [("positions", 12)])
 def test_every_view_of_parts_is_given_by_its_snippet(parts: Page, tab: str, least: int) -> None:
-    checked(parts.views(tab), least=least)
+    checked(views_of(parts, tab), least=least)
 
 
 def test_every_row_of_panels_is_among_the_views(samples: Page) -> None:
@@ -348,7 +352,7 @@ def test_a_snippet_that_gives_something_else_is_noticed(
     samples: Page, tab: str, key: str, said: str, instead: str
 ) -> None:
     view = next(
-        one for one in samples.views(tab) if isinstance(one.shown, Panel) and one.shown.key == key and one.python
+        one for one in views_of(samples, tab) if isinstance(one.shown, Panel) and one.shown.key == key and one.python
     )
     assert not wrong([view])
     assert said in view.python
@@ -359,7 +363,7 @@ def test_another_seed_is_noticed(samples: Page) -> None:
     table = hpe.extract("sample:gpt2").position.table
     assert table is not None
     (panel,) = [
-        one.shown for one in samples.views("positions") if 'method="umap"' in one.python and "gpt2" in one.python
+        one.shown for one in views_of(samples, "positions") if 'method="umap"' in one.python and "gpt2" in one.python
     ]
     assert isinstance(panel, Panel)
     both = {"matrix": hpe.similarity(table)}
@@ -369,7 +373,7 @@ def test_another_seed_is_noticed(samples: Page) -> None:
 
 
 def test_a_view_without_a_recipe_is_noticed(samples: Page) -> None:
-    view = samples.views("start")[0]
+    view = views_of(samples, "start")[0]
     assert isinstance(view.shown, Panel)
     assert wrong([View("start", replace(view.shown, recipe=None))])
     assert not wrong([View("start", Panel("empty", "Nothing here", message="Write a sentence."))])
@@ -381,7 +385,7 @@ def test_a_view_without_a_recipe_is_noticed(samples: Page) -> None:
 def test_snippets_are_short_and_use_public_names(samples: Page, mechanisms: Page, parts: Page) -> None:
     public = {f"hfposemb.{name}" for names in CHAPTERS.values() for name in names} | {"hfposemb", "numpy"}
     for page in (samples, mechanisms, parts):
-        for view in page.views("positions") + page.views("start") + page.views("tokens"):
+        for view in views_of(page, "positions") + views_of(page, "start") + views_of(page, "tokens"):
             lines = view.python.splitlines()
             assert len(lines) <= LONGEST, view.python
             assert max(map(len, lines), default=0) <= 400
@@ -394,7 +398,7 @@ def test_snippets_are_short_and_use_public_names(samples: Page, mechanisms: Page
 
 @pytest.mark.parametrize("tab", ["start", "positions", "tokens"])
 def test_a_snippet_runs_as_a_script(samples: Page, tab: str) -> None:
-    python = next(view.python for view in samples.views(tab) if view.python)
+    python = next(view.python for view in views_of(samples, tab) if view.python)
     done = subprocess.run([sys.executable, "-c", python], capture_output=True, text=True, check=True)
     assert re.search(r"\d", done.stdout)
 
@@ -483,8 +487,7 @@ def printed_wrong(view: View, folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_every_command_line_gives_what_is_shown(
     samples: Page, tab: str, commands: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done(samples, tab)
-    views = {view.command: view for view in samples.views(tab) if view.command}
+    views = {view.command: view for view in views_of(samples, tab) if view.command}
     assert {shlex.split(command)[1] for command in views} == commands
     said = [
         f"{command}: {one}" for command, view in views.items() for one in printed_wrong(view, tmp_path, monkeypatch)
@@ -495,7 +498,7 @@ def test_every_command_line_gives_what_is_shown(
 def test_command_lines_of_other_sources_give_what_is_shown(
     mechanisms: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    views = {view.command: view for view in mechanisms.views("positions") if view.command}
+    views = {view.command: view for view in views_of(mechanisms, "positions") if view.command}
     assert any("t5 '\"'\"'x'\"'\"''" in command for command in views), "a path is quoted for the shell"
     for view in views.values():
         assert not printed_wrong(view, tmp_path, monkeypatch), view.command
@@ -508,7 +511,9 @@ def test_command_lines_of_other_sources_give_what_is_shown(
 def test_a_command_line_that_gives_something_else_is_noticed(
     samples: Page, key: str, said: str, instead: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    views = [view for tab in ("positions", "tokens") for view in samples.views(tab) if isinstance(view.shown, Panel)]
+    views = [
+        view for tab in ("positions", "tokens") for view in views_of(samples, tab) if isinstance(view.shown, Panel)
+    ]
     view = next(one for one in views if one.shown.key == key and said in one.command)  # type: ignore[union-attr]
     assert not printed_wrong(view, tmp_path, monkeypatch)
     assert printed_wrong(replace(view, command=view.command.replace(said, instead)), tmp_path, monkeypatch)
@@ -535,7 +540,7 @@ def test_a_source_of_the_hub_is_pinned_to_what_was_read() -> None:
 
 
 def test_a_citation_names_version_sources_and_hashes(samples: Page) -> None:
-    panels = [view.shown for view in samples.views("positions") if isinstance(view.shown, Panel)]
+    panels = [view.shown for view in views_of(samples, "positions") if isinstance(view.shown, Panel)]
     panel = next(panel for panel in panels if panel.key == "norms")
     assert panel.recipe is not None
     said = panel.recipe.citation(panel.title, today=date(2026, 11, 22))
@@ -570,7 +575,7 @@ def test_local_paths_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_a_row_sends_its_recipes_whole(samples: Page) -> None:
-    panel = samples.views("start")[0].shown
+    panel = views_of(samples, "start")[0].shown
     assert isinstance(panel, Panel)
     assert panel.recipe is not None
     row = PanelRow((), scope="x", render=False)

@@ -225,3 +225,18 @@ def test_hostile_tokens_execute_nothing_and_fetch_nothing(tokens: Callable[..., 
 
 def test_tab_is_accessible_in_both_modes_and_on_a_phone(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
     accessible_everywhere(tokens(*pair, own=False))
+
+
+def test_long_name_leaves_room_for_the_others(tokens: Callable[..., Page], tmp_path: Path) -> None:
+    page = tokens(
+        "sample:gpt2", checkpoint(tmp_path / "a-folder-name-of-forty-characters-in-all", WORDS), "sample:bert"
+    )
+    names = page.locator("fieldset.names label > span").filter(visible=True)
+    until(page, names.count, 3)
+    for width in (1440, 400):
+        page.set_viewport_size({"width": width, "height": 1000})
+        still(page)
+        clipped = names.evaluate_all("(all) => all.map((one) => one.scrollWidth > one.clientWidth)")
+        assert not clipped[0], width
+        assert not clipped[2], width
+        assert names.nth(1).evaluate("(one) => one.clientWidth") > 100

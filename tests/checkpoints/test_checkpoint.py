@@ -23,10 +23,14 @@ from hfposemb import memory_maps
 from hfposemb.checkpoints.limits import DEFAULT_LIMITS, Limits
 from hfposemb.checkpoints.safetensors import Checkpoint, Header, header_length, parse_header, widen
 from hfposemb.errors import CheckpointError, InputError
+from tests.conftest import FULL
 from tests.support import malformed
 from tests.support.malformed import CASES, ENTRY, Case, listing, with_header
 
 MEMORY = 150_000_000
+LINUX = Path("/proc/self/status").exists()
+"""Whether peak memory can be read. If so, the bulk of 25 MB is refused there, and not once more."""
+
 FLOATS = ("F64", "F32", "F16", "BF16")
 BITS = {"F64": 64, "F32": 32, "F16": 16, "BF16": 16, "I64": 64, "C64": 64, "F6_E2M3": 6, "F4": 4, "BOOL": 8}
 TORCH = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
@@ -70,13 +74,20 @@ def assert_refused(case: Case, folder: Path, read: Callable[[Path], object]) -> 
         raise AssertionError(f"{case.name}: was read as {found!r:.80}")
     finally:
         path.unlink()
+    assert_one_line(path, message)
+
+
+def assert_one_line(path: Path, message: str) -> None:
+    """Require a short line that begins with the file's name."""
     assert message.startswith(path.name)
     assert message.isprintable(), message
     assert len(message) <= 300, message
     message.encode()
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if not (LINUX and case.name.startswith("bulk"))], ids=lambda case: case.name
+)
 def test_malformed_file_is_refused_in_one_line(case: Case, tmp_path: Path) -> None:
     assert_refused(case, tmp_path, Checkpoint.open)
 
@@ -127,7 +138,7 @@ def status(key):
     return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith(key))
 
 def greedy(path):
-    raise CheckpointError(str(len(bytes(b"x" * 200_000_000))))
+    raise CheckpointError(f"{path.name}: {len(bytes(b'x' * 200_000_000))}")
 
 read = greedy if sys.argv[1] == "greedy" else checkpoint.Checkpoint.open
 limit = status("VmSize") + 600_000_000
@@ -136,15 +147,17 @@ peaks, base = {}, status("VmRSS")
 for line in sys.stdin:
     try:
         read(Path(line.strip()))
-    except CheckpointError:
+    except CheckpointError as error:
         peaks[Path(line.strip()).stem] = status("VmHWM") - base
-    print(flush=True)
+        print(json.dumps(str(error)), flush=True)
+    else:
+        print(flush=True)
 print(json.dumps(peaks))
 """
 
 
 def peaks(cases: tuple[Case, ...], folder: Path, *, reader: str) -> dict[str, int]:
-    """Return, for each case, the peak memory of a child process that has read it and those before it."""
+    """Return, for each case, the peak memory of a child process that has refused it and those before it in one line."""
     with subprocess.Popen(
         [sys.executable, "-c", CHILD, reader], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
@@ -154,21 +167,23 @@ def peaks(cases: tuple[Case, ...], folder: Path, *, reader: str) -> dict[str, in
             path = case.write(folder)
             child.stdin.write(f"{path}\n")
             child.stdin.flush()
-            assert child.stdout.readline() == "\n", f"{case.name} ended the process"
+            said = child.stdout.readline()
+            assert said, f"{case.name} ended the process"
+            assert_one_line(path, json.loads(said))
             path.unlink()
         rest, _ = child.communicate(timeout=300)
     found: dict[str, int] = json.loads(rest)
     return found
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+@pytest.mark.skipif(not LINUX, reason="peak memory is read from /proc")
 def test_no_malformed_file_takes_150_megabytes(tmp_path: Path) -> None:
     found = peaks(CASES, tmp_path, reader="ours")
     assert set(found) == {case.name for case in CASES}
     assert max(found.values()) < MEMORY, {name: peak for name, peak in found.items() if peak >= MEMORY}
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+@pytest.mark.skipif(not LINUX, reason="peak memory is read from /proc")
 def test_the_memory_test_can_fail(tmp_path: Path) -> None:
     assert max(peaks(CASES[:1], tmp_path, reader="greedy").values()) >= MEMORY
 
@@ -271,7 +286,7 @@ def assert_agrees(path: Path) -> bool:
     return True
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=600 if FULL else 150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files())
 @example(malformed.valid())
 @example(with_header(listing(t=ENTRY) + "  "))

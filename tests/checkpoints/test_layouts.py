@@ -84,6 +84,7 @@ LAYOUTS: dict[str, tuple[dict[str, bytes], str, str]] = {
 }
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_folder_is_told_and_what_the_advice_names_opens(layout: str, tmp_path: Path) -> None:
     files, message, inside = LAYOUTS[layout]
@@ -110,6 +111,7 @@ def test_a_repository_is_told_and_what_to_download(layout: str, hub: FakeHub) ->
     assert len(str(caught.value)) < 320
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("content", [{"state_dict": STATE, "epoch": 1, "hyper_parameters": {"lr": 0.1}}, MEGATRON])
 def test_nested_state_dicts_are_read(content: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "epoch=1.ckpt").write_bytes(pickled(content))

@@ -204,7 +204,7 @@ def test_pairs_stand_beside_chance() -> None:
     assert {pair.role for pair in found.pairs} == {"position", "token"}
     assert len(found.pairs) == 4
     assert len(found.missing) == 2
-    assert "has no vocabulary" in found.missing[0]
+    assert "has no vocabulary" in found.missing[0].reason
     text = str(found)
     assert "CKA" in text
     assert re.search(r"CKA +[.\d]+ +by chance [-.\d]+ to [-.\d]+, p [.\d]+", text)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.components import page_script
+from app.components import page_script, page_style
 from hfposemb.figures.assets import STATIC
 from hfposemb.figures.javascript import joined, report_script
 from tests.support.installing import ROOT, tracked
@@ -105,6 +105,17 @@ def test_python_holds_no_javascript() -> None:
     code = re.compile(r"document\.|addEventListener|=> \{|localStorage")
     held = {path.name for folder in ("app", "hfposemb") for path in (ROOT / folder).rglob("*.py") if _has(path, code)}
     assert held == {"page_script.py", "plot.py"}, "the two that call the script and load it"
+
+
+def test_python_holds_no_style() -> None:
+    sheets = re.compile(r"css_template|font-size:|<style>")
+    held = {path.name for folder in ("app", "hfposemb") for path in (ROOT / folder).rglob("*.py") if _has(path, sheets)}
+    assert held == {"plot.py", "page_style.py", "report_page.py"}, "what frames a row, and the two that send sheets"
+
+
+def test_style_is_no_template() -> None:
+    """Gradio reads it as a template of Handlebars and of JavaScript."""
+    assert not re.search(r"\{\{|\$\{|`|\\", page_style.page_style())
 
 
 def _has(path: Path, code: re.Pattern[str]) -> bool:

@@ -16,6 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 import hfposemb as hpe
 from hfposemb import app
+from tests.conftest import FULL
 
 from .conftest import MODELS
 
@@ -35,7 +36,7 @@ def client(url: str) -> Client:
     return Client(url, verbose=False)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", MODELS if FULL else MODELS[-1:])
 def test_every_endpoint(model: str, client: Client, real: dict[str, str]) -> None:
     source, table = real[model], hpe.extract(real[model]).token
 

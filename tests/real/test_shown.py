@@ -23,7 +23,7 @@ from .walking import Walk
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-TABS = ("start", "positions", "tokens", "words", "compare") if FULL else ("start", "positions", "tokens")
+TABS = ("start", "positions", "tokens", "words", "compare") if FULL else ("start", "tokens")
 PAIRS = [("minilm", "gpt2"), ("gemma", "llama"), ("whisper", "gpt2")] if FULL else [("minilm", "gpt2")]
 
 

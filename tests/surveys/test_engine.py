@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -29,14 +28,6 @@ ROOT = Path(__file__).parents[2]
 COUNT = 100 if FULL else 16
 
 
-@dataclass
-class Cluster:
-    """A Dask scheduler and its workers, each a process of its own."""
-
-    address: str
-    workers: list[subprocess.Popen[bytes]]
-
-
 @contextmanager
 def dask(module: str, folder: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """Start a part of a cluster, which keeps nothing where this process does, and end it."""
@@ -49,21 +40,27 @@ def dask(module: str, folder: Path, *arguments: str) -> Iterator[subprocess.Pope
             process.kill()
 
 
-@pytest.fixture
-def scheduler(tmp_path: Path) -> Iterator[str]:
-    """A scheduler that no worker has come to."""
-    with dask("dask_scheduler", tmp_path, "--host", "127.0.0.1", "--port", "0", "--no-show") as process:
+@contextmanager
+def scheduling(folder: Path) -> Iterator[str]:
+    """Start a scheduler."""
+    with dask("dask_scheduler", folder, "--host", "127.0.0.1", "--port", "0", "--no-show") as process:
         yield said_by(process, r"Scheduler at: *(tcp://\S+)")
 
 
-@pytest.fixture
-def cluster(tmp_path: Path, hub: FakeHub, scheduler: str) -> Iterator[Cluster]:
-    """A cluster of two workers, which have the fake Hub's address from their environment."""
-    one = (scheduler, "--nthreads", "1", "--no-nanny")
-    with dask("dask_worker", tmp_path, *one) as first, dask("dask_worker", tmp_path, *one) as second:
-        for worker in (first, second):
-            said_by(worker, r"(Registered to)")
-        yield Cluster(scheduler, [first, second])
+@contextmanager
+def working(folder: Path, scheduler: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a worker, which has the fake Hub's address from its environment."""
+    with dask("dask_worker", folder, scheduler, "--nthreads", "1", "--no-nanny") as process:
+        said_by(process, r"(Registered to)")
+        yield process
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The scheduler of a cluster of two workers, each a process of its own."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with scheduling(folder) as scheduler, working(folder, scheduler), working(folder, scheduler):
+        yield scheduler
 
 
 def said_by(process: subprocess.Popen[bytes], pattern: str) -> str:
@@ -145,34 +142,36 @@ def test_what_does_not_go_together(options: dict[str, object], said: str) -> Non
         Engine(**options)  # type: ignore[arg-type]
 
 
-def test_a_cluster_gives_what_this_machine_gives(cluster: Cluster, hub: FakeHub, tmp_path: Path) -> None:
+def test_a_cluster_gives_what_this_machine_gives(cluster: str, hub: FakeHub, tmp_path: Path) -> None:
     sources = [*add_run(hub, COUNT), "lab/run@none", "rotary:8x4"]
     here = hpe.survey(sources, draws=3, engine=Engine(workers=2))
     before = hub.requests
-    there = Engine("dask", cluster.address, requests=1)
+    there = Engine("dask", cluster, requests=1)
     same(here, hpe.survey(sources, draws=3, engine=there, out=tmp_path / "out"))
     assert len(hub.requests) > len(before)
 
 
-def test_a_cluster_asks_no_more_than_permitted(cluster: Cluster, hub: FakeHub) -> None:
+def test_a_cluster_asks_no_more_than_permitted(cluster: str, hub: FakeHub) -> None:
     sources = add_run(hub, 6)
     hub.shape(delay=0.1)
-    there = Engine("dask", cluster.address, requests=1)
+    there = Engine("dask", cluster, requests=1)
     assert hpe.survey(sources, metrics=["mean norm"], draws=0, engine=there).value.notna().all()
     assert at_once(hub, 0.1) == 1
 
 
-def test_a_worker_killed_half_way_loses_nothing(cluster: Cluster, hub: FakeHub, tmp_path: Path) -> None:
+def test_a_worker_killed_half_way_loses_nothing(cluster: str, hub: FakeHub, tmp_path: Path) -> None:
     sources = add_run(hub, COUNT)
     here = hpe.survey(sources, draws=3, engine=Engine(workers=1))
 
-    def kill(share: float, _: str) -> None:
-        if share >= 0.5 and cluster.workers[0].poll() is None:
-            cluster.workers[0].send_signal(signal.SIGKILL)
-            cluster.workers[0].wait()
+    with working(tmp_path, cluster) as worker:
 
-    found = hpe.survey(sources, draws=3, engine=Engine("dask", cluster.address), out=tmp_path / "out", progress=kill)
-    assert cluster.workers[0].poll() == -signal.SIGKILL
+        def kill(share: float, _: str) -> None:
+            if share >= 0.5 and worker.poll() is None:
+                worker.send_signal(signal.SIGKILL)
+                worker.wait()
+
+        found = hpe.survey(sources, draws=3, engine=Engine("dask", cluster), out=tmp_path / "out", progress=kill)
+        assert worker.poll() == -signal.SIGKILL
     same(here, found)
     assert not found.duplicated(["source", "table", "metric"]).any()
 
@@ -225,6 +224,9 @@ def test_no_process_outlives_the_driver(tmp_path: Path) -> None:
         time.sleep(0.1)
 
 
-def test_a_cluster_without_a_worker_says_so(scheduler: str) -> None:
-    with pytest.raises(HfposembError, match="has no workers; start one with 'dask worker'"):
+def test_a_cluster_without_a_worker_says_so(tmp_path: Path) -> None:
+    with (
+        scheduling(tmp_path) as scheduler,
+        pytest.raises(HfposembError, match="has no workers; start one with 'dask worker'"),
+    ):
         hpe.survey(["random:8x4"], draws=0, engine=Engine("dask", scheduler))

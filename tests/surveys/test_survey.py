@@ -34,8 +34,8 @@ from tests.hub import FakeHub
 from tests.hub.training import RUN, add_run
 
 ROOT = Path(__file__).parents[2]
-CHECKPOINTS = 400 if FULL else 40
-KILLS = 10 if FULL else 3
+CHECKPOINTS = 400 if FULL else 24
+KILLS = 10 if FULL else 2
 ONE = Engine(workers=1)
 MODULE = import_module("hfposemb.surveys.source_figures")
 QUICK = {"draws": 0, "engine": ONE}
