@@ -94,9 +94,9 @@ print(found)  # found.same, and found.sources with what differs
 
 ## What was measured
 
-The chance level of positions comes from impostors (the same spectrum with random phases), that of tokens from noise of
-the same scale; given is the interval from 2.5 to 97.5 %. Metrics that a source does not have are left out. These
-sources have no commit, since they are included in the package.
+A metric of positions is given with its values for an untrained table and for a sinusoid of the same shape, one of
+tokens with the interval from 2.5 to 97.5 % of noise of the same shape and scale. Metrics that a source does not have
+are left out. These sources have no commit, since they are included in the package.
 """
 
 
@@ -104,14 +104,15 @@ def _section(source: str, rows: pandas.DataFrame) -> str:
     hashes = rows.dropna(subset="digest").drop_duplicates("table")
     lines = [f"\n### {source}\n"]
     lines += [f"- {row.table}: `{row.digest}`" for row in hashes.itertuples() if " + " not in row.digest]
-    lines += ["\n| metric | measured | chance |", "|---|---|---|", *_figures(rows)]
+    lines += ["\n| metric | measured | untrained | sinusoid | chance |", "|---|---|---|---|---|", *_figures(rows)]
     return "\n".join(lines) + "\n"
 
 
 def _figures(rows: pandas.DataFrame) -> Iterator[str]:
     for row in rows.dropna(subset="value").itertuples():
         chance = "" if pandas.isna(row.baseline_low) else f"{row.baseline_low:.4g} to {row.baseline_high:.4g}"
-        yield f"| {row.metric.strip()} | {row.value:.4g} | {chance} |"
+        known = " | ".join("" if pandas.isna(one) else f"{one:.4g}" for one in (row.untrained, row.sinusoid))
+        yield f"| {row.metric.strip()} | {row.value:.4g} | {known} | {chance} |"
 
 
 if __name__ == "__main__":

@@ -42,10 +42,9 @@ POSITIONS, TOKENS = "Positions", "Tokens"
 
 ROLES = {POSITIONS: "position", TOKENS: "token"}
 FIGURES_HELP = """
-Each number is measured on the whole table, with its chance level next to it: the middle 95 % of the values of
-surrogates. For positions, these are curves as smooth as the table itself, with the same waves in every column and
-random phases (Theiler et al. 1992); for tokens, a random table of the same shape and scale. A number within that range
-says little about the model.
+Each number is measured on the whole table. Next to a number of positions stands the same number for an untrained table
+and for a sinusoid of that shape. Next to a number of tokens stands its chance level, the middle 95 % of the values of
+random tables of the same shape and scale: a number within that range says little about the model.
 """
 
 
@@ -54,9 +53,11 @@ Each measure is 0 for tables that have nothing in common, and 1 for tables that 
 scale. CKA compares all inner products (Kornblith et al. 2019, unbiased as in Nguyen et al. 2021), RSA the order of all
 cosines (Kriegeskorte 2008), Procrustes fit is the share that the best rotation explains (Schönemann 1966), and shared
 neighbours is the share of each row's ten nearest neighbours that are the same in both tables. Centred cosines are
-computed after subtracting the mean row, so that what all rows share is ignored. The bar is the middle 95 % of the
-chance values, and p is how often chance gives a value at least as large. With surrogates of either table, the larger p
-is shown.
+computed after subtracting the mean row, so that what all rows share is ignored. The bar is the middle 90 % of the
+values by chance, and p is how often chance gives a value at least as large. For tokens, chance is the same rows in
+random order. Positions form smooth curves, and any two smooth curves are somewhat alike; their surrogates keep the
+smoothness of both tables and flip the signs of one table's components at random. Positions of outlying norm are left
+out of the test.
 """
 
 
@@ -260,7 +261,7 @@ def pairs_title(found: Compared) -> str:
     best: tuple[float, str] = (0.0, "")
     for pair in found.comparison.pairs:
         null = pair.measures.get("CKA")
-        if null is not None and html_tables.pair_standing(null) == "above":
+        if null is not None and html_tables.standing(null) == "above":
             left, right = (found.named.get(name, name) for name in (pair.left, pair.right))
             best = max(best, (null.observed, f"The {pair.role}s of {left} and {right}"))
     if not best[1]:

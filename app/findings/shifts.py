@@ -10,8 +10,8 @@ import gradio as gr
 import numpy as np
 
 from hfposemb.analysis.shift_curves import (
-    IMPOSTORS,
     SPLITS,
+    SURROGATES,
     PlaneRotation,
     ShiftCurve,
     plane_rotation,
@@ -54,8 +54,8 @@ extrapolate. There a fitted map can fail even for the sinusoid: the slow waves t
 less than one rotation in the table.
 
 For the sinusoid, a shift by k is exactly a rotation of every pair of sine and cosine by ω k: the dotted line is that
-closed form. Bands are surrogates, tables as smooth as this one with waves of random phase. A line inside its band shows
-only that the table is smooth.
+closed form. Bands are surrogates, tables as smooth as this one whose components have random signs. A line inside its
+band shows only that the table is smooth.
 
 Vaswani et al. 2017, 3.5.
 """
@@ -152,7 +152,7 @@ def curve_panel(split: Split, found: Mapping[Opened, Measured], which: Map, said
     distance = 1 if random else max(k for k in found[next(iter(found))].curve.distances.tolist() if k <= FAR)
     title = curve_title({source.name: one.curve for source, one in found.items()}, which, split, distance)
     held = "A random quarter held out" if random else "The last quarter held out"
-    foot = f"{held} · band: range of {IMPOSTORS} surrogates · values below 0 drawn as 0"
+    foot = f"{held} · band: range of {SURROGATES} surrogates · values below 0 drawn as 0"
     return Panel(
         key=f"shift {split}",
         title=title,

@@ -55,9 +55,9 @@ model distinguishes.
 
 
 COURSE_HELP = """
-One metric for every checkpoint. The band is its chance level at the same step, the middle 95 % of the values of
-surrogates: for positions, curves as smooth as the table itself; for tokens, a random table of the same shape and scale.
-A value within the band says little about the model. The line marks the step of the slider.
+One metric for every checkpoint. For tokens, the band is the middle 95 % of the values of
+random tables of the same shape and scale; metrics of positions have none. A value within the band says little about the
+model. The line marks the step of the slider.
 """
 
 

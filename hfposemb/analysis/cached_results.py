@@ -24,7 +24,7 @@ from .surrogates import Keep
 FORMAT = 3
 """Cache format of projections; increase it when computation or serialisation changes, to invalidate old entries."""
 
-NULL_FORMAT = 1
+NULL_FORMAT = 2
 """Cache format of nulls; increase it when the computation of a figure or of its surrogates changes."""
 
 LIBRARIES = {

@@ -106,12 +106,21 @@ def outliers(value: EmbeddingTable | PositionEncoding) -> NDArray[np.int64]:
         >>> outliers(hpe.extract("sample:bert").position).tolist()
         [1, 254]
     """
-    found = norms(value)
-    if not np.isfinite(found).any():
+    return outlying(norms(value))
+
+
+def outlying(values: NDArray[np.floating]) -> NDArray[np.int64]:
+    """Return the indices of outlying values [n], such as norms, by the rule of ``outliers``."""
+    if not np.isfinite(values).any():
         return np.empty(0, np.int64)
-    median = np.nanmedian(found)
-    off = np.abs(found - median)
+    median = np.nanmedian(values)
+    off = np.abs(values - median)
     return np.flatnonzero((0.6745 * off > 3.5 * np.nanmedian(off)) & (off >= 0.25 * median) & (off > 0))
+
+
+def some_rows(rows: NDArray[np.int64], *, most: int = 8) -> str:
+    """List rows [n], at most the first few, e.g. "0, 1, 255"."""
+    return ", ".join(map(str, rows[:most])) + (", …" if len(rows) > most else "")
 
 
 def without(table: EmbeddingTable, rows: NDArray[np.int64]) -> EmbeddingTable:

@@ -1,4 +1,4 @@
-"""Shift of the position by each distance, compared with impostors, and the rotation angle of each plane of the table.
+"""Shift of the position by each distance, compared with surrogates, and the rotation angle of each plane of the table.
 
 Vaswani et al. (2017, 3.5) chose sines and cosines because a shift is then a rotation. This module tests whether learned
 tables obey the same law, using the fit that ``shift`` makes for a single distance.
@@ -17,9 +17,9 @@ from ..errors import InputError
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable
 from .shift_operator import COMPONENTS, Shift, Split, fit_shift_of_scores, pca_scores, rotation
-from .surrogates import Rows, finite_rows, impostors
+from .surrogates import Rows, SignFlips, finite_rows
 
-IMPOSTORS = 20
+SURROGATES = 20
 """Number of surrogates whose shifts are fitted too; their lowest and highest R² form the band."""
 
 ALIKE = 0.25
@@ -85,27 +85,29 @@ def shift_null(
     distances: Sequence[int] | None = None,
     components: int = COMPONENTS,
     leave_out: int = 1,
-    draws: int = IMPOSTORS,
+    draws: int = SURROGATES,
     seed: int = 0,
 ) -> tuple[ShiftCurve, ShiftCurve]:
-    """Return the lowest and the highest R² among a table's impostors, measured as by ``shift_by_distance``.
+    """Return the lowest and the highest R² among a table's surrogates, measured as by ``shift_by_distance``.
 
-    Impostors are as smooth as the table, so a fit that reflects only smoothness does no better than theirs. Their
-    leading components are found by random projection (Halko, Martinsson & Tropp 2011), accurate to 1e-3 in R².
+    Surrogates are as smooth as the table (``SignFlips``), so a fit that reflects only smoothness does no better than
+    theirs. Their leading components are found by random projection (Halko, Martinsson & Tropp 2011), accurate to 1e-3
+    in R².
 
     Args:
         value: Table or position encoding [n, d].
         distances: Distances in positions; by default as in ``shift_by_distance``.
         components: Number of leading components to fit on.
         leave_out: Number of rows to leave out at either end.
-        draws: Number of impostors.
-        seed: Random seed of the impostors and splits.
+        draws: Number of surrogates.
+        seed: Random seed of the surrogates and splits.
     """
     from sklearn.utils.extmath import randomized_svd
 
     table = _inner(value, leave_out)
     drawn = []
-    for rows in impostors(finite_rows(table), draws=draws, seed=seed):
+    given = finite_rows(table)
+    for rows in SignFlips(given, given).draw(draws=draws, seed=seed):
         u, s, _ = randomized_svd(rows - rows.mean(axis=0), min(components, *rows.shape), n_iter=2, random_state=seed)
         real = s > s[0] * 1e-6
         drawn.append(_curve(u[:, real] * s[real], distances, (leave_out, seed), table.name))

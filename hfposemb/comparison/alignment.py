@@ -9,18 +9,18 @@ every measure is compared with surrogates of the second table (``Alignment.measu
 from __future__ import annotations
 
 import hashlib
-import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.row_values import Progress, read_rows
-from ..analysis.surrogates import DRAWS, Keep, Rows, compute_always, drifts, impostors, over_surrogates
+from ..analysis.rows import outlying, some_rows
+from ..analysis.surrogates import DRAWS, Keep, Rows, SignFlips, compute_always, over_surrogates
 from ..errors import InputError
 from ..tables.embeddings import Embeddings, stack
 from ..tables.null_comparison import Kind, Null, beside
@@ -41,10 +41,20 @@ SAMPLE = 5_000
 """Maximum number of shared tokens compared; more are sampled with a seed."""
 
 
-DRIFTS = (
-    "drifts from start to end, unlike its impostors: a small p may reflect drift only, as for most pairs of "
-    "independent random walks"
-)
+MOST_FLIPPED = 4_096
+"""Maximum number of positions whose chance level is computed: the basis of their curves takes n³ operations."""
+
+FEWEST_COMPONENTS = 2.0
+"""Effective number of independent components below which no chance level is given: too few signs to flip."""
+
+TESTED = ("CKA", "RSA, centred")
+"""Measures of positions that have a chance level, as their tests are calibrated (``docs/calibration.md``).
+
+RSA and shared neighbours depend on where a curve lies about the origin, and the Procrustes fit on its weakest
+components: independent random walks, or tables as smooth as a fifth of their length, have p ≤ .05 too often.
+"""
+
+UNTESTED = "of positions, only CKA and centred RSA have a chance level; the others have no calibrated test"
 
 
 def cka(left: Rows, right: Rows) -> float:
@@ -254,12 +264,10 @@ def align(  # noqa: PLR0913 - keywords with defaults
     Positions are matched by number, as many as both have; tokens by their text without tokenizer marks, over a seeded
     sample.
 
-    The null of tokens is a permutation of rows. The null of positions is the impostor: the interval is that of
-    impostors of the second table, and p is the larger of those against impostors of either table, since one may be
-    easier to imitate. Among independent smooth stationary tables, 3 to 7 % have p below .05
-    (``tests/comparison/test_alignment.py``). Among 500 pairs of independent random walks of 64 × 16, 94 % do by CKA, 96
-    % by Procrustes and RSA, and 51 % by neighbours: an impostor ends where it began, so p is meaningless for tables
-    that drift, and a note says which do.
+    The null of tokens is a permutation of rows. That of positions keeps the smoothness of both tables
+    (``surrogates.SignFlips``): a small p means that they agree beyond what two unrelated curves as smooth would.
+    ``docs/calibration.md`` lists how often independent tables of many kinds have p ≤ .05, and how often related ones
+    do.
 
     Args:
         left: First source.
@@ -285,15 +293,14 @@ def align(  # noqa: PLR0913 - keywords with defaults
     """
     tables = tables_of(left, right, role)
     rows = shared_rows(left, right, role, fold_case=fold_case)
-    kind: Kind = "impostor" if role == "position" else "permutation"
+    kind: Kind = "sign flips" if role == "position" else "permutation"
     shared, smaller = len(rows), min(table.shape[0] for table in tables)
     notes = []
     if role == "token" and shared > sample:
         rows = rows[np.sort(np.random.default_rng(seed).choice(shared, sample, replace=False))]
         notes.append(f"measured on {sample:,} of {shared:,} shared tokens, sampled with seed {seed}")
-    pair = _Pair(*(TableSide(partial(read_rows, table, rows[:, side])) for side, table in enumerate(tables)))
-    for one, side in ((left, pair.left), (right, pair.right)) if role == "position" else ():
-        notes += [f"{one.name} {DRIFTS}"] if drifts(np.asarray(side.given, np.float64)) else []
+    first, second = (TableSide(partial(read_rows, table, rows[:, side])) for side, table in enumerate(tables))
+    pair = _Pair(first, second, rows[:, 0])
     observed: dict[str, float] = {}
     # Rank measures come last, after the other measures have released their memory.
     for name in sorted(MEASURES, key=lambda name: name in _RANKED):
@@ -304,17 +311,7 @@ def align(  # noqa: PLR0913 - keywords with defaults
     observed = {name: observed[name] for name in MEASURES if name in observed}
     _give_back()
 
-    def compute() -> Mapping[str, Null]:
-        return _beside_surrogates(pair, observed, kind=kind, draws=draws, seed=seed, progress=progress)
-
-    digests = (_digest(side.given) for side in (pair.left, pair.right))
-    key = ("pair", *digests, ",".join(observed), kind, str(draws), str(seed))
-    measures = keep(key, compute) if draws > 0 and observed else {}
-    notes += [
-        f"{name}: no chance level, as it is undefined for the surrogates"
-        for name in observed
-        if draws > 0 and name not in measures
-    ]
+    measures, why = _with_chance(pair, observed, kind=kind, draws=draws, seed=seed, keep=keep, progress=progress)
     return Alignment(
         role,
         left.name,
@@ -323,10 +320,53 @@ def align(  # noqa: PLR0913 - keywords with defaults
         len(rows),
         shared,
         smaller,
-        tuple(notes),
+        (*notes, *why),
         observed,
         stacks(left, right, role),
     )
+
+
+def _with_chance(
+    pair: _Pair,
+    observed: Mapping[str, float],
+    *,
+    kind: Kind,
+    draws: int,
+    seed: int,
+    keep: Keep,
+    progress: Progress | None,
+) -> tuple[Mapping[str, Null], list[str]]:
+    """Return the null of each measure that has one, and why others have none."""
+    if draws < 1 or not observed:
+        return {}, []
+    notes: list[str] = []
+    if kind == "sign flips":
+        pair, notes = _testable(pair)
+        if why := _untestable(pair):
+            return {}, [*notes, f"no chance level: {why}"]
+        observed = {name: pair.observed(name) for name in observed if name in TESTED}
+    digests = (_digest(side.given) for side in (pair.left, pair.right))
+    found = keep(
+        ("pair", *digests, ",".join(observed), kind, str(draws), str(seed)),
+        lambda: _beside_surrogates(pair, observed, kind=kind, draws=draws, seed=seed, progress=progress),
+    )
+    undefined = [name for name in observed if name not in found]
+    return found, [*notes, *(f"{name}: no chance level, as it is undefined for the surrogates" for name in undefined)]
+
+
+def _testable(pair: _Pair) -> tuple[_Pair, list[str]]:
+    """Return a pair of position tables without the rows of outlying norm, and a note that says which were left out."""
+    tables = [np.asarray(side.given, np.float64) for side in (pair.left, pair.right)]
+    special = np.unique(np.concatenate([outlying(np.linalg.norm(rows, axis=1)) for rows in tables]))
+    notes = [UNTESTED]
+    if not len(special):
+        return pair, notes
+    usual = np.setdiff1d(np.arange(len(pair.left)), special)
+    notes.append(
+        f"chance levels leave out positions of outlying norm: {some_rows(pair.places[special])} ({len(special)})"
+    )
+    left, right = (TableSide(rows[usual]) for rows in tables)
+    return _Pair(left, right, pair.places[usual]), notes
 
 
 def stacks(left: Embeddings, right: Embeddings, role: str) -> tuple[str, str]:
@@ -349,9 +389,15 @@ def _digest(rows: NDArray[np.floating]) -> str:
 class _Pair:
     """Two tables of the same rows; intermediate results that several measures share are computed once."""
 
-    def __init__(self, left: TableSide, right: TableSide) -> None:
+    def __init__(self, left: TableSide, right: TableSide, places: NDArray[np.int64] | None = None) -> None:
         self.left, self.right = left, right
+        self.places = np.arange(len(left)) if places is None else places
         self.ranks: dict[str, RankedPair] = {}
+
+    @cached_property
+    def flips(self) -> SignFlips:
+        """The surrogates of the right table of positions."""
+        return SignFlips(*(np.asarray(side.given, np.float64) for side in (self.right, self.left)), places=self.places)
 
     def ranked(self, name: str) -> RankedPair:
         """Return the ranks for a measure in ``_RANKED``. They are large, so only the most recent ones are kept."""
@@ -389,7 +435,7 @@ def beside_surrogates(
         x: Rows of the first table [n, p].
         y: Corresponding rows of the second table [n, q].
         observed: Observed values by name in ``MEASURES``.
-        kind: ``"permutation"`` of the second rows, or ``"impostor"`` of either table, of which the larger p counts.
+        kind: ``"permutation"`` or ``"sign flips"`` of the second rows; the latter takes them for positions 0 … n − 1.
         draws: Number of surrogates.
         seed: Random seed of the surrogates.
         progress: Callback for the share done, 0 to 1, and the stage.
@@ -406,19 +452,11 @@ def _beside_surrogates(
 ) -> dict[str, Null]:
     if kind == "permutation":
         passes = 1 + sum(name in observed for name in _RANKED)
-        sides = [_gathered(_permuted(pair, observed, draws, seed), passes * draws, progress)]
+        found = _gathered(_permuted(pair, observed, draws, seed), passes * draws, progress)
     else:
-        both = pair.left, pair.right
-        found = itertools.chain(*(_imitated(*turned, observed, draws, seed) for turned in (both, both[::-1])))
-        whole = _gathered(found, 2 * draws, progress)
-        sides = [whole[:draws], whole[draws:]]
-    nulls = {}
-    for name, value in observed.items():
-        drawn = [np.array([one[name] for one in side if name in one]) for side in sides]
-        if all(map(len, drawn)):
-            each = [beside(value, values, seed=seed, kind=kind) for values in drawn]
-            nulls[name] = replace(each[0], p=max(null.p for null in each))
-    return nulls
+        found = _gathered(_flipped(pair, observed, draws, seed), draws, progress)
+    drawn = {name: np.array([one[name] for one in found if name in one]) for name in observed}
+    return {name: beside(observed[name], values, seed=seed, kind=kind) for name, values in drawn.items() if len(values)}
 
 
 def _gathered(found: Iterator[dict[str, float]], expected: int, progress: Progress | None) -> list[dict[str, float]]:
@@ -430,18 +468,33 @@ def _gathered(found: Iterator[dict[str, float]], expected: int, progress: Progre
     return out
 
 
-def _imitated(
-    fixed: TableSide, other: TableSide, names: Collection[str], draws: int, seed: int
-) -> Iterator[dict[str, float]]:
-    """Yield the measures of one table with each impostor of the other."""
-    rows = np.asarray(other.given, np.float64)
+def _untestable(pair: _Pair) -> str:
+    """Return why a pair of position tables has no chance level; "" if it has one."""
+    count = len(pair.left)
+    if count > MOST_FLIPPED:
+        return f"it is computed for at most {MOST_FLIPPED:,} positions, and these are {count:,}"
+    try:
+        effective = pair.flips.effective
+    except InputError as error:
+        return str(error)
+    if effective < FEWEST_COMPONENTS:
+        return (
+            f"the smoother table amounts to {effective:.1f} independent components over its {count:,} positions, and a "
+            f"test needs at least {FEWEST_COMPONENTS:.0f}"
+        )
+    return ""
+
+
+def _flipped(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Iterator[dict[str, float]]:
+    """Yield the measures of the left table with each surrogate of the right one."""
+    fixed, flips = pair.left, pair.flips
 
     def measured(number: int, surrogate: Rows) -> dict[str, float]:
         side = SurrogateSide(surrogate)
         cross = cross_product(fixed, side, single=True)
         found: dict[str, float] = {}
         for name in names:
-            with suppress(InputError):  # CKA can be undefined for an impostor
+            with suppress(InputError):  # CKA can be undefined for a surrogate
                 match name:
                     case "CKA":
                         found[name] = _cka(fixed, side, cross)
@@ -451,7 +504,7 @@ def _imitated(
                         found[name] = _TAKE[name](fixed, side)
         return found
 
-    return over_surrogates(measured, impostors(rows, draws=draws, seed=seed), nbytes=rows.nbytes)
+    return over_surrogates(measured, flips.draw(draws=draws, seed=seed), nbytes=fixed.given.nbytes)
 
 
 def _permuted(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Iterator[dict[str, float]]:

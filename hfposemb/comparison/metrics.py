@@ -1,8 +1,8 @@
-"""Figures of one source: of its positions, its tokens and both, with a null for each.
+"""Figures of one source: of its positions, its tokens and both, each with what it can be compared with.
 
-A figure of positions is compared with the same figure of impostors of the table. Figures of tokens do not depend on row
-order, so they are compared with a random table of the same shape and scale, from whose closed-form distribution values
-are drawn.
+A figure of positions is given with its value for an untrained table and for the sinusoid of the same shape. Figures of
+tokens do not depend on row order, so they are compared with a random table of the same shape and scale, from whose
+closed-form distribution values are drawn.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ from ..analysis.geometry import (
     translation_invariance,
 )
 from ..analysis.probes import PROBES, STABLE, Probe, extrapolation_probe
-from ..analysis.row_values import Progress
 from ..analysis.rows import breaks, deepest_fall, finite_blocks, norms
 from ..analysis.shift_operator import Helix, Shift, Split, fit_shift_of_scores, helix, pca_scores
-from ..analysis.surrogates import Rows, finite_rows, impostors, over_surrogates
+from ..analysis.surrogates import Rows, finite_rows
 from ..composition.neighbour_retention import (
     Kept,
     Overlap,
@@ -43,6 +42,7 @@ from ..composition.neighbour_retention import (
     subspace_overlap,
 )
 from ..errors import HfposembError, InputError, MissingTableError
+from ..tables.closed_forms import sinusoidal
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import Absolute, table_in
 from ..tables.null_comparison import Null, beside
@@ -57,8 +57,14 @@ Extra: TypeAlias = Literal["probes", "sums"]
 EXTRAS: tuple[Extra, ...] = ("probes", "sums")
 """Figures computed on request only: the probes of GPT-2 take a minute on two cores."""
 
-PROBE_DRAWS = 20
-"""Maximum number of impostors for the null of a probe, with one probe each."""
+REFERENCES = ("untrained", "sinusoid")
+"""Tables of the same shape whose figures are given with those of positions."""
+
+UNTRAINED = 0.02
+"""Standard deviation of untrained position vectors."""
+
+MOST_REFERENCE = 2**25
+"""Maximum number of values in a table of positions that has references."""
 
 PROBE_SEEDS = 10
 
@@ -79,10 +85,10 @@ class Tables:
         self._kept: dict[Protocol, Kept] = {}
 
     @classmethod
-    def of_positions(cls, rows: Rows) -> Tables:
-        """Wrap the positions of a surrogate; probes use one seed, and products are in float32."""
-        table = table_of(rows, name="surrogate", provenance=Provenance("drawn"))
-        return cls(Embeddings("surrogate", {"position": table}, {"position": Absolute(table)}), seeds=1, single=True)
+    def of_positions(cls, rows: Rows, *, name: str) -> Tables:
+        """Wrap the positions of a reference; probes use one seed, and products are in float32."""
+        table = table_of(rows, name=name, provenance=Provenance("drawn"))
+        return cls(Embeddings(name, {"position": table}, {"position": Absolute(table)}), seeds=1, single=True)
 
     @cached_property
     def position(self) -> EmbeddingTable:
@@ -202,9 +208,8 @@ class Measure:
         section: What it is a figure of.
         take: Computes it.
         extra: The extra it belongs to, if it is computed on request only.
-        against: Whether a figure of positions is compared with impostors.
+        against: Whether a figure of positions has values of references.
         chance: Draws the null of other figures; ``None`` for no null.
-        small: Whether small values are the remarkable ones, as for errors.
         deviation: Computes its standard deviation over seeds, if it depends on them.
     """
 
@@ -215,7 +220,6 @@ class Measure:
     extra: Extra | None = None
     against: bool = True
     chance: Chance | None = None
-    small: bool = False
     deviation: Callable[[Tables], float] | None = None
 
 
@@ -232,10 +236,6 @@ def _norm_by_chance(tables: Tables, rng: np.random.Generator, draws: int) -> Val
     scale = math.sqrt(sum(float(np.square(block).sum()) for _, block in finite_blocks(tables.token)) / (rows * width))
     mean = math.sqrt(2) * math.exp(math.lgamma((width + 1) / 2) - math.lgamma(width / 2))
     return np.asarray(scale * (mean + math.sqrt(max(width - mean**2, 0) / rows) * rng.standard_normal(draws)))
-
-
-def _ratio_by_chance(tables: Tables, rng: np.random.Generator, draws: int) -> Values:
-    return _norm_by_chance(tables, rng, draws) / tables.mean_norm(tables.position)
 
 
 def _anisotropy_by_chance(tables: Tables, rng: np.random.Generator, draws: int) -> Values:
@@ -319,7 +319,6 @@ def _probe(name: str, unit: str, probe: str) -> Measure:
         "position",
         partial(_probed, name=probe, scale=scale),
         extra="probes",
-        small=True,
         deviation=partial(_probe_deviation, name=probe, scale=scale),
     )
 
@@ -381,7 +380,6 @@ MEASURES: tuple[Measure, ...] = (
         "position",
         lambda tables: extrapolation_probe(tables.position),
         extra="probes",
-        small=True,
     ),
     Measure("token mean norm", "norm", "token", lambda tables: tables.mean_norm(tables.token), chance=_norm_by_chance),
     Measure(
@@ -394,7 +392,6 @@ MEASURES: tuple[Measure, ...] = (
         "",
         "both",
         Tables.ratio,
-        chance=_ratio_by_chance,
     ),
     *(
         Measure(
@@ -465,57 +462,38 @@ def _is_named(measure: Measure, pattern: str) -> bool:
 # --- comparison with nulls --------------------------------------------------------------------------------------------
 
 
-def beside_impostors(
-    tables: Tables,
-    observed: Mapping[str, float],
-    *,
-    draws: int,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> dict[str, Null]:
-    """Compare figures of positions with those of impostors of the table.
+def references_of(tables: Tables, names: Collection[str], *, seed: int = 0) -> dict[str, dict[str, float]]:
+    """Measure figures of positions on two tables of the same shape that are known: untrained and sinusoidal.
+
+    A figure of a single curve has no null distribution, since most of it follows from how smooth the curve is. These
+    two values say where it lies between noise and Vaswani's sinusoid.
 
     Args:
         tables: Tables of the source.
-        observed: Observed figures by name in ``MEASURES``.
-        draws: Number of impostors; probes use the first 20 of them.
-        seed: Random seed of the impostors.
-        progress: Callback for the share done, 0 to 1, and the stage.
+        names: Figures by name in ``MEASURES``.
+        seed: Random seed of the untrained table, normal numbers of standard deviation .02 as in BERT and GPT-2.
 
     Returns:
-        The null of each figure; a figure that no impostor has is left out.
+        Values by name of the reference, for each figure that has any.
     """
-    measures = [measure for measure in MEASURES if measure.name in observed and _has_impostors(measure)]
-    if not measures or draws < 1:
+    measures = [measure for measure in MEASURES if measure.name in names and _has_references(measure)]
+    if not measures:
         return {}
-    rows = finite_rows(tables.position)
-
-    def figures(number: int, surrogate: Rows) -> dict[str, float]:
-        drawn = Tables.of_positions(surrogate)
-        taken = {measure.name: _known(measure, drawn) for measure in measures if _drawn_at(measure, number)}
-        return {name: value for name, value in taken.items() if value is not None}
-
-    drawn: dict[str, list[float]] = {measure.name: [] for measure in measures}
-    done = over_surrogates(figures, impostors(rows, draws=draws, seed=seed), nbytes=rows.nbytes)
-    for number, found in enumerate(done):
-        for name, value in found.items():
-            drawn[name].append(value)
-        if progress is not None:
-            progress((number + 1) / draws, f"impostor {number + 1:,} of {draws:,}")
-    return {
-        measure.name: beside(
-            observed[measure.name], np.array(drawn[measure.name]), seed=seed, kind="impostor", small=measure.small
-        )
-        for measure in measures
-        if drawn[measure.name]
-    }
+    count, width = len(finite_rows(tables.position)), tables.position.shape[1]
+    if count * width > MOST_REFERENCE:
+        return {}
+    noise = UNTRAINED * np.random.default_rng(seed).standard_normal((count, width))
+    sines = finite_rows(sinusoidal(count, width).position)
+    found: dict[str, dict[str, float]] = {measure.name: {} for measure in measures}
+    for reference, rows in zip(REFERENCES, (noise, sines), strict=True):
+        drawn = Tables.of_positions(rows, name=reference)
+        for measure in measures:
+            if (value := _known(measure, drawn)) is not None:
+                found[measure.name][reference] = value
+    return {name: values for name, values in found.items() if values}
 
 
-def _drawn_at(measure: Measure, number: int) -> bool:
-    return measure.extra is None or number < PROBE_DRAWS
-
-
-def _has_impostors(measure: Measure) -> bool:
+def _has_references(measure: Measure) -> bool:
     return measure.section == "position" and measure.against
 
 
@@ -543,5 +521,5 @@ def beside_noise(tables: Tables, observed: Mapping[str, float], *, draws: int, s
     for measure in MEASURES:
         if measure.chance is not None and measure.name in observed and draws > 0:
             drawn = measure.chance(tables, np.random.default_rng(seed), draws)
-            found[measure.name] = beside(observed[measure.name], drawn, seed=seed, kind="random", small=measure.small)
+            found[measure.name] = beside(observed[measure.name], drawn, seed=seed, kind="random", side="both")
     return found

@@ -146,7 +146,7 @@ def _by_chance(
 
     orders = (rng.permutation(len(x)) for _ in range(MOVES_DRAWS))
     drawn = np.array(list(over_surrogates(mean, orders, nbytes=x.nbytes + y.nbytes)))
-    return beside(mean(0, np.arange(len(x))), drawn, seed=seed, kind="permutation", small=True)
+    return beside(mean(0, np.arange(len(x))), drawn, seed=seed, kind="permutation", side="less")
 
 
 def _blocks(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> Iterator[tuple[slice, Floats, Floats]]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TypeVar
 
 from ..tables.html_repr import card, grid
 from ..tables.null_comparison import Null
 from ..tables.source_names import names
 from .alignment import Alignment
-from .metrics import MEASURES, SECTIONS
+from .metrics import MEASURES, REFERENCES, SECTIONS
 from .moved_words import Moves
 
 
@@ -23,7 +23,8 @@ class Figure:
         value: Its value; ``None`` if it is not available.
         unit: Its unit.
         note: Why it is not available.
-        null: Its null.
+        null: Its null, for figures of tokens.
+        references: Its values for tables that are known, "untrained" and "sinusoid", for figures of positions.
         deviation: Its standard deviation over seeds, if it depends on them.
     """
 
@@ -33,6 +34,7 @@ class Figure:
     note: str = ""
     null: Null | None = None
     deviation: float | None = None
+    references: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Return the value as shown in a table; a dash if there is none."""
@@ -170,10 +172,10 @@ def as_text(comparison: Comparison) -> str:
     """Return a comparison as text of up to 120 columns."""
     comparison = _named_shortly(comparison)
     parts = ["\n".join(lines) for lines in _tables(comparison.sources)]
-    if any(figure.null for source in comparison.sources for figure in source.metrics.values()):
+    if any(figure.null or figure.references for source in comparison.sources for figure in source.metrics.values()):
         parts.append(
-            "In brackets: chance level, 2.5 to 97.5 %; * marks values outside it. Positions are compared with\n"
-            "impostors, curves with the same waves in random phases; tokens with a random table of the same scale."
+            "In brackets, for positions: the same figure of an untrained table and of a sinusoid of that shape. For\n"
+            "tokens: 2.5 to 97.5 % of random tables of the same shape and scale; * marks values outside."
         )
     for word in comparison.words:
         near = [
@@ -201,7 +203,10 @@ def as_html(comparison: Comparison) -> str:
         rows += [(title, *(cells[name] for cells in columns)) for name, title in names.items()]
     parts = [grid("Metrics", ["", *(source.source for source in comparison.sources)], rows)]
     for pair in comparison.pairs:
-        measured = [(name, f"{value:.3f}", _beside(pair.measures.get(name))) for name, value in pair.observed.items()]
+        measured = [
+            (name, f"{value:.3f}", chance_level(pair.measures.get(name), value))
+            for name, value in pair.observed.items()
+        ]
         notes = [("note", "; ".join(pair.notes))] if pair.notes else []
         parts.append(grid(next(_pair(pair)), (), measured) + (card("", notes) if notes else ""))
     return "".join(parts)
@@ -274,7 +279,7 @@ def _column(source: SourceFigures) -> dict[str, str]:
         "token table": _shape(source.token_shape),
     }
     values = {name: str(figure) + _plus_minus(figure) for name, figure in source.metrics.items()}
-    chances = {name: _chance(figure) for name, figure in source.metrics.items()}
+    chances = {name: _beside_it(figure) for name, figure in source.metrics.items()}
     wide, wider = (max(map(len, texts.values()), default=0) for texts in (values, chances))
     for name, value in values.items():
         cells[name] = value.rjust(wide) + (f" {chances[name]:<{wider}}" if wider else "")
@@ -285,12 +290,16 @@ def _plus_minus(figure: Figure) -> str:
     return "" if figure.deviation is None else f" ± {short(figure.deviation, figure.unit)}"
 
 
-def _chance(figure: Figure) -> str:
+def _beside_it(figure: Figure) -> str:
+    """Return what stands in brackets after a figure: its references, or the interval of its null."""
     if figure.null is None:
-        return ""
+        return f"[{' | '.join(_reference(figure, name) for name in REFERENCES)}]" if figure.references else ""
     low, high = (short(value, figure.unit) for value in (figure.null.low, figure.null.high))
-    outside = figure.value is not None and not figure.null.low <= figure.value <= figure.null.high
-    return f"[{low}, {high}]{'*' if outside else ''}"
+    return f"[{low}, {high}]{'*' if figure.null.beyond else ''}"
+
+
+def _reference(figure: Figure, name: str) -> str:
+    return short(figure.references[name], figure.unit) if name in figure.references else "–"
 
 
 def short(value: float, unit: str) -> str:
@@ -314,17 +323,21 @@ def _pair(pair: Alignment) -> Iterator[str]:
     yield f"{pair.left} and {pair.right}: {shared}"
     for name, value in pair.observed.items():
         null = pair.measures.get(name)
-        yield f"  {name:<18}{value:>7.3f}   {_beside(null)}".rstrip()
+        yield f"  {name:<18}{value:>7.3f}   {chance_level(null, value)}".rstrip()
     yield from (f"  {note}" for note in pair.notes)
 
 
-def _beside(null: Null | None) -> str:
-    return "" if null is None else f"{null.kind} {null.low:.3f} to {null.high:.3f}, p {null.p:.3f}"
+def chance_level(null: Null | None, value: float | None = None) -> str:
+    """Describe a null in one line, with the value that it tests if that differs from ``value``; "" without a null."""
+    if null is None:
+        return ""
+    tested = "" if value is None or abs(null.observed - value) < 5e-4 else f"{null.observed:.3f} without outliers; "
+    return f"{tested}by chance {null.low:.3f} to {null.high:.3f}, p {null.p:.3f}"
 
 
 def _moves(moves: Moves) -> Iterator[str]:
     yield (f"words of {moves.left} in {moves.right}: {moves.shared:,} shared, mean distance {moves.mean:.3f}")
-    yield f"  of {moves.rows:,} words {moves.null.observed:.3f}   {_beside(moves.null)}"
+    yield f"  of {moves.rows:,} words {moves.null.observed:.3f}   {chance_level(moves.null)}"
     for name, found in (("moved most", moves.most), ("moved least", moves.least)):
         yield f"  {name}: " + ", ".join(f"{move.label.strip()} {move.distance:.2f}" for move in found[:MOST_MOVED])
     yield from (f"  {note}" for note in moves.notes)

@@ -10,28 +10,22 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..analysis.cached_results import keep_nulls
 from ..analysis.nearest_rows import neighbours
 from ..analysis.row_values import Progress
-from ..analysis.rows import breaks, directed, outliers, without
+from ..analysis.rows import breaks, directed, outliers, some_rows, without
 from ..analysis.surrogates import DRAWS, Keep, compute_always
 from ..cache import Cache
 from ..errors import HfposembError, InputError
 from ..progress import shown
 from ..tables.embeddings import Embeddings, stack
 from ..tables.encodings import Absolute, PositionEncoding
-from ..tables.null_comparison import Null
 from ..tables.source_names import names
 from ..tables.table import EmbeddingTable
 from .alignment import Alignment, align
-from .metrics import MEASURES, Extra, Measure, Tables, beside_impostors, beside_noise, measures_of
+from .metrics import Extra, Measure, Tables, beside_noise, measures_of, references_of
 from .moved_words import Moves, find_moved_words
 from .results import Comparison, Figure, NotCompared, SourceFigures
-
-MOST_FLAGGED = 8
 
 
 @dataclass(frozen=True)
@@ -75,37 +69,32 @@ def _figure(tables: Tables, measure: Measure) -> Figure:
     return Figure(measure.name, value, measure.unit, deviation=deviation)
 
 
-def _beside_chance(
-    tables: Tables, figures: Mapping[str, Figure], *, draws: int, run: Run, progress: Progress | None
-) -> dict[str, Figure]:
-    """Attach a null to each figure."""
+def _beside_known(tables: Tables, figures: Mapping[str, Figure], *, draws: int, seed: int) -> dict[str, Figure]:
+    """Attach the values of references to figures of positions, and a null to figures of tokens."""
     observed = {name: figure.value for name, figure in figures.items() if figure.value is not None}
-    nulls: dict[str, Null] = dict(beside_noise(tables, observed, draws=draws, seed=run.seed))
-    curves = [measure.name for measure in MEASURES if measure.section == "position" and measure.name in observed]
-    if curves and draws > 0:
-        key = ("figures", tables.position.digest, ",".join(curves), str(draws), str(run.seed))
-        own = {name: observed[name] for name in curves}
-        nulls |= run.keep(key, lambda: beside_impostors(tables, own, draws=draws, seed=run.seed, progress=progress))
-    return {name: replace(figure, null=nulls.get(name)) for name, figure in figures.items()}
+    if draws < 1 or not observed:
+        return dict(figures)
+    nulls = beside_noise(tables, observed, draws=draws, seed=seed)
+    known = references_of(tables, observed, seed=seed)
+    return {
+        name: replace(figure, null=nulls.get(name), references=known.get(name, {})) for name, figure in figures.items()
+    }
 
 
-def figures_of(
-    tables: Tables, measures: Collection[Measure], *, draws: int, run: Run = Run(), progress: Progress | None = None
-) -> dict[str, Figure]:
-    """Compute measures of a source, with a null for each.
+def figures_of(tables: Tables, measures: Collection[Measure], *, draws: int, seed: int = 0) -> dict[str, Figure]:
+    """Compute measures of a source, those of positions with references and those of tokens with a null.
 
     Args:
         tables: Tables of the source.
         measures: Measures to compute.
-        draws: Number of surrogates; 0 for no nulls.
-        run: Settings of the run.
-        progress: Callback for the share done, 0 to 1, and the stage.
+        draws: Number of values drawn from a null; 0 for neither nulls nor references.
+        seed: Random seed.
 
     Returns:
         The figures by name.
     """
     figures = {measure.name: _figure(tables, measure) for measure in measures}
-    return _beside_chance(tables, figures, draws=draws, run=run, progress=progress)
+    return _beside_known(tables, figures, draws=draws, seed=seed)
 
 
 def _flags(role: str, table: EmbeddingTable) -> list[str]:
@@ -115,17 +104,13 @@ def _flags(role: str, table: EmbeddingTable) -> list[str]:
         notes.append(f"{missing:,} of {table.shape[0]:,} {role} rows hold NaN or Inf and are left out")
     if role == "position":
         if len(rows := outliers(table)):
-            notes.append(f"outlying norms: {_some(rows)} ({len(rows)} of {table.shape[0]:,} positions)")
+            notes.append(f"outlying norms: {some_rows(rows)} ({len(rows)} of {table.shape[0]:,} positions)")
         notes += [
             f"break between positions {found.before} and {found.after}: the cosine of neighbours falls from a median "
             f"of {found.typical:.3f} to {found.cosine:.3f} ({found.deviations:.0f} robust deviations)"
             for found in breaks(table)
         ]
     return notes
-
-
-def _some(rows: NDArray[np.int64]) -> str:
-    return ", ".join(map(str, rows[:MOST_FLAGGED])) + (", …" if len(rows) > MOST_FLAGGED else "")
 
 
 def _without_outliers(source: Embeddings) -> Embeddings:
@@ -136,7 +121,7 @@ def _without_outliers(source: Embeddings) -> Embeddings:
         if isinstance(encoding := source.position, Absolute) and len(rows := outliers(encoding.table)):
             part = next(iter(source.positions))
             positions[part] = replace(encoding, table=without(encoding.table, rows))
-            notes.append(f"positions left out for outlying norms: {_some(rows)} ({len(rows)})")
+            notes.append(f"positions left out for outlying norms: {some_rows(rows)} ({len(rows)})")
     with suppress(HfposembError):
         if len(rows := outliers(source.token)):
             tables["token"] = without(source.token, rows)
@@ -176,7 +161,7 @@ def _source_figures(
         kind=kind,
         position_shape=shapes.get("position"),
         token_shape=shapes.get("token"),
-        metrics=figures_of(tables, measures_of(run.extras), draws=draws, run=run, progress=progress),
+        metrics=figures_of(tables, measures_of(run.extras), draws=draws, seed=run.seed),
         neighbours=near,
         notes=tuple(dict.fromkeys(notes)),
         part=stack(source),

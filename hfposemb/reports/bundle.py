@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..analysis.cached_results import library_version
+from ..comparison.metrics import REFERENCES
 from ..comparison.results import Comparison
 from ..errors import InputError
 from ..files import complete_file
@@ -113,24 +114,38 @@ def _json(value: object) -> bytes:
 
 
 def _metrics(comparison: Comparison) -> bytes:
-    heads = ("source", "metric", "value", "unit", "chance_low", "chance_high", "draws", "note")
+    heads = ("source", "metric", "value", "unit", "chance_low", "chance_high", "draws", *REFERENCES, "note")
     rows = []
     for source in comparison.sources:
         for name, found in source.metrics.items():
             null = found.null
             chance = ("", "", "") if null is None else (null.low, null.high, null.draws)
             value = "" if found.value is None else found.value
-            rows.append((source.source, name, value, found.unit, *chance, found.note))
+            known = [found.references.get(reference, "") for reference in REFERENCES]
+            rows.append((source.source, name, value, found.unit, *chance, *known, found.note))
     return _csv(heads, rows)
 
 
 def _pairs(comparison: Comparison) -> bytes:
-    heads = ("role", "left", "right", "measure", "value", "chance_low", "chance_high", "p", "draws", "rows", "shared")
+    heads = (
+        "role",
+        "left",
+        "right",
+        "measure",
+        "value",
+        "tested",
+        "chance_low",
+        "chance_high",
+        "p",
+        "draws",
+        "rows",
+        "shared",
+    )
     rows = []
     for pair in comparison.pairs:
         for measure, value in pair.observed.items():
             null = pair.measures.get(measure)
-            chance = ("", "", "", "") if null is None else (null.low, null.high, null.p, null.draws)
+            chance = ("", "", "", "", "") if null is None else (null.observed, null.low, null.high, null.p, null.draws)
             rows.append((pair.role, pair.left, pair.right, measure, value, *chance, pair.rows, pair.shared))
     return _csv(heads, rows)
 

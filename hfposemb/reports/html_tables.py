@@ -28,7 +28,6 @@ SIGNS: Mapping[str, str] = {"above": "▲", "below": "▼", "within": "○"}
 
 KEY = "▲ above, ▼ below, ○ within the chance interval"
 
-SURE = 0.05
 """The p-value above which a number is not called above chance."""
 
 
@@ -60,19 +59,9 @@ def figure(value: float | None, unit: str = "") -> str:
     return written.replace("-", "−") if written.strip("-.0") else written.lstrip("-")
 
 
-def standing(observed: float, null: Null) -> str:
-    """Return whether a number is "above", "below" or "within" the interval of its null."""
-    return "above" if observed > null.high else "below" if observed < null.low else "within"
-
-
-def pair_standing(null: Null) -> str:
-    """Return ``standing`` of a pair's measure, except that "above" also requires a small p-value.
-
-    That p-value is the larger one of those against surrogates of either table, while the interval belongs to the second
-    table only.
-    """
-    where = standing(null.observed, null)
-    return "within" if where == "above" and null.p > SURE else where
+def standing(null: Null) -> str:
+    """Return whether a value is "above" or "below" chance by its p value, or "within"."""
+    return "within" if not null.beyond else "above" if null.observed > null.mean else "below"
 
 
 def _sign(where: str) -> str:
@@ -136,9 +125,10 @@ def _cell(one: Figure) -> str:
     spread = "" if one.deviation is None else f" ± {figure(one.deviation, one.unit)}"
     value = f"<strong>{figure(one.value, one.unit)}</strong>{spread}"
     if one.null is None:
-        return f"<td>{value}</td>"
+        known = ", ".join(f"{name} {figure(found, one.unit)}" for name, found in one.references.items())
+        return f"<td>{value}" + (f'<span class="chance">{known}</span></td>' if known else "</td>")
     low, high = (figure(end, one.unit) for end in (one.null.low, one.null.high))
-    return f'<td>{value} {_sign(standing(one.value, one.null))}<span class="chance">chance {low} to {high}</span></td>'
+    return f'<td>{value} {_sign(standing(one.null))}<span class="chance">chance {low} to {high}</span></td>'
 
 
 def _shape(shape: tuple[int, int] | None) -> str:
@@ -210,11 +200,14 @@ def _measure(name: str, value: float, null: Null | None, first: float) -> str:
     def at(value: float) -> str:
         return f"{100 * min(max((value - first) / (1 - first), 0.0), 1.0):.1f}%"
 
-    where = "within" if null is None else pair_standing(null)
+    where = "within" if null is None else standing(null)
     band = "" if null is None else f"left: {at(null.low)}; right: calc(100% - {at(null.high)})"
-    marks = (("zero", f"left: {at(0)}"), ("band", band), (f"dot {where}", f"left: {at(value)}"))
+    tested = value if null is None else null.observed
+    marks = (("zero", f"left: {at(0)}"), ("band", band), (f"dot {where}", f"left: {at(tested)}"))
     strip = "".join(f'<i class="{kind}" style="{place}"></i>' for kind, place in marks if place)
     chance = "" if null is None else f"{figure(null.low)} to {figure(null.high)}, p {p_value(null)}"
+    if figure(tested) != figure(value):
+        chance = f"{figure(tested)} without outliers; {chance}"
     return (
         f'<tr><th scope="row">{text(name)}</th><td class="strip" aria-hidden="true"><span>{strip}</span></td>'
         f"<td><strong>{figure(value)}</strong> {_sign(where) if null is not None else ''}</td>"

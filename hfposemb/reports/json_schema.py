@@ -6,7 +6,9 @@ readers should ignore unknown ones.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
+
+from ..tables.null_comparison import Side
 
 if TYPE_CHECKING:
     from ..comparison.results import Comparison
@@ -64,7 +66,7 @@ COMPARISON: dict[str, Any] = {
     ),
     "$defs": {
         "null": _object(
-            "A value and its null distribution: mean and 2.5–97.5 % interval of the surrogates, and p.",
+            "A value and its null distribution: mean and interval of the surrogates, and p for the tested side.",
             observed=_NUMBER,
             mean=_NUMBER,
             low=_NUMBER,
@@ -73,6 +75,7 @@ COMPARISON: dict[str, Any] = {
             draws=_COUNT,
             seed=_COUNT,
             kind=_TEXT,
+            side={"enum": list(get_args(Side))},
         ),
         "figure": _object(
             "One metric of a source; value is null if unavailable, for the reason in note.",
@@ -81,6 +84,7 @@ COMPARISON: dict[str, Any] = {
             note=_TEXT,
             null=_or_null(_NULL),
             deviation={**_or_null(_NUMBER), "description": "standard deviation over seeds, if it depends on them"},
+            references=_map("values for an untrained table and a sinusoid of the same shape", _NUMBER),
         ),
         "source": _object(
             "One source; a shape is null if it has no such table.",

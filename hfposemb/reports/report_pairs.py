@@ -19,9 +19,8 @@ def pair_measures(page: Page) -> str:
     """Return the tables of pairs, and how to read them."""
     how = (
         "Each dot is a measure from 0 (nothing in common) to 1 (equal up to rotation, translation and scale). The bar "
-        f"is the chance interval, the middle 95 % of the surrogates: {html_tables.KEY}. Positions are compared with "
-        "equally smooth curves, tokens with the same rows in random order. If both tables have surrogates, p is the "
-        "larger of the two."
+        f"is the middle 90 % of the values by chance: {html_tables.KEY}. Positions are compared with equally smooth "
+        "curves, tokens with the same rows in random order."
     )
     return f'<p class="about">{how}</p>{html_tables.pairs_tables(page.comparison, page.named)}'
 

@@ -176,11 +176,7 @@ class _Timed:
         noise = np.random.default_rng(0).standard_normal((min(shape[0], _ROWS), shape[1])).astype(np.float32)
         position = section == "position"
         drawn = from_arrays(position=noise) if position else from_arrays(token=noise)
-        seconds = []
-        for draws in (0, 1):
-            began = time.perf_counter()
-            with on_one_core():
-                figures_of(Tables(drawn), measures, draws=draws)
-            seconds.append(time.perf_counter() - began)
-        each = max(0.0, seconds[1] - seconds[0]) * (shape[0] / len(noise))
-        return seconds[0] * (shape[0] / len(noise)) + each * self._asked.draws
+        began = time.perf_counter()
+        with on_one_core():
+            figures_of(Tables(drawn), measures, draws=self._asked.draws)
+        return (time.perf_counter() - began) * (shape[0] / len(noise))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..analysis.row_values import Progress
-from ..comparison.metrics import measures_named
+from ..comparison.metrics import REFERENCES, measures_named
 from ..errors import InputError
 from ..tables.source_parser import parse_source
 from ..tables.sources import HubSource
@@ -31,6 +31,7 @@ OF_TABLE = ("commit", "kind", "tensor", "file", "rows", "width")
 OF_FIGURE = (
     *("value", "unit", "deviation", "p", "draws", "seed"),
     *("baseline", "baseline_mean", "baseline_low", "baseline_high"),
+    *REFERENCES,
 )
 """Columns that must be unchanged, in addition to the hash; the text that explains a missing figure need not be."""
 
@@ -185,7 +186,7 @@ def _job(source: str, rows: Sequence[Row], allow_full_download: bool) -> Job:
     metrics = tuple(one.name for one in measures_named(dict.fromkeys(row["metric"] for row in rows)))
     draws = max(row["draws"] or 0 for row in rows)
     seed = next((row["seed"] for row in rows if row["seed"] is not None), 0)
-    return Job(_pinned(source, rows), metrics, draws, seed, allow_full_download, fresh=True)
+    return Job(_pinned(source, rows), metrics, draws, seed, allow_full_download)
 
 
 def _pinned(source: str, rows: Sequence[Row]) -> Target:

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 from ..analysis.cached_results import LIBRARIES, library_version
 from ..analysis.row_values import Progress
 from ..analysis.surrogates import DRAWS, on_one_core
-from ..cache import Cache
 from ..checkpoints.locate import locate
 from ..comparison.metrics import MEASURES, SECTIONS, Measure, Section, Tables, measures_named
-from ..comparison.side_by_side import Run, figures_of
+from ..comparison.side_by_side import figures_of
 from ..errors import HfposembError, HubError, InputError, MissingTableError, one_line
 from ..models.extraction import extract
 from ..tables.embeddings import Embeddings
@@ -86,14 +85,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Job:
-    """One source of a plan, as sent to a worker; a ``fresh`` job ignores cached nulls."""
+    """One source of a plan, as sent to a worker."""
 
     target: Target
     metrics: tuple[str, ...]
     draws: int
     seed: int
     allow_full_download: bool
-    fresh: bool = False
 
     def open(self) -> Embeddings:
         """Open the source without reading its tables."""
@@ -405,8 +403,7 @@ def _rows(job: Job, view: View) -> Iterator[Row]:
             {**same, "metric": one.name, "unit": one.unit, "seconds": seconds, "error": reason} for one in measures
         )
         return
-    run = Run(seed=job.seed, cache=None if job.fresh else Cache.default())
-    figures = figures_of(Tables(view.source), measures, draws=job.draws, run=run)
+    figures = figures_of(Tables(view.source), measures, draws=job.draws, seed=job.seed)
     same["seconds"] = time.perf_counter() - began
     for figure in figures.values():
         row = {**same, "metric": figure.name, "value": figure.value, "unit": figure.unit, "deviation": figure.deviation}
@@ -414,6 +411,8 @@ def _rows(job: Job, view: View) -> Iterator[Row]:
         if (null := figure.null) is not None:
             row |= {"baseline": null.kind, "draws": null.draws, "seed": null.seed, "p": null.p}
             row |= {f"baseline_{name}": getattr(null, name) for name in ("mean", "low", "high")}
+        if figure.references:
+            row |= {**figure.references, "draws": job.draws, "seed": job.seed}
         yield row
 
 

@@ -44,6 +44,8 @@ COLUMNS: Mapping[str, str] = {
     "baseline_low": "float64",
     "baseline_high": "float64",
     "p": "float64",
+    "untrained": "float64",
+    "sinusoid": "float64",
     "draws": "int64",
     "seed": "int64",
     "versions": "string",
@@ -52,7 +54,7 @@ COLUMNS: Mapping[str, str] = {
 }
 """Columns and their types. A row without a metric is that of a failed source, with the reason in ``error``."""
 
-FORMAT = 1
+FORMAT = 2
 """Format of the parts; increase it when the computation or serialisation of a column changes."""
 
 SETTINGS = "_survey.json"

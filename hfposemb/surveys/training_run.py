@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from ..analysis.projection import pca
 from ..analysis.row_values import Progress, read_rows
 from ..analysis.rows import directed
-from ..cache import Cache
 from ..comparison.aligned_maps import Points, Rotated, rotate_onto
 from ..comparison.alignment import SAMPLE, every_cka
 from ..comparison.matched_rows import FEWEST, by_text, tables_of
 from ..comparison.metrics import MEASURES, SECTIONS, Measure, Tables, measures_named
 from ..comparison.results import Figure
-from ..comparison.side_by_side import Run, figures_of
+from ..comparison.side_by_side import figures_of
 from ..comparison.table_side import directions
 from ..errors import HfposembError, InputError, MissingExtraError, one_line
 from ..models.extraction import extract
@@ -49,8 +48,8 @@ class Course:
         name: Name of the figure.
         unit: Its unit.
         values: Its values.
-        mean: Mean of the null; NaN without draws.
-        low: Lower end of the null's 2.5–97.5 % interval; NaN without draws.
+        mean: Mean of the null; NaN without a null, as for positions.
+        low: Lower end of the null's interval; NaN without a null.
         high: Upper end of that interval; NaN without draws.
     """
 
@@ -311,7 +310,7 @@ def _read(task: _Task) -> _Moment:
     vectors = np.full((len(some), table.shape[1]), np.nan, table.dtype)
     vectors[has[some]] = read_rows(table, places[some][has[some]])
     measures = [one for one in MEASURES if one.name in task.metrics]
-    figures = figures_of(Tables(source), measures, draws=task.draws, run=Run(cache=Cache.default()))
+    figures = figures_of(Tables(source), measures, draws=task.draws)
     return _Moment(task.source, has=has, map=drawn, vectors=vectors, figures=figures)
 
 

@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-Kind: TypeAlias = Literal["impostor", "permutation", "random"]
-"""Kind of surrogates: impostors of a curve, permuted rows, or noise of the same scale."""
+Kind: TypeAlias = Literal["sign flips", "permutation", "random"]
+"""Kind of surrogates: curves with signs flipped (``SignFlips``), permuted rows, or noise of the same scale."""
+
+Side: TypeAlias = Literal["greater", "less", "both"]
+"""Which values are extreme: large ones, small ones, or either."""
+
+LEVEL = 0.05
+"""Significance level: the share of independent tables whose value lies beyond chance."""
+
+ROUNDING = 1e-6
+"""Relative difference up to which a surrogate counts as equal to the observed value; surrogates are in float32."""
 
 
 @dataclass(frozen=True)
 class Null:
-    """A value with the mean and the 2.5–97.5 % interval of its surrogates, from ``draws`` drawn with ``seed``.
+    """A value with the distribution of the same value among surrogates, summarised by an interval and a p value.
 
-    ``p`` is (1 + number of surrogates at least as extreme) / (draws + 1).
+    Both come from the same draws and never contradict each other: with at least 39 draws the value lies beyond the
+    interval, on the side or sides that are tested, exactly if p is at most .05.
+
+    Attributes:
+        observed: The value.
+        mean: Mean of the surrogates.
+        low: Lower end of the interval: the 5 % quantile of the surrogates, or the 2.5 % quantile of a two-sided test.
+        high: Upper end of the interval: the 95 % or the 97.5 % quantile.
+        p: (1 + number of surrogates at least as extreme) / (draws + 1), doubled for a two-sided test.
+        draws: Number of surrogates.
+        seed: Seed they were drawn with.
+        kind: Kind of surrogates.
+        side: Which values are extreme.
     """
 
     observed: float
@@ -27,14 +49,15 @@ class Null:
     draws: int
     seed: int
     kind: Kind
+    side: Side = "greater"
 
     @property
     def beyond(self) -> bool:
-        """Whether the observed value exceeds the interval of its surrogates."""
-        return self.observed > self.high
+        """Whether the value is more extreme than chance allows, p ≤ .05."""
+        return self.p <= LEVEL
 
 
-def beside(observed: float, drawn: NDArray[np.float64], *, seed: int, kind: Kind, small: bool = False) -> Null:
+def beside(observed: float, drawn: NDArray[np.float64], *, seed: int, kind: Kind, side: Side = "greater") -> Null:
     """Compare a value with its surrogate distribution.
 
     Args:
@@ -42,10 +65,24 @@ def beside(observed: float, drawn: NDArray[np.float64], *, seed: int, kind: Kind
         drawn: Values of the surrogates [draws].
         seed: Seed they were drawn with.
         kind: Kind of surrogates.
-        small: Whether small values are the extreme ones, so that ``p`` counts surrogates that are at most as large.
+        side: Which values are extreme.
     """
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    as_far = int((drawn <= observed).sum() if small else (drawn >= observed).sum())
+    drawn = np.sort(drawn)
+    count, slack = len(drawn), ROUNDING * max(1.0, abs(observed))
+    above = count - int(np.searchsorted(drawn, observed - slack, side="left"))
+    below = int(np.searchsorted(drawn, observed + slack, side="right"))
+    tails = {"greater": above, "less": below, "both": min(above, below)}
+    sides = 2 if side == "both" else 1
+    # The most extreme surrogate that a value must exceed for p to be at most the level.
+    end = max(0, math.floor(LEVEL / sides * (count + 1) + 1e-9) - 1)
     return Null(
-        observed, float(drawn.mean()), float(low), float(high), (1 + as_far) / (len(drawn) + 1), len(drawn), seed, kind
+        observed=observed,
+        mean=float(drawn.mean()),
+        low=float(drawn[end]),
+        high=float(drawn[count - 1 - end]),
+        p=min(1.0, sides * (1 + tails[side]) / (count + 1)),
+        draws=count,
+        seed=seed,
+        kind=kind,
+        side=side,
     )

@@ -1,4 +1,4 @@
-"""Shifts by every distance: closed forms, impostors and noise, and the planes that a shift turns."""
+"""Shifts by every distance: closed forms, surrogates and noise, and the planes that a shift turns."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_noise_is_not_shifted_and_rotations_are() -> None:
         assert turned.orthogonal[split] == pytest.approx(1, abs=0.02)
 
 
-def test_impostors_are_as_smooth_and_no_better() -> None:
-    """Of a table that is an impostor itself the curve lies among those of others."""
+def test_surrogates_are_as_smooth_and_no_better() -> None:
+    """The curve of a table whose columns are independent lies among those of its surrogates."""
     rng = np.random.default_rng(4)
     walks = np.fft.irfft(
         np.fft.rfft(rng.normal(size=(256, 40)), axis=0) / (1 + np.arange(129)[:, None]) ** 1.5, 256, axis=0

@@ -103,6 +103,7 @@ def test_chance_stands_beside_every_number_once_it_is_known(pair: tuple[str, str
     for one in found.comparison.pairs:
         for null in one.measures.values():
             assert f"p {null.p:.3f}".replace("0.", ".") in shown
+    assert '<span class="chance">untrained ' in figures_html(found)
     assert shown.startswith("<h2>The positions of bert and gpt are the most similar: CKA 1.000, above chance")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ STEPS = "step-[0-4]*"
 
 @pytest.fixture(scope="module")
 def gpt2() -> Trajectory:
-    """A few steps of a sample, with a figure beside chance."""
+    """A few steps of a sample, with a figure."""
     return trajectory(revisions("sample:gpt2", STEPS), metrics=["mean cosine at*"], draws=3, engine=Engine(workers=1))
 
 
@@ -108,12 +109,21 @@ def test_a_figure_by_step_stands_beside_chance(gpt2: Trajectory) -> None:
     assert course.title.startswith("Mean cosine at distance 4: .0015 at step 0, ")
     lines = {trace.name: trace for trace in course.drawings[0].figure.data if trace.mode == "lines" and trace.name}
     np.testing.assert_allclose(lines["GPT-2"].y, gpt2.courses["mean cosine at distance 4"].values)
-    np.testing.assert_allclose(lines["chance"].y, gpt2.courses["mean cosine at distance 4"].mean)
+    assert "chance" not in lines, "positions have none"
     assert [shape.x0 for shape in course.drawings[0].figure.layout.shapes] == [gpt2.steps[1]]
     np.testing.assert_array_equal(alike.drawings[0].figure.data[0].z, gpt2.likeness)
     fallen_back, _ = training_run.course_panels(moment_of(gpt2, 1), "no such figure").panels
     assert fallen_back.title.startswith("CKA with the last: ")
     assert not fallen_back.subtitle
+
+
+def test_a_figure_of_tokens_has_a_band_of_chance(gpt2: Trajectory) -> None:
+    name = "mean cosine at distance 4"
+    mean, low, high = (np.full(len(gpt2.steps), value) for value in (0.5, 0.4, 0.6))
+    course = replace(gpt2.courses[name], mean=mean, low=low, high=high)
+    drawn, _ = training_run.course_panels(moment_of(replace(gpt2, courses={name: course}), 1), name).panels
+    lines = {trace.name: trace for trace in drawn.drawings[0].figure.data if trace.mode == "lines" and trace.name}
+    np.testing.assert_allclose(lines["chance"].y, mean)
 
 
 @pytest.mark.parametrize(
@@ -127,16 +137,12 @@ def test_a_figure_by_step_stands_beside_chance(gpt2: Trajectory) -> None:
     ],
 )
 def test_since_when_a_figure_is_beyond_chance(gpt2: Trajectory, values: list[float], said: str) -> None:
-    from dataclasses import replace
-
     ends = np.array([[0.5] * 3, [0.0] * 3, [1.0] * 3])
     found = replace(gpt2, steps=(0, 10, 20))
     assert beyond_chance(found, Course("one", "", np.array(values), *ends)) == said
 
 
 def test_a_checkpoint_that_was_left_out_is_named(gpt2: Trajectory) -> None:
-    from dataclasses import replace
-
     found = replace(gpt2, missing={"sample:gpt2@step-1": "it is <b>gone</b>"})
     foot = training_run.moment_panels(moment_of(found, 0)).panels[0].foot
     assert "1 cannot be read: sample:gpt2@step-1: it is <b>gone</b>" in foot

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb.analysis.surrogates import drifts, finite_rows, impostor
+from hfposemb.analysis.surrogates import SignFlips, finite_rows, uncorrelated_curves
 from hfposemb.comparison.alignment import MEASURES, align, beside_surrogates, cka, neighbour_overlap, procrustes, rsa
-from hfposemb.tables.null_comparison import Kind, Null
-from tests.conftest import FULL
+from hfposemb.tables.null_comparison import Kind, Null, Side, beside
 
 Rows = NDArray[np.float64]
 
@@ -105,47 +105,95 @@ def smooth(rows: int, width: int, seed: int) -> Rows:
     return np.asarray(drawn[:rows])
 
 
-def test_independent_smooth_tables_are_called_significant_as_often_as_stated() -> None:
-    cases, significant = 500 if FULL else 250, 0
-    for seed in range(cases):
-        x, y = smooth(64, 6, 2 * seed), smooth(64, 6, 2 * seed + 10**6)
-        significant += surrogates("CKA", x, y, "impostor", draws=19, seed=seed).p <= 0.05
-    assert 0.03 <= significant / cases <= 0.07
+def walk(rows: int, width: int, seed: int) -> Rows:
+    return np.cumsum(noise(rows, width, seed), axis=0)
 
 
-def test_tables_that_drift_are_called_significant_and_noted() -> None:
-    """Of 500 pairs of random walks 94 % are, as ``align`` says."""
-    small = drifting = calm = 0
-    for seed in range(20):
-        x, y = (np.cumsum(noise(64, 16, number), axis=0) for number in (2 * seed, 2 * seed + 10**6))
-        small += surrogates("CKA", x, y, "impostor", draws=39, seed=seed).p <= 0.05
-        drifting += drifts(x)
-        calm += not drifts(smooth(64, 16, seed))
-    assert min(small, drifting, calm) >= 16
-    walks = [hpe.from_arrays(position=np.cumsum(noise(64, 16, seed), axis=0), name=f"walk {seed}") for seed in (0, 1)]
-    assert any("walk 1 drifts from start to end" in note for note in align(*walks, "position", draws=2).notes)
+@pytest.mark.parametrize("make", [noise, smooth, walk])
+def test_coefficients_of_the_curves_are_uncorrelated(make: Callable[[int, int, int], Rows]) -> None:
+    """The average product of two coefficients over many columns is 0, for a stationary process and for a walk."""
+    basis = uncorrelated_curves([make(24, 20_000, 1)], np.arange(24))
+    assert basis.T @ basis == pytest.approx(np.eye(24), abs=1e-9)
+    found = make(24, 20_000, 2)
+    coefficients = basis.T @ (found - found.mean(axis=0))
+    covariance = coefficients @ coefficients.T / 20_000
+    sizes = np.sqrt(np.diag(covariance))
+    large = sizes > 1e-2 * sizes.max()
+    correlation = (covariance / np.maximum(sizes[:, None] * sizes, 1e-30))[np.ix_(large, large)]
+    assert np.abs(correlation - np.eye(large.sum())).max() < 0.15
 
 
-def test_impostors_keep_the_spectrum_of_every_column() -> None:
-    for rows in (33, 64):
-        x = smooth(rows, 4, 1)
-        other = impostor(x, np.random.default_rng(0))
-        assert np.allclose(np.abs(np.fft.rfft(other, axis=0)), np.abs(np.fft.rfft(x, axis=0)))
-        assert np.allclose(other.mean(axis=0), x.mean(axis=0))
-        assert np.abs(other - x).max() > 0.1
+def test_surrogates_keep_the_mean_the_energy_and_the_smoothness() -> None:
+    x, y = smooth(64, 12, 1) + 3, smooth(64, 9, 2)
+    flips = SignFlips(x, y)
+    for drawn in flips.draw(draws=3, seed=5):
+        assert drawn.mean(axis=0) == pytest.approx(x.mean(axis=0), abs=1e-5)
+        assert np.linalg.norm(drawn) == pytest.approx(np.linalg.norm(x), rel=1e-5)
+        steps = [np.square(np.diff(rows, axis=0)).sum() for rows in (drawn, x)]
+        assert steps[0] == pytest.approx(steps[1], rel=0.25)
+        assert np.abs(drawn - x).max() > 0.5
+    again = [next(SignFlips(x, y).draw(seed=seed)) for seed in (5, 5, 6)]
+    assert np.array_equal(again[0], again[1])
+    assert not np.array_equal(again[0], again[2])
 
 
-def test_minilm_is_no_nearer_to_the_sinusoid_than_an_impostor(minilm_folder: Path) -> None:
-    """METRICS: .451, impostor [.435, .453]."""
+def test_gaps_between_positions_are_no_steps() -> None:
+    """Rows left out leave the others where they are: the basis is that of the process at these places."""
+    places = np.array([*range(20), *range(40, 60)])
+    basis = uncorrelated_curves([walk(60, 20_000, 1)[places]], places)
+    found = walk(60, 20_000, 2)[places]
+    coefficients = basis.T @ (found - found.mean(axis=0))
+    covariance = coefficients @ coefficients.T
+    sizes = np.sqrt(np.diag(covariance))[1:]
+    assert np.abs(covariance[1:, 1:] / sizes[:, None] / sizes - np.eye(39)).max() < 0.1
+
+
+def test_smooth_tables_alike_are_found_and_independent_ones_are_not() -> None:
+    for make in (smooth, walk):
+        x, y = make(96, 24, 1), make(96, 24, 2)
+        assert surrogates("CKA", x, y, "sign flips", draws=39).p > 0.05
+        assert surrogates("CKA", x, turned(x, 3) + y, "sign flips", draws=39).p <= 0.05
+
+
+@pytest.mark.parametrize("side", ["greater", "less", "both"])
+@given(st.lists(st.integers(0, 30), min_size=39, max_size=200), st.integers(-3, 33))
+@settings(max_examples=50, deadline=None)
+def test_interval_and_p_never_contradict(side: Side, drawn: list[int], value: int) -> None:
+    found = beside(float(value), np.array(drawn, np.float64), seed=0, kind="permutation", side=side)
+    outside = {"greater": value > found.high, "less": value < found.low}
+    assert found.beyond == outside.get(side, any(outside.values()))
+    assert found.low <= found.high
+
+
+def test_too_few_components_have_no_chance_level() -> None:
+    straight = np.linspace(-1, 1, 64)[:, None] * noise(1, 8) + 0.01 * noise(64, 8, 1)
+    found = align(*(hpe.from_arrays(position=straight, name=name) for name in "ab"), "position", draws=19)
+    assert not found.measures
+    assert any("amounts to 1.0 independent components over its" in note for note in found.notes)
+
+
+def test_positions_of_outlying_norm_are_left_out_of_the_test() -> None:
+    x, y = smooth(96, 16, 1), smooth(96, 16, 2)
+    x[0] *= 30
+    y[0] *= 30
+    found = align(*(hpe.from_arrays(position=rows) for rows in (x, y)), "position", draws=39)
+    null = found.measures["CKA"]
+    assert found.observed["CKA"] == pytest.approx(cka(x, y), abs=1e-5)
+    assert null.observed == pytest.approx(cka(x[1:], y[1:]), abs=1e-5)
+    assert "chance levels leave out positions of outlying norm: 0 (1)" in found.notes
+    assert set(found.measures) == {"CKA", "RSA, centred"}
+
+
+def test_minilm_is_no_nearer_to_the_sinusoid_than_chance(minilm_folder: Path) -> None:
+    """METRICS: CKA .451; the measured value lies below all surrogates."""
     minilm, sines = hpe.extract(minilm_folder), hpe.sinusoidal(512, 384)
-    x, y = finite_rows(minilm.position), finite_rows(sines.position)
-    null = surrogates("CKA", x, y, "impostor", draws=60)
-    assert null.observed == pytest.approx(0.451, abs=0.0005)
-    assert (null.low, null.high) == (pytest.approx(0.435, abs=0.008), pytest.approx(0.453, abs=0.008))
+    assert cka(finite_rows(minilm.position), finite_rows(sines.position)) == pytest.approx(0.451, abs=0.0005)
+    found = align(minilm, sines, "position", draws=39)
+    assert found.observed["CKA"] == pytest.approx(0.451, abs=0.0005)
+    null = found.measures["CKA"]
+    assert (null.low, null.high) == (pytest.approx(0.457, abs=0.008), pytest.approx(0.49, abs=0.008))
     assert not null.beyond
-    found = align(minilm, sines, "position", draws=2)
-    assert found.measures["CKA"].observed == pytest.approx(null.observed)
-    assert found.measures["CKA"].kind == "impostor"
+    assert null.kind == "sign flips"
     assert found.rows == 512
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb.comparison.metrics import MEASURES, Tables, beside_impostors, beside_noise, measures_of
+from hfposemb.comparison.metrics import MEASURES, Tables, beside_noise, measures_of, references_of
 
 
 def noise(rows: int, width: int, seed: int = 0) -> NDArray[np.float64]:
@@ -38,35 +36,31 @@ def test_chance_of_tokens_is_that_of_noise(name: str, rows: int, width: int) -> 
     assert null.kind == "random"
 
 
-@given(st.integers(0, 10**6))
-@settings(max_examples=5, deadline=None)
-def test_order_means_nothing_in_a_shuffled_table(seed: int) -> None:
-    """Figures of a shuffled curve lie among those of its impostors, which are as rough as it is."""
-    rows = hpe.sinusoidal(96, 8).position.table.vectors  # type: ignore[union-attr]
-    shuffled = np.random.default_rng(seed).permutation(np.asarray(rows, np.float64))
-    tables = Tables(hpe.from_arrays(position=shuffled))
-    ordered = ("translation invariance", "monotonicity up to 128", "mean cosine at distance 2")
-    values = {measure.name: measure.take(tables) for measure in MEASURES if measure.name in ordered}
-    nulls = beside_impostors(tables, values, draws=60)
-    assert set(nulls) == set(ordered)
-    assert all(null.p > 0.01 for null in nulls.values())
+def test_references_are_the_figures_of_known_tables() -> None:
+    source = hpe.sinusoidal(96, 8)
+    names = (
+        "translation invariance",
+        "effective rank",
+        "mean cosine at distance 2",
+        "token IsoScore",
+        "break at position",
+    )
+    found = references_of(Tables(source), names)
+    assert set(found) == set(names[:3])
+    for measure in MEASURES:
+        if measure.name in found:
+            assert found[measure.name]["sinusoid"] == pytest.approx(measure.take(Tables(source)), abs=1e-5)
+    assert found["translation invariance"]["untrained"] < 0.1
+    assert abs(found["mean cosine at distance 2"]["untrained"]) < 0.15
+    assert found == references_of(Tables(source), names)
+    assert found != references_of(Tables(source), names, seed=1)
 
 
-def test_a_curve_is_told_from_its_impostors_by_what_its_columns_share() -> None:
-    tables = Tables(hpe.sinusoidal(128, 16))
-    names = ("translation invariance", "effective rank")
-    values = {measure.name: measure.take(tables) for measure in MEASURES if measure.name in names}
-    nulls = beside_impostors(tables, values, draws=40)
-    assert nulls["translation invariance"].p == pytest.approx(1 / 41)
-    assert nulls["effective rank"].p == 1
-    assert nulls["effective rank"].observed < nulls["effective rank"].low
-    assert nulls == beside_impostors(tables, values, draws=40)
-    assert nulls != beside_impostors(tables, values, draws=40, seed=1)
-
-
-def test_errors_count_as_remarkable_when_small() -> None:
-    tables = Tables(hpe.sinusoidal(24, 6), seeds=2)
-    values = {measure.name: measure.take(tables) for measure in MEASURES if measure.name == "absolute probe, error"}
-    (null,) = beside_impostors(tables, values, draws=25).values()
-    assert null.draws == 20
-    assert (null.p < 0.5) == (null.observed < null.mean)
+def test_references_have_the_shape_of_the_table() -> None:
+    """Rows that are left out do not count; without positions there is nothing to refer to."""
+    holes = noise(40, 6)
+    holes[3] = np.nan
+    (found,) = references_of(Tables(hpe.from_arrays(position=holes)), ["norm of the last position"]).values()
+    assert found["sinusoid"] == pytest.approx(np.sqrt(3))
+    assert found["untrained"] == pytest.approx(0.02 * np.linalg.norm(noise(39, 6)[-1]), rel=1e-5)
+    assert references_of(Tables(hpe.from_arrays(token=noise(40, 6))), ["token mean norm"]) == {}

@@ -19,7 +19,7 @@ from hfposemb.cli.main import main
 from hfposemb.comparison.alignment import Alignment
 from hfposemb.comparison.results import Comparison
 from hfposemb.errors import HfposembError, InputError
-from hfposemb.reports.html_tables import finding, metrics_table, pair_standing, pairs_tables
+from hfposemb.reports.html_tables import finding, metrics_table, pairs_tables, standing
 from hfposemb.reports.json_schema import COMPARISON, document
 from hfposemb.reports.report import report, write_report
 from hfposemb.tables.embeddings import Embeddings
@@ -190,8 +190,8 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 def test_tables_tell_chance_by_sign_and_word(compared: tuple[list[Embeddings], Comparison]) -> None:
     found = pairs_tables(compared[1])
-    null = compared[1].pairs[0].measures["CKA"]
-    where = pair_standing(null)
+    null = next(pair.measures["CKA"] for pair in compared[1].pairs if pair.measures)
+    where = standing(null)
     assert f'<span class="unseen">{where} chance</span>' in found
     assert EVIL not in found
     assert html.escape(EVIL) in found
@@ -200,11 +200,11 @@ def test_tables_tell_chance_by_sign_and_word(compared: tuple[list[Embeddings], C
 
 @pytest.mark.parametrize(
     ("observed", "p", "where"),
-    [(0.9, 0.01, "above"), (0.9, 0.9, "within"), (0.15, 0.5, "within"), (0.05, 1.0, "below")],
+    [(0.9, 0.01, "above"), (0.9, 0.9, "within"), (0.15, 0.5, "within"), (0.05, 1.0, "within"), (0.05, 0.02, "below")],
 )
 def test_a_number_is_above_chance_only_where_its_p_says_so(observed: float, p: float, where: str) -> None:
-    null = Null(observed, 0.15, 0.1, 0.2, p, 20, 0, "impostor")
-    assert pair_standing(null) == where
+    null = Null(observed, 0.15, 0.1, 0.2, p, 20, 0, "sign flips")
+    assert standing(null) == where
     pair = Alignment("position", "a", "b", {"CKA": null}, 20, 20, 20, observed={"CKA": observed})
     assert f'class="dot {where}"' in pairs_tables(Comparison((), (), (pair,)))
 

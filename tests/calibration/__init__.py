@@ -1,0 +1,1 @@
+"""Calibration of null distributions on made tables whose relation is known."""

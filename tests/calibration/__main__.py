@@ -1,0 +1,145 @@
+"""Measure how often tests of independent and of related tables find p ≤ .05, and write ``docs/calibration.md``.
+
+``python -m tests.calibration`` takes hours on two cores; ``--pairs 40 --shape 64x64`` takes minutes and prints alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+DOCS = Path(__file__).parents[2] / "docs"
+RESULTS, PAGE = DOCS / "calibration.jsonl", DOCS / "calibration.md"
+SHAPES = ("64x16", "64x768", "128x64", "256x256", "1024x768")
+"""Shapes of the tables, rows × columns; the largest with a tenth of the pairs."""
+
+NOISE = 0.5
+"""Noise on the rotated copies whose power is measured, relative to the table."""
+
+
+class Task(NamedTuple):
+    """One family at one shape, independent or with a ``noise`` on rotated copies."""
+
+    family: str
+    count: int
+    width: int
+    pairs: int
+    noise: float | None
+
+
+class Result(NamedTuple):
+    """The rate of one measure for one task."""
+
+    family: str
+    count: int
+    width: int
+    noise: float | None
+    measure: str
+    found: int
+    tested: int
+    pairs: int
+
+
+def tasks(shapes: Sequence[str], pairs: int) -> Iterator[Task]:
+    """Yield what is to be measured, the largest tables last."""
+    from .families import POSITIONS
+
+    for shape in shapes:
+        count, width = map(int, shape.split("x"))
+        some = max(20, pairs // 10) if count > 512 else pairs
+        for family in POSITIONS:
+            yield Task(family, count, width, some, None)
+            yield Task(family, count, width, max(20, some // 4), NOISE)
+
+
+def run(task: Task) -> list[Result]:
+    """Measure one task."""
+    from .families import POSITIONS
+    from .rates import rates
+
+    found = rates(POSITIONS[task.family], task.count, task.width, pairs=task.pairs, noise=task.noise)
+    head = task.family, task.count, task.width, task.noise
+    return [Result(*head, name, one.found, one.tested, one.pairs) for name, one in found.items()]
+
+
+def read(path: Path) -> list[Result]:
+    """Return the results of a file of lines."""
+    return [Result(*json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def page(results: Iterable[Result]) -> str:
+    """Return the results as a page of Markdown."""
+    from .rates import Rate
+
+    results = list(results)
+    shapes = list(dict.fromkeys((one.count, one.width) for one in results))
+    parts = [HEAD]
+    for measure in dict.fromkeys(one.measure for one in results):
+        for noise, title in ((None, "independent tables"), (NOISE, f"rotated copies with noise of {NOISE}")):
+            own = {
+                (one.family, one.count, one.width): Rate(one.found, one.tested, one.pairs)
+                for one in results
+                if (one.measure, one.noise) == (measure, noise)
+            }
+            lines = [
+                f"\n## {measure}: {title}\n",
+                "| family | " + " | ".join(f"{count} × {width}" for count, width in shapes) + " |",
+                "|---" * (len(shapes) + 1) + "|",
+            ]
+            for family in dict.fromkeys(one.family for one in results):
+                cells = (own.get((family, *shape)) for shape in shapes)
+                lines.append(f"| {family} | " + " | ".join("" if one is None else _cell(one) for one in cells) + " |")
+            parts.append("\n".join(lines) + "\n")
+    return "".join(parts)
+
+
+def _cell(rate: object) -> str:
+    from .rates import Rate
+
+    assert isinstance(rate, Rate)
+    low, high = rate.interval
+    abstained = f", {rate.pairs - rate.tested} abstained" if rate.tested < rate.pairs else ""
+    return f"{100 * rate.share:.1f} % ({100 * low:.1f} to {100 * high:.1f}, {rate.tested} pairs{abstained})"
+
+
+HEAD = """# Calibration of the tests of position tables
+
+How often a test finds p ≤ .05, with its 95 % confidence interval (Wilson 1927) and the number of pairs. Among
+independent tables this should be 5 %: more would report an agreement where there is none, less is cautious. Among
+related tables it is the power. Written by `python -m tests.calibration`; the families are those of
+`tests/calibration/families.py`.
+
+The test draws surrogates that keep the smoothness of both tables (`hfposemb.analysis.surrogates.SignFlips`), after
+leaving out positions of outlying norm. It abstains from tables that amount to fewer than two independent components.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print and, for the whole grid, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", type=int, default=400)
+    parser.add_argument("--shape", action="append", help="rows × columns, e.g. 64x64; can be given several times")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--out", type=Path, default=RESULTS, help="file to which results are added as lines")
+    given = parser.parse_args(arguments)
+    done = read(given.out) if given.out.exists() else []
+    known = {(one.family, one.count, one.width, one.noise) for one in done}
+    left = [one for one in tasks(given.shape or SHAPES, given.pairs) if (*one[:3], one.noise) not in known]
+    with ProcessPoolExecutor(given.workers) as pool, given.out.open("a", encoding="utf-8") as lines:
+        for results in pool.map(run, left):
+            for one in results:
+                lines.write(json.dumps(one, ensure_ascii=False) + "\n")
+                print(*one, file=sys.stderr)
+            lines.flush()
+    if given.out == RESULTS:
+        PAGE.write_text(page(read(RESULTS)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
