@@ -136,6 +136,8 @@ class Walk:
     def _choices(self, node: Locator, key: str) -> Iterator[str]:
         """Take the choices of a dropdown: the last one, or every one."""
         options = self.page.locator("[role=option]:visible")
+        self.page.evaluate("document.activeElement?.blur()")  # a list of several choices stays open after one
+        options.first.wait_for(state="hidden")
         node.click()
         count = options.count()
         self.page.keyboard.press("Escape")
