@@ -7,6 +7,8 @@ from tests.hub.session import HUB  # isort: skip - before anything imports huggi
 import gc
 import importlib.util
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +22,12 @@ from tests.support.forking import Parent
 
 FULL = os.environ.get("HFPOSEMB_FULL") == "1"
 """Whether `make test-full` runs: the counts of the issues in full, where `make test` takes a few of each."""
+
+
+def pytest_configure() -> None:
+    """Hear Ctrl-C, which a shell lets jobs in the background ignore; programs that tests start inherit that."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
