@@ -7,6 +7,8 @@ table the map is fitted on the leading components and evaluated on held-out rows
 
 from __future__ import annotations
 
+import itertools
+import math
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable
+from .rows import outlying
 from .surrogates import finite_rows
 
 COMPONENTS = 16
@@ -183,15 +186,22 @@ def rotation(inv_freq: NDArray[np.float64], distance: int) -> NDArray[np.float64
     return matrix
 
 
-@dataclass(frozen=True, eq=False)
+WINDS_EVENLY = 0.98
+"""Share of steps in one direction from which two components wind; fewer than 5 in 100 smooth random curves do."""
+
+FEWEST_TURNS = 1.5
+"""Number of turns from which two components wind; the leading components of any slow curve make up to one."""
+
+
+@dataclass(frozen=True)
 class Helix:
     """Helical winding of two leading components of a table.
 
     Attributes:
-        period: Period of the strongest wave of the two components, in positions.
-        turns: Number of turns over the table.
+        period: Number of positions per turn; infinite without a turn.
+        turns: Number of turns about the mean over the table, less those in the opposite direction.
         held: Share of the variance the two components explain.
-        even: How purely both oscillate with that period, 0 to 1: the smaller of their shares of power at it.
+        even: Share of the steps from one position to the next that turn in the direction of the whole; .5 for noise.
         components: The two components, counted from 1 by variance.
     """
 
@@ -201,12 +211,17 @@ class Helix:
     even: float
     components: tuple[int, int]
 
+    @property
+    def winds(self) -> bool:
+        """Whether the components wind more evenly, and more often, than those of a smooth random curve."""
+        return self.even >= WINDS_EVENLY and self.turns >= FEWEST_TURNS
+
 
 def helix(value: EmbeddingTable | PositionEncoding, *, leave_out: int = 1) -> Helix:
     """Return the pair among the three leading components that winds most evenly, as GPT-2's positions do.
 
-    The pair maximises evenness times share of variance. The period is read off the spectrum of both components
-    together, interpolated between bins by power (after Yamamoto & Matsuzaki, EMNLP 2023).
+    The pair maximises evenness times share of variance. Turns are counted by the angle from each position to the next,
+    as seen from the mean and with both components scaled to the same variance; rows of outlying norm do not count.
 
     Args:
         value: Table or position encoding [n, d].
@@ -218,29 +233,25 @@ def helix(value: EmbeddingTable | PositionEncoding, *, leave_out: int = 1) -> He
     table = table_in(value)
     rows = finite_rows(table)
     rows = rows[leave_out : len(rows) - leave_out]
+    places = np.setdiff1d(np.arange(len(rows)), outlying(np.linalg.norm(rows, axis=1)))
+    rows = rows[places]
     if len(rows) < 16:
         raise InputError(f"{table.name} has {len(rows)} inner rows; a helix needs at least 16")
     scores = _scores(rows, 3)
     share = (scores**2).sum(axis=0) / ((rows - rows.mean(axis=0)) ** 2).sum()
     if scores.shape[1] < 2:
         raise InputError(f"{table.name} varies along one direction only; a helix needs 2")
-    power = np.abs(np.fft.rfft(scores * np.hanning(len(scores))[:, None], axis=0)) ** 2
-    best: Helix | None = None
-    for first in range(scores.shape[1]):
-        for second in range(first + 1, scores.shape[1]):
-            both = power[:, first] + power[:, second]
-            peak = int(both[1:].argmax()) + 1
-            near = slice(max(peak - 1, 1), peak + 2)
-            frequency = float((np.arange(len(both))[near] * both[near]).sum() / both[near].sum()) / len(scores)
-            even = float(min(power[near, one].sum() / power[:, one].sum() for one in (first, second)))
-            found = Helix(
-                1 / frequency,
-                len(scores) * frequency,
-                float(share[first] + share[second]),
-                even,
-                (first + 1, second + 1),
-            )
-            if best is None or found.even * found.held > best.even * best.held:
-                best = found
-    assert best is not None
-    return best
+    pairs = itertools.combinations(range(scores.shape[1]), 2)
+    found = [_wound(scores[:, list(pair)], places, float(share[list(pair)].sum()), pair) for pair in pairs]
+    return max(found, key=lambda one: one.even * one.held)
+
+
+def _wound(plane: NDArray[np.float64], places: NDArray[np.int64], held: float, pair: tuple[int, ...]) -> Helix:
+    """Count the turns of a curve in the plane of two components [n, 2], at some positions [n]."""
+    first, second = (plane / plane.std(axis=0)).T
+    at = first + 1j * second
+    steps = np.angle(at[1:] * at[:-1].conj())
+    whole = float(steps.sum())
+    turns = abs(whole) / (2 * np.pi)
+    period = float(places[-1] - places[0]) / turns if turns else math.inf
+    return Helix(period, turns, held, float((steps * whole > 0).mean()), (pair[0] + 1, pair[1] + 1))

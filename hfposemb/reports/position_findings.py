@@ -30,8 +30,7 @@ NEAREST = 3
 # Thresholds of the sentences.
 ALONE = 0.9995  # translation invariance from which similarity depends on distance alone
 NO_ORDER = 0.15  # mean cosine of neighbours, and translation invariance, below which there is no order
-EVEN = 0.8  # share of power that two components have at one period, from which they wind
-TURNS = 1.5  # minimum number of turns to count as winding: a plain arc has one
+FAST = 32  # positions per turn below which a helix is called a fast coil
 SMOOTH = 0.95  # mean cosine of neighbours of a smooth curve
 SIMPLE = 0.8  # share of variance that three components hold of a simple curve
 ALIKE = 0.3  # mean cosine of similar neighbours
@@ -69,9 +68,8 @@ class Facts:
 
     @property
     def winds(self) -> Helix | None:
-        """The helix, if two components wind evenly and more often than any plain curve."""
-        found = self.helix
-        return found if found is not None and found.even >= EVEN and found.turns >= TURNS else None
+        """The helix, if two components wind."""
+        return self.helix if self.helix is not None and self.helix.winds else None
 
     @property
     def next(self) -> float | None:
@@ -137,8 +135,8 @@ def finding(facts: Facts) -> str:
         return "Similarity depends on distance alone"
     if abs(facts.next) < NO_ORDER and facts.invariance < NO_ORDER:
         return f"No order: cosine {number(facts.next, digits=2)} between neighbours"
-    if facts.next >= SMOOTH and facts.winds is not None:
-        return f"One slow helix: {turns_of(facts.winds)}"
+    if facts.winds is not None:
+        return f"One {'fast coil' if facts.winds.period < FAST else 'slow helix'}: {turns_of(facts.winds)}"
     if facts.next >= SMOOTH and facts.held is not None and facts.held >= SIMPLE:
         return f"One smooth curve: three components explain {percent(facts.held)}"
     value = number(facts.next, digits=2)
@@ -152,8 +150,9 @@ def finding(facts: Facts) -> str:
 
 
 def turns_of(found: Helix) -> str:
-    """Return how often a helix turns as text: 1.69 turns, one per 605 positions."""
-    return f"{number(found.turns, digits=2)} turns, one per {found.period:,.0f} positions"
+    """Return how often a helix turns as text: 2.76 turns, one per 368 positions."""
+    every = number(found.period, digits=1) if found.period < FAST else f"{found.period:,.0f}"
+    return f"{number(found.turns, digits=2 if found.turns < FAST else 0)} turns, one per {every} positions"
 
 
 def winding(facts: Mapping[str, Facts]) -> str:

@@ -19,7 +19,7 @@ from ..analysis.patches import grid_variance
 from ..analysis.probes import Probe, absolute_probe, relative_probe
 from ..analysis.row_pairs import pair_similarities
 from ..analysis.rows import directed
-from ..analysis.shift_operator import helix, leading, rotation
+from ..analysis.shift_operator import FEWEST_TURNS, WINDS_EVENLY, helix, leading, rotation
 from ..analysis.surrogates import finite_rows
 from ..errors import InputError, MissingTableError
 from ..tables.embeddings import Embeddings
@@ -153,10 +153,10 @@ def _winds(models: Models) -> Measured:
     first, second = found.components
     words = (
         f"components {first} and {second} explain {100 * found.held:.1f} % and turn {found.turns:.2f} times, once per "
-        f"{found.period:.0f} positions, with {100 * found.even:.0f} % of their power in that wave; untrained "
+        f"{found.period:.0f} positions, {100 * found.even:.0f} % of the steps in one direction; untrained "
         f"{100 * chance.even:.0f} %"
     )
-    return Measured(found.even, words, found.even >= 0.5 and found.even > chance.even)
+    return Measured(found.turns, words, found.winds and not chance.winds)
 
 
 SHUFFLES = 200
@@ -370,7 +370,7 @@ STUDIES: Mapping[str, Study] = {
                 "in that subspace they form a helix",
                 ("gpt2", "untrained"),
                 _winds,
-                "two of the three have at least half of their power in one common wave",
+                f"two of the three turn {FEWEST_TURNS} times or more, {WINDS_EVENLY:.0%} of the steps in one direction",
             ),
         ),
     ),

@@ -19,6 +19,7 @@ from hfposemb.analysis.shift_curves import (
 from hfposemb.analysis.shift_operator import fit_shift
 from hfposemb.tables.encodings import Absolute
 from hfposemb.tables.table import Provenance, table_of
+from tests.calibration.families import POSITIONS
 
 
 def positions(rows: np.ndarray) -> Absolute:
@@ -117,3 +118,24 @@ def test_too_few_rows_say_so(rows: int) -> None:
             what(table)  # type: ignore[operator]
     with pytest.raises(hpe.HfposembError, match="shift"):
         plane_rotation(table, 1)
+
+
+@pytest.mark.parametrize("turns", [2, 3.7, 40])
+def test_turns_of_a_helix_are_counted(turns: float) -> None:
+    """With noise on it, a drift along it, and a longer first row."""
+    t, rng = np.linspace(0, 1, 400), np.random.default_rng(0)
+    angles = 2 * np.pi * turns * t
+    rows = np.stack([np.cos(angles), np.sin(angles), 0.5 * t], axis=1) @ rng.standard_normal((3, 24))
+    rows += 0.02 * rng.standard_normal(rows.shape)
+    rows[0] *= 5
+    found = hpe.helix(positions(rows))
+    assert found.turns == pytest.approx(turns, rel=0.03)
+    assert found.period == pytest.approx(400 / turns, rel=0.03)
+    assert found.winds
+
+
+@pytest.mark.parametrize("family", ["noise", "smooth, ℓ = n/32", "smooth, ℓ = n/16", "smooth, ℓ = n/5", "random walks"])
+def test_random_curves_do_not_wind(family: str) -> None:
+    rng = np.random.default_rng(1)
+    found = [hpe.helix(positions(POSITIONS[family](64, 32, rng))).winds for _ in range(100)]
+    assert sum(found) <= 5
