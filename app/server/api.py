@@ -214,7 +214,7 @@ class Endpoints:
         }
 
     async def compare(self, request: gr.Request, sources: list[str]) -> dict[str, Any]:
-        """Measure up to four models and compare them pairwise, every number with its chance level.
+        """Measure up to four models and compare them pairwise, with chance levels where there are calibrated ones.
 
         Args:
             request: The HTTP request, passed by Gradio.

@@ -157,7 +157,7 @@ def test_the_foot_counts_the_points_that_lie_wrongly() -> None:
     assert "by chance 32\u00a0%, .5" in whole.foot
 
 
-def test_shifts_are_told_of_every_source_beside_impostors() -> None:
+def test_shifts_of_every_source_are_drawn_with_the_band_of_surrogates() -> None:
     page = session()
     opened = shown(Absolute(table(spiral(200, 40.0))), SINE, ROTARY, Absolute(table(np.ones((9, 4)))))
     drawn = shifts.shift_panels(opened, 0, "orthogonal", 4, page)
