@@ -12,7 +12,10 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from .rates import Rate
 
 DOCS = Path(__file__).parents[2] / "docs"
 RESULTS, PAGE = DOCS / "calibration.jsonl", DOCS / "calibration.md"
@@ -79,7 +82,7 @@ def page(results: Iterable[Result]) -> str:
 
     results = list(results)
     shapes = list(dict.fromkeys((one.count, one.width) for one in results))
-    parts = [HEAD]
+    parts = [HEAD, *_extremes(results)]
     for measure in dict.fromkeys(one.measure for one in results):
         for noise, title in ((None, "independent tables"), (NOISE, f"rotated copies with noise of {NOISE}")):
             own = {
@@ -99,10 +102,22 @@ def page(results: Iterable[Result]) -> str:
     return "".join(parts)
 
 
-def _cell(rate: object) -> str:
-    from .rates import Rate
+def _extremes(results: Sequence[Result]) -> Iterator[str]:
+    """Yield a line per measure: the families of most false positives and of least power."""
+    yield "\n"
+    for measure in dict.fromkeys(one.measure for one in results):
+        own = [one for one in results if one.measure == measure and one.tested]
+        false = max((one for one in own if one.noise is None), key=lambda one: one.found / one.tested, default=None)
+        power = min((one for one in own if one.noise == NOISE), key=lambda one: one.found / one.tested, default=None)
+        said = [
+            f"{title} {100 * one.found / one.tested:.1f} % ({one.family}, {one.count} × {one.width})"
+            for title, one in (("most false positives", false), ("least power", power))
+            if one is not None
+        ]
+        yield f"- {measure}: {'; '.join(said)}\n"
 
-    assert isinstance(rate, Rate)
+
+def _cell(rate: Rate) -> str:
     low, high = rate.interval
     abstained = f", {rate.pairs - rate.tested} abstained" if rate.tested < rate.pairs else ""
     return f"{100 * rate.share:.1f} % ({100 * low:.1f} to {100 * high:.1f}, {rate.tested} pairs{abstained})"
