@@ -29,8 +29,8 @@ test-browser: $(VENV)/dev.stamp browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "browser and not alone" -n 2 --dist loadfile --reruns 1 -r R
 	@$(BIN)/python -m tests.browser.chromium || true
 
-# Every count in full: all faults three times, fifty kills, fifty visitors for a minute, and every choice of every
-# control with models of up to 262,144 words, in four windows. The models are made once and kept in the user's cache.
+# Every count in full: all faults three times, fifty kills, fifty visitors for a minute, and every control, most in all
+# their choices, with models of up to 262,144 words, in four windows. The models are made once and kept in the user's cache.
 test-full:
 	HFPOSEMB_FULL=1 $(MAKE) test
 

@@ -117,10 +117,10 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
             name: session.at(name, getattr(module, "NEEDS", NEEDS), due=dues[name]) for name, module in modules.items()
         }
         dues[TABS[0]].value = sessions[TABS[0]].drawn_with("", first)
+        items = {}
         for name, module in modules.items():
-            with gr.Tab(module.TITLE, id=name) as item:
+            with gr.Tab(module.TITLE, id=name) as items[name]:
                 module.tab(sessions[name])
-            item.select(_constant(name), outputs=active, **QUIET)
     foot = gr.HTML(provenance(session.open(first)), apply_default_css=False, elem_classes="provenance")
     opening.bind(sessions)
     _bind(session, sessions, foot)
@@ -129,12 +129,29 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     if address:
         addresses.bind(session, list(modules))
         preferences.bind(session)
+    _follow_tabs(items, active, announced=address)
     if endpoints:
         api.bind(session)
 
 
-def _constant(value: str) -> Any:
-    return lambda: value
+def _follow_tabs(items: Mapping[str, gr.Tab], active: gr.State, *, announced: bool) -> None:
+    """Keep the name of the open tab in ``active``.
+
+    If ``announced``, the answer to the first tab tells the page's scripts that the server knows its tab.
+    """
+    import gradio as gr
+
+    from .components.page_script import on_load
+
+    script = on_load("announceReady")
+    unseen: dict[str, Any] = {"html_template": "", "apply_default_css": False, "elem_classes": "unseen"}
+    ready = [gr.HTML("", js_on_load=script, **unseen)] if announced else []
+    for name, item in items.items():
+        item.select(_constant(name, *("ready" for _ in ready)), outputs=[active, *ready], **QUIET)
+
+
+def _constant(*values: str) -> Any:
+    return lambda: values if len(values) > 1 else values[0]
 
 
 def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> None:

@@ -318,4 +318,6 @@ def distance_title(found: dict[Opened, attention_logits.ByDistance]) -> str:
         change = number(float(one.change.mean(axis=0)[one.distances == -back[source]][0]), digits=2)
         fewer = f" ({back[source]} back)" if back[source] < most else ""
         changes.append(f"{change} in {source.name}{fewer}")
+    if most < 2:
+        return "Not enough positions to compare distances"
     return f"Looking back {most} positions instead of 1 changes the logit by {listed(changes)}"

@@ -1,5 +1,7 @@
 // The address of the page, which holds what is shown.
 
+import { onceReady } from "./ready.js";
+
 const TOGETHER = 1500; // ms: changes that are closer share an entry of the history
 const LONGEST_QUERY = 9000;
 
@@ -47,6 +49,5 @@ export function followAddress({ element, trigger, props, watch }, { names }) {
     if (element.isConnected) show();
     else window.removeEventListener("popstate", step);
   });
-  // After Gradio has told the server of the first tab, which it announces by no event of the page.
-  if (names.some((name) => new URLSearchParams(location.search).has(name))) setTimeout(show, 300);
+  if (names.some((name) => new URLSearchParams(location.search).has(name))) onceReady(show);
 }

@@ -6,6 +6,7 @@ import { saveFile } from "./download.js";
 import { followLinks, openCard } from "./links.js";
 import { markPosition } from "./marked_position.js";
 import { rememberSources } from "./preferences.js";
+import { announceReady } from "./ready.js";
 import { drawStyledRow } from "./styled_row.js";
 import { stepSlider } from "./step_slider.js";
 import { joinSuggestions } from "./suggestions.js";
@@ -13,8 +14,8 @@ import { pageHeader } from "./page_header.js";
 
 /** @type {Record<string, (host: any, options: any) => unknown>} */
 const CALLED = {
-  cancelJob, chooseTab, chooseWord, copyRecipe, drawStyledRow, followAddress, followLinks, joinSuggestions,
-  markPosition, openCard, pageHeader, rememberSources, saveFile, stepSlider,
+  announceReady, cancelJob, chooseTab, chooseWord, copyRecipe, drawStyledRow, followAddress, followLinks,
+  joinSuggestions, markPosition, openCard, pageHeader, rememberSources, saveFile, stepSlider,
 };
 
 /** @param {Call} call */

@@ -1,5 +1,6 @@
 // The visitor's own sources, which the browser remembers.
 
+import { onceReady } from "./ready.js";
 import { store, stored } from "./storage.js";
 
 /**
@@ -22,6 +23,5 @@ export function rememberSources({ trigger, props, watch }, { most }) {
     const chosen = JSON.parse(props.value || "[]");
     if (chosen.length) store({ sources: [...new Set([...chosen, ...known(most)])].slice(0, most) });
   });
-  // After Gradio has told the server of the first tab, which it announces by no event of the page.
-  if (known(most).length) setTimeout(() => trigger("select", { sources: known(most) }), 300);
+  if (known(most).length) onceReady(() => trigger("select", { sources: known(most) }));
 }

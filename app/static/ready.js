@@ -1,0 +1,27 @@
+// When the server has been told of the first tab. What a page asks of the server on its own waits for that: the answer to
+// the first tab would overwrite it.
+
+/** @type {() => void} */
+let answered = () => {};
+/** @type {Promise<void>} */
+const ready = new Promise((resolve) => { answered = resolve; });
+
+/**
+ * Call a function once the server knows the first tab.
+ * @param {() => void} what
+ */
+export function onceReady(what) {
+  void ready.then(what);
+}
+
+/**
+ * Announce the server's answer to the first tab, which fills the component.
+ * @param {GradioElement} host
+ */
+export function announceReady({ props, watch }) {
+  const say = () => {
+    if (props.value) answered();
+  };
+  watch("value", say);
+  say(); // the answer may have come before this script
+}
