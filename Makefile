@@ -26,7 +26,7 @@ test-unit: $(VENV)/dev.stamp browser
 	$(BIN)/python -m pytest -m alone --reruns 1 -r R
 
 test-browser: $(VENV)/dev.stamp browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "browser and not alone" -n 2 --dist loadfile --reruns 1 -r R
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "browser and not alone" -n 2 --dist worksteal --reruns 1 -r R
 	@$(BIN)/python -m tests.browser.chromium || true
 
 # Every count in full: all faults three times, fifty kills, fifty visitors for a minute, and every control, most in all

@@ -33,6 +33,7 @@ FLAGS = (
     "--use-gl=angle",
     "--use-angle=swiftshader",
     "--enable-unsafe-swiftshader",
+    "--disable-gpu-compositing",  # without a graphics card the CPU composes a page faster than the emulated one does
 )
 
 
