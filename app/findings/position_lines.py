@@ -13,7 +13,7 @@ from hfposemb.figures import line_figures, wave_figures
 from hfposemb.figures.style import Series, listed, number
 from hfposemb.reports.position_findings import Facts, distance_title, norm_title, variance_title, wave_title
 from hfposemb.tables.encodings import PositionEncoding
-from hfposemb.tables.rotary import Rotary
+from hfposemb.tables.rotary import DynamicScaling, LongFactors, Rotary
 
 from ..components.plot import Drawing, Panel, Panels
 from ..components.recipe import Recipe
@@ -235,6 +235,11 @@ def wavelength_title(encoding: Rotary) -> str:
     scaling = (
         f"scaling by {encoding.scaling or 'its configuration'} changes {moved:,} {'pair' if moved == 1 else 'pairs'}"
     )
+    match encoding.by_length:
+        case DynamicScaling(trained_length=trained_length):
+            return f"{said}; inputs of more than {trained_length:,} positions slow them down"
+        case LongFactors(trained_length=trained_length) if moved:
+            return f"{said}; {scaling} for inputs of more than {trained_length:,} positions"
     return f"{said}; {scaling if moved else 'none is scaled'}"
 
 

@@ -55,8 +55,7 @@ def cloud(shown: Positions, *, method: str, dims: int) -> Recipe:
     if shown.complete and dims > 1:
         options = ("--table", role_of(source), "--method", method, "--dims", dims)
         command = [command_line("project", pinned(source), *options)]
-    imports = ["from dataclasses import replace"] if shown.turning else []
-    return recipe_of(body, [source], imports=imports, command=command)
+    return recipe_of(body, [source], command=command)
 
 
 def mechanism(source: Opened, at: np.ndarray, length: int) -> Recipe:
@@ -129,8 +128,7 @@ def image(shown: Positions, dimensions: Sequence[int], *, skip: int) -> Recipe:
     body = [f"vectors = {rows(shown)}.vectors", *dict_lines(values)]
     if shown.complete and not shown.turning:
         command = [command_line("extract", pinned(source), "--table", role_of(source), "--out", "positions.npz")]
-    imports = ["from dataclasses import replace"] if shown.turning else []
-    return recipe_of(body, [source], imports=imports, command=command)
+    return recipe_of(body, [source], command=command)
 
 
 def patch_tiles(source: Opened, part: str) -> Recipe:

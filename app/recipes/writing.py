@@ -98,7 +98,7 @@ def rows(shown: Positions) -> str:
     """Return the expression for the rows of positions that are shown."""
     encoding = position(shown.source)
     if shown.turning:
-        return f"replace({encoding}, length={shown.length}).table"
+        return f"{encoding}.at({shown.length}).table"
     return f"{encoding}.table{'' if shown.complete else f'.part(0, {shown.length})'}"
 
 

@@ -128,7 +128,7 @@ def rows_of(source: Opened, length: int, session: Session) -> Positions | None:
     if isinstance(encoding, Rotary):
         # Compute no more than is drawn, whatever length and width the configuration claims.
         most = min(encoding.length, KERNEL, max(2, CELLS // (2 * len(encoding.inv_freq))))
-        table = replace(encoding, length=most).table
+        table = encoding.at(most).table
         return Positions(table, min(most, length or most), session, source, encoding)
     if not encoding.has_table:
         return None

@@ -8,7 +8,7 @@ is met, and a sentence.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -172,7 +172,7 @@ class _Scheme:
                 return cls._of_rows(encoding.table, embeddings)
             case Rotary():
                 count = min(encoding.length, MOST)
-                tables = [replace(encoding, length=length).table for length in (count, *_more(count))]
+                tables = [encoding.at(length).table for length in (count, *_more(count))]
                 note = "a row holds the cosines and sines that rotate queries and keys; nothing is added to words"
                 return cls(tables[0], tuple(tables[1:]), "position", "", (note, *_cut(count, encoding.length)))
             case Alibi() | RelativeBias() | RelativeTable():

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..tables.encodings import PositionEncoding, Unmeasured
-from ..tables.rotary import Rotary
+from ..tables.rotary import DynamicScaling, LongFactors, Rotary
 from .config_values import real_number, whole_number
 
 _LENGTHS = (
@@ -85,11 +85,15 @@ class _UnreadableError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class _Scaled:
-    """Frequencies of a rope type; ``base`` are those before scaling if they are not the plain ones."""
+    """Frequencies of a rope type; ``base`` are those before scaling if they are not the plain ones.
+
+    With ``by_length`` the frequencies are those of an input of the longest stated length.
+    """
 
     frequencies: NDArray[np.float64]
     attention: float = 1.0
     base: NDArray[np.float64] | None = None
+    by_length: LongFactors | DynamicScaling | None = None
 
 
 def _default(settings: _Settings) -> _Scaled:
@@ -101,9 +105,10 @@ def _linear(settings: _Settings) -> _Scaled:
 
 
 def _dynamic(settings: _Settings) -> _Scaled:
-    """Keep the plain frequencies, which apply up to the trained length."""
-    settings.number("factor", low=1e-6)
-    return _Scaled(settings.frequencies())
+    """Keep the plain frequencies up to the stated length, beyond which the base grows with the input."""
+    factor = settings.number("factor", low=1e-6)
+    by_length = DynamicScaling(settings.theta, settings.rotated, factor, settings.length)
+    return _Scaled(settings.frequencies(), by_length=by_length)
 
 
 def _proportional(settings: _Settings) -> _Scaled:
@@ -145,17 +150,23 @@ def _mscale(scale: float, weight: float) -> float:
 
 def _longrope(settings: _Settings) -> _Scaled:
     factor = settings.factor()
-    factors = settings.stated.get("short_factor")
-    pairs = (settings.rotated + 1) // 2
-    if not isinstance(factors, list) or len(factors) != pairs:
-        raise _UnreadableError(f"its short_factor must hold {pairs} numbers")
-    if not all(isinstance(one, int | float) and not isinstance(one, bool) and 0 < one < 1e12 for one in factors):
-        raise _UnreadableError("its short_factor must hold positive numbers")
+    short, long = (settings.frequencies() / _factors(settings, name) for name in ("short_factor", "long_factor"))
     if settings.stated.get("attention_factor") is not None:
         attention = settings.number("attention_factor")
     else:
         attention = 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(settings.original))
-    return _Scaled(settings.frequencies() / np.array(factors, np.float64), attention)
+    by_length = LongFactors(short, long, settings.original)
+    return _Scaled(by_length.frequencies(settings.length), attention, by_length=by_length)
+
+
+def _factors(settings: _Settings, name: str) -> NDArray[np.float64]:
+    """Return one positive number per pair of dimensions."""
+    factors, pairs = settings.stated.get(name), (settings.rotated + 1) // 2
+    if not isinstance(factors, list) or len(factors) != pairs:
+        raise _UnreadableError(f"its {name} must hold {pairs} numbers")
+    if not all(isinstance(one, int | float) and not isinstance(one, bool) and 0 < one < 1e12 for one in factors):
+        raise _UnreadableError(f"its {name} must hold positive numbers")
+    return np.array(factors, np.float64)
 
 
 def _llama3(settings: _Settings) -> _Scaled:
@@ -240,7 +251,16 @@ def _encoding(values: Mapping[str, Any], stated: Mapping[str, Any], *, name: str
     frequencies, base = found.frequencies, settings.frequencies() if found.base is None else found.base
     if values.get("model_type") in _BY_AXIS:
         frequencies, base = _by_axis(frequencies, stated), _by_axis(base, stated)
-    return Rotary(frequencies, settings.length, found.attention, _layout(values), base, settings.original, str(kind))
+    return Rotary(
+        frequencies,
+        settings.length,
+        found.attention,
+        _layout(values),
+        base,
+        settings.original,
+        str(kind),
+        found.by_length,
+    )
 
 
 def _by_axis(frequencies: NDArray[np.float64], stated: Mapping[str, Any]) -> NDArray[np.float64]:

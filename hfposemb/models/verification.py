@@ -10,6 +10,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -434,7 +435,10 @@ def _stored_rows(encoding: PositionEncoding) -> set[bytes]:
 
 
 def _rotaries(embeddings: Embeddings, model: torch.nn.Module) -> Iterator[Check]:
-    """Compare frequencies, scaling and layout with those of every rotary module of the text; equal ones once."""
+    """Compare frequencies, scaling and layout with those of every rotary module of the text; equal ones once.
+
+    Frequencies that change with the length of the input are also compared beyond the trained length.
+    """
     ours = {name: one for name in embeddings.positions if isinstance(one := embeddings.positions[name], Rotary)}
     done: set[tuple[bytes, float]] = set()
     for path, module in model.named_modules():
@@ -451,7 +455,7 @@ def _rotaries(embeddings: Embeddings, model: torch.nn.Module) -> Iterator[Check]
             done.add((theirs.tobytes(), scaling))
             name = f"{path}.{buffer}"
             near = {
-                key: float(np.abs(one.inv_freq - theirs).max())
+                key: float(np.abs(one.at(1).inv_freq - theirs).max())
                 for key, one in ours.items()
                 if one.inv_freq.shape == theirs.shape and abs(one.attention_scaling - scaling) < 1e-6
             }
@@ -466,9 +470,36 @@ def _rotaries(embeddings: Embeddings, model: torch.nn.Module) -> Iterator[Check]
                 yield Check("rotary frequencies", verdict, ", ".join(ours) or "none", name, near.get(key))
                 continue
             yield Check("rotary frequencies", "equal", key, name, near[key])
+            if ours[key].by_length is not None:
+                yield from _beyond(ours[key], module, prefix, key, name)
             if (layout := _layout(module, prefix.rstrip("_"), len(theirs))) is not None:
                 same: Verdict = "equal" if layout == ours[key].layout else "different"
                 yield Check("rotary layout", same, ours[key].layout, layout)
+
+
+def _beyond(ours: Rotary, module: torch.nn.Module, prefix: str, key: str, name: str) -> Iterator[Check]:
+    """Compare frequencies after inputs of twice to eight times the trained length, then return to a short input."""
+    import torch
+
+    kind = {"layer_type": prefix.removesuffix("_")} if prefix else {}
+    trained = ours.scaled.trained_length
+
+    def rotate(length: int) -> None:
+        with torch.no_grad():  # one position is enough: the module looks at the largest
+            module(torch.zeros(1, 1, 1), position_ids=torch.tensor([[length - 1]]), **kind)
+
+    for times in (2, 4, 8):
+        what = f"rotary frequencies at {times} × {trained:,} positions"
+        try:
+            rotate(times * trained)
+            theirs = getattr(module, f"{prefix}inv_freq").double().numpy()
+        except Exception as error:  # noqa: BLE001 - modules of other models have other signatures
+            yield Check(what, "not compared", key, f"{name}: {type(error).__name__}")
+            continue
+        far = float(np.abs(ours.at(times * trained).inv_freq - theirs).max())
+        yield Check(what, "equal" if far <= CLOSE else "different", key, name, far)
+    with suppress(Exception):
+        rotate(1)
 
 
 _OTHER_ROTARY = re.compile(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import operator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from .encoding_base import Kind, Unit, WithRows, relative_matrix
 from .table import EmbeddingTable, Provenance, Vectors
 
@@ -44,17 +46,65 @@ class Wavelengths:
 
 
 @dataclass(frozen=True, eq=False)
+class LongFactors:
+    """LongRoPE (Ding et al. 2024, arXiv 2402.13753): one set of frequencies up to a length, another beyond it.
+
+    Attributes:
+        short: Frequencies [pairs] of inputs up to ``trained_length`` positions.
+        long: Frequencies [pairs] of all positions of longer inputs.
+        trained_length: Longest input of the pretraining.
+    """
+
+    short: NDArray[np.float64]
+    long: NDArray[np.float64]
+    trained_length: int
+
+    def frequencies(self, length: int) -> NDArray[np.float64]:
+        """Return the frequencies [pairs] that rotate an input of ``length`` positions."""
+        return self.long if length > self.trained_length else self.short
+
+
+@dataclass(frozen=True)
+class DynamicScaling:
+    """Dynamic NTK-aware scaling (bloc97 and emozilla 2023): the base grows with the input beyond the trained length.
+
+    Attributes:
+        theta: Base of the frequencies.
+        width: Number of rotated dimensions of a head.
+        factor: Factor of the configuration.
+        trained_length: Longest input that is not scaled.
+    """
+
+    theta: float
+    width: int
+    factor: float
+    trained_length: int
+
+    def frequencies(self, length: int) -> NDArray[np.float64]:
+        """Return the frequencies [pairs] that rotate an input of ``length`` positions."""
+        exponents = np.arange(0, self.width, 2) / self.width
+        grown = self.factor * max(length, self.trained_length) / self.trained_length - (self.factor - 1)
+        # With two rotated dimensions the only frequency is 1, whatever the base.
+        base = self.theta * grown ** (self.width / (self.width - 2)) if self.width > 2 else self.theta
+        return np.asarray(base**-exponents, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
 class Rotary(WithRows):
     """Rotary positions (Su et al. 2021, arXiv 2104.09864): at position t, pair i turns by t · ``inv_freq[i]``.
 
+    It describes inputs of ``length`` positions. Most models rotate inputs of any length alike; ``at`` returns the
+    encoding for another length, which matters for those that do not (``by_length``).
+
     Attributes:
         inv_freq: Frequencies in radians per position [rotated dimensions / 2].
-        length: Longest input that the configuration states.
+        length: Number of positions of the input, as extracted the longest that the configuration states.
         attention_scaling: Factor of both cosines and sines.
         layout: Which dimensions form a pair: i and i + pairs (``half``), or 2i and 2i + 1 (``interleaved``).
         base_freq: Frequencies before scaling; ``None`` if nothing was scaled.
         trained_length: Longest input before scaling; ``None`` for ``length``.
         scaling: Name of the rope type that scales the frequencies, "" for none.
+        by_length: How the frequencies change with the length of the input; ``None`` if they do not.
     """
 
     inv_freq: NDArray[np.float64]
@@ -64,9 +114,39 @@ class Rotary(WithRows):
     base_freq: NDArray[np.float64] | None = None
     trained_length: int | None = None
     scaling: str = ""
+    by_length: LongFactors | DynamicScaling | None = None
     kind: ClassVar[Kind] = "rotary"
     offset: ClassVar[int] = 0
     unit: ClassVar[Unit] = "expected rotary kernel"
+
+    def at(self, length: int) -> Rotary:
+        """Return the encoding as the model applies it to an input of another length.
+
+        Models with LongRoPE or dynamic scaling change the frequencies of all positions once an input exceeds the
+        trained length; transformers does so in ``dynamic_rope_update`` of ``modeling_rope_utils``.
+
+        Args:
+            length: Number of positions of the input, at least 1.
+
+        Returns:
+            The encoding, whose table has ``length`` rows.
+
+        Raises:
+            InputError: ``length`` is not a positive whole number.
+
+        Examples:
+            >>> import hfposemb as hpe
+            >>> hpe.extract("rotary:512x64").position.at(2048).table.shape
+            (2048, 64)
+        """
+        try:
+            count = operator.index(length)
+        except TypeError:
+            count = 0
+        if count < 1:
+            raise InputError(f"length must be a whole number from 1 on; got {length!r}")
+        frequencies = self.inv_freq if self.by_length is None else self.by_length.frequencies(count)
+        return replace(self, inv_freq=frequencies, length=count, trained_length=self.trained_length or self.length)
 
     @cached_property
     def table(self) -> EmbeddingTable:
@@ -97,8 +177,8 @@ class Rotary(WithRows):
         return Wavelengths(before, self.wavelengths, self.trained_length or self.length)
 
     def matrix(self, length: int | None = None) -> NDArray[np.float64]:
-        """Return the expected kernel of the first ``length`` positions [length, length]."""
-        return relative_matrix(self, length or self.length)
+        """Return the expected kernel of an input of ``length`` positions [length, length], by default the longest."""
+        return relative_matrix(self if length is None else self.at(length), length or self.length)
 
     def kernels(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return cos(ω_i Δ) [distances, pairs], the contribution of each pair to the kernel."""

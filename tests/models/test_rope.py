@@ -19,6 +19,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 import hfposemb as hpe
+from hfposemb.errors import InputError
 from hfposemb.models.rope import TYPES, rotary_encodings
 from hfposemb.tables.encodings import Unmeasured
 from hfposemb.tables.rotary import Rotary
@@ -66,6 +67,7 @@ def stated(config: Any) -> dict[str, Any]:
 
 def same(encoding: object, frequencies: torch.Tensor, scaling: float) -> None:
     assert isinstance(encoding, Rotary), getattr(encoding, "reason", encoding)
+    encoding = encoding.at(1)  # as after loading
     assert encoding.inv_freq.dtype == np.float64
     assert encoding.inv_freq.shape == tuple(frequencies.shape)
     assert np.abs(encoding.inv_freq - frequencies.double().numpy()).max() <= 2e-5
@@ -87,6 +89,52 @@ def test_every_rope_type_equals_transformers(name: str) -> None:
         module = LlamaRotaryEmbedding(config)
     found = rotary_encodings(stated(config), name="a model")
     same(found["position"], module.inv_freq, module.attention_scaling)
+
+
+def llama(name: str, length: int) -> transformers.LlamaConfig:
+    """A configuration for inputs of up to ``length`` positions, pretrained on as many if the type has no other."""
+    parameters = {"rope_type": name.split(",")[0], "rope_theta": 10_000.0, **SCALED[name]}
+    parameters |= {"original_max_position_embeddings": length // 4} if "longrope" in name else {}
+    return transformers.LlamaConfig(
+        hidden_size=128, num_attention_heads=4, max_position_embeddings=length, rope_parameters=parameters
+    )
+
+
+@pytest.mark.parametrize("name", ["dynamic", "longrope", "longrope, factor"])
+def test_inputs_beyond_the_trained_length_turn_as_the_live_module_turns_them(name: str) -> None:
+    config = llama(name, 64)
+    module = LlamaRotaryEmbedding(config)
+    found = rotary_encodings(stated(config), name="a model")["position"]
+    assert isinstance(found, Rotary)
+    moved = set()
+    for times in (1, 2, 4, 8, 0.5):
+        length = int(times * found.scaled.trained_length)
+        theirs = torch.cat([part[0, :, :16] for part in module(torch.zeros(1, 1), torch.arange(length)[None])], dim=1)
+        ours = found.at(length).table.vectors
+        assert ours.shape == (length, 32)
+        assert np.abs(ours - theirs.numpy()).max() <= 1e-5
+        moved.add(found.at(length).inv_freq.tobytes())
+    assert len(moved) == (4 if name == "dynamic" else 2)
+
+
+@pytest.mark.parametrize("name", ["dynamic", "longrope"])
+def test_long_inputs_have_the_frequencies_of_the_live_module(name: str) -> None:
+    config = llama(name, 131_072)
+    module = LlamaRotaryEmbedding(config)
+    found = rotary_encodings(stated(config), name="a model")["position"]
+    assert isinstance(found, Rotary)
+    for times in (1, 2, 4, 8):
+        length = times * found.scaled.trained_length
+        module(torch.zeros(1, 1), torch.tensor([[length - 1]]))
+        np.testing.assert_allclose(found.at(length).inv_freq, module.inv_freq.double().numpy(), rtol=2e-6)
+    assert len(found.at(7).table.vectors) == 7
+    np.testing.assert_array_equal(found.at(131_072).inv_freq, found.inv_freq)
+
+
+@pytest.mark.parametrize("length", [0, -1, 1.5, "2"])
+def test_an_impossible_length_is_refused(length: Any) -> None:
+    with pytest.raises(InputError, match="whole number from 1"):
+        Rotary(np.ones(4), 8).at(length)
 
 
 @pytest.mark.parametrize("name", SCALED)
@@ -300,7 +348,9 @@ def test_a_source_with_layers_of_two_kinds(build: Build, tmp_path: Any) -> None:
             lambda inner: (
                 st.lists(inner, max_size=3)
                 | st.dictionaries(
-                    st.sampled_from([*TYPES, "rope_type", "factor", "short_factor", "beta_fast"]), inner, max_size=4
+                    st.sampled_from([*TYPES, "rope_type", "factor", "short_factor", "long_factor", "beta_fast"]),
+                    inner,
+                    max_size=4,
                 )
             ),
             max_leaves=8,
@@ -311,6 +361,7 @@ def test_any_configuration_gives_numbers_or_a_reason(config: dict[str, Any]) -> 
     for encoding in rotary_encodings(config, name="hostile").values():
         if isinstance(encoding, Rotary):
             assert np.isfinite(encoding.inv_freq).all()
+            assert np.isfinite(encoding.at(8 * encoding.length).inv_freq).all()
             assert math.isfinite(encoding.attention_scaling)
         else:
             assert isinstance(encoding, Unmeasured)

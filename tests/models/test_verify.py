@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from hfposemb.errors import SourceError
 from hfposemb.models.verification import verify
+from hfposemb.tables.rotary import Rotary
 from tests.conftest import Build
 
 
@@ -31,3 +33,26 @@ def test_what_torch_asserts_is_one_line(tmp_path: Path, build: Build) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config | tiny))
     with pytest.raises(SourceError, match=r"transformers cannot load .*: Padding_idx"):
         verify(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "scaling",
+    [
+        {"rope_type": "dynamic", "factor": 2.0},
+        {
+            **{"rope_type": "longrope", "original_max_position_embeddings": 16},
+            **{"short_factor": [1.0, 1.5], "long_factor": [2.0, 30.0]},
+        },
+    ],
+    ids=lambda scaling: scaling["rope_type"],
+)
+def test_rotary_frequencies_are_compared_beyond_the_trained_length(
+    tmp_path: Path, build: Build, scaling: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model: Any = build("llama", head_dim=4, rope_parameters={"rope_theta": 10_000.0, **scaling})
+    model.save_pretrained(tmp_path)
+    name = "rotary frequencies at"
+    found = [check for check in verify(str(tmp_path)).checks if check.what.startswith(name)]
+    assert [check.verdict for check in found] == ["equal"] * 3, [str(check) for check in found]
+    monkeypatch.setattr(Rotary, "at", lambda self, length: replace(self, length=length))  # frequencies never change
+    assert not verify(str(tmp_path)).passed
