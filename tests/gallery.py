@@ -10,6 +10,7 @@ from app.lessons.card import link
 from app.lessons.lessons import LESSONS, Lesson
 from app.session.address import written
 from hfposemb.surveys.published_findings import STUDIES
+from hfposemb.surveys.reproduction import outcome
 
 HOME = "http://127.0.0.1:7860/"
 """Where ``make run`` serves the app."""
@@ -60,7 +61,8 @@ FINDINGS: tuple[Finding, ...] = (
         title="Learned positions lie on a curve of few dimensions",
         about=(
             "The positions of GPT-2 form a helix in three dimensions. Here the small sample is tested, which has a "
-            "quarter of its positions and was trained on one book."
+            "quarter of its positions and was trained on one book. Few dimensions alone are no finding: any smooth "
+            "curve has them, a random walk too."
         ),
         study="gpt2-helix",
         given={"gpt2": "sample:gpt2", "untrained": "random:256x128"},
@@ -72,7 +74,7 @@ FINDINGS: tuple[Finding, ...] = (
         title="Learned positions contain waves",
         about=(
             "In RoBERTa the leading components of the position table are sinusoid-like. The paper's numbers are for "
-            "RoBERTa; here only the claim is tested, on the small BERT."
+            "RoBERTa; here only the claim is tested, on the small BERT. The components of random walks are waves too."
         ),
         study="yamamoto-2023",
         given={"roberta": "sample:bert", "untrained": "random:256x128"},
@@ -80,10 +82,11 @@ FINDINGS: tuple[Finding, ...] = (
         models=("sample:bert", "random:256x128"),
     ),
     Finding(
-        title="Decoders learn absolute positions, encoders local ones",
+        title="How well a position can be read off its vector",
         about=(
-            "A linear map recovers the position from the table of GPT-2, but hardly from that of BERT or RoBERTa. The "
-            "two samples were trained on the same text, so they differ in how they were trained."
+            "A linear map recovers the position from the table of GPT-2, but hardly from those of BERT and RoBERTa, as "
+            "published. Two models cannot show that decoders and encoders differ: pairs of random walks differ so, too. "
+            "`sample:bert` is no stand-in for encoders either, as it learned to predict next words first."
         ),
         study="wang-chen-2020",
         given={
@@ -204,8 +207,8 @@ def _measured(finding: Finding) -> Iterator[str]:
     yield "| published | measured here | by the rule of `reproduce` |"
     yield "|---|---|---|"
     for claim in claims:
-        found = claim.measure(models)
-        yield f"| {claim.published} | {found.words} | {'agrees' if found.agrees else 'differs'}: {claim.rule} |"
+        found = outcome(claim, models)
+        yield f"| {claim.published} | {found.measured} | {found.verdict}: {claim.rule} |"
     stand_ins = [f"`{name}` is `{source}`" for name, source in finding.given.items() if source != study.models[name]]
     if stand_ins:
         yield f"\nHere {', '.join(stand_ins)}."

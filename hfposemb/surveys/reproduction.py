@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import HfposembError, InputError, SourceError
 from ..models.extraction import extract
 from ..progress import Report, shown
 from ..tables.embeddings import Embeddings
+from ..tables.encodings import Absolute
+from ..tables.table import Provenance, table_of
 from .published_findings import STUDIES, Claim, Models
 
-Verdict = Literal["agrees", "differs", "not measured"]
+Verdict = Literal["agrees", "differs", "cannot tell", "not measured"]
+
+CHANCE = 0.05
+"""A claim that more than this share of random walks agree with cannot be told from smoothness."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +31,7 @@ class Outcome:
         published: The claim as published.
         measured: What was measured, or why nothing was.
         value: The measured number.
-        verdict: Whether the two agree.
+        verdict: Whether the two agree; "cannot tell" if they do and random walks of the same shape do so as well.
         rule: When they agree.
     """
 
@@ -107,7 +115,7 @@ def reproduce(name: str, *, models: Mapping[str, str] | None = None, allow_full_
             if key in given:
                 raise
             missing[key] = str(error)
-    outcomes = tuple(_outcome(claim, found) for claim in study.claims)
+    outcomes = tuple(outcome(claim, found) for claim in study.claims)
     return Reproduction(name, study.citation, {key: sources[key] for key in found}, missing, outcomes)
 
 
@@ -151,7 +159,8 @@ def reproduce_all(
     return found
 
 
-def _outcome(claim: Claim, found: Models) -> Outcome:
+def outcome(claim: Claim, found: Models) -> Outcome:
+    """Measure a claim on models by name, and beside it random walks in place of those whose positions it is about."""
     if absent := [key for key in claim.needs if key not in found]:
         return Outcome(
             claim.published, f"nothing: {', '.join(absent)} is not available", None, "not measured", claim.rule
@@ -160,5 +169,34 @@ def _outcome(claim: Claim, found: Models) -> Outcome:
         result = claim.measure(found)
     except HfposembError as error:
         return Outcome(claim.published, f"nothing: {error}", None, "not measured", claim.rule)
-    verdict: Verdict = "agrees" if result.agrees else "differs"
-    return Outcome(claim.published, result.words, result.value, verdict, claim.rule)
+    if not (result.agrees and claim.curves):
+        verdict: Verdict = "agrees" if result.agrees else "differs"
+        return Outcome(claim.published, result.words, result.value, verdict, claim.rule)
+    agreeing, drawn = _walks_that_agree(claim, found)
+    words = f"{result.words}; {agreeing} of {drawn} random walks agree as well"
+    verdict = "cannot tell" if agreeing > CHANCE * claim.walks else "agrees"
+    return Outcome(claim.published, words, result.value, verdict, claim.rule)
+
+
+def _walks_that_agree(claim: Claim, found: Models) -> tuple[int, int]:
+    """Count the random walks that agree with a claim, out of how many, until there are too many."""
+    rng, agreeing, drawn = np.random.default_rng(0), 0, 0
+    while drawn < claim.walks and agreeing <= CHANCE * claim.walks:
+        models = {**found, **{key: _walk_like(found[key], rng) for key in claim.curves}}
+        agreeing, drawn = agreeing + claim.measure(models).agrees, drawn + 1
+    return agreeing, drawn
+
+
+def _walk_like(embeddings: Embeddings, rng: np.random.Generator) -> Embeddings:
+    """Return random walks in place of learned positions, with the same shapes and grids."""
+    positions = {
+        key: replace(one, table=table_of(_walk(one.table.shape, rng), name=key, provenance=Provenance("drawn")))
+        for key, one in embeddings.positions.items()
+        if isinstance(one, Absolute)
+    }
+    tables = {key: one.table for key, one in positions.items()}
+    return Embeddings(embeddings.name, tables, positions)
+
+
+def _walk(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.float64]:
+    return np.cumsum(rng.standard_normal(shape), axis=0)
