@@ -85,8 +85,8 @@ FINDINGS: tuple[Finding, ...] = (
         title="How well a position can be read off its vector",
         about=(
             "A linear map recovers the position from the table of GPT-2, but hardly from those of BERT and RoBERTa, as "
-            "published. Two models cannot show that decoders and encoders differ: pairs of random walks differ so, too. "
-            "`sample:bert` is no stand-in for encoders either, as it learned to predict next words first."
+            "published. Two models cannot show that decoders and encoders differ: pairs of random walks differ so, "
+            "too. `sample:bert` is no stand-in for encoders either, as it learned to predict next words first."
         ),
         study="wang-chen-2020",
         given={
