@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable, table_of
-from .shift_operator import leading
 from .surrogates import finite_rows
 
 FOLDS = 5
@@ -57,24 +56,30 @@ def absolute_probe(
 
     Args:
         value: Table or position encoding [n, d].
-        components: Number of leading principal components to fit on; all columns if ``None``.
+        components: Number of leading principal components, of the fitted rows, to fit on; all columns if ``None``.
         seeds: Random seeds, one run each.
 
     Raises:
         InputError: If there are fewer than 10 finite rows.
     """
+    from sklearn.decomposition import PCA
     from sklearn.linear_model import LinearRegression
+    from sklearn.pipeline import make_pipeline
 
     rows = _enough(value)
-    if components is not None:
-        rows = leading(rows, components)
+    if components is None:
+        model = LinearRegression()
+    else:
+        fitted = len(rows) - -(-len(rows) // FOLDS)
+        most = min(components, fitted, rows.shape[1])
+        model = make_pipeline(PCA(most, svd_solver="covariance_eigh"), LinearRegression())
 
     def error(rng: np.random.Generator) -> float:
         order = rng.permutation(len(rows))
         x, missed = rows[order], 0.0
         for test in np.array_split(np.arange(len(rows)), FOLDS):
             fit = np.setdiff1d(np.arange(len(rows)), test)
-            predicted = np.rint(LinearRegression().fit(x[fit], order[fit]).predict(x[test]))
+            predicted = np.rint(model.fit(x[fit], order[fit]).predict(x[test]))
             missed += float(np.abs(predicted - order[test]).sum())
         return missed / len(rows)
 
@@ -90,19 +95,19 @@ def relative_probe(
 
     Args:
         value: Table or position encoding [n, d].
-        standardised: Whether to divide each centred column by its standard deviation first; the penalty depends on the
-            table's scale.
+        standardised: Whether to divide each column by its standard deviation over the fitted pairs first, after
+            subtracting its mean; the penalty depends on the table's scale.
         seeds: Random seeds, one run each.
 
     Raises:
         InputError: If there are fewer than 10 finite rows.
     """
     from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
 
     rows = _enough(value)[:LONGEST]
-    if standardised:
-        spread = rows.std(axis=0)
-        rows = (rows - rows.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    model = make_pipeline(*([StandardScaler()] if standardised else []), LogisticRegression(max_iter=1000))
 
     def error(rng: np.random.Generator) -> float:
         count = len(rows)
@@ -114,7 +119,7 @@ def relative_probe(
             fit = np.setdiff1d(np.arange(len(x)), test)
             if len(np.unique(y[fit])) < 2:
                 raise InputError("all sampled pairs have the same order; the relative probe needs more positions")
-            predicted = LogisticRegression(max_iter=1000).fit(x[fit], y[fit]).predict(x[test])
+            predicted = model.fit(x[fit], y[fit]).predict(x[test])
             wrong += int((predicted != y[test]).sum())
         return wrong / len(x)
 

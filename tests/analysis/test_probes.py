@@ -76,6 +76,23 @@ def test_a_helix_is_found(period: float, width: int) -> None:
     assert not noise.winds
 
 
+def test_components_come_from_the_fitted_rows_alone() -> None:
+    """As computed by hand: with components of all rows, held-out rows would have a say in what is fitted."""
+    rows = np.random.default_rng(2).normal(size=(60, 30)) + np.arange(60)[:, None] / 20
+    order = np.random.default_rng(7).permutation(60)
+    missed = {"fitted": 0.0, "all": 0.0}
+    for test in np.array_split(np.arange(60), 5):
+        fit = np.setdiff1d(np.arange(60), test)
+        for name, seen in (("fitted", rows[order[fit]]), ("all", rows)):
+            axes = np.linalg.svd(seen - seen.mean(axis=0), full_matrices=False)[2][:4].T
+            x = np.column_stack([np.ones(60), (rows - seen.mean(axis=0)) @ axes])
+            slope = np.linalg.lstsq(x[order[fit]], order[fit].astype(float), rcond=None)[0]
+            missed[name] += float(np.abs(np.rint(x[order[test]] @ slope) - order[test]).sum()) / 60
+    found = absolute_probe(hpe.from_arrays(position=rows).position, components=4, seeds=[7]).mean
+    assert found == pytest.approx(missed["fitted"])
+    assert found != pytest.approx(missed["all"])
+
+
 def test_probes_meet_the_reference(minilm_folder: Path) -> None:
     """METRICS: 55.72 ± 3.40 and 14.81 ± 1.87 % for MiniLM, 0 and 6.09 ± .82 % for the sinusoid, over 10 seeds."""
     minilm, sines = hpe.extract(minilm_folder).position, hpe.sinusoidal(512, 384).position
