@@ -138,10 +138,11 @@ FINDINGS: tuple[Finding, ...] = (
         picture="requirements",
     ),
     Finding(
-        title="Adding positions destroys neither word nor position",
+        title="Adding positions need not destroy the word or the position",
         about=(
-            "Even with positions four times as large as in the model, both the word and its position can be recovered "
-            "from the sum."
+            "In these two samples both can be recovered from the sum, even with positions four times as large. It "
+            "depends on their sizes: a sinusoid added to the words of MiniLM as they are leaves the right word nearest "
+            "in less than 1 %."
         ),
         lesson=7,
         panel="recovery",

@@ -152,10 +152,11 @@ LESSONS: tuple[Lesson, ...] = (
         controls={"word": "king", "words": "king, queen, bread"},
     ),
     Lesson(
-        title="Without positions, order is lost",
+        title="Without positions, an encoder loses the order",
         statement=(
-            "Attention compares every word with every other, regardless of their order. If it gets only token vectors, "
-            "the same words in another order are the same input."
+            "In an encoder, attention compares every word with every other, regardless of their order. If it gets only "
+            "token vectors, the same words in another order are the same input. In a decoder each word sees only those "
+            "before it, which tells their order even without positions (Kazemnejad et al. 2023)."
         ),
         question=(
             f"With positions added, the words of “{SENTENCE}” are reversed. How many of its pieces keep the same "
@@ -207,8 +208,9 @@ LESSONS: tuple[Lesson, ...] = (
         measure=linear,
         reveal="{name}: R² {value:.2f} on held-out positions",
         why=(
-            "A sine alone cannot be rotated: it has the same value while rising and while falling. And random vectors "
-            "have no structure that a matrix could map."
+            "For the sinusoid an exact rotation exists, with an R² of 1; a matrix fitted on 16 components of the table "
+            "comes close. A sine alone cannot be rotated: it has the same value while rising and while falling. And "
+            "random vectors have no structure that a matrix could map."
         ),
         exercise="Add sample:gpt2 to the sources, and open “Why sine and cosine?” below. What did it learn?",
         models=("sinusoidal:256x128", "single-sine:256x128", "random:256x128"),
@@ -220,21 +222,24 @@ LESSONS: tuple[Lesson, ...] = (
             "The sinusoid is a formula in which distance alone determines how similar two positions are. A learned "
             "table starts as random numbers, without any information that 5 comes after 4."
         ),
-        question="How much of the similarity of two positions does their distance explain in BERT?",
+        question="How much of the similarity of two positions does their distance explain in the small BERT?",
         choices=("Less than a fifth", "A fifth to three fifths", "More than three fifths"),
         bounds=(0.2, 0.6),
         measure=invariance,
         reveal="{name}: distance alone explains {value:.0%}",
-        why="This order was learned from text alone: the untrained table has almost none of it.",
+        why=(
+            "This order was learned from text alone: the untrained table has almost none of it. How much is learned "
+            "differs: this demo learned to predict next words before masked ones, and MiniLM, a real encoder, has 49%."
+        ),
         exercise="Replace a source by sample:gpt2@step-400. How early in training does the order appear?",
         models=(*TRAINED, "sinusoidal:256x128", "random:256x128"),
         tab="positions",
     ),
     Lesson(
-        title="The sum keeps both word and position",
+        title="The sum can keep both word and position",
         statement=(
-            "Word and position are added, number by number. In many dimensions this destroys neither, because two "
-            "unrelated vectors share almost no direction."
+            "Word and position are added, number by number. In many dimensions this need not destroy either, because "
+            "two unrelated vectors share almost no direction. It depends on how large each of them is."
         ),
         question=(
             "Positions are scaled to four times their size in the model. How often can both the word and its position "
@@ -244,7 +249,12 @@ LESSONS: tuple[Lesson, ...] = (
         bounds=(0.1, 0.9),
         measure=both,
         reveal="{name}: word and position are each recovered at least {value:.0%} of the time",
-        why="Both are in the sum, in different directions. At its original size, the position is harder to recover.",
+        why=(
+            "Both are in the sum, in different directions, as long as neither is much larger. In MiniLM, which learned "
+            "both tables together, word and position are recovered every time. A sinusoid added to MiniLM’s words as "
+            "they are leaves the right word nearest in less than 1%, since it is twelve times as long. Multiplying the "
+            "words by √384 first, as Vaswani et al. do, brings it back to more than 99%."
+        ),
         exercise="Reduce the amplitude to 1. What happens to the position, and to the word’s neighbours?",
         models=TRAINED,
         tab="words",
@@ -255,11 +265,11 @@ LESSONS: tuple[Lesson, ...] = (
         statement=(
             "An absolute position is a vector that is added to the word. A relative position is a number that is added "
             "to the attention logit of two words; a rotary position rotates their query and key. Both depend only on "
-            "the distance of the words."
+            "where one word stands relative to the other: T5’s and DeBERTa’s biases on the direction as well."
         ),
         question=(
-            "In BERT, whose positions are absolute, every position is compared with the one 8 before it. By how much "
-            "does the cosine vary?"
+            "In the small BERT, whose positions are absolute, every position is compared with the one 8 before it. By "
+            "how much does the cosine vary?"
         ),
         choices=("Not at all", "By up to .1", "By more than .1"),
         bounds=(1e-6, 0.1),

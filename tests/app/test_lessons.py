@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from urllib.parse import parse_qs
 
 import numpy as np
@@ -16,7 +17,10 @@ from app.session import address
 from app.session.opened import Opened
 from app.session.source_names import FIRST, short_name
 from app.session.state import Session
+from hfposemb.analysis import geometry
 from hfposemb.analysis.encoding_properties import encoding_requirements
+from hfposemb.composition.added_positions import add_positions
+from hfposemb.composition.amplitude_sweep import sweep_amplitude
 from hfposemb.errors import HfposembError
 from hfposemb.surveys.published_findings import STUDIES
 from hfposemb.tables.source_parser import parse_source
@@ -60,6 +64,22 @@ def test_what_is_measured_is_what_the_words_say() -> None:
     cosines = bert.position.matrix(128)
     by_hand = [cosines[place, place - 8] for place in range(8, 128)]
     assert by_place(bert) == pytest.approx(max(by_hand) - min(by_hand))
+
+
+def test_what_lessons_say_of_minilm(minilm_folder: Path) -> None:
+    minilm, sinusoid = hpe.extract(minilm_folder), hpe.sinusoidal(512, 384).position
+    assert geometry.translation_invariance(minilm.position) == pytest.approx(0.49, abs=0.005)
+    words, rows = np.asarray(minilm.token.vectors), sinusoid.table.vectors
+    times = np.median(np.linalg.norm(rows, axis=1)) / np.median(np.linalg.norm(words, axis=1))
+    assert times == pytest.approx(12, abs=0.6)
+
+    def recovered(model: hpe.Embeddings) -> tuple[float, float]:
+        found = sweep_amplitude(add_positions(model), amplitudes=(1.0,))
+        return float(found.words[0]), float(found.positions[0])
+
+    assert recovered(minilm) == (1.0, 1.0)
+    assert recovered(hpe.from_arrays(token=words, position=rows))[0] < 0.01
+    assert recovered(hpe.from_arrays(token=words * np.sqrt(384), position=rows))[0] > 0.99
 
 
 @pytest.mark.parametrize(("number", "lesson"), NUMBERED)
