@@ -1,5 +1,5 @@
-// When the server has been told of the first tab. What a page asks of the server on its own waits for that: the answer to
-// the first tab would overwrite it.
+// Calls what a page asks of the server on its own only once the server knows the first tab; the answer to the first tab
+// would overwrite it otherwise.
 
 /** @type {() => void} */
 let answered = () => {};

@@ -190,7 +190,7 @@ def turned(vectors: Floats, positions: NDArray[np.int64], turning: Rotary | None
         left, right = slice(0, pairs), slice(pairs, 2 * pairs)
     else:
         left, right = slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2)
-    turning = turning.at(int(positions.max()) + 1)  # as the model does, which looks at the last position
+    turning = turning.at(int(positions.max(initial=0)) + 1)  # as the model does, which looks at the last position
     angles = np.multiply.outer(positions.astype(np.float64), turning.inv_freq)
     cos, sin = (turning.attention_scaling * wave for wave in (np.cos(angles), np.sin(angles)))
     out = vectors.copy()
