@@ -123,14 +123,14 @@ FINDINGS: tuple[Finding, ...] = (
             "A learned table starts as random numbers. After training, distance alone explains most of the similarity "
             "of its positions, as in the sinusoid, where it does so by construction."
         ),
-        lesson=6,
+        lesson=7,
         panel="sample:bert",
         picture="learned",
     ),
     Finding(
         title="What textbooks discard fails for a reason",
         about=(
-            "Counting, a sigmoid and a single sine are taught as steps towards the sinusoid. Tested against five "
+            "Counting, fractions and a single sine are taught as steps towards the sinusoid. Tested against five "
             "requirements, each fails in its own way; the sinusoid does not extrapolate either."
         ),
         lesson=4,
@@ -144,7 +144,7 @@ FINDINGS: tuple[Finding, ...] = (
             "depends on their sizes: a sinusoid added to the words of MiniLM as they are leaves the right word nearest "
             "in less than 1 %."
         ),
-        lesson=7,
+        lesson=8,
         panel="recovery",
         picture="recovery",
     ),
@@ -161,7 +161,7 @@ FINDINGS: tuple[Finding, ...] = (
             "What they add to a score is the same for every pair at the same distance, wherever it is. A learned table "
             "does not guarantee this."
         ),
-        lesson=8,
+        lesson=12,
         panel="logits",
     ),
 )

@@ -1,4 +1,4 @@
-"""Write the eight lessons as one notebook, out of ``app/lessons/lessons.py``: see ``tests.reference``."""
+"""Write the lessons as one notebook, out of ``app/lessons/lessons.py``: see ``tests.reference``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import nbformat
 
 import hfposemb as hpe
-from app.lessons.lessons import LESSONS, REPEATED, SENTENCE, Lesson
+from app.lessons.lessons import FEW, LESSONS, REPEATED, SENTENCE, Lesson
 
-OPENING = """# Eight lessons about words and positions
+OPENING = """# Twelve lessons about words and positions
 
 Each lesson has a textbook statement, a question to answer before you run the cell below it, a measurement, and an
 exercise. Everything runs on the models included with the package, without a network; replace them with any other
@@ -26,14 +26,16 @@ from hfposemb.analysis import geometry
 from hfposemb.analysis.encoding_properties import encoding_requirements
 from hfposemb.analysis.row_pairs import pair_similarities
 from hfposemb.analysis.shift_operator import fit_shift
-from hfposemb.composition.added_positions import add_positions
+from hfposemb.composition.added_positions import PositionAddition, add_positions
 from hfposemb.composition.amplitude_sweep import sweep_amplitude
+from hfposemb.composition.variance_decomposition import sum_cloud
 from hfposemb.composition.word_order import reorder_words, reverse_tokens
 from hfposemb.errors import InputError
 from hfposemb.tables.table import TOKEN_CLASSES
 
 REPEATED = "{REPEATED}"
-SENTENCE = "{SENTENCE}\""""
+SENTENCE = "{SENTENCE}"
+FEW = {FEW}""".replace("'", '"')
 
 
 def notebook() -> str:

@@ -112,7 +112,7 @@ def lesson_list() -> None:
         for number, lesson in enumerate(LESSONS, 1)
     )
     gr.HTML(
-        f"<details><summary>Eight short lessons: guess first, then measure</summary><ol>{lines}</ol></details>",
+        f"<details><summary>Twelve short lessons: guess first, then measure</summary><ol>{lines}</ol></details>",
         js_on_load=FOLLOW_JS,
         apply_default_css=False,
         elem_classes="lessons",

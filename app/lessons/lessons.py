@@ -1,4 +1,4 @@
-"""Eight lessons as data: a textbook statement, a prediction, a measurement, and an exercise.
+"""The lessons as data: a textbook statement, a prediction, a measurement, and an exercise.
 
 They are shown in the card above the tabs, and ``docs/lessons.ipynb`` is generated from them. Each measures one number
 of a source, using the library alone. This module imports nothing heavy.
@@ -18,8 +18,9 @@ from hfposemb.analysis import geometry
 from hfposemb.analysis.encoding_properties import encoding_requirements
 from hfposemb.analysis.row_pairs import pair_similarities
 from hfposemb.analysis.shift_operator import fit_shift
-from hfposemb.composition.added_positions import add_positions
+from hfposemb.composition.added_positions import PositionAddition, add_positions
 from hfposemb.composition.amplitude_sweep import sweep_amplitude
+from hfposemb.composition.variance_decomposition import sum_cloud
 from hfposemb.composition.word_order import reorder_words, reverse_tokens
 from hfposemb.errors import InputError
 from hfposemb.tables.table import TOKEN_CLASSES
@@ -27,6 +28,7 @@ from hfposemb.tables.table import TOKEN_CLASSES
 REPEATED = "and the king saw the queen"
 SENTENCE = "and the king saw her"
 TURNED = "her saw king the and"
+FEW = ("king", "queen", "bread", "water", "earth")
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,12 @@ def met(model: Embeddings) -> float:
     return float(encoding_requirements(model).met)
 
 
+def fastest(model: Embeddings) -> float:
+    """Return the share of the squared distances of neighbouring positions in the two columns that change most."""
+    changes = np.square(np.diff(model.position.table.vectors.astype(np.float64), axis=0)).mean(axis=0)
+    return float(np.sort(changes)[-2:].sum() / changes.sum())
+
+
 def linear(model: Embeddings) -> float:
     """Return the held-out R² of a linear map to the position four steps further on."""
     return fit_shift(model.position, 4).linear
@@ -101,6 +109,25 @@ def both(model: Embeddings) -> float:
     """Return the lower of the two rates at which word and position are decoded from their sum, at amplitude 4."""
     found = sweep_amplitude(add_positions(model), amplitudes=(4.0,))
     return float(min(found.words[0], found.positions[0]))
+
+
+def unscaled(model: Embeddings) -> float:
+    """Return how often the nearest word is the right one if the sinusoid is added to the words as they are stored."""
+    added = add_positions(model, PositionAddition("sinusoid", scaled=False, rooted=False))
+    return float(sweep_amplitude(added, amplitudes=(1.0,)).words[0])
+
+
+def longer(model: Embeddings) -> float:
+    """Return by what share the longest vector that enters the first layer is longer than the shortest."""
+    lengths = np.linalg.norm(model.inputs(SENTENCE).normed, axis=1)
+    return float(lengths.max() / lengths.min() - 1)
+
+
+def from_words(model: Embeddings) -> float:
+    """Return the share of the words in the variance of five words at eight positions each."""
+    rows = np.array([model.token.row(word) for word in FEW])
+    cloud = sum_cloud(add_positions(model), model, rows, np.arange(1, 9))
+    return float(cloud.variance(amplitudes=(4.0,)).words[0])
 
 
 def by_place(model: Embeddings) -> float:
@@ -173,7 +200,7 @@ LESSONS: tuple[Lesson, ...] = (
         controls={"text": TURNED, "before": SENTENCE},
     ),
     Lesson(
-        title="Why counting, a sigmoid and one sine fail",
+        title="Why counting, fractions and one sine fail",
         statement=(
             "A position encoding should keep its numbers bounded, give a position the same row in texts of any length, "
             "give every position its own row, keep neighbours apart, and extrapolate beyond its length."
@@ -184,13 +211,36 @@ LESSONS: tuple[Lesson, ...] = (
         measure=met,
         reveal="{name}: {value:.0f} of 5 met",
         why=(
-            "Counting grows without bound, so a step is tiny compared with the number. A sigmoid is flat almost "
-            "everywhere, and a single sine repeats. Many sines of different wavelengths avoid all of this."
+            "Counting grows without bound, so a step is tiny compared with the number. As a fraction of the text’s "
+            "length, the same position gets another row in each text. A single sine repeats. Many sines of different "
+            "wavelengths avoid all of this."
         ),
-        exercise=(
-            "The last panels of the page show which requirements fail, and by how much. Which does rotary:256x128 meet?"
+        exercise=("The last panels show which requirements fail, and by how much. Which does sigmoid:256x128 meet?"),
+        models=("counting:256x128", "normalised:256x128", "single-sine:256x128", "sinusoidal:256x128"),
+        tab="positions",
+    ),
+    Lesson(
+        title="Slow and fast frequencies",
+        statement=(
+            "A sinusoid of width d has d/2 frequencies, 10000^(−2i/d). With d = 6 they are 1, .0464 and .00215 radians "
+            "a position, so the row of position 2 is sin 2, cos 2, sin .0928, cos .0928, sin .0043, cos .0043: "
+            "(.909, −.416, .093, .996, .004, 1)."
         ),
-        models=("counting:256x128", "sigmoid:256x128", "single-sine:256x128", "sinusoidal:256x128"),
+        question=(
+            "Neighbouring rows of this sinusoid differ a little in all six columns. How much of the squared difference "
+            "is in the fastest pair?"
+        ),
+        choices=("Less than half", "Half to nine tenths", "More than nine tenths"),
+        bounds=(0.5, 0.9),
+        measure=fastest,
+        reveal="{name}: {value:.1%} of a step is in the two columns that change most",
+        why=(
+            "The fast pair tells 5 from 6 and repeats after 6.3 positions; the slowest takes 2,900 for a turn and "
+            "tells 5 from 500, like the hands of a clock. In a wider table more pairs share the work. A learned table "
+            "has no such pairs: its waves run across all columns."
+        ),
+        exercise="Write 1, 2, 3 into “Waves”: which of them tells position 3 from 4, and which 3 from 200?",
+        models=("sinusoidal:256x6", "sinusoidal:256x128", "sample:gpt2"),
         tab="positions",
     ),
     Lesson(
@@ -251,9 +301,7 @@ LESSONS: tuple[Lesson, ...] = (
         reveal="{name}: word and position are each recovered at least {value:.0%} of the time",
         why=(
             "Both are in the sum, in different directions, as long as neither is much larger. In MiniLM, which learned "
-            "both tables together, word and position are recovered every time. A sinusoid added to MiniLM’s words as "
-            "they are leaves the right word nearest in less than 1%, since it is twelve times as long. Multiplying the "
-            "words by √384 first, as Vaswani et al. do, brings it back to more than 99%."
+            "both tables together, word and position are recovered every time, as large as they are in the model."
         ),
         exercise="Reduce the amplitude to 1. What happens to the position, and to the word’s neighbours?",
         models=TRAINED,
@@ -261,11 +309,88 @@ LESSONS: tuple[Lesson, ...] = (
         controls={"amplitude": "4"},
     ),
     Lesson(
+        title="Why words are multiplied by √d",
+        statement=(
+            "A row of the sinusoid has a norm of √(d/2). Stored token vectors are often shorter. So Vaswani et al. "
+            "multiply them by √d, the square root of the width, before they add positions."
+        ),
+        question=(
+            "The sinusoid is added to the small BERT’s token vectors as they are stored. How often is the word nearest "
+            "to the sum still the right one?"
+        ),
+        choices=("Less than one time in ten", "One to nine times in ten", "More than nine times in ten"),
+        bounds=(0.1, 0.9),
+        measure=unscaled,
+        reveal="{name}: the right word is nearest {value:.1%} of the time",
+        why=(
+            "The sum is almost only position. In MiniLM, whose sinusoid would be twelve times as long as a word, the "
+            "right word is nearest in less than 1%; with its words multiplied by √384, in more than 99%. Adding keeps "
+            "the meaning only because training, or this factor, sets the sizes."
+        ),
+        exercise="Lower the amplitude until the words are recovered. What happens to the positions?",
+        models=TRAINED,
+        tab="words",
+        controls={"whose": "sinusoid", "size": "Their own norm"},
+    ),
+    Lesson(
+        title="What LayerNorm makes of the sum",
+        statement=(
+            "BERT does not pass the sum on as it is. LayerNorm subtracts each vector’s mean, divides by its standard "
+            "deviation, and applies a learned gain and bias. In BERT’s training, dropout then sets a random tenth of "
+            "the numbers to 0. A batch of 8 texts of 4 tokens is an array of 8 × 4 × 256 numbers at width 256; each "
+            "text gets the same 4 × 256 positions."
+        ),
+        question=(
+            f"Among the sums of “{SENTENCE}” in the small BERT, the longest is 29% longer than the shortest. How much "
+            "is it after LayerNorm?"
+        ),
+        choices=("Less than a tenth", "A tenth to a third", "More than a third"),
+        bounds=(0.1, 1 / 3),
+        measure=longer,
+        reveal="{name}: the longest input is {value:.0%} longer than the shortest",
+        why=(
+            "After LayerNorm all inputs are about equally long, so only the ratio of word and position counts: a "
+            "larger position leaves less room for the word. GPT-2 has no LayerNorm at this point; its first one is "
+            "inside the first layer, before attention."
+        ),
+        exercise="Write your own sentence below. Which is longer in its sums, the word or the position?",
+        models=TRAINED,
+        tab="start",
+        controls={"sentence": SENTENCE},
+    ),
+    Lesson(
+        title="Clubs: by word or by position",
+        statement=(
+            "Five words at eight positions each make forty sums. They gather in clubs: all sums of a word, or all "
+            "words of a position. The variance of the forty splits into a share of the words, one of the positions, "
+            "and a rest."
+        ),
+        question=(
+            "Positions are scaled to four times their size in the small BERT. How large is the share of the words?"
+        ),
+        choices=("Less than a third", "A third to two thirds", "More than two thirds"),
+        bounds=(1 / 3, 2 / 3),
+        measure=from_words,
+        reveal="{name}: words make up {value:.0%} of the variance",
+        why=(
+            "By chance words would make up 10%, with four of the 39 degrees of freedom. In the small GPT-2 positions "
+            "have the larger share at this amplitude, so its clubs are those of positions."
+        ),
+        exercise=(
+            "Compare a word with two anchors, such as “father” and “earth”. At which amplitude do the positions change "
+            "which of them is closer?"
+        ),
+        models=TRAINED,
+        tab="words",
+        controls={"amplitude": "4"},
+    ),
+    Lesson(
         title="Absolute, relative, rotary",
         statement=(
-            "An absolute position is a vector that is added to the word. A relative position is a number that is added "
-            "to the attention logit of two words; a rotary position rotates their query and key. Both depend only on "
-            "where one word stands relative to the other: T5’s and DeBERTa’s biases on the direction as well."
+            "An absolute position is a vector that is added to the word, so queries, keys and values all contain it. A "
+            "relative position (Transformer-XL, T5, ALiBi) adds to the attention logit of two words; a rotary one "
+            "rotates their query and key. Both depend only on where one word stands relative to the other, in T5 and "
+            "DeBERTa on the direction as well."
         ),
         question=(
             "In the small BERT, whose positions are absolute, every position is compared with the one 8 before it. By "
@@ -275,7 +400,10 @@ LESSONS: tuple[Lesson, ...] = (
         bounds=(1e-6, 0.1),
         measure=by_place,
         reveal="{name}: it varies by at most {value:.2f}",
-        why="Rotary positions and ALiBi give all pairs at one distance the same value.",
+        why=(
+            "Rotary positions and ALiBi give all pairs at one distance the same value. They leave the values alone, "
+            "which are what attention passes on: words stay free of positions."
+        ),
         exercise="Find the plot of logits by distance. Which of them falls with distance, and which rises again?",
         models=("sample:bert", "rotary:256x64", "alibi:256x12"),
         tab="positions",

@@ -1,26 +1,12 @@
 // The address of the page, which holds what is shown.
 
+import { page } from "../../hfposemb/figures/static/page.js";
+import { addressWith } from "./query.js";
 import { onceReady } from "./ready.js";
 
 const TOGETHER = 1500; // ms: changes that are closer share an entry of the history
 const LONGEST_QUERY = 9000;
-
-/**
- * Return an address with other values of our parameters, or null if it has them already. Other parameters stay.
- * @param {{ pathname: string, search: string, hash: string }} at
- * @param {string} query
- * @param {string[]} names of our parameters
- * @returns {string | null}
- */
-export function addressWith({ pathname, search, hash }, query, names) {
-  const wanted = new URLSearchParams(query), all = new URLSearchParams(search);
-  const ours = new URLSearchParams([...all].filter(([name]) => names.includes(name)));
-  if (wanted.toString() === ours.toString()) return null;
-  for (const name of names) all.delete(name);
-  for (const [name, value] of wanted) all.append(name, value);
-  const text = all.toString();
-  return pathname + (text && "?" + text) + hash;
-}
+const LONGEST_HOLD = 10_000; // ms: then what there is is painted, whatever the server does
 
 /**
  * Write what is shown into the address, and show what an address holds. While one is being restored, earlier values of
@@ -30,6 +16,7 @@ export function addressWith({ pathname, search, hash }, query, names) {
  */
 export function followAddress({ element, trigger, props, watch }, { names }) {
   let moved = 0, reading = false, restored = "";
+  let shown = () => {};
   const show = () => {
     reading = true;
     trigger("select", { query: location.search.slice(0, LONGEST_QUERY) });
@@ -40,6 +27,7 @@ export function followAddress({ element, trigger, props, watch }, { names }) {
     if (said.restored !== restored) moved = Date.now();
     reading = false;
     restored = said.restored;
+    if (restored) shown();
     const address = addressWith(location, said.query, names);
     if (address === null) return;
     history[Date.now() - moved < TOGETHER ? "replaceState" : "pushState"](history.state, "", address);
@@ -49,5 +37,11 @@ export function followAddress({ element, trigger, props, watch }, { names }) {
     if (element.isConnected) show();
     else window.removeEventListener("popstate", step);
   });
-  if (names.some((name) => new URLSearchParams(location.search).has(name))) onceReady(show);
+  if (!names.some((name) => new URLSearchParams(location.search).has(name))) return;
+  // The first tab is not painted while the page is on its way to another.
+  page.queue.hold(new Promise((release) => {
+    shown = () => release(null);
+    setTimeout(shown, LONGEST_HOLD);
+  }));
+  onceReady(show);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -13,6 +14,7 @@ import hfposemb as hpe
 from app import TABS
 from app.lessons.card import CHOOSE, NUMBERS, link, revealed, told
 from app.lessons.lessons import LESSONS, Lesson
+from app.limits import MOST_SOURCES
 from app.session import address
 from app.session.opened import Opened
 from app.session.source_names import FIRST, short_name
@@ -43,14 +45,15 @@ def test_the_first_source_answers_the_question(number: int, lesson: Lesson) -> N
 
 
 def test_choices_go_with_rising_values() -> None:
-    lesson = LESSONS[5]
+    lesson = LESSONS[6]
     assert [lesson.right(value) for value in (-1, 0.2, 0.21, 0.6, 0.61, 9)] == [0, 0, 1, 1, 2, 2]
 
 
 def test_what_is_measured_is_what_the_words_say() -> None:
     """By hand, of the samples: no function of a lesson is asked about itself."""
     bert, gpt2 = hpe.extract("sample:bert"), hpe.extract("sample:gpt2")
-    apart, likeness, unchanged, _, _, invariance, both, by_place = (lesson.measure for lesson in LESSONS)
+    measures = [lesson.measure for lesson in LESSONS]
+    apart, likeness, unchanged, _, fastest, _, invariance, both, unscaled, longer, from_words, by_place = measures
     assert apart(bert) == 0
     rng = np.random.default_rng(5)
     table = gpt2.token.vectors / np.linalg.norm(gpt2.token.vectors, axis=1, keepdims=True)
@@ -61,6 +64,26 @@ def test_what_is_measured_is_what_the_words_say() -> None:
     assert unchanged(bert) == unchanged(gpt2) == 1
     assert invariance(hpe.extract("random:64x32")) < 0.1 < invariance(bert)
     assert 0.9 < both(bert) <= 1
+    steps = [2 - 2 * np.cos(10_000 ** (-2 * pair / 6)) for pair in range(3)]
+    assert fastest(hpe.extract("sinusoidal:256x6")) == pytest.approx(steps[0] / sum(steps), abs=1e-4)
+    assert LESSONS[4].statement.endswith("(.909, −.416, .093, .996, .004, 1).")
+    row = hpe.sinusoidal(3, 6).position.table.vectors[2]
+    assert row == pytest.approx([0.909, -0.416, 0.093, 0.996, 0.004, 1], abs=5e-4)
+    sums = bert.token.vectors + hpe.sinusoidal(256, 128).position.table.vectors[7]
+    unit = bert.token.vectors / np.linalg.norm(bert.token.vectors, axis=1, keepdims=True)
+    own = np.mean((sums @ unit.T).argmax(axis=1) == np.arange(len(sums)))
+    assert unscaled(bert) < 0.05
+    assert own < 0.05
+    fed = bert.inputs("and the king saw her")
+    stored, entering = (np.linalg.norm(one, axis=1) for one in (fed.sum, fed.normed))
+    assert stored.max() / stored.min() - 1 == pytest.approx(0.29, abs=0.005)
+    assert longer(bert) == pytest.approx(entering.max() / entering.min() - 1)
+    words = [gpt2.token.vectors[gpt2.token.row(word)] for word in ("king", "queen", "bread", "water", "earth")]
+    grid = np.stack(words)[:, None] + 4 * gpt2.position.table.vectors[1:9]
+    grid /= np.linalg.norm(grid, axis=2, keepdims=True)
+    total = np.square(grid - grid.mean((0, 1))).sum()
+    of_words = 8 * np.square(grid.mean(1) - grid.mean((0, 1))).sum()
+    assert from_words(gpt2) == pytest.approx(of_words / total, abs=1e-4)
     cosines = bert.position.matrix(128)
     by_hand = [cosines[place, place - 8] for place in range(8, 128)]
     assert by_place(bert) == pytest.approx(max(by_hand) - min(by_hand))
@@ -86,6 +109,7 @@ def test_what_lessons_say_of_minilm(minilm_folder: Path) -> None:
 def test_a_link_holds_the_sources_the_tab_and_the_lesson(number: int, lesson: Lesson) -> None:
     found = address.read(link(number))
     assert tuple(found.pop("models")) == lesson.models
+    assert len(lesson.models) <= MOST_SOURCES
     assert found.pop("lesson") == [str(number)]
     assert found.pop("tab", ["start"]) == [lesson.tab]
     assert lesson.tab in TABS
@@ -159,22 +183,51 @@ def test_what_is_on_the_page_is_measured(session: Session) -> None:
     assert "Sigmoid: 2 of 5 met" in said
     assert f"Counting: {encoding_requirements(hpe.extract('counting:65x8')).met} of 5 met" in said
     assert "./none: " in said
-    assert "Next: Sine and cosine" in said
-    assert "Next:" not in revealed(8, LESSONS[7].choices[0], opened("alibi:40x4"), session)
-    assert "Correct: Not at all." in revealed(8, LESSONS[7].choices[0], opened("alibi:40x4"), session)
+    assert "Next: Slow and fast" in said
+    assert "Next:" not in revealed(12, LESSONS[11].choices[0], opened("alibi:40x4"), session)
+    assert "Correct: Not at all." in revealed(12, LESSONS[11].choices[0], opened("alibi:40x4"), session)
+
+
+MEASURED = (
+    "0 apart",
+    "97 of 100",
+    "1 of the pieces",
+    "3 of 5",
+    "99.8%",
+    "R² 0.98",
+    "84%",
+    "98%",
+    "0.4%",
+    "2%",
+    "81%",
+    "0.74",
+)
+"""What is measured of the first source of each lesson; the samples do not change."""
+
+
+@pytest.mark.parametrize(("number", "lesson"), NUMBERED)
+def test_a_right_guess_is_said_to_be_right(session: Session, number: int, lesson: Lesson) -> None:
+    said = revealed(number, lesson.choices[RIGHT[number - 1]], opened(*lesson.models), session)
+    assert f"Correct: {lesson.choices[RIGHT[number - 1]]}." in said
+    first = html.unescape(said).partition("<li>")[2].partition("</li>")[0]
+    assert MEASURED[number - 1] in first
+    assert html.escape(lesson.exercise) in said
+
+
+RIGHT = (0, 2, 1, 1, 2, 2, 2, 2, 0, 0, 2, 2)
 
 
 def test_names_of_sources_stay_text(session: Session) -> None:
     source = Opened("x", "<img src=x>", "", "", None, "<b>it is gone</b>")
-    said = revealed(6, LESSONS[5].choices[0], [source], session)
+    said = revealed(7, LESSONS[6].choices[0], [source], session)
     assert "<img" not in said
     assert "<b>" not in said
     assert "None of the sources can show this" in said
 
 
 def test_the_head_names_the_lesson() -> None:
-    assert list(NUMBERS) == ["", *map(str, range(1, 9))]
+    assert list(NUMBERS) == ["", *map(str, range(1, 13))]
     for number, lesson in NUMBERED:
-        assert f"Lesson {number} of 8" in told(number)
+        assert f"Lesson {number} of 12" in told(number)
         assert lesson.title in told(number)
-    assert parse_qs(link(8)[1:])["lesson"] == ["8"]
+    assert parse_qs(link(12)[1:])["lesson"] == ["12"]

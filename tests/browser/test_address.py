@@ -126,17 +126,18 @@ SMALL = {"positions": ("sinusoidal:160x16", "random:160x16?seed=8")}
 def test_a_link_opened_elsewhere_shows_the_same(
     browser: Browser, page: Page, site: Callable[..., str], tab: str
 ) -> None:
-    url = site(*SMALL.get(tab, SOURCES))
-    plain = _elsewhere(browser, f"{url}?tab={tab}", lambda found: True)
-    page.goto(f"{url}?{urlencode({'tab': tab, **LINKS[tab]})}")
+    at = {} if tab == "start" else {"tab": [tab]}
+    page.goto(f"{site(*SMALL.get(tab, SOURCES))}?tab={tab}")
     drawn(page)
-    wanted = {name: [value] for name, value in LINKS[tab].items()} | ({} if tab == "start" else {"tab": [tab]})
+    plain, first = _settled(page, lambda found: True), _controls(page)
+    wanted = {name: [value] for name, value in LINKS[tab].items()} | at
+    _follow(page, urlencode({"tab": tab, **LINKS[tab]}))
     until(page, lambda: _query(page), wanted)
-    shown = _settled(page, lambda found: found != plain["arrays"])
-    assert shown != plain["arrays"]
+    shown = _settled(page, lambda found: found != plain)
+    assert shown != plain
     found = _elsewhere(browser, str(page.evaluate("location.href")), lambda found: found == shown)
     assert found["arrays"] == shown
-    assert found["controls"] == _controls(page) != plain["controls"]
+    assert found["controls"] == _controls(page) != first
 
 
 def test_a_link_unfolds_what_was_unfolded(browser: Browser, page: Page, site: Callable[..., str]) -> None:
@@ -155,6 +156,13 @@ def test_a_link_unfolds_what_was_unfolded(browser: Browser, page: Page, site: Ca
     other.go_back()
     other.locator(".fold-shifts > button.open").wait_for()
     context.close()
+
+
+def _follow(page: Page, query: str) -> None:
+    """Go to another address as Back and Forward do, without loading the page again."""
+    page.evaluate(
+        "(query) => { history.pushState(null, '', `?${query}`); dispatchEvent(new PopStateEvent('popstate')); }", query
+    )
 
 
 def _elsewhere(browser: Browser, url: str, enough: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parents[2] / "docs"
 RESULTS, PAGE = DOCS / "calibration.jsonl", DOCS / "calibration.md"
-SHAPES = ("64x16", "64x768", "128x64", "256x256", "1024x768")
-"""Shapes of the tables, rows × columns; the largest with a tenth of the pairs."""
+SHAPES = ("64x64", "128x256", "64x16", "64x768", "256x256", "1024x768")
+"""Shapes of the tables of positions, rows × columns; the largest with a tenth of the pairs."""
+
+OTHER_SHAPES = ("300x32", "1600x64")
+"""Shapes of the tables of tokens, and of single tables."""
 
 NOISE = 0.5
 """Noise on the rotated copies whose power is measured, relative to the table."""
@@ -50,11 +53,18 @@ class Result(NamedTuple):
 
 
 def tasks(shapes: Sequence[str], pairs: int) -> Iterator[Task]:
-    """Yield what is to be measured, the largest tables last."""
-    from .families import POSITIONS
+    """Yield what is to be measured, of positions the largest tables last."""
+    from .families import FREQUENCY, POSITIONS, TOKENS
+    from .rates import SINGLE
 
     for shape in shapes:
         count, width = map(int, shape.split("x"))
+        if shape in OTHER_SHAPES:
+            for family in (*TOKENS, *FREQUENCY, *SINGLE):
+                yield Task(family, count, width, pairs, None)
+                if family in TOKENS:
+                    yield Task(family, count, width, max(20, pairs // 4), NOISE)
+            continue
         some = max(20, pairs // 10) if count > 512 else pairs
         for family in POSITIONS:
             yield Task(family, count, width, some, None)
@@ -63,10 +73,9 @@ def tasks(shapes: Sequence[str], pairs: int) -> Iterator[Task]:
 
 def run(task: Task) -> list[Result]:
     """Measure one task."""
-    from .families import POSITIONS
-    from .rates import rates
+    from .rates import rates_of_family
 
-    found = rates(POSITIONS[task.family], task.count, task.width, pairs=task.pairs, noise=task.noise)
+    found = rates_of_family(task.family, task.count, task.width, pairs=task.pairs, noise=task.noise)
     head = task.family, task.count, task.width, task.noise
     return [Result(*head, name, one.found, one.tested, one.pairs) for name, one in found.items()]
 
@@ -145,7 +154,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     done = read(given.out) if given.out.exists() else []
     known = {(one.family, one.count, one.width, one.noise) for one in done}
-    left = [one for one in tasks(given.shape or SHAPES, given.pairs) if (*one[:3], one.noise) not in known]
+    left = [
+        one for one in tasks(given.shape or (*OTHER_SHAPES, *SHAPES), given.pairs) if (*one[:3], one.noise) not in known
+    ]
     with ProcessPoolExecutor(given.workers) as pool, given.out.open("a", encoding="utf-8") as lines:
         for results in pool.map(run, left):
             for one in results:

@@ -132,6 +132,48 @@ POSITIONS: Mapping[str, Make] = {
 """Families of independent tables of positions."""
 
 
+def far_tokens(count: int, width: int, rng: np.random.Generator) -> Rows:
+    """Draw tokens whose mean is as long as they are, as in most trained models."""
+    return noise(count, width, rng) + rng.standard_normal(width)
+
+
+def clusters(count: int, width: int, rng: np.random.Generator) -> Rows:
+    """Draw tokens in 12 clusters, to which they belong at random."""
+    centres = 2 * rng.standard_normal((12, width))
+    return centres[rng.integers(len(centres), size=count)] + noise(count, width, rng)
+
+
+def unequal_columns(count: int, width: int, rng: np.random.Generator) -> Rows:
+    """Draw tokens whose variance decays over the components, as 1/component."""
+    turn = np.linalg.qr(rng.standard_normal((width, width)))[0]
+    return noise(count, width, rng) / np.sqrt(1 + np.arange(width)) @ turn
+
+
+def long_tokens(count: int, width: int, rng: np.random.Generator) -> Rows:
+    """Draw tokens of very unequal lengths in no order."""
+    return noise(count, width, rng) * np.exp(rng.standard_normal((count, 1)))
+
+
+TOKENS: Mapping[str, Make] = {
+    "tokens: noise": noise,
+    "tokens: far mean": far_tokens,
+    "tokens: clusters": clusters,
+    "tokens: unequal components": unequal_columns,
+    "tokens: unequal lengths": long_tokens,
+}
+"""Families of independent tables of tokens."""
+
+
+def by_frequency(count: int, width: int, rng: np.random.Generator) -> Rows:
+    """Draw tokens with noise on a direction of their own along which frequent ones lie apart from rare ones."""
+    rank = np.log1p(np.arange(count))
+    return noise(count, width, rng) + (rank - rank.mean())[:, None] * rng.standard_normal(width)
+
+
+FREQUENCY: Mapping[str, Make] = {"tokens: ordered by frequency": by_frequency}
+"""Tables of tokens that share nothing but the order of frequency, which is something."""
+
+
 def related(make: Make, count: int, width: int, rng: np.random.Generator, *, noise: float) -> tuple[Rows, Rows]:
     """Draw a table and a rotated copy of it plus ``noise`` times an independent table of the same family."""
     one, other = make(count, width, rng), make(count, width, rng)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import binomtest
 
 from hfposemb import from_arrays
+from hfposemb.analysis.patches import grid_variance
 from hfposemb.comparison.alignment import align
+from hfposemb.comparison.metrics import MEASURES, Tables, beside_noise
+from hfposemb.comparison.moved_words import find_moved_words
+from hfposemb.errors import HfposembError
+from hfposemb.tables.encodings import Absolute, Grid
 from hfposemb.tables.null_comparison import LEVEL
 
-from .families import Make, Rows, related
+from .families import FREQUENCY, POSITIONS, TOKENS, Make, Rows, related
 
 DRAWS = 39
 """Surrogates per pair; p ≤ .05 is exact for 19, 39, 59 …"""
@@ -51,23 +57,83 @@ def narrow(rows: Rows) -> Rows:
     return np.linalg.qr(rows.T).R.T if rows.shape[1] > len(rows) else rows
 
 
-def p_values(left: Rows, right: Rows, *, seed: int) -> Mapping[str, float]:
+def position_p_values(left: Rows, right: Rows, *, seed: int) -> Mapping[str, float]:
     """Return the p value of each measure of two tables of positions that has one."""
     sides = (from_arrays(position=narrow(rows).astype(np.float32)) for rows in (left, right))
     return {name: null.p for name, null in align(*sides, "position", draws=DRAWS, seed=seed).measures.items()}
 
 
+def token_p_values(left: Rows, right: Rows, *, seed: int) -> Mapping[str, float]:
+    """Return the p value of each measure of two tables of tokens, of moved words, and of the first table's figures."""
+    one, other = (from_arrays(token=rows.astype(np.float32)) for rows in (left, right))
+    found = {f"tokens: {name}": null.p for name, null in align(one, other, "token", draws=DRAWS).measures.items()}
+    found["tokens: moved words"] = find_moved_words(one, other, seed=seed).null.p
+    return found
+
+
+def figure_p_values(tokens: Rows, *, seed: int) -> Mapping[str, float]:
+    """Return the p value of each figure of a table of tokens beside those of random rows."""
+    tables, observed = Tables(from_arrays(token=tokens.astype(np.float32))), {}
+    for measure in MEASURES:
+        if measure.chance is not None:
+            with suppress(HfposembError):
+                observed[measure.name] = measure.take(tables)
+    return {
+        f"one table: {name}": null.p for name, null in beside_noise(tables, observed, draws=DRAWS, seed=seed).items()
+    }
+
+
+def patch_p_values(patches: Rows, *, seed: int) -> Mapping[str, float]:
+    """Return the p value of the rows, the columns and both of a grid of patches beside shuffled ones."""
+    side = int(len(patches) ** 0.5)
+    encoding = Absolute(from_arrays(position=patches[: side**2].astype(np.float32)).position.table)
+    encoding = replace(encoding, grid=Grid(side, side))
+    nulls = grid_variance(encoding, draws=DRAWS, seed=seed).nulls
+    return {f"patches: {name}": null.p for name, null in nulls.items()}
+
+
+def pairs_of(
+    make: Make, count: int, width: int, *, pairs: int, seed: int = 0, noise: float | None = None
+) -> Iterator[tuple[Rows, Rows]]:
+    """Draw pairs of tables of a family, independent ones or related ones with some noise."""
+    rng = np.random.default_rng((seed, count, width))
+    for _ in range(pairs):
+        if noise is None:
+            yield make(count, width, rng), make(count, width, rng)
+        else:
+            yield related(make, count, width, rng, noise=noise)
+
+
+def rates_of(tests: Iterable[Mapping[str, float]], pairs: int) -> dict[str, Rate]:
+    """Return the rate of each measure from the p values of every test."""
+    found: dict[str, list[float]] = {}
+    for number in tests:
+        for name, p in number.items():
+            found.setdefault(name, []).append(p)
+    return {name: Rate(sum(p <= LEVEL for p in values), len(values), pairs) for name, values in found.items()}
+
+
 def rates(
     make: Make, count: int, width: int, *, pairs: int, seed: int = 0, noise: float | None = None
 ) -> dict[str, Rate]:
-    """Return the rate of each measure over pairs of a family, independent ones or related ones with some noise."""
-    rng = np.random.default_rng((seed, count, width))
-    found: dict[str, list[float]] = {}
-    for number in range(pairs):
-        if noise is None:
-            drawn = make(count, width, rng), make(count, width, rng)
-        else:
-            drawn = related(make, count, width, rng, noise=noise)
-        for name, p in p_values(*drawn, seed=number).items():
-            found.setdefault(name, []).append(p)
-    return {name: Rate(sum(p <= LEVEL for p in values), len(values), pairs) for name, values in found.items()}
+    """Return the rate of each measure over pairs of tables of a family of positions."""
+    drawn = pairs_of(make, count, width, pairs=pairs, seed=seed, noise=noise)
+    return rates_of((position_p_values(*pair, seed=number) for number, pair in enumerate(drawn)), pairs)
+
+
+def rates_of_family(family: str, count: int, width: int, *, pairs: int, noise: float | None = None) -> dict[str, Rate]:
+    """Return the rate of each measure that has a p value for a family, by its name."""
+    if family in POSITIONS:
+        return rates(POSITIONS[family], count, width, pairs=pairs, noise=noise)
+    if family in SINGLE:
+        drawn = pairs_of(POSITIONS["noise"], count, width, pairs=pairs)
+        return rates_of((SINGLE[family](rows, seed=number) for number, (rows, _) in enumerate(drawn)), pairs)
+    tokens = pairs_of((TOKENS | FREQUENCY)[family], count, width, pairs=pairs, noise=noise)
+    return rates_of((token_p_values(*pair, seed=number) for number, pair in enumerate(tokens)), pairs)
+
+
+SINGLE: Mapping[str, Callable[..., Mapping[str, float]]] = {
+    "one table of tokens: noise": figure_p_values,
+    "a grid of patches: noise": patch_p_values,
+}
+"""Families of single tables, with the tests of their figures."""

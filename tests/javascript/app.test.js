@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { addressWith } from "../../app/static/address.js";
+import { addressWith } from "../../app/static/query.js";
 
 const NAMES = ["models", "tab"];
 

@@ -73,3 +73,19 @@ test("all that wait are painted at once for a printer", async () => {
   await Promise.all(waiting);
   assert.deepEqual(painted, ["a", "b"]);
 });
+
+test("nothing is painted while the queue is held, but for print", async () => {
+  const { queue: found, painted, plot } = queue();
+  let release = () => {};
+  found.hold(new Promise((go) => { release = () => go(null); }));
+  const first = found.add(plot("a", 0));
+  await new Promise((go) => setTimeout(go));
+  assert.deepEqual(painted, []);
+  release();
+  await first;
+  assert.deepEqual(painted, ["a"]);
+  found.hold(new Promise(() => {}));
+  void found.add(plot("b", 0));
+  found.flush();
+  assert.deepEqual(painted, ["a", "b"]);
+});

@@ -8,6 +8,8 @@ export class PaintQueue {
   /** @type {Map<Paintable, PromiseWithResolvers<void>>} */
   #waiting = new Map();
   #running = false;
+  /** @type {Promise<unknown>} */
+  #held = Promise.resolve();
 
   /**
    * @param {object} page
@@ -42,6 +44,14 @@ export class PaintQueue {
     this.#waiting.delete(plot);
   }
 
+  /**
+   * Paint nothing until something has happened, such as the page having learned what it is to show.
+   * @param {Promise<unknown>} event
+   */
+  hold(event) {
+    this.#held = Promise.all([this.#held, event]);
+  }
+
   /** Paint everything at once: a page that is printed shows all its plots. */
   flush() {
     for (const plot of [...this.#waiting.keys()]) void this.#paint(plot);
@@ -53,6 +63,7 @@ export class PaintQueue {
     this.#running = true;
     try {
       for (let near = true; this.#waiting.size; near = this.#waiting.size > 0 && this.#next()[0] < this.height()) {
+        await this.#held;
         await this.pause(near);
         if (this.#waiting.size) await this.#paint(this.#next()[1]);
       }
