@@ -210,6 +210,12 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
     )
 
 
+DEMO = (
+    "<p>The demo models were trained on one book for half an hour. Demo BERT learned to predict next words first, as a "
+    "decoder does, and masked words afterwards.</p>"
+)
+
+
 def provenance(opened: Sequence[Opened]) -> str:
     """Return the page's footer as HTML: every source with its tensors, shapes and stored data types.
 
@@ -227,8 +233,7 @@ def provenance(opened: Sequence[Opened]) -> str:
         where = source.text if any(table.provenance.file for table in source.embeddings.tables.values()) else "computed"
         words = " · ".join(display(part, width=120) for part in (where, *tables, *_read(source.embeddings)))
         lines.append(f"<p><strong>{html.escape(source.name)}</strong> {html.escape(words)}</p>")
-    demo = any(source.text.startswith("sample:") for source in opened)
-    note = "<p>Small demo models, included with the app</p>" if demo else ""
+    note = DEMO if any(source.text.startswith("sample:") for source in opened) else ""
     return f"<div>{''.join(lines)}</div>{note}"
 
 

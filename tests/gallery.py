@@ -74,7 +74,7 @@ FINDINGS: tuple[Finding, ...] = (
         title="Learned positions contain waves",
         about=(
             "In RoBERTa the leading components of the position table are sinusoid-like. The paper's numbers are for "
-            "RoBERTa; here only the claim is tested, on the small BERT. The components of random walks are waves too."
+            "RoBERTa; here only the claim is tested, on the demo BERT. The components of random walks are waves too."
         ),
         study="yamamoto-2023",
         given={"roberta": "sample:bert", "untrained": "random:256x128"},

@@ -86,8 +86,7 @@ def _picture(empty: Panel, learned: Opened, large: tuple[str, Positions], small:
     named = sorted({0, *(rows * quarter // 4 for quarter in (1, 2, 3)), rows - 1} & set(projection.rows.tolist()))
     stack = "" if learned.part in ("", "position") else f", {learned.part}"
     origin = "trained" if _is_learned(learned) else "computed"
-    demo = ", small demo" if learned.text.startswith("sample:") else ""
-    about = {learned.name: f"{stack}, {origin}{demo}"}
+    about = {learned.name: f"{stack}, {origin}"}
     pictures = [
         Drawing(position_figures.projection(projection, named=named, height=440), f"{name}{about.get(name, '')}"),
         Drawing(position_figures.projection(beside.pca(3), height=250), "Untrained (random vectors)")

@@ -144,7 +144,7 @@ def note(source: Opened, encoding: PositionEncoding, positions: Positions) -> st
     said = f"{count:,} of {whole:,} {kind} positions" if count < whole else f"{whole:,} {kind} positions"
     if whole == 1:
         said = said.removesuffix("s")
-    demo = "small demo" if source.text.startswith("sample:") else ""
+    demo = "trained on one book" if source.text.startswith("sample:") else ""
     return " · ".join(filter(None, [said, shown_part(source), demo]))
 
 

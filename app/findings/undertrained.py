@@ -52,8 +52,9 @@ A token that training hardly saw keeps its initial vector. So it is close to the
 to the mean of rows that are known to be unused. For the latter, the direction that all tokens share is removed, and the
 list shows the cosine distance to that mean (Land and Bartolo 2024, Fishing for Magikarp).
 
-A norm is an outlier if it differs from the median by a quarter and has a modified z-score above 3.5. Equal rows are
-equal to the last bit; for nearly equal rows, the distance is relative to the typical distance from the mean.
+A norm is an outlier if it differs from the median by a quarter and has a modified z-score that few tables of noise
+reach. Equal rows are equal to the last bit; for nearly equal rows, the distance is relative to the typical distance
+from the mean.
 
 Every ranking has a first entry, so the foot says how many of those listed lie beyond the farthest of as many normal
 numbers. Whether a model cannot produce a token can be tested only with the model.

@@ -272,14 +272,14 @@ LESSONS: tuple[Lesson, ...] = (
             "The sinusoid is a formula in which distance alone determines how similar two positions are. A learned "
             "table starts as random numbers, without any information that 5 comes after 4."
         ),
-        question="How much of the similarity of two positions does their distance explain in the small BERT?",
+        question="How much of the similarity of two positions does their distance explain in the demo BERT?",
         choices=("Less than a fifth", "A fifth to three fifths", "More than three fifths"),
         bounds=(0.2, 0.6),
         measure=invariance,
         reveal="{name}: distance alone explains {value:.0%}",
         why=(
             "This order was learned from text alone: the untrained table has almost none of it. How much is learned "
-            "differs: this demo learned to predict next words before masked ones, and MiniLM, a real encoder, has 49%."
+            "differs: the demo BERT learned to predict next words before masked ones; MiniLM, a real encoder, has 49%."
         ),
         exercise="Replace a source by sample:gpt2@step-400. How early in training does the order appear?",
         models=(*TRAINED, "sinusoidal:256x128", "random:256x128"),
@@ -315,7 +315,7 @@ LESSONS: tuple[Lesson, ...] = (
             "multiply them by √d, the square root of the width, before they add positions."
         ),
         question=(
-            "The sinusoid is added to the small BERT’s token vectors as they are stored. How often is the word nearest "
+            "The sinusoid is added to the demo BERT’s token vectors as they are stored. How often is the word nearest "
             "to the sum still the right one?"
         ),
         choices=("Less than one time in ten", "One to nine times in ten", "More than nine times in ten"),
@@ -341,7 +341,7 @@ LESSONS: tuple[Lesson, ...] = (
             "text gets the same 4 × 256 positions."
         ),
         question=(
-            f"Among the sums of “{SENTENCE}” in the small BERT, the longest is 29% longer than the shortest. How much "
+            f"Among the sums of “{SENTENCE}” in the demo BERT, the longest is 29% longer than the shortest. How much "
             "is it after LayerNorm?"
         ),
         choices=("Less than a tenth", "A tenth to a third", "More than a third"),
@@ -366,14 +366,14 @@ LESSONS: tuple[Lesson, ...] = (
             "and a rest."
         ),
         question=(
-            "Positions are scaled to four times their size in the small BERT. How large is the share of the words?"
+            "Positions are scaled to four times their size in the demo BERT. How large is the share of the words?"
         ),
         choices=("Less than a third", "A third to two thirds", "More than two thirds"),
         bounds=(1 / 3, 2 / 3),
         measure=from_words,
         reveal="{name}: words make up {value:.0%} of the variance",
         why=(
-            "By chance words would make up 10%, with four of the 39 degrees of freedom. In the small GPT-2 positions "
+            "By chance words would make up 10%, with four of the 39 degrees of freedom. In the demo GPT-2 positions "
             "have the larger share at this amplitude, so its clubs are those of positions."
         ),
         exercise=(
@@ -393,7 +393,7 @@ LESSONS: tuple[Lesson, ...] = (
             "DeBERTa on the direction as well."
         ),
         question=(
-            "In the small BERT, whose positions are absolute, every position is compared with the one 8 before it. By "
+            "In the demo BERT, whose positions are absolute, every position is compared with the one 8 before it. By "
             "how much does the cosine vary?"
         ),
         choices=("Not at all", "By up to .1", "By more than .1"),

@@ -58,7 +58,7 @@ def without_network(told: dict[str, Any], text: str, error: HfposembError) -> di
     """Return ``told`` with a Hub preset that cannot be reached replaced by a sample."""
     name, sample = HUB_PRESETS[text]
     texts = list(dict.fromkeys(sample if one == text else one for one in told["texts"]))
-    notice = f"{name.partition(',')[0]}: {one_line(str(error))}. {short_name(sample)} (small demo) is shown instead."
+    notice = f"{name.partition(',')[0]}: {one_line(str(error))}. {short_name(sample)} is shown instead."
     return {**told, "id": uuid4().hex, "texts": texts, "notices": [*told["notices"], notice]}
 
 

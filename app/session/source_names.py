@@ -55,7 +55,7 @@ def _called(text: str) -> tuple[str, ...]:
         return (text,)
     match source:
         case SampleSource(name, step):
-            called = {"bert": "BERT", "gpt2": "GPT-2"}.get(name, name)
+            called = {"bert": "Demo BERT", "gpt2": "Demo GPT-2"}.get(name, name)
             return (called if step is None else f"{called} step {step:,}", text)
         case BuiltinSource(name, rows, width):
             called = {"sinusoidal": "Sinusoid", "random": "Untrained", "alibi": "ALiBi"}.get(name, name.capitalize())
@@ -79,7 +79,7 @@ def choice(text: str) -> tuple[str, str]:
     """Return a source as a choice of the source field: label and name."""
     name = short_name(text)
     if text.startswith("sample:"):
-        return f"{name}, small demo", text
+        return f"{name}, one book", text
     if text in HUB_PRESETS:
         return HUB_PRESETS[text][0], text
     if text in PRESETS:

@@ -390,7 +390,7 @@ def _lengths(rank: Callable[..., TokenGroup], table: EmbeddingTable, usable: NDA
         note = (
             ""
             if kept
-            else f"no outliers: no token is both a quarter {name}er than the median and beyond 3.5 modified z-scores"
+            else f"no outliers: no token is both a quarter {name}er than the median and an outlier"
         )
         yield replace(listed, rows=kept, found=int(found.sum()), note=note)
 

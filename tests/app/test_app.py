@@ -239,8 +239,8 @@ def test_errors_are_written_as_text() -> None:
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("sample:bert", "BERT"),
-        ("sample:gpt2@step-500", "GPT-2 step 500"),
+        ("sample:bert", "Demo BERT"),
+        ("sample:gpt2@step-500", "Demo GPT-2 step 500"),
         ("sinusoidal:256x128", "Sinusoid"),
         ("random:8x8", "Untrained"),
         ("openai-community/gpt2", "gpt2"),

@@ -48,7 +48,7 @@ def test_three_panels_of_a_sentence() -> None:
     assert (np.isnan(matrix) == ~split.visible).all()
     assert "Largest logit: query “" in drawn.title
     assert identical.title.startswith("With one word repeated, the word itself gets ")
-    assert {trace.name for trace in identical.drawings[0].figure.data} >= {"GPT-2", "uniform"}
+    assert {trace.name for trace in identical.drawings[0].figure.data} >= {"Demo GPT-2", "uniform"}
 
 
 def test_one_term_of_one_head() -> None:
@@ -95,13 +95,13 @@ def test_all_kinds_in_one_unit() -> None:
     session = session_of(*texts)
     panel = distance_panel(session.open(texts), session)
     names = [trace.name for trace in panel.drawings[0].figure.data]
-    assert names == ["BERT", "GPT-2", "ALiBi"]
+    assert names == ["Demo BERT", "Demo GPT-2", "ALiBi"]
     assert "not shown: Sinusoid (a built-in is not a model)" in panel.foot
     gpt2 = session.open(texts)[1].embeddings
     assert gpt2 is not None
     measured = logits_by_distance(gpt2, longest=64)
     change = measured.change.mean(axis=0)[measured.distances == -16][0]
-    assert f"−{abs(change):.2f} in GPT-2" in panel.title
+    assert f"−{abs(change):.2f} in Demo GPT-2" in panel.title
 
 
 def test_the_title_says_how_far_back_each_source_is_measured() -> None:

@@ -41,7 +41,7 @@ def test_long_names_keep_what_differs() -> None:
 @pytest.mark.parametrize(
     ("sources", "found"),
     [
-        (["sample:bert", "google/bert"], ["BERT", "bert"]),
+        (["sample:bert", "google/bert"], ["Demo BERT", "bert"]),
         (["one/gpt2", "two/gpt2", "gpt2"], ["one/gpt2", "two/gpt2", "gpt2"]),
         (["o/run@step1", "o/run@step2"], ["run@step1", "run@step2"]),
         (["random:8x4", "random:16x4"], ["Untrained 8 × 4", "Untrained 16 × 4"]),

@@ -244,7 +244,7 @@ def test_a_preset_that_cannot_be_reached_is_shown_by_its_sample(
     assert told["texts"] == expected, "no source twice"
     (notice,) = told["notices"]
     assert "cannot be reached" in notice
-    assert f"{short_name(kin)} (small demo) is shown instead" in notice
+    assert f"{short_name(kin)} is shown instead" in notice
     assert all(source.embeddings is not None for source in session.open(told["texts"], told))
 
 

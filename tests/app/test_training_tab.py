@@ -81,8 +81,8 @@ def test_each_run_is_offered_once_in_the_colour_of_its_first_source() -> None:
     opened = session_of().open(["sinusoidal:32x8", "sample:gpt2@step-100", "sample:gpt2", "sample:bert"])
     runs = runs_of(opened)
     assert {text: (source.name, source.color) for text, source in runs.items()} == {
-        "sample:gpt2": ("GPT-2", opened[1].color),
-        "sample:bert": ("BERT", opened[3].color),
+        "sample:gpt2": ("Demo GPT-2", opened[1].color),
+        "sample:bert": ("Demo BERT", opened[3].color),
     }
     assert runs["sample:gpt2"].embeddings is None, "what is open is a moment of it"
     run = chosen_run(opened, "gone", "Positions", " ", public=True)
@@ -108,7 +108,7 @@ def test_a_figure_by_step_stands_beside_chance(gpt2: Trajectory) -> None:
     course, alike = training_run.course_panels(moment_of(gpt2, 1), "mean cosine at distance 4").panels
     assert course.title.startswith("Mean cosine at distance 4: .0015 at step 0, ")
     lines = {trace.name: trace for trace in course.drawings[0].figure.data if trace.mode == "lines" and trace.name}
-    np.testing.assert_allclose(lines["GPT-2"].y, gpt2.courses["mean cosine at distance 4"].values)
+    np.testing.assert_allclose(lines["Demo GPT-2"].y, gpt2.courses["mean cosine at distance 4"].values)
     assert "chance" not in lines, "positions have none"
     assert [shape.x0 for shape in course.drawings[0].figure.layout.shapes] == [gpt2.steps[1]]
     np.testing.assert_array_equal(alike.drawings[0].figure.data[0].z, gpt2.likeness)
@@ -191,7 +191,7 @@ def test_a_run_is_wanted_until_it_is_there(gpt2: Trajectory, monkeypatch: pytest
 def test_fields_offer_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     session, bound = handlers(("sample:gpt2", "sample:bert"), monkeypatch)
     which, of, figure, by = bound["draw_fields"](session.open(session.first), "gone", "Tokens", "helix period")
-    assert which["choices"] == [("GPT-2", "sample:gpt2"), ("BERT", "sample:bert")]
+    assert which["choices"] == [("Demo GPT-2", "sample:gpt2"), ("Demo BERT", "sample:bert")]
     assert (which["value"], of, by) == ("sample:gpt2", "sample:gpt2", "CKA with the last")
     assert by in figure["choices"]
 

@@ -52,7 +52,7 @@ def test_a_link_shows_what_it_was_copied_from(page: Page, site: Callable[..., st
     until(page, lambda: _tab(page), "Tokens")
     until(page, lambda: page.get_by_label(WORD).input_value(), "queen")
     until(page, lambda: page.get_by_label("Norm", exact=True).is_checked(), True)
-    until(page, lambda: "Nearest to queen in BERT" in page.locator("body").inner_text(), True)
+    until(page, lambda: "Nearest to queen in Demo BERT" in page.locator("body").inner_text(), True)
     until(page, lambda: "Untrained" in page.locator(".provenance").first.inner_text(), True)
     until(page, lambda: _query(page), parse_qs(wanted))
 

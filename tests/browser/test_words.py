@@ -110,8 +110,8 @@ def test_a_slider_a_sentence_a_word_another_order_and_other_positions(opened: Pa
     until(page, lambda: share in title(page, "survival").inner_text(), True)
 
     page.get_by_label("Source", exact=True).locator("visible=true").click()
-    page.get_by_role("option", name="GPT-2").click()
-    page.locator('section.panel[data-key="finding"]').get_by_text("GPT-2: input =").wait_for()
+    page.get_by_role("option", name="Demo GPT-2").click()
+    page.locator('section.panel[data-key="finding"]').get_by_text("Demo GPT-2: input =").wait_for()
     still(page)
     assert page.locator(".panel.error:visible").count() == 0
 
