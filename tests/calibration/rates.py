@@ -64,9 +64,11 @@ def position_p_values(left: Rows, right: Rows, *, seed: int) -> Mapping[str, flo
 
 
 def token_p_values(left: Rows, right: Rows, *, seed: int) -> Mapping[str, float]:
-    """Return the p value of each measure of two tables of tokens, of moved words, and of the first table's figures."""
+    """Return the p value of each measure of two tables of tokens, and of moved words."""
     one, other = (from_arrays(token=rows.astype(np.float32)) for rows in (left, right))
-    found = {f"tokens: {name}": null.p for name, null in align(one, other, "token", draws=DRAWS).measures.items()}
+    found = {
+        f"tokens: {name}": null.p for name, null in align(one, other, "token", draws=DRAWS, seed=seed).measures.items()
+    }
     found["tokens: moved words"] = find_moved_words(one, other, seed=seed).null.p
     return found
 
