@@ -11,7 +11,7 @@ RECENT := -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hfposemb need
 	Python %d.%d; install one, then: make clean run PYTHON=/path/to/python" % ((sys.executable,) + sys.version_info[:2]))'
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test test-unit test-browser test-full test-families lint lint-js check bench bench-quick pictures browser dist clean
+.PHONY: run test test-unit test-browser test-full test-families lint lint-js check coverage bench bench-quick pictures browser dist clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/hfposemb app $(if $(PORT),--port $(PORT))
@@ -29,8 +29,14 @@ test-browser: $(VENV)/dev.stamp browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "browser and not alone" -n 2 --dist worksteal --reruns 1 -r R
 	@$(BIN)/python -m tests.browser.chromium || true
 
-# Every count in full: all faults three times, fifty kills, fifty visitors for a minute, and every control, most in all
-# their choices, with models of up to 262,144 words, in four windows. The models are made once and kept in the user's cache.
+# Which lines and branches the unit tests run, printed for each file that is not covered whole. Slower than the tests.
+coverage: $(VENV)/dev.stamp browser
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not browser and not alone" -n 2 --dist worksteal --reruns 1 \
+	  --cov=hfposemb --cov=app --cov-branch --cov-report=term-missing:skip-covered
+
+# Every count in full: all faults three times, fifty kills, fifty visitors for a minute, what a browser shows in every
+# variant, and every control, most in all their choices, with models of up to 262,144 words, in four windows. The models
+# are made once and kept in the user's cache.
 test-full:
 	HFPOSEMB_FULL=1 $(MAKE) test
 

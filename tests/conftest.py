@@ -23,6 +23,9 @@ from tests.support.forking import Parent
 FULL = os.environ.get("HFPOSEMB_FULL") == "1"
 """Whether `make test-full` runs: the counts of the issues in full, where `make test` takes a few of each."""
 
+in_full = pytest.mark.skipif(not FULL, reason="runs in make test-full: another test goes the same way")
+"""Marks a test in a browser that `make test` leaves out, because others load the same code in the same order."""
+
 
 def pytest_configure() -> None:
     """Hear Ctrl-C, which a shell lets jobs in the background ignore; programs that tests start inherit that."""

@@ -54,7 +54,7 @@ def tabs() -> Iterator[Picture]:
 PICTURES: tuple[Picture, ...] = (
     Picture("positions.png", "?tab=positions", height=1320, shrink=0.75),
     *tabs(),
-    Picture("pictures/lesson-light.png", link(5), shrink=0.75),
+    Picture("pictures/lesson-light.png", link(6), shrink=0.75),
     *(
         Picture(f"pictures/{finding.picture}.png", finding.query, panel=finding.panel)
         for finding in FINDINGS

@@ -8,6 +8,8 @@ from urllib.parse import parse_qs, urlencode
 
 import pytest
 
+from tests.conftest import FULL, in_full
+
 from .conftest import TIMEOUT
 from .waiting import drawn, open_tab, until
 
@@ -122,7 +124,7 @@ SMALL = {"positions": ("sinusoidal:160x16", "random:160x16?seed=8")}
 """Where all that a link opens is measured, small tables are enough."""
 
 
-@pytest.mark.parametrize("tab", LINKS)
+@pytest.mark.parametrize("tab", LINKS if FULL else ("tokens",))
 def test_a_link_opened_elsewhere_shows_the_same(
     browser: Browser, page: Page, site: Callable[..., str], tab: str
 ) -> None:
@@ -140,6 +142,7 @@ def test_a_link_opened_elsewhere_shows_the_same(
     assert found["controls"] == _controls(page) != first
 
 
+@in_full
 def test_a_link_unfolds_what_was_unfolded(browser: Browser, page: Page, site: Callable[..., str]) -> None:
     page.goto(f"{site(*SMALL['positions'])}?tab=positions")
     drawn(page)

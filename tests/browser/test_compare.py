@@ -11,6 +11,7 @@ import pytest
 
 import hfposemb as hpe
 from tests.app.test_app import checkpoint
+from tests.conftest import in_full
 
 from .test_tokens import MANY, panel, workers
 from .waiting import accessible_everywhere, drawn, open_tab, point, until
@@ -121,6 +122,7 @@ def test_the_report_is_downloaded_and_opens_from_disk(
     report.close()
 
 
+@in_full
 def test_measuring_is_cancelled_for_good(compare: Callable[..., Page]) -> None:
     page = compare("random:2500x96", "random:2400x96")
     line = page.locator(".work:visible")

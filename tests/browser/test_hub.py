@@ -13,6 +13,7 @@ import pytest
 from safetensors.numpy import save
 
 import hfposemb as hpe
+from tests.conftest import in_full
 
 from .waiting import drawn, open_tab, until
 
@@ -87,6 +88,7 @@ def test_progress_is_shown_and_cancel_ends_the_read(opened: Page, hub: FakeHub, 
     assert opened.locator('.panel[data-key="sinusoidal:64x16"]:visible').count()
 
 
+@in_full
 def test_a_source_that_does_not_exist_shows_its_line(opened: Page, hub: FakeHub) -> None:
     open_tab(opened, "Positions")
     choose(opened, "nobody/nothing")
@@ -95,6 +97,7 @@ def test_a_source_that_does_not_exist_shows_its_line(opened: Page, hub: FakeHub)
     assert opened.locator('.panel[data-key="sinusoidal:64x16"]:visible').count()
 
 
+@in_full
 def test_models_are_suggested_while_a_name_is_typed(opened: Page, hub: FakeHub, repo: str) -> None:
     box = opened.get_by_label("Try your own model")
     box.press_sequentially("gpt", delay=20)

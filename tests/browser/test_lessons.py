@@ -10,6 +10,7 @@ import hfposemb as hpe
 from app.lessons.card import CHOOSE, link
 from app.lessons.lessons import LESSONS
 from app.session.source_names import short_names
+from tests.conftest import in_full
 
 from .waiting import accessible_everywhere, drawn, no_sideways_page, still, until
 
@@ -93,6 +94,7 @@ def test_a_wrong_guess_the_next_lesson_and_the_way_out(page: Page, site: Callabl
     card.get_by_role("heading", name=LESSONS[7].title).wait_for()
 
 
+@in_full
 def test_sources_that_cannot_show_it_say_why(page: Page, site: Callable[..., str]) -> None:
     card = start(page, site, "?models=sinusoidal%3A64x16&models=alibi%3A64x4&lesson=7&tab=positions")
     said = play(page, card, 7, 0)
@@ -103,6 +105,7 @@ def test_sources_that_cannot_show_it_say_why(page: Page, site: Callable[..., str
     assert "None of the sources can show this" in said
 
 
+@in_full
 def test_lessons_are_for_everybody(page: Page, site: Callable[..., str]) -> None:
     card = start(page, site, link(1))
     until(page, lambda: page.evaluate("document.activeElement.textContent"), LESSONS[0].title)
@@ -118,6 +121,7 @@ def test_lessons_are_for_everybody(page: Page, site: Callable[..., str]) -> None
     accessible_everywhere(page)
 
 
+@in_full
 def test_the_list_of_lessons_is_for_everybody(page: Page, site: Callable[..., str]) -> None:
     start(page, site)
     page.get_by_text("Twelve short lessons").focus()

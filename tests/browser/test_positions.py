@@ -13,6 +13,7 @@ import transformers
 from safetensors.numpy import save_file
 
 import hfposemb as hpe
+from tests.conftest import in_full
 
 from . import waiting
 from .waiting import accessible_everywhere, drawn, until
@@ -170,6 +171,7 @@ def test_shifts_and_probes_are_computed_when_asked_for(own_site: Callable[..., s
     accessible_everywhere(page)
 
 
+@in_full
 def test_umap_runs_and_can_be_cancelled(own_site: Callable[..., str], page: Page) -> None:
     sources = ("sinusoidal:150x8", "sinusoidal:4000x16")
     open_tab(page, own_site, *sources)
@@ -185,6 +187,7 @@ def test_umap_runs_and_can_be_cancelled(own_site: Callable[..., str], page: Page
     panel_of(page, sources[0]).get_by_text("PCA · 3 of 8").wait_for()
 
 
+@in_full
 def test_umap_is_drawn(  # umap-learn compiles itself when it is first used: two minutes on a busy machine
     site: Callable[..., str], page: Page
 ) -> None:
@@ -243,6 +246,7 @@ def test_sources_that_have_no_cloud(site: Callable[..., str], page: Page, build:
     assert names == ["llama"]
 
 
+@in_full
 def test_units_are_never_mixed_and_parts_are_chosen(
     site: Callable[..., str], page: Page, build: Build, tmp_path: Path
 ) -> None:
@@ -277,6 +281,7 @@ def test_units_are_never_mixed_and_parts_are_chosen(
     assert np.abs(np.asarray(z) - decoder.matrix()).max() < 1e-4
 
 
+@in_full
 def test_patches_are_tiles_and_a_click_shows_one_large(site: Callable[..., str], page: Page, tmp_path: Path) -> None:
     config = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
     model = transformers.ViTModel(transformers.ViTConfig(image_size=(32, 48), patch_size=8, **config))
@@ -329,6 +334,7 @@ def test_tables_too_small_or_plain_for_a_picture(site: Callable[..., str], page:
     assert "one dimension" in panel_of(page, thin).inner_text()
 
 
+@in_full
 def test_a_folder_with_positions_alone_opens_in_every_tab(site: Callable[..., str], page: Page, tmp_path: Path) -> None:
     """What there is is drawn; in place of what is missing a sentence says so."""
     rows = hpe.extract("sinusoidal:40x16").position.table

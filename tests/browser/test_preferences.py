@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.app.test_app import WORDS, checkpoint
+from tests.conftest import in_full
 
 from .waiting import drawn, open_tab, until
 
@@ -26,6 +27,7 @@ def _dark(page: Page) -> bool:
     return bool(page.evaluate("document.body.classList.contains('dark')"))
 
 
+@in_full
 def test_the_theme_is_chosen_remembered_and_follows_the_system(page: Page, site: Callable[..., str]) -> None:
     page.emulate_media(color_scheme="light")
     page.goto(site(*SMALL))
@@ -60,6 +62,7 @@ def test_own_sources_are_offered_again_and_no_path_is_kept(
     assert _kept(page) == {"sources": ["random:43x16"]}
 
 
+@in_full
 def test_what_stands_in_the_storage_is_read_with_care(page: Page, site: Callable[..., str]) -> None:
     url = site(*SMALL)
     for written in ("not JSON", "[1]", "null", '{"theme": "pink", "sources": "x"}', '{"sources": [1, "<b>", "./x"]}'):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from app.components.plot import Panel
 from app.session.shown_positions import View
 from tests.app.test_app import open_session
+from tests.conftest import in_full
 
 from .waiting import accessible, drawn, no_sideways_page, open_tab, still, until
 
@@ -73,6 +74,7 @@ def test_a_view_is_reproduced_from_its_fold(page: Page, site: Callable[..., str]
     assert button.evaluate("(node) => node === document.activeElement")
 
 
+@in_full
 def test_a_citation_has_an_address_that_others_can_open(browser: Browser, site: Callable[..., str]) -> None:
     url = site(*SMALL)
     context = browser.new_context()
@@ -90,6 +92,7 @@ def test_a_citation_has_an_address_that_others_can_open(browser: Browser, site: 
         context.close()
 
 
+@in_full
 def test_a_page_that_may_not_copy_selects_the_text(page: Page, site: Callable[..., str]) -> None:
     page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     page.goto(site(*SMALL))
@@ -104,6 +107,7 @@ def test_a_page_that_may_not_copy_selects_the_text(page: Page, site: Callable[..
     )
 
 
+@in_full
 def test_tables_that_no_plot_draws_have_it_too(page: Page, site: Callable[..., str]) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto(site(*SMALL))

@@ -16,6 +16,7 @@ import pytest
 import hfposemb as hpe
 from app.findings.chosen_word import Word, row_of
 from tests.app.test_app import HOSTILE, WORDS, anisotropic, checkpoint
+from tests.conftest import in_full
 
 from .waiting import accessible_everywhere, open_tab, point, still, until
 
@@ -145,6 +146,7 @@ def test_search_finds_and_chooses(tokens: Callable[..., Page], pair: tuple[str, 
     panel(page, "neighbours").get_by_role("heading", name="None of the sources has a token “nosuchword”").wait_for()
 
 
+@in_full
 def test_a_table_whose_tokens_point_one_way_says_so_and_is_centred(tokens: Callable[..., Page], tmp_path: Path) -> None:
     source = anisotropic(tmp_path / "gpt")
     page = tokens(source)
@@ -171,6 +173,7 @@ def workers() -> list[psutil.Process]:
     return found
 
 
+@in_full
 def test_umap_starts_shows_how_far_it_is_and_is_cancelled(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
     page = tokens(*pair)
     before = panel(page, "map").get_by_role("heading").first.inner_text()
@@ -190,6 +193,7 @@ def test_umap_starts_shows_how_far_it_is_and_is_cancelled(tokens: Callable[..., 
     until(page, page.locator(".work:visible").count, 0)
 
 
+@in_full
 def test_source_that_fails_is_said_in_the_bar_and_the_rest_stays(
     tokens: Callable[..., Page], pair: tuple[str, str]
 ) -> None:
@@ -227,6 +231,7 @@ def test_tab_is_accessible_in_both_modes_and_on_a_phone(tokens: Callable[..., Pa
     accessible_everywhere(tokens(*pair, own=False))
 
 
+@in_full
 def test_long_name_leaves_room_for_the_others(tokens: Callable[..., Page], tmp_path: Path) -> None:
     page = tokens(
         "sample:gpt2", checkpoint(tmp_path / "a-folder-name-of-forty-characters-in-all", WORDS), "sample:bert"

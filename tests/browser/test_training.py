@@ -8,6 +8,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from tests.conftest import in_full
+
 from .test_tokens import panel
 from .waiting import accessible_everywhere, drawn, until
 
@@ -62,6 +64,7 @@ def test_the_slider_leads_through_the_training(page: Page, training: Callable[[s
     assert slider.get_attribute("aria-valuetext") == "step 2,000"
 
 
+@in_full
 def test_another_figure_and_a_link_to_it(page: Page, browser: Browser, training: Callable[[str], str]) -> None:
     training(f"{QUERY}&step=450&by=IsoScore")
     until(page, lambda: _title(page), lambda said: "At step 450, " in said)
@@ -82,6 +85,7 @@ def test_another_figure_and_a_link_to_it(page: Page, browser: Browser, training:
     context.close()
 
 
+@in_full
 def test_what_cannot_be_followed_says_why(page: Page, training: Callable[[str], str]) -> None:
     training(QUERY)
     page.get_by_role("radio", name="Tokens").locator("visible=true").check(force=True)
@@ -95,6 +99,7 @@ def test_what_cannot_be_followed_says_why(page: Page, training: Callable[[str], 
     page.get_by_text("sample:gpt2 has no revision matching 'none*'").wait_for()
 
 
+@in_full
 def test_for_everybody(page: Page, training: Callable[[str], str]) -> None:
     training(QUERY)
     accessible_everywhere(page)

@@ -11,6 +11,7 @@ import hfposemb as hpe
 from app.findings import sum_view
 from hfposemb.composition.added_positions import PositionAddition, add_positions
 from hfposemb.composition.amplitude_sweep import moved_neighbours, sweep_amplitude
+from tests.conftest import in_full
 
 from .waiting import accessible_everywhere, drawn, open_tab, still, until
 
@@ -120,6 +121,7 @@ def test_accessible_in_both_themes_and_on_a_phone(opened: Page) -> None:
     accessible_everywhere(opened)
 
 
+@in_full
 def test_sources_without_words_leave_a_sentence(site: Callable[..., str], page: Page) -> None:
     page.goto(
         site(
