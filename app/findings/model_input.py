@@ -37,8 +37,8 @@ The model's own tokenizer splits the sentence into pieces, each with an id. The 
 position in the sentence a row of the position table. Both rows are added, number by number. Each stripe is one number,
 blue below zero and orange above.
 
-If a model also adds a segment vector, as BERT does, it is the same for every piece and included in the input. The
-normalisation that follows in some models is left out.
+If a model also adds a segment vector, as BERT does, it is drawn too; it is the same for every piece of one sentence.
+The normalisation that follows in some models is left out.
 
 Cosine: 1 for vectors of the same direction, 0 for vectors that have nothing in common.
 """
@@ -63,7 +63,7 @@ def fed(opened: Sequence[Opened], text: str) -> tuple[Opened, Inputs]:
 
 
 def input_panel(opened: Sequence[Opened], text: str) -> Panel:
-    """Draw token + position = input for each piece of a sentence, and state the effect on a repeated word."""
+    """Draw the parts of each piece's input and their sum, and state the effect on a repeated word."""
     empty = Panel(key="input", title="The model's input has one vector per piece", help=INPUT_HELP)
     if len(text) > LONGEST_SENTENCE:
         return replace(empty, message=f"A sentence can have at most {LONGEST_SENTENCE} characters.", tone="error")
@@ -76,7 +76,8 @@ def input_panel(opened: Sequence[Opened], text: str) -> Panel:
         return replace(empty, message=f"No input for this sentence: {said}", tone="error")
     shown = min(len(inputs.pieces), PIECES)
     pair = twice(source, inputs)
-    parts = {"token": inputs.token, "position": inputs.position, "input": inputs.sum}
+    segment = {"segment": inputs.type} if inputs.type.any() else {}
+    parts = {"token": inputs.token, "position": inputs.position, **segment, "input": inputs.sum}
     figure = wave_figures.stripes(
         {name: part[:shown] for name, part in parts.items()},
         [piece.strip() or "(space)" for piece in inputs.pieces[:shown]],
@@ -88,7 +89,6 @@ def input_panel(opened: Sequence[Opened], text: str) -> Panel:
     width = inputs.sum.shape[1]
     foot = [f"{source.name} · first {STRIPES} of {width:,} dimensions" if width > STRIPES else source.name]
     foot += [f"{shown} of {len(inputs.pieces):,} pieces"] if shown < len(inputs.pieces) else []
-    foot += ["the input includes the segment vector"] if inputs.type.any() else []
     title, said = sentence_finding(source, inputs, pair)
     return replace(
         empty,
@@ -99,7 +99,7 @@ def input_panel(opened: Sequence[Opened], text: str) -> Panel:
         scale_bars=(ScaleBar(number(low, digits=2), f"+{number(high, digits=2)}", SIMILARITY.light),),
         foot=" · ".join(foot),
         actions=FILES,
-        recipe=sentence_snippets.sentence(source, text, pieces=shown, stripes=STRIPES),
+        recipe=sentence_snippets.sentence(source, text, pieces=shown, stripes=STRIPES, segment=bool(segment)),
     )
 
 

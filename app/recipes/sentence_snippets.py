@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from ..session.opened import Opened
 
 
-def sentence(source: Opened, text: str, *, pieces: int, stripes: int) -> Recipe:
-    """Return the recipe of token, position and input vectors of each piece of a sentence."""
+def sentence(source: Opened, text: str, *, pieces: int, stripes: int, segment: bool = False) -> Recipe:
+    """Return the recipe of the token, position, segment and input vectors of each piece of a sentence."""
+    between = '"segment": inputs.type, ' if segment else ""
     body = [
         f"inputs = {extracted(source)}.inputs({quoted(text)})",
-        'parts = {"token": inputs.token, "position": inputs.position, "input": inputs.sum}',
+        f'parts = {{"token": inputs.token, "position": inputs.position, {between}"input": inputs.sum}}',
         f"shown = {{name: part[:{pieces}, :{stripes}] for name, part in parts.items()}}",
     ]
     return recipe_of(body, [source], roles=("token", "position"))

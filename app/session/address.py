@@ -8,9 +8,10 @@ forward. Names and values in a link are untrusted: values that a control cannot 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 from uuid import uuid4
@@ -131,6 +132,22 @@ def read(query: str) -> dict[str, list[str]]:
         return {}
 
 
+def sources_of(values: Sequence[str], *, public: bool) -> Iterator[str]:
+    """Yield the sources of a link once each: ``models=a&models=b``, or ``models=a,b`` unless that is a local path."""
+    parts: list[str] = []
+    for value in values:
+        parts += [value] if "," not in value or (not public and _exists(value)) else value.split(",")
+    for text in dict.fromkeys(parts):
+        if text.strip() and len(text) <= LONGEST_SOURCE:
+            yield text
+
+
+def _exists(text: str) -> bool:
+    with suppress(OSError, RuntimeError, ValueError):
+        return Path(text).expanduser().exists()
+    return False
+
+
 def bind(session: Any, keys: Sequence[str]) -> None:
     """Bind the URL to the sources, the active tab and every registered control of a page that has the tabs ``keys``."""
     controls: list[Control] = session.controls
@@ -150,8 +167,7 @@ def bind(session: Any, keys: Sequence[str]) -> None:
 
     def show(event: gr.EventData, own: list[str]) -> list[Any]:
         found = read(str((event._data or {}).get("query", "")))
-        texts = [text for text in dict.fromkeys(found.get(MODELS, ())) if text.strip() and len(text) <= LONGEST_SOURCE]
-        texts = texts[:MOST_SOURCES] or list(session.first)
+        texts = list(sources_of(found.get(MODELS, ()), public=session.public))[:MOST_SOURCES] or list(session.first)
         tab = next((key for key in found.get(TAB, ()) if key in keys), keys[0])
         updates = [_update(one, found[one.name][0] if one.name in found else None, texts) for one in controls]
         values = dict(zip(names[2:], updates, strict=True))

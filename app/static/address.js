@@ -1,7 +1,7 @@
 // The address of the page, which holds what is shown.
 
 import { page } from "../../hfposemb/figures/static/page.js";
-import { addressWith } from "./query.js";
+import { addressWith, tellSpaces } from "./query.js";
 import { onceReady } from "./ready.js";
 
 const TOGETHER = 1500; // ms: changes that are closer share an entry of the history
@@ -31,6 +31,7 @@ export function followAddress({ element, trigger, props, watch }, { names }) {
     const address = addressWith(location, said.query, names);
     if (address === null) return;
     history[Date.now() - moved < TOGETHER ? "replaceState" : "pushState"](history.state, "", address);
+    tellSpaces(window, location);
     moved = Date.now();
   });
   window.addEventListener("popstate", function step() {

@@ -1,5 +1,7 @@
 // The query string of the page's address.
 
+const SPACES = "https://huggingface.co";
+
 /**
  * Return an address with other values of our parameters, or null if it has them already. Other parameters stay.
  * @param {{ pathname: string, search: string, hash: string }} at
@@ -15,4 +17,14 @@ export function addressWith({ pathname, search, hash }, query, names) {
   for (const [name, value] of wanted) all.append(name, value);
   const text = all.toString();
   return pathname + (text && "?" + text) + hash;
+}
+
+/**
+ * Tell Hugging Face what is shown, if this page is a Space inside one of its pages, so that the address bar follows.
+ * @param {{ parent: { postMessage: (message: any, origin: string) => void } }} own window
+ * @param {{ search: string, hash: string }} at
+ */
+export function tellSpaces(own, { search, hash }) {
+  if (own.parent === /** @type {any} */ (own)) return;
+  own.parent.postMessage({ queryString: search.replace(/^\?/, ""), hash }, SPACES);
 }

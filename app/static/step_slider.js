@@ -13,6 +13,8 @@ export function stepSlider({ element, trigger, props, watch }) {
   /** @type {string[]} */
   let steps = [];
   let timer = 0;
+  /** @type {number | null} */
+  let wanted = null; // the step that was asked for and has not come yet
   const name = () => {
     said.value = steps.length ? `step ${steps[Number(range.value)]}` : "";
     range.setAttribute("aria-valuetext", said.value);
@@ -23,7 +25,8 @@ export function stepSlider({ element, trigger, props, watch }) {
   };
   const ask = () => {
     name();
-    trigger("select", { at: Number(range.value) });
+    wanted = Number(range.value);
+    trigger("select", { at: wanted });
   };
   const play = (/** @type {boolean} */ on) => {
     clearInterval(timer);
@@ -41,9 +44,16 @@ export function stepSlider({ element, trigger, props, watch }) {
     const given = JSON.parse(props.value || "{}");
     if (JSON.stringify(given.steps ?? []) !== JSON.stringify(steps)) {
       play(false);
+      wanted = null;
       steps = given.steps ?? [];
       range.max = String(Math.max(steps.length - 1, 0));
-    } else if (timer || document.activeElement === range) return; // whoever moves it knows better where it is
+    } else if (wanted !== null && given.at !== wanted && !timer) {
+      trigger("select", { at: wanted }); // this answers an earlier request; the last one may have been dropped
+      return;
+    } else {
+      if (given.at === wanted) wanted = null;
+      if (timer || document.activeElement === range) return; // whoever moves it knows better where it is
+    }
     range.value = given.at ?? range.max;
     name();
   };

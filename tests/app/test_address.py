@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -108,3 +109,12 @@ def test_numbers_out_of_range_are_none(text: str) -> None:
 @pytest.mark.parametrize("state", [["king", "", -1], [" king", "sample:gpt2", 12], ["a|b", "", -1], ["|", "x|y", 3]])
 def test_a_word_is_written_and_read(state: list[object]) -> None:
     assert chosen_word.read_word(chosen_word.write_word(state)) in (state, ["||3|x|y", "", -1])
+
+
+def test_sources_of_a_link_are_repeated_or_separated_by_commas(tmp_path: Path) -> None:
+    (folder := tmp_path / "a,b").mkdir()
+    assert list(address.sources_of(["x/a,y/b", "x/a", " "], public=True)) == ["x/a", "y/b"]
+    assert list(address.sources_of([str(folder), "x/a,y/b"], public=False)) == [str(folder), "x/a", "y/b"]
+    assert list(address.sources_of([str(folder)], public=True)) == [str(tmp_path / "a"), "b"]
+    for odd in ("\0,a", "~nobody-here/,a", "a" * 300 + ",a"):
+        assert list(address.sources_of([odd], public=False))[-1] == "a"

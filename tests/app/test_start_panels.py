@@ -30,8 +30,10 @@ def test_a_word_said_twice_goes_in_as_two_vectors(minilm: Opened) -> None:
     )
     assert panel.emphasis == "“the”"
     drawn = [np.asarray(trace.z) for trace in panel.drawings[0].figure.data]
-    for part, seen in zip((inputs.token, inputs.position, inputs.sum), drawn, strict=True):
+    parts = (inputs.token, inputs.position, inputs.type, inputs.sum)
+    for part, seen in zip(parts, drawn, strict=True):
         assert np.array_equal(seen, part[:, :64])
+    assert np.allclose(sum(parts[:3]), inputs.sum, atol=1e-6), "what is drawn adds up"
     words = [note.text for note in panel.drawings[0].figure.layout.annotations]
     assert {"[CLS]", "<b>the</b>", "king", "1996", "2332"} <= set(words)
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { addressWith } from "../../app/static/query.js";
+import { addressWith, tellSpaces } from "../../app/static/query.js";
 
 const NAMES = ["models", "tab"];
 
@@ -14,4 +14,14 @@ test("our parameters are replaced, others stay", () => {
 test("an address that says the same already is left alone", () => {
   const at = { pathname: "/", search: "?other=1&models=a&tab=words", hash: "" };
   assert.equal(addressWith(at, "models=a&tab=words", NAMES), null);
+});
+
+test("a Space tells the page around it what is shown, and only Hugging Face's", () => {
+  const told = [];
+  const parent = { postMessage: (...said) => told.push(said) };
+  tellSpaces({ parent }, { search: "?models=a&tab=words", hash: "" });
+  assert.deepEqual(told, [[{ queryString: "models=a&tab=words", hash: "" }, "https://huggingface.co"]]);
+  const alone = { parent: null };
+  alone.parent = alone;
+  tellSpaces(alone, { search: "?tab=words", hash: "" });
 });
