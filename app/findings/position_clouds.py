@@ -144,8 +144,7 @@ def note(source: Opened, encoding: PositionEncoding, positions: Positions) -> st
     said = f"{count:,} of {whole:,} {kind} positions" if count < whole else f"{whole:,} {kind} positions"
     if whole == 1:
         said = said.removesuffix("s")
-    demo = "trained on one book" if source.text.startswith("sample:") else ""
-    return " · ".join(filter(None, [said, shown_part(source), demo]))
+    return " · ".join(filter(None, [said, shown_part(source)]))
 
 
 def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:

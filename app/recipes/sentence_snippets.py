@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from ..session.opened import Opened
 
 
-def sentence(source: Opened, text: str, *, pieces: int, stripes: int, segment: bool = False) -> Recipe:
-    """Return the recipe of the token, position, segment and input vectors of each piece of a sentence."""
-    between = '"segment": inputs.type, ' if segment else ""
+def sentence(source: Opened, text: str, *, pieces: int, stripes: int, typed: bool = False) -> Recipe:
+    """Return the recipe of the token, position, type and input vectors of each piece of a sentence."""
+    between = '"type": inputs.type, ' if typed else ""
     body = [
         f"inputs = {extracted(source)}.inputs({quoted(text)})",
         f'parts = {{"token": inputs.token, "position": inputs.position, {between}"input": inputs.sum}}',

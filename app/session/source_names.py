@@ -79,7 +79,7 @@ def choice(text: str) -> tuple[str, str]:
     """Return a source as a choice of the source field: label and name."""
     name = short_name(text)
     if text.startswith("sample:"):
-        return f"{name}, one book", text
+        return name, text
     if text in HUB_PRESETS:
         return HUB_PRESETS[text][0], text
     if text in PRESETS:
