@@ -446,7 +446,9 @@ class Waves:
         strength: Their entries of ``wave_spectrum``, relative to the mean [m].
         low: Lower end of the 95 % interval of one period in noise.
         high: Upper end of that interval.
-        peak: Period of the strongest wave, if significant.
+        peak: Period of the strongest wave, if it is stronger than noise and stands out from the periods beside it;
+            else ``None``, as for random walks and other smooth curves without a wave of their own.
+        trend: Whether the strongest wave is stronger than noise, but does not stand out: slow trends dominate.
     """
 
     periods: NDArray[np.float64]
@@ -454,7 +456,7 @@ class Waves:
     low: float
     high: float
     peak: float | None
-    """The period of the strongest wave; ``None`` if noise often has one as strong."""
+    trend: bool
 
 
 def strength_by_period(value: EmbeddingTable | PositionEncoding) -> Waves:
@@ -462,7 +464,8 @@ def strength_by_period(value: EmbeddingTable | PositionEncoding) -> Waves:
 
     In Gaussian noise each magnitude is Rayleigh distributed, so the mean over d columns has a standard deviation of
     √(4/π − 1) / √d of its mean. The interval covers 95 %; a peak exceeds the 99.5 % quantile of the strongest of as
-    many periods of noise.
+    many periods of noise. It also exceeds the geometric mean of the two periods beside it, by more than the 99 %
+    quantile of the largest such excess in noise.
 
     Raises:
         InputError: If there are fewer than 8 rows, or all rows are equal.
@@ -480,8 +483,14 @@ def strength_by_period(value: EmbeddingTable | PositionEncoding) -> Waves:
     highest = 1 + spread * NormalDist().inv_cdf(1 - 0.005 / len(found))
     top = int(strength.argmax())
     periods = count / np.arange(1, len(found) + 1)
-    peak = float(periods[top]) if strength[top] > highest else None
-    return Waves(periods, strength, max(0.0, 1 - 1.96 * spread), 1 + 1.96 * spread, peak)
+    heard = bool(strength[top] > highest)
+    stands_out = False
+    if heard and 0 < top < len(found) - 1:
+        excess = np.log(strength[top]) - np.log(max(strength[top - 1] * strength[top + 1], 1e-24)) / 2
+        stands_out = bool(excess > np.sqrt(1.5) * spread * NormalDist().inv_cdf(1 - 0.01 / len(found)))
+    peak = float(periods[top]) if stands_out else None
+    low, high = max(0.0, 1 - 1.96 * spread), 1 + 1.96 * spread
+    return Waves(periods, strength, low, high, peak, trend=heard and not stands_out)
 
 
 def wave_spectrum(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:

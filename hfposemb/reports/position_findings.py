@@ -166,18 +166,22 @@ def winding(facts: Mapping[str, Facts]) -> str:
 
 
 def wave_title(facts: Mapping[str, Facts]) -> str:
-    """State the period of each source's strongest wave, and which sources have none above noise."""
+    """State the period of each source's strongest wave, or that it has none of its own, or none above noise."""
     named: dict[str, list[str]] = {}
+    trends: list[str] = []
+    none: list[str] = []
     for name, fact in facts.items():
         if fact.waves is not None:
-            peak, longest = fact.waves.peak, float(fact.waves.periods[0])
-            length = "the whole table" if peak == longest else f"{peak:,.0f} positions" if peak else ""
-            named.setdefault(length, []).append(name)
-    none = named.pop("", [])
+            peak = fact.waves.peak
+            length = named.setdefault(f"{peak:,.0f} positions", []) if peak else trends if fact.waves.trend else none
+            length.append(name)
     lengths = [f"{length} in {listed(names)}" for length, names in named.items()]
-    text = f"strongest period: {listed(lengths)}" if lengths else ""
-    quiet = f"no wave above noise in {listed(none)}" if none else ""
-    title = "; ".join(filter(None, [text, quiet])) or "too few positions for a spectrum"
+    said = [
+        f"strongest period: {listed(lengths)}" if lengths else "",
+        f"slow trends dominate in {listed(trends)}" if trends else "",
+        f"no wave above noise in {listed(none)}" if none else "",
+    ]
+    title = "; ".join(filter(None, said)) or "too few positions for a spectrum"
     return title[0].upper() + title[1:]
 
 
