@@ -218,17 +218,17 @@ def _toolbar(session: Session, runs: dict[str, Opened]) -> tuple[gr.Radio, gr.Ra
             value=next(iter(runs), None),
             label="Source",
             elem_classes="segmented",
-            min_width=210,
+            min_width=246,
             scale=0,
             visible=len(choices) > 1,
         )
-        role = gr.Radio(list(ROLES), value="Positions", label="Table", elem_classes="segmented", min_width=200, scale=0)
+        role = gr.Radio(list(ROLES), value="Positions", label="Table", elem_classes="segmented", min_width=184, scale=0)
         pattern = gr.Textbox(
             PATTERN,
             label="Revisions (pattern, such as step*)",
             max_lines=1,
             max_length=LONGEST_PATTERN,
-            min_width=160,
+            min_width=140,
             scale=1,
         )
         unseen_heading(TITLE, level=2)
