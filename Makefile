@@ -19,20 +19,22 @@ run: $(VENV)/run.stamp
 # Two processes side by side, browsers as well. A test that fails runs a second time, since a busy machine starves a
 # browser and lets a deadline pass; pytest lists those that did. Each process computes with one thread: matrices as small as
 # those of tests cost more CPU time with several. What measures the machine runs alone, with as many as users have.
+IN_TWO := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --reruns 1 -r R
+
 test: test-unit test-browser
 
 test-unit: $(VENV)/dev.stamp browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not browser and not alone" -n 2 --dist worksteal --reruns 1 -r R
+	$(IN_TWO) -m "not browser and not alone"
 	$(BIN)/python -m pytest -m alone --reruns 1 -r R
 
 test-browser: $(VENV)/dev.stamp browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "browser and not alone" -n 2 --dist worksteal --reruns 1 -r R
+	$(IN_TWO) -m "browser and not alone"
 	@$(BIN)/python -m tests.browser.chromium || true
 
 # Which lines and branches the unit tests run, printed for each file that is not covered whole. Slower than the tests.
 coverage: $(VENV)/dev.stamp browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not browser and not alone" -n 2 --dist worksteal --reruns 1 \
-	  --cov=hfposemb --cov=app --cov-branch --cov-report=term-missing:skip-covered
+	$(IN_TWO) -m "not browser and not alone" --cov=hfposemb --cov=app --cov-branch \
+	  --cov-report=term-missing:skip-covered
 
 # Every count in full: all faults three times, fifty kills, fifty visitors for a minute, what a browser shows in every
 # variant, and every control, most in all their choices, with models of up to 262,144 words, in four windows. The models

@@ -37,8 +37,8 @@ Property: Wang et al., ICLR 2021.
 
 NORM_HELP = """
 The Euclidean norm of every row. A row is an outlier if its norm differs from the median by at least a quarter and has a
-modified z-score (Iglewicz & Hoaglin 1993) that at most one in twenty tables of noise reaches. Outliers
-often have a reason: position 0 is in every text, and the last rows are hardly ever trained.
+modified z-score (Iglewicz & Hoaglin 1993) that at most one in twenty tables of noise reaches. Outliers often have a
+reason: position 0 is in every text, and the last rows are hardly ever trained.
 """
 
 

@@ -139,6 +139,10 @@ def by_place(model: Embeddings) -> float:
 
 TRAINED = ("sample:bert", "sample:gpt2")
 
+# Choices of two lessons each, with their bounds.
+OF_THE_WHOLE = ("Less than half", "Half to nine tenths", "More than nine tenths")
+HOW_OFTEN = ("Less than one time in ten", "One to nine times in ten", "More than nine times in ten")
+
 LESSONS: tuple[Lesson, ...] = (
     Lesson(
         title="Tokens are rows of a table",
@@ -215,7 +219,7 @@ LESSONS: tuple[Lesson, ...] = (
             "length, the same position gets another row in each text. A single sine repeats. Many sines of different "
             "wavelengths avoid all of this."
         ),
-        exercise=("The last panels show which requirements fail, and by how much. Which does sigmoid:256x128 meet?"),
+        exercise="The last panels show which requirements fail, and by how much. Which does sigmoid:256x128 meet?",
         models=("counting:256x128", "normalised:256x128", "single-sine:256x128", "sinusoidal:256x128"),
         tab="positions",
     ),
@@ -230,7 +234,7 @@ LESSONS: tuple[Lesson, ...] = (
             "Neighbouring rows of this sinusoid differ a little in all six columns. How much of the squared difference "
             "is in the fastest pair?"
         ),
-        choices=("Less than half", "Half to nine tenths", "More than nine tenths"),
+        choices=OF_THE_WHOLE,
         bounds=(0.5, 0.9),
         measure=fastest,
         reveal="{name}: {value:.1%} of a step is in the two columns that change most",
@@ -239,9 +243,13 @@ LESSONS: tuple[Lesson, ...] = (
             "tells 5 from 500, like the hands of a clock. In a wider table more pairs share the work. A learned table "
             "has no such pairs: its waves run across all columns."
         ),
-        exercise="Write 1, 2, 3 into “Waves”: which of them tells position 3 from 4, and which 3 from 200?",
+        exercise=(
+            "“Dimensions drawn as waves” below shows the three sines, 0, 2 and 4. Which of them tells position 3 from "
+            "4, and which 3 from 200?"
+        ),
         models=("sinusoidal:256x6", "sinusoidal:256x128", "sample:gpt2"),
         tab="positions",
+        controls={"waves": "0, 2, 4"},
     ),
     Lesson(
         title="Sine and cosine turn a shift into a rotation",
@@ -253,7 +261,7 @@ LESSONS: tuple[Lesson, ...] = (
             "A matrix for a shift by four positions is fitted on some positions of the sinusoid and tested on others. "
             "How much of the variance does it explain (R²)?"
         ),
-        choices=("Less than half", "Half to nine tenths", "More than nine tenths"),
+        choices=OF_THE_WHOLE,
         bounds=(0.5, 0.9),
         measure=linear,
         reveal="{name}: R² {value:.2f} on held-out positions",
@@ -295,7 +303,7 @@ LESSONS: tuple[Lesson, ...] = (
             "Positions are scaled to four times their size in the model. How often can both the word and its position "
             "be recovered from the sum alone?"
         ),
-        choices=("Less than one time in ten", "One to nine times in ten", "More than nine times in ten"),
+        choices=HOW_OFTEN,
         bounds=(0.1, 0.9),
         measure=both,
         reveal="{name}: word and position are each recovered at least {value:.0%} of the time",
@@ -318,7 +326,7 @@ LESSONS: tuple[Lesson, ...] = (
             "The sinusoid is added to the demo BERT’s token vectors as they are stored. How often is the word nearest "
             "to the sum still the right one?"
         ),
-        choices=("Less than one time in ten", "One to nine times in ten", "More than nine times in ten"),
+        choices=HOW_OFTEN,
         bounds=(0.1, 0.9),
         measure=unscaled,
         reveal="{name}: the right word is nearest {value:.1%} of the time",
@@ -353,7 +361,7 @@ LESSONS: tuple[Lesson, ...] = (
             "larger position leaves less room for the word. GPT-2 has no LayerNorm at this point; its first one is "
             "inside the first layer, before attention."
         ),
-        exercise="Write your own sentence below. Which is longer in its sums, the word or the position?",
+        exercise="Write your own sentence below. Which has the stronger colours, its words or their positions?",
         models=TRAINED,
         tab="start",
         controls={"sentence": SENTENCE},

@@ -387,7 +387,7 @@ def _lengths(rank: Callable[..., TokenGroup], table: EmbeddingTable, usable: NDA
         found = out & usable & ((length < median) if sign > 0 else (length > median))
         listed = rank(TokenGroup(name, f"much {name}er than the other vectors", "norm", ()), length, usable, sign)
         kept = tuple(row for row in listed.rows if found[row.row])
-        note = "" if kept else f"no outliers: no token is both a quarter {name}er than the median and an outlier"
+        note = "" if kept else f"no outliers: no token is {name}er by a quarter than the median and by more than noise"
         yield replace(listed, rows=kept, found=int(found.sum()), note=note)
 
 

@@ -172,9 +172,10 @@ def wave_title(facts: Mapping[str, Facts]) -> str:
     none: list[str] = []
     for name, fact in facts.items():
         if fact.waves is not None:
-            peak = fact.waves.peak
-            length = named.setdefault(f"{peak:,.0f} positions", []) if peak else trends if fact.waves.trend else none
-            length.append(name)
+            if fact.waves.peak is not None:
+                named.setdefault(f"{fact.waves.peak:,.0f} positions", []).append(name)
+            else:
+                (trends if fact.waves.trend else none).append(name)
     lengths = [f"{length} in {listed(names)}" for length, names in named.items()]
     said = [
         f"strongest period: {listed(lengths)}" if lengths else "",

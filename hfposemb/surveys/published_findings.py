@@ -222,17 +222,20 @@ def _in_line(models: Models) -> Measured:
     tiles = _Tiles.of(models["vit"])
     cosines = np.nan_to_num(tiles.cosines)
     lines = {"rows": _line_weights(tiles, tiles.down == 0), "columns": _line_weights(tiles, tiles.across == 0)}
+
+    def excesses(values: NDArray[np.float64]) -> list[float]:
+        return [float((weights * values).sum()) for weights in lines.values()]
+
     rng = np.random.default_rng(0)
-    orders = [rng.permutation(len(cosines)) for _ in range(SHUFFLES)]
-    said, beyond, values = [], [], []
-    for name, weights in lines.items():
-        found = float((weights * cosines).sum())
-        high = float(np.quantile([(weights * cosines[np.ix_(order, order)]).sum() for order in orders], 0.975))
-        said.append(f"{name} {found:+.3f} (in shuffles up to {high:+.3f})")
-        beyond.append(found > high)
-        values.append(found)
+    orders = (rng.permutation(len(cosines)) for _ in range(SHUFFLES))
+    drawn = np.array([excesses(cosines[np.ix_(order, order)]) for order in orders])
+    found, highest = excesses(cosines), np.quantile(drawn, 0.975, axis=0)
+    said = [
+        f"{name} {one:+.3f} (in shuffles up to {high:+.3f})"
+        for name, one, high in zip(lines, found, highest, strict=True)
+    ]
     words = f"their cosine differs from patches at the same distance by: {', '.join(said)}"
-    return Measured(min(values), words, all(beyond))
+    return Measured(min(found), words, bool((found > highest).all()))
 
 
 def _line_weights(tiles: _Tiles, line: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -14,13 +14,11 @@ from ..models.extraction import extract
 from ..progress import Report, shown
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import Absolute
+from ..tables.null_comparison import LEVEL
 from ..tables.table import Provenance, table_of
 from .published_findings import STUDIES, Claim, Models
 
 Verdict = Literal["agrees", "differs", "cannot tell", "not measured"]
-
-CHANCE = 0.05
-"""A claim that more than this share of random walks agree with cannot be told from smoothness."""
 
 
 @dataclass(frozen=True)
@@ -174,14 +172,14 @@ def outcome(claim: Claim, found: Models) -> Outcome:
         return Outcome(claim.published, result.words, result.value, verdict, claim.rule)
     agreeing, drawn = _walks_that_agree(claim, found)
     words = f"{result.words}; {agreeing} of {drawn} random walks agree as well"
-    verdict = "cannot tell" if agreeing > CHANCE * claim.walks else "agrees"
+    verdict = "cannot tell" if agreeing > LEVEL * claim.walks else "agrees"
     return Outcome(claim.published, words, result.value, verdict, claim.rule)
 
 
 def _walks_that_agree(claim: Claim, found: Models) -> tuple[int, int]:
     """Count the random walks that agree with a claim, out of how many, until there are too many."""
     rng, agreeing, drawn = np.random.default_rng(0), 0, 0
-    while drawn < claim.walks and agreeing <= CHANCE * claim.walks:
+    while drawn < claim.walks and agreeing <= LEVEL * claim.walks:
         models = {**found, **{key: _walk_like(found[key], rng) for key in claim.curves}}
         agreeing, drawn = agreeing + claim.measure(models).agrees, drawn + 1
     return agreeing, drawn
@@ -189,14 +187,14 @@ def _walks_that_agree(claim: Claim, found: Models) -> tuple[int, int]:
 
 def _walk_like(embeddings: Embeddings, rng: np.random.Generator) -> Embeddings:
     """Return random walks in place of learned positions, with the same shapes and grids."""
+
+    def walk(shape: tuple[int, int]) -> NDArray[np.float64]:
+        return np.cumsum(rng.standard_normal(shape), axis=0)
+
     positions = {
-        key: replace(one, table=table_of(_walk(one.table.shape, rng), name=key, provenance=Provenance("drawn")))
+        key: replace(one, table=table_of(walk(one.table.shape), name=key, provenance=Provenance("drawn")))
         for key, one in embeddings.positions.items()
         if isinstance(one, Absolute)
     }
     tables = {key: one.table for key, one in positions.items()}
     return Embeddings(embeddings.name, tables, positions)
-
-
-def _walk(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.float64]:
-    return np.cumsum(rng.standard_normal(shape), axis=0)

@@ -130,6 +130,26 @@ def kept() -> set[str]:
     return set(re.findall(r'"([\w-]+)"', line.partition('"names": [')[2]))
 
 
+@pytest.fixture(scope="module")
+def labels() -> set[str]:
+    """Labels of controls, and headings of what is folded away."""
+    import gradio as gr
+
+    import app
+    from app.findings import probing, shifts
+
+    with gr.Blocks() as blocks:
+        app.panel()
+    shown = {str(getattr(one, name, "")) for one in blocks.blocks.values() for name in ("label", "value")}
+    return shown | {shifts.QUESTION, probing.QUESTION}
+
+
+@pytest.mark.parametrize(("number", "lesson"), NUMBERED)
+def test_an_exercise_names_what_is_on_the_page(labels: set[str], number: int, lesson: Lesson) -> None:
+    for named in re.findall(r"“([A-Z][^”]+)”", lesson.exercise):
+        assert any(label.startswith(named) for label in labels), (number, named)
+
+
 def test_every_control_of_a_link_is_kept(kept: set[str]) -> None:
     assert {name for lesson in LESSONS for name in lesson.controls} | {"lesson", "models", "tab"} <= kept
 

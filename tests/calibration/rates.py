@@ -128,8 +128,9 @@ def rates_of_family(family: str, count: int, width: int, *, pairs: int, noise: f
     if family in POSITIONS:
         return rates(POSITIONS[family], count, width, pairs=pairs, noise=noise)
     if family in SINGLE:
-        drawn = pairs_of(POSITIONS["noise"], count, width, pairs=pairs)
-        return rates_of((SINGLE[family](rows, seed=number) for number, (rows, _) in enumerate(drawn)), pairs)
+        rng = np.random.default_rng((0, count, width))
+        drawn = (POSITIONS["noise"](count, width, rng) for _ in range(pairs))
+        return rates_of((SINGLE[family](rows, seed=number) for number, rows in enumerate(drawn)), pairs)
     tokens = pairs_of((TOKENS | FREQUENCY)[family], count, width, pairs=pairs, noise=noise)
     return rates_of((token_p_values(*pair, seed=number) for number, pair in enumerate(tokens)), pairs)
 

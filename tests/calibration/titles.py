@@ -18,15 +18,19 @@ from .families import POSITIONS
 
 Told = Callable[[str], bool]
 
+
+def shape_title(facts: Mapping[str, Facts]) -> str:
+    """Return the title of the only table."""
+    (only,) = facts.values()
+    return finding(only)
+
+
 KINDS: Mapping[str, tuple[Callable[[Mapping[str, Facts]], str], Told]] = {
-    "“No order”": (lambda facts: finding(facts["x"]), lambda said: said.startswith("No order")),
-    "“helix” or “coil”": (lambda facts: finding(facts["x"]), lambda said: "helix" in said or "coil" in said),
-    "“One smooth curve”": (lambda facts: finding(facts["x"]), lambda said: said.startswith("One smooth curve")),
-    "“Neighbours are similar”": (
-        lambda facts: finding(facts["x"]),
-        lambda said: said.startswith("Neighbours are similar"),
-    ),
-    "“distance alone”": (lambda facts: finding(facts["x"]), lambda said: said.endswith("distance alone")),
+    "“No order”": (shape_title, lambda said: said.startswith("No order")),
+    "“helix” or “coil”": (shape_title, lambda said: "helix" in said or "coil" in said),
+    "“One smooth curve”": (shape_title, lambda said: said.startswith("One smooth curve")),
+    "“Neighbours are similar”": (shape_title, lambda said: said.startswith("Neighbours are similar")),
+    "“distance alone”": (shape_title, lambda said: said.endswith("distance alone")),
     "“falls below zero”": (distance_title, lambda said: "falls below zero" in said),
     "“Strongest period”": (wave_title, lambda said: said.startswith("Strongest period")),
     "an outlying norm": (norm_title, lambda said: "outlying norm in" in said or "largest norm" in said),
