@@ -84,23 +84,27 @@ class SignFlips:
         rows: Rows [n, d] of the table to draw surrogates of.
         other: Corresponding rows [n, p] of the other table of the pair.
         places: Position of each row [n], in increasing order; by default 0 … n − 1.
+        basis: The curves of the pair [n, n], if they are known already: those of (``other``, ``rows``) are the same.
 
     Attributes:
+        basis: The curves [n, n], one per column.
         effective: Effective number of components, (Σe)² / Σe² over their energies e; that of the smoother table.
 
     Raises:
         InputError: If all rows of a table are equal.
     """
 
-    def __init__(self, rows: Rows, other: Rows, *, places: NDArray[np.int64] | None = None) -> None:
-        places = np.arange(len(rows)) if places is None else places
-        basis = uncorrelated_curves((rows, other), places)
-        self._mean = rows.mean(axis=0)
+    def __init__(
+        self, rows: Rows, other: Rows, *, places: NDArray[np.int64] | None = None, basis: Rows | None = None
+    ) -> None:
+        if basis is None:
+            basis = uncorrelated_curves((rows, other), np.arange(len(rows)) if places is None else places)
+        self.basis, self._mean = basis, rows.mean(axis=0)
         components = basis.T @ (rows - self._mean)
         self._basis, self._components = basis.astype(np.float32), components.astype(np.float32)
         self.effective = min(_participation(components), _participation(basis.T @ (other - other.mean(axis=0))))
 
-    def draw(self, *, draws: int = DRAWS, seed: int = 0) -> Iterator[Rows]:
+    def draw(self, *, draws: int = DRAWS, seed: int | Sequence[int] = 0) -> Iterator[Rows]:
         """Yield ``draws`` surrogates [n, d], reproducible for a seed."""
         rng = np.random.default_rng(seed)
         for _ in range(draws):

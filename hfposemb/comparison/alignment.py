@@ -3,7 +3,7 @@
 All four compare rows that correspond (position t, or one token), and are invariant to rotation, translation and uniform
 scaling of either table, except that RSA and neighbours use cosines and so depend on the origin. Biased CKA of two
 random tables can reach .54, and Procrustes is inflated in the same way. CKA is therefore the unbiased estimator, and
-every measure is compared with surrogates of the second table (``Alignment.measures``).
+every measure is compared with surrogates (``Alignment.measures``).
 """
 
 from __future__ import annotations
@@ -395,9 +395,11 @@ class _Pair:
         self.ranks: dict[str, RankedPair] = {}
 
     @cached_property
-    def flips(self) -> SignFlips:
-        """The surrogates of the right table of positions."""
-        return SignFlips(*(np.asarray(side.given, np.float64) for side in (self.right, self.left)), places=self.places)
+    def flips(self) -> tuple[SignFlips, SignFlips]:
+        """The surrogates of the left and of the right table of positions."""
+        left, right = (np.asarray(side.given, np.float64) for side in (self.left, self.right))
+        of_left = SignFlips(left, right, places=self.places)
+        return of_left, SignFlips(right, left, basis=of_left.basis)
 
     def ranked(self, name: str) -> RankedPair:
         """Return the ranks for a measure in ``_RANKED``. They are large, so only the most recent ones are kept."""
@@ -435,7 +437,7 @@ def beside_surrogates(
         x: Rows of the first table [n, p].
         y: Corresponding rows of the second table [n, q].
         observed: Observed values by name in ``MEASURES``.
-        kind: ``"permutation"`` or ``"sign flips"`` of the second rows; the latter takes them for positions 0 … n − 1.
+        kind: ``"permutation"`` of the second rows; or ``"sign flips"`` of either, whose rows are positions 0 … n − 1.
         draws: Number of surrogates.
         seed: Random seed of the surrogates.
         progress: Callback for the share done, 0 to 1, and the stage.
@@ -474,7 +476,7 @@ def _untestable(pair: _Pair) -> str:
     if count > MOST_FLIPPED:
         return f"it is computed for at most {MOST_FLIPPED:,} positions, and these are {count:,}"
     try:
-        effective = pair.flips.effective
+        effective = pair.flips[0].effective
     except InputError as error:
         return str(error)
     if effective < FEWEST_COMPONENTS:
@@ -486,10 +488,12 @@ def _untestable(pair: _Pair) -> str:
 
 
 def _flipped(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Iterator[dict[str, float]]:
-    """Yield the measures of the left table with each surrogate of the right one."""
-    fixed, flips = pair.left, pair.flips
+    """Yield the measures of each table with surrogates of the other one, a half of the draws each.
 
-    def measured(number: int, surrogate: Rows) -> dict[str, float]:
+    Either table alone would do, but the p value would then depend on their order.
+    """
+
+    def measured(fixed: TableSide, number: int, surrogate: Rows) -> dict[str, float]:
         side = SurrogateSide(surrogate)
         cross = cross_product(fixed, side, single=True)
         found: dict[str, float] = {}
@@ -504,7 +508,11 @@ def _flipped(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Iter
                         found[name] = _TAKE[name](fixed, side)
         return found
 
-    return over_surrogates(measured, flips.draw(draws=draws, seed=seed), nbytes=fixed.given.nbytes)
+    of_left, of_right = pair.flips
+    parts = (pair.left, of_right, draws - draws // 2), (pair.right, of_left, draws // 2)
+    for number, (fixed, flips, count) in enumerate(parts):
+        surrogates = flips.draw(draws=count, seed=(seed, number))
+        yield from over_surrogates(partial(measured, fixed), surrogates, nbytes=fixed.given.nbytes)
 
 
 def _permuted(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Iterator[dict[str, float]]:

@@ -26,18 +26,15 @@ SHAPES = ("64x64", "128x256", "64x16", "64x768", "256x256", "1024x768")
 OTHER_SHAPES = ("300x32", "1600x64")
 """Shapes of the tables of tokens, and of single tables."""
 
-NOISE = 0.5
-"""Noise on the rotated copies whose power is measured, relative to the table."""
-
 
 class Task(NamedTuple):
-    """One family at one shape, independent or with a ``noise`` on rotated copies."""
+    """One family at one shape, with a ``relation`` of the two tables of a pair."""
 
     family: str
     count: int
     width: int
     pairs: int
-    noise: float | None
+    relation: str
 
 
 class Result(NamedTuple):
@@ -46,7 +43,7 @@ class Result(NamedTuple):
     family: str
     count: int
     width: int
-    noise: float | None
+    relation: str
     measure: str
     found: int
     tested: int
@@ -55,29 +52,30 @@ class Result(NamedTuple):
 
 def tasks(shapes: Sequence[str], pairs: int) -> Iterator[Task]:
     """Yield what is to be measured, of positions the largest tables last."""
-    from .families import FREQUENCY, POSITIONS, TOKENS
-    from .rates import SINGLE
+    from .families import FREQUENCY, INDEPENDENT, POSITIONS, RELATED, TOKENS
+    from .rates import MANY_ROWS, SINGLE
 
     for shape in shapes:
         count, width = map(int, shape.split("x"))
         if shape in OTHER_SHAPES:
             for family in (*TOKENS, *FREQUENCY, *SINGLE):
-                yield Task(family, count, width, 10 * pairs if family in SINGLE else pairs, None)
+                yield Task(family, count, width, 10 * pairs if family in SINGLE else pairs, INDEPENDENT)
                 if family in TOKENS:
-                    yield Task(family, count, width, max(20, pairs // 4), NOISE)
+                    yield Task(family, count, width, max(20, pairs // 4), next(iter(RELATED)))
             continue
-        some = max(20, pairs // 10) if count > 512 else pairs
+        some = max(20, pairs // 4) if count > MANY_ROWS else pairs
         for family in POSITIONS:
-            yield Task(family, count, width, some, None)
-            yield Task(family, count, width, max(20, some // 4), NOISE)
+            yield Task(family, count, width, some, INDEPENDENT)
+            for relation in RELATED:
+                yield Task(family, count, width, max(20, some // 4), relation)
 
 
 def run(task: Task) -> list[Result]:
     """Measure one task."""
     from .rates import rates_of_family
 
-    found = rates_of_family(task.family, task.count, task.width, pairs=task.pairs, noise=task.noise)
-    head = task.family, task.count, task.width, task.noise
+    found = rates_of_family(task.family, task.count, task.width, pairs=task.pairs, relation=task.relation)
+    head = task.family, task.count, task.width, task.relation
     return [Result(*head, name, one.found, one.tested, one.pairs) for name, one in found.items()]
 
 
@@ -88,22 +86,23 @@ def read(path: Path) -> list[Result]:
 
 def page(results: Iterable[Result]) -> str:
     """Return the results as a page of Markdown."""
+    from .families import INDEPENDENT, RELATED
     from .rates import Rate
 
     results = list(results)
     parts = [HEAD, *_extremes(results)]
     for measure in dict.fromkeys(one.measure for one in results):
         shapes = list(dict.fromkeys((one.count, one.width) for one in results if one.measure == measure))
-        for noise, title in ((None, "independent tables"), (NOISE, f"rotated copies with noise of {NOISE}")):
+        for relation in (INDEPENDENT, *RELATED):
             own = {
                 (one.family, one.count, one.width): Rate(one.found, one.tested, one.pairs)
                 for one in results
-                if (one.measure, one.noise) == (measure, noise)
+                if (one.measure, one.relation) == (measure, relation)
             }
             if not own:
                 continue
             lines = [
-                f"\n## {measure}: {title}\n",
+                f"\n## {measure}: {relation}\n",
                 "| family | " + " | ".join(f"{count} × {width}" for count, width in shapes) + " |",
                 "|---" * (len(shapes) + 1) + "|",
             ]
@@ -116,13 +115,16 @@ def page(results: Iterable[Result]) -> str:
 
 def _extremes(results: Sequence[Result]) -> Iterator[str]:
     """Yield a line per measure: the families of most false positives and of least power."""
-    from .families import FREQUENCY
+    from .families import FREQUENCY, INDEPENDENT, RELATED
 
+    noisy = next(iter(RELATED))
     yield "\n"
     for measure in dict.fromkeys(one.measure for one in results):
         own = [one for one in results if one.measure == measure and one.tested and one.family not in FREQUENCY]
-        false = max((one for one in own if one.noise is None), key=lambda one: one.found / one.tested, default=None)
-        power = min((one for one in own if one.noise == NOISE), key=lambda one: one.found / one.tested, default=None)
+        false = max(
+            (one for one in own if one.relation == INDEPENDENT), key=lambda one: one.found / one.tested, default=None
+        )
+        power = min((one for one in own if one.relation == noisy), key=lambda one: one.found / one.tested, default=None)
         said = [
             f"{title} {100 * one.found / one.tested:.1f} % ({one.family}, {one.count} × {one.width})"
             for title, one in (("most false positives", false), ("least power", power))
@@ -169,9 +171,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=RESULTS, help="file to which results are added as lines")
     given = parser.parse_args(arguments)
     done = read(given.out) if given.out.exists() else []
-    known = {(one.family, one.count, one.width, one.noise) for one in done}
+    known = {(one.family, one.count, one.width, one.relation) for one in done}
     left = [
-        one for one in tasks(given.shape or (*OTHER_SHAPES, *SHAPES), given.pairs) if (*one[:3], one.noise) not in known
+        one
+        for one in tasks(given.shape or (*OTHER_SHAPES, *SHAPES), given.pairs)
+        if (*one[:3], one.relation) not in known
     ]
     with ProcessPoolExecutor(given.workers) as pool, given.out.open("a", encoding="utf-8") as lines:
         for results in pool.map(run, left):

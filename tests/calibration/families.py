@@ -174,9 +174,28 @@ FREQUENCY: Mapping[str, Make] = {"tokens: ordered by frequency": by_frequency}
 """Tables of tokens that share nothing but the order of frequency, which is something."""
 
 
-def related(make: Make, count: int, width: int, rng: np.random.Generator, *, noise: float) -> tuple[Rows, Rows]:
-    """Draw a table and a rotated copy of it plus ``noise`` times an independent table of the same family."""
+def noisy_copy(make: Make, count: int, width: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
+    """Draw a table and a rotated copy of it plus half as much of an independent table of the same family."""
     one, other = make(count, width, rng), make(count, width, rng)
     spread, spoilt = (np.linalg.norm(rows - rows.mean(axis=0)) for rows in (one, other))
     turn = np.linalg.qr(rng.standard_normal((width, width)))[0]
-    return one, one @ turn + noise * spread / spoilt * other
+    return one, one @ turn + 0.5 * spread / spoilt * other
+
+
+def warped_copy(make: Make, count: int, width: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
+    """Draw a table and a copy with its columns permuted, scaled, and its positions moved by up to n/32."""
+    rows = make(count, width, rng)
+    places = np.arange(count)
+    moved = np.clip(places + count / 32 * np.sin(2 * np.pi * places / count), 0, count - 1)
+    low = np.minimum(moved.astype(int), count - 2)
+    share = (moved - low)[:, None]
+    warped = (1 - share) * rows[low] + share * rows[low + 1]
+    return rows, rng.uniform(0.1, 10) * warped[:, rng.permutation(width)]
+
+
+INDEPENDENT = "independent tables"
+RELATED: Mapping[str, Callable[[Make, int, int, np.random.Generator], tuple[Rows, Rows]]] = {
+    "rotated copies with noise of 0.5": noisy_copy,
+    "scaled copies with permuted columns and positions moved by up to n/32": warped_copy,
+}
+"""How the second table of a pair is made from the first."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from .families import INDEPENDENT, RELATED
 from .rates import Rate
 
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 COLOURS = ("#4c5fd5", "#c2571a", "#1f8a70", "#9b3fa5", "#7a6a00", "#b8325e")
 """One per shape."""
+
+RELATIONS = (INDEPENDENT, next(iter(RELATED)))
 
 
 def draw(results: Sequence[Result]) -> Any:
@@ -31,19 +34,21 @@ def draw(results: Sequence[Result]) -> Any:
     shapes = list(dict.fromkeys((one.count, one.width) for one in shown))
     families = list(dict.fromkeys(one.family for one in shown))
     for row, measure in enumerate(measures, 1):
-        for column, independent in enumerate((True, False), 1):
+        for column, relation in enumerate(RELATIONS, 1):
             for place, shape in enumerate(shapes):
                 own = [
                     one
                     for one in shown
-                    if (one.measure, (one.count, one.width)) == (measure, shape) and (one.noise is None) == independent
+                    if (one.measure, (one.count, one.width)) == (measure, shape) and one.relation == relation
                 ]
                 heights = [families.index(one.family) + 0.2 * (place - (len(shapes) - 1) / 2) for one in own]
                 trace = _trace(own, heights, COLOURS[place % len(COLOURS)])
                 trace.update(name=f"{shape[0]} × {shape[1]}", showlegend=row == column == 1)
                 figure.add_trace(trace, row=row, col=column)
-            figure.add_vline(5 if independent else 80, line={"color": "#888", "dash": "dot"}, row=row, col=column)
-            span = [0, 15] if independent else [0, 101]
+            figure.add_vline(
+                5 if relation == INDEPENDENT else 80, line={"color": "#888", "dash": "dot"}, row=row, col=column
+            )
+            span = [0, 15] if relation == INDEPENDENT else [0, 101]
             figure.update_xaxes(range=span, ticksuffix=" %", row=row, col=column)
     figure.update_yaxes(autorange="reversed", tickvals=list(range(len(families))), ticktext=families)
     figure.update_layout(

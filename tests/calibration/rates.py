@@ -18,10 +18,12 @@ from hfposemb.errors import HfposembError
 from hfposemb.tables.encodings import Absolute, Grid
 from hfposemb.tables.null_comparison import LEVEL
 
-from .families import FREQUENCY, POSITIONS, TOKENS, Make, Rows, related
+from .families import FREQUENCY, INDEPENDENT, POSITIONS, RELATED, TOKENS, Make, Rows
 
-DRAWS = 39
-"""Surrogates per pair; p ≤ .05 is exact for 19, 39, 59 …"""
+DRAWS, FEW_DRAWS = 39, 19
+"""Surrogates per pair, and those of more than ``MANY_ROWS`` rows; p ≤ .05 is exact for 19, 39, 59 …"""
+
+MANY_ROWS = 512
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ def narrow(rows: Rows) -> Rows:
 def position_p_values(left: Rows, right: Rows, *, seed: int) -> Mapping[str, float]:
     """Return the p value of each measure of two tables of positions that has one."""
     sides = (from_arrays(position=narrow(rows).astype(np.float32)) for rows in (left, right))
-    return {name: null.p for name, null in align(*sides, "position", draws=DRAWS, seed=seed).measures.items()}
+    draws = FEW_DRAWS if len(left) > MANY_ROWS else DRAWS
+    return {name: null.p for name, null in align(*sides, "position", draws=draws, seed=seed).measures.items()}
 
 
 def token_p_values(left: Rows, right: Rows, *, seed: int) -> Mapping[str, float]:
@@ -95,15 +98,15 @@ def patch_p_values(patches: Rows, *, seed: int) -> Mapping[str, float]:
 
 
 def pairs_of(
-    make: Make, count: int, width: int, *, pairs: int, seed: int = 0, noise: float | None = None
+    make: Make, count: int, width: int, *, pairs: int, seed: int = 0, relation: str = INDEPENDENT
 ) -> Iterator[tuple[Rows, Rows]]:
-    """Draw pairs of tables of a family, independent ones or related ones with some noise."""
+    """Draw pairs of tables of a family, independent ones or related ones of ``RELATED``."""
     rng = np.random.default_rng((seed, count, width))
     for _ in range(pairs):
-        if noise is None:
+        if relation == INDEPENDENT:
             yield make(count, width, rng), make(count, width, rng)
         else:
-            yield related(make, count, width, rng, noise=noise)
+            yield RELATED[relation](make, count, width, rng)
 
 
 def rates_of(tests: Iterable[Mapping[str, float]], pairs: int) -> dict[str, Rate]:
@@ -116,22 +119,22 @@ def rates_of(tests: Iterable[Mapping[str, float]], pairs: int) -> dict[str, Rate
 
 
 def rates(
-    make: Make, count: int, width: int, *, pairs: int, seed: int = 0, noise: float | None = None
+    make: Make, count: int, width: int, *, pairs: int, seed: int = 0, relation: str = INDEPENDENT
 ) -> dict[str, Rate]:
     """Return the rate of each measure over pairs of tables of a family of positions."""
-    drawn = pairs_of(make, count, width, pairs=pairs, seed=seed, noise=noise)
+    drawn = pairs_of(make, count, width, pairs=pairs, seed=seed, relation=relation)
     return rates_of((position_p_values(*pair, seed=number) for number, pair in enumerate(drawn)), pairs)
 
 
-def rates_of_family(family: str, count: int, width: int, *, pairs: int, noise: float | None = None) -> dict[str, Rate]:
+def rates_of_family(family: str, count: int, width: int, *, pairs: int, relation: str = INDEPENDENT) -> dict[str, Rate]:
     """Return the rate of each measure that has a p value for a family, by its name."""
     if family in POSITIONS:
-        return rates(POSITIONS[family], count, width, pairs=pairs, noise=noise)
+        return rates(POSITIONS[family], count, width, pairs=pairs, relation=relation)
     if family in SINGLE:
         rng = np.random.default_rng((0, count, width))
         drawn = (POSITIONS["noise"](count, width, rng) for _ in range(pairs))
         return rates_of((SINGLE[family](rows, seed=number) for number, rows in enumerate(drawn)), pairs)
-    tokens = pairs_of((TOKENS | FREQUENCY)[family], count, width, pairs=pairs, noise=noise)
+    tokens = pairs_of((TOKENS | FREQUENCY)[family], count, width, pairs=pairs, relation=relation)
     return rates_of((token_p_values(*pair, seed=number) for number, pair in enumerate(tokens)), pairs)
 
 
