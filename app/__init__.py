@@ -15,8 +15,6 @@ a Hub source before the tab draws: see ``opened.NEEDS``) and ``tab(session)``, w
 ``gr.Tab`` and binds their events. ``create_layout`` adds the components and returns them as a frozen ``Layout``,
 ``Handlers`` has what the events call, and the functions ``bind_…`` and ``keep_controls`` connect the two. They use:
 
-- ``session.source_field()`` adds the source field to the open ``gr.Row(elem_classes="controls")``. The fields of all
-  tabs stay in sync. A tab without one calls ``session.fetch_line()``.
 - ``session.redraw(draw, outputs, inputs=…, on=…)`` calls ``draw(opened, *inputs)`` when the sources change or an event
   of ``on`` fires, but only while the tab is visible. ``opened`` is a tuple of ``Opened`` in page order; one with an
   ``error`` has no ``embeddings``. ``draw`` returns the values of its outputs and never uses the network.
@@ -44,6 +42,7 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from hfposemb.errors import HfposembError, InputError, MissingExtraError
 from hfposemb.text import display
@@ -66,7 +65,6 @@ if TYPE_CHECKING:
 
     from .server.reach import Reach
     from .session.opened import Opened
-    from .session.state import Session
 
 TABS: tuple[str, ...] = ("start", "positions", "tokens", "words", "compare", "training")
 """Modules of ``tabs``, in display order."""
@@ -101,6 +99,7 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     from .session import address as addresses
     from .session import opening, preferences
     from .session.opened import NEEDS
+    from .session.source_bar import SourceBar
     from .session.source_names import FIRST
     from .session.state import Session
 
@@ -109,12 +108,14 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     # Create these here, because Gradio counts everything between the tabs as a tab.
     chosen, active = State(list(first)), State(next(iter(modules), ""))
     states: dict[str, Any] = {"fetched": State({}), "restored": State("")}
-    states |= {name: State([]) for name in ("due", "asked", "tried", "own")}
+    states |= {name: State([]) for name in ("due", "asked", "own")}
     dues = {name: State([]) for name in modules}
     style_sheet()
+    scope = f"p{uuid4().hex[:12]}"
+    bar = SourceBar.drawn(first, scope)
     card = lesson_card.Card.drawn() if address else None  # lessons are links
     with gr.Tabs() as tabs:
-        session = Session(public, first, chosen, active, tabs, linked=address, **states)
+        session = Session(public, first, chosen, active, tabs, scope=scope, linked=address, **states)
         sessions = {
             name: session.at(name, getattr(module, "NEEDS", NEEDS), due=dues[name]) for name, module in modules.items()
         }
@@ -124,13 +125,13 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
             with gr.Tab(module.TITLE, id=name) as items[name]:
                 module.tab(sessions[name])
     foot = gr.HTML(provenance(session.open(first)), apply_default_css=False, elem_classes="provenance")
-    opening.bind(sessions)
-    _bind(session, sessions, foot)
+    opening.bind(sessions, bar.reading)
+    bar.bind(session, sessions, foot, provenance)
     if card:
         card.bind(session, sessions)
     if address:
-        addresses.bind(session, list(modules))
-        preferences.bind(session)
+        addresses.bind(session, bar, list(modules))
+        preferences.bind(session, bar)
     _follow_tabs(items, active, announced=address)
     if endpoints:
         api.bind(session)
@@ -154,60 +155,6 @@ def _follow_tabs(items: Mapping[str, gr.Tab], active: gr.State, *, announced: bo
 
 def _constant(*values: str) -> Any:
     return lambda: values if len(values) > 1 else values[0]
-
-
-def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> None:
-    """Keep the source fields of all tabs, the sources, the error lines and the page's footer in sync."""
-    import gradio as gr
-
-    from .limits import MOST_SOURCES
-    from .session import suggestions
-    from .session.guard import guarded
-    from .session.opened import problems
-
-    def chosen(texts: Sequence[str] | None) -> list[str]:
-        return [text.strip() for text in dict.fromkeys(texts or ()) if text.strip()][:MOST_SOURCES]
-
-    def first(tried: list[str], texts: list[str], own: list[str]) -> list[Any]:
-        """Show a source before the others.
-
-        The fields are updated too: one that becomes visible reports its own value.
-        """
-        texts = chosen((tried[0], *texts))
-        return [texts, *session.show(tried[1]), *session.told_fields(texts, own)]
-
-    def due(active: str, restored: str, texts: list[str], fetched: dict[str, Any], *drawn: list[Any]) -> list[Any]:
-        """Let the active tab draw, unless it is already drawn with these values or sources are being fetched."""
-        now = sessions[active].drawn_with(restored, texts, fetched)
-        return [
-            now if key == active and now and now != before else gr.skip()
-            for key, before in zip(sessions, drawn, strict=True)
-        ]
-
-    def told(active: str, texts: list[str], fetched: dict[str, Any]) -> list[Any]:
-        line = problems(sessions[active].open(texts, fetched), fetched.get("notices", ()))
-        return [*(gr.update(value=line, visible=bool(line)) for _ in session.fields), provenance(session.open(texts))]
-
-    for dropdown, _ in session.fields:
-        # Not "input", which Gradio does not fire for typed values. Updating the fields in turn changes nothing further.
-        dropdown.change(chosen, dropdown, session.sources, trigger_mode="always_last", **QUIET)
-        suggestions.in_field(session, dropdown)
-    dropdowns, lines = [field for field, _ in session.fields], [line for _, line in session.fields]
-    session.sources.change(session.told_fields, [session.sources, session.own], dropdowns, **QUIET)
-    shown = [session.sources, session.tabs, session.active, *dropdowns]
-    session.tried.change(first, [session.tried, session.sources, session.own], shown, **QUIET)
-    changes = [one.change for one in (session.sources, session.active, session.fetched, session.restored)]
-    dues = [one.due for one in sessions.values()]
-    asked = [session.active, session.restored, session.sources, session.fetched]
-    public = session.public
-    gr.on(changes, guarded(due, public=public), [*asked, *dues], dues, trigger_mode="always_last", **QUIET)
-    gr.on(
-        changes[:3],
-        guarded(told, public=public),
-        [session.active, session.sources, session.fetched],
-        [*lines, foot],
-        **QUIET,
-    )
 
 
 DEMO = (
@@ -262,7 +209,7 @@ def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Bloc
     blocks: gr.Blocks
     with gr.Blocks(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS)) as blocks:
         unseen_heading("hfposemb", level=1)
-        header("Theme")
+        header("Copy link", "Theme")
         panel(public=public, sources=sources, address=True, endpoints=True)
         if public:
             points = "".join(f"<li>{html.escape(line)}</li>" for line in told())

@@ -13,3 +13,6 @@ QUIET: dict[str, Any] = {
     "concurrency_limit": None,
 }
 """For listeners that need no progress display, public endpoint or concurrency limit."""
+
+UNFOLDED = "unfolded"
+"""The value in the URL of an accordion that is open."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb.analysis.projection_quality import WRONG
 from hfposemb.figures import line_figures, matrix_figures, position_figures
 from hfposemb.figures.palette import POSITION, SIMILARITY
 from hfposemb.figures.style import Series, number
@@ -53,7 +51,8 @@ picture. Trust is trustworthiness: 1 unless the picture brings together points t
 the table. Continuity exchanges picture and table: 1 unless the picture separates points that are close in the table.
 The values by chance are those of a random layout.
 
-A hollow dot is misplaced: fewer than 3 of its 10 nearest neighbours are near it. Point at any dot to read how many.
+A hollow dot is misplaced: most of its nearest neighbours are elsewhere, fewer than 3 of 10 near it. Point at any dot to
+read how many.
 
 Venna & Kaski 2001, 2006.
 """
@@ -155,14 +154,15 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
         found = f"found {table.finite.sum()} in {table.shape[0]:,}"
         return replace(empty, title=title, message=f"A picture needs at least two finite rows; {found}.")
     drawings, foot, message, recipe = [], "", "", None
+    told = CLOUD_HELP if encoding is None else KERNEL_HELP
     try:
         projection = (positions.umap(view.dims) if view.method == "umap" else None) or positions.pca(view.dims)
         drawings.append(Drawing(position_figures.projection(projection, trust=True), axes_caption(projection)))
-        foot = trust(projection, positions)
+        foot, told = quality_foot(projection, positions), f"{told}\n{quality_help(projection, positions)}\n"
         recipe = position_snippets.cloud(positions, method=projection.method, dims=projection.dims)
         if view.method == "umap" and projection.method != "umap":
             why = "UMAP needs vectors" if positions.turning else f"UMAP needs more than {NEIGHBOURS} positions"
-            foot = f"{why}; shown instead: {foot}"
+            foot = f"{why}. {foot}"
     except hpe.HfposembError as error:
         message = sentence(error)
     if positions.drawn(view.dims) < 2:
@@ -176,7 +176,7 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
         title=title,
         recipe=recipe or position_snippets.cloud(positions, method="pca", dims=1),
         drawings=tuple(drawings),
-        help=CLOUD_HELP if encoding is None else KERNEL_HELP,
+        help=told,
         foot=foot,
         actions=FILES,
         message=message,
@@ -184,20 +184,13 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
     )
 
 
-def trust(projection: hpe.Projection, positions: Positions) -> str:
-    """Describe how the picture was made, its quality, and what it leaves out."""
-    quality = projection.quality
-    method = projection.method.upper()
-    width = positions.whole.shape[1]
-    said = [f"{method} · {projection.dims} of {width:,}" if method == "PCA" else f"{method} · seed {projection.seed}"]
-    trusted, whole, chance = (
-        number(value, digits=2) for value in (quality.trustworthiness, quality.continuity, quality.trust_by_chance)
-    )
-    said.append(f"{percent(quality.neighbours_kept)} of neighbours kept, trust {trusted}, continuity {whole}")
-    said.append(f"by chance {percent(quality.kept_by_chance)}, {chance}, {chance}")
-    said += hollow(projection)
-    if projection.method == "umap" and len(projection.rows) + projection.left_out < positions.whole.shape[0]:
-        said.append(f"laid out with all {positions.whole.shape[0]:,}")
+def quality_foot(projection: hpe.Projection, positions: Positions) -> str:
+    """State how many neighbours a picture keeps, and which rows it leaves out."""
+    quality, method = projection.quality, projection.method.upper()
+    said = [
+        f"{method} keeps {percent(quality.neighbours_kept)} of each point’s neighbours "
+        f"(chance: {percent(quality.kept_by_chance)})"
+    ]
     if projection.left_out:
         finite = int((~positions.table.finite).sum())
         why = "with NaN or Inf" if finite == projection.left_out else "zero, NaN or Inf"
@@ -205,15 +198,27 @@ def trust(projection: hpe.Projection, positions: Positions) -> str:
     return " · ".join(said)
 
 
-def hollow(projection: hpe.Projection) -> list[str]:
+def quality_help(projection: hpe.Projection, positions: Positions) -> str:
+    """Describe how a picture was made, its quality, and its misplaced points, for the help of its panel."""
+    quality, rows = projection.quality, positions.whole.shape[0]
+    pca = f"PCA of {positions.whole.shape[1]:,} dimensions"
+    made = pca if projection.method == "pca" else f"UMAP with seed {projection.seed}"
+    if projection.method == "umap" and len(projection.rows) + projection.left_out < rows:
+        made += f", laid out with all {rows:,} positions"
+    trusted, whole, chance = (
+        number(value, digits=2) for value in (quality.trustworthiness, quality.continuity, quality.trust_by_chance)
+    )
+    said = f"This picture: {made}; trust {trusted}, continuity {whole}, by chance {chance}."
+    return f"{said}{hollow(projection)}"
+
+
+def hollow(projection: hpe.Projection) -> str:
     """State how many points are drawn hollow, out of how many measured."""
     found = projection.trust
     if found is None or not (wrong := int(found.wrong.sum())):
-        return []
-    least = math.ceil(WRONG * found.k)
+        return ""
     of = f"{len(found.points):,}" + (" measured" if len(found.points) < len(projection.rows) else "")
-    their = "its" if wrong == 1 else "their"
-    return [f"hollow: {wrong:,} of {of} misplaced, with fewer than {least} of {their} {found.k} nearest nearby"]
+    return f" {wrong:,} of {of} dots {'is' if wrong == 1 else 'are'} hollow."
 
 
 def matrix_drawing(encoding: PositionEncoding, length: int) -> Drawing:

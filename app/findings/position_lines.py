@@ -1,4 +1,4 @@
-"""Plots of all sources together: similarity by distance, norms, waves, explained variance, rotary wavelengths."""
+"""Plots of all sources: similarity by distance, norms and explained variance; waves and rotary wavelengths."""
 
 from __future__ import annotations
 
@@ -85,13 +85,24 @@ def mirrored(series: Sequence[Series]) -> list[Series]:
 
 
 def lines(opened: Sequence[Opened], length: int, session: Session) -> Panels:
-    """Draw similarity by distance in one plot per unit, norms, explained variance, and rotary wavelengths."""
+    """Draw similarity by distance in one plot per unit, norms, and explained variance."""
     found = tables_of(opened, length, session)
     drawn = [
         *distance_panels(opened, found, length),
         *table_panels({source: positions.facts for source, positions in found.items()}, found, session),
-        *wavelength_panels(opened),
     ]
+    return _in_columns(drawn)
+
+
+def spectra(opened: Sequence[Opened], length: int, session: Session) -> Panels:
+    """Draw the strength of waves by period in all tables, and the wavelengths of every rotary source."""
+    found = tables_of(opened, length, session)
+    facts = {source: positions.facts for source, positions in found.items()}
+    drawn = [wave_panel(facts, found)] if any(fact.waves is not None for fact in facts.values()) else []
+    return _in_columns([*drawn, *wavelength_panels(opened)])
+
+
+def _in_columns(drawn: Sequence[Panel]) -> Panels:
     return Panels(tuple(drawn), columns={4: 2}.get(len(drawn), min(max(len(drawn), 1), 3)))
 
 
@@ -158,7 +169,7 @@ def bias_back(encoding: PositionEncoding) -> str:
 
 
 def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions], session: Session) -> list[Panel]:
-    """Draw norms, waves and explained variance of all sources that have vectors, in one plot each."""
+    """Draw norms and explained variance of all sources that have vectors, in one plot each."""
     by_name = {source.name: fact for source, fact in facts.items()}
     drawn: list[Panel] = []
     if long := {s: fact for s, fact in facts.items() if (fact.norms > 0).sum() > 1}:
@@ -167,8 +178,6 @@ def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions
         ]
         figure, recipe = line_figures.norms_by_position(norms), position_snippets.lengths([found[s] for s in long])
         drawn.append(_panel("norms", norm_title(by_name), figure, NORM_HELP, "Euclidean norm, log scale", recipe))
-    if any(fact.waves is not None for fact in facts.values()):
-        drawn.append(wave_panel(facts, found))
     if parts := {
         s: fact.cumulative for s, fact in facts.items() if fact.cumulative is not None and len(fact.cumulative) > 1
     }:

@@ -112,8 +112,11 @@ def cell(name: str, found: Found | None) -> str:
     return f"<td>{mean} ± {spread}<small>noise {null}</small></td>"
 
 
-def accordion(session: Session, part: gr.State) -> None:
-    """Create the accordion, closed. The button runs the probes in a child process that can be cancelled."""
+def probe_table(session: Session, part: gr.State, unfolded: gr.State) -> None:
+    """Create the table of the probes, and the button that runs them in a child process that can be cancelled.
+
+    The table is drawn while its fold is open.
+    """
 
     async def work(
         visitor: Visitor, place: str, wanted: Sequence[Sequence[str]]
@@ -129,19 +132,19 @@ def accordion(session: Session, part: gr.State) -> None:
                 async for progress in steps:
                     yield progress
 
-    def draw(opened: Sequence[Opened], part: str | None) -> Any:
-        return table(of_part(opened, part), session)
+    def draw(opened: Sequence[Opened], unfolded: bool, part: str | None) -> Any:
+        return table(of_part(opened, part), session) if unfolded else gr.skip()
 
     def run(due: list[Any], part: str | None) -> list[list[str]]:
         return missing(of_part(session.shown(due), part), session)
 
-    box, unfolded = session.fold("probes", QUESTION)
-    with box:
-        shown = gr.HTML(js_on_load=COPY_JS, apply_default_css=False, elem_classes="probes")
-        running = session.jobs.bind(work, name="probes", label="Probes")
-        with gr.Row():
-            button = gr.Button(MEASURE, variant="secondary", size="lg", scale=0, min_width=200)
-    session.redraw(draw, [shown], inputs=[part], on=[unfolded.change, running.done.change, part.change])
+    gr.HTML(f"<h3>{QUESTION}</h3>", apply_default_css=False, elem_classes="probes")
+    shown = gr.HTML(js_on_load=COPY_JS, apply_default_css=False, elem_classes="probes")
+    running = session.jobs.bind(work, name="probes", label="Probes")
+    with gr.Row():
+        button = gr.Button(MEASURE, variant="secondary", size="lg", scale=0, min_width=200)
+    asked = [unfolded.change, running.done.change, part.change]
+    session.redraw(draw, [shown], inputs=[unfolded, part], on=asked)
     # Reset ``wanted``, so that requesting the same again counts as a change.
     running.done.change(lambda: [], None, running.wanted, **QUIET)
     button.click(run, [session.due, part], running.wanted, **QUIET)

@@ -20,10 +20,11 @@ from ..components.plot import Drawing, Panel, PanelRow, Panels
 from ..limits import MEASURED_AT_ONCE
 from ..recipes import position_snippets
 from ..session.opened import Opened
+from ..session.shown_positions import of_part
 from ..session.state import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 MOST_READ = 2**26  # numbers of a table that may be read for this
 
@@ -155,23 +156,20 @@ def _caption(waves: Resolution) -> str:
     return f"the slowest {one} distinguishes neighbours {slow} of the time, the fastest {fast}, guessing 50\u00a0%"
 
 
-def requirement_row(
-    session: Session,
-    part: gr.State,
-    of_part: Callable[[Sequence[Opened], str | None], Sequence[Opened]],
-) -> None:
-    """Create and bind the row of panels, one per source; ``of_part`` selects the shown part of the sources."""
+def requirement_row(session: Session, part: gr.State, unfolded: gr.State) -> None:
+    """Create and bind the row of panels, one per source, which is drawn while its fold is open."""
 
-    def draw(opened: Sequence[Opened], part: str | None) -> Panels:
+    def draw(opened: Sequence[Opened], unfolded: bool, part: str | None) -> Any:
+        if not unfolded:
+            return gr.skip()
         panels = tuple(requirement_panel(source, session) for source in of_part(opened, part))
         return Panels(
             panels,
-            heading="What makes a good position encoding?" if panels else "",
-            subheading="Five requirements, each with a number. Below: how well slow or fast waves identify a position."
+            subheading="Five tests, each with a number. Below: how well slow or fast waves alone identify a position."
             if panels
             else "",
             columns=max(len(panels), 1),
         )
 
     row = PanelRow((), scope=session.scope, swipe=True)
-    session.redraw(draw, [row], inputs=[part], on=[part.change])
+    session.redraw(draw, [row], inputs=[unfolded, part], on=[unfolded.change, part.change])

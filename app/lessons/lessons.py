@@ -25,6 +25,8 @@ from hfposemb.composition.word_order import reorder_words, reverse_tokens
 from hfposemb.errors import InputError
 from hfposemb.tables.table import TOKEN_CLASSES
 
+from ..components.events import UNFOLDED
+
 REPEATED = "and the king saw the queen"
 SENTENCE = "and the king saw her"
 TURNED = "her saw king the and"
@@ -219,9 +221,10 @@ LESSONS: tuple[Lesson, ...] = (
             "length, the same position gets another row in each text. A single sine repeats. Many sines of different "
             "wavelengths avoid all of this."
         ),
-        exercise="The last panels show which requirements fail, and by how much. Which does sigmoid:256x128 meet?",
+        exercise="“Five tests” below shows which ones fail, and by how much. Which does sigmoid:256x128 pass?",
         models=("counting:256x128", "normalised:256x128", "single-sine:256x128", "sinusoidal:256x128"),
         tab="positions",
+        controls={"tests": UNFOLDED},
     ),
     Lesson(
         title="Slow and fast frequencies",
@@ -249,7 +252,7 @@ LESSONS: tuple[Lesson, ...] = (
         ),
         models=("sinusoidal:256x6", "sinusoidal:256x128", "sample:gpt2"),
         tab="positions",
-        controls={"waves": "0, 2, 4"},
+        controls={"dimensions": UNFOLDED, "waves": "0, 2, 4"},
     ),
     Lesson(
         title="Sine and cosine turn a shift into a rotation",
@@ -415,6 +418,7 @@ LESSONS: tuple[Lesson, ...] = (
         exercise="Find the plot of logits by distance. Which of them falls with distance, and which rises again?",
         models=("sample:bert", "rotary:256x64", "alibi:256x12"),
         tab="positions",
+        controls={"attention": UNFOLDED},
     ),
 )
 """In textbook order; the first is lesson 1."""

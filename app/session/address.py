@@ -148,7 +148,7 @@ def _exists(text: str) -> bool:
     return False
 
 
-def bind(session: Any, keys: Sequence[str]) -> None:
+def bind(session: Any, bar: Any, keys: Sequence[str]) -> None:
     """Bind the URL to the sources, the active tab and every registered control of a page that has the tabs ``keys``."""
     controls: list[Control] = session.controls
     names = [MODELS, TAB, *(one.name for one in controls)]
@@ -161,7 +161,7 @@ def bind(session: Any, keys: Sequence[str]) -> None:
             for one, value in zip(controls, values, strict=True)
             if value is not None and value != one.first
         }
-        models = () if list(texts) == list(session.first) else texts
+        models = () if list(texts) == list(session.first) else list(filter(None, texts))
         query = written(differs, models, "" if active == keys[0] else active)
         return json.dumps({"query": query, "restored": restored})
 
@@ -172,8 +172,7 @@ def bind(session: Any, keys: Sequence[str]) -> None:
         updates = [_update(one, found[one.name][0] if one.name in found else None, texts) for one in controls]
         values = dict(zip(names[2:], updates, strict=True))
         folds = [gr.update(open=values[name]) for name in session.folds]
-        # Update the source fields explicitly as well: a field that has just become visible reports its own value.
-        return [texts, *session.show(tab), *updates, *folds, *session.told_fields(texts, own), uuid4().hex]
+        return [texts, *session.show(tab), *updates, *folds, *bar.updates(texts, own), uuid4().hex]
 
     components = [one.component for one in controls]
     gr.on(
@@ -184,8 +183,7 @@ def bind(session: Any, keys: Sequence[str]) -> None:
         trigger_mode="always_last",
         **QUIET,
     )
-    fields = [field for field, _ in session.fields]
-    shown = [session.sources, session.tabs, session.active, *components, *session.folds.values(), *fields]
+    shown = [session.sources, session.tabs, session.active, *components, *session.folds.values(), *bar.shown]
     line.select(show, session.own, [*shown, session.restored], **QUIET)
 
 

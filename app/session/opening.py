@@ -80,7 +80,7 @@ class SourceReads:
         session, told = self.tabs[active], told_of(fetched, texts)
         missing = waiting(session.open(texts, told))
         if not missing:
-            yield [*self._hidden(), told if told != fetched else gr.skip(), gr.skip()]
+            yield [_HIDDEN, told if told != fetched else gr.skip(), gr.skip()]
             return
         read: list[Fetch] = []
         name = page_of(self.page, request)
@@ -88,9 +88,9 @@ class SourceReads:
         try:
             async with aclosing(follow):
                 async for read in follow:
-                    yield [*self._only(active, reading_line(read)), gr.skip(), gr.skip()]
+                    yield [reading_line(read), gr.skip(), gr.skip()]
         except CancelledError:
-            yield [*self._hidden(), gr.skip(), gr.skip()]
+            yield [_HIDDEN, gr.skip(), gr.skip()]
             return
         for source, one in zip(missing, read, strict=True):
             if isinstance(one.error, OfflineError) and source.text in HUB_PRESETS:
@@ -99,7 +99,7 @@ class SourceReads:
                 said = one_line(said_of(one.error, public=session.public))
                 told = with_problem(told, active, source.text, said)
         told = {**told, "id": uuid4().hex}
-        yield [*self._hidden(), told, told["texts"] if told["texts"] != texts else gr.skip()]
+        yield [_HIDDEN, told, told["texts"] if told["texts"] != texts else gr.skip()]
 
     def stop_others(self, active: str, texts: list[str], request: gr.Request) -> None:
         """Stop the page's reads for another tab or other sources."""
@@ -111,21 +111,16 @@ class SourceReads:
         told = told_of(fetched, texts)
         for source in waiting(self.tabs[active].open(texts, told)):
             told = with_problem(told, active, source.text, STOPPED)
-        return [*self._hidden(), told]
-
-    def _only(self, key: str, update: Any) -> list[Any]:
-        """Return updates of the progress lines that change the one of a tab."""
-        return [update if key == tab else gr.skip() for tab in self.page.lines]
-
-    def _hidden(self) -> list[Any]:
-        """Return updates that hide the progress lines."""
-        return [gr.update(visible=False) for _ in self.page.lines]
+        return [_HIDDEN, told]
 
 
-def bind(tabs: Mapping[str, Session]) -> None:
-    """Bind the handlers that fetch; ``tabs`` has the session of each tab by key."""
+_HIDDEN = gr.update(visible=False)
+
+
+def bind(tabs: Mapping[str, Session], line: gr.HTML) -> None:
+    """Bind the handlers that fetch; ``tabs`` has the session of each tab by key, ``line`` shows the progress."""
     reads = SourceReads(tabs)
-    page, lines = reads.page, list(reads.page.lines.values())
+    page = reads.page
     asked = [page.active, page.sources, page.fetched]
     blocks = Context.root_block
     loads = [blocks.load] if waiting(page.open(page.first)) and blocks is not None else []
@@ -133,10 +128,9 @@ def bind(tabs: Mapping[str, Session]) -> None:
         [page.sources.change, page.active.change, *loads],
         reads.fetch,
         asked,
-        [*lines, page.fetched, page.sources],
+        [line, page.fetched, page.sources],
         trigger_mode="always_last",
         **QUIET,
     )
     gr.on([page.sources.change, page.active.change], reads.stop_others, asked[:2], None, **QUIET)
-    for line in lines:
-        line.select(reads.cancel, asked, [*lines, page.fetched], **QUIET)
+    line.select(reads.cancel, asked, [line, page.fetched], **QUIET)

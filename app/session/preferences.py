@@ -21,6 +21,7 @@ from ..components.page_script import on_load
 from ..limits import LONGEST_SOURCE
 
 if TYPE_CHECKING:
+    from .source_bar import SourceBar
     from .state import Session
 
 MOST = 8
@@ -42,8 +43,8 @@ def remembered(texts: object, presets: Sequence[str] = ()) -> list[str]:
     return list(dict.fromkeys(found))[:MOST]
 
 
-def bind(session: Session) -> None:
-    """Let the browser remember the sources of a page, and offer remembered ones in every source field."""
+def bind(session: Session, bar: SourceBar) -> None:
+    """Let the browser remember the sources of a page, and offer remembered ones in its bar."""
     presets = (*session.first, *session.presets)
     script = on_load("rememberSources", most=MOST)
     line = gr.HTML("", html_template="", js_on_load=script, apply_default_css=False, elem_classes="unseen")
@@ -53,7 +54,7 @@ def bind(session: Session) -> None:
 
     def offer(event: gr.EventData, texts: list[str]) -> list[Any]:
         own = remembered((event._data or {}).get("sources"), presets)
-        return [own, *session.told_fields(texts, own)]
+        return [own, *bar.updates(texts, own)]
 
     session.sources.change(told, session.sources, line, **QUIET)
-    line.select(offer, session.sources, [session.own, *(field for field, _ in session.fields)], **QUIET)
+    line.select(offer, session.sources, [session.own, *bar.shown], **QUIET)

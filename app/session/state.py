@@ -19,9 +19,8 @@ from hfposemb.tables.table import EmbeddingTable
 from hfposemb.text import one_line
 
 from .. import limits
-from ..components.events import QUIET
+from ..components.events import QUIET, UNFOLDED
 from ..components.hidden import State
-from ..components.lines import WORK_LINE
 from ..components.plot import PanelRow
 from ..failures import said_of
 from ..jobs.fetching import Work
@@ -30,18 +29,14 @@ from .address import Control, control
 from .background_jobs import JobRunner, umap_key
 from .guard import guarded
 from .library import Library, shared_library
-from .opened import WAITING, Opened, problems, waiting
-from .source_names import HUB_PRESETS, PRESETS, choices, short_names
+from .opened import WAITING, Opened, waiting
+from .source_names import HUB_PRESETS, PRESETS, short_names
 
 if TYPE_CHECKING:
     from hfposemb.analysis.projection import Projection
 
 
 Draw = Callable[..., Any]
-
-
-UNFOLDED = "unfolded"
-"""The value in the URL of an accordion that is open."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +57,6 @@ class Session:
     scope: str = field(default_factory=lambda: f"p{uuid4().hex[:12]}")
     key: str = ""
     presets: tuple[str, ...] = (*PRESETS, *HUB_PRESETS)
-    fields: list[tuple[gr.Dropdown, gr.HTML]] = field(default_factory=list)
     needs: tuple[str, ...] = ()
     fetched: gr.State = field(default_factory=lambda: State({}))
     """Outcome of the page's reads: see ``opening``. Changes whenever reads end."""
@@ -73,14 +67,8 @@ class Session:
     asked: gr.State = field(default_factory=lambda: State([]))
     """A word that another tab sends to Tokens: its text, source and row, and a unique id."""
 
-    tried: gr.State = field(default_factory=lambda: State([]))
-    """A source to move to the front, the tab that shows it, and a unique id."""
-
     own: gr.State = field(default_factory=lambda: State([]))
     """Sources that the visitor's browser remembers, offered next to the presets."""
-
-    lines: dict[str, gr.HTML] = field(default_factory=dict)
-    """The progress line of reads, by tab."""
 
     controls: list[Control] = field(default_factory=list)
     """The controls whose values are stored in the URL."""
@@ -101,14 +89,15 @@ class Session:
     def open(self, texts: Sequence[str], fetched: Mapping[str, Any] | None = None) -> tuple[Opened, ...]:
         """Open sources by name, each with the colour of its place; one that fails carries its error.
 
+        A place can be empty: "" is no source, and leaves its colour to the next one that is added.
         There is no network access: a Hub source that lacks parts the tab needs has the error recorded in ``fetched``,
         or ``WAITING``.
         """
         told = (fetched or {}).get("problems", {}).get(self.key, {})
-        shown = texts[:MOST_SOURCES]
+        shown = {place: text for place, text in enumerate(texts[:MOST_SOURCES]) if text}
         return tuple(
             self._open(Opened(text, name, *source_style(place)), told.get(text, WAITING))
-            for place, (text, name) in enumerate(zip(shown, short_names(shown), strict=True))
+            for (place, text), name in zip(shown.items(), short_names(list(shown.values())), strict=True)
         )
 
     def _open(self, named: Opened, told: str) -> Opened:
@@ -126,32 +115,6 @@ class Session:
             out[key] = (source.name, work)
         return out
 
-    def source_field(self) -> None:
-        """Create the source field, which all tabs share, in the current toolbar."""
-        with gr.Column(scale=1, min_width=320, elem_classes="source-field"):
-            dropdown = gr.Dropdown(
-                choices((*self.first, *self.presets)),
-                value=list(self.first),
-                multiselect=True,
-                allow_custom_value=True,
-                max_choices=MOST_SOURCES,
-                label=f"Sources (up to {MOST_SOURCES})",
-                elem_classes="sources",
-            )
-            problem = problems(self.open(self.first))
-            line = gr.HTML(problem, visible=bool(problem), elem_classes="source-error")
-            self.fetch_line()
-        self.fields.append((dropdown, line))
-
-    def told_fields(self, texts: Sequence[str], own: Sequence[str] = ()) -> list[Any]:
-        """Return updates that show these sources in every source field, which also offers the visitor's ``own``."""
-        offered = choices((*texts, *own, *self.first, *self.presets))
-        return [gr.update(choices=offered, value=list(texts)) for _ in self.fields]
-
-    def fetch_line(self) -> None:
-        """Create the progress line of the tab's reads."""
-        self.lines[self.key] = gr.HTML(visible=False, **WORK_LINE)
-
     def redraw(self, draw: Draw, outputs: Sequence[Any], *, inputs: Sequence[Any] = (), on: Sequence[Any] = ()) -> None:
         """Call ``draw(opened, *inputs)`` for ``outputs`` when the sources change and on the events ``on``.
 
@@ -162,15 +125,16 @@ class Session:
     def drawn_with(self, restored: str, texts: Sequence[str], fetched: Mapping[str, Any] | None = None) -> list[Any]:
         """Return the value of ``due`` once the tab is drawn with these sources; empty while some are being fetched."""
         opened = self.open(texts, fetched)
-        return [] if waiting(opened) else [restored, *([source.text, source.error] for source in opened)]
+        errors = {source.text: source.error for source in opened}
+        return [] if waiting(opened) else [restored, *([text, errors.get(text, "")] for text in texts)]
 
     def shown(self, due: Sequence[Any]) -> tuple[Opened, ...]:
         """Open the sources that the tab is drawn with, according to ``due``; empty before the first drawing.
 
         Handlers of a tab use this, not ``sources``, which may have changed since: what is on the screen counts.
         """
-        held = dict(due[1:])
-        return self.open(list(held), {"problems": {self.key: {text: error for text, error in held.items() if error}}})
+        problems = {text: error for text, error in due[1:] if error}
+        return self.open([text for text, _ in due[1:]], {"problems": {self.key: problems}})
 
     def keep(self, name: str, component: Any, **more: Any) -> None:
         """Store a control's value in the URL under ``name``; ``more`` is passed to ``address.control``."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import html
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlencode
@@ -19,8 +17,7 @@ from hfposemb.checkpoints.http import Wire
 from hfposemb.checkpoints.strict_json import parse_json
 
 from ..components.events import QUIET
-from ..components.page_script import on_load
-from .source_names import HUB_PRESETS, choice
+from .source_names import choice
 from .state import Session
 
 MOST = 8
@@ -111,7 +108,7 @@ _EVERY_KEY: dict[str, Any] = {
 
 
 def in_field(session: Session, dropdown: gr.Dropdown) -> None:
-    """Add suggestions to the choices of a source field while a name is typed."""
+    """Add suggestions to the choices of the source field while a name is typed."""
 
     async def typed(active: str, texts: list[str], key: gr.KeyUpData, request: gr.Request) -> Any:
         page = f"{request.session_hash}/{session.scope}/{active}"
@@ -121,28 +118,3 @@ def in_field(session: Session, dropdown: gr.Dropdown) -> None:
         return gr.update(choices=[choice(text) for text in dict.fromkeys((*found, *texts, *session.presets))])
 
     dropdown.key_up(typed, [session.active, session.sources], dropdown, **_EVERY_KEY)
-
-
-def in_box(session: Session, box: gr.Textbox, *, name: str) -> None:
-    """Add a ``<datalist>`` of suggestions to a one-line box; ``name`` identifies the list."""
-    name_here = f"{session.scope}-{name}"  # another panel on the page may have a box and a list of the same name
-    box.elem_classes = [*(box.elem_classes or ()), f"{name_here}-box"]
-    offered = gr.HTML(
-        _options(HUB_PRESETS),
-        html_template=f'<datalist id="{name_here}">${{value}}</datalist>',
-        js_on_load=on_load("joinSuggestions", box=f"{name_here}-box", list=name_here),
-        apply_default_css=False,
-        elem_classes="suggestions",
-    )
-
-    async def typed(text: str, request: gr.Request) -> Any:
-        found = await SUGGESTIONS.after_quiet(
-            f"{request.session_hash}/{session.scope}/{name}", text, public=session.public
-        )
-        return _options((*found, *HUB_PRESETS)) if found else gr.skip()
-
-    box.input(typed, box, offered, **_EVERY_KEY)
-
-
-def _options(names: Iterable[str]) -> str:
-    return "".join(f'<option value="{html.escape(name)}"></option>' for name in dict.fromkeys(names))

@@ -6,7 +6,25 @@ import { onceReady } from "./ready.js";
 
 const TOGETHER = 1500; // ms: changes that are closer share an entry of the history
 const LONGEST_QUERY = 9000;
+const UNFOLDED = "unfolded";
+const SETTLED = 10_000; // ms: until the panels above have their heights
 const LONGEST_HOLD = 10_000; // ms: then what there is is painted, whatever the server does
+
+/** Bring the fold that an address opens into view, unless a lesson stands above it. */
+function bringFold() {
+  const query = new URLSearchParams(location.search);
+  const name = [...query.keys()].find((key) => query.get(key) === UNFOLDED);
+  if (!name || query.has("lesson")) return;
+  const fold = document.querySelector(`.fold-${CSS.escape(name)}`);
+  if (!fold) return;
+  // Panels above grow while they are drawn; whoever scrolls goes where they want.
+  const moved = new AbortController();
+  const grown = new ResizeObserver(() => fold.scrollIntoView({ block: "start" }));
+  const stop = () => { grown.disconnect(); moved.abort(); };
+  for (const name of ["wheel", "touchstart", "pointerdown", "keydown"]) addEventListener(name, stop, moved);
+  setTimeout(stop, SETTLED);
+  grown.observe(document.body);
+}
 
 /**
  * Write what is shown into the address, and show what an address holds. While one is being restored, earlier values of
@@ -27,7 +45,10 @@ export function followAddress({ element, trigger, props, watch }, { names }) {
     if (said.restored !== restored) moved = Date.now();
     reading = false;
     restored = said.restored;
-    if (restored) shown();
+    if (restored) {
+      shown();
+      bringFold();
+    }
     const address = addressWith(location, said.query, names);
     if (address === null) return;
     history[Date.now() - moved < TOGETHER ? "replaceState" : "pushState"](history.state, "", address);

@@ -1,21 +1,20 @@
 // The script of the app: it runs what the components of a page have called, by name, and what they call from then on.
 
 import { followAddress } from "./address.js";
-import { cancelJob, chooseTab, chooseWord, copyRecipe } from "./buttons.js";
+import { cancelJob, chooseWord, copyRecipe } from "./buttons.js";
 import { saveFile } from "./download.js";
-import { followLinks, openCard } from "./links.js";
+import { followLinks, followQuestions, openCard } from "./links.js";
 import { markPosition } from "./marked_position.js";
 import { rememberSources } from "./preferences.js";
 import { announceReady } from "./ready.js";
 import { drawStyledRow } from "./styled_row.js";
 import { stepSlider } from "./step_slider.js";
-import { joinSuggestions } from "./suggestions.js";
-import { pageHeader } from "./page_header.js";
+import { pageHeader, sourceField } from "./page_header.js";
 
 /** @type {Record<string, (host: any, options: any) => unknown>} */
 const CALLED = {
-  announceReady, cancelJob, chooseTab, chooseWord, copyRecipe, drawStyledRow, followAddress, followLinks,
-  joinSuggestions, markPosition, openCard, pageHeader, rememberSources, saveFile, stepSlider,
+  announceReady, cancelJob, chooseWord, copyRecipe, drawStyledRow, followAddress, followLinks, followQuestions,
+  markPosition, openCard, pageHeader, rememberSources, saveFile, sourceField, stepSlider,
 };
 
 /** @param {Call} call */

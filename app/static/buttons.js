@@ -13,17 +13,6 @@ function buttonOf({ target }, selector = "button") {
 }
 
 /**
- * Open the tab that a button names.
- * @param {GradioElement} host
- */
-export function chooseTab({ element, trigger }) {
-  element.addEventListener("click", (event) => {
-    const button = buttonOf(event);
-    if (button) trigger("select", { tab: button.dataset.tab });
-  });
-}
-
-/**
  * Choose the word of the sentence that a button is.
  * @param {GradioElement} host
  */

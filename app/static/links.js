@@ -19,6 +19,22 @@ export function followLinks({ element }) {
 }
 
 /**
+ * Follow the questions of Start: links to views, a link to a place of this page, and, where the page has no address of
+ * its own, buttons that open a tab.
+ * @param {GradioElement} host
+ */
+export function followQuestions(host) {
+  followLinks(host);
+  host.element.addEventListener("click", (event) => {
+    const chosen = event.target instanceof Element ? event.target.closest("button, a[href^='#']") : null;
+    if (!chosen) return;
+    event.preventDefault();
+    if (chosen instanceof HTMLButtonElement) host.trigger("select", { tab: chosen.dataset.tab });
+    else document.getElementById(chosen.getAttribute("href")?.slice(1) ?? "")?.scrollIntoView({ behavior: "smooth" });
+  });
+}
+
+/**
  * Follow the links of a lesson's card, and move the focus to it when it opens, for sighted visitors and screen readers
  * alike.
  * @param {GradioElement} host

@@ -35,6 +35,18 @@ function chooseTheme(select) {
   });
 }
 
+/**
+ * Say in the empty field of the source bar what it is for. Gradio creates the field anew.
+ * @param {GradioElement} host
+ */
+export function sourceField({ element }) {
+  const bar = element.closest(".source-bar");
+  if (!bar) return;
+  const say = () => { for (const input of bar.querySelectorAll("input")) input.placeholder = "+ Add model"; };
+  say();
+  new MutationObserver(say).observe(bar, { childList: true, subtree: true });
+}
+
 /** @param {HTMLButtonElement} button */
 async function copyLink(button) {
   await navigator.clipboard.writeText(location.href);

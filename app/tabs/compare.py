@@ -214,7 +214,6 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
 def _toolbar(session: Session) -> tuple[gr.Dropdown, gr.Button, gr.DownloadButton]:
     """Create the toolbar, and return the field of the part and the two buttons of the report."""
     with gr.Row(elem_classes="controls"):
-        session.source_field()
         parts: list[str] = []  # known once the sources are opened
         part_field = gr.Dropdown(
             part_choices(parts),

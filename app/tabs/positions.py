@@ -20,7 +20,7 @@ from ..findings import probing, shifts
 from ..findings.image_patches import patches, pick
 from ..findings.logits import distance_panel
 from ..findings.position_clouds import clouds
-from ..findings.position_lines import lines
+from ..findings.position_lines import lines, spectra
 from ..findings.position_tables import WAVES, images
 from ..findings.properties import requirement_row
 from ..limits import MOST_SOURCES
@@ -38,8 +38,8 @@ NEEDS = ("position",)
 class Layout:
     """The tab's components that events use.
 
-    States are ``part``, ``picked``, the clicked patch of each source, and ``chosen``, the marked position after the
-    slider is released.
+    States are ``part``, ``picked``, the clicked patch of each source, ``chosen``, the marked position after the slider
+    is released, and ``dimensions`` and ``attention``, whether a fold is open.
     """
 
     method: gr.Radio
@@ -53,10 +53,13 @@ class Layout:
     umaps: BackgroundJob
     sources: PanelRow
     together: PanelRow
-    in_logits: PanelRow
     over: PanelRow
+    dimensions: gr.State
+    spectra: PanelRow
     waves: gr.Textbox
     tables: PanelRow
+    attention: gr.State
+    in_logits: PanelRow
 
 
 @dataclass(frozen=True)
@@ -95,17 +98,23 @@ class Handlers:
         """Draw the lines of all sources."""
         return lines(of_part(opened, part), length, self.session)
 
-    def draw_in_logits(self, opened: Sequence[Opened]) -> Any:
+    def draw_in_logits(self, opened: Sequence[Opened], unfolded: bool) -> Any:
         """Draw what positions add to the logits by distance."""
-        return (distance_panel(opened, self.session),)
+        return (distance_panel(opened, self.session),) if unfolded else gr.skip()
+
+    def draw_spectra(self, opened: Sequence[Opened], unfolded: bool, length: int, part: str | None) -> Any:
+        """Draw the strength of waves by period."""
+        return spectra(of_part(opened, part), length, self.session) if unfolded else gr.skip()
 
     def draw_over(self, opened: Sequence[Opened], picked: dict[str, int], part: str | None) -> Any:
         """Draw the patches of images."""
         return patches(of_part(opened, part), picked, self.session)
 
-    def draw_tables(self, opened: Sequence[Opened], length: int, dimensions: str, part: str | None) -> Any:
+    def draw_tables(
+        self, opened: Sequence[Opened], unfolded: bool, length: int, dimensions: str, part: str | None
+    ) -> Any:
         """Draw the tables, and some of their dimensions as waves."""
-        return images(of_part(opened, part), length, dimensions, self.session)
+        return images(of_part(opened, part), length, dimensions, self.session) if unfolded else gr.skip()
 
 
 def tab(session: Session) -> None:
@@ -127,14 +136,22 @@ def create_layout(session: Session) -> Layout:
         umaps = session.jobs.bind_umaps()
         sources = PanelRow(scope=session.scope, swipe=True)
     together = PanelRow((), scope=session.scope)
-    in_logits = PanelRow((), scope=session.scope)
     over = PanelRow((), scope=session.scope)
+    box, dimensions = session.fold("dimensions", "Waves: how does each dimension run over the positions?")
+    with box:
+        shown = PanelRow((), scope=session.scope)
+        with gr.Row(elem_classes="controls"):
+            typed = ", ".join(map(str, WAVES))
+            waves = gr.Textbox(typed, label="Dimensions drawn as waves", max_lines=1, max_length=80)
+        tables = PanelRow((), scope=session.scope, swipe=True)
     shifts.accordion(session, length, part)
-    probing.accordion(session, part)
-    with gr.Row(elem_classes="controls"):
-        waves = gr.Textbox(", ".join(map(str, WAVES)), label="Dimensions drawn as waves", max_lines=1, max_length=80)
-    tables = PanelRow((), scope=session.scope, swipe=True)
-    requirement_row(session, part, of_part)
+    box, attention = session.fold("attention", "Effect on attention: what do positions add to the logits?")
+    with box:
+        in_logits = PanelRow((), scope=session.scope)
+    box, tested = session.fold("tests", "Five tests: what makes a good position encoding?")
+    with box:
+        requirement_row(session, part, tested)
+        probing.probe_table(session, part, tested)
     return Layout(
         method=method,
         dims=dims,
@@ -147,10 +164,13 @@ def create_layout(session: Session) -> Layout:
         umaps=umaps,
         sources=sources,
         together=together,
-        in_logits=in_logits,
         over=over,
+        dimensions=dimensions,
+        spectra=shown,
         waves=waves,
         tables=tables,
+        attention=attention,
+        in_logits=in_logits,
     )
 
 
@@ -158,7 +178,6 @@ def _toolbar(session: Session, opened: Sequence[Opened]) -> tuple[gr.Radio, gr.R
     """Create the toolbar, and return the fields: projection, dimensions, length, marked position, and part."""
     view, last, parts = View(), longest(opened, session) - 1, parts_of(opened)
     with gr.Row(elem_classes="controls"):
-        session.source_field()
         method = gr.Radio(
             [("PCA", "pca"), ("UMAP", "umap")], value=view.method, label="Projection", **_SEGMENTED | {"min_width": 165}
         )
@@ -201,13 +220,16 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
     session.redraw(handlers.draw_slider, [layout.marked], inputs=[part], on=[part.change])
     session.redraw(draw_part, [layout.part_field, part], inputs=[part])
     session.redraw(handlers.draw_together, [layout.together], inputs=[length, part], on=[length.input, part.change])
-    session.redraw(handlers.draw_in_logits, [layout.in_logits])
+    asked = layout.attention
+    session.redraw(handlers.draw_in_logits, [layout.in_logits], inputs=[asked], on=[asked.change])
     session.redraw(handlers.draw_over, [layout.over], inputs=[picked, part], on=[picked.change, part.change])
+    asked, events = layout.dimensions, [layout.dimensions.change, length.input, part.change]
+    session.redraw(handlers.draw_spectra, [layout.spectra], inputs=[asked, length, part], on=events)
     session.redraw(
         handlers.draw_tables,
         [layout.tables],
-        inputs=[length, waves, part],
-        on=[length.input, waves.submit, waves.blur, part.change],
+        inputs=[asked, length, waves, part],
+        on=[*events, waves.submit, waves.blur],
     )
     layout.part_field.input(_same, layout.part_field, part, **QUIET)
     chosen.change(_same, chosen, layout.marked, **QUIET)

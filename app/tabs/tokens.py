@@ -165,7 +165,6 @@ def _toolbar(
 ) -> tuple[gr.Radio, gr.Radio, gr.Radio, gr.Radio]:
     """Create the toolbar, and return the map's controls: source, projection, dimensions and colour."""
     with gr.Row(elem_classes="controls"):
-        session.source_field()
         with gr.Column(scale=0, min_width=902), gr.Row():  # the width of its parts and the gaps between them
             which_field = _segmented("Source", choices, first, 210, "names", visible=len(choices) > 1)
             method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160)

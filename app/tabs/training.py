@@ -212,7 +212,6 @@ def _toolbar(session: Session, runs: dict[str, Opened]) -> tuple[gr.Radio, gr.Ra
     """Create the toolbar, and return the fields of the run, the table and the revisions."""
     choices = [(source.name, text) for text, source in runs.items()]
     with gr.Row(elem_classes="controls"):
-        session.source_field()
         which = gr.Radio(
             choices,
             value=next(iter(runs), None),

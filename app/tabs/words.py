@@ -205,7 +205,6 @@ def _toolbar(
         with gr.Column(scale=0, min_width=620), gr.Row():  # the width of its parts and the gaps between them
             which = gr.Dropdown(choices, value=choices[0][1] if choices else None, label="Source", min_width=240)
             whose = _segmented("Positions from", whoses, "own", 340, "words-whose")
-        session.fetch_line()
         unseen_heading(TITLE, level=2)
     return text, turn, which, whose
 

@@ -149,6 +149,42 @@ def finding(facts: Facts) -> str:
     return f"Neighbours are similar: cosine {value}"
 
 
+def shape(facts: Facts) -> str:
+    """Return the shape of a table's positions as a noun: one slow helix, a fast coil, a curve, or no order."""
+    if facts.winds is not None:
+        return "a fast coil" if facts.winds.period < FAST else "one slow helix"
+    if facts.next is None or facts.invariance is None:
+        return "no shape"
+    if abs(facts.next) < NO_ORDER and facts.invariance < NO_ORDER:
+        return "no order"
+    if facts.next >= SMOOTH:
+        return "a smooth curve"
+    return "a rough curve" if facts.next >= ALIKE else "hardly any order"
+
+
+def shapes(learned: Mapping[str, Facts], computed: Mapping[str, Facts], sinusoid: str | None = None) -> str:
+    """State the shape of each table, and whether the learned ones are the sinusoid.
+
+    Args:
+        learned: Learned tables by name.
+        computed: Computed tables by name.
+        sinusoid: Name of the sinusoid in ``computed``, if it is there.
+    """
+    if not learned:
+        said = [f"{shape(facts)} in {name}" for name, facts in computed.items()]
+        return f"Computed, not learned: {listed(said)}." if said else "How each model encodes positions"
+    named: dict[str, list[str]] = {}
+    for name, facts in learned.items():
+        named.setdefault(shape(facts), []).append(name)
+    (form, names), *others = named.items()
+    said = [f"{listed(names)} learned {form}", *(f"{listed(names)} {form}" for form, names in others)]
+    text = f"{', '.join(said)}."
+    same = sinusoid is not None and shape(computed[sinusoid]) in {shape(one) for one in learned.values()}
+    if sinusoid is None or same:
+        return text
+    return f"{text} {('It is not', 'Neither is', 'None is')[min(len(learned), 3) - 1]} the sinusoid."
+
+
 def turns_of(found: Helix) -> str:
     """Return how often a helix turns as text: 2.76 turns, one per 368 positions."""
     every = number(found.period, digits=1) if found.period < FAST else f"{found.period:,.0f}"
@@ -269,8 +305,9 @@ def axes_caption(projection: Projection) -> str:
     """State the variance held by the axes of a PCA, or how not to read UMAP."""
     ratio = projection.explained_variance_ratio
     if ratio is None:
-        return "close dots are similar; large distances mean little"
-    return f"{len(ratio)} axes show {100 * float(sum(ratio)):.0f} % of the variance"
+        return "Close dots are similar; large distances mean little"
+    axes = {1: "The axis shows", 2: "The two axes show", 3: "The three axes show"}.get(len(ratio), "The axes show")
+    return f"{axes} {percent(float(sum(ratio)))} of the variation"
 
 
 def sentence(error: BaseException) -> str:

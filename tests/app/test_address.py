@@ -21,21 +21,20 @@ WORD = "Word, part of a word, or id"
 # --- every control ---
 
 SAID_BY_OTHERS = {
-    "Sources (up to 4)": "the sources are in the address as models",
+    "Models to compare (up to 4)": "the sources are in the address as models",
     "Marked position": "a slider tells the position once it is let go",
     "Part": "a state is kept as part or stack, which the field follows",
     "Source": "a state is kept as words-of, map or run, which the field follows",
     WORD: "the word is kept, and what is searched",
     "Regex": "kept with what is searched",
     "Metric": "a state is kept as by, which the field follows",
-    "Try your own model": "what is tried becomes a source",
     "What do you expect?": "whoever opens a lesson guesses anew",
 }
 
 
 def test_every_control_is_kept_in_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Any] = []
-    monkeypatch.setattr(address, "bind", lambda session, keys: kept.extend(session.controls))
+    monkeypatch.setattr(address, "bind", lambda session, bar, keys: kept.extend(session.controls))
     blocks = app.build(sources=("sample:bert", "sinusoidal:42x16"))
     names = [one.name for one in kept]
     assert len(set(names)) == len(names)

@@ -220,7 +220,7 @@ def test_strangers_learn_nothing_of_local_files(tmp_path: Path) -> None:
     assert len(messages) == 1
 
 
-@pytest.mark.parametrize("text", ["gpt2", "nonsense:1x1", "sinusoidal:0x0", "./absent", "x" * 5000, "a\nb", ""])
+@pytest.mark.parametrize("text", ["gpt2", "nonsense:1x1", "sinusoidal:0x0", "./absent", "x" * 5000, "a\nb"])
 def test_source_that_fails_leaves_the_others(text: str) -> None:
     first, second = open_session().open((text, "sinusoidal:8x4"))
     assert first.embeddings is None
@@ -282,7 +282,7 @@ def test_panel_draws_into_a_tab_of_a_host() -> None:
 
 def first_scopes(blocks: gr.Blocks) -> set[str]:
     """Return the scopes of all first tabs: a hover in one does not reach another."""
-    return {row.scope for row in rows_of(blocks) if "picture" in keys_of(row)}
+    return {row.scope for row in rows_of(blocks) if any(key.startswith("shape ") for key in keys_of(row))}
 
 
 def test_page_stands_in_a_tabbed_interface() -> None:
@@ -295,7 +295,7 @@ def test_first_paint_needs_no_event() -> None:
     events = [target[1] for dependency in blocks.config["dependencies"] for target in dependency["targets"]]
     assert "load" not in events
     keys = {key for row in rows_of(blocks) for key in keys_of(row)}
-    assert {"input", "picture"} <= keys
+    assert {"input", *(f"shape {text}" for text in TWO)} <= keys
     assert not keys & {"map", "neighbours", *TWO}, "other tabs are drawn when they are opened"
 
 

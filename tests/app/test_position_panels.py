@@ -132,12 +132,13 @@ def test_the_foot_counts_the_points_that_lie_wrongly() -> None:
     trust = hpe.project(built_in("random:64x16"), dims=3).trust
     assert trust is not None
     wrong = int(trust.wrong.sum())
-    assert f"hollow: {wrong} of 64 misplaced, with fewer than 3 of their 10 nearest nearby" in panel.foot
+    assert f"{wrong} of 64 dots are hollow." in panel.help
     dots = panel.drawings[0].figure.data[0]
     assert np.count_nonzero(np.asarray(dots.marker.symbol) == "circle-open") == wrong
-    assert "by chance 16\u00a0%, .5" in panel.foot
+    assert "neighbours (chance: 16\u00a0%)" in panel.foot
+    assert ", by chance .5" in panel.help
     whole = position_clouds.source_panel(shown(LEARNED)[0], shown_positions.View(length=32), page)
-    assert "by chance 32\u00a0%, .5" in whole.foot
+    assert "neighbours (chance: 32\u00a0%)" in whole.foot
 
 
 def test_shifts_of_every_source_are_drawn_with_the_band_of_surrogates() -> None:
@@ -239,7 +240,8 @@ def test_every_mechanism_stands_in_the_plot_of_its_unit() -> None:
     )
     page = session()
     drawn = {panel.key: panel for panel in position_lines.lines(opened, 0, page).panels}
-    assert list(drawn) == ["distance", "kernel", "bias", "norms", "waves", "variance", "wavelengths ./2"]
+    assert list(drawn) == ["distance", "kernel", "bias", "norms", "variance"]
+    assert [panel.key for panel in position_lines.spectra(opened, 0, page).panels] == ["waves", "wavelengths ./2"]
     lines = {
         key: {trace.name: trace for trace in drawn[key].drawings[0].figure.data if trace.mode == "lines"}
         for key in ("distance", "kernel", "bias", "norms", "variance")
@@ -277,7 +279,7 @@ def test_rotary_rows_have_a_cloud_and_a_kernel_of_their_own() -> None:
     kernel = panel.drawings[1].figure.data[0].z
     np.testing.assert_allclose(kernel, source.position.matrix(512), atol=1e-6)
     assert panel.drawings[1].caption == "expected rotary kernel of every pair of positions"
-    assert panel.foot.startswith("UMAP needs vectors; shown instead: PCA")
+    assert panel.foot.startswith("UMAP needs vectors. PCA keeps ")
     first = int(np.flatnonzero(source.position.profile(np.arange(512)) < 0.5)[0])
     assert panel.title == f"Its kernel falls below .5 at distance {first}"
 

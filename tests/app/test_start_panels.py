@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import gradio as gr
 import numpy as np
 import pytest
 
 import hfposemb as hpe
 from app.findings import model_input
+from app.findings.questions import cards, ordinal, questions
+from app.findings.shapes import facts_of, shape_panels
+from app.session.library import Library
 from app.session.opened import Opened
+from app.session.state import Session
+from hfposemb.reports.position_findings import Facts, measure, shapes
 
 
 @pytest.fixture(scope="session")
 def minilm(minilm_folder: Path) -> Opened:
     return Opened(str(minilm_folder), "MiniLM", "#0b6aa8", "solid", hpe.extract(minilm_folder))
+
+
+@pytest.fixture
+def page() -> Session:
+    with gr.Blocks():
+        return Session(False, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library())
 
 
 def test_a_word_said_twice_goes_in_as_two_vectors(minilm: Opened) -> None:
@@ -64,3 +77,91 @@ def test_sentences_that_cannot_be_fed(minilm: Opened) -> None:
     assert f"{model_input.PIECES} of 62 pieces" in long.foot
     far = model_input.input_panel([minilm], "king " * 600)
     assert "at most 300 characters" in far.message
+
+
+# --- shapes -----------------------------------------------------------------------------------------------------------
+
+
+def spiral(period: float, rows: int = 300) -> np.ndarray:
+    t = np.arange(rows)
+    angle = 2 * np.pi * t / period
+    return np.stack([np.cos(angle), np.sin(angle), t / rows], axis=1) @ np.random.default_rng(0).normal(size=(3, 12))
+
+
+def measured(vectors: np.ndarray) -> Facts:
+    return measure(hpe.from_arrays(position=vectors.astype(np.float32)).position.table)
+
+
+def test_the_headline_names_shapes_and_groups_them() -> None:
+    slow, fast = measured(spiral(100.0)), measured(spiral(6.0))
+    noise = measured(np.random.default_rng(1).normal(size=(300, 12)))
+    sinusoid = measure(hpe.sinusoidal(300, 64).position.table)
+    assert shapes({"A": slow, "B": fast}, {"S": sinusoid}, "S") == (
+        "A learned one slow helix, B a fast coil. Neither is the sinusoid."
+    )
+    assert shapes({"A": slow, "B": slow}, {}) == "A and B learned one slow helix."
+    assert shapes({"A": noise}, {"S": sinusoid}, "S") == "A learned no order. It is not the sinusoid."
+    assert shapes({"A": sinusoid}, {"S": sinusoid}, "S") == "A learned a smooth curve.", "it may well be the sinusoid"
+    assert shapes({}, {"S": sinusoid, "R": noise}, "S") == (
+        "Computed, not learned: a smooth curve in S and no order in R."
+    )
+    assert shapes({}, {}) == "How each model encodes positions"
+
+
+def test_every_source_has_a_panel_of_its_shape(page: Session, minilm: Opened) -> None:
+    texts = ("sinusoidal:64x16", "rotary:64x16", "alibi:64x8")
+    opened = [minilm, *page.open(texts), Opened("x", "x", "", "", error="no such model")]
+    found = shape_panels(opened, page)
+    assert found.heading == "MiniLM learned a fast coil. It is not the sinusoid."
+    assert [len(panel.drawings) for panel in found.panels] == [1, 1, 1, 1, 0]
+    turns = minilm.position.table.shape[0] / 5.9
+    assert found.panels[0].title == f"One fast coil: {turns:.0f} turns, one per 5.9 positions"
+    assert found.panels[0].foot == "Mean cosine of neighbours: .85"
+    assert found.panels[-1].message == "no such model"
+    assert "Add a model above" in shape_panels([], page).panels[0].message
+
+
+# --- questions --------------------------------------------------------------------------------------------------------
+
+
+def test_questions_are_answered_with_measurements(page: Session, minilm: Opened) -> None:
+    opened = [minilm, *page.open(["sinusoidal:64x16"])]
+    asked = {one.title: one for one in questions(opened, facts_of(opened, page), page)}
+    assert len(asked) == 6
+    assert minilm.embeddings is not None
+    table = minilm.embeddings.token
+    found = hpe.neighbours(table, "king", k=2)
+    assert table.labels[int(found.rows[1])] == "queen"
+    cosine = f"{found.values[1]:.2f}".removeprefix("0")
+    assert asked["Are “king” and “queen” close?"].answer == (
+        f"Cosine {cosine}: “queen” is the second nearest of 30,522 tokens in MiniLM."
+    )
+    assert asked["Does similarity depend on distance alone?"].answer == (
+        "Distance explains 49\u00a0% in MiniLM and 100\u00a0% in Sinusoid."
+    )
+    assert asked["What does a position vector look like?"].answer == (
+        "Waves of 5.9 positions in MiniLM, slow trends in Sinusoid."
+    )
+
+
+def test_questions_about_nothing_still_lead_somewhere(page: Session) -> None:
+    opened = page.open(["alibi:64x8"])
+    asked = questions(opened, facts_of(opened, page), page)
+    assert asked[1].answer == "None of the models has position vectors to compare."
+    assert asked[3].answer == "Look up any word and its nearest neighbours."
+
+
+@pytest.mark.parametrize(
+    ("rank", "said"),
+    [(1, "nearest"), (2, "second nearest"), (4, "4th nearest"), (12, "12th nearest"), (22, "22nd nearest")],
+)
+def test_ranks_are_written_out(rank: int, said: str) -> None:
+    assert ordinal(rank) == said
+
+
+def test_cards_are_links_only_where_the_page_has_an_address(page: Session) -> None:
+    asked = questions([], {}, page)
+    assert cards(asked, page, ["sample:bert"]).count("<button") == 5
+    linked = cards(asked, replace(page, linked=True), ["sample:bert", "", "<b>"])
+    assert linked.count("<a ") == 6
+    assert "models=sample%3Abert&amp;models=%3Cb%3E&amp;tab=positions&amp;shifts=unfolded" in linked

@@ -87,7 +87,7 @@ def _controls(page: Page) -> list[Any]:
 
 
 LINKS = {
-    "start": {"sentence": "a queen saw the king", "kind": "Untrained"},
+    "start": {"sentence": "a queen saw the king"},
     "positions": {
         "dims": "2",
         "length": "128",
@@ -152,7 +152,7 @@ def test_a_link_unfolds_what_was_unfolded(browser: Browser, page: Page, site: Ca
     other = context.new_page()
     other.goto(str(page.evaluate("location.href")))
     other.locator(".fold-shifts .panel[data-state=drawn]").first.wait_for()
-    assert other.locator(".fold-probes > button.open").count() == 0
+    assert other.locator(".fold-tests > button.open").count() == 0
     drawn(other)
     other.locator(".fold-shifts > button").click()
     until(other, lambda: _query(other), {"tab": ["positions"]})

@@ -52,7 +52,7 @@ def sent(hub: FakeHub) -> int:
 
 def choose(page: Page, text: str) -> None:
     """Type a source into the field of the tab on the screen."""
-    field = page.get_by_label("Sources (up to 4)").locator("visible=true")
+    field = page.get_by_label("Models to compare (up to 4)").locator("visible=true")
     field.click()
     field.press_sequentially(text, delay=10)
     field.press("Enter")
@@ -106,7 +106,7 @@ def test_models_are_suggested_while_a_name_is_typed(opened: Page, hub: FakeHub, 
     until(opened, lambda: offered.evaluate_all("(all) => all.map((one) => one.value)")[:2], both)
     assert box.get_attribute("list") == opened.locator("datalist").get_attribute("id")
     open_tab(opened, "Positions")
-    field = opened.get_by_label("Sources (up to 4)").locator("visible=true")
+    field = opened.get_by_label("Models to compare (up to 4)").locator("visible=true")
     field.click()
     field.press_sequentially("gpt", delay=20)
     choices = opened.get_by_role("option")

@@ -83,8 +83,8 @@ def test_points_hover_click_and_slider(site: Callable[..., str], page: Page) -> 
         assert np.abs(np.asarray(z) - hpe.similarity(built_in(source))).max() < 1e-4
         ratio = projection.explained_variance_ratio
         assert ratio is not None
-        assert f"axes show {100 * sum(ratio):.0f} % of the variance" in panel_of(page, source).inner_text()
-        assert "of neighbours kept, trust" in panel_of(page, source).inner_text()
+        assert f"axes show {100 * sum(ratio):.0f}\u00a0% of the variation" in panel_of(page, source).inner_text()
+        assert "of each point’s neighbours" in panel_of(page, source).inner_text()
 
     heatmap = plot_of(page, SMALL[0], 1)
     heatmap.hover(position={"x": column(heatmap, 30), "y": 60})
@@ -155,7 +155,7 @@ def test_shifts_and_probes_are_computed_when_asked_for(own_site: Callable[..., s
     page.get_by_role("radio", name="Rotation").check(force=True)
     page.get_by_role("heading", name="Of a shift by one position, a rotation explains").wait_for()
 
-    page.get_by_role("button", name="Can a linear model decode").click()
+    page.get_by_role("button", name="what makes a good position encoding?").click()
     page.get_by_text("Not measured yet").wait_for()
     run = page.get_by_role("button", name="Run the probes")
     run.click()
@@ -184,7 +184,7 @@ def test_umap_runs_and_can_be_cancelled(own_site: Callable[..., str], page: Page
     page.wait_for_function(
         """() => [...document.querySelectorAll('input[type=radio][value=pca]')].some((one) => one.checked)"""
     )
-    panel_of(page, sources[0]).get_by_text("PCA · 3 of 8").wait_for()
+    panel_of(page, sources[0]).get_by_text("PCA keeps").wait_for()
 
 
 @in_full
@@ -194,7 +194,7 @@ def test_umap_is_drawn(  # umap-learn compiles itself when it is first used: two
     sources = ("sinusoidal:150x8", "sinusoidal:12x8")
     open_tab(page, site, *sources)
     page.get_by_text("UMAP", exact=True).locator("visible=true").click()
-    panel_of(page, sources[0]).get_by_text("UMAP · seed 0").wait_for(timeout=600_000)
+    panel_of(page, sources[0]).get_by_text("UMAP keeps").wait_for(timeout=600_000)
     panel_of(page, sources[1]).get_by_text("UMAP needs more than 15 positions").wait_for()
     drawn(page)
     expected = hpe.project(built_in(sources[0]), method="umap", dims=3).coordinates

@@ -52,45 +52,49 @@ def test_sentence_picture_and_ways_on(site: Callable[..., str], page: Page, tiny
     sentence.get_by_text("“king”").wait_for()
 
     drawn(page)
-    picture = page.locator(".panel[data-key=picture]")
+    shapes = page.locator("section.panel[data-key^='shape ']")
     points = "(node) => node.querySelector('.stage').data[0].x.length"
-    assert picture.locator(".plot").nth(0).evaluate(points) == 20
-    assert picture.locator(".plot").nth(1).evaluate(points) == 20
-    page.get_by_text("Sinusoid", exact=True).locator("visible=true").first.click()
-    picture.get_by_text("in the sinusoid").first.wait_for()
-    drawn(page)
-    expected = hpe.project(hpe.extract("sinusoidal:20x16").position, dims=3).coordinates
-    seen = picture.locator(".plot").nth(0).evaluate("(node) => Array.from(node.querySelector('.stage').data[0].x)")
+    assert [shapes.nth(place).locator(".plot").evaluate(points) for place in (0, 1)] == [20, 64]
+    expected = hpe.project(hpe.extract("sinusoidal:64x16").position, dims=3).coordinates
+    seen = shapes.nth(1).locator(".plot").evaluate("(node) => Array.from(node.querySelector('.stage').data[0].x)")
     assert np.array_equal(np.float32(seen), expected[:, 0])
 
-    page.get_by_role("button", name="See positions").click()
-    page.get_by_text("Share of similarity explained by distance alone").wait_for()
+    page.get_by_role("link", name="What enters the first layer?").click()
+    page.get_by_role("link", name="Why both sine and cosine?").click()
+    page.locator(".fold-shifts .panel[data-state=drawn]").first.wait_for()
+    assert page.get_by_role("tab", name="Positions", exact=True).get_attribute("aria-selected") == "true"
+    until(page, lambda: page.locator(".fold-shifts").evaluate("(fold) => fold.getBoundingClientRect().top"), near_top)
+    page.go_back()
+    until(page, lambda: page.get_by_role("tab", name="Start").get_attribute("aria-selected"), "true")
 
 
-def test_try_your_own_model(site: Callable[..., str], page: Page, tiny: str) -> None:
+def near_top(top: float) -> bool:
+    return -40 < top < 450
+
+
+def test_a_model_is_added_above_the_tabs(site: Callable[..., str], page: Page, tiny: str) -> None:
     open_start(page, site, tiny, "sinusoidal:64x16")
-    field = page.get_by_label("Try your own model")
+    field = page.get_by_label("Models to compare (up to 4)")
+    assert field.get_attribute("placeholder") == "+ Add model"
     field.fill("<img src=x onerror=alert(1)>")
-    page.get_by_role("button", name="Show").click()
-    alert = page.locator("[role=alert]:visible")
-    alert.wait_for()
-    alert.get_by_text("is not a source").wait_for()
-    field.fill("gpt2")
-    page.get_by_role("button", name="Show").click()
-    page.locator("[role=alert]:visible").get_by_text("gpt2").wait_for()
-    assert page.get_by_role("tab", name="Start").get_attribute("aria-selected") == "true"
-
+    field.press("Enter")
+    page.locator("[role=alert]:visible").get_by_text("is not a source").wait_for()
+    page.get_by_text("3 of 4").wait_for()
     field.fill("random:32x8")
     field.press("Enter")
-    page.locator('.panel[data-key="random:32x8"]:visible').first.wait_for()
+    page.locator('.panel[data-key="shape random:32x8"]').wait_for()
     drawn(page)
-    assert page.get_by_role("tab", name="Positions", exact=True).get_attribute("aria-selected") == "true"
+    assert page.get_by_text("4 of 4").count() == 1
 
-    def keys() -> list[str]:
-        found = page.locator(".panel:visible[data-key]").evaluate_all("(nodes) => nodes.map((one) => one.dataset.key)")
-        return list(found[:3])
-
-    until(page, keys, ["random:32x8", tiny, "sinusoidal:64x16"])
+    # A source keeps its colour when another one goes, and the free place is the next one's.
+    colours = "(chips) => chips.map((chip) => getComputedStyle(chip, '::before').backgroundColor)"
+    before = page.locator(".sources .token").evaluate_all(colours)
+    assert len(set(before)) == 4
+    page.locator(".sources .token-remove").nth(1).click()
+    until(page, lambda: page.locator(".sources .token").evaluate_all(colours), [before[0], *before[2:]])
+    field.fill("sinusoidal:40x8")
+    field.press("Enter")
+    until(page, lambda: page.locator(".sources .token").evaluate_all(colours), before)
 
 
 def test_accessible_in_both_themes_and_on_a_phone(site: Callable[..., str], page: Page, tiny: str) -> None:

@@ -198,7 +198,7 @@ def test_source_that_fails_is_said_in_the_bar_and_the_rest_stays(
     tokens: Callable[..., Page], pair: tuple[str, str]
 ) -> None:
     page = tokens(*pair)
-    field = page.get_by_label("Sources (up to 4)").locator("visible=true")
+    field = page.get_by_label("Models to compare (up to 4)").locator("visible=true")
     field.click()
     field.press_sequentially("./nowhere", delay=30)
     field.press("Enter")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hfposemb.app.findings import learned_picture, model_input
+from hfposemb.app.findings import model_input, shapes
 from hfposemb.app.session.opened import Opened
 
 import hfposemb as hpe
@@ -57,10 +57,9 @@ def test_a_word_at_the_beginning_is_another_token_than_after_a_space(real: dict[
 @pytest.mark.skipif(not FULL, reason="needs a model with two stacks")
 def test_computed_positions_are_not_called_trained(real: dict[str, str]) -> None:
     page = opened_page((real["whisper"],))
-    panel = learned_picture.picture_panel(
-        page.session.open(page.session.first), learned_picture.LEARNED, page.session.at("start")
-    )
-    assert panel.drawings[0].caption == "whisper, decoder, trained"
+    (panel,) = shapes.shape_panels(page.session.open(page.session.first), page.session.at("start")).panels
+    assert panel.source is not None
+    assert panel.source[1].endswith("learned positions · decoder")
     assert not wrong([View("start", panel, panel.recipe.python if panel.recipe else "")])
 
 

@@ -1,0 +1,147 @@
+"""The bar above the tabs: the sources that all tabs show, what is read of them, and why one cannot be opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+
+from ..components.events import QUIET
+from ..components.lines import WORK_LINE
+from ..components.page_script import on_load
+from ..limits import MOST_SOURCES
+from . import suggestions
+from .guard import guarded
+from .opened import Opened, problems
+from .source_names import HUB_PRESETS, PRESETS, choices
+
+if TYPE_CHECKING:
+    from .state import Session
+
+LABEL = f"Models to compare (up to {MOST_SOURCES})"
+
+
+@dataclass(frozen=True)
+class SourceBar:
+    """The components of the bar, created above the tabs and bound to the page afterwards.
+
+    ``first`` are the sources at first paint, ``scope`` is the page's. ``colours`` gives every chip the colour of its
+    source.
+    """
+
+    first: tuple[str, ...]
+    scope: str
+    field: gr.Dropdown
+    count: gr.HTML
+    colours: gr.HTML
+    problem: gr.HTML
+    reading: gr.HTML
+
+    @classmethod
+    def drawn(cls, first: Sequence[str], scope: str) -> SourceBar:
+        """Create the components."""
+        offered = choices((*first, *PRESETS, *HUB_PRESETS))
+        with gr.Column(elem_classes=["source-bar", f"bar-{scope}"]):
+            with gr.Row(elem_classes="source-chips"):
+                field = gr.Dropdown(
+                    offered,
+                    value=list(first),
+                    multiselect=True,
+                    allow_custom_value=True,
+                    max_choices=MOST_SOURCES,
+                    label=LABEL,
+                    elem_classes="sources",
+                    scale=1,
+                    min_width=240,
+                )
+                count = gr.HTML(
+                    counted(first),
+                    js_on_load=on_load("sourceField"),
+                    apply_default_css=False,
+                    elem_classes="source-count",
+                    scale=0,
+                    min_width=56,
+                )
+            problem = gr.HTML("", visible=False, elem_classes="source-error")
+            reading = gr.HTML(visible=False, **WORK_LINE)
+        colours = gr.HTML(chip_colours(first, scope), visible="hidden", apply_default_css=False)
+        return cls(tuple(first), scope, field, count, colours, problem, reading)
+
+    @property
+    def shown(self) -> list[Any]:
+        """The components that ``updates`` is for."""
+        return [self.field, self.count, self.colours]
+
+    def updates(self, texts: Sequence[str], own: Sequence[str] = ()) -> list[Any]:
+        """Return updates that show these sources, and offer the visitor's ``own`` among the others."""
+        named = [text for text in texts if text]
+        offered = choices((*named, *own, *self.first, *PRESETS, *HUB_PRESETS))
+        return [gr.update(choices=offered, value=named), counted(texts), chip_colours(texts, self.scope)]
+
+    def bind(self, session: Session, sessions: Mapping[str, Session], foot: gr.HTML, told: Told) -> None:
+        """Keep the bar, the sources and the page's footer, whose HTML ``told`` returns, in sync."""
+
+        def chosen(texts: Sequence[str] | None, before: Sequence[str]) -> list[str]:
+            return placed([text.strip() for text in texts or ()], before)
+
+        def status(active: str, texts: list[str], fetched: dict[str, Any]) -> list[Any]:
+            line = problems(sessions[active].open(texts, fetched), fetched.get("notices", ()))
+            return [gr.update(value=line, visible=bool(line)), told(session.open(texts))]
+
+        def due(active: str, restored: str, texts: list[str], fetched: dict[str, Any], *drawn: list[Any]) -> list[Any]:
+            """Let the active tab draw, unless it is already drawn with these values or sources are being fetched."""
+            now = sessions[active].drawn_with(restored, texts, fetched)
+            return [
+                now if key == active and now and now != before else gr.skip()
+                for key, before in zip(sessions, drawn, strict=True)
+            ]
+
+        said = problems(session.open(self.first))
+        self.problem.value, self.problem.visible = said, bool(said)
+        # Not "input", which Gradio does not fire for typed values. Updating the field in turn changes nothing further.
+        sources, public = session.sources, session.public
+        self.field.change(chosen, [self.field, sources], sources, trigger_mode="always_last", **QUIET)
+        suggestions.in_field(session, self.field)
+        sources.change(self.updates, [sources, session.own], self.shown, **QUIET)
+        changes = [one.change for one in (sources, session.active, session.fetched, session.restored)]
+        dues = [one.due for one in sessions.values()]
+        asked = [session.active, session.restored, sources, session.fetched]
+        gr.on(changes, guarded(due, public=public), [*asked, *dues], dues, trigger_mode="always_last", **QUIET)
+        read = [session.active, sources, session.fetched]
+        gr.on(changes[:3], guarded(status, public=public), read, [self.problem, foot], **QUIET)
+
+
+Told = Callable[[Sequence[Opened]], str]
+
+
+def placed(texts: Sequence[str], before: Sequence[str]) -> list[str]:
+    """Return sources at the places, which fix their colours, that they had before; new ones take the free places.
+
+    A place without a source holds "". Sources beyond the last place are left out.
+    """
+    named = [text for text in dict.fromkeys(texts) if text]
+    places = [text if text in named else "" for text in before[:MOST_SOURCES]]
+    places += [""] * (MOST_SOURCES - len(places))
+    for text in named:
+        if text not in places and "" in places:
+            places[places.index("")] = text
+    while places and not places[-1]:
+        places.pop()
+    return places
+
+
+def counted(texts: Sequence[str]) -> str:
+    """Return how many of the places are taken as HTML."""
+    return f"<span>{sum(map(bool, texts))} of {MOST_SOURCES}</span>"
+
+
+def chip_colours(texts: Sequence[str], scope: str) -> str:
+    """Return a style sheet that gives the chip of every source the colour of its place."""
+    taken = [place for place, text in enumerate(texts) if text]
+    rules = (
+        f".bar-{scope} .token:nth-of-type({number}) {{ --dot: var(--source-{place + 1}); }}"
+        for number, place in enumerate(taken, 1)
+    )
+    return f"<style>{' '.join(rules)}</style>"

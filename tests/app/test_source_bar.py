@@ -1,0 +1,43 @@
+"""The source bar: places, which fix colours, and what the bar says of them."""
+
+from __future__ import annotations
+
+import gradio as gr
+import pytest
+
+from app.session.library import Library
+from app.session.source_bar import chip_colours, counted, placed
+from app.session.state import Session
+
+
+@pytest.mark.parametrize(
+    ("texts", "before", "expected"),
+    [
+        (["a", "b"], [], ["a", "b"]),
+        (["b", "c"], ["a", "b", "c"], ["", "b", "c"]),
+        (["b", "c", "d"], ["", "b", "c"], ["d", "b", "c"]),
+        (["a"], ["a", "b", "c"], ["a"]),
+        ([], ["a", "b"], []),
+        (["c", "a", "a", ""], ["a", "", "c"], ["a", "", "c"]),
+        (["a", "b", "c", "d", "e"], ["a"], ["a", "b", "c", "d"]),
+    ],
+)
+def test_a_source_keeps_its_place(texts: list[str], before: list[str], expected: list[str]) -> None:
+    assert placed(texts, before) == expected
+
+
+def test_chips_have_the_colours_of_their_places() -> None:
+    style = chip_colours(["", "b", "", "d"], "p1")
+    assert ".bar-p1 .token:nth-of-type(1) { --dot: var(--source-2); }" in style
+    assert ".bar-p1 .token:nth-of-type(2) { --dot: var(--source-4); }" in style
+    assert counted(["", "b", "", "d"]) == "<span>2 of 4</span>"
+
+
+def test_a_free_place_is_remembered_by_what_is_drawn() -> None:
+    with gr.Blocks():
+        session = Session(False, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library()).at("positions")
+    texts = ["", "sinusoidal:8x4", "", "nonsense:8x4"]
+    colours = [source.color for source in session.open(["random:8x4", "counting:8x4", "sinusoidal:9x4", "random:9x4"])]
+    shown = session.shown(session.drawn_with("", texts))
+    assert [source.color for source in shown] == [colours[1], colours[3]]
+    assert "unknown prefix" in shown[1].error
