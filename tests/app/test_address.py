@@ -30,6 +30,7 @@ SAID_BY_OTHERS = {
     "Metric": "a state is kept as by, which the field follows",
     "Try your own model": "what is tried becomes a source",
     "What do you expect?": "whoever opens a lesson guesses anew",
+    "Pair": "a state is kept as pair, which the field follows",
 }
 
 
