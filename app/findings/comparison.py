@@ -244,6 +244,8 @@ def figures_html(found: Compared) -> str:
 
 def pairs_html(found: Compared) -> str:
     """Return the panel with the measures of every pair."""
+    if not found.sources:
+        return ""
     if len(found.sources) < 2:
         return "<h2>Similarity of two sources</h2><p>Choose a second source to compare with this one.</p>"
     if not found.done or found.comparison is None:

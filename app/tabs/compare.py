@@ -54,9 +54,10 @@ STARTING = "<h2>Measuring the sources…</h2>"
 
 @dataclass(frozen=True)
 class Layout:
-    """The tab's components that events use; ``part`` and ``at`` are the states of the part and of the moved word."""
+    """The tab's components that events use; ``part``, ``pair`` and ``at`` are states, the last of the moved word."""
 
     part: gr.State
+    pair: gr.State
     at: gr.State
     part_field: gr.Dropdown
     ask: gr.Button
@@ -66,7 +67,7 @@ class Layout:
     again: gr.Button
     figures: gr.HTML
     pairs: gr.HTML
-    chosen: gr.Radio
+    pair_field: gr.Radio
     role: gr.Radio
     method: gr.Radio
     layouts: BackgroundJob
@@ -173,7 +174,9 @@ def tab(session: Session) -> None:
 
 def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
     """Create the components, and bind the progress lines of the jobs."""
-    part, at = State(""), State(0)  # keep the choice of the part in a state, as in Positions
+    # Keep choices in states where the options change: a field would send a stale one, which Gradio refuses.
+    choices = named_pairs(session.first)
+    part, pair, at = State(""), State("0-1" if choices else None), State(0)
     part_field, ask, save = _toolbar(session)
     with gr.Column():
         reports = session.jobs.bind(jobs.write, name="report", label="Report")
@@ -182,9 +185,7 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
         figures = gr.HTML(STARTING, **CARD)
         pairs = gr.HTML("", **CARD)
     with gr.Row(elem_classes="controls"):
-        choices = named_pairs(session.first)
-        first = "0-1" if choices else None
-        chosen = _segmented("Pair", choices, first, 420, scale=3, visible=len(choices) > 1)
+        pair_field = _segmented("Pair", choices, pair.value, 420, scale=3, visible=len(choices) > 1)
         role = _segmented("Table", [POSITIONS, TOKENS], POSITIONS, 210, scale=1)
         method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160, scale=1)
     with gr.Column():
@@ -193,6 +194,7 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
     words = PanelRow((), scope=session.scope)
     return Layout(
         part=part,
+        pair=pair,
         at=at,
         part_field=part_field,
         ask=ask,
@@ -202,7 +204,7 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
         again=again,
         figures=figures,
         pairs=pairs,
-        chosen=chosen,
+        pair_field=pair_field,
         role=role,
         method=method,
         layouts=layouts,
@@ -249,21 +251,21 @@ def draw_part(opened: Sequence[Opened], part: str | None) -> Any:
 
 def bind_drawing(session: Session, layout: Layout, handlers: Handlers, jobs: ComparisonJobs) -> None:
     """Bind what is drawn, the measurements behind it, and clicks on words."""
-    at, part, chosen, measures, layouts = layout.at, layout.part, layout.chosen, layout.measures, layout.layouts
-    drawn = [layout.figures, layout.pairs, chosen, layout.words, layout.again]
+    at, part, chosen, measures, layouts = layout.at, layout.part, layout.pair, layout.measures, layout.layouts
+    drawn = [layout.figures, layout.pairs, layout.pair_field, layout.words, layout.again]
     session.redraw(handlers.draw_figures, drawn, inputs=[chosen, at, part], on=[part.change])
     session.when([measures.done.change], handlers.draw_figures, drawn, inputs=[chosen, at, part, measures.done])
     session.redraw(draw_part, [layout.part_field], inputs=[part])
     layout.part_field.input(lambda value: value, layout.part_field, part, **QUIET)
-    session.when([chosen.input, at.change], handlers.draw_words, [layout.words], inputs=[chosen, at, part])
+    session.when([chosen.change, at.change], handlers.draw_words, [layout.words], inputs=[chosen, at, part])
     laid = [layout.plan, layouts.wanted, layout.method]
     asked = [chosen, layout.role, layout.method, part]
-    events = [chosen.input, layout.role.input, layout.method.input, part.change]
+    events = [chosen.change, layout.role.input, layout.method.input, part.change]
     session.redraw(handlers.draw_maps, laid, inputs=asked, on=events)
     session.when([layouts.done.change], handlers.draw_maps, laid, inputs=[*asked, layouts.done])
     gr.on([session.due.change, part.change], jobs.begin, [session.due, part], measures.wanted, **QUIET)
     layout.again.click(guarded(jobs.retry, public=session.public), [session.due, part], measures.wanted, **QUIET)
-    chosen.input(lambda: 0, outputs=at, **QUIET)
+    layout.pair_field.input(lambda value: (value, 0), layout.pair_field, [chosen, at], **QUIET)
     layout.words.select(
         handlers.pick,
         [session.due, chosen, at, part],
@@ -275,7 +277,7 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers, jobs: Com
 
 def keep_controls(session: Session, layout: Layout) -> None:
     """Store the controls in the page's URL."""
-    session.keep("pair", layout.chosen, choices=named_pairs)
+    session.keep("pair", layout.pair, choices=named_pairs)
     session.keep("moved", layout.at, read=lambda text: int(number_up_to(10**6)(text)))
     session.keep("maps", layout.role)
     session.keep("laid", layout.method)

@@ -29,6 +29,7 @@ SAID_BY_OTHERS = {
     "Regex": "kept with what is searched",
     "Metric": "a state is kept as by, which the field follows",
     "What do you expect?": "whoever opens a lesson guesses anew",
+    "Pair": "a state is kept as pair, which the field follows",
 }
 
 

@@ -129,6 +129,7 @@ def test_what_cannot_be_compared_is_said_in_its_place() -> None:
     assert "vocabulary" in why_not(found, (0, 1))
     assert moved_panels(found, None, 0).panels[0].message == why_not(found, (0, 1))
     assert "Choose a second source" in pairs_html(compared(session.open(texts[:1]), session))
+    assert pairs_html(compared((), session)) == ""
     assert "Choose two to four sources" in figures_html(compared(session.open(["./nowhere"]), session))
     with pytest.raises(HfposembError):
         maps_of(*found.sources, "token", "pca", session)
@@ -266,3 +267,13 @@ def test_work_can_be_sent_to_a_child() -> None:
         partial(children.maps, public=True), BUILT_IN, "position", "pca", reports=True, sealed=True
     ) as job:
         assert len(job.result().labels) == 32
+
+
+def test_only_a_click_reads_the_field_of_pairs() -> None:
+    """Once sources have gone, Gradio refuses the pair that the field still sends, and nothing would be drawn."""
+    with gr.Blocks() as blocks, gr.Tabs() as tabs, gr.Tab(compare.TITLE):
+        session = Session(False, BUILT_IN, gr.State([]), gr.State(""), tabs, library=Library())
+        compare.tab(session.at("compare", compare.NEEDS))
+    (field,) = (one for one in blocks.blocks.values() if isinstance(one, gr.Radio) and one.label == "Pair")
+    targets = [target for event in blocks.fns.values() if field in event.inputs for target in event.targets]
+    assert targets == [(field._id, "input")]
