@@ -236,10 +236,13 @@ def figures_html(found: Compared) -> str:
         return f"<h2>These tables are large, so measuring them takes a while</h2><p>{said}</p>"
     levels = "were not" if found.stopped else "are being"
     about = html_tables.KEY if found.done else f"Chance levels {levels} computed."
-    title = html.escape(html_tables.finding(found.comparison, found.names))
+    finding = html_tables.finding(found.comparison, found.names)
     table = html_tables.metrics_table(found.comparison, found.names)
-    code = folded_code(found.recipe(pairs=False), html_tables.finding(found.comparison, found.names))
-    return f"<h2>{title}</h2><p>{html.escape(about)}</p>{table}{_how(FIGURES_HELP)}{code}"
+    code = folded_code(found.recipe(pairs=False), finding)
+    return (
+        f"<h2>{html.escape(finding)}</h2><details><summary>All {len(html_tables.known(found.comparison))} numbers"
+        f"</summary><p>{html.escape(about)}</p>{table}{_how(FIGURES_HELP)}{code}</details>"
+    )
 
 
 def pairs_html(found: Compared) -> str:

@@ -182,8 +182,7 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
         reports = session.jobs.bind(jobs.write, name="report", label="Report")
         measures = session.jobs.bind(jobs.measure, name="figures", label="Comparison")
         again = gr.Button("Measure chance levels", visible=False, min_width=220, scale=0)
-        figures = gr.HTML(STARTING, **CARD)
-        pairs = gr.HTML("", **CARD)
+        pairs = gr.HTML(STARTING, **CARD)
     with gr.Row(elem_classes="controls"):
         pair_field = _segmented("Pair", choices, pair.value, 420, scale=3, visible=len(choices) > 1)
         role = _segmented("Table", [POSITIONS, TOKENS], POSITIONS, 210, scale=1)
@@ -192,6 +191,7 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
         layouts = session.jobs.bind(jobs.lay_out, name="maps", label="AlignedUMAP")
         plan = PanelRow((), scope=session.scope)
     words = PanelRow((), scope=session.scope)
+    figures = gr.HTML("", **CARD)
     return Layout(
         part=part,
         pair=pair,
@@ -226,7 +226,7 @@ def _toolbar(session: Session) -> tuple[gr.Dropdown, gr.Button, gr.DownloadButto
             scale=0,
             min_width=200,
         )
-        with gr.Column(scale=0, min_width=200):
+        with gr.Column(scale=0, min_width=200, elem_classes="at-end"):
             ask = gr.Button("Download report", variant="primary", min_width=200)
             save = gr.DownloadButton(visible="hidden", elem_id=f"report-{session.scope}")
         unseen_heading(TITLE, level=2)

@@ -191,9 +191,20 @@ def _pair(pair: Alignment, names: Mapping[str, str]) -> str:
     notes = f'<p class="about">{text("; ".join(pair.notes), width=600)}</p>' if pair.notes else ""
     head = "".join(f'<th scope="col">{name}</th>' for name in ("Measure", "Scale", "Value", "Chance"))
     return (
-        f'<section class="pair"><h3>{left} and {right}</h3><p class="about">{text(shared, width=200)}</p><table>'
+        f'<section class="pair"><h3>{left} and {right}</h3><p>{verdict(pair)}</p>'
+        f'<p class="about">{text(shared, width=200)}</p><table>'
         f'<thead class="unseen"><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}</section>'
     )
+
+
+def verdict(pair: Alignment) -> str:
+    """State in a sentence whether the tables of a pair are more alike than by chance, by CKA."""
+    null = pair.measures.get("CKA")
+    if null is None:
+        value = pair.observed.get("CKA")
+        return "Not compared with chance." if value is None else f"CKA {figure(value)}, not compared with chance."
+    said = f"CKA {figure(null.observed)}, by chance {figure(null.low)} to {figure(null.high)}"
+    return f"{'More alike than chance' if null.beyond else 'No more alike than chance'}: {said}."
 
 
 def _measure(name: str, value: float, null: Null | None, first: float) -> str:
