@@ -19,7 +19,7 @@ a Hub source before the tab draws: see ``opened.NEEDS``) and ``tab(session)``, w
   of ``on`` fires, but only while the tab is visible. ``opened`` is a tuple of ``Opened`` in page order; one with an
   ``error`` has no ``embeddings``. ``draw`` returns the values of its outputs and never uses the network.
 - ``session.library.result(table, ("what", parameter, …), maker)`` computes a result once for all visitors;
-  ``session.projection(table, method, dims)`` returns a PCA, or a UMAP if it has been computed.
+  ``session.projection(table, method, dims)`` returns a PCA, or a UMAP if it is known.
 - ``session.jobs.bind(work)`` and ``session.jobs.bind_umaps()`` add a progress line and return a ``BackgroundJob``:
   ``draw`` sets its state ``wanted``, and ``done`` changes when the job has finished, failed or been cancelled.
 - ``session.keep("method", method)`` stores a control's value in the page's URL. Every control that affects what is
@@ -45,6 +45,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from hfposemb.errors import HfposembError, InputError, MissingExtraError
+from hfposemb.samples import TRAINED
 from hfposemb.text import display
 
 from .components.events import QUIET
@@ -77,7 +78,7 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
 
     Args:
         public: Whether others can reach the page; then no local path is read.
-        sources: Sources to show first, instead of the samples.
+        sources: Sources to show first, instead of the default ones.
         address: Store what is shown in the page's URL, so that it can be linked, and remember preferences in the
             browser: see ``session.preferences``. For at most one panel per page.
         endpoints: Offer the API of ``server.api`` to programs. For at most one panel per page.
@@ -157,9 +158,16 @@ def _constant(*values: str) -> Any:
     return lambda: values if len(values) > 1 else values[0]
 
 
+DEMOS = tuple(f"sample:{name}" for name in TRAINED)
+
 DEMO = (
     "<p>The demo models were trained on one book for half an hour. Demo BERT learned to predict next words first, as a "
     "decoder does, and masked words afterwards.</p>"
+)
+
+
+MINILM = (
+    "<p>MiniLM is all-MiniLM-L6-v2 by sentence-transformers, licence Apache-2.0; its words are rounded to 8 bits.</p>"
 )
 
 
@@ -180,8 +188,9 @@ def provenance(opened: Sequence[Opened]) -> str:
         where = source.text if any(table.provenance.file for table in source.embeddings.tables.values()) else "computed"
         words = " · ".join(display(part, width=120) for part in (where, *tables, *_read(source.embeddings)))
         lines.append(f"<p><strong>{html.escape(source.name)}</strong> {html.escape(words)}</p>")
-    note = DEMO if any(source.text.startswith("sample:") for source in opened) else ""
-    return f"<div>{''.join(lines)}</div>{note}"
+    shown = [source.text.strip() for source in opened if source.embeddings is not None]
+    demo = DEMO if any(text.startswith(DEMOS) for text in shown) else ""
+    return f"<div>{''.join(lines)}</div>{demo}{MINILM if 'sample:minilm' in shown else ''}"
 
 
 def _read(embeddings: Embeddings) -> list[str]:
@@ -254,7 +263,7 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     mode.
 
     Args:
-        sources: Sources to show first, instead of the samples.
+        sources: Sources to show first, instead of the default ones.
         host: Address to listen on, ``127.0.0.1`` by default.
         port: Port to listen on; by default the first free one from 7860 on.
         share: Whether to create a public share link.

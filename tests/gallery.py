@@ -169,8 +169,8 @@ FINDINGS: tuple[Finding, ...] = (
 
 OPENING = f"""# Gallery of findings
 
-Published findings about words and positions, measured again on the two small models included in the package. Written by
-`python -m tests.reference`, which repeats every measurement; the pictures are taken from the app by `make pictures`.
+Published findings about words and positions, measured again on the two small models trained for this package. Written
+by `python -m tests.reference`, which repeats every measurement; the pictures are taken from the app by `make pictures`.
 Start the app with `make run`; “Open it” then shows each finding there ({HOME}).
 To measure the published models, with a connection to the Hub:
 

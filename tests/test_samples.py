@@ -1,4 +1,4 @@
-"""The samples are whole checkpoints, small, trained for real, and described by figures that are true."""
+"""The trained samples are whole checkpoints, small, trained for real, and described by figures that are true."""
 
 import csv
 import json
@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 
 from hfposemb.analysis import geometry
 from hfposemb.errors import SourceError
-from hfposemb.samples import NAMES, folder
+from hfposemb.samples import TRAINED, folder
 from hfposemb.tables.embeddings import from_arrays
 
 torch = pytest.importorskip("torch")
@@ -65,7 +65,7 @@ def loss(name: str, model: torch.nn.Module) -> float:
         return model(input_ids=ids, labels=labels).loss.item()
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=TRAINED)
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
@@ -79,7 +79,7 @@ def model(name: str) -> torch.nn.Module:
 
 
 def test_an_unknown_sample_is_refused() -> None:
-    with pytest.raises(SourceError, match="bert and gpt2"):
+    with pytest.raises(SourceError, match="the samples are bert, gpt2 and minilm"):
         folder("elmo")
 
 

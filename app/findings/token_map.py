@@ -294,4 +294,6 @@ def _map_foot(projection: Projection, table: EmbeddingTable) -> str:
     if projection.method == "pca":
         return f"PCA · {projection.dims} of {table.shape[1]} directions · {kept} · {left_out}"
     settings = f"{projection.parameters['neighbors']} neighbours · {projection.parameters['metric']}"
+    if "vectors" in projection.parameters:
+        settings = f"{settings} · vectors {projection.parameters['vectors']}"
     return f"UMAP · {settings} · seed {projection.seed} · {kept} · {left_out}"

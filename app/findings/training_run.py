@@ -15,6 +15,7 @@ from hfposemb.figures.palette import POSITION, SIMILARITY
 from hfposemb.figures.position_figures import MapFrame
 from hfposemb.figures.style import Series, number
 from hfposemb.reports import html_tables
+from hfposemb.samples import TRAINED
 from hfposemb.surveys.source_lists import revisions
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import HubSource, LocalSource, SampleSource
@@ -121,7 +122,7 @@ def run_of(text: str) -> str | None:
     """Return the run that a source is a checkpoint of, ``None`` if it has no training."""
     try:
         match parse_source(text):
-            case SampleSource(name, _):
+            case SampleSource(name, _) if name in TRAINED:
                 return f"sample:{name}"
             case HubSource(repo, _):
                 return repo

@@ -34,7 +34,7 @@ from ..findings.token_map import quality_of
 from ..jobs import children
 from ..jobs.queue import Visitor
 from ..limits import LONGEST_TEXT, MOST_SOURCES, MOST_WORDS
-from ..session.background_jobs import umap_key
+from ..session.background_jobs import umap_key, umap_of
 from ..session.source_names import short_name
 from ..session.state import Session
 
@@ -192,9 +192,10 @@ class Endpoints:
         if _one_of(method, ("pca", "umap")) == "pca":
             found = await asyncio.to_thread(self.session.pca, rows, size)
         else:
-            found = await self.models.in_child(
-                request, umap_key(self.session.library, rows, size), children.umap, source, role, size
-            )
+            library = self.session.library
+            await asyncio.to_thread(umap_of, library, rows, size)  # if it is included, it is among the results then
+            key = umap_key(library, rows, size)
+            found = await self.models.in_child(request, key, children.umap, source, role, size)
         quality = await asyncio.to_thread(quality_of, self.session, rows, found)
         ratio = found.explained_variance_ratio
         return {

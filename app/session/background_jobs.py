@@ -7,12 +7,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, M
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import gradio as gr
+import numpy as np
 
 from hfposemb.errors import HfposembError
+from hfposemb.samples.maps import StoredMap, stored_map
 from hfposemb.tables.table import EmbeddingTable
 
 from ..components.events import QUIET
@@ -25,6 +27,9 @@ from ..limits import LONGEST_JOB, PUBLIC_MEMORY, PUBLIC_SECONDS
 from .library import Library
 from .source_names import short_name
 
+if TYPE_CHECKING:
+    from hfposemb.analysis.projection import Projection
+
 Work = Callable[[Visitor, str, Sequence[Any]], AsyncGenerator[children.Progress, None]]
 """Does the work requested by a part of a visitor's page and yields its progress; closing it stops the work."""
 
@@ -32,6 +37,41 @@ Work = Callable[[Visitor, str, Sequence[Any]], AsyncGenerator[children.Progress,
 def umap_key(library: Library, table: EmbeddingTable, dims: int) -> Hashable:
     """Return the key under which the library keeps the UMAP projection of a table."""
     return library.result_key(table, ("umap", dims))
+
+
+def umap_of(library: Library, table: EmbeddingTable, dims: int) -> Projection | None:
+    """Return the UMAP projection of a table if it has been computed, or is included in the package."""
+    key = umap_key(library, table, dims)
+    if (found := library.results.get(key)) is not None:
+        return found  # type: ignore[no-any-return]
+    stored = stored_map(table, dims)
+    if stored is None:
+        return None
+    made = _as_projection(stored, table, dims)
+    library.results.put(key, made)
+    return made
+
+
+def _as_projection(stored: StoredMap, table: EmbeddingTable, dims: int) -> Projection:
+    from hfposemb.analysis.projection import Projection
+    from hfposemb.analysis.projection_quality import NEIGHBOURS, PointTrust
+
+    rows, metric = table.shape[0], str(stored.parameters["metric"])
+    shares = stored.neighbours_kept, stored.trustworthiness, stored.continuity
+    trust = PointTrust(stored.measured, *shares, NEIGHBOURS, rows, metric)
+    return Projection(
+        coordinates=stored.coordinates,
+        rows=np.arange(rows),
+        left_out=0,
+        method="umap",
+        dims=dims,
+        seed=0,
+        parameters=stored.parameters,
+        explained_variance_ratio=None,
+        name=table.name,
+        quality=trust.quality,
+        trust=trust,
+    )
 
 
 @dataclass(frozen=True)
@@ -175,13 +215,13 @@ class JobRunner:
         self.library.results.put(key, await asyncio.to_thread(ticket.result))
 
     def _laid_out(self, text: str, role: str, dims: int) -> bool:
-        """Return whether the UMAP projection of an open source has been computed."""
+        """Return whether the UMAP projection of an open source is known."""
         try:
             found = self.library.opened(text, self.needs, public=self.public)
         except HfposembError:
             return False
         table = None if found is None else found.tables.get(role)
-        return table is not None and self.library.results.get(umap_key(self.library, table, dims)) is not None
+        return table is not None and umap_of(self.library, table, dims) is not None
 
 
 def _done(wanted: list[list[Any]], *, ok: bool) -> dict[str, Any]:

@@ -15,11 +15,12 @@ from hfposemb.tables.sources import BuiltinSource, HubSource, LocalSource, Sampl
 from hfposemb.text import display
 
 FIRST = ("sample:bert", "sample:gpt2", "sinusoidal:256x128")
-"""The sources at first paint; none needs a network. The samples have 256 positions of width 128."""
+"""The sources at first paint; none needs a network. The demos have 256 positions of width 128."""
 
 
 PRESETS = (
     *FIRST,
+    "sample:minilm",
     *("rotary:2048x64", "alibi:2048x12"),
     *("random:256x128", "counting:256x128", "normalised:256x128", "sigmoid:256x128", "single-sine:256x128"),
 )
@@ -55,7 +56,7 @@ def _called(text: str) -> tuple[str, ...]:
         return (text,)
     match source:
         case SampleSource(name, step):
-            called = {"bert": "Demo BERT", "gpt2": "Demo GPT-2"}.get(name, name)
+            called = {"bert": "Demo BERT", "gpt2": "Demo GPT-2", "minilm": "MiniLM"}.get(name, name)
             return (called if step is None else f"{called} step {step:,}", text)
         case BuiltinSource(name, rows, width):
             called = {"sinusoidal": "Sinusoid", "random": "Untrained", "alibi": "ALiBi"}.get(name, name.capitalize())

@@ -26,7 +26,7 @@ from ..failures import said_of
 from ..jobs.fetching import Work
 from ..limits import MOST_SOURCES
 from .address import Control, control
-from .background_jobs import JobRunner, umap_key
+from .background_jobs import JobRunner, umap_of
 from .guard import guarded
 from .library import Library, shared_library
 from .opened import WAITING, Opened, waiting
@@ -164,12 +164,12 @@ class Session:
         gr.on(list(on), handler, inputs=[self.due, *inputs], outputs=list(outputs), **options)
 
     def projection(self, table: EmbeddingTable, method: str, dims: int) -> Projection | None:
-        """Return a projection: PCA computed if needed, UMAP only if it has been computed.
+        """Return a projection: PCA computed if needed, UMAP only if it is known.
 
         For large tables the quality of the projection is not measured here: see ``Projection.measured``.
         """
         if method == "umap":
-            return self.library.results.get(umap_key(self.library, table, dims))  # type: ignore[no-any-return]
+            return umap_of(self.library, table, dims)
         return self.pca(table, dims)
 
     def pca(self, table: EmbeddingTable, dims: int) -> Projection:

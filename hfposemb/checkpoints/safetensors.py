@@ -38,13 +38,17 @@ _BITS = {
 
 
 _STORED: dict[str, np.dtype[Any]] = {
-    name: np.dtype(code) for name, code in (("F64", "<f8"), ("F32", "<f4"), ("F16", "<f2"), ("BF16", "<u2"))
+    name: np.dtype(code)
+    for name, code in (("F64", "<f8"), ("F32", "<f4"), ("F16", "<f2"), ("BF16", "<u2"), ("I8", "i1"))
 }
 
 
 _WIDENED = ("F16", "BF16")
-PLAIN = frozenset(_STORED)
+PLAIN = frozenset(("F64", "F32", "F16", "BF16"))
 """Stored dtypes of plain, unquantised vectors."""
+
+CODES = frozenset(("I8",))
+"""Stored dtypes of codes, which ``Checkpoint.codes`` reads."""
 
 
 _CHUNK = 2**19  # elements widened at a time, so that source and result stay in the CPU cache
@@ -209,7 +213,14 @@ def parse_header(header_json: bytes, *, file_bytes: int, name: str, limits: Limi
     return Header(_Tensors(rows, 8 + length, name), metadata, 8 + length, file_bytes)
 
 
-def check_read(info: TensorInfo, start: int = 0, stop: int | None = None, *, limits: Limits = DEFAULT_LIMITS) -> range:
+def check_read(
+    info: TensorInfo,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    dtypes: frozenset[str] = PLAIN,
+) -> range:
     """Return the byte range of rows ``[start, stop)`` in the file.
 
     Rows are entries of the first axis; those of a vector are its elements.
@@ -219,12 +230,13 @@ def check_read(info: TensorInfo, start: int = 0, stop: int | None = None, *, lim
         start: First row.
         stop: End of the rows, exclusive; ``None`` for all.
         limits: Limits of what is read.
+        dtypes: Stored dtypes that may be read.
 
     Raises:
         CheckpointError: If the tensor cannot be read as vectors or exceeds a limit.
         InputError: If the rows do not exist.
     """
-    if info.dtype not in _STORED:
+    if info.dtype not in dtypes:
         rule = "only F64, F32, F16 and BF16 can be read; use a full-precision checkpoint of this model"
         raise fault(info.file, f"{shortened(info.name)} is stored as {info.dtype}; {rule}")
     if not info.shape:
@@ -365,8 +377,15 @@ class Checkpoint:
         aligned, so modifying the array changes neither the file nor later reads. The file must not be truncated while
         the array is in use.
         """
+        return self._rows(name, start, stop, PLAIN)
+
+    def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[np.int8]:
+        """Return rows ``[start, stop)`` of an I8 tensor as they are stored, read-only."""
+        return self._rows(name, start, stop, CODES)
+
+    def _rows(self, name: str, start: int, stop: int | None, dtypes: frozenset[str]) -> NDArray[Any]:
         info = self.info(name)
-        span = check_read(info, start, stop, limits=self.limits)
+        span = check_read(info, start, stop, limits=self.limits, dtypes=dtypes)
         with open_regular(self.folder / info.file) as file:
             status, shard = os.fstat(file.fileno()), self._shards[info.file]
             if status.st_size != shard.header.file_bytes or status.st_mtime_ns != shard.modified:

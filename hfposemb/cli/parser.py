@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from .. import __version__
 from ..analysis.surrogates import DRAWS
 from ..comparison.metrics import EXTRAS
+from ..samples import NAMES as SAMPLES
 from ..surveys.published_findings import STUDIES
 from ..surveys.worker_pool import KINDS as ENGINES
 from ..surveys.worker_pool import REQUESTS
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
 
 _TABLES = ".safetensors, .npy, .npz, .parquet, .csv or .tsv"
 _DEBUG = "print the full traceback of an error"
-_SOURCES = "owner/name, ./folder, ./file.safetensors, sample:bert, sample:gpt2 or a built-in such as sinusoidal:512x384"
+_SOURCES = (
+    f"owner/name, ./folder, ./file.safetensors, {', '.join(f'sample:{name}' for name in SAMPLES)} "
+    "or a built-in such as sinusoidal:512x384"
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -72,7 +76,9 @@ def _serving_commands(commands: Commands) -> None:
     command = _command(commands, "space", run_space, "deploy the app to your Space on the Hugging Face Hub")
     command.add_argument("name", metavar="OWNER/NAME", help="the Space to create or update")
     command.add_argument("--private", action="store_true", help="create it as a private Space")
-    command.add_argument("--models", default="", metavar="A,B,…", help="sources it opens with (default: the samples)")
+    command.add_argument(
+        "--models", default="", metavar="A,B,…", help="sources it opens with (default: some that need no network)"
+    )
     command.add_argument("--dry-run", action="store_true", help="list what would be uploaded, and upload nothing")
 
 
@@ -185,7 +191,9 @@ def _survey_commands(commands: Commands) -> None:
     command = _command(
         commands, "trajectory", run_trajectory, "follow a table through the checkpoints of a training run"
     )
-    command.add_argument("source", metavar="SOURCE", help="a repository, a folder of checkpoints or a sample")
+    command.add_argument(
+        "source", metavar="SOURCE", help="a repository, a folder of checkpoints or a sample such as sample:gpt2"
+    )
     command.add_argument(
         "--revisions", required=True, metavar="PATTERN", help='pattern of its checkpoints, such as "step*"'
     )

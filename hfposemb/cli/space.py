@@ -106,7 +106,7 @@ def space_files(models: Sequence[str] = (), *, presets: Sequence[Preset] = ()) -
     """Return the files of a Space by path: a file of this package, or a text.
 
     Args:
-        models: Sources it opens with, by default the samples.
+        models: Sources it opens with, by default some that need no network.
         presets: Those of them that are Hub models.
     """
     from ..app import __file__ as app
@@ -135,7 +135,7 @@ def _tree(folder: Path) -> dict[str, Path]:
 def _about(models: Sequence[str]) -> str:
     from .. import __version__
 
-    shown = f"It opens with {', '.join(models)}." if models else "It opens with the two included sample models."
+    shown = f"It opens with {', '.join(models)}." if models else "It opens with models that are included."
     return (
         "# hfposemb\n\n"
         "See and measure what a pretrained model knows about words and positions: its token and position embedding\n"
@@ -238,7 +238,7 @@ def publish(name: str, *, models: Sequence[str] = (), private: bool = False) -> 
 
     Args:
         name: ``owner/name`` of the Space.
-        models: Sources it opens with, by default the samples.
+        models: Sources it opens with, by default some that need no network.
         private: Whether to create it as private.
 
     Raises:

@@ -13,6 +13,7 @@ from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.locate import is_pickled, locate
 from ..checkpoints.peft_adapters import ADAPTER_CONFIG, Adapter, adapter_of, may_be_adapter, whole_modules
 from ..checkpoints.quantization import coded, packed
+from ..checkpoints.rounded import Rounded
 from ..checkpoints.safetensors import Checkpoint, TensorInfo
 from ..checkpoints.strict_json import read_json
 from ..errors import InputError, SourceError
@@ -114,18 +115,20 @@ _MOMENTS, _MOMENT = "positions.safetensors", "step-"
 
 def sample_steps(name: str) -> list[int]:
     """Return the training steps of which a sample has snapshots."""
-    from ..samples import folder
+    from ..samples import check_trained, folder
 
+    check_trained(name)
     names = Checkpoint.open(folder(name) / _MOMENTS).names()
     return sorted(int(tensor.removeprefix(_MOMENT)) for tensor in names)
 
 
 def _from_sample(sample: SampleSource) -> Embeddings:
-    from ..samples import folder
+    from ..samples import check_trained, folder
 
     home = folder(sample.name)
     if sample.step is None:
         return _from_folder(home, name=f"sample:{sample.name}", ours=True)
+    check_trained(sample.name)
     moments = Checkpoint.open(home / _MOMENTS)
     tensor = f"{_MOMENT}{sample.step}"
     if tensor not in moments.names():
@@ -140,10 +143,14 @@ def _from_sample(sample: SampleSource) -> Embeddings:
 def _from_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours: bool = False) -> Embeddings:
     if not path.exists():
         raise SourceError(f"{path} does not exist; give a folder with a checkpoint or a .safetensors file")
-    checkpoint = _open_folder(path, limits)
+    checkpoint: Checkpoint | PickledCheckpoint | Rounded = _open_folder(path, limits)
     config, home = checkpoint.config() or {}, checkpoint.folder
+    notes: list[str] = []
+    if ours and isinstance(checkpoint, Checkpoint) and Rounded(checkpoint).rounded:
+        checkpoint = Rounded(checkpoint)
+        notes.append("words are rounded to 8 bits with one scale per row")
     adapter = partial(_adapter_config, home, limits)
-    return _from_files(Opened(checkpoint, name, partial(itself, home), config, ours=ours, adapter=adapter))
+    return _from_files(Opened(checkpoint, name, partial(itself, home), config, notes, ours=ours, adapter=adapter))
 
 
 def _adapter_config(home: Path | None, limits: Limits) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import HfposembError, MissingExtraError, SourceError, one_line
-from ..samples import folder
+from ..samples import TRAINED, folder
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import Alibi, PositionEncoding, RelativeBias, RelativeTable, WindowBias
 from ..tables.rotary import Rotary
@@ -113,7 +113,8 @@ def verify(source: str, *, revision: str | None = None, token: str | bool | None
     except ImportError as error:
         raise MissingExtraError("transformers", extra="torch", purpose="verify") from error
     named = parse_source(source)
-    if isinstance(named, BuiltinSource) or (isinstance(named, SampleSource) and named.step is not None):
+    part = isinstance(named, SampleSource) and (named.step is not None or named.name not in TRAINED)
+    if part or isinstance(named, BuiltinSource):
         raise SourceError(
             f"transformers cannot load {source}; give a folder, a repository or a complete sample such as sample:bert"
         )

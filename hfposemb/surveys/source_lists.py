@@ -111,7 +111,9 @@ def revisions(source: str, pattern: str) -> list[str]:
         case LocalSource(path):
             names, form = _of_folder(path, source), f"{source.rstrip('/')}/{{}}"
         case _:
-            raise InputError(f"{source} has no revisions; give a repository, a folder of checkpoints or a sample")
+            raise InputError(
+                f"{source} has no revisions; give a repository, a folder of checkpoints or a sample such as sample:gpt2"
+            )
     names.sort(key=_by_number)
     if not (found := [name for name in names if fnmatchcase(name, pattern)]):
         shown = ", ".join(names[:_MOST_SHOWN]) + (f", … ({len(names)})" if len(names) > _MOST_SHOWN else "")

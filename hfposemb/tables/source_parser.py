@@ -49,13 +49,13 @@ def parse_source(text: str) -> Source:
 
 
 def _sample(rest: str) -> SampleSource:
-    from ..samples import NAMES
+    from ..samples import check_trained, folder
 
     name, at, moment = rest.partition("@")
-    if name not in NAMES:
-        raise SourceError(f"unknown sample {name[:40]!r}; the samples are {' and '.join(NAMES)}")
+    folder(name)  # raises if there is no such sample
     if not at:
         return SampleSource(name)
+    check_trained(name)
     if not (step := re.fullmatch(r"step-([0-9]{1,9})", moment)):
         raise SourceError(f"{moment[:40]!r} is not a training step; write sample:{name}@step-500")
     return SampleSource(name, int(step[1]))

@@ -42,6 +42,7 @@ def test_long_names_keep_what_differs() -> None:
     ("sources", "found"),
     [
         (["sample:bert", "google/bert"], ["Demo BERT", "bert"]),
+        (["sample:minilm", "owner/all-MiniLM-L6-v2"], ["MiniLM", "all-MiniLM-L6-v2"]),
         (["one/gpt2", "two/gpt2", "gpt2"], ["one/gpt2", "two/gpt2", "gpt2"]),
         (["o/run@step1", "o/run@step2"], ["run@step1", "run@step2"]),
         (["random:8x4", "random:16x4"], ["Untrained 8 × 4", "Untrained 16 × 4"]),

@@ -68,6 +68,7 @@ def moment_of(found: Trajectory, place: int, *, total: int = 0) -> Moment:
         ("sample:gpt2@step-100", "sample:gpt2"),
         ("EleutherAI/pythia-70m@step1000", "EleutherAI/pythia-70m"),
         ("./out", "./out"),
+        ("sample:minilm", None),
         ("sinusoidal:8x4", None),
         ("", None),
         ("no such thing", None),

@@ -16,7 +16,7 @@ from hfposemb.checkpoints import tokenizer_worker as cutting
 from hfposemb.checkpoints.tokenizer_worker import Cutter
 from hfposemb.checkpoints.tokenizers import load_tokenizer
 from hfposemb.errors import InputError, SourceError
-from hfposemb.samples import NAMES, folder
+from hfposemb.samples import TRAINED, folder
 from tests.support.hostile import _SLOW, tokenizer
 
 TEXTS = [
@@ -39,7 +39,7 @@ def slow(home: Path) -> Path:
     return write(home, normalizer={"type": "Sequence", "normalizers": [one] * 3000})
 
 
-@pytest.mark.parametrize("name", [*NAMES, "minilm"])
+@pytest.mark.parametrize("name", [*TRAINED, "minilm"])
 def test_pieces_are_those_of_this_process(minilm_folder: Path, name: str) -> None:
     home = minilm_folder if name == "minilm" else folder(name)
     here, there = load_tokenizer(home), Cutter(home)

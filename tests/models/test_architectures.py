@@ -135,7 +135,7 @@ def test_wrong_frequencies_and_layouts_are_seen(tmp_path: Path) -> None:
     assert [check.verdict for check in compare(hpe.extract(tmp_path), model).of("rotary freq")] == ["different"]
 
 
-@pytest.mark.parametrize("source", ["sinusoidal:8x8", "sample:none"])
+@pytest.mark.parametrize("source", ["sinusoidal:8x8", "sample:none", "sample:minilm"])
 def test_verify_wants_a_checkpoint(source: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", source]) == 1
     assert capsys.readouterr().err.count("\n") == 1

@@ -14,6 +14,7 @@ import transformers
 
 import hfposemb as hpe
 from hfposemb.errors import CheckpointError, MissingTableError, SourceError
+from hfposemb.tables.sources import SampleSource
 from tests.conftest import ABSOLUTE, Build
 
 OFFSETS = {"roberta": 2, "xlm-roberta": 2, "camembert": 2, "mpnet": 2, "opt": 2, "bart": 2, "mbart": 2}
@@ -276,8 +277,10 @@ def test_minilm(minilm_folder: Path) -> None:
         ("./does-not-exist", "does not exist"),
         ("gpt2", "on the Hub"),
         ("openai-community/gpt2@main", "on the Hub"),
-        ("sample:bort", "the samples are bert and gpt2"),
+        ("sample:bort", "the samples are bert, gpt2 and minilm"),
         ("sample:gpt2@step-1", "its steps are"),
+        ("sample:minilm@step-1", "sample:minilm has no training steps; write sample:minilm, or"),
+        (SampleSource("minilm", 1), "has no training steps"),
         ("nonsense:3x4", "unknown prefix"),
         ("a b", "is not a source"),
         (42, "got int"),
