@@ -14,13 +14,13 @@ from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource
 from hfposemb.text import display
 
-FIRST = ("sample:bert", "sample:gpt2", "sinusoidal:256x128")
-"""The sources at first paint; none needs a network. The demos have 256 positions of width 128."""
+FIRST = ("sample:minilm", "sample:gpt2", "sinusoidal:512x384")
+"""The sources at first paint; none needs a network. MiniLM has 512 positions of width 384, the demo 256 of 128."""
 
 
 PRESETS = (
     *FIRST,
-    "sample:minilm",
+    "sample:bert",
     *("rotary:2048x64", "alibi:2048x12"),
     *("random:256x128", "counting:256x128", "normalised:256x128", "sigmoid:256x128", "single-sine:256x128"),
 )

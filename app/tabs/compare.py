@@ -177,16 +177,17 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
     # Keep choices in states where the options change: a field would send a stale one, which Gradio refuses.
     choices = named_pairs(session.first)
     part, pair, at = State(""), State("0-1" if choices else None), State(0)
-    part_field, ask, save = _toolbar(session)
+    with gr.Row(elem_classes="controls"):
+        pair_field = _segmented("Pair", choices, pair.value, 420, scale=3, visible=len(choices) > 1)
+        role = _segmented("Table", [POSITIONS, TOKENS], POSITIONS, 210, scale=0)
+        method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160, scale=0)
+        part_field, ask, save = _part_and_report(session)
+        unseen_heading(TITLE, level=2)
     with gr.Column():
         reports = session.jobs.bind(jobs.write, name="report", label="Report")
         measures = session.jobs.bind(jobs.measure, name="figures", label="Comparison")
         again = gr.Button("Measure chance levels", visible=False, min_width=220, scale=0)
         pairs = gr.HTML(STARTING, **CARD)
-    with gr.Row(elem_classes="controls"):
-        pair_field = _segmented("Pair", choices, pair.value, 420, scale=3, visible=len(choices) > 1)
-        role = _segmented("Table", [POSITIONS, TOKENS], POSITIONS, 210, scale=1)
-        method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160, scale=1)
     with gr.Column():
         layouts = session.jobs.bind(jobs.lay_out, name="maps", label="AlignedUMAP")
         plan = PanelRow((), scope=session.scope)
@@ -213,23 +214,21 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
     )
 
 
-def _toolbar(session: Session) -> tuple[gr.Dropdown, gr.Button, gr.DownloadButton]:
-    """Create the toolbar, and return the field of the part and the two buttons of the report."""
-    with gr.Row(elem_classes="controls"):
-        parts: list[str] = []  # known once the sources are opened
-        part_field = gr.Dropdown(
-            part_choices(parts),
-            value="",
-            label="Part",
-            filterable=False,
-            visible=bool(parts),
-            scale=0,
-            min_width=200,
-        )
-        with gr.Column(scale=0, min_width=200, elem_classes="at-end"):
-            ask = gr.Button("Download report", variant="primary", min_width=200)
-            save = gr.DownloadButton(visible="hidden", elem_id=f"report-{session.scope}")
-        unseen_heading(TITLE, level=2)
+def _part_and_report(session: Session) -> tuple[gr.Dropdown, gr.Button, gr.DownloadButton]:
+    """Create the field of the part and the two buttons of the report, and return them."""
+    parts: list[str] = []  # known once the sources are opened
+    part_field = gr.Dropdown(
+        part_choices(parts),
+        value="",
+        label="Part",
+        filterable=False,
+        visible=bool(parts),
+        scale=0,
+        min_width=160,
+    )
+    with gr.Column(scale=0, min_width=180, elem_classes="at-end"):
+        ask = gr.Button("Download report", variant="primary", min_width=180)
+        save = gr.DownloadButton(visible="hidden", elem_id=f"report-{session.scope}")
     return part_field, ask, save
 
 

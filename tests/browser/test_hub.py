@@ -51,17 +51,16 @@ def sent(hub: FakeHub) -> int:
 
 
 def choose(page: Page, text: str) -> None:
-    """Type a source into the field of the tab on the screen."""
+    """Type a source into the source bar."""
     field = page.get_by_label("Models to compare (up to 4)").locator("visible=true")
     field.click()
     field.press_sequentially(text, delay=10)
     field.press("Enter")
 
 
-def test_a_model_typed_into_the_box_is_drawn(opened: Page, hub: FakeHub, repo: str) -> None:
-    opened.get_by_label("Try your own model").fill(repo)
-    opened.get_by_role("button", name="Show").click()
-    shown = opened.locator(f'.panel[data-key="{repo}"]:visible').first
+def test_a_model_typed_into_the_bar_is_drawn(opened: Page, hub: FakeHub, repo: str) -> None:
+    choose(opened, repo)
+    shown = opened.locator(f'.panel[data-key="shape {repo}"]:visible').first
     shown.wait_for()
     drawn(opened)
     seen = shown.locator(".plot").first.evaluate("(node) => Array.from(node.querySelector('.stage').data[0].x)")
@@ -99,12 +98,6 @@ def test_a_source_that_does_not_exist_shows_its_line(opened: Page, hub: FakeHub)
 
 @in_full
 def test_models_are_suggested_while_a_name_is_typed(opened: Page, hub: FakeHub, repo: str) -> None:
-    box = opened.get_by_label("Try your own model")
-    box.press_sequentially("gpt", delay=20)
-    offered = opened.locator("datalist option")
-    both = [repo, repo.replace("small", "another")]
-    until(opened, lambda: offered.evaluate_all("(all) => all.map((one) => one.value)")[:2], both)
-    assert box.get_attribute("list") == opened.locator("datalist").get_attribute("id")
     open_tab(opened, "Positions")
     field = opened.get_by_label("Models to compare (up to 4)").locator("visible=true")
     field.click()

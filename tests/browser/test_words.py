@@ -23,10 +23,10 @@ SOURCES = ("sample:bert", "sample:gpt2", "sinusoidal:64x16")
 
 @pytest.fixture
 def opened(site: Callable[..., str], page: Page) -> Page:
-    """The tab, as the last of the three ways on leads to it."""
+    """The tab, as its question on Start leads to it."""
     page.goto(site(*SOURCES))
     drawn(page)
-    page.get_by_role("button", name="Add them together").click()
+    page.get_by_role("link", name="Why does adding positions not destroy words?").click()
     title(page, "survival").wait_for()
     drawn(page)
     return page
