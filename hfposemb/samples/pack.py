@@ -1,6 +1,6 @@
 """Make the sample ``minilm`` from the folder of all-MiniLM-L6-v2: ``python -m hfposemb.samples.pack FOLDER``.
 
-README.md in hfposemb/samples/minilm describes the source and the results. The maps take three minutes and depend on the
+README.md in hfposemb/samples/minilm describes the source and the results. The maps take minutes and depend on the
 versions of NumPy and umap-learn; all other files are the same on every machine.
 """
 
@@ -42,7 +42,7 @@ _LEVELS = 127
 def rounded(words: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
     """Round rows to 8 bits: return codes [rows, width] from −127 to 127, and the scale of each row [rows, 1].
 
-    Scales in float32 would make no smaller an error: what counts is the distance between two codes.
+    Scales in float32 would hardly make the error smaller: what counts is the distance between two codes.
 
     Args:
         words: Vectors [rows, width], none of them zero.

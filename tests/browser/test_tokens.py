@@ -173,6 +173,14 @@ def workers() -> list[psutil.Process]:
     return found
 
 
+def test_map_that_is_included_is_drawn(tokens: Callable[..., Page]) -> None:
+    page = tokens("sample:minilm")
+    page.get_by_role("radio", name="UMAP").locator("visible=true").first.check(force=True)
+    found = until(page, lambda: panel(page, "map").inner_text(), lambda text: "vectors before rounding" in text)
+    assert "this map keeps" in found
+    assert "30,522 tokens of MiniLM" in found
+
+
 @in_full
 def test_umap_starts_shows_how_far_it_is_and_is_cancelled(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
     page = tokens(*pair)
