@@ -96,20 +96,20 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     from .components.hidden import State
     from .components.page_style import style_sheet
     from .lessons import card as lesson_card
-    from .limits import MOST_SOURCES
     from .server import api
     from .session import address as addresses
     from .session import opening, preferences
-    from .session.opened import NEEDS
+    from .session.opened import NEEDS, split
     from .session.source_names import FIRST
     from .session.state import Session
 
     modules = {name: import_module(f".tabs.{name}", __package__) for name in TABS}
-    first = tuple(dict.fromkeys(sources))[:MOST_SOURCES] or FIRST
+    shown, beyond = split(sources)
+    first = tuple(shown) or FIRST
     # Create these here, because Gradio counts everything between the tabs as a tab.
     chosen, active = State(list(first)), State(next(iter(modules), ""))
     states: dict[str, Any] = {"fetched": State({}), "restored": State("")}
-    states |= {name: State([]) for name in ("due", "asked", "tried", "own")}
+    states |= {"beyond": State(beyond), **{name: State([]) for name in ("due", "asked", "tried", "own")}}
     dues = {name: State([]) for name in modules}
     style_sheet()
     card = lesson_card.Card.drawn() if address else None  # lessons are links
@@ -160,21 +160,24 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
     """Keep the source fields of all tabs, the sources, the error lines and the page's footer in sync."""
     import gradio as gr
 
-    from .limits import MOST_SOURCES
     from .session import suggestions
     from .session.guard import guarded
-    from .session.opened import problems
+    from .session.opened import left_out, problems, split
 
-    def chosen(texts: Sequence[str] | None) -> list[str]:
-        return [text.strip() for text in dict.fromkeys(texts or ()) if text.strip()][:MOST_SOURCES]
+    def chosen(texts: Sequence[str] | None, before: list[str], own: list[str]) -> list[Any]:
+        """Take the sources of a field, which shows no more of them than the page; what it repeats changes nothing."""
+        if list(texts or ()) == before:
+            return [gr.skip()] * (2 + len(session.fields))
+        shown, beyond = split(texts)
+        return [shown, beyond, *session.told_fields(shown, own)]
 
     def first(tried: list[str], texts: list[str], own: list[str]) -> list[Any]:
         """Show a source before the others.
 
         The fields are updated too: one that becomes visible reports its own value.
         """
-        texts = chosen((tried[0], *texts))
-        return [texts, *session.show(tried[1]), *session.told_fields(texts, own)]
+        shown, beyond = split((tried[0], *texts))
+        return [shown, beyond, *session.show(tried[1]), *session.told_fields(shown, own)]
 
     def due(active: str, restored: str, texts: list[str], fetched: dict[str, Any], *drawn: list[Any]) -> list[Any]:
         """Let the active tab draw, unless it is already drawn with these values or sources are being fetched."""
@@ -184,17 +187,18 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
             for key, before in zip(sessions, drawn, strict=True)
         ]
 
-    def told(active: str, texts: list[str], fetched: dict[str, Any]) -> list[Any]:
-        line = problems(sessions[active].open(texts, fetched), fetched.get("notices", ()))
+    def told(active: str, texts: list[str], fetched: dict[str, Any], beyond: list[str]) -> list[Any]:
+        line = problems(sessions[active].open(texts, fetched), [*fetched.get("notices", ()), *left_out(beyond)])
         return [*(gr.update(value=line, visible=bool(line)) for _ in session.fields), provenance(session.open(texts))]
 
-    for dropdown, _ in session.fields:
-        # Not "input", which Gradio does not fire for typed values. Updating the fields in turn changes nothing further.
-        dropdown.change(chosen, dropdown, session.sources, trigger_mode="always_last", **QUIET)
-        suggestions.in_field(session, dropdown)
     dropdowns, lines = [field for field, _ in session.fields], [line for _, line in session.fields]
+    for dropdown in dropdowns:
+        # Not "input", which Gradio does not fire for typed values. Updating the fields in turn changes nothing further.
+        kept = [session.sources, session.beyond, *dropdowns]
+        dropdown.change(chosen, [dropdown, session.sources, session.own], kept, trigger_mode="always_last", **QUIET)
+        suggestions.in_field(session, dropdown)
     session.sources.change(session.told_fields, [session.sources, session.own], dropdowns, **QUIET)
-    shown = [session.sources, session.tabs, session.active, *dropdowns]
+    shown = [session.sources, session.beyond, session.tabs, session.active, *dropdowns]
     session.tried.change(first, [session.tried, session.sources, session.own], shown, **QUIET)
     changes = [one.change for one in (session.sources, session.active, session.fetched, session.restored)]
     dues = [one.due for one in sessions.values()]
@@ -202,9 +206,9 @@ def _bind(session: Session, sessions: Mapping[str, Session], foot: gr.HTML) -> N
     public = session.public
     gr.on(changes, guarded(due, public=public), [*asked, *dues], dues, trigger_mode="always_last", **QUIET)
     gr.on(
-        changes[:3],
+        [*changes[:3], session.beyond.change],
         guarded(told, public=public),
-        [session.active, session.sources, session.fetched],
+        [session.active, session.sources, session.fetched, session.beyond],
         [*lines, foot],
         **QUIET,
     )

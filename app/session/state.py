@@ -30,7 +30,7 @@ from .address import Control, control
 from .background_jobs import JobRunner, umap_key
 from .guard import guarded
 from .library import Library, shared_library
-from .opened import WAITING, Opened, problems, waiting
+from .opened import WAITING, Opened, left_out, problems, waiting
 from .source_names import HUB_PRESETS, PRESETS, choices, short_names
 
 if TYPE_CHECKING:
@@ -75,6 +75,9 @@ class Session:
 
     tried: gr.State = field(default_factory=lambda: State([]))
     """A source to move to the front, the tab that shows it, and a unique id."""
+
+    beyond: gr.State = field(default_factory=lambda: State([]))
+    """Sources that were asked for beyond ``MOST_SOURCES``, until the sources change."""
 
     own: gr.State = field(default_factory=lambda: State([]))
     """Sources that the visitor's browser remembers, offered next to the presets."""
@@ -134,11 +137,10 @@ class Session:
                 value=list(self.first),
                 multiselect=True,
                 allow_custom_value=True,
-                max_choices=MOST_SOURCES,
                 label=f"Sources (up to {MOST_SOURCES})",
                 elem_classes="sources",
             )
-            problem = problems(self.open(self.first))
+            problem = problems(self.open(self.first), left_out(self.beyond.value))
             line = gr.HTML(problem, visible=bool(problem), elem_classes="source-error")
             self.fetch_line()
         self.fields.append((dropdown, line))
