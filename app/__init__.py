@@ -95,21 +95,21 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     from .components.hidden import State
     from .components.page_style import style_sheet
     from .lessons import card as lesson_card
-    from .limits import MOST_SOURCES
     from .server import api
     from .session import address as addresses
     from .session import opening, preferences
-    from .session.opened import NEEDS
+    from .session.opened import NEEDS, split
     from .session.source_bar import SourceBar
     from .session.source_names import FIRST
     from .session.state import Session
 
     modules = {name: import_module(f".tabs.{name}", __package__) for name in TABS}
-    first = tuple(dict.fromkeys(sources))[:MOST_SOURCES] or FIRST
+    shown, beyond = split(sources)
+    first = tuple(shown) or FIRST
     # Create these here, because Gradio counts everything between the tabs as a tab.
     chosen, active = State(list(first)), State(next(iter(modules), ""))
     states: dict[str, Any] = {"fetched": State({}), "restored": State("")}
-    states |= {name: State([]) for name in ("due", "asked", "own")}
+    states |= {"beyond": State(beyond), **{name: State([]) for name in ("due", "asked", "own")}}
     dues = {name: State([]) for name in modules}
     style_sheet()
     scope = f"p{uuid4().hex[:12]}"

@@ -174,8 +174,10 @@ def moment_panels(moment: Moment) -> Panels:
         found.frames[place], found.labels, frame=frame, link="training", order=order, named=named, height=520
     )
     left_out = f"; {len(found.missing)} cannot be read: {_first(found)}" if found.missing else ""
+    far = frame.left_out(frame.outside(found.frames[place]))
     count = len(found.steps)
     shown = f"{count} of {moment.total:,} checkpoints" if moment.total > count else f"all {count} checkpoints"
+    about = ["PCA", f"{len(found.rows):,} {found.role}s", f"{shown}{left_out}", far]
     panels = [
         Panel(
             "training-map",
@@ -184,7 +186,7 @@ def moment_panels(moment: Moment) -> Panels:
             source=moment.source,
             color=moment.run.source.color,
             help=MAP_HELP,
-            foot=one_line(f"PCA · {len(found.rows):,} {found.role}s · {shown}{left_out}"),
+            foot=one_line(" · ".join(filter(None, about))),
             actions=("PNG", "SVG"),
             scale_bars=(ScaleBar("first position", "last", POSITION.light),) if joined else (),
             recipe=moment.recipe(f"run.frames[{place}]"),

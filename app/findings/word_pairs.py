@@ -22,6 +22,9 @@ from ..session.opened import Opened
 from ..session.state import Session
 from .chosen_word import Word, cosine, row_of, shown, with_tokens
 
+MOST_NAMED = 6
+"""Number of words that were left out that are named."""
+
 PAIR_HELP = """
 The cosine of every pair of the words. Point at a cell to read its percentile among 100,000 random pairs of tokens of
 the same classes (seed 0): above 99 % means that only one random pair in a hundred is more similar.
@@ -34,11 +37,23 @@ pair that is common among random pairs can still be the sixth nearest of thousan
 
 def pair_panels(session: Session, opened: Sequence[Opened], text: str, *, centred: bool = False) -> Panels:
     """Return one labelled matrix of the chosen words for every source that has at least two of them."""
-    words = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))[:MOST_WORDS]
+    asked = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    words = asked[:MOST_WORDS]
     panels = [_pair_panel(session, source, words, centred=centred) for source in with_tokens(opened)]
     drawn = [panel for panel in panels if panel.drawings]
     # Sources without these words are omitted if others have them.
-    return Panels(tuple(drawn or panels[:1]), columns=2)
+    return Panels(tuple(drawn or panels[:1]), subheading=_left_out(asked[MOST_WORDS:]), columns=2)
+
+
+def _left_out(words: Sequence[str]) -> str:
+    """State which words are not compared, because there are more than ``MOST_WORDS``."""
+    if not words:
+        return ""
+    named = [one_line(word, width=30) for word in words]
+    more = f", … and {len(named) - MOST_NAMED} others" if len(named) > MOST_NAMED else ""
+    verb = "was" if len(named) == 1 else "were"
+    said = f"{len(named)} more {verb} left out: {', '.join(named[:MOST_NAMED])}{more}"
+    return f"Showing the first {MOST_WORDS} words; {said}."
 
 
 def _pair_panel(session: Session, source: Opened, words: Sequence[str], *, centred: bool) -> Panel:

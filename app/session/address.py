@@ -21,6 +21,7 @@ import gradio as gr
 from ..components.events import QUIET
 from ..components.page_script import on_load
 from ..limits import LONGEST_SOURCE, MOST_SOURCES
+from .opened import split
 
 LONGEST_ADDRESS = 8_192
 MODELS, TAB = "models", "tab"
@@ -167,12 +168,13 @@ def bind(session: Any, bar: Any, keys: Sequence[str]) -> None:
 
     def show(event: gr.EventData, own: list[str]) -> list[Any]:
         found = read(str((event._data or {}).get("query", "")))
-        texts = list(sources_of(found.get(MODELS, ()), public=session.public))[:MOST_SOURCES] or list(session.first)
+        texts, beyond = split(sources_of(found.get(MODELS, ()), public=session.public))
+        texts = texts or list(session.first)
         tab = next((key for key in found.get(TAB, ()) if key in keys), keys[0])
         updates = [_update(one, found[one.name][0] if one.name in found else None, texts) for one in controls]
         values = dict(zip(names[2:], updates, strict=True))
         folds = [gr.update(open=values[name]) for name in session.folds]
-        return [texts, *session.show(tab), *updates, *folds, *bar.updates(texts, own), uuid4().hex]
+        return [texts, beyond, *session.show(tab), *updates, *folds, *bar.updates(texts, own), uuid4().hex]
 
     components = [one.component for one in controls]
     gr.on(
@@ -183,7 +185,8 @@ def bind(session: Any, bar: Any, keys: Sequence[str]) -> None:
         trigger_mode="always_last",
         **QUIET,
     )
-    shown = [session.sources, session.tabs, session.active, *components, *session.folds.values(), *bar.shown]
+    kept = [session.sources, session.beyond, session.tabs, session.active]
+    shown = [*kept, *components, *session.folds.values(), *bar.shown]
     line.select(show, session.own, [*shown, session.restored], **QUIET)
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hfposemb.errors import (
     SourceError,
 )
+from hfposemb.figures.style import listed
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.table import EmbeddingTable
+
+from ..limits import MOST_SOURCES
+from .source_names import short_names
 
 if TYPE_CHECKING:
     from hfposemb.tables.encodings import PositionEncoding
@@ -67,6 +71,20 @@ class Opened:
 def waiting(opened: Sequence[Opened]) -> list[Opened]:
     """Return the sources that have yet to be fetched."""
     return [source for source in opened if source.error == WAITING]
+
+
+def split(texts: Iterable[str] | None) -> tuple[list[str], list[str]]:
+    """Return the sources that a page shows, trimmed and once each, and those beyond ``MOST_SOURCES``."""
+    named = list(dict.fromkeys(text.strip() for text in texts or () if text.strip()))
+    return named[:MOST_SOURCES], named[MOST_SOURCES:]
+
+
+def left_out(texts: Sequence[str]) -> list[str]:
+    """Return the notice that sources beyond ``MOST_SOURCES`` are not shown, if there are any."""
+    if not texts:
+        return []
+    verb = "was" if len(texts) == 1 else "were"
+    return [f"Up to {MOST_SOURCES} sources are shown; {listed(short_names(texts))} {verb} left out."]
 
 
 def problems(opened: Sequence[Opened], notices: Sequence[str] = ()) -> str:

@@ -14,7 +14,7 @@ from ..components.page_script import on_load
 from ..limits import MOST_SOURCES
 from . import suggestions
 from .guard import guarded
-from .opened import Opened, problems
+from .opened import Opened, left_out, problems, split
 from .source_names import HUB_PRESETS, PRESETS, choices
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ class SourceBar:
                     value=list(first),
                     multiselect=True,
                     allow_custom_value=True,
-                    max_choices=MOST_SOURCES,
                     label=LABEL,
                     elem_classes="sources",
                     scale=1,
@@ -83,11 +82,17 @@ class SourceBar:
     def bind(self, session: Session, sessions: Mapping[str, Session], foot: gr.HTML, told: Told) -> None:
         """Keep the bar, the sources and the page's footer, whose HTML ``told`` returns, in sync."""
 
-        def chosen(texts: Sequence[str] | None, before: Sequence[str]) -> list[str]:
-            return placed([text.strip() for text in texts or ()], before)
+        def chosen(texts: Sequence[str] | None, before: list[str], own: list[str]) -> list[Any]:
+            """Take the sources of the field, which then shows no more of them than the page."""
+            named = list(filter(None, before))
+            if list(texts or ()) == named:
+                return [gr.skip()] * (2 + len(self.shown))
+            shown, beyond = split([text for text in texts or () if text in named] + list(texts or ()))
+            shown = placed(shown, before)
+            return [shown, beyond, *self.updates(shown, own)]
 
-        def status(active: str, texts: list[str], fetched: dict[str, Any]) -> list[Any]:
-            line = problems(sessions[active].open(texts, fetched), fetched.get("notices", ()))
+        def status(active: str, texts: list[str], fetched: dict[str, Any], beyond: list[str]) -> list[Any]:
+            line = problems(sessions[active].open(texts, fetched), [*fetched.get("notices", ()), *left_out(beyond)])
             return [gr.update(value=line, visible=bool(line)), told(session.open(texts))]
 
         def due(active: str, restored: str, texts: list[str], fetched: dict[str, Any], *drawn: list[Any]) -> list[Any]:
@@ -98,19 +103,21 @@ class SourceBar:
                 for key, before in zip(sessions, drawn, strict=True)
             ]
 
-        said = problems(session.open(self.first))
+        said = problems(session.open(self.first), left_out(session.beyond.value))
         self.problem.value, self.problem.visible = said, bool(said)
         # Not "input", which Gradio does not fire for typed values. Updating the field in turn changes nothing further.
         sources, public = session.sources, session.public
-        self.field.change(chosen, [self.field, sources], sources, trigger_mode="always_last", **QUIET)
+        kept = [sources, session.beyond, *self.shown]
+        self.field.change(chosen, [self.field, sources, session.own], kept, trigger_mode="always_last", **QUIET)
         suggestions.in_field(session, self.field)
         sources.change(self.updates, [sources, session.own], self.shown, **QUIET)
         changes = [one.change for one in (sources, session.active, session.fetched, session.restored)]
         dues = [one.due for one in sessions.values()]
         asked = [session.active, session.restored, sources, session.fetched]
         gr.on(changes, guarded(due, public=public), [*asked, *dues], dues, trigger_mode="always_last", **QUIET)
-        read = [session.active, sources, session.fetched]
-        gr.on(changes[:3], guarded(status, public=public), read, [self.problem, foot], **QUIET)
+        read = [session.active, sources, session.fetched, session.beyond]
+        told_by = [*changes[:3], session.beyond.change]
+        gr.on(told_by, guarded(status, public=public), read, [self.problem, foot], **QUIET)
 
 
 Told = Callable[[Sequence[Opened]], str]

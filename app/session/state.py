@@ -67,6 +67,9 @@ class Session:
     asked: gr.State = field(default_factory=lambda: State([]))
     """A word that another tab sends to Tokens: its text, source and row, and a unique id."""
 
+    beyond: gr.State = field(default_factory=lambda: State([]))
+    """Sources that were asked for beyond ``MOST_SOURCES``, until the sources change."""
+
     own: gr.State = field(default_factory=lambda: State([]))
     """Sources that the visitor's browser remembers, offered next to the presets."""
 

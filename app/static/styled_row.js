@@ -2,6 +2,7 @@
 
 import { page } from "../../hfposemb/figures/static/page.js";
 import { drawRow } from "../../hfposemb/figures/static/row.js";
+import { followKeyboard } from "./keyboard.js";
 
 /**
  * Draw a row once its style is there.
@@ -15,4 +16,5 @@ export async function drawStyledRow(host) {
     return;
   }
   drawRow(host);
+  followKeyboard(host.element);
 }

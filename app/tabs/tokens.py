@@ -239,7 +239,7 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
     session.redraw(handlers.draw_map, drawn, inputs=asked, on=events)
     session.when([umaps.done.change], handlers.draw_map, drawn, inputs=[*asked, umaps.done])
     session.redraw(handlers.draw_word, near, inputs=[which, word, centring], on=[word.change, centring.input])
-    session.redraw(handlers.draw_pairs, [layout.matrix], inputs=[chosen, centring], on=[chosen.input, centring.input])
+    session.redraw(handlers.draw_pairs, [layout.matrix], inputs=[chosen, centring], on=[chosen.change, centring.input])
     field.input(lambda chosen: chosen, field, which, **QUIET)
 
 

@@ -54,8 +54,8 @@ def beside(found: AlignedMaps, moves: Sequence[Moves] = (), *, link: str = "alig
         )
     sides = [points[chosen, :2] for points in (found.coordinates_left, found.coordinates_right)]
     frame = position_figures.MapFrame.of(*sides)
-    if far := sum(frame.outside(points) for points in sides):
-        drawn += f" · {far:,} {'dot' if far == 1 else 'dots'} outside the maps"
+    if far := frame.left_out(*map(frame.outside, sides)):
+        drawn += f" · {far}"
     order = found.rows[chosen, 0] if found.role == "position" else None
     labels = [found.labels[row] for row in chosen]
     named = np.searchsorted(chosen, moved).tolist()

@@ -285,9 +285,17 @@ class MapFrame:
         away = np.abs(points - np.median(points, axis=0)).max(axis=1)
         return cls(*cube_axes(points[away <= np.quantile(away, 0.98)]))
 
-    def outside(self, points: Array) -> int:
-        """Return how many points [n, 2] lie outside of the square."""
-        return int((np.abs(np.asarray(points)[:, :2] - self.middle) > self.half).any(axis=1).sum())
+    def outside(self, points: Array) -> Array:
+        """Return which of the points [n, 2] lie outside of the square, as booleans [n]."""
+        inside: Array = (np.abs(np.asarray(points)[:, :2] - self.middle) <= self.half).all(axis=1)
+        return ~inside
+
+    @staticmethod
+    def left_out(*outside: Array) -> str:
+        """State how many points of some maps lie outside of the square; empty if none does."""
+        count = sum(int(one.sum()) for one in outside)
+        where = "map" if len(outside) == 1 else "maps"
+        return f"{count:,} {'dot' if count == 1 else 'dots'} outside the {where}" if count else ""
 
 
 def aligned_map(
@@ -331,11 +339,14 @@ def aligned_map(
         low, high = finite_span([np.asarray(order)])
         paint = {"cmin": low, "cmax": high if high > low else low + 1, "colorscale": POSITION.stops()}
         marker = {"size": 4.5, "color": np.asarray(order, np.float32), "line": {"width": 0}, **paint}
-        traces.append(scatter(x=x, y=y, mode="lines", line={"color": FAINT, "width": 1.5}, hoverinfo="skip"))
+        # A gap at each dot that is not drawn, since a line to it would end nowhere.
+        path = np.where(frame.outside(points)[:, None], np.nan, points).T
+        line = {"color": FAINT, "width": 1.5}
+        traces.append(scatter(x=path[0], y=path[1], mode="lines", line=line, connectgaps=False, hoverinfo="skip"))
     traces.append(scatter(x=x, y=y, mode="markers", marker=marker, **common))
     notes = []
     if len(named):
-        named = [place for place in named if not frame.outside(points[[place]])]
+        named = [place for place in named if not frame.outside(points[[place]]).any()]
         at = points[named]
         spot = {"size": 8, "color": INK, "line": {"width": 0}}
         traces.append(scatter(x=at[:, 0], y=at[:, 1], mode="markers", marker=spot, hoverinfo="skip"))

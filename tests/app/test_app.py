@@ -529,6 +529,16 @@ def test_pairs_say_how_rare_they_are(pair: tuple[str, str]) -> None:
         assert re.search(r"queen is king’s (\S+ )?nearest of [\d,]+, king is queen’s", panel.drawings[0].caption)
 
 
+def test_words_beyond_the_most_are_named(pair: tuple[str, str]) -> None:
+    session = open_session()
+    opened, words = session.open(pair), [*WORDS[:12], "far", "near"]
+    assert word_pairs.pair_panels(session, opened, ", ".join(words[:12])).subheading == ""
+    said = word_pairs.pair_panels(session, opened, ", ".join(words)).subheading
+    assert said == "Showing the first 12 words; 2 more were left out: far, near."
+    many = word_pairs.pair_panels(session, opened, ", ".join([*words, *"abcdefgh"])).subheading
+    assert many.endswith("10 more were left out: far, near, a, b, c, d, … and 4 others.")
+
+
 HOSTILE = (
     "<img src=x onerror=alert(1)>",
     "<script>alert(1)</script>",

@@ -15,7 +15,7 @@ import pytest
 from hfposemb.app.jobs.fetching import Fetch, Fetches, Reading, megabytes
 from hfposemb.app.session import opening
 from hfposemb.app.session.library import Library
-from hfposemb.app.session.opened import WAITING, waiting
+from hfposemb.app.session.opened import WAITING, left_out, split, waiting
 from hfposemb.app.session.source_names import HUB_PRESETS, choice, short_name
 from hfposemb.app.session.state import Session
 from hfposemb.app.session.suggestions import MOST, Suggestions
@@ -300,3 +300,14 @@ def test_only_what_was_typed_last_is_asked_for(hub: FakeHub) -> None:
 
     assert asyncio.run(type_it()) == [None, None, ("somebody/bert",)]
     assert len(hub.requests) == 1
+
+
+def test_a_fifth_source_is_said_to_be_left_out() -> None:
+    shown, beyond = split(
+        [" sample:bert ", "sample:bert", "", "gpt2", "a/b", "sinusoidal:8x4", "me/roberta", "random:8x4"]
+    )
+    assert shown == ["sample:bert", "gpt2", "a/b", "sinusoidal:8x4"]
+    assert left_out(beyond) == ["Up to 4 sources are shown; roberta and Untrained were left out."]
+    assert left_out(beyond[:1]) == ["Up to 4 sources are shown; roberta was left out."]
+    assert left_out(()) == []
+    assert split(None) == ([], [])

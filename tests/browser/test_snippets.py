@@ -44,11 +44,15 @@ def test_a_view_is_reproduced_from_its_fold(page: Page, site: Callable[..., str]
     panel = page.locator(f'section.panel[data-key="{SMALL[0]}"]').first
     button, fold = panel.get_by_role("button", name="Python", exact=True), panel.locator(".recipe")
     assert button.get_attribute("aria-expanded") == "false"
+    heights = "() => [...document.querySelectorAll('section.panel')].map((panel) => panel.offsetHeight)"
+    before = page.evaluate(heights)
     assert not fold.is_visible()
     button.focus()
     page.keyboard.press("Enter")
     until(page, fold.is_visible, True)
     assert button.get_attribute("aria-expanded") == "true"
+    grown = [now > then for now, then in zip(page.evaluate(heights), before, strict=True)]
+    assert grown.count(True) == 1, "a neighbour was stretched"
     assert button.get_attribute("aria-controls") == fold.get_attribute("id")
     recipe = _panel(SMALL[0]).recipe
     assert recipe is not None

@@ -129,6 +129,8 @@ def test_tokens_are_coloured_by_trust(tokens: Callable[..., Page], pair: tuple[s
     page.mouse.move(x - 1, y)
     page.mouse.move(x, y)
     plan.locator(".tip").get_by_text("of its 10 nearest are near it here").wait_for()
+    page.get_by_label("Words to compare").fill(", ".join(MANY[:14]))  # at once, as pasted
+    page.get_by_text(f"2 more were left out: {MANY[12]}, {MANY[13]}.").wait_for()
 
 
 def test_search_finds_and_chooses(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:

@@ -842,3 +842,16 @@ def test_the_helix_of_real_positions_is_smooth_and_noise_is_a_coil(dims: int) ->
     smooth = hpe.project(hpe.sinusoidal(256, 64).position.table, dims=dims)
     assert position_figures._step(smooth.coordinates) < style.COIL
     assert position_figures._step(RNG.normal(size=(256, dims))) > style.COIL
+
+
+def test_no_line_leaves_a_map_for_a_dot_that_is_not_drawn() -> None:
+    points = np.array([[0.0, 0.0], [0.1, 0.1], [9.0, 9.0], [0.2, 0.1], [0.1, -0.1]])
+    frame = position_figures.MapFrame(np.zeros(2), 1.0)
+    figure = position_figures.aligned_map(points, list("abcde"), frame=frame, link="map", order=np.arange(5))
+    line, dots = figure.data[:2]
+    assert line.mode == "lines"
+    assert np.isnan([line.x[2], line.y[2]]).all()
+    assert np.array_equal(np.delete(np.array([line.x, line.y]).T, 2, axis=0), np.delete(points, 2, axis=0))
+    assert np.array_equal(np.array([dots.x, dots.y]).T, points)
+    assert frame.left_out(frame.outside(points)) == "1 dot outside the map"
+    assert frame.left_out(frame.outside(points[:2]), frame.outside(points[:2])) == ""

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { nextTab } from "../../app/static/keys.js";
 import { addressWith, tellSpaces } from "../../app/static/query.js";
 
 const NAMES = ["models", "tab"];
@@ -24,4 +25,10 @@ test("a Space tells the page around it what is shown, and only Hugging Face's", 
   const alone = { parent: null };
   alone.parent = alone;
   tellSpaces(alone, { search: "?tab=words", hash: "" });
+});
+
+test("arrow keys go along the tabs and around their ends, other keys stay", () => {
+  assert.deepEqual(["ArrowRight", "ArrowLeft", "Home", "End"].map((key) => nextTab(key, 2, 6)), [3, 1, 0, 5]);
+  assert.deepEqual([nextTab("ArrowRight", 5, 6), nextTab("ArrowLeft", 0, 6)], [0, 5]);
+  assert.deepEqual([nextTab("Tab", 2, 6), nextTab("ArrowRight", -1, 6), nextTab("End", 0, 0)], [null, null, null]);
 });

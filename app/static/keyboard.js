@@ -1,0 +1,64 @@
+// What the keyboard and screen readers need of Gradio's own parts: one tab stop for the strip of tabs, and names for the
+// buttons that remove a choice.
+
+import { nextTab } from "./keys.js";
+
+const STRIP = ":scope > .tab-wrapper [role=tablist]";
+const followed = new WeakSet();
+
+/**
+ * Follow the tabs that an element is in, once for all elements in them.
+ * @param {HTMLElement} element
+ */
+export function followKeyboard(element) {
+  const tabs = element.closest(".tabs");
+  if (!tabs || followed.has(tabs)) return;
+  followed.add(tabs);
+  tabs.addEventListener("keydown", (event) => moveAlong(tabs, /** @type {KeyboardEvent} */ (event)));
+  let asked = false;
+  const tend = () => {
+    asked = false;
+    nameButtons(tabs);
+    oneStop(tabs);
+  };
+  new MutationObserver(() => {
+    if (!asked) requestAnimationFrame(tend);
+    asked = true;
+  }).observe(tabs, {
+    childList: true, subtree: true, characterData: true, attributes: true, attributeFilter: ["aria-selected", "title"],
+  });
+  tend();
+}
+
+/** @param {Element} tabs */
+function tabsOf(tabs) {
+  const shown = [...tabs.querySelectorAll(`${STRIP} [role=tab]`)];
+  return /** @type {HTMLElement[]} */ (shown).filter((tab) => !tab.closest("[aria-hidden=true]"));
+}
+
+/** @param {Element} tabs */
+function oneStop(tabs) {
+  for (const tab of tabsOf(tabs)) tab.tabIndex = tab.getAttribute("aria-selected") === "true" ? 0 : -1;
+}
+
+/**
+ * @param {Element} tabs
+ * @param {KeyboardEvent} event
+ */
+function moveAlong(tabs, event) {
+  if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
+  const all = tabsOf(tabs), next = nextTab(event.key, all.findIndex((tab) => tab === event.target), all.length);
+  if (next === null) return;
+  event.preventDefault();
+  all[next].focus();
+  all[next].click();
+}
+
+/** @param {Element} tabs */
+function nameButtons(tabs) {
+  for (const button of tabs.querySelectorAll(".token-remove")) {
+    const chosen = button.closest(".token")?.textContent?.trim();
+    const name = button.classList.contains("remove-all") ? "Remove all" : `Remove ${chosen}`;
+    if (button.getAttribute("title") !== name) button.setAttribute("title", name);
+  }
+}
