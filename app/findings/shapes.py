@@ -61,7 +61,7 @@ def shape_panels(opened: Sequence[Opened], session: Session) -> Panels:
     """Draw the positions of every source in three dimensions, under a headline that names their shapes."""
     if not opened:
         message = "Add a model above, such as sample:gpt2."
-        return Panels((Panel("empty", "No model selected", message=message),), heading="Which model?")
+        return Panels((Panel("empty", "No model selected", message=message),))
     opened = [at_learned_part(source) for source in opened]
     return Panels(
         tuple(shape_panel(source, session) for source in opened),

@@ -1,5 +1,4 @@
-// What the keyboard and screen readers need of Gradio's own parts: one tab stop for the strip of tabs, and names for the
-// buttons that remove a choice.
+// What the keyboard needs of Gradio's tabs: one tab stop for the strip, and arrow keys along it.
 
 import { nextTab } from "./keys.js";
 
@@ -18,14 +17,13 @@ export function followKeyboard(element) {
   let asked = false;
   const tend = () => {
     asked = false;
-    nameButtons(tabs);
     oneStop(tabs);
   };
   new MutationObserver(() => {
     if (!asked) requestAnimationFrame(tend);
     asked = true;
   }).observe(tabs, {
-    childList: true, subtree: true, characterData: true, attributes: true, attributeFilter: ["aria-selected", "title"],
+    childList: true, subtree: true, attributes: true, attributeFilter: ["aria-selected"],
   });
   tend();
 }
@@ -52,13 +50,4 @@ function moveAlong(tabs, event) {
   event.preventDefault();
   all[next].focus();
   all[next].click();
-}
-
-/** @param {Element} tabs */
-function nameButtons(tabs) {
-  for (const button of tabs.querySelectorAll(".token-remove")) {
-    const chosen = button.closest(".token")?.textContent?.trim();
-    const name = button.classList.contains("remove-all") ? "Remove all" : `Remove ${chosen}`;
-    if (button.getAttribute("title") !== name) button.setAttribute("title", name);
-  }
 }

@@ -36,15 +36,32 @@ function chooseTheme(select) {
 }
 
 /**
- * Say in the empty field of the source bar what it is for. Gradio creates the field anew.
+ * Say in the empty field of the source bar what it is for, and name its buttons. Gradio creates both anew.
  * @param {GradioElement} host
  */
 export function sourceField({ element }) {
   const bar = element.closest(".source-bar");
   if (!bar) return;
-  const say = () => { for (const input of bar.querySelectorAll("input")) input.placeholder = "+ Add model"; };
+  const say = () => {
+    for (const input of bar.querySelectorAll("input")) input.placeholder = "+ Add model";
+    nameButtons(bar);
+  };
   say();
-  new MutationObserver(say).observe(bar, { childList: true, subtree: true });
+  new MutationObserver(say).observe(bar, {
+    childList: true, subtree: true, characterData: true, attributes: true, attributeFilter: ["title"],
+  });
+}
+
+/**
+ * Name the buttons that remove a choice after what they remove.
+ * @param {Element} bar
+ */
+function nameButtons(bar) {
+  for (const button of bar.querySelectorAll(".token-remove")) {
+    const chosen = button.closest(".token")?.textContent?.trim();
+    const name = button.classList.contains("remove-all") ? "Remove all" : `Remove ${chosen}`;
+    if (button.getAttribute("title") !== name) button.setAttribute("title", name);
+  }
 }
 
 /** @param {HTMLButtonElement} button */

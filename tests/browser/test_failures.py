@@ -55,7 +55,7 @@ EMPTY = {
     "Words + positions": "None of the sources has words",
     "Compare": "Nothing to compare yet",
     "Training": "None of the sources has a training run",
-    "Start": "None of the sources has position vectors",
+    "Start": "Add a model above",
 }
 
 
