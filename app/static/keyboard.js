@@ -1,9 +1,9 @@
-// What the keyboard and screen readers need of Gradio's own parts: one tab stop for the strip of tabs, and names for the
+// What the keyboard and screen readers need of Gradio's own parts: one tab stop for the strip of tabs, and names of the
 // buttons that remove a choice.
 
 import { nextTab } from "./keys.js";
 
-const STRIP = ":scope > .tab-wrapper [role=tablist]";
+const TAB_STRIP = ":scope > .tab-wrapper [role=tablist]";
 const followed = new WeakSet();
 
 /**
@@ -32,7 +32,7 @@ export function followKeyboard(element) {
 
 /** @param {Element} tabs */
 function tabsOf(tabs) {
-  const shown = [...tabs.querySelectorAll(`${STRIP} [role=tab]`)];
+  const shown = [...tabs.querySelectorAll(`${TAB_STRIP} [role=tab]`)];
   return /** @type {HTMLElement[]} */ (shown).filter((tab) => !tab.closest("[aria-hidden=true]"));
 }
 
