@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 
@@ -36,3 +37,8 @@ _NAMES = _Names({ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"})
 def one_line(text: str, *, width: int = 400) -> str:
     """Return a message on one line, with control and bidi characters named."""
     return display(" ".join(text.split()), width=width)
+
+
+def sentence_case(text: str) -> str:
+    """Return a text with a capital first letter, unless it starts with an id, such as gpt2 or google-bert/bert-base."""
+    return text[:1].upper() + text[1:] if re.match(r"[a-z]+(?:-[a-z]+)?[,:;]?(?:\s|$)", text) else text

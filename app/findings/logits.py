@@ -20,7 +20,7 @@ from hfposemb.figures.palette import SIMILARITY
 from hfposemb.figures.style import Axis, Series, listed, number
 from hfposemb.tables.attention import BIAS, PAIRS, PARTS, LogitSplit
 from hfposemb.tables.table import TOKEN_CLASSES
-from hfposemb.text import one_line
+from hfposemb.text import one_line, sentence_case
 
 from ..components.plot import Drawing, Panel, ScaleBar
 from ..components.recipe import Recipe
@@ -112,8 +112,7 @@ def _or_reason(draw: Callable[[Panel], Panel], empty: Panel) -> Panel:
     try:
         return draw(empty)
     except HfposembError as error:
-        said = one_line(str(error))
-        return replace(empty, message=said[:1].upper() + said[1:])
+        return replace(empty, message=sentence_case(one_line(str(error))))
 
 
 # --- one sentence -----------------------------------------------------------------------------------------------------

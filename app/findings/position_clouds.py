@@ -16,7 +16,7 @@ from hfposemb.figures.style import Series, number
 from hfposemb.reports.position_findings import axes_caption, finding, heading, nearest, percent, sentence
 from hfposemb.tables.encodings import PositionEncoding
 from hfposemb.tables.rotary import Rotary
-from hfposemb.text import one_line
+from hfposemb.text import one_line, sentence_case
 
 from ..components.plot import Drawing, Panel, Panels, ScaleBar
 from ..recipes import position_snippets
@@ -245,7 +245,7 @@ def kernel_panel(empty: Panel, source: Opened, encoding: PositionEncoding, view:
     unit = encoding.unit
     if unit == "none":
         reason = one_line(getattr(encoding, "reason", f"{encoding.kind} positions have no rows"))
-        return replace(empty, message=reason[:1].upper() + reason[1:])
+        return replace(empty, message=sentence_case(reason))
     length = drawn_length(encoding, view.length)
     name, part = empty.source or ("", "")
     profile = by_distance(Series(name, np.empty(0), empty.color, "solid"), encoding, length)

@@ -14,7 +14,7 @@ from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures
 from hfposemb.figures.style import Axis, Series, number
 from hfposemb.tables.encodings import Absolute
-from hfposemb.text import one_line
+from hfposemb.text import one_line, sentence_case
 
 from ..components.plot import Drawing, Panel, PanelRow, Panels
 from ..limits import MEASURED_AT_ONCE
@@ -79,8 +79,7 @@ def requirement_panel(source: Opened, session: Session) -> Panel:
         met = result(table, ("requirements", source.text, part), lambda: encoding_requirements(embeddings, part=part))
         return _drawn(empty, source, met, result(table, ("resolution",), lambda: (_waves(encoding),))[0])
     except HfposembError as error:
-        said = one_line(str(error))
-        return replace(empty, message=said[:1].upper() + said[1:])
+        return replace(empty, message=sentence_case(one_line(str(error))))
 
 
 def _waves(encoding: Any) -> Resolution | None:
@@ -92,7 +91,7 @@ def _waves(encoding: Any) -> Resolution | None:
 
 def _drawn(empty: Panel, source: Opened, found: Requirements, waves: Resolution | None) -> Panel:
     if not found.reads:
-        return replace(empty, message=one_line(found.notes[0][:1].upper() + found.notes[0][1:]))
+        return replace(empty, message=sentence_case(one_line(found.notes[0])))
     drawings: tuple[Drawing, ...] = ()
     message = ""
     if waves is None:

@@ -27,7 +27,7 @@ from hfposemb.errors import HfposembError
 from hfposemb.figures.palette import SOURCES
 from hfposemb.figures.style import number
 from hfposemb.tables.table import TOKEN_CLASSES, EmbeddingTable
-from hfposemb.text import one_line
+from hfposemb.text import one_line, sentence_case
 
 from ..components.plot import Panel
 from ..session.opened import Opened
@@ -267,8 +267,7 @@ def panel_unless(key: str, title: str, help_text: str, maker: Callable[[Panel], 
     try:
         return maker(empty)
     except HfposembError as error:
-        said = one_line(str(error))
-        return replace(empty, message=f"{said[:1].upper()}{said[1:]}.")
+        return replace(empty, message=f"{sentence_case(one_line(str(error)))}.")
 
 
 def view_of(session: Session, opened: Sequence[Opened], which: str | None, asked: Asked) -> View | None:

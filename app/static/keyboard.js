@@ -2,7 +2,7 @@
 
 import { nextTab } from "./keys.js";
 
-const STRIP = ":scope > .tab-wrapper [role=tablist]";
+const TAB_STRIP = ":scope > .tab-wrapper [role=tablist]";
 const followed = new WeakSet();
 
 /**
@@ -30,7 +30,7 @@ export function followKeyboard(element) {
 
 /** @param {Element} tabs */
 function tabsOf(tabs) {
-  const shown = [...tabs.querySelectorAll(`${STRIP} [role=tab]`)];
+  const shown = [...tabs.querySelectorAll(`${TAB_STRIP} [role=tab]`)];
   return /** @type {HTMLElement[]} */ (shown).filter((tab) => !tab.closest("[aria-hidden=true]"));
 }
 

@@ -11,7 +11,7 @@ import gradio as gr
 from hfposemb.composition.added_positions import WHOSE
 from hfposemb.composition.amplitude_sweep import AMPLITUDES, step_of
 from hfposemb.errors import HfposembError
-from hfposemb.text import one_line
+from hfposemb.text import one_line, sentence_case
 
 from ..components.events import QUIET
 from ..components.hidden import State
@@ -60,8 +60,7 @@ def top_panels(view: View | None, opened: Sequence[Opened]) -> Panels:
     try:
         _ = view.place
     except HfposembError as error:
-        said = one_line(str(error))
-        panel = replace(panel, message=panel.message or f"{said[:1].upper()}{said[1:]}.")
+        panel = replace(panel, message=panel.message or f"{sentence_case(one_line(str(error)))}.")
     left_out = wordless(opened)
     return Panels((replace(panel, foot=left_out),))
 

@@ -14,7 +14,7 @@ from ..analysis.nearest_rows import neighbours
 from ..analysis.shift_operator import Helix, helix
 from ..errors import HfposembError
 from ..figures.style import listed, number
-from ..text import one_line
+from ..text import one_line, sentence_case
 
 if TYPE_CHECKING:
     from ..analysis.projection import Projection
@@ -311,6 +311,5 @@ def axes_caption(projection: Projection) -> str:
 
 
 def sentence(error: BaseException) -> str:
-    """Return an error message on one line with a capital first letter."""
-    text = one_line(str(error))
-    return text[:1].upper() + text[1:]
+    """Return an error message on one line as a sentence."""
+    return sentence_case(one_line(str(error)))

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { fileName, framed, lines } from "../../hfposemb/figures/static/export.js";
 import { labelPlace, sampled } from "../../hfposemb/figures/static/marks.js";
 import { PlotlyStage } from "../../hfposemb/figures/static/plotly_adapter.js";
 import { recoloured } from "../../hfposemb/figures/static/recolour.js";
@@ -132,4 +133,32 @@ test("points are found in plotly's pixels, on a plane and in a scene", () => {
   assert.equal(stage.projector({ type: "scatter", xaxis: "x9" }), null);
   assert.deepEqual(stage.projector({ type: "scatter3d", x: [0, 0.5], y: [0, 1], z: [0, 0] })(1), { x: 160, y: 20 });
   assert.deepEqual([stage.trace(0), stage.trace(1), stage.trace(2)], [{ visible: true }, null, null]);
+});
+
+test("a file of a figure has the words of its panel, and the plot its size", () => {
+  const measure = (/** @type {string} */ text) => 7 * text.length;
+  const figure = { data: [{ y: [1] }], layout: { annotations: [{ text: "own" }], shapes: [] } };
+  const words = {
+    source: "bert", title: "Neighbours are similar: a < b", ink: "#000", subdued: "#555",
+    bars: [{ low: "cosine −1", high: "+1", title: "", colors: ["#0000ff", "#ffffff", "#ff0000"] }],
+    legend: [{ name: "word start", color: "#123456" }],
+  };
+  const box = { width: 400, height: 300, left: 48, right: 16, top: 8, bottom: 44 };
+  const { layout, height } = framed(figure, box, words, measure);
+  const texts = layout.annotations.map((note) => note.text);
+  assert.deepEqual(texts.slice(0, 3), ["own", "<b>bert</b>", "Neighbours are similar: a &lt; b"]);
+  assert.match(texts[3], /#123456.*word start/);
+  assert.deepEqual(texts.slice(-3), ["cosine −1", "+1", "hfposemb"]);
+  assert.deepEqual([layout.shapes[0].fillcolor, layout.shapes.at(-1).fillcolor], ["rgb(0, 0, 255)", "rgb(255, 0, 0)"]);
+  assert.equal(layout.shapes[6].fillcolor, "rgb(133, 133, 255)");
+  assert.equal(height - layout.margin.t - layout.margin.b, 300 - 8 - 44);
+  assert.ok(layout.annotations.slice(1, -1).every((note) => note.yshift > 8), "above the plot");
+});
+
+test("lines and file names end between words", () => {
+  assert.deepEqual(lines("one two three", 8, (text) => text.length), ["one two", "three"]);
+  assert.deepEqual(lines("", 8, (text) => text.length), []);
+  assert.equal(fileName("Google-BERT/bert base", 12), "google-bert");
+  assert.equal(fileName("a".repeat(90), 60), "a".repeat(60));
+  assert.equal(fileName(" Ünï Demo "), "n-demo");
 });

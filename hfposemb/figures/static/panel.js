@@ -1,7 +1,9 @@
 // A panel: its words, its figures, and what is folded away below them.
 
 import { button, emphasised, h, present } from "./elements.js";
-import { help, legend, neighbourList, numbers, panelNames, recipeParts, scaleBars, tablePart } from "./parts.js";
+import { fileName } from "./export.js";
+import { exportWords, recipeParts, tablePart } from "./parts.js";
+import { help, legend, neighbourList, numbers, panelNames, scaleBars } from "./parts.js";
 import { Plot } from "./plot.js";
 import { plain } from "./text.js";
 
@@ -180,16 +182,18 @@ export class PanelView {
 
   // What a file of this panel is called.
   #filename() {
-    const name = plain(this.spec?.source[0] ?? this.spec?.title ?? "", 60).toLowerCase();
-    return name.replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "") || this.key;
+    return fileName(this.spec?.source[0] ?? this.spec?.title ?? "", 60) || this.key;
   }
 
   /** @param {string} action */
   #act(action) {
     if (action !== "PNG" && action !== "SVG") return void this.trigger("select", { panel: this.key, action });
-    const name = this.#filename();
+    const name = this.#filename(), { spec, value } = this;
+    if (!spec || !value) return;
     this.plots.forEach((plot, place) => {
-      plot.download(action.toLowerCase(), place ? `${name}-${place + 1}` : name).catch((error) => this.fail(error));
+      const file = place ? `${name}-${place + 1}` : name;
+      const words = exportWords(spec, value, spec.drawings[place].caption);
+      plot.download(action.toLowerCase(), file, words).catch((error) => this.fail(error));
     });
   }
 }

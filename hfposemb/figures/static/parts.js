@@ -10,7 +10,7 @@ import { number, plain, shortened } from "./text.js";
  * @param {string} colour
  * @param {RowValue} value
  */
-function onThisPage(colour, value) {
+export function onThisPage(colour, value) {
   return (page.isDark() ? value.dark[colour.toLowerCase()] : null) ?? colour;
 }
 
@@ -44,6 +44,26 @@ function scaleBar(bar, value) {
   strip.style.background = `linear-gradient(to right, ${colours.join(", ")})`;
   const title = bar.title ? h("span", "", plain(bar.title) + " ") : null;
   return h("span", "scale-bar", title, h("span", "", plain(bar.low)), strip, h("span", "", plain(bar.high)));
+}
+
+/**
+ * Return what a file of a panel's figure says besides the figure.
+ * @param {PanelSpec} spec
+ * @param {RowValue} value
+ * @param {string} caption of the figure, where a panel has several
+ */
+export function exportWords(spec, value, caption) {
+  const bars = spec.scale_bars.length ? spec.scale_bars : value.scale_bars;
+  const [name = "", note = ""] = spec.source;
+  const titles = [spec.title || note, spec.drawings.length > 1 ? caption : ""].filter(Boolean);
+  return {
+    source: plain(name), title: plain(titles.join(". "), 400),
+    legend: spec.legend.map((item) => ({ name: plain(item.name), color: onThisPage(item.color, value) })),
+    bars: bars.map(({ low, high, title, colors }) => ({
+      low: plain(low), high: plain(high), title: plain(title),
+      colors: colors.map((colour) => onThisPage(colour, value)),
+    })),
+  };
 }
 
 /**

@@ -138,12 +138,14 @@ export class Plot {
    * Save the picture as a file.
    * @param {string} format
    * @param {string} filename
+   * @param {Omit<ExportWords, "ink" | "subdued">} words
    */
-  async download(format, filename) {
+  async download(format, filename, words) {
     if (!this.drawn) await this.paint();
     if (!this.drawn) return;
-    const { backgroundColor } = getComputedStyle(this.panel.node);
-    await this.stage.download({ format, filename, ...this.drawn }, backgroundColor);
+    const { backgroundColor, color } = getComputedStyle(this.panel.node);
+    const subdued = getComputedStyle(this.caption).color;
+    await this.stage.download({ format, filename, ...this.drawn }, backgroundColor, { ...words, ink: color, subdued });
   }
 
   /** Leave the page. */

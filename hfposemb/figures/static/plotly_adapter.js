@@ -1,6 +1,8 @@
 // All that is used of plotly beyond its documented functions: its private fields are named in this file alone, and
 // pyproject.toml caps the version of plotly for their sake.
 
+import { framed } from "./export.js";
+
 const CONFIG = { displayModeBar: false, responsive: false, scrollZoom: false, showTips: false, doubleClick: "reset" };
 
 /** A figure in an element of the page, drawn by plotly. */
@@ -104,12 +106,18 @@ export class PlotlyStage {
    * Save the figure as an image file.
    * @param {{ format: string, width: number, height: number, filename: string }} file
    * @param {string} background
+   * @param {ExportWords} words
    */
-  async download(file, background) {
+  async download({ format, filename, ...drawn }, background, words) {
     const { data, layout } = this.node, camera = this.camera();
     const scene = layout.scene && { ...layout.scene, ...(camera && { camera }) };
+    const { l: left, r: right, t: top, b: bottom } = this.node._fullLayout._size;
     const figure = { data, layout: { ...layout, ...(scene && { scene }), paper_bgcolor: background } };
-    await this.#plotly?.downloadImage(figure, { scale: 2, ...file });
+    const pen = document.createElement("canvas").getContext("2d");
+    if (pen) pen.font = `13px ${layout.font?.family ?? "sans-serif"}`;
+    const measure = (/** @type {string} */ text) => pen?.measureText(text).width ?? 7 * text.length;
+    const { width, height, ...whole } = framed(figure, { ...drawn, left, right, top, bottom }, words, measure);
+    await this.#plotly?.downloadImage(whole, { scale: 2, format, filename, width, height });
   }
 
   /**

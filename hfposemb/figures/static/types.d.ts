@@ -104,6 +104,16 @@ interface Spot {
   y: number;
 }
 
+/** What a file of a figure says besides the figure, in the colours of the page. */
+interface ExportWords {
+  source: string;
+  title: string;
+  bars: ScaleBarSpec[];
+  legend: { name: string; color: string }[];
+  ink: string;
+  subdued: string;
+}
+
 /** An axis in pixels of the stage, from its start on. */
 interface PixelAxis {
   start: number;
