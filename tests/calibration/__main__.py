@@ -21,7 +21,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 RESULTS, PAGE = DOCS / "calibration.jsonl", DOCS / "calibration.md"
 PICTURE = DOCS / "pictures" / "calibration.png"
 SHAPES = ("64x64", "128x256", "64x16", "64x768", "256x256", "1024x768")
-"""Shapes of the tables of positions, rows × columns; the largest with a tenth of the pairs."""
+"""Shapes of the tables of positions, rows × columns; the largest with a quarter of the pairs."""
 
 OTHER_SHAPES = ("300x32", "1600x64")
 """Shapes of the tables of tokens, and of single tables."""
@@ -147,9 +147,11 @@ related tables it is the power. Written by `python -m tests.calibration`; the fa
 `tests/calibration/families.py`.
 
 - **Positions** (CKA and centred RSA): surrogates keep the smoothness of both tables
-  (`hfposemb.analysis.surrogates.SignFlips`), and positions of outlying norm are left out. The test abstains from tables
-  that amount to fewer than two independent components. Other measures of positions have no p value. Known limit: where
-  a straight drift makes up half of the variance, centred RSA finds 6 to 9 %.
+  (`hfposemb.analysis.surrogates.SignFlips`), half of them drawn of either table, so that p does not depend on their
+  order; positions of outlying norm are left out. The test abstains from tables that amount to fewer than two
+  independent components. Other measures of positions have no p value. Centred RSA is cautious, and weaker than CKA
+  among smooth tables. Copies whose positions moved are found as long as the tables are smooth over the distance that
+  they moved; noise is not.
 - **Tokens**: rows are permuted. A small p says that rows correspond, not why: tables that share nothing but the order
   of frequency are found too (“ordered by frequency”).
 - **One table of tokens**: its figures beside those of noise of the same scale, two-sided. The mean norm is fixed by the
