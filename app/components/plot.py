@@ -160,6 +160,7 @@ class PanelRow(gr.HTML, metaclass=NoStub):
         scope: str = "page",
         columns: int = 0,
         swipe: bool = False,
+        reserve: int = 0,
         inputs: Any = None,
         visible: bool | Literal["hidden"] = True,
         elem_id: str | None = None,
@@ -172,17 +173,18 @@ class PanelRow(gr.HTML, metaclass=NoStub):
     ) -> None:
         """Create a row.
 
-        Without a ``value`` it reserves some height until it has one, so that content below it moves little. ``columns``
-        is the grid's width in panel spans (0: the sum of the spans, at most four). On a phone the panels are stacked,
-        or with ``swipe`` arranged in a row that scrolls sideways.
+        Until its first value is drawn it reserves ``reserve`` pixels, or without a ``value`` most of a window, so that
+        content below it moves little. ``columns`` is the grid's width in panel spans (0: the sum of the spans, at most
+        four). On a phone the panels are stacked, or with ``swipe`` arranged in a row that scrolls sideways.
         """
         self.scope = scope
         self.columns = columns
         self.swipe = swipe
+        held = f' style="min-height: {reserve}px"' if reserve else ""
         super().__init__(
             value=value,
             inputs=inputs,
-            html_template="<hfposemb-row></hfposemb-row>",
+            html_template=f"<hfposemb-row{held}></hfposemb-row>",
             css_template=FRAME_CSS,
             js_on_load=LOAD_JS,
             apply_default_css=False,

@@ -187,11 +187,11 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
         reports = session.jobs.bind(jobs.write, name="report", label="Report")
         measures = session.jobs.bind(jobs.measure, name="figures", label="Comparison")
         again = gr.Button("Measure chance levels", visible=False, min_width=220, scale=0)
-        pairs = gr.HTML(STARTING, **CARD)
+        pairs = gr.HTML(STARTING, min_height=280, **CARD)
     with gr.Column():
         layouts = session.jobs.bind(jobs.lay_out, name="maps", label="AlignedUMAP")
-        plan = PanelRow((), scope=session.scope)
-    words = PanelRow((), scope=session.scope)
+        plan = PanelRow(scope=session.scope, reserve=540)
+    words = PanelRow(scope=session.scope, reserve=420)
     figures = gr.HTML("", **CARD)
     return Layout(
         part=part,

@@ -134,8 +134,8 @@ def create_layout(session: Session) -> Layout:
     part, picked, chosen = State(next(iter(parts_of(first)), None)), State({}), State(View().marked)
     with gr.Column():
         umaps = session.jobs.bind_umaps()
-        sources = PanelRow(scope=session.scope, swipe=True)
-    together = PanelRow((), scope=session.scope)
+        sources = PanelRow(scope=session.scope, swipe=True, reserve=1000)
+    together = PanelRow(scope=session.scope, reserve=440)
     over = PanelRow((), scope=session.scope)
     box, dimensions = session.fold("dimensions", "Waves: how does each dimension run over the positions?")
     with box:

@@ -67,7 +67,8 @@ def create_layout(session: Session) -> Layout:
     """Create the components."""
     first, scope = session.open(session.first), f"{session.scope}-start"
     unseen_heading(TITLE, level=1)
-    shapes = PanelRow(shape_panels(first, session), scope=scope, swipe=True)
+    with gr.Column(elem_classes="start-shapes"):
+        shapes = PanelRow(shape_panels(first, session), scope=scope, swipe=True)
     asked = gr.HTML(
         cards_of(first, session),
         html_template=f"{QUESTIONS}<div>${{value}}</div>",
@@ -78,7 +79,7 @@ def create_layout(session: Session) -> Layout:
     with gr.Column(elem_classes="start-card", elem_id=f"sentence-{session.scope}"):
         with gr.Row(elem_classes="controls"):
             text = gr.Textbox(SENTENCE, label="Your sentence", max_lines=1, max_length=LONGEST_SENTENCE)
-        sentence = PanelRow((input_panel(first, SENTENCE),), scope=scope)
+        sentence = PanelRow((input_panel(first, SENTENCE),), scope=scope, reserve=460)
     if session.linked:
         lesson_list()
     return Layout(shapes=shapes, asked=asked, text=text, sentence=sentence)

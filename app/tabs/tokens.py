@@ -126,12 +126,12 @@ def create_layout(session: Session) -> Layout:
     with gr.Row(equal_height=False):
         with gr.Column(scale=5, min_width=320):
             umaps = session.jobs.bind(partial(map_work, session), label="Map")
-            plan = PanelRow(scope=session.scope)
+            plan = PanelRow(scope=session.scope, reserve=760)
         with gr.Column(scale=3, min_width=320):
             search, regex, centring = _search_fields()
             matches = PanelRow((), scope=session.scope, visible=False)
-            words = PanelRow((), scope=session.scope)
-            hill = PanelRow((), scope=session.scope)
+            words = PanelRow(scope=session.scope, reserve=480)
+            hill = PanelRow(scope=session.scope, reserve=280)
     with gr.Row(equal_height=False):
         with gr.Column(scale=1, min_width=240), gr.Row(elem_classes="controls"):
             label = f"Words to compare (comma-separated, up to {MOST_WORDS})"

@@ -158,14 +158,14 @@ def create_layout(session: Session) -> Layout:
     scope = f"{session.scope}-words"
     text, turn, which, whose = _toolbar(session, choices)
     finding, amplitude, size, words = _finding_card(scope)
-    near = PanelRow((), scope=scope)
+    near = PanelRow(scope=scope, reserve=480)
     with gr.Row(equal_height=True):
         with gr.Column(scale=4, min_width=320, elem_classes="words-card above words-fill"):
             anchors = _anchor_field()
-            followed = PanelRow((), scope=scope)
+            followed = PanelRow(scope=scope, reserve=460)
         with gr.Column(scale=8, min_width=320, elem_classes="words-fill"):
-            both = PanelRow((), scope=scope)
-    clubs = PanelRow((), scope=scope, elem_classes="words-clouds")
+            both = PanelRow(scope=scope, reserve=460)
+    clubs = PanelRow(scope=scope, elem_classes="words-clouds", reserve=520)
     orders = PanelRow((), scope=scope, elem_classes="words-orders")
     term, head = _logit_fields()
     return Layout(
@@ -185,7 +185,7 @@ def create_layout(session: Session) -> Layout:
         orders=orders,
         term=term,
         head=head,
-        drawn_to=PanelRow((), scope=scope),
+        drawn_to=PanelRow(scope=scope, reserve=460),
         before=State(""),
         word=State(-1),
         kept=State(list(FIRST_ANCHORS)),
@@ -211,7 +211,7 @@ def _toolbar(
 def _finding_card(scope: str) -> tuple[PanelRow, gr.Slider, gr.Radio, gr.HTML]:
     """Create the card of the finding, and return its panel, the amplitude, the scale and the words of the sentence."""
     with gr.Column(elem_classes="words-card below"):
-        finding = PanelRow((STARTING,), scope=scope)
+        finding = PanelRow((STARTING,), scope=scope, reserve=180)
         with gr.Row(elem_classes="controls"):
             with gr.Column(scale=4, min_width=300):
                 amplitude = gr.Slider(0, 4, 1, step=0.25, label="Position amplitude (1 = as in the model)")

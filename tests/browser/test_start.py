@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"> the \u202e the $\\alpha$"
 
 
+SHIFTS = """() => {
+  window.shifted = 0;
+  const add = (list) => { for (const one of list.getEntries()) if (!one.hadRecentInput) window.shifted += one.value; };
+  new PerformanceObserver(add).observe({ type: "layout-shift", buffered: true });
+}"""
+
+
 def open_start(page: Page, site: Callable[..., str], *sources: str) -> None:
     page.goto(site(*sources))
     drawn(page)
@@ -35,7 +42,9 @@ def tiny(build: Callable[..., object], tmp_path: Path) -> str:
 
 
 def test_sentence_picture_and_ways_on(site: Callable[..., str], page: Page, tiny: str) -> None:
+    page.add_init_script(f"({SHIFTS})()")
     open_start(page, site, tiny, "sinusoidal:64x16")
+    assert page.evaluate("window.shifted") < 0.1, "what is drawn later has its place from the start"
     sentence = page.locator(".panel[data-key=input]")
     assert "Both “the” have the same token vector (cosine 1.00)" in sentence.inner_text()
 

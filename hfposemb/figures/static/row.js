@@ -69,6 +69,7 @@ class Row {
     const value = this.#shown = this.read();
     this.root.classList.toggle("late", !value?.panels);
     if (!value?.panels) return;
+    this.root.style.removeProperty("min-height");
     this.#writeHeading(value);
     this.#grid.style.setProperty("--wanted", String(value.columns));
     this.#grid.classList.toggle("swipe", value.swipe);
