@@ -27,7 +27,10 @@ export function followQuestions(host) {
   followLinks(host);
   host.element.addEventListener("click", (event) => {
     const chosen = event.target instanceof Element ? event.target.closest("button, a[href^='#']") : null;
-    if (!chosen) return;
+    if (!chosen) {
+      if (event.defaultPrevented) scrollTo(0, 0); // a view was opened: it is read from its beginning
+      return;
+    }
     event.preventDefault();
     if (chosen instanceof HTMLButtonElement) host.trigger("select", { tab: chosen.dataset.tab });
     else document.getElementById(chosen.getAttribute("href")?.slice(1) ?? "")?.scrollIntoView({ behavior: "smooth" });

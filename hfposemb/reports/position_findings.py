@@ -206,7 +206,10 @@ def wave_title(facts: Mapping[str, Facts]) -> str:
     named: dict[str, list[str]] = {}
     trends: list[str] = []
     none: list[str] = []
+    coils: list[str] = []
     for name, fact in facts.items():
+        if fact.waves is not None and fact.waves.peak is None and fact.winds is not None:
+            coils.append(f"{name} winds once in {number(fact.winds.period, digits=1)} positions")
         if fact.waves is not None:
             if fact.waves.peak is not None:
                 named.setdefault(f"{fact.waves.peak:,.0f} positions", []).append(name)
@@ -217,6 +220,7 @@ def wave_title(facts: Mapping[str, Facts]) -> str:
         f"strongest period: {listed(lengths)}" if lengths else "",
         f"slow trends dominate in {listed(trends)}" if trends else "",
         f"no wave above noise in {listed(none)}" if none else "",
+        *coils,
     ]
     title = "; ".join(filter(None, said)) or "too few positions for a spectrum"
     return title[0].upper() + title[1:]

@@ -125,6 +125,15 @@ def test_helices_and_waves_are_told() -> None:
     )
 
 
+def test_a_coil_is_named_beside_the_trend_that_hides_it() -> None:
+    facts = position_findings.measure(hpe.extract("sample:minilm").position.table)
+    assert facts.waves is not None
+    assert facts.waves.peak is None
+    assert position_findings.wave_title({"MiniLM": facts}) == (
+        "Slow trends dominate in MiniLM; MiniLM winds once in 5.9 positions"
+    )
+
+
 def test_the_foot_counts_the_points_that_lie_wrongly() -> None:
     page = session()
     (source,) = shown(Absolute(built_in("random:64x16")))
