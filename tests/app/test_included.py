@@ -65,7 +65,7 @@ def test_positions_are_drawn_by_umap_without_a_job(session: Session) -> None:
     for dims in (2, 3):
         assert missing_umaps(opened, dims, session) == [["sample:bert", "position", dims]]
     panel = clouds(opened[:1], View("umap", 2), session).panels[0]
-    assert panel.foot.startswith("UMAP · seed 0 · ")
+    assert panel.foot.startswith("UMAP keeps 42\u00a0% of each point’s neighbours")
     assert "rounding" not in panel.foot, "positions are exact"
 
 

@@ -172,7 +172,7 @@ def test_clone_runs_as_it_is(bare: Path, tmp_path: Path) -> None:
     folder = download("owner/clone", tmp_path / "space")
     with space(bare, folder, HFPOSEMB_CACHE=str(tmp_path / "cache")) as app:
         page = Visitor(app.url)
-        assert first_choice(page) == ["sample:bert", "sample:gpt2", "sinusoidal:256x128"]
+        assert first_choice(page) == ["sample:minilm", "sample:gpt2", "sinusoidal:512x384"]
         page.show("Tokens")
         # a child process computes this, which must find the packages where nothing is installed
         page.values[page.labelled("Regex")] = True
