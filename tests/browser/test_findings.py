@@ -35,6 +35,7 @@ def test_a_click_on_an_odd_token_shows_it_and_positions_have_their_requirements(
 
     open_tab(page, "Positions")
     still(page)
+    page.locator(".fold-tests > button").click()
     counting = page.locator('section.panel[data-key="counting:64x8 requirements"]')
     counting.get_by_text("Meets 4 of 5: grows without bound").wait_for()
     assert counting.locator(".numbers p").count() == 5

@@ -132,6 +132,7 @@ def test_two_dimensions_fewer_positions_and_waves(site: Callable[..., str], page
     drawn(page)
     dots = "(node) => node.querySelector('.stage').data.at(-1).x.length"
     assert plot_of(page, SMALL[0]).evaluate(dots) == 32
+    page.locator(".fold-dimensions > button").click()
     field = page.get_by_label("Dimensions drawn as waves")
     field.fill("1, 3, 99")
     field.press("Enter")
