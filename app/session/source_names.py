@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,8 @@ PRESETS = (
     *("random:256x128", "counting:256x128", "normalised:256x128", "sigmoid:256x128", "single-sine:256x128"),
 )
 
+
+_SHAPED = re.compile(r"[a-z-]+:[0-9]+x[0-9]+")
 
 HUB_PRESETS = {
     "openai-community/gpt2": ("GPT-2, Hub", "sample:gpt2"),
@@ -83,6 +86,6 @@ def choice(text: str) -> tuple[str, str]:
         return name, text
     if text in HUB_PRESETS:
         return HUB_PRESETS[text][0], text
-    if text in PRESETS:
+    if _SHAPED.fullmatch(text):
         return f"{name} {text.partition(':')[2].replace('x', ' × ')}", text
     return (text if len(text) <= 36 else f"…{display(text[-35:], width=35)}"), text

@@ -3,6 +3,7 @@
 import { nextTab } from "./keys.js";
 
 const TAB_STRIP = ":scope > .tab-wrapper [role=tablist]";
+const SELECTED = `${TAB_STRIP} [role=tab][aria-selected=true]`;
 const followed = new WeakSet();
 
 /**
@@ -14,10 +15,13 @@ export function followKeyboard(element) {
   if (!tabs || followed.has(tabs)) return;
   followed.add(tabs);
   tabs.addEventListener("keydown", (event) => moveAlong(tabs, /** @type {KeyboardEvent} */ (event)));
-  let asked = false;
+  let asked = false, shown = tabs.querySelector(SELECTED);
   const tend = () => {
     asked = false;
     oneStop(tabs);
+    const selected = tabs.querySelector(SELECTED);
+    if (selected !== shown) bringTab(selected);
+    shown = selected;
   };
   new MutationObserver(() => {
     if (!asked) requestAnimationFrame(tend);
@@ -26,6 +30,16 @@ export function followKeyboard(element) {
     childList: true, subtree: true, attributes: true, attributeFilter: ["aria-selected"],
   });
   tend();
+}
+
+/**
+ * Scroll the strip, where it is wider than the window, so that a tab is seen whole.
+ * @param {Element | null} tab
+ */
+function bringTab(tab) {
+  const strip = tab?.parentElement;
+  if (!(tab instanceof HTMLElement) || !strip) return;
+  strip.scrollLeft = tab.offsetLeft - (strip.clientWidth - tab.offsetWidth) / 2;
 }
 
 /** @param {Element} tabs */

@@ -62,6 +62,7 @@ def test_names_that_are_cut_alike_are_numbered() -> None:
 
 def test_choices_that_would_read_alike_are_whole() -> None:
     same = "x" * 40
+    assert choices(["sinusoidal:24x8"]) == [("Sinusoid 24 × 8", "sinusoidal:24x8")]
     offered = choices([f"/{part}/{same}" for part in "ab"])
     assert [label for label, _ in offered] == [f"/a/{same}", f"/b/{same}"]
 

@@ -70,7 +70,7 @@ def test_page_without_sources_is_empty_and_says_so(page: Page, serve: Callable[.
         until(page, page.locator(".provenance strong").count, count)
     page.locator("[role=alert]:visible").get_by_text("Up to 4 sources are shown; Counting was left out.").wait_for()
     until(page, page.locator(".sources:visible .token").count, 4)
-    page.locator(".sources:visible").get_by_role("button", name="Remove sigmoid:24x8", exact=True).click()
+    page.locator(".sources:visible").get_by_role("button", name="Remove Sigmoid 24 × 8", exact=True).click()
     until(page, page.locator(".sources:visible .token").count, 3)
     stops = page.locator(".tab-wrapper [role=tab][tabindex='0']")
     tab = page.get_by_role("tab", selected=True)
