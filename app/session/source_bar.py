@@ -42,11 +42,10 @@ class SourceBar:
     @classmethod
     def drawn(cls, first: Sequence[str], scope: str) -> SourceBar:
         """Create the components."""
-        offered = choices((*first, *PRESETS, *HUB_PRESETS))
         with gr.Column(elem_classes=["source-bar", f"bar-{scope}"]):
             with gr.Row(elem_classes="source-chips"):
                 field = gr.Dropdown(
-                    offered,
+                    offered(first),
                     value=list(first),
                     multiselect=True,
                     allow_custom_value=True,
@@ -76,8 +75,8 @@ class SourceBar:
     def updates(self, texts: Sequence[str], own: Sequence[str] = ()) -> list[Any]:
         """Return updates that show these sources, and offer the visitor's ``own`` among the others."""
         named = [text for text in texts if text]
-        offered = choices((*named, *own, *self.first, *PRESETS, *HUB_PRESETS))
-        return [gr.update(choices=offered, value=named), counted(texts), chip_colours(texts, self.scope)]
+        field = gr.update(choices=offered((*named, *own, *self.first)), value=named)
+        return [field, counted(texts), chip_colours(texts, self.scope)]
 
     def bind(self, session: Session, sessions: Mapping[str, Session], foot: gr.HTML, told: Told) -> None:
         """Keep the bar, the sources and the page's footer, whose HTML ``told`` returns, in sync."""
@@ -137,6 +136,11 @@ def placed(texts: Sequence[str], before: Sequence[str]) -> list[str]:
     while places and not places[-1]:
         places.pop()
     return places
+
+
+def offered(texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return these sources and the presets as choices of the field."""
+    return choices((*texts, *PRESETS, *HUB_PRESETS))
 
 
 def counted(texts: Sequence[str]) -> str:
