@@ -11,7 +11,7 @@ RECENT := -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hfposemb need
 	Python %d.%d; install one, then: make clean run PYTHON=/path/to/python" % ((sys.executable,) + sys.version_info[:2]))'
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test test-unit test-browser test-full test-families lint lint-js check coverage bench bench-quick pictures browser dist clean
+.PHONY: run test test-unit test-browser test-full test-families lint lint-js check coverage bench bench-quick pictures plotly browser dist clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/hfposemb app $(if $(PORT),--port $(PORT))
@@ -71,6 +71,10 @@ lint-js:
 $(JS)/node_modules/stamp: $(JS)/package.json $(JS)/package-lock.json
 	cd $(JS) && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
+
+# plotly.js with the traces that are drawn, from its source into hfposemb/figures/bundle/: needs node, npm and a registry.
+plotly:
+	cd $(JS)/bundle && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
 
 check: lint lint-js
 	$(MAKE) test

@@ -327,8 +327,7 @@ def _serve(blocks: gr.Blocks, at: Reach, port: int, **options: Any) -> None:
     from .limits import MOST_EVENTS
 
     blocks.queue(max_size=MOST_EVENTS, default_concurrency_limit=2, api_open=False)
-    if at.public:
-        options["app_kwargs"] = _behind_doors(options.pop("app_kwargs", {}), login=bool(options["auth"]))
+    options["app_kwargs"] = _served(options.pop("app_kwargs", {}), public=at.public, login=bool(options["auth"]))
     blocks.launch(
         server_name=f"[{at.host}]" if ":" in at.host and not at.host.startswith("[") else at.host,
         server_port=port,
@@ -385,12 +384,14 @@ def _login(auth: Any, *, mcp: bool) -> Any:
     return login
 
 
-def _behind_doors(app_kwargs: Mapping[str, Any], *, login: bool) -> dict[str, Any]:
-    """Return server options with the route allow-list of public mode as the outermost middleware."""
+def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool) -> dict[str, Any]:
+    """Return server options that compress the page, behind the route allow-list in public mode."""
     from starlette.middleware import Middleware
 
+    from .server.compression import CompressedPages
     from .server.route_allowlist import Doors
 
-    if os.environ.get("GRADIO_ALLOWED_PATHS"):
+    if public and os.environ.get("GRADIO_ALLOWED_PATHS"):
         raise InputError("GRADIO_ALLOWED_PATHS serves local files, which public mode does not allow; unset it")
-    return {**app_kwargs, "middleware": [Middleware(Doors, login=login), *app_kwargs.get("middleware", ())]}
+    outermost = [Middleware(Doors, login=login)] if public else []
+    return {**app_kwargs, "middleware": [*outermost, Middleware(CompressedPages), *app_kwargs.get("middleware", ())]}

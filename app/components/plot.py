@@ -2,7 +2,7 @@
 
 ``gr.Plot`` has no click or hover event, leaks a WebGL context on every update, and sends its data as JSON lists. A
 :class:`PanelRow` sends a small dict with the text of each panel and a skeleton of each figure, and one binary file per
-figure with its numbers. The page's script joins them in the browser, with ``plotly.min.js`` of the installed plotly.
+figure with its numbers. The page's script joins them in the browser, with plotly.js.
 
 A trace takes part in linked hover if its ``meta`` is ``{"link": group, "first": k}``: its point *i* is row *i + k* of
 ``group``, in every panel of the same ``scope``. Without ``"first"``, the trace's ``customdata`` (or ``"ids"``) holds
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import gradio as gr
 from gradio.data_classes import FileData
 
-from hfposemb.figures.assets import asset
+from hfposemb.figures.assets import asset, plotly_js
 from hfposemb.figures.figure_packing import Packer, sendable
 from hfposemb.figures.palette import dark_map
 
@@ -335,11 +335,8 @@ def kept_file(content: bytes, name: str) -> str:
 
 def _scripts() -> dict[str, Any]:
     """Return the scripts and the style sheet that a page loads once for all its rows."""
-    from importlib.resources import files
-
-    plotly = files("plotly") / "package_data" / "plotly.min.js"
     return {
         "script": _store().keep("hfposemb.js", lambda: page_script().encode()),
         "style": _store().keep("hfposemb.css", lambda: asset("plot.css").encode()),
-        "plotly": _store().keep("plotly.min.js", plotly.read_bytes),
+        "plotly": _store().keep("plotly.min.js", lambda: plotly_js().encode()),
     }

@@ -31,6 +31,9 @@ Rows: TypeAlias = NDArray[np.float64]
 DRAWS = 200
 """Default number of surrogates; a 2.5–97.5 % interval needs about as many."""
 
+FEWEST_DRAWS = 19
+"""Fewest surrogates with which p can be .05: it is at least one in one more than the draws."""
+
 WORKERS = 2
 ALONE_BYTES = 2**18
 PARALLEL_BYTES = 12 * 2**20

@@ -14,7 +14,7 @@ from ..analysis.cached_results import keep_nulls
 from ..analysis.nearest_rows import neighbours
 from ..analysis.row_values import Progress
 from ..analysis.rows import breaks, directed, outliers, some_rows, without
-from ..analysis.surrogates import DRAWS, Keep, compute_always
+from ..analysis.surrogates import DRAWS, FEWEST_DRAWS, Keep, compute_always
 from ..cache import Cache
 from ..errors import HfposembError, InputError
 from ..progress import shown
@@ -67,6 +67,16 @@ def _figure(tables: Tables, measure: Measure) -> Figure:
         why = "undefined: its rows are zero, hold NaN or Inf, or are left out"
         return Figure(measure.name, None, measure.unit, why)
     return Figure(measure.name, value, measure.unit, deviation=deviation)
+
+
+def token_draws(draws: int) -> int:
+    """Return how many surrogates a pair of token tables gets: half as many, but enough for p = .05 where there are.
+
+    Examples:
+        >>> [token_draws(draws) for draws in (200, 30, 10, 0)]
+        [100, 19, 10, 0]
+    """
+    return max((draws + 1) // 2, min(draws, FEWEST_DRAWS))
 
 
 def _beside_known(tables: Tables, figures: Mapping[str, Figure], *, draws: int, seed: int) -> dict[str, Figure]:
@@ -288,7 +298,7 @@ def _compared(
                         left,
                         right,
                         role,
-                        draws=draws if role == "position" else (draws + 1) // 2,
+                        draws=draws if role == "position" else token_draws(draws),
                         seed=run.seed,
                         fold_case=fold_case,
                         keep=run.keep,

@@ -7,7 +7,7 @@ import hashlib
 import json
 from typing import Any
 
-from ..figures.assets import asset
+from ..figures.assets import asset, plotly_js
 from ..figures.javascript import report_script
 from . import html_tables
 
@@ -24,11 +24,8 @@ def csp_hash(content: str) -> str:
 
 
 def plotly_script() -> str:
-    """Return the plotly.js of the installed plotly, escaped so that it cannot end the script element."""
-    from importlib.resources import files
-
-    source = (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
-    return source.replace("</script", "<\\/script").replace("<!--", "<\\!--").replace("\r\n", "\n")
+    """Return plotly.js, escaped so that it cannot end the script element."""
+    return plotly_js().replace("</script", "<\\/script").replace("<!--", "<\\!--").replace("\r\n", "\n")
 
 
 def page_script() -> str:

@@ -1,6 +1,6 @@
 """Self-contained HTML report of a comparison: it opens from disk, years later, without a network.
 
-The file contains everything: the tables, the figures with their numbers, the plotly.js of the installed plotly, and the
+The file contains everything: the tables, the figures with their numbers, plotly.js, and the
 script that draws the app's panels, so that hovering a position marks it in every plot. Its Content-Security-Policy
 blocks all network requests and all other scripts. Text from sources is escaped in tables, and passed to plots as text.
 The same sources, versions and arguments give the same bytes.

@@ -19,5 +19,5 @@ export default [
       "max-classes-per-file": ["error", 1],
     },
   },
-  { files: ["**/javascript/*.js"], languageOptions: { globals: globals.node } },
+  { files: ["**/javascript/**/*.js", "**/bundle/*.cjs"], languageOptions: { globals: globals.node } },
 ];

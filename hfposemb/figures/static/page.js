@@ -45,7 +45,7 @@ class Page {
   }
 
   /**
-   * Load the plotly.js of the installed wheel. Gradio has another one for gr.Plot under the same global name, which is
+   * Load the plotly.js of this package. Gradio has another one for gr.Plot under the same global name, which is
    * put back.
    * @param {string} url
    * @returns {Promise<PlotlyLibrary>}
