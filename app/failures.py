@@ -12,6 +12,7 @@ from collections import OrderedDict
 
 from hfposemb.bug_reports import Fault, keep
 from hfposemb.errors import HfposembError
+from hfposemb.text import one_line
 
 MOST_KNOWN = 64
 """Number of bugs whose report files this process remembers, so that repeating a request writes no further file."""
@@ -45,10 +46,16 @@ def said_of(error: Exception, *, public: bool) -> str:
         return "not enough memory on this machine; try a smaller input"
     if not is_bug(error):
         return str(error)
-    fault = _kept(error.details if isinstance(error, BugError) else "".join(traceback.format_exception(error)))
+    details = error.details if isinstance(error, BugError) else "".join(traceback.format_exception(error))
+    fault = _kept(details)
     if public or fault.path is None:
         return f"Something went wrong while computing this. If you report it, include the reference {fault.code}."
-    return f"Something went wrong while computing this. Details were written to {fault.path}"
+    return f"Something went wrong while computing this: {_last_line(details)}. Details were written to {fault.path}"
+
+
+def _last_line(details: str) -> str:
+    """Return the line of a traceback that names the exception."""
+    return one_line(details.strip().rpartition("\n")[2], width=200).rstrip(".")
 
 
 def _kept(details: str) -> Fault:
