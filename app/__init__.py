@@ -385,13 +385,13 @@ def _login(auth: Any, *, mcp: bool) -> Any:
 
 
 def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool) -> dict[str, Any]:
-    """Return server options that compress the page, behind the route allow-list in public mode."""
+    """Return server options that deliver the page, behind the route allow-list in public mode."""
     from starlette.middleware import Middleware
 
-    from .server.compression import CompressedPages
+    from .server.page_delivery import PageDelivery
     from .server.route_allowlist import Doors
 
     if public and os.environ.get("GRADIO_ALLOWED_PATHS"):
         raise InputError("GRADIO_ALLOWED_PATHS serves local files, which public mode does not allow; unset it")
     outermost = [Middleware(Doors, login=login)] if public else []
-    return {**app_kwargs, "middleware": [*outermost, Middleware(CompressedPages), *app_kwargs.get("middleware", ())]}
+    return {**app_kwargs, "middleware": [*outermost, Middleware(PageDelivery), *app_kwargs.get("middleware", ())]}

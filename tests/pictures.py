@@ -53,6 +53,7 @@ def tabs() -> Iterator[Picture]:
 
 PICTURES: tuple[Picture, ...] = (
     Picture("positions.png", "?tab=positions", height=1320, shrink=0.75),
+    Picture("../app/static/preview.png", "", 1440, 756, shrink=1200 / 1440),  # of a link, in messengers
     *tabs(),
     Picture("pictures/lesson-light.png", link(6), shrink=0.75),
     *(

@@ -19,7 +19,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _READ = re.compile(
-    r"/|/config/?|/theme\.css|/robots\.txt|/favicon\.ico|/manifest\.json|/pwa_icon(/[0-9]+)?|/(assets|static|svelte)/.+"
+    r"/|/config/?|/theme\.css|/robots\.txt|/favicon\.ico|/preview\.png|/manifest\.json|/pwa_icon(/[0-9]+)?|/(assets|static|svelte)/.+"
     r"|/gradio_api/(mcp/?|mcp/schema|info/?|openapi\.json|app_id/?|user/?|startup-events|theme\.css|queue/(data|status)|heartbeat/\w+"
     r"|call/(v2/)?\w+/\w+)"
     r"|/gradio_api/file=(?!//|[^/]*:)[^\\]+",

@@ -198,6 +198,21 @@ def test_the_page_is_sent_compressed(client: httpx.Client) -> None:
     assert sent < len(plain.content) / 5
 
 
+def test_a_shared_link_is_previewed_as_its_view(client: httpx.Client) -> None:
+    query = {"models": 'sample:minilm,owner/<b>"', "tab": "positions"}
+    page = client.get("/", params=query, headers={"X-Forwarded-Proto": "https", "X-Forwarded-Host": "some.space"}).text
+    head = page[: page.index("</head>")]
+    tags = dict(re.findall(r'<meta property="(og:[^"]+)" content="([^"]*)"', head))
+    assert tags["og:title"] == "MiniLM and owner/&lt;b&gt;&quot;: position embeddings · hfposemb"
+    assert tags["og:image"] == "https://some.space/preview.png"
+    assert "radio" not in "".join(tags.values())
+    assert head.count("og:title") == head.count("twitter:card") == 1
+    picture = client.get("/preview.png")
+    assert picture.headers["content-type"] == "image/png"
+    size = [int.from_bytes(picture.content[place : place + 4]) for place in (16, 20)]
+    assert size == [int(tags["og:image:width"]), int(tags["og:image:height"])]
+
+
 @pytest.mark.parametrize(
     "path",
     [

@@ -44,7 +44,9 @@ def test_bug_is_said_in_its_panel_and_the_other_goes_on(
         page.get_by_label("Text").fill(typed)
         page.get_by_label("Text").press("Enter")
         page.get_by_text(f"drawn for {typed}").first.wait_for()
-        said = page.get_by_text("Something went wrong while computing this: ZeroDivisionError: planted. Details were written to")
+        said = page.get_by_text(
+            "Something went wrong while computing this: ZeroDivisionError: planted. Details were written to"
+        )
         said.wait_for(state="visible" if failed else "detached")
         until(page, page.get_by_text(f"drawn for {typed}").count, 1 if failed else 2)
 
