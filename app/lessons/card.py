@@ -61,7 +61,7 @@ def revealed(number: int, guess: str | None, opened: Sequence[Opened], session: 
     if values:
         right = lesson.choices[lesson.right(values[0])]
         said = "Correct" if right == guess else "Not quite. Measured"
-        parts = [f"<p><strong>{html.escape(f'{said}: {right}.')}</strong></p>", *parts]
+        parts = [f'<p data-lesson="{number}"><strong>{html.escape(f"{said}: {right}.")}</strong></p>', *parts]
         parts.append(f"<p>{html.escape(lesson.why)}</p>")
     else:
         parts.append("<p>None of the sources can show this. Open the lesson again to load sources that can.</p>")
@@ -102,7 +102,7 @@ def _value(lesson: Lesson, number: int, source: Opened, session: Session) -> flo
     return session.library.results.make(key, lambda: lesson.measure(embeddings))
 
 
-FOLLOW_JS, CARD_JS = on_load("followLinks"), on_load("openCard")
+PATH_JS, RESULT_JS, CARD_JS = on_load("lessonPath"), on_load("lessonResult"), on_load("openCard")
 
 
 def lesson_list() -> None:
@@ -112,8 +112,9 @@ def lesson_list() -> None:
         for number, lesson in enumerate(LESSONS, 1)
     )
     gr.HTML(
-        f"<details><summary>Twelve short lessons: guess first, then measure</summary><ol>{lines}</ol></details>",
-        js_on_load=FOLLOW_JS,
+        "<details><summary>Twelve short lessons: guess first, then measure <span class='progress'></span></summary>"
+        f"<ol>{lines}</ol></details>",
+        js_on_load=PATH_JS,
         apply_default_css=False,
         elem_classes="lessons",
     )
@@ -141,7 +142,7 @@ class Card:
             result = gr.HTML(
                 "",
                 html_template='<div role="status">${value}</div>',
-                js_on_load=FOLLOW_JS,
+                js_on_load=RESULT_JS,
                 apply_default_css=False,
                 elem_classes="lesson-result",
             )

@@ -1,5 +1,6 @@
 // The header of the page: its theme, its link and its actions.
 
+import { followPrinting } from "./print.js";
 import { store, stored } from "./storage.js";
 
 /**
@@ -7,6 +8,7 @@ import { store, stored } from "./storage.js";
  * @param {GradioElement} host
  */
 export function pageHeader({ element, trigger }) {
+  followPrinting();
   for (const select of element.querySelectorAll("select")) chooseTheme(select);
   for (const button of element.querySelectorAll("button")) {
     const { action } = button.dataset;
@@ -29,6 +31,8 @@ function chooseTheme(select) {
   select.value = [stored().theme, asked].find((theme) => choices.includes(theme)) ?? "system";
   show();
   system.addEventListener("change", show);
+  addEventListener("beforeprint", () => document.body.classList.remove("dark"));
+  addEventListener("afterprint", show);
   select.addEventListener("change", () => {
     store({ theme: select.value });
     show();

@@ -93,6 +93,13 @@ def test_a_wrong_guess_the_next_lesson_and_the_way_out(page: Page, site: Callabl
     page.go_back()
     card.get_by_role("heading", name=LESSONS[7].title).wait_for()
 
+    page.goto(page.url.partition("?")[0])
+    page.get_by_text("2 of 12 done").wait_for()
+    page.get_by_text("Twelve short lessons").click()
+    done = [item.inner_text() for item in page.locator(".lessons li.done").all()]
+    assert done == [f"{LESSONS[place].title}, done" for place in (6, 7)]
+    assert page.locator(".lessons [aria-current]").inner_text() == LESSONS[0].title
+
 
 @in_full
 def test_sources_that_cannot_show_it_say_why(page: Page, site: Callable[..., str]) -> None:
