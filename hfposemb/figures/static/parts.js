@@ -1,6 +1,7 @@
 // Parts of a panel.
 
 import { button, emphasised, h, whole } from "./elements.js";
+import { explained } from "./glossary.js";
 import { page } from "./page.js";
 import { csv, tableElement } from "./table.js";
 import { number, plain, shortened } from "./text.js";
@@ -77,7 +78,10 @@ export function panelNames(spec, value) {
   const title = h("h3", spec.source.length ? "title plain" : "title", ...words);
   const source = !spec.source.length ? null : h("p", "source", disc(spec.color, value),
     whole(h("strong", "", plain(shortened(name))), name), h("span", "note", plain(note)));
-  const subtitle = spec.subtitle ? h("p", "subtitle", ...emphasised(spec.subtitle, spec.emphasis)) : null;
+  const known = new Set();
+  const said = emphasised(spec.subtitle, spec.emphasis).flatMap((part) =>
+    typeof part === "string" ? explained(part, known) : [part]);
+  const subtitle = spec.subtitle ? h("p", "subtitle", ...said) : null;
   return h("div", "names", source, spec.title ? whole(title, spec.title) : null, subtitle);
 }
 
@@ -111,8 +115,9 @@ export function legend(spec, value) {
  * @param {string} id of the text's element
  */
 export function help(text, title, id) {
+  const known = new Set();
   const paragraphs = text.split("\n\n").map((paragraph) => paragraph.replace(/\s+/g, " ").trim());
-  const body = h("div", "help", ...paragraphs.map((paragraph) => h("p", "", plain(paragraph, 2000))));
+  const body = h("div", "help", ...paragraphs.map((paragraph) => h("p", "", ...explained(plain(paragraph, 2000), known))));
   const ask = button("ask", h("span", "", "?"));
   body.id = id;
   ask.setAttribute("aria-label", `How to read: ${title}`);
@@ -125,7 +130,7 @@ export function help(text, title, id) {
   const aside = h("div", "aside", ask, body);
   ask.onclick = () => open(Boolean(body.hidden));
   aside.onkeydown = (event) => {
-    if (event.key !== "Escape") return;
+    if (event.key !== "Escape" || aside.querySelector(".meaning:popover-open")) return;
     open(false);
     ask.focus();
   };
