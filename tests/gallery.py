@@ -217,5 +217,5 @@ def _measured(finding: Finding) -> Iterator[str]:
 
 def _of_lesson(lesson: Lesson) -> Iterator[str]:
     for source in lesson.models:
-        line = lesson.reveal.format(name=f"`{source}`", value=lesson.measure(hpe.extract(source)))
+        line = lesson.measured(f"`{source}`", lesson.measure(hpe.extract(source)))
         yield f"- {line}"

@@ -82,7 +82,7 @@ def _measured(
         except HfposembError as error:
             yield None, f"{source.name}: {one_line(str(error))}"
         else:
-            yield value, lesson.reveal.format(name=source.name, value=value)
+            yield value, lesson.measured(source.name, value)
 
 
 def _value(lesson: Lesson, number: int, source: Opened, session: Session) -> float:

@@ -6,6 +6,7 @@ of a source, using the library alone. This module imports nothing heavy.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from hfposemb.composition.amplitude_sweep import sweep_amplitude
 from hfposemb.composition.variance_decomposition import sum_cloud
 from hfposemb.composition.word_order import reorder_words, reverse_tokens
 from hfposemb.errors import InputError
+from hfposemb.numbers import number, percent
 from hfposemb.tables.table import TOKEN_CLASSES
 
 from ..components.events import UNFOLDED
@@ -31,6 +33,16 @@ REPEATED = "and the king saw the queen"
 SENTENCE = "and the king saw her"
 TURNED = "her saw king the and"
 FEW = ("king", "queen", "bread", "water", "earth")
+
+
+class _Shown(float):
+    """A number that a format string writes as the page does: ``.2f`` as .27, ``.0%`` as 84 %."""
+
+    def __format__(self, spec: str) -> str:
+        digits = int(re.sub(r"\D", "", spec) or 0)
+        if spec.endswith("%"):
+            return percent(self, digits=digits)
+        return number(self, digits=digits) if spec.endswith("f") else float.__format__(self, spec)
 
 
 @dataclass(frozen=True)
@@ -54,6 +66,15 @@ class Lesson:
     models: tuple[str, ...]
     tab: str
     controls: Mapping[str, str] = field(default_factory=dict)
+
+    def measured(self, name: str, value: float) -> str:
+        """Return the line that reports the measurement of a source.
+
+        Examples:
+            >>> LESSONS[6].measured("BERT", 0.84).replace("\u00a0", " ")
+            'BERT: distance alone explains 84 %'
+        """
+        return self.reveal.format(name=name, value=_Shown(value))
 
     def right(self, value: float) -> int:
         """Return the index of the choice that a measured value makes right."""

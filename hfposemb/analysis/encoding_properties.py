@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import HfposembError, InputError, MissingTableError
+from ..numbers import percent, small_percent
 from ..progress import shown
 from ..tables.closed_forms import from_source
 from ..tables.embeddings import Embeddings
@@ -375,5 +376,4 @@ def _said(value: float) -> str:
 
 
 def _percent(share: float) -> str:
-    text = f"{100 * share:.3g}" if share < 10 else f"{100 * share:,.0f}"
-    return f"{text} %"
+    return small_percent(share) if share <= 1 else percent(share)

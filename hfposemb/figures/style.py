@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,9 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from ..numbers import number as number
+from ..numbers import standing as standing
+from ..numbers import tick as tick_text
 from ..tables.table import TOKEN_CLASSES, Labels
 from ..text import display
 from .palette import CLASSES, PALETTE, SOURCES, dark_map
@@ -113,34 +115,9 @@ def _markup(text: str) -> str:
     return text
 
 
-def number(value: float, *, digits: int = 3) -> str:
-    """Format a number for reading: .690, 1,024, and a true minus sign."""
-    text = f"{value:,.{digits}f}" if abs(value) < 1000 else f"{value:,.0f}"
-    sign, text = ("−", text[1:]) if text.startswith("-") else ("", text)
-    if not text.strip("0."):
-        sign = ""
-    return sign + (text[1:] if text.startswith("0.") else text)
-
-
 def listed(parts: Sequence[str]) -> str:
     """Join parts with commas and "and"."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def standing(percentile: float) -> str:
-    """Return the percentile of a value, from 0 to 100, as text: above 98.2 %.
-
-    It is rounded down, and never exceeds 99.9 %, which is as far as a sample can be trusted.
-    """
-    if percentile < 0.1:
-        return "below 99.9 %"
-    return f"above {min(99.9, math.floor(10 * percentile + 1e-9) / 10):g} %"
-
-
-def tick_text(value: float, *, share: bool = False) -> str:
-    """Format a tick: at most four significant digits, a true minus sign, and percent for a ``share``."""
-    text = f"{100 * value:,.4g} %" if share else f"{value:,.4g}"
-    return (f"{value:,.0f}" if not share and abs(value) >= 1000 else text).replace("-", "−")
 
 
 def new_figure(traces: Iterable[Any], *, height: int | None, **layout: Any) -> go.Figure:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ..comparison.metrics import MEASURES, SECTIONS
 from ..figures.palette import PALETTE, SOURCES
 from ..figures.style import listed
+from ..numbers import number, percent
 from ..text import display
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def _pair(pair: Alignment, names: Mapping[str, str]) -> str:
     left, right = (text(names.get(name, name)) for name in (pair.left, pair.right))
     shared = f"{pair.rows:,} {pair.of_what}"
     if pair.role == "token":
-        shared += f", {pair.shared:,} shared, {100 * pair.coverage:.0f} % of the smaller vocabulary"
+        shared += f", {pair.shared:,} shared, {percent(pair.coverage)} of the smaller vocabulary"
     first = min((0.0, *pair.observed.values(), *(null.low for null in pair.measures.values())))
     rows = "".join(_measure(name, value, pair.measures.get(name), first) for name, value in pair.observed.items())
     notes = f'<p class="about">{text("; ".join(pair.notes), width=600)}</p>' if pair.notes else ""
@@ -228,7 +229,7 @@ def _measure(name: str, value: float, null: Null | None, first: float) -> str:
 
 def p_value(null: Null) -> str:
     """Format a p-value, which is never smaller than its number of draws can resolve."""
-    return f"{null.p:.3f}".removeprefix("0") if null.p < 1 else "1"
+    return number(null.p) if null.p < 1 else "1"
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
@@ -257,7 +258,7 @@ def moves_table(moves: Moves, names: Mapping[str, str] | None = None) -> str:
 
 def _move(move: Move) -> str:
     near = "".join(f"<td>{_labels(label for label, _ in side)}</td>" for side in (move.left, move.right))
-    numbers = f"<td>{figure(move.distance)}</td><td>{100 * move.kept:.0f} %</td>"
+    numbers = f"<td>{figure(move.distance)}</td><td>{percent(move.kept)}</td>"
     return f'<tr><th scope="row">{word(move.label)}</th>{numbers}{near}</tr>'
 
 

@@ -8,6 +8,7 @@ from ..comparison.aligned_maps import AlignedMaps, align_maps
 from ..comparison.alignment import rows_of
 from ..errors import HfposembError
 from ..figures.map_pairs import beside
+from ..numbers import percent
 from . import html_tables
 from .report_page import Page
 
@@ -58,7 +59,7 @@ def _maps_row(page: Page, found: AlignedMaps, left: int, right: int) -> str:
     what = rows_of(found.role, found.parts).capitalize()
     fit = (
         f"{what}: after the best alignment, the maps of {page.names[left]} and {page.names[right]} still differ by "
-        f"{100 * found.disparity:.0f} %"
+        f"{percent(found.disparity)}"
     )
     return page.row(panels, columns=2, heading=fit, subheading="; ".join(found.notes))
 

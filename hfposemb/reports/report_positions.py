@@ -18,6 +18,7 @@ from ..figures import line_figures, matrix_figures, position_figures, style
 from ..figures.named_figures import is_mechanism, kernel_length, mean_cosine_by_distance, positive_norms
 from ..figures.palette import POSITION, SIMILARITY
 from ..figures.style import listed
+from ..numbers import percent
 from ..tables.embeddings import stack
 from ..tables.encodings import PositionEncoding
 from ..tables.table import EmbeddingTable
@@ -89,7 +90,7 @@ def _cloud(page: Page, rows: _Rows, *, dims: int) -> Panel:
     if dims > 1 and rows.table.finite.sum() > 1:
         found = project(rows.table, method="pca", dims=dims)
         drawings.append((position_figures.projection(found), axes_caption(found)))
-        kept = f"{100 * found.quality.neighbours_kept:.0f} % of {found.quality.k} neighbours kept"
+        kept = f"{percent(found.quality.neighbours_kept)} of {found.quality.k} neighbours kept"
         foot = f"PCA · {dims} of {rows.table.shape[1]:,} dimensions · {kept}"
     matrix = similarity(rows.table).astype(np.float32)
     drawings.append((matrix_figures.similarity_matrix(matrix, most=CELLS), "cosine of each pair of positions"))

@@ -7,6 +7,7 @@ import numpy as np
 from ..analysis.projection import project
 from ..errors import HfposembError
 from ..figures import style, token_figures
+from ..numbers import percent
 from ..tables.table import EmbeddingTable
 from . import html_tables
 from .report_page import SEED, Page, Panel
@@ -52,7 +53,7 @@ def _vocabulary(page: Page, place: int, table: EmbeddingTable) -> Panel:
     ]
     return page.panel(
         f"tokens-{place}",
-        f"Two components explain {100 * float(ratio.sum()):.0f} % of the variance",
+        f"Two components explain {percent(float(ratio.sum()))} of the variance",
         (token_figures.token_map(found, table.labels, link=f"token {place}", height=460), ""),
         legend=legend,
         foot=f"PCA · {about}" + (f" · {found.left_out:,} rows left out" if found.left_out else ""),

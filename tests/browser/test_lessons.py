@@ -64,7 +64,7 @@ def _is_played(page: Page, card: Locator, number: int) -> None:
     said = play(page, card, number, right)
     assert f"Correct: {lesson.choices[right]}." in said
     for name, value in zip(short_names(lesson.models), values, strict=True):
-        assert lesson.reveal.format(name=name, value=value) in said
+        assert lesson.measured(name, value) in said
     assert lesson.exercise in said
     still(page)  # the tab that the lesson is about is drawn, with what it says
     until(page, lambda: query(page)["lesson"], [str(number)])
@@ -78,7 +78,7 @@ def test_a_wrong_guess_the_next_lesson_and_the_way_out(page: Page, site: Callabl
     wrong = (LESSONS[6].right(0.84) + 1) % len(LESSONS[6].choices)
     said = play(page, card, 7, wrong)
     assert f"Not quite. Measured: {LESSONS[6].choices[2]}." in said
-    assert "Untrained: distance alone explains 1%" in said
+    assert "Untrained: distance alone explains 1\u00a0%" in said
     assert page.evaluate("document.activeElement.closest('.lesson') !== null")
 
     card.get_by_role("link", name="Next: The sum can keep").click()
