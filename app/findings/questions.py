@@ -23,6 +23,9 @@ from ..session.address import written
 from ..session.opened import Opened
 from ..session.state import Session
 
+SENTENCE_FOLD = "sentence-input"
+"""Name in the URL of the fold of Start with the visitor's own sentence."""
+
 PAIR = ("king", "queen")
 FEW = 10  # positions per wave below which a digit after the point is written
 MOST_MEASURED = 2**26
@@ -86,10 +89,10 @@ def questions(opened: Sequence[Opened], facts: Mapping[Opened, Facts], session: 
         ),
         Question(
             "What enters the first layer?",
-            "Token, position and segment vectors, drawn for your own sentence below.",
+            "Token, position and segment vectors, drawn for your own sentence.",
             "layer",
             "start",
-            {},
+            {SENTENCE_FOLD: UNFOLDED},
         ),
     ]
 
@@ -159,12 +162,11 @@ def cards(asked: Sequence[Question], session: Session, models: Sequence[str]) ->
 
 def _card(number: int, one: Question, session: Session, models: Sequence[str]) -> str:
     inside = (
-        f"<strong>{number}&ensp;{html.escape(one.title)}</strong><span>{html.escape(one.answer)}</span>"
-        f'<em>Show me <i aria-hidden="true">→</i></em>'
+        f"<strong>{number}&ensp;{html.escape(one.title)}</strong>"
+        f'<span>{html.escape(one.answer)} <em aria-hidden="true">→</em></span>'
         f'<svg viewBox="0 0 56 48" aria-hidden="true">{ICONS[one.icon]}</svg>'
     )
-    if one.tab == "start":
-        return f'<a href="#sentence-{session.scope}">{inside}</a>'
     if not session.linked:
         return f'<button type="button" data-tab="{one.tab}">{inside}</button>'
-    return f'<a href="?{html.escape(written(one.controls, models, one.tab))}">{inside}</a>'
+    tab = "" if one.tab == "start" else one.tab
+    return f'<a href="?{html.escape(written(one.controls, models, tab))}">{inside}</a>'

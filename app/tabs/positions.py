@@ -134,24 +134,25 @@ def create_layout(session: Session) -> Layout:
     part, picked, chosen = State(next(iter(parts_of(first)), None)), State({}), State(View().marked)
     with gr.Column():
         umaps = session.jobs.bind_umaps()
-        sources = PanelRow(scope=session.scope, swipe=True, reserve=1000)
-    together = PanelRow(scope=session.scope, reserve=440)
-    over = PanelRow((), scope=session.scope)
-    box, dimensions = session.fold("dimensions", "Waves: how does each dimension run over the positions?")
-    with box:
-        shown = PanelRow((), scope=session.scope)
-        with gr.Row(elem_classes="controls"):
-            typed = ", ".join(map(str, WAVES))
-            waves = gr.Textbox(typed, label="Dimensions drawn as waves", max_lines=1, max_length=80)
-        tables = PanelRow((), scope=session.scope, swipe=True)
-    shifts.accordion(session, length, part)
-    box, attention = session.fold("attention", "Effect on attention: what do positions add to the logits?")
-    with box:
-        in_logits = PanelRow((), scope=session.scope)
-    box, tested = session.fold("tests", "Five tests: what makes a good position encoding?")
-    with box:
-        requirement_row(session, part, tested)
-        probing.probe_table(session, part, tested)
+        sources = PanelRow(scope=session.scope, swipe=True, reserve=760)
+    together = PanelRow(scope=session.scope, reserve=360)
+    over = PanelRow((), scope=session.scope, elem_classes="if-any")
+    with gr.Column(elem_classes="folds"):
+        box, dimensions = session.fold("dimensions", "Waves: how does each dimension run over the positions?")
+        with box:
+            shown = PanelRow((), scope=session.scope)
+            with gr.Row(elem_classes="controls"):
+                typed = ", ".join(map(str, WAVES))
+                waves = gr.Textbox(typed, label="Dimensions drawn as waves", max_lines=1, max_length=80)
+            tables = PanelRow((), scope=session.scope, swipe=True)
+        shifts.accordion(session, length, part)
+        box, attention = session.fold("attention", "Effect on attention: what do positions add to the logits?")
+        with box:
+            in_logits = PanelRow((), scope=session.scope)
+        box, tested = session.fold("tests", "Five tests: what makes a good position encoding?")
+        with box:
+            requirement_row(session, part, tested)
+            probing.probe_table(session, part, tested)
     return Layout(
         method=method,
         dims=dims,

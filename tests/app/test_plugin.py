@@ -78,7 +78,7 @@ def test_tabbed_interface_serves_the_panel() -> None:
 def look(url: str) -> None:
     """Open a page, walk to another tab, and fetch all pictures of both."""
     page = Visitor(url.rstrip("/"))
-    assert {"input", "shape"} <= panels(page)
+    assert {"shape"} <= panels(page)
     page.show("Tokens")
     assert {"map", "neighbours"} <= panels(page)
     fetched = files(page)
