@@ -19,6 +19,7 @@ from hfposemb.tables.sources import HubSource
 from hfposemb.tables.table import EmbeddingTable
 
 from ..components.events import UNFOLDED
+from ..jobs.lent import name_of
 from ..session.address import written
 from ..session.opened import Opened
 from ..session.state import Session
@@ -124,7 +125,7 @@ def closeness(opened: Sequence[Opened], session: Session) -> str:
         table = source.table("token")
         if table is None or table.shape[0] * table.shape[1] > MOST_MEASURED:
             continue
-        if isinstance(parse_source(source.text), HubSource):
+        if name_of(source.text) is None and isinstance(parse_source(source.text), HubSource):
             continue  # its words have not been read
         found = session.library.result(table, ("near", *PAIR), partial(near, source.name, table))
         if found is not None:
@@ -157,7 +158,8 @@ def near(name: str, table: EmbeddingTable) -> Near | None:
 def cards(asked: Sequence[Question], session: Session, models: Sequence[str]) -> str:
     """Return the questions as HTML: links that keep the models, or buttons where nothing is linked."""
     shown = [] if tuple(models) == session.first else [text for text in models if text]
-    return "".join(_card(number, one, session, shown) for number, one in enumerate(asked, 1))
+    there = [one for one in asked if session.has(one.tab)]
+    return "".join(_card(number, one, session, shown) for number, one in enumerate(there, 1))
 
 
 def _card(number: int, one: Question, session: Session, models: Sequence[str]) -> str:

@@ -82,6 +82,9 @@ class Session:
     opens: dict[str, str] = field(default_factory=dict)
     """The accordion that a control is in, both by their names in the URL: a link with the control opens it."""
 
+    keys: tuple[str, ...] = ()
+    """The tabs that the page has; empty if it has all."""
+
     linked: bool = False
     """Whether the URL reflects what is shown, so that the page can be linked."""
 
@@ -196,8 +199,12 @@ class Session:
         return [text, source, row, uuid4().hex]
 
     def show(self, key: str) -> tuple[Any, str]:
-        """Return the updates of ``tabs`` and ``active`` that activate a tab."""
-        return gr.update(selected=key), key
+        """Return the updates of ``tabs`` and ``active`` that activate a tab, if the page has it."""
+        return (gr.update(selected=key), key) if self.has(key) else (gr.skip(), gr.skip())
+
+    def has(self, key: str) -> bool:
+        """Return whether the page has a tab."""
+        return not self.keys or key in self.keys
 
 
 def _first_picture(table: EmbeddingTable, dims: int) -> Projection:

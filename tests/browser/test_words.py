@@ -68,6 +68,7 @@ def test_a_slider_a_sentence_a_word_another_order_and_other_positions(opened: Pa
     before = kept(page)
 
     slider = page.locator('input[type="range"]:visible')
+    slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
     assert box
     page.mouse.move(box["x"] + box["width"] * 0.25, box["y"] + box["height"] / 2)
