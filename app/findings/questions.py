@@ -19,9 +19,9 @@ from hfposemb.tables.sources import HubSource
 from hfposemb.tables.table import EmbeddingTable
 
 from ..components.events import UNFOLDED
-from ..jobs.lent import name_of
 from ..session.address import written
 from ..session.opened import Opened
+from ..session.source_names import lent_name
 from ..session.state import Session
 
 SENTENCE_FOLD = "sentence-input"
@@ -125,7 +125,7 @@ def closeness(opened: Sequence[Opened], session: Session) -> str:
         table = source.table("token")
         if table is None or table.shape[0] * table.shape[1] > MOST_MEASURED:
             continue
-        if name_of(source.text) is None and isinstance(parse_source(source.text), HubSource):
+        if lent_name(source.text) is None and isinstance(parse_source(source.text), HubSource):
             continue  # its words have not been read
         found = session.library.result(table, ("near", *PAIR), partial(near, source.name, table))
         if found is not None:

@@ -42,6 +42,11 @@ HUB_PRESETS = {
 """Hub models on offer: the display name, and the sample that replaces it when the Hub is unreachable."""
 
 
+def lent_name(text: str) -> str | None:
+    """Return the name of an object that a host has lent, ``None`` for any other source."""
+    return name_of(text)
+
+
 def short_name(text: str) -> str:
     """Return a short display name of a source, sanitised."""
     return short_names([text])[0]

@@ -14,7 +14,7 @@ from hfposemb.text import one_line
 
 from ..components.events import QUIET
 from ..components.hidden import State
-from ..components.lines import unseen_heading
+from ..components.lines import folded_controls, unseen_heading
 from ..components.page_script import on_event
 from ..components.plot import Panel, PanelRow, Panels
 from ..components.recipe import COPY_JS
@@ -198,6 +198,7 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
     # Keep choices in states where the options change: a field would send a stale one, which Gradio refuses.
     choices = named_pairs(session.first)
     part, pair, at = State(""), State("0-1" if choices else None), State(0)
+    folded_controls()
     with gr.Row(elem_classes="controls"):
         pair_field = _segmented("Pair", choices, pair.value, 420, scale=3, visible=len(choices) > 1)
         role = _segmented("Table", [POSITIONS, TOKENS], POSITIONS, 210, scale=0)

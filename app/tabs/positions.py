@@ -13,7 +13,7 @@ from hfposemb.reports.position_findings import Value
 
 from ..components.events import QUIET
 from ..components.hidden import State
-from ..components.lines import unseen_heading
+from ..components.lines import folded_controls, unseen_heading
 from ..components.page_script import on_event
 from ..components.plot import Panel, PanelRow
 from ..findings import probing, shifts
@@ -178,6 +178,7 @@ def create_layout(session: Session) -> Layout:
 def _toolbar(session: Session, opened: Sequence[Opened]) -> tuple[gr.Radio, gr.Radio, gr.Radio, gr.Slider, gr.Dropdown]:
     """Create the toolbar, and return the fields: projection, dimensions, length, marked position, and part."""
     view, last, parts = View(), longest(opened, session) - 1, parts_of(opened)
+    folded_controls()
     with gr.Row(elem_classes="controls"):
         method = gr.Radio(
             [("PCA", "pca"), ("UMAP", "umap")], value=view.method, label="Projection", **_SEGMENTED | {"min_width": 165}

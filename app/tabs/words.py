@@ -15,7 +15,7 @@ from hfposemb.text import one_line, sentence_case
 
 from ..components.events import QUIET
 from ..components.hidden import State
-from ..components.lines import unseen_heading
+from ..components.lines import folded_controls, unseen_heading
 from ..components.plot import Panel, PanelRow, Panels
 from ..findings import logits
 from ..findings.chosen_word import which_choices
@@ -245,6 +245,7 @@ def _toolbar(
 ) -> tuple[gr.Textbox, gr.Button, gr.Dropdown, gr.Radio]:
     """Create the toolbar, and return the sentence, the button that reorders it, the source, and whose positions."""
     whoses = [(CALLED[whose], whose) for whose in WHOSE]
+    folded_controls()
     with gr.Row(elem_classes="controls"):
         text = gr.Textbox(SENTENCE, label="Sentence", max_lines=1, max_length=LONGEST_SENTENCE, scale=4, min_width=260)
         turn = gr.Button("Reorder words", scale=0, min_width=150)

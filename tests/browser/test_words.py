@@ -145,7 +145,17 @@ def test_one_screen_answers_the_question_and_links_open_folds(opened: Page, site
 
 
 def test_accessible_in_both_themes_and_on_a_phone(opened: Page) -> None:
-    accessible_everywhere(opened)
+    page = opened
+    accessible_everywhere(page)
+    sentence = page.get_by_label("Sentence", exact=True)
+    assert not sentence.is_visible(), "data come first on a phone"
+    line = page.get_by_role("button", name="Demo BERT · The model’s own")
+    line.click()
+    assert line.get_attribute("aria-expanded") == "true"
+    sentence.wait_for()
+    plot = page.locator('section.panel[data-key="survival"] .stage')
+    wide = plot.evaluate("(stage) => stage._fullLayout._size.w")
+    assert wide > 200, "the curves have the width of a phone, without names right of them"
 
 
 @in_full
