@@ -135,7 +135,7 @@ def create_layout(session: Session) -> Layout:
     with gr.Column():
         umaps = session.jobs.bind_umaps()
         sources = PanelRow(scope=session.scope, swipe=True, reserve=760)
-    together = PanelRow(scope=session.scope, reserve=360)
+    together = PanelRow(scope=session.scope, elem_classes="level", reserve=360)
     over = PanelRow((), scope=session.scope, elem_classes="if-any")
     with gr.Column(elem_classes="folds"):
         box, dimensions = session.fold("dimensions", "Waves: how does each dimension run over the positions?")
