@@ -67,6 +67,8 @@ if TYPE_CHECKING:
 
     from .server.reach import Reach
     from .session.opened import Opened
+    from .session.plugged import Plugged
+    from .session.state import Session
 
 TABS: tuple[str, ...] = ("start", "positions", "tokens", "words", "compare", "training")
 """Modules of ``tabs``, in display order."""
@@ -74,24 +76,64 @@ TABS: tuple[str, ...] = ("start", "positions", "tokens", "words", "compare", "tr
 __all__ = ["TABS", "build", "launch", "panel"]
 
 
-def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = False, endpoints: bool = False) -> None:
+def panel(
+    *,
+    public: bool = False,
+    sources: Sequence[str | Embeddings] = (),
+    tabs: Sequence[str] = TABS,
+    controls: bool = True,
+    address: bool = False,
+    endpoints: bool = False,
+) -> Plugged:
     """Draw the app into the open ``gr.Blocks``, in the theme of that page.
 
     Args:
         public: Whether others can reach the page; then no local path is read.
-        sources: Sources to show first, instead of the default ones.
+        sources: Sources to show first, instead of the default ones: names, or ``Embeddings`` that are in memory.
+        tabs: The tabs to show, in this order, by their names in ``TABS``.
+        controls: Whether to show the bar of sources and the controls of each tab.
         address: Store what is shown in the page's URL, so that it can be linked, and remember preferences in the
             browser: see ``session.preferences``. For at most one panel per page.
         endpoints: Offer the API of ``server.api`` to programs. For at most one panel per page.
 
+    Returns:
+        What the host can use: ``on_select`` calls a function with what was clicked, ``follow`` sets controls.
+
     Raises:
         HfposembError: No ``gr.Blocks`` is open.
+        InputError: There is no such tab, or none.
     """
-    import gradio as gr
     from gradio.context import Context
 
     if Context.root_block is None:
         raise HfposembError("panel() needs an open gr.Blocks; use: with gr.Blocks() as host: panel()")
+    if not tabs or set(tabs) - set(TABS):
+        raise InputError(f"tabs must be some of {', '.join(TABS)}; got {', '.join(map(str, tabs)) or 'none'}")
+
+    from .jobs.lent import lend
+    from .session.plugged import Plugged
+
+    texts = [source if isinstance(source, str) else lend(source) for source in sources]
+    before = set(Context.root_block.blocks)
+    session, sessions = _drawn(texts, list(dict.fromkeys(tabs)), public=public, address=address, endpoints=endpoints)
+    if not controls:
+        _hide_controls([block for key, block in Context.root_block.blocks.items() if key not in before])
+    given = {text: one.name for text, one in zip(texts, sources, strict=True) if not isinstance(one, str)}
+    return Plugged(session, sessions, given)
+
+
+def _hide_controls(blocks: Sequence[Any]) -> None:
+    """Hide the bar of sources and every bar of controls, whose values stay in use."""
+    for block in blocks:
+        if {"source-bar", "controls", "summary"} & set(getattr(block, "elem_classes", None) or ()):
+            block.elem_classes = [*block.elem_classes, "unshown"]
+
+
+def _drawn(
+    sources: Sequence[str], names: Sequence[str], *, public: bool, address: bool, endpoints: bool
+) -> tuple[Session, dict[str, Session]]:
+    """Draw the bar of sources, the tabs and the footer; return the session of the page and those of its tabs."""
+    import gradio as gr
 
     from .components.hidden import State
     from .components.page_style import style_sheet
@@ -104,24 +146,26 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     from .session.source_names import FIRST
     from .session.state import Session
 
-    modules = {name: import_module(f".tabs.{name}", __package__) for name in TABS}
+    modules = {name: import_module(f".tabs.{name}", __package__) for name in names}
     shown, beyond = split(sources)
     first = tuple(shown) or FIRST
+    drawn_at_once = names[0] == TABS[0]
     # Create these here, because Gradio counts everything between the tabs as a tab.
-    chosen, active = State(list(first)), State(next(iter(modules), ""))
+    chosen, active = State(list(first)), State(names[0] if drawn_at_once else "")
     states: dict[str, Any] = {"fetched": State({}), "restored": State("")}
     states |= {"beyond": State(beyond), **{name: State([]) for name in ("due", "asked", "own")}}
     dues = {name: State([]) for name in modules}
     style_sheet()
     scope = f"p{uuid4().hex[:12]}"
     bar = SourceBar.drawn(first, scope)
-    card = lesson_card.Card.drawn() if address else None  # lessons are links
+    card = lesson_card.Card.drawn() if address and set(names) == set(TABS) else None  # lessons are links
     with gr.Tabs() as tabs:
-        session = Session(public, first, chosen, active, tabs, scope=scope, linked=address, **states)
+        session = Session(public, first, chosen, active, tabs, scope=scope, keys=tuple(names), linked=address, **states)
         sessions = {
             name: session.at(name, getattr(module, "NEEDS", NEEDS), due=dues[name]) for name, module in modules.items()
         }
-        dues[TABS[0]].value = sessions[TABS[0]].drawn_with("", first)
+        if drawn_at_once:
+            dues[names[0]].value = sessions[names[0]].drawn_with("", first)
         items = {}
         for name, module in modules.items():
             with gr.Tab(module.TITLE, id=name) as items[name]:
@@ -137,6 +181,7 @@ def panel(*, public: bool = False, sources: Sequence[str] = (), address: bool = 
     _follow_tabs(items, active, announced=address)
     if endpoints:
         api.bind(session)
+    return session, sessions
 
 
 def _follow_tabs(items: Mapping[str, gr.Tab], active: gr.State, *, announced: bool) -> None:

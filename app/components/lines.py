@@ -35,6 +35,16 @@ def failed_line(text: str) -> str:
     return f'<p class="failed" role="alert">{html.escape(one_line(text))}</p>'
 
 
+def folded_controls() -> None:
+    """Create the line that, on a phone, stands for the bar of controls created next, and unfolds it."""
+    gr.HTML(
+        '<button type="button" aria-expanded="false">Controls</button>',
+        js_on_load=on_load("foldControls"),
+        apply_default_css=False,
+        elem_classes="summary",
+    )
+
+
 def unseen_heading(text: str, *, level: int) -> None:
     """Create a heading for screen readers only."""
     style = "position: absolute; width: 1px; height: 1px; margin: 0; overflow: hidden; clip-path: inset(50%)"

@@ -70,6 +70,7 @@ The lists show the nearest of the shared words by cosine. Tinted words are in bo
 """
 
 
+MAP_HEIGHT = 340
 MAPS_HELP = """
 PCA: each table is projected separately; the second map is rotated onto the first (Procrustes) and scaled to its spread.
 UMAP: both tables are laid out together, which draws the rows that they share to the same place (AlignedUMAP), up to
@@ -245,8 +246,8 @@ def figures_html(found: Compared) -> str:
     )
 
 
-def pairs_html(found: Compared) -> str:
-    """Return the panel with the measures of every pair."""
+def pairs_html(found: Compared, chosen: str | None = None) -> str:
+    """Return the panel with the measures of the chosen pair, and those of the others folded."""
     if not found.sources:
         return ""
     if len(found.sources) < 2:
@@ -255,9 +256,29 @@ def pairs_html(found: Compared) -> str:
         said = "Not measured." if found.stopped else "Measuring, with chance levels…"
         return f"<h2>Similarity of two sources</h2><p>{said}</p>"
     title = html.escape(pairs_title(found))
-    tables = html_tables.pairs_tables(found.comparison, found.named)
+    tables = pair_tables(found, found.comparison, chosen)
     code = folded_code(found.recipe(pairs=True), pairs_title(found))
     return f"<h2>{title}</h2><p>{html.escape(html_tables.KEY)}</p>{tables}{_how(PAIRS_HELP)}{code}"
+
+
+def pair_tables(found: Compared, comparison: Comparison, chosen: str | None) -> str:
+    """Return the tables of the chosen pair, and those of the others folded."""
+    pair = found.pair(chosen)
+    assert pair is not None
+    names = {found.sources[place].embeddings.name for place in pair}  # type: ignore[union-attr]
+    first, rest = (
+        replace(
+            comparison,
+            pairs=tuple(one for one in comparison.pairs if ({one.left, one.right} == names) is here),
+            missing=tuple(one for one in comparison.missing if ({one.left, one.right} == names) is here),
+        )
+        for here in (True, False)
+    )
+    tables = html_tables.pairs_tables(first, found.named)
+    others = html_tables.pairs_tables(rest, found.named)
+    count = len(found.pairs) - 1
+    said = "The other pair" if count == 1 else f"The other {count} pairs"
+    return f"{tables}<details><summary>{said}</summary>{others}</details>" if others and count else tables
 
 
 def pairs_title(found: Compared) -> str:
@@ -368,6 +389,8 @@ def maps_panels(found: Compared, pair: tuple[int, int], maps: AlignedMaps) -> Pa
     drawn = beside(maps, found.comparison.moves if found.comparison is not None else ())
     left, right = (found.sources[place] for place in pair)
     about = "rotated onto the left map" if maps.method == "pca" else "laid out jointly"
+    for figure in (drawn.left, drawn.right):
+        figure.update_layout(height=MAP_HEIGHT)
     panels = tuple(
         Panel(
             f"map-{side}",

@@ -37,7 +37,8 @@ The model's own tokenizer splits the sentence into pieces, each with an id. The 
 position in the sentence a row of the position table. Both rows are added, number by number. Each stripe is one number,
 blue below zero and orange above.
 
-If a model also adds a token-type vector, as BERT does, it is drawn too; it is the same for every piece of a sentence.
+If a model also adds a segment (token-type) vector, as BERT does, it is drawn too; it is the same for every piece of a
+sentence.
 The normalisation that follows in some models is left out.
 
 Cosine: 1 for vectors of the same direction, 0 for vectors that have nothing in common.
@@ -76,7 +77,7 @@ def input_panel(opened: Sequence[Opened], text: str) -> Panel:
         return replace(empty, message=f"No input for this sentence: {said}", tone="error")
     shown = min(len(inputs.pieces), PIECES)
     pair = twice(source, inputs)
-    types = {"type": inputs.type} if inputs.type.any() else {}
+    types = {"segment": inputs.type} if inputs.type.any() else {}
     parts = {"token": inputs.token, "position": inputs.position, **types, "input": inputs.sum}
     figure = wave_figures.stripes(
         {name: part[:shown] for name, part in parts.items()},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,10 @@ from ..session.shown_positions import (
 )
 from ..session.state import Session
 
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+CLOUD_HEIGHT, MATRIX_HEIGHT = 220, 255
 HALF = 0.5  # threshold of the rotary kernel
 CLOUD_HELP = """
 Each dot is one position, connected to the next and coloured from first to last. Dots that are close have similar
@@ -157,7 +161,9 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
     told = CLOUD_HELP if encoding is None else KERNEL_HELP
     try:
         projection = (positions.umap(view.dims) if view.method == "umap" else None) or positions.pca(view.dims)
-        drawings.append(Drawing(position_figures.projection(projection, trust=True), axes_caption(projection)))
+        drawings.append(
+            Drawing(position_figures.projection(projection, trust=True, height=CLOUD_HEIGHT), axes_caption(projection))
+        )
         foot, told = quality_foot(projection, positions), f"{told}\n{quality_help(projection, positions)}\n"
         recipe = position_snippets.cloud(positions, method=projection.method, dims=projection.dims)
         if view.method == "umap" and projection.method != "umap":
@@ -168,7 +174,7 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
     if positions.drawn(view.dims) < 2:
         message = "A table with one dimension has no cloud; the dimension is drawn below."
     if encoding is None:
-        drawings.append(Drawing(matrix_figures.similarity_matrix(positions.cosines), nearest(table, view.marked)))
+        drawings.append(Drawing(_low(matrix_figures.similarity_matrix(positions.cosines)), nearest(table, view.marked)))
     else:
         drawings.append(matrix_drawing(encoding, positions.length))
     return replace(
@@ -225,7 +231,12 @@ def matrix_drawing(encoding: PositionEncoding, length: int) -> Drawing:
     """Draw a mechanism's matrix in its own unit."""
     matrix, unit = encoding.matrix(length).astype(np.float32), encoding.unit
     assert unit != "none"
-    return Drawing(matrix_figures.similarity_matrix(matrix, unit=unit), f"{unit} of every pair of positions")
+    return Drawing(_low(matrix_figures.similarity_matrix(matrix, unit=unit)), f"{unit} of every pair of positions")
+
+
+def _low(matrix: go.Figure) -> go.Figure:
+    """Return a matrix with a height of its own, or it would be as high as the panel is wide."""
+    return matrix.update_layout(height=MATRIX_HEIGHT)
 
 
 def kernel_finding(encoding: PositionEncoding) -> str:
@@ -260,7 +271,9 @@ def kernel_panel(empty: Panel, source: Opened, encoding: PositionEncoding, view:
         source=(name, " · ".join(filter(None, [f"{encoding.kind} positions", part]))),
         title=why,
         drawings=(
-            Drawing(line_figures.similarity_by_distance([profile], unit=unit, height=340), f"{unit} by distance"),
+            Drawing(
+                line_figures.similarity_by_distance([profile], unit=unit, height=CLOUD_HEIGHT), f"{unit} by distance"
+            ),
             matrix,
         ),
         help=BIAS_HELP if unit == "additive bias" else "",

@@ -24,6 +24,7 @@ from ..session.state import Session
 from .position_clouds import BIAS_HELP, KERNEL_HELP, by_distance, half_at, series_of
 
 BIASED = 128  # distances drawn of additive biases: those of T5 level off by then, those of ALiBi never do
+HEIGHT = 200  # of the three plots below the clouds
 EXAMPLE = 16  # the distance whose bias is stated in the title
 DISTANCE_HELP = """
 The mean over t of cos(p_t, p_{t+k}) for each distance k, up to half the table, so that each mean covers many pairs.
@@ -148,7 +149,7 @@ def distance_panels(opened: Sequence[Opened], found: Mapping[Opened, Positions],
     for kind, series in curves.items():
         if series:
             both = mirrored(series)
-            figure = line_figures.similarity_by_distance(both, unit=kind)  # type: ignore[arg-type]
+            figure = line_figures.similarity_by_distance(both, unit=kind, height=HEIGHT)  # type: ignore[arg-type]
             key = {"cosine": "distance", "expected rotary kernel": "kernel"}.get(kind, "bias")
             rest = mechanisms[kind]
             tables = [found[s] for s, fact in facts.items() if fact.next is not None] if kind == "cosine" else []
@@ -176,14 +177,17 @@ def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions
         norms = [
             series_of(s, np.where(fact.norms > 0, fact.norms, np.nan), marks=_ends(fact)) for s, fact in long.items()
         ]
-        figure, recipe = line_figures.norms_by_position(norms), position_snippets.lengths([found[s] for s in long])
+        figure, recipe = (
+            line_figures.norms_by_position(norms, height=HEIGHT),
+            position_snippets.lengths([found[s] for s in long]),
+        )
         drawn.append(_panel("norms", norm_title(by_name), figure, NORM_HELP, "Euclidean norm, log scale", recipe))
     if parts := {
         s: fact.cumulative for s, fact in facts.items() if fact.cumulative is not None and len(fact.cumulative) > 1
     }:
         shares = [series_of(s, held, marks=(min(3, len(held)) - 1,)) for s, held in parts.items()]
         baseline = _untrained(found, session)
-        figure = line_figures.explained_variance([*shares, *baseline])
+        figure = line_figures.explained_variance([*shares, *baseline], height=HEIGHT)
         foot = "PCA of the centred table" + (" · dotted: an untrained table" if baseline else "")
         recipe = position_snippets.variance([found[s] for s in parts])
         drawn.append(_panel("variance", variance_title(by_name), figure, VARIANCE_HELP, foot, recipe))

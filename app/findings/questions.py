@@ -21,7 +21,11 @@ from hfposemb.tables.table import EmbeddingTable
 from ..components.events import UNFOLDED
 from ..session.address import written
 from ..session.opened import Opened
+from ..session.source_names import lent_name
 from ..session.state import Session
+
+SENTENCE_FOLD = "sentence-input"
+"""Name in the URL of the fold of Start with the visitor's own sentence."""
 
 PAIR = ("king", "queen")
 FEW = 10  # positions per wave below which a digit after the point is written
@@ -86,10 +90,10 @@ def questions(opened: Sequence[Opened], facts: Mapping[Opened, Facts], session: 
         ),
         Question(
             "What enters the first layer?",
-            "Token, position and segment vectors, drawn for your own sentence below.",
+            "Token, position and segment vectors, drawn for your own sentence.",
             "layer",
             "start",
-            {},
+            {SENTENCE_FOLD: UNFOLDED},
         ),
     ]
 
@@ -121,7 +125,7 @@ def closeness(opened: Sequence[Opened], session: Session) -> str:
         table = source.table("token")
         if table is None or table.shape[0] * table.shape[1] > MOST_MEASURED:
             continue
-        if isinstance(parse_source(source.text), HubSource):
+        if lent_name(source.text) is None and isinstance(parse_source(source.text), HubSource):
             continue  # its words have not been read
         found = session.library.result(table, ("near", *PAIR), partial(near, source.name, table))
         if found is not None:
@@ -154,17 +158,17 @@ def near(name: str, table: EmbeddingTable) -> Near | None:
 def cards(asked: Sequence[Question], session: Session, models: Sequence[str]) -> str:
     """Return the questions as HTML: links that keep the models, or buttons where nothing is linked."""
     shown = [] if tuple(models) == session.first else [text for text in models if text]
-    return "".join(_card(number, one, session, shown) for number, one in enumerate(asked, 1))
+    there = [one for one in asked if session.has(one.tab)]
+    return "".join(_card(number, one, session, shown) for number, one in enumerate(there, 1))
 
 
 def _card(number: int, one: Question, session: Session, models: Sequence[str]) -> str:
     inside = (
-        f"<strong>{number}&ensp;{html.escape(one.title)}</strong><span>{html.escape(one.answer)}</span>"
-        f'<em>Show me <i aria-hidden="true">→</i></em>'
+        f"<strong>{number}&ensp;{html.escape(one.title)}</strong>"
+        f'<span>{html.escape(one.answer)} <em aria-hidden="true">→</em></span>'
         f'<svg viewBox="0 0 56 48" aria-hidden="true">{ICONS[one.icon]}</svg>'
     )
-    if one.tab == "start":
-        return f'<a href="#sentence-{session.scope}">{inside}</a>'
     if not session.linked:
         return f'<button type="button" data-tab="{one.tab}">{inside}</button>'
-    return f'<a href="?{html.escape(written(one.controls, models, one.tab))}">{inside}</a>'
+    tab = "" if one.tab == "start" else one.tab
+    return f'<a href="?{html.escape(written(one.controls, models, tab))}">{inside}</a>'

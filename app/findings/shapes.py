@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from hfposemb.analysis.projection import Projection
 from hfposemb.errors import HfposembError
 from hfposemb.figures import position_figures
 from hfposemb.figures.palette import POSITION
-from hfposemb.figures.style import number
-from hfposemb.reports.position_findings import Facts, axes_caption, finding, sentence, shapes
+from hfposemb.reports.position_findings import Facts, finding, percent, sentence, shapes
 
 from ..components.plot import Drawing, Panel, Panels, ScaleBar
 from ..recipes import position_snippets
@@ -18,13 +18,14 @@ from ..session.shown_positions import FILES, Positions, View, rows_of, tables_of
 from ..session.state import Session
 from .position_clouds import kernel_finding, kernel_panel, note
 
-HEIGHT = 320
+HEIGHT = 200
 SHAPE_HELP = """
 A position vector has many numbers. The picture shows the three directions in which the positions differ most (PCA), so
 dots that are close in the picture mostly have similar vectors. Drag it to rotate it.
 
 A model is not given the order of the positions: it learned a vector for each of them from text alone.
 """
+ANGLES = "Angles of the rotation, not vectors that are added"
 ABOUT = (
     "A model adds a vector for each position in the text. Here are all of them: each dot is a position, connected to "
     "the next; close dots mostly have similar vectors."
@@ -101,16 +102,14 @@ def _cloud(empty: Panel, positions: Positions) -> Panel:
     return replace(
         empty,
         title=finding(positions.facts) if encoding is None else kernel_finding(encoding),
-        drawings=(Drawing(figure, axes_caption(projection)),),
-        foot=near_of(positions),
+        drawings=(Drawing(figure),),
+        foot=ANGLES if positions.turning else _shown_by(projection),
         actions=FILES,
         recipe=position_snippets.projections([positions], dims=3),
     )
 
 
-def near_of(positions: Positions) -> str:
-    """Return the cosine of neighbours, for vectors that are added to the words."""
-    if positions.turning:
-        return "Angles of the rotation, not vectors that are added"
-    near = positions.facts.next
-    return "" if near is None else f"Mean cosine of neighbours: {number(near, digits=2)}"
+def _shown_by(projection: Projection) -> str:
+    ratio = projection.explained_variance_ratio
+    assert ratio is not None  # of a PCA
+    return f"{len(ratio)} axes: {percent(float(sum(ratio)))} of the variation"

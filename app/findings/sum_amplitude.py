@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hfposemb.composition.amplitude_sweep import Sweep
 from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures, token_figures
 from hfposemb.figures.palette import CLASSES, PALETTE, SHARE, SOURCES
@@ -75,6 +76,7 @@ chosen amplitude. In many tables the vector of position 0 is unlike the others, 
 """
 
 
+HALF = 0.5
 WHOLE: dict[str, Any] = {"span": (-0.02, 1.04), "ticks": (0, 0.25, 0.5, 0.75, 1)}
 """An axis of shares from 0 to 1."""
 
@@ -104,20 +106,28 @@ def finding_panel(view: View) -> Panel:
         title = f"Adding {whose} does not destroy the words: at {view.times}, {said}"
         if view.asked.amplitude == 0:
             title = "Without positions, words keep all their neighbours, and have no position"
-        elif kept < 0.5:
+        elif kept < HALF:
             lost = f"which keep {percent(kept)} of their neighbours"
             title = f"At {view.times}, adding {whose} obscures the words, {lost}"
-        length = number(words.ratio, digits=1)
-        much = f"At 1×, words have {length} times the norm of positions." if words.ratio >= 1 else ""
-        much = much or f"At 1×, positions have {number(1 / words.ratio, digits=1)} times the norm of words."
+        longer, shorter = ("words", "positions") if words.ratio >= 1 else ("positions", "words")
+        length = number(max(words.ratio, 1 / words.ratio), digits=1)
         return replace(
             empty,
             title=title,
-            subtitle=f"{view.source.name}: input = word + amplitude × position. {much}{_directions(view)}",
+            subtitle=f"{view.source.name}: word + amplitude × position{_unshown(view)}. At 1×, {longer} have {length} "
+            f"times the norm of {shorter}.{_directions(view)}",
             recipe=sum_snippets.finding(view.source, words.adding, view.step),
         )
 
     return panel_unless("finding", f"Adding positions to the words of {view.source.name}", AMPLITUDE_HELP, made)
+
+
+def _unshown(view: View) -> str:
+    """Name what the model adds as well."""
+    try:
+        return " (the model adds a segment vector, too)" if view.inputs.type.any() else ""
+    except HfposembError:
+        return ""
 
 
 def _directions(view: View) -> str:
@@ -130,8 +140,8 @@ def _directions(view: View) -> str:
         return ""
     share, low, high = percent(found.share), percent(found.low), percent(found.high)
     return (
-        f" The {found.components} leading directions of positions hold {share} of the variance of words "
-        f"(by chance {low} to {high})."
+        f" {found.components} leading directions of positions hold {share} of the words’ variance "
+        f"(chance: {low} to {high})."
     )
 
 
@@ -148,8 +158,7 @@ def survival_panel(view: View) -> Panel:
             band = (found.low, found.high) if mine else None
             series.append(Series(CALLED[whose], found.kept, *STYLES[whose], found.amplitudes, band, marks, chosen=mine))
         one = view.sweeps.get(view.asked.whose) or next(iter(view.sweeps.values()))
-        at = one.index(view.asked.amplitude)
-        title = f"At {view.times}, words keep {percent(float(one.kept[at]))} of their ten nearest neighbours"
+        title = half_title(one)
         if view.asked.whose not in view.sweeps:
             title = f"{view.source.name} adds no positions; shown is the effect of others on its words"
         searched = f"{one.tokens:,} tokens" if one.tokens == one.whole else f"{one.tokens:,} of {one.whole:,} tokens"
@@ -160,15 +169,22 @@ def survival_panel(view: View) -> Panel:
             empty,
             title=title,
             subtitle=f"Average of {one.queries} words at random positions. {scaled}",
-            drawings=(amplitude_lines("neighbours kept", series, view, height=380, labels="end", share=True, **WHOLE),),
-            foot=f"Cosine, ten nearest of {searched} · 95 % interval over resampled words: "
-            f"{percent(float(one.low[at]))} to {percent(float(one.high[at]))} · chance {_rare(one.chance)} · "
-            f"seed {one.seed}",
+            drawings=(amplitude_lines("neighbours kept", series, view, height=320, share=True, **WHOLE),),
+            foot=f"Ten nearest of {searched} · chance {_rare(one.chance)} · seed {one.seed}",
             actions=FILES,
             recipe=sum_snippets.sweeps(view.source, list(map(view.adding, view.sweeps)), ["kept"]),
         )
 
-    return panel_unless("survival", "Neighbours kept by amplitude", SURVIVAL_HELP, made, span=5)
+    return panel_unless("survival", "Neighbours kept by amplitude", SURVIVAL_HELP, made, span=4)
+
+
+def half_title(found: Sweep) -> str:
+    """State up to which amplitude words keep half of their neighbours."""
+    held = np.flatnonzero(found.kept >= HALF)
+    last = float(found.amplitudes[held[-1]])
+    if last == found.amplitudes[-1]:
+        return f"Even at {last:g}×, words keep {percent(float(found.kept[-1]))} of their ten nearest neighbours"
+    return f"Words keep half of their ten nearest neighbours up to {last:g}×"
 
 
 def _rare(share: float) -> str:
@@ -194,7 +210,7 @@ def lists_panel(view: View) -> Panel:
             title=f"At {view.times}, {view.word} {place} keeps {kept} neighbours",
             emphasis=view.word,
             lists=(NeighbourList("The word alone", "", alone), NeighbourList(f"{view.times}, {place}", "", there)),
-            foot="Tinted words are in both lists. Number: exact cosine. Click a word to make it an anchor word.",
+            foot="Tinted: in both lists. Click a word to make it an anchor word.",
             recipe=sum_snippets.moved(
                 view.source,
                 view.chosen.adding,
@@ -205,7 +221,7 @@ def lists_panel(view: View) -> Panel:
             ),
         )
 
-    return panel_unless("lists", "The neighbours of a word", LISTS_HELP, made, span=3)
+    return panel_unless("lists", "The neighbours of a word", LISTS_HELP, made, span=5)
 
 
 def anchor_panel(view: View) -> Panel:
@@ -228,7 +244,7 @@ def anchor_panel(view: View) -> Panel:
         return replace(
             empty,
             title=anchor_title(view.word, list(rows), found.mean, found.amplitudes),
-            drawings=(amplitude_lines(f"cosine with {shown(view.word)}", series, view, height=320, labels="end"),),
+            drawings=(amplitude_lines(f"cosine with {shown(view.word)}", series, view, height=320),),
             foot=" ".join([f"Bands: 95 % of {found.places:,} positions; grey: {found.random} random words.", *notes]),
             actions=FILES,
             recipe=sum_snippets.anchors(view.source, view.chosen.adding, view.token, list(rows.values())),

@@ -47,13 +47,13 @@ def reorder_panel(view: View) -> Panel:
             title=title,
             subtitle=f"{said} {order_of(view, other)}",
             lists=(NeighbourList("Cosine of both inputs", "", rows),),
-            foot="Tinted words have the same input in both orders. Left: position in this order → in the other.",
+            foot="Tinted: the same input. Left: position here → in the other order.",
             recipe=sentence_snippets.reordering(view.source, view.asked.text, other, words=words[:PIECES_SHOWN])
             if rows
             else None,
         )
 
-    return panel_unless("reorder", "The same words in another order", REORDER_HELP, made)
+    return panel_unless("reorder", "The same words in another order", REORDER_HELP, made, span=3)
 
 
 def other_order(view: View) -> tuple[Reordered, str | list[int]]:

@@ -338,7 +338,7 @@ LESSONS: tuple[Lesson, ...] = (
         exercise="Reduce the amplitude to 1. What happens to the position, and to the word’s neighbours?",
         models=TRAINED,
         tab="words",
-        controls={"amplitude": "4"},
+        controls={"amplitude": "4", "remains": UNFOLDED},
     ),
     Lesson(
         title="Why words are multiplied by √d",
@@ -362,7 +362,7 @@ LESSONS: tuple[Lesson, ...] = (
         exercise="Lower the amplitude until the words are recovered. What happens to the positions?",
         models=TRAINED,
         tab="words",
-        controls={"whose": "sinusoid", "size": "Their own norm"},
+        controls={"whose": "sinusoid", "size": "Their own norm", "remains": UNFOLDED},
     ),
     Lesson(
         title="What LayerNorm makes of the sum",
@@ -388,7 +388,7 @@ LESSONS: tuple[Lesson, ...] = (
         exercise="Write your own sentence below. Which has the stronger colours, its words or their positions?",
         models=TRAINED,
         tab="start",
-        controls={"sentence": SENTENCE},
+        controls={"sentence-input": UNFOLDED, "sentence": SENTENCE},
     ),
     Lesson(
         title="Clubs: by word or by position",
@@ -414,7 +414,7 @@ LESSONS: tuple[Lesson, ...] = (
         ),
         models=TRAINED,
         tab="words",
-        controls={"amplitude": "4"},
+        controls={"amplitude": "4", "sums": UNFOLDED},
     ),
     Lesson(
         title="Absolute, relative, rotary",

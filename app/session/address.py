@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import gradio as gr
 
-from ..components.events import QUIET
+from ..components.events import QUIET, UNFOLDED
 from ..components.page_script import on_load
 from ..limits import LONGEST_SOURCE, MOST_SOURCES
 from .opened import split
@@ -133,6 +133,11 @@ def read(query: str) -> dict[str, list[str]]:
         return {}
 
 
+def unfolding(found: Mapping[str, list[str]], opens: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the values of a link, which opens the accordions of the controls that it sets."""
+    return {opens[name]: [UNFOLDED] for name in found if name in opens} | dict(found)
+
+
 def sources_of(values: Sequence[str], *, public: bool) -> Iterator[str]:
     """Yield the sources of a link once each: ``models=a&models=b``, or ``models=a,b`` unless that is a local path."""
     parts: list[str] = []
@@ -167,7 +172,7 @@ def bind(session: Any, bar: Any, keys: Sequence[str]) -> None:
         return json.dumps({"query": query, "restored": restored})
 
     def show(event: gr.EventData, own: list[str]) -> list[Any]:
-        found = read(str((event._data or {}).get("query", "")))
+        found = unfolding(read(str((event._data or {}).get("query", ""))), session.opens)
         texts, beyond = split(sources_of(found.get(MODELS, ()), public=session.public))
         texts = texts or list(session.first)
         tab = next((key for key in found.get(TAB, ()) if key in keys), keys[0])

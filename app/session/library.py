@@ -33,6 +33,7 @@ from hfposemb.text import display
 
 from .. import limits
 from ..jobs.fetching import POLL, Fetch, Fetches, Work, extract
+from ..jobs.lent import LentSource, lent
 from ..limits import BUILTIN_BYTES, LONGEST_SOURCE
 
 T = TypeVar("T")
@@ -263,7 +264,7 @@ def shared_library() -> Library:
     return Library()
 
 
-def allowed(text: str, *, public: bool) -> Source:
+def allowed(text: str, *, public: bool) -> Source | LentSource:
     """Parse a source name, and reject what public mode forbids before any lookup."""
     if len(text) > LONGEST_SOURCE:
         raise SourceError(f"a source name can have at most {LONGEST_SOURCE:,} characters")
@@ -272,6 +273,8 @@ def allowed(text: str, *, public: bool) -> Source:
         raise SourceError(
             "folders and files can be opened only if the app runs on your own machine: pip install hfposemb"
         )
+    if lent(text) is not None:
+        return LentSource(text)
     source = parse_source(text)
     if public and isinstance(source, BuiltinSource) and 4 * source.rows * source.width > BUILTIN_BYTES:
         raise SourceError(
@@ -281,7 +284,7 @@ def allowed(text: str, *, public: bool) -> Source:
     return source
 
 
-def source_key(source: Source, *, public: bool = False) -> Hashable:
+def source_key(source: Source | LentSource, *, public: bool = False) -> Hashable:
     """Return a key that equivalent names of a source share.
 
     In public mode the key of a Hub source differs, so that visitors never get what was opened with a user's token.
@@ -289,7 +292,7 @@ def source_key(source: Source, *, public: bool = False) -> Hashable:
     return public and isinstance(source, HubSource), repr(source), *_state_of_files(source)
 
 
-def _state_of_files(source: Source) -> tuple[Hashable, ...]:
+def _state_of_files(source: Source | LentSource) -> tuple[Hashable, ...]:
     """Return a fingerprint of a local source's files.
 
     When it changes, the source is reopened and its results are recomputed.

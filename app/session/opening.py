@@ -77,6 +77,7 @@ class SourceReads:
         self, active: str, texts: list[str], fetched: dict[str, Any], request: gr.Request
     ) -> AsyncIterator[list[Any]]:
         """Read what the active tab needs, with progress, and record the outcome in ``fetched``."""
+        active = active or next(iter(self.tabs))  # the page has not said yet which tab it shows
         session, told = self.tabs[active], told_of(fetched, texts)
         missing = waiting(session.open(texts, told))
         if not missing:

@@ -15,6 +15,8 @@ from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource
 from hfposemb.text import display
 
+from ..jobs.lent import PREFIX, name_of
+
 FIRST = ("sample:minilm", "sample:gpt2", "sinusoidal:512x384")
 """The sources at first paint; none needs a network. MiniLM has 512 positions of width 384, the demo 256 of 128."""
 
@@ -40,6 +42,11 @@ HUB_PRESETS = {
 """Hub models on offer: the display name, and the sample that replaces it when the Hub is unreachable."""
 
 
+def lent_name(text: str) -> str | None:
+    """Return the name of an object that a host has lent, ``None`` for any other source."""
+    return name_of(text)
+
+
 def short_name(text: str) -> str:
     """Return a short display name of a source, sanitised."""
     return short_names([text])[0]
@@ -52,6 +59,8 @@ def short_names(texts: Sequence[str]) -> list[str]:
 
 def _called(text: str) -> tuple[str, ...]:
     """Return candidate names of a source, shortest first."""
+    if (name := name_of(text)) is not None:
+        return (name, text)
     try:
         # A display name needs no home directory, and resolving ~name would reveal which users exist.
         source = LocalSource(Path(text.strip())) if text.strip().startswith("~") else parse_source(text)
@@ -82,7 +91,7 @@ def choices(texts: Sequence[str]) -> list[tuple[str, str]]:
 def choice(text: str) -> tuple[str, str]:
     """Return a source as a choice of the source field: label and name."""
     name = short_name(text)
-    if text.startswith("sample:"):
+    if text.startswith(("sample:", PREFIX)):
         return name, text
     if text in HUB_PRESETS:
         return HUB_PRESETS[text][0], text

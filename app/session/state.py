@@ -79,6 +79,12 @@ class Session:
     folds: dict[str, gr.Accordion] = field(default_factory=dict)
     """Accordions that start closed, by their name in the URL."""
 
+    opens: dict[str, str] = field(default_factory=dict)
+    """The accordion that a control is in, both by their names in the URL: a link with the control opens it."""
+
+    keys: tuple[str, ...] = ()
+    """The tabs that the page has; empty if it has all."""
+
     linked: bool = False
     """Whether the URL reflects what is shown, so that the page can be linked."""
 
@@ -143,13 +149,17 @@ class Session:
         """Store a control's value in the URL under ``name``; ``more`` is passed to ``address.control``."""
         self.controls.append(control(name, component, **more))
 
-    def fold(self, name: str, title: str) -> tuple[gr.Accordion, State]:
-        """Return an accordion, closed at first, and the state of whether it is open, which is stored in the URL."""
+    def fold(self, name: str, title: str, *, holds: Sequence[str] = ()) -> tuple[gr.Accordion, State]:
+        """Return an accordion, closed at first, and the state of whether it is open, which is stored in the URL.
+
+        ``holds`` are the names of the controls in it.
+        """
         box, unfolded = gr.Accordion(title, open=False, elem_classes=["question", f"fold-{name}"]), State(False)
         box.expand(lambda: True, None, unfolded, **QUIET)
         box.collapse(lambda: False, None, unfolded, **QUIET)
         self.keep(name, unfolded, read=lambda text: text == UNFOLDED, write=lambda _: UNFOLDED)
         self.folds[name] = box
+        self.opens.update(dict.fromkeys(holds, name))
         return box, unfolded
 
     def when(self, on: Sequence[Any], draw: Draw, outputs: Sequence[Any], *, inputs: Sequence[Any] = ()) -> None:
@@ -189,8 +199,12 @@ class Session:
         return [text, source, row, uuid4().hex]
 
     def show(self, key: str) -> tuple[Any, str]:
-        """Return the updates of ``tabs`` and ``active`` that activate a tab."""
-        return gr.update(selected=key), key
+        """Return the updates of ``tabs`` and ``active`` that activate a tab, if the page has it."""
+        return (gr.update(selected=key), key) if self.has(key) else (gr.skip(), gr.skip())
+
+    def has(self, key: str) -> bool:
+        """Return whether the page has a tab."""
+        return not self.keys or key in self.keys
 
 
 def _first_picture(table: EmbeddingTable, dims: int) -> Projection:

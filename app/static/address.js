@@ -10,11 +10,13 @@ const UNFOLDED = "unfolded";
 const SETTLED = 10_000; // ms: until the panels above have their heights
 const LONGEST_HOLD = 10_000; // ms: then what there is is painted, whatever the server does
 
-/** Bring the fold that an address opens into view, unless a lesson stands above it. */
-function bringFold() {
-  const query = new URLSearchParams(location.search);
+/**
+ * Bring the fold that an address opens into view, unless a lesson stands above it.
+ * @param {URLSearchParams} query
+ */
+function bringFold(query) {
   const name = [...query.keys()].find((key) => query.get(key) === UNFOLDED);
-  if (!name || query.has("lesson")) return;
+  if (!name || new URLSearchParams(location.search).has("lesson")) return;
   const fold = document.querySelector(`.fold-${CSS.escape(name)}`);
   if (!fold) return;
   // Panels above grow while they are drawn; whoever scrolls goes where they want.
@@ -47,7 +49,7 @@ export function followAddress({ element, trigger, props, watch }, { names }) {
     restored = said.restored;
     if (restored) {
       shown();
-      bringFold();
+      bringFold(new URLSearchParams(said.query));
     }
     const address = addressWith(location, said.query, names);
     if (address === null) return;

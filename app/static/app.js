@@ -3,6 +3,7 @@
 import { followAddress } from "./address.js";
 import { cancelJob, chooseWord, copyRecipe } from "./buttons.js";
 import { saveFile } from "./download.js";
+import { foldControls } from "./folded_controls.js";
 import { lessonPath, lessonResult } from "./lessons.js";
 import { followQuestions, openCard } from "./links.js";
 import { markPosition } from "./marked_position.js";
@@ -14,8 +15,8 @@ import { pageHeader, sourceField } from "./page_header.js";
 
 /** @type {Record<string, (host: any, options: any) => unknown>} */
 const CALLED = {
-  announceReady, cancelJob, chooseWord, copyRecipe, drawStyledRow, followAddress, followQuestions, lessonPath,
-  lessonResult, markPosition, openCard, pageHeader, rememberSources, saveFile, sourceField, stepSlider,
+  announceReady, cancelJob, chooseWord, copyRecipe, drawStyledRow, foldControls, followAddress, followQuestions,
+  lessonPath, lessonResult, markPosition, openCard, pageHeader, rememberSources, saveFile, sourceField, stepSlider,
 };
 
 /** @param {Call} call */

@@ -19,21 +19,15 @@ export function followLinks({ element }) {
 }
 
 /**
- * Follow the questions of Start: links to views, a link to a place of this page, and, where the page has no address of
- * its own, buttons that open a tab.
+ * Follow the questions of Start: links to views, and, where the page has no address of its own, buttons that open a tab.
  * @param {GradioElement} host
  */
 export function followQuestions(host) {
   followLinks(host);
   host.element.addEventListener("click", (event) => {
-    const chosen = event.target instanceof Element ? event.target.closest("button, a[href^='#']") : null;
-    if (!chosen) {
-      if (event.defaultPrevented) scrollTo(0, 0); // a view was opened: it is read from its beginning
-      return;
-    }
-    event.preventDefault();
-    if (chosen instanceof HTMLButtonElement) host.trigger("select", { tab: chosen.dataset.tab });
-    else document.getElementById(chosen.getAttribute("href")?.slice(1) ?? "")?.scrollIntoView({ behavior: "smooth" });
+    const chosen = event.target instanceof Element ? event.target.closest("button") : null;
+    if (chosen) host.trigger("select", { tab: chosen.dataset.tab });
+    else if (event.defaultPrevented) scrollTo(0, 0); // a view was opened: it is read from its beginning
   });
 }
 

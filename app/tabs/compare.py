@@ -14,7 +14,7 @@ from hfposemb.text import one_line
 
 from ..components.events import QUIET
 from ..components.hidden import State
-from ..components.lines import unseen_heading
+from ..components.lines import folded_controls, unseen_heading
 from ..components.page_script import on_event
 from ..components.plot import Panel, PanelRow, Panels
 from ..components.recipe import COPY_JS
@@ -72,6 +72,7 @@ class Layout:
     method: gr.Radio
     layouts: BackgroundJob
     plan: PanelRow
+    unfolded: gr.State
     words: PanelRow
 
 
@@ -85,25 +86,45 @@ class Handlers:
         self,
         opened: Sequence[Opened],
         chosen: str | None,
-        at: int,
         part: str | None,
         done: dict[str, Any] | None = None,
     ) -> list[Any]:
-        """Draw the tables and the words; if computing chance levels failed, show a button to retry."""
+        """Draw the tables; if computing chance levels failed, show a button to retry."""
         try:
             found = compared(of_part(opened, part), self.session)
             stopped = not found.done and done is not None and not done.get("ok", True)
             found = replace(found, stopped=stopped)
         except HfposembError as error:
             said = f'<h2>These sources cannot be compared</h2><p role="alert">{html.escape(one_line(str(error)))}</p>'
-            return [said, "", gr.update(visible=False), Panels(()), gr.update(visible=False)]
-        tables = [figures_html(found), pairs_html(found)]
-        words, retry = moved_panels(found, chosen, at), gr.update(visible=found.stopped)
-        return [*tables, _pair_field(found, chosen), words, retry]
+            return [said, "", gr.update(visible=False), gr.update(visible=False)]
+        retry = gr.update(visible=found.stopped)
+        return [figures_html(found), pairs_html(found, chosen), _pair_field(found, chosen), retry]
 
-    def draw_words(self, opened: Sequence[Opened], chosen: str | None, at: int, part: str | None) -> Any:
+    def draw_pairs(self, opened: Sequence[Opened], chosen: str | None, part: str | None) -> Any:
+        """Draw the measures of the selected pair."""
+        try:
+            return pairs_html(compared(of_part(opened, part), self.session), chosen)
+        except HfposembError:
+            return gr.skip()  # the reason is shown already
+
+    def draw_words(
+        self,
+        opened: Sequence[Opened],
+        unfolded: bool,
+        chosen: str | None,
+        at: int,
+        part: str | None,
+        done: dict[str, Any] | None = None,
+    ) -> Any:
         """Draw the moved words and the neighbours of the selected one."""
-        return moved_panels(compared(of_part(opened, part), self.session), chosen, at)
+        if not unfolded:
+            return gr.skip()
+        try:
+            found = compared(of_part(opened, part), self.session)
+        except HfposembError:
+            return Panels(())
+        stopped = not found.done and done is not None and not done.get("ok", True)
+        return moved_panels(replace(found, stopped=stopped), chosen, at)
 
     def draw_maps(
         self,
@@ -177,6 +198,7 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
     # Keep choices in states where the options change: a field would send a stale one, which Gradio refuses.
     choices = named_pairs(session.first)
     part, pair, at = State(""), State("0-1" if choices else None), State(0)
+    folded_controls()
     with gr.Row(elem_classes="controls"):
         pair_field = _segmented("Pair", choices, pair.value, 420, scale=3, visible=len(choices) > 1)
         role = _segmented("Table", [POSITIONS, TOKENS], POSITIONS, 210, scale=0)
@@ -190,9 +212,12 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
         pairs = gr.HTML(STARTING, min_height=280, **CARD)
     with gr.Column():
         layouts = session.jobs.bind(jobs.lay_out, name="maps", label="AlignedUMAP")
-        plan = PanelRow(scope=session.scope, reserve=540)
-    words = PanelRow(scope=session.scope, reserve=420)
-    figures = gr.HTML("", **CARD)
+        plan = PanelRow(scope=session.scope, reserve=480)
+    with gr.Column(elem_classes="folds"):
+        figures = gr.HTML("", **CARD)
+        box, unfolded = session.fold("moves", "Words: which moved most from one model to the other?", holds=["moved"])
+        with box:
+            words = PanelRow((), scope=session.scope)
     return Layout(
         part=part,
         pair=pair,
@@ -210,6 +235,7 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
         method=method,
         layouts=layouts,
         plan=plan,
+        unfolded=unfolded,
         words=words,
     )
 
@@ -251,12 +277,15 @@ def draw_part(opened: Sequence[Opened], part: str | None) -> Any:
 def bind_drawing(session: Session, layout: Layout, handlers: Handlers, jobs: ComparisonJobs) -> None:
     """Bind what is drawn, the measurements behind it, and clicks on words."""
     at, part, chosen, measures, layouts = layout.at, layout.part, layout.pair, layout.measures, layout.layouts
-    drawn = [layout.figures, layout.pairs, layout.pair_field, layout.words, layout.again]
-    session.redraw(handlers.draw_figures, drawn, inputs=[chosen, at, part], on=[part.change])
-    session.when([measures.done.change], handlers.draw_figures, drawn, inputs=[chosen, at, part, measures.done])
+    drawn = [layout.figures, layout.pairs, layout.pair_field, layout.again]
+    session.redraw(handlers.draw_figures, drawn, inputs=[chosen, part], on=[part.change])
+    session.when([measures.done.change], handlers.draw_figures, drawn, inputs=[chosen, part, measures.done])
+    session.when([chosen.change], handlers.draw_pairs, [layout.pairs], inputs=[chosen, part])
     session.redraw(draw_part, [layout.part_field], inputs=[part])
     layout.part_field.input(lambda value: value, layout.part_field, part, **QUIET)
-    session.when([chosen.change, at.change], handlers.draw_words, [layout.words], inputs=[chosen, at, part])
+    choices = [layout.unfolded, chosen, at, part, measures.done]
+    changes = [one.change for one in choices]
+    session.redraw(handlers.draw_words, [layout.words], inputs=choices, on=changes)
     laid = [layout.plan, layouts.wanted, layout.method]
     asked = [chosen, layout.role, layout.method, part]
     events = [chosen.change, layout.role.input, layout.method.input, part.change]

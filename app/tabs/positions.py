@@ -13,7 +13,7 @@ from hfposemb.reports.position_findings import Value
 
 from ..components.events import QUIET
 from ..components.hidden import State
-from ..components.lines import unseen_heading
+from ..components.lines import folded_controls, unseen_heading
 from ..components.page_script import on_event
 from ..components.plot import Panel, PanelRow
 from ..findings import probing, shifts
@@ -134,24 +134,25 @@ def create_layout(session: Session) -> Layout:
     part, picked, chosen = State(next(iter(parts_of(first)), None)), State({}), State(View().marked)
     with gr.Column():
         umaps = session.jobs.bind_umaps()
-        sources = PanelRow(scope=session.scope, swipe=True, reserve=1000)
-    together = PanelRow(scope=session.scope, reserve=440)
-    over = PanelRow((), scope=session.scope)
-    box, dimensions = session.fold("dimensions", "Waves: how does each dimension run over the positions?")
-    with box:
-        shown = PanelRow((), scope=session.scope)
-        with gr.Row(elem_classes="controls"):
-            typed = ", ".join(map(str, WAVES))
-            waves = gr.Textbox(typed, label="Dimensions drawn as waves", max_lines=1, max_length=80)
-        tables = PanelRow((), scope=session.scope, swipe=True)
-    shifts.accordion(session, length, part)
-    box, attention = session.fold("attention", "Effect on attention: what do positions add to the logits?")
-    with box:
-        in_logits = PanelRow((), scope=session.scope)
-    box, tested = session.fold("tests", "Five tests: what makes a good position encoding?")
-    with box:
-        requirement_row(session, part, tested)
-        probing.probe_table(session, part, tested)
+        sources = PanelRow(scope=session.scope, swipe=True, reserve=760)
+    together = PanelRow(scope=session.scope, elem_classes="level", reserve=360)
+    over = PanelRow((), scope=session.scope, elem_classes="if-any")
+    with gr.Column(elem_classes="folds"):
+        box, dimensions = session.fold("dimensions", "Waves: how does each dimension run over the positions?")
+        with box:
+            shown = PanelRow((), scope=session.scope)
+            with gr.Row(elem_classes="controls"):
+                typed = ", ".join(map(str, WAVES))
+                waves = gr.Textbox(typed, label="Dimensions drawn as waves", max_lines=1, max_length=80)
+            tables = PanelRow((), scope=session.scope, swipe=True)
+        shifts.accordion(session, length, part)
+        box, attention = session.fold("attention", "Effect on attention: what do positions add to the logits?")
+        with box:
+            in_logits = PanelRow((), scope=session.scope)
+        box, tested = session.fold("tests", "Five tests: what makes a good position encoding?")
+        with box:
+            requirement_row(session, part, tested)
+            probing.probe_table(session, part, tested)
     return Layout(
         method=method,
         dims=dims,
@@ -177,6 +178,7 @@ def create_layout(session: Session) -> Layout:
 def _toolbar(session: Session, opened: Sequence[Opened]) -> tuple[gr.Radio, gr.Radio, gr.Radio, gr.Slider, gr.Dropdown]:
     """Create the toolbar, and return the fields: projection, dimensions, length, marked position, and part."""
     view, last, parts = View(), longest(opened, session) - 1, parts_of(opened)
+    folded_controls()
     with gr.Row(elem_classes="controls"):
         method = gr.Radio(
             [("PCA", "pca"), ("UMAP", "umap")], value=view.method, label="Projection", **_SEGMENTED | {"min_width": 165}

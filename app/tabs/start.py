@@ -13,7 +13,7 @@ from ..components.lines import unseen_heading
 from ..components.page_script import on_load
 from ..components.plot import PanelRow
 from ..findings.model_input import SENTENCE, input_panel
-from ..findings.questions import cards, questions
+from ..findings.questions import SENTENCE_FOLD, cards, questions
 from ..findings.shapes import facts_of, shape_panels
 from ..lessons.card import lesson_list
 from ..limits import LONGEST_SENTENCE
@@ -31,6 +31,8 @@ class Layout:
 
     shapes: PanelRow
     asked: gr.HTML
+    box: gr.Accordion
+    unfolded: gr.State
     text: gr.Textbox
     sentence: PanelRow
 
@@ -45,9 +47,11 @@ class Handlers:
         """Draw the shapes of all positions, and answer the questions."""
         return shape_panels(opened, self.session), cards_of(opened, self.session)
 
-    def go(self, event: gr.EventData) -> Any:
-        """Show the tab of a question that was clicked."""
-        return self.session.show((event._data or {}).get("tab", "positions"))
+    def go(self, event: gr.EventData) -> list[Any]:
+        """Show the tab of a question that was clicked; the one about the input is answered in a fold of this tab."""
+        tab = (event._data or {}).get("tab", "positions")
+        opened = [gr.update(open=True), True] if tab == "start" else [gr.skip()] * 2
+        return [*self.session.show(tab), *opened]
 
 
 def cards_of(opened: Sequence[Opened], session: Session) -> str:
@@ -76,22 +80,28 @@ def create_layout(session: Session) -> Layout:
         apply_default_css=False,
         elem_classes="questions",
     )
-    with gr.Column(elem_classes="start-card", elem_id=f"sentence-{session.scope}"):
-        with gr.Row(elem_classes="controls"):
-            text = gr.Textbox(SENTENCE, label="Your sentence", max_lines=1, max_length=LONGEST_SENTENCE)
-        sentence = PanelRow((input_panel(first, SENTENCE),), scope=scope, reserve=460)
-    if session.linked:
-        lesson_list()
-    return Layout(shapes=shapes, asked=asked, text=text, sentence=sentence)
+    with gr.Column(elem_classes="folds"):
+        box, unfolded = session.fold(
+            SENTENCE_FOLD, "What enters the first layer? Write your own sentence", holds=["sentence"]
+        )
+        with box, gr.Column(elem_classes="start-card"):
+            with gr.Row(elem_classes="controls"):
+                text = gr.Textbox(SENTENCE, label="Your sentence", max_lines=1, max_length=LONGEST_SENTENCE)
+            sentence = PanelRow((), scope=scope)
+        if session.linked:
+            lesson_list()
+    return Layout(shapes=shapes, asked=asked, box=box, unfolded=unfolded, text=text, sentence=sentence)
 
 
-def draw_sentence(opened: Sequence[Opened], text: str) -> Any:
+def draw_sentence(opened: Sequence[Opened], unfolded: bool, text: str) -> Any:
     """Draw what the model gets of the sentence."""
-    return (input_panel(opened, text),)
+    return (input_panel(opened, text),) if unfolded else gr.skip()
 
 
 def bind_events(session: Session, layout: Layout, handlers: Handlers) -> None:
     """Bind what is drawn, and the ways to the other tabs."""
     session.redraw(handlers.draw_shapes, [layout.shapes, layout.asked])
-    session.redraw(draw_sentence, [layout.sentence], inputs=[layout.text], on=[layout.text.change])
-    layout.asked.select(handlers.go, None, [session.tabs, session.active], **QUIET)
+    unfolded, text = layout.unfolded, layout.text
+    session.redraw(draw_sentence, [layout.sentence], inputs=[unfolded, text], on=[unfolded.change, text.change])
+    shown = [session.tabs, session.active, layout.box, layout.unfolded]
+    layout.asked.select(handlers.go, None, shown, **QUIET)

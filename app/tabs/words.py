@@ -15,7 +15,7 @@ from hfposemb.text import one_line, sentence_case
 
 from ..components.events import QUIET
 from ..components.hidden import State
-from ..components.lines import unseen_heading
+from ..components.lines import folded_controls, unseen_heading
 from ..components.plot import Panel, PanelRow, Panels
 from ..findings import logits
 from ..findings.chosen_word import which_choices
@@ -43,9 +43,8 @@ def wordless(opened: Sequence[Opened]) -> str:
         if source.embeddings is None:
             said.append(f"{source.name}: {source.error}.")
         elif source.table("token") is None:
-            said.append(
-                f"{source.name} has no words: {source.embeddings.absent.get('token', 'it has no token table')}."
-            )
+            reason = source.embeddings.absent.get("token", "it has no token table").partition(";")[0]
+            said.append(f"{source.name} has no words: {reason}.")
     return " ".join(one_line(line) for line in said)
 
 
@@ -65,19 +64,19 @@ def top_panels(view: View | None, opened: Sequence[Opened]) -> Panels:
     return Panels((replace(panel, foot=left_out),))
 
 
-def amplitude_panels(view: View) -> list[Any]:
-    """Return what depends on the amplitude: two rows, the anchor words and the cloud."""
-    return [
-        Panels((survival_panel(view), lists_panel(view)), columns=8),
-        Panels((anchor_panel(view),)),
-        Panels((recovery_panel(view), map_panel(view)), columns=2),
-        Panels((cloud_panel(view), variance_panel(view)), columns=3),
-    ]
+def first_panels(view: View) -> Panels:
+    """Return the survival curve, the neighbours of a word, and the words in another order."""
+    return Panels((survival_panel(view), lists_panel(view), reorder_panel(view)), columns=12)
 
 
-def sentence_panels(view: View) -> Panels:
-    """Return what depends on the sentence alone: its vectors, and another word order."""
-    return Panels((input_panel([view.source], view.asked.text), reorder_panel(view)), columns=2)
+def remaining_panels(view: View) -> list[Any]:
+    """Return what remains of each part: two rows, of which the first is the anchor words."""
+    return [Panels((anchor_panel(view),)), Panels((recovery_panel(view), map_panel(view)), columns=2)]
+
+
+def sum_panels(view: View) -> Panels:
+    """Return the sums as a cloud, and the shares of its variance."""
+    return Panels((cloud_panel(view), variance_panel(view)), columns=3)
 
 
 STARTING = Panel(
@@ -89,7 +88,11 @@ STARTING = Panel(
 
 @dataclass(frozen=True)
 class Layout:
-    """The tab's components that events use; ``before``, ``word``, ``kept`` and ``source`` are states."""
+    """The tab's components that events use.
+
+    States are ``before``, ``word``, ``kept`` and ``source``, and whether each fold is open: ``fed``, ``remains``,
+    ``summed`` and ``scored``. ``box`` is the fold of the anchor words.
+    """
 
     text: gr.Textbox
     turn: gr.Button
@@ -100,11 +103,16 @@ class Layout:
     size: gr.Radio
     words: gr.HTML
     near: PanelRow
+    fed: gr.State
+    vectors: PanelRow
+    box: gr.Accordion
+    remains: gr.State
     anchors: gr.Dropdown
     followed: PanelRow
     both: PanelRow
+    summed: gr.State
     clubs: PanelRow
-    orders: PanelRow
+    scored: gr.State
     term: gr.Dropdown
     head: gr.Textbox
     drawn_to: PanelRow
@@ -120,25 +128,47 @@ class Handlers:
 
     session: Session
 
+    def view(self, opened: Sequence[Opened], which: str | None, values: Sequence[Any]) -> View | None:
+        """Return what is measured; ``None`` if no source has words or the sentence is too long."""
+        found = view_of(self.session, opened, which, read_controls(*values))
+        return found if found and len(found.asked.text) <= LONGEST_SENTENCE else None
+
     def draw_moving(self, opened: Sequence[Opened], which: str | None, *values: Any) -> list[Any]:
-        """Draw what depends on the amplitude, the chosen word and the anchor words."""
-        view = view_of(self.session, opened, which, read_controls(*values))
-        top = top_panels(view, opened)
-        if view is None or len(view.asked.text) > LONGEST_SENTENCE:
-            return [top, "", *((),) * 4]
-        return [top, strip(view), *amplitude_panels(view)]
+        """Draw the finding and what it is measured on: the words of the sentence, and the first row."""
+        top = top_panels(view_of(self.session, opened, which, read_controls(*values)), opened)
+        view = self.view(opened, which, values)
+        return [top, "", ()] if view is None else [top, strip(view), first_panels(view)]
 
     def draw(self, opened: Sequence[Opened], which: str | None, *values: Any) -> list[Any]:
-        """Draw everything but the logits."""
-        view = view_of(self.session, opened, which, read_controls(*values))
-        options = which_choices(opened)
-        named = gr.update(choices=options, value=view.source.text if view else None)
-        rest: Any = sentence_panels(view) if view and len(view.asked.text) <= LONGEST_SENTENCE else ()
-        return [named, *self.draw_moving(opened, which, *values), rest]
+        """Draw everything above the folds, and offer the sources that have words."""
+        source = source_of(opened, which)
+        named = gr.update(choices=which_choices(opened), value=source.text if source else None)
+        return [named, *self.draw_moving(opened, which, *values)]
 
-    def draw_logits(self, opened: Sequence[Opened], which: str | None, text: str, term: str, head: str) -> Panels:
+    def draw_vectors(self, opened: Sequence[Opened], unfolded: bool, which: str | None, text: str) -> Any:
+        """Draw the vectors that enter the first layer."""
+        source = source_of(opened, which)
+        return (() if source is None else (input_panel([source], text),)) if unfolded else gr.skip()
+
+    def draw_remains(self, opened: Sequence[Opened], unfolded: bool, which: str | None, *values: Any) -> list[Any]:
+        """Draw what remains of each part of the sum."""
+        if not unfolded:
+            return [gr.skip()] * 2
+        view = self.view(opened, which, values)
+        return [(), ()] if view is None else remaining_panels(view)
+
+    def draw_sums(self, opened: Sequence[Opened], unfolded: bool, which: str | None, *values: Any) -> Any:
+        """Draw the clouds of sums."""
+        view = self.view(opened, which, values) if unfolded else None
+        return gr.skip() if not unfolded else () if view is None else sum_panels(view)
+
+    def draw_logits(
+        self, opened: Sequence[Opened], unfolded: bool, which: str | None, text: str, term: str, head: str
+    ) -> Any:
         """Draw the logits of the first layer."""
         source = source_of(opened, which)
+        if not unfolded:
+            return gr.skip()
         if source is None or len(text) > LONGEST_SENTENCE:
             return Panels(())
         return Panels(logits.logit_panels(source, text, self.session, term=term, head=logits.read_head(head)))
@@ -159,15 +189,27 @@ def create_layout(session: Session) -> Layout:
     text, turn, which, whose = _toolbar(session, choices)
     finding, amplitude, size, words = _finding_card(scope)
     near = PanelRow(scope=scope, reserve=480)
-    with gr.Row(equal_height=True):
-        with gr.Column(scale=4, min_width=320, elem_classes="words-card above words-fill"):
-            anchors = _anchor_field()
-            followed = PanelRow(scope=scope, reserve=460)
-        with gr.Column(scale=8, min_width=320, elem_classes="words-fill"):
-            both = PanelRow(scope=scope, reserve=460)
-    clubs = PanelRow(scope=scope, elem_classes="words-clouds", reserve=520)
-    orders = PanelRow((), scope=scope, elem_classes="words-orders")
-    term, head = _logit_fields()
+    with gr.Column(elem_classes="folds"):
+        box, fed = session.fold("model-input", "The model’s input: token + position")
+        with box:
+            vectors = PanelRow((), scope=scope)
+        box, summed = session.fold("sums", "Clouds of sums: do inputs cluster by word or by position?")
+        with box:
+            clubs = PanelRow((), scope=scope, elem_classes="words-clouds")
+        title = "Anchor words, and recovering both parts from the sum"
+        box, remains = session.fold("remains", title, holds=["anchors"])
+        with box, gr.Row(equal_height=True):
+            with gr.Column(scale=4, min_width=320, elem_classes="words-card above words-fill"):
+                anchors = _anchor_field()
+                followed = PanelRow((), scope=scope)
+            with gr.Column(scale=8, min_width=320, elem_classes="words-fill"):
+                both = PanelRow((), scope=scope)
+        logit, scored = session.fold(
+            "logits", "Attention: what words and positions add to the logits", holds=["part-of-logits", "head"]
+        )
+        with logit:
+            term, head = _logit_fields()
+            drawn_to = PanelRow((), scope=scope)
     return Layout(
         text=text,
         turn=turn,
@@ -178,14 +220,19 @@ def create_layout(session: Session) -> Layout:
         size=size,
         words=words,
         near=near,
+        fed=fed,
+        vectors=vectors,
+        box=box,
+        remains=remains,
         anchors=anchors,
         followed=followed,
         both=both,
+        summed=summed,
         clubs=clubs,
-        orders=orders,
+        scored=scored,
         term=term,
         head=head,
-        drawn_to=PanelRow(scope=scope, reserve=460),
+        drawn_to=drawn_to,
         before=State(""),
         word=State(-1),
         kept=State(list(FIRST_ANCHORS)),
@@ -198,6 +245,7 @@ def _toolbar(
 ) -> tuple[gr.Textbox, gr.Button, gr.Dropdown, gr.Radio]:
     """Create the toolbar, and return the sentence, the button that reorders it, the source, and whose positions."""
     whoses = [(CALLED[whose], whose) for whose in WHOSE]
+    folded_controls()
     with gr.Row(elem_classes="controls"):
         text = gr.Textbox(SENTENCE, label="Sentence", max_lines=1, max_length=LONGEST_SENTENCE, scale=4, min_width=260)
         turn = gr.Button("Reorder words", scale=0, min_width=150)
@@ -268,12 +316,14 @@ def choose_word(happened: gr.EventData) -> Any:
     return place if isinstance(place, int) else gr.skip()
 
 
-def follow_neighbour(kept: list[str], happened: gr.EventData) -> Any:
-    """Add a clicked neighbour to the anchor words."""
-    label = (happened._data or {}).get("label")
-    if not isinstance(label, str) or label in kept:
-        return gr.skip()
-    return [*kept[-5:], label]
+def follow_neighbour(kept: list[str], happened: gr.EventData) -> list[Any]:
+    """Add a clicked neighbour to the anchor words, and open their fold."""
+    told = happened._data or {}
+    label = told.get("label") if told.get("panel") == "lists" else None
+    if not isinstance(label, str):
+        return [gr.skip()] * 3
+    anchors = gr.skip() if label in kept else [*kept[-5:], label]
+    return [anchors, gr.update(open=True), True]
 
 
 def anchor_words(words: list[str] | None) -> list[str]:
@@ -286,8 +336,8 @@ def bind_selection(layout: Layout) -> None:
     text, word, kept = layout.text, layout.word, layout.kept
     layout.turn.click(reorder, text, [text, layout.before, word], **QUIET)
     layout.words.select(choose_word, None, word, **QUIET)
-    layout.near.select(follow_neighbour, kept, layout.anchors, **QUIET)
-    layout.orders.select(choose_word, None, word, **QUIET)
+    layout.near.select(follow_neighbour, kept, [layout.anchors, layout.box, layout.remains], **QUIET)
+    layout.near.select(choose_word, None, word, **QUIET)
     text.input(lambda: -1, None, word, **QUIET)
     layout.which.input(lambda text: text, layout.which, layout.source, **QUIET)
     layout.anchors.change(anchor_words, layout.anchors, kept, trigger_mode="always_last", **QUIET)
@@ -298,17 +348,27 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
     text, source, whose, size = layout.text, layout.source, layout.whose, layout.size
     amplitude, word, kept, term, head = layout.amplitude, layout.word, layout.kept, layout.term, layout.head
     asked = [source, text, layout.before, whose, size, amplitude, word, kept]
-    moving = [layout.finding, layout.words, layout.near, layout.followed, layout.both, layout.clubs]
-    everything = [layout.which, *moving, layout.orders]
-    session.redraw(handlers.draw, everything, inputs=asked, on=[text.change, source.change, whose.input, size.input])
+    moving = [layout.finding, layout.words, layout.near]
+    changed = [text.change, source.change, whose.input, size.input]
+    moved = [amplitude.input, amplitude.release, word.change]
+    session.redraw(handlers.draw, [layout.which, *moving], inputs=asked, on=changed)
+    session.when(moved, handlers.draw_moving, moving, inputs=asked)
+    unfolded = layout.fed
+    shown = [unfolded.change, text.change, source.change]
+    session.redraw(handlers.draw_vectors, [layout.vectors], inputs=[unfolded, source, text], on=shown)
+    unfolded = layout.remains
+    shown = [unfolded.change, kept.change, *changed, *moved]
+    session.redraw(handlers.draw_remains, [layout.followed, layout.both], inputs=[unfolded, *asked], on=shown)
+    unfolded = layout.summed
+    shown = [unfolded.change, *changed, *moved]
+    session.redraw(handlers.draw_sums, [layout.clubs], inputs=[unfolded, *asked], on=shown)
+    unfolded = layout.scored
     session.redraw(
         handlers.draw_logits,
         [layout.drawn_to],
-        inputs=[source, text, term, head],
-        on=[text.change, source.change, term.input, head.submit, head.blur],
+        inputs=[unfolded, source, text, term, head],
+        on=[unfolded.change, text.change, source.change, term.input, head.submit, head.blur],
     )
-    events = [amplitude.input, amplitude.release, word.change, kept.change]
-    session.when(events, handlers.draw_moving, moving, inputs=asked)
 
 
 def keep_controls(session: Session, layout: Layout) -> None:

@@ -53,6 +53,17 @@ def test_a_control_that_is_not_kept_would_be_noticed() -> None:
     }
 
 
+def test_a_link_with_a_control_of_a_fold_opens_the_fold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Links that are older than the folds lead to what is in them."""
+    opens: dict[str, str] = {}
+    monkeypatch.setattr(address, "bind", lambda session, bar, keys: opens.update(session.opens))
+    app.build(sources=("sample:bert",))
+    found = address.unfolding({"head": ["1"], "text": ["a king"]}, opens)
+    assert found == {"head": ["1"], "text": ["a king"], "logits": ["unfolded"]}
+    assert address.unfolding({"anchors": ["bread"]}, opens)["remains"] == ["unfolded"]
+    assert address.unfolding({"text": ["a king"]}, opens) == {"text": ["a king"]}
+
+
 # --- what is read and written -----------------------------------------------------------------------------------------
 
 

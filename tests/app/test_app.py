@@ -295,7 +295,7 @@ def test_first_paint_needs_no_event() -> None:
     events = [target[1] for dependency in blocks.config["dependencies"] for target in dependency["targets"]]
     assert "load" not in events
     keys = {key for row in rows_of(blocks) for key in keys_of(row)}
-    assert {"input", *(f"shape {text}" for text in TWO)} <= keys
+    assert {f"shape {text}" for text in TWO} <= keys
     assert not keys & {"map", "neighbours", *TWO}, "other tabs are drawn when they are opened"
 
 

@@ -99,6 +99,7 @@ def test_chance_stands_beside_every_number_once_it_is_known(pair: tuple[str, str
     assert found.done
     assert '<span class="chance">chance' in figures_html(found)
     shown = pairs_html(found)
+    assert "<summary>The other" not in shown, "there is one pair"
     assert found.comparison is not None
     for one in found.comparison.pairs:
         for null in one.measures.values():

@@ -15,10 +15,16 @@ from urllib.parse import urlsplit
 
 import gradio as gr
 import httpx
+import numpy as np
 import pytest
 import uvicorn
 from hfposemb.app import build, panel
+from hfposemb.app.jobs import children
+from hfposemb.app.jobs.lent import lend, lent, name_of
+from hfposemb.app.session.plugged import selected
 
+import hfposemb as hpe
+from hfposemb.errors import InputError, SourceError
 from tests.app.test_app import rows_of
 from tests.support.serving import Visitor
 
@@ -62,8 +68,68 @@ def run(code: str) -> dict[str, Any]:
 
 def test_snippets_draw_the_panel() -> None:
     ways, once = {title: run(code) for title, code in SNIPPETS.items()}, len(rows_of(build()))
-    assert [len(rows_of(names["host"])) / once for names in ways.values()] == [1, 1, 1, 2]
+    part = len(rows_of(ways["As a part of your own tool"]["host"])) / once
+    assert 0.2 < part < 0.8
+    assert [len(rows_of(names["host"])) / once for names in ways.values()] == [1, 1, 1, 2, part]
     assert "app" in ways["Under a path of a web server"]
+
+
+def test_a_panel_of_some_tabs_has_only_their_rows() -> None:
+    host = run(SNIPPETS["As a part of your own tool"])["host"]
+    tabs = [block.id for block in host.blocks.values() if isinstance(block, gr.Tab)]
+    assert tabs == ["positions", "tokens"]
+    bars = [block for block in host.blocks.values() if {"controls", "source-bar"} & set(block.elem_classes or ())]
+    assert len(bars) > 3
+    assert all("unshown" in block.elem_classes for block in bars)
+    with gr.Blocks(), pytest.raises(InputError, match="tabs must be some of start, positions"):
+        panel(tabs=["nowhere"])
+    with gr.Blocks(), pytest.raises(InputError, match="no control is named 'words'"):
+        panel(tabs=["positions"]).follow(words=gr.Textbox())
+
+
+def test_a_click_and_a_value_from_outside_cross_the_border() -> None:
+    names = run(SNIPPETS["As a part of your own tool"])
+    host, view = names["host"], names["view"]
+    (text,) = view.given
+    opened = view.sessions["positions"].open((text, "sinusoidal:32x16"))
+    assert [one.name for one in opened] == ["my model", "Sinusoid"]
+    assert opened[0].embeddings is names["mine"]
+    click = {"panel": text, "group": "position", "index": 7}
+    assert selected(click, opened) == {"source": text, "role": "position", "row": 7, "label": "7"}
+    near = {"panel": "neighbours", "list": 0, "id": 3, "label": "x"}
+    assert selected(near, opened) == {"source": text, "role": "token", "row": 3, "label": "3"}
+    assert selected({"panel": "neighbours", "action": "Open in Tokens"}, opened) is None
+    url = host.launch(prevent_thread_lock=True, quiet=True, server_name="127.0.0.1", ssr_mode=False)[1]
+    page = Visitor(url.rstrip("/"))
+    try:
+        row = next(key for key, block in host.blocks.items() if block in rows_of(host))
+        page.show("Positions")
+        for bound in page.events(row, "select"):
+            page.run(bound, row, event_data=click)
+        (json_key,) = [key for key, block in host.blocks.items() if isinstance(block, gr.JSON)]
+        assert page.values[json_key] == {"source": "my model", "role": "position", "row": 7, "label": "7"}
+    finally:
+        page.close()
+        host.close(verbose=False)
+
+
+def test_jobs_open_what_is_in_memory() -> None:
+    made = hpe.from_arrays(position=np.eye(8, dtype=np.float32), name="mine/#1")
+    text = lend(made)
+    assert lend(made) == text
+    assert name_of(text) == "mine  1"
+    found = children.run(lent_rows, text, deadline=60)
+    assert found == 8
+    with pytest.raises(SourceError, match="no longer in memory"):
+        lent("memory:x#0123456789ab")
+    assert lent("sample:bert") is None
+
+
+def lent_rows(text: str) -> int:
+    """Open a source as a job in a child process does."""
+    found = lent(text)
+    assert found is not None
+    return found.tables["position"].shape[0]
 
 
 def test_tabbed_interface_serves_the_panel() -> None:
@@ -78,7 +144,7 @@ def test_tabbed_interface_serves_the_panel() -> None:
 def look(url: str) -> None:
     """Open a page, walk to another tab, and fetch all pictures of both."""
     page = Visitor(url.rstrip("/"))
-    assert {"input", "shape"} <= panels(page)
+    assert {"shape"} <= panels(page)
     page.show("Tokens")
     assert {"map", "neighbours"} <= panels(page)
     fetched = files(page)

@@ -116,7 +116,7 @@ def test_every_source_has_a_panel_of_its_shape(page: Session, minilm: Opened) ->
     assert [len(panel.drawings) for panel in found.panels] == [1, 1, 1, 1, 0]
     turns = minilm.position.table.shape[0] / 5.9
     assert found.panels[0].title == f"One fast coil: {turns:.0f} turns, one per 5.9 positions"
-    assert found.panels[0].foot == "Mean cosine of neighbours: .85"
+    assert found.panels[0].foot == "3 axes: 35\u00a0% of the variation"
     assert found.panels[-1].message == "no such model"
     assert "Add a model above" in shape_panels([], page).panels[0].message
 
@@ -161,7 +161,8 @@ def test_ranks_are_written_out(rank: int, said: str) -> None:
 
 def test_cards_are_links_only_where_the_page_has_an_address(page: Session) -> None:
     asked = questions([], {}, page)
-    assert cards(asked, page, ["sample:bert"]).count("<button") == 5
+    assert cards(asked, page, ["sample:bert"]).count("<button") == 6
     linked = cards(asked, replace(page, linked=True), ["sample:bert", "", "<b>"])
     assert linked.count("<a ") == 6
     assert "models=sample%3Abert&amp;models=%3Cb%3E&amp;tab=positions&amp;shifts=unfolded" in linked
+    assert 'href="?models=sample%3Abert&amp;models=%3Cb%3E&amp;sentence-input=unfolded"' in linked

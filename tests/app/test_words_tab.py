@@ -67,7 +67,8 @@ def view(session: Session) -> Callable[..., View]:
 
 def every(view: View) -> dict[str, Panel]:
     """Return all panels of the tab by their keys."""
-    rows = [words.top_panels(view, [view.source]), *words.amplitude_panels(view), words.sentence_panels(view)]
+    rows = [words.top_panels(view, [view.source]), words.first_panels(view), words.sum_panels(view)]
+    rows += words.remaining_panels(view)
     return {panel.key: panel for row in rows for panel in row.panels}
 
 
@@ -80,13 +81,14 @@ def test_each_panel_says_what_it_found(view: Callable[..., View]) -> None:
         panels["finding"].title
         == f"Adding positions does not destroy the words: at 1×, words keep {kept} of their neighbours"
     )
-    assert panels["survival"].title == f"At 1×, words keep {kept} of their ten nearest neighbours"
+    half = found.amplitudes[np.flatnonzero(found.kept >= 0.5)[-1]]
+    assert panels["survival"].title == f"Words keep half of their ten nearest neighbours up to {half:g}×"
     assert "Average of 33 words" in panels["survival"].subtitle
-    assert "ten nearest of 67 tokens" in panels["survival"].foot
+    assert "Ten nearest of 67 tokens" in panels["survival"].foot
     assert all(panel.help and panel.title for panel in panels.values())
     assert not any(panel.tone == "error" for panel in panels.values())
     share = subspace_overlap(made, draws=sum_view.OVERLAP_DRAWS).share
-    assert f"The 16 leading directions of positions hold {round(100 * share)}\u00a0%" in panels["finding"].subtitle
+    assert f"16 leading directions of positions hold {round(100 * share)}\u00a0%" in panels["finding"].subtitle
     lines = {trace.name: np.asarray(trace.y) for trace in panels["survival"].drawings[0].figure.data if trace.name}
     assert np.array_equal(lines["The model’s own"], found.kept)
     assert set(lines) == {"The model’s own", "Sinusoid", "Random"}
@@ -135,7 +137,7 @@ def test_others_positions(view: Callable[..., View], whose: str) -> None:
     called = {"sinusoid": "the sinusoid", "random": "random positions"}[whose]
     assert called in panels["finding"].title
     unscaled = sum_amplitude.survival_panel(view(whose=whose, scaled=False))
-    assert unscaled.title != panels["survival"].title
+    assert unscaled.drawings[0].figure != panels["survival"].drawings[0].figure
     assert "Positions have their original norms" in unscaled.subtitle
 
 

@@ -66,7 +66,9 @@ def test_chance_comes_by_itself_and_a_moved_word_leads_to_tokens(
     null = exact.pairs[0].measures["CKA"]
     assert shown[0] == f"{null.observed:.3f}".lstrip("0")
     assert f"p {null.p:.3f}".replace("0.", ".") in page.locator(".pair").first.inner_text()
+    assert page.locator(".pair:visible").count() == 2, "the other pairs are folded"
     # A pair without words says so, in the place where they would be.
+    page.locator(".fold-moves > button").click()
     pair = page.get_by_role("radio", name="bert – Sinusoid")
     pair.check(force=True)
     moved = panel(page, "moved")

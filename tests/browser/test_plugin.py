@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import gradio as gr
+import numpy as np
 from fastapi import FastAPI, Response
 
 from tests.app.test_plugin import serving
 
-from .waiting import drawn, no_sideways_page, until
+from .waiting import drawn, no_sideways_page, point, until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from playwright.sync_api import Locator, Page
 
 PATH = "/lab/tools"
@@ -89,3 +92,34 @@ def test_two_panels_under_a_path_draw_and_leave_each_other_alone(page: Page) -> 
         assert right.locator(".stage:visible").count() == drawn_there
         no_sideways_page(page)
         page.goto("about:blank")  # a page whose app goes away logs an error
+
+
+def test_a_part_in_a_narrow_column_tells_what_is_clicked(page: Page, serve: Callable[..., str]) -> None:
+    from hfposemb.app import panel
+
+    import hfposemb as hpe
+
+    random = np.random.default_rng(0)
+    mine = hpe.from_arrays(token=random.normal(size=(60, 8)), position=random.normal(size=(24, 8)), name="<b>mine")
+    with gr.Blocks() as host, gr.Row():
+        with gr.Column(scale=0, min_width=400, elem_id="narrow"):
+            view = panel(tabs=("positions", "tokens"), sources=[mine], controls=False)
+        with gr.Column():
+            said, at = gr.Textbox(label="Clicked"), gr.Number(label="Position")
+        view.on_select(lambda made: f"{made['source']} {made['role']} {made['row']}", said)
+        view.follow(position=at)
+    page.goto(serve(host))
+    page.locator("section.panel").first.wait_for()
+    drawn(page)
+    assert page.get_by_role("tab").all_inner_texts() == ["Positions", "Tokens"]
+    assert page.locator(".source-bar:visible, .controls:visible").count() == 0
+    narrow = page.locator("#narrow")
+    assert narrow.evaluate("(column) => column.scrollWidth <= 400 && column.clientWidth <= 400")
+    where = """(stage) => { const { xaxis, yaxis } = stage._fullLayout;
+      return [xaxis._offset + xaxis.d2p(11), yaxis._offset + yaxis.d2p(11)]; }"""
+    x, y = point(page, page.locator(".plot").nth(1), where)
+    page.mouse.click(x, y)
+    until(page, lambda: page.get_by_label("Clicked").input_value(), "<b>mine position 11")
+    page.get_by_label("Position", exact=True).fill("9")
+    page.get_by_text("Position 9").first.wait_for()
+    page.goto("about:blank")  # a page whose app goes away logs an error

@@ -46,6 +46,15 @@ def test_sentence_picture_and_ways_on(site: Callable[..., str], page: Page, tiny
     open_start(page, site, tiny, "sinusoidal:64x16")
     assert page.evaluate("window.shifted") < 0.1, "what is drawn later has its place from the start"
     sentence = page.locator(".panel[data-key=input]")
+    assert sentence.count() == 0, "what is folded is not computed"
+    page.get_by_role("link", name="What enters the first layer?").click()
+    sentence.wait_for()
+    drawn(page)
+    until(
+        page,
+        lambda: page.locator(".fold-sentence-input").evaluate("(fold) => fold.getBoundingClientRect().top"),
+        near_top,
+    )
     assert "Both “the” have the same token vector (cosine 1.00)" in sentence.inner_text()
 
     # What somebody writes stays text.
@@ -68,7 +77,6 @@ def test_sentence_picture_and_ways_on(site: Callable[..., str], page: Page, tiny
     seen = shapes.nth(1).locator(".plot").evaluate("(node) => Array.from(node.querySelector('.stage').data[0].x)")
     assert np.array_equal(np.float32(seen), expected[:, 0])
 
-    page.get_by_role("link", name="What enters the first layer?").click()
     page.get_by_role("link", name="Why both sine and cosine?").click()
     page.locator(".fold-shifts .panel[data-state=drawn]").first.wait_for()
     assert page.get_by_role("tab", name="Positions", exact=True).get_attribute("aria-selected") == "true"

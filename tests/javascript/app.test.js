@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { lineOf } from "../../app/static/folded_controls.js";
 import { nextTab } from "../../app/static/keys.js";
 import { addressWith, tellSpaces } from "../../app/static/query.js";
 
@@ -31,4 +32,9 @@ test("arrow keys go along the tabs and around their ends, other keys stay", () =
   assert.deepEqual(["ArrowRight", "ArrowLeft", "Home", "End"].map((key) => nextTab(key, 2, 6)), [3, 1, 0, 5]);
   assert.deepEqual([nextTab("ArrowRight", 5, 6), nextTab("ArrowLeft", 0, 6)], [0, 5]);
   assert.deepEqual([nextTab("Tab", 2, 6), nextTab("ArrowRight", -1, 6), nextTab("End", 0, 0)], [null, null, null]);
+});
+
+test("a folded bar of controls names what is chosen in it", () => {
+  assert.equal(lineOf([" PCA", "3-D ", "", "All"]), "PCA · 3-D · All");
+  assert.equal(lineOf([""]), "Controls");
 });
