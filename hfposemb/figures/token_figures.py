@@ -283,10 +283,10 @@ class _Spot:
 
     @property
     def half(self) -> float:
-        """Half the width of the enlarged region, chosen to contain the neighbours that are close on the map."""
+        """Half the width of the enlarged region, chosen to contain most neighbours that are close on the map."""
         away = self._away()
-        near = away[away < 0.06]
-        return float(np.clip(1.3 * near.max(initial=0.0), 0.012, 0.075)) if len(near) > 1 else 0.03
+        near = away[1:][away[1:] < 0.06]
+        return float(np.clip(1.3 * np.quantile(near, 0.75), 0.012, 0.075)) if len(near) else 0.03
 
     def _away(self) -> Array:
         away: Array = np.abs(self.unit[list(self.chosen)] - self.unit[self.chosen[0]]).max(axis=1)
