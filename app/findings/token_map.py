@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 import numpy as np
 
+from hfposemb.analysis.map_regions import named_regions
 from hfposemb.analysis.projection_quality import WRONG, PointTrust, Quality, point_trust
 from hfposemb.analysis.rows import norms
 from hfposemb.errors import HfposembError
 from hfposemb.figures import style, token_figures
 from hfposemb.figures.palette import POSITION, SHARE
-from hfposemb.figures.style import number
+from hfposemb.figures.style import listed, number
 from hfposemb.reports.position_findings import percent
 from hfposemb.tables.table import EmbeddingTable
-from hfposemb.text import one_line
+from hfposemb.text import one_line, sentence_case
 
 from .. import limits
 from ..components.plot import Drawing, LegendItem, Panel, ScaleBar
@@ -36,6 +37,7 @@ from .token_neighbours import neighbours_of
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from hfposemb.analysis.map_regions import Region
     from hfposemb.analysis.projection import Projection
 
 
@@ -93,7 +95,10 @@ def map_panels(
     kept = kept_here(session, table, projection, row) if projection.measured else []
     values: Any = {"Class": "class", "Id": "id", "Trust": "trust"}.get(color)
     paint = norms(table) if values is None else values
-    figure = token_figures.token_map(projection, labels, color=paint, selected=row, neighbours=near, height=MAP_HEIGHT)
+    regions = regions_of(session, table, projection)
+    figure = token_figures.token_map(
+        projection, labels, color=paint, selected=row, neighbours=near, regions=regions, height=MAP_HEIGHT
+    )
     legend: tuple[LegendItem, ...] = ()
     bars: tuple[ScaleBar, ...] = ()
     if color == "Class":
@@ -111,7 +116,7 @@ def map_panels(
     return (
         Panel(
             "map",
-            trust_title(source, projection) if color == "Trust" else _map_title(source, projection),
+            trust_title(source, projection) if color == "Trust" else _map_title(source, projection, regions),
             (Drawing(figure),),
             subtitle=" ".join([_map_subtitle(source, projection), *kept]),
             tools=("Lasso", "Box"),
@@ -239,12 +244,22 @@ async def map_work(
             yield progress
 
 
-def _map_title(source: Opened, projection: Projection) -> str:
+def regions_of(session: Session, table: EmbeddingTable, projection: Projection) -> tuple[Region, ...]:
+    """Return the named regions of a map by UMAP in two dimensions, found once for all visitors."""
+    if projection.method != "umap" or projection.dims != 2:
+        return ()
+    return session.library.result(table, ("regions", projection.method), lambda: named_regions(projection, table))
+
+
+def _map_title(source: Opened, projection: Projection, regions: Sequence[Region]) -> str:
     if projection.explained_variance_ratio is not None:
         share = float(projection.explained_variance_ratio.sum())
         rest = ". For neighbourhoods, use UMAP" if share < 0.5 else ""
         return f"PCA shows {percent(share)} of the variation of {source.name}’s tokens{rest}"
-    return f"Map of {source.name}’s tokens by UMAP: close dots tend to be similar"
+    islands = [token_figures.region_name(region) for region in regions if region.kind]
+    if not islands:
+        return f"Map of {source.name}’s tokens: close dots tend to be similar"
+    return f"{sentence_case(listed(islands))} gather in {source.name}; words share the mainland"
 
 
 def _map_subtitle(source: Opened, projection: Projection) -> str:

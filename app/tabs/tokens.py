@@ -218,13 +218,13 @@ def create_layout(session: Session) -> Layout:
     which = State(choices[0][1] if choices else None)
     unseen_heading(TITLE, level=2)
     with gr.Row(equal_height=False):
-        with gr.Column(scale=2, min_width=320, elem_classes="tokens-card"):
+        with gr.Column(scale=5, min_width=320, elem_classes="tokens-card"):
             with gr.Row(elem_classes="controls"):
                 which_field, method_field, dims, color = _toolbar(choices, which.value)
             with gr.Row(elem_classes="tokens-work"):
                 umaps = session.jobs.bind(partial(map_work, session), label="Map")
             plan = PanelRow(scope=session.scope, reserve=730)
-        with gr.Column(scale=1, min_width=320):
+        with gr.Column(scale=3, min_width=320):
             search, regex, centring = _search_fields()
             found = PanelRow((), scope=session.scope, visible=False)
             words = PanelRow(scope=session.scope, reserve=480)
@@ -271,19 +271,19 @@ def create_layout(session: Session) -> Layout:
 
 def _toolbar(choices: Sequence[Any], first: str | None) -> tuple[gr.Radio, gr.Radio, gr.Radio, gr.Radio]:
     """Return the map's controls: source, projection, dimensions and colour."""
-    which_field = _segmented("Source", choices, first, 205, "names", visible=len(choices) > 1)
-    method = _segmented("Projection", list(METHODS), "UMAP", 150)
-    dims = _segmented("Dimensions", ["2-D", "3-D"], "2-D", 120)
-    color = _segmented("Colour", ["Class", "Id", "Norm", "Trust"], "Class", 250)
+    which_field = _segmented("Source", choices, first, 204, "names", visible=len(choices) > 1)
+    method = _segmented("Projection", list(METHODS), "UMAP", 139)
+    dims = _segmented("Dimensions", ["2-D", "3-D"], "2-D", 114)
+    color = _segmented("Colour", ["Class", "Id", "Norm", "Trust"], "Class", 244)
     return which_field, method, dims, color
 
 
 def _search_fields() -> tuple[gr.Textbox, gr.Checkbox, gr.Checkbox]:
     """Create the search field, and the choices whether it is a pattern and whether the rows are centred."""
     with gr.Row(elem_classes="controls"):
-        search = gr.Textbox(FIRST_WORD, label="Word, part of a word, or id", max_lines=1, scale=3, min_width=160)
-        regex = gr.Checkbox(False, label="Regex", container=False, scale=1, min_width=100)
-        centring = gr.Checkbox(False, label="Centred", container=False, scale=1, min_width=100)
+        search = gr.Textbox(FIRST_WORD, label="Word, part of a word, or id", max_lines=1, scale=3, min_width=130)
+        regex = gr.Checkbox(False, label="Regex", container=False, scale=1, min_width=70)
+        centring = gr.Checkbox(False, label="Centred", container=False, scale=1, min_width=90)
     return search, regex, centring
 
 
