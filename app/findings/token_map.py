@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hfposemb.analysis.projection import Projection
 
 
-MAP_HEIGHT = 540
+MAP_HEIGHT = 580
 METHODS = ("PCA", "UMAP")
 AUTOMATIC = ""
 """The projection that nobody has chosen: see ``automatic``."""
@@ -259,7 +259,7 @@ def _map_title(source: Opened, projection: Projection, regions: Sequence[Region]
     islands = [token_figures.region_name(region) for region in regions if region.kind]
     if not islands:
         return f"Map of {source.name}’s tokens: close dots tend to be similar"
-    return f"{sentence_case(listed(islands))} gather in {source.name}; words share the mainland"
+    return f"{sentence_case(listed(islands))} form islands in {source.name}"
 
 
 def _map_subtitle(source: Opened, projection: Projection) -> str:
