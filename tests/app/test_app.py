@@ -432,13 +432,13 @@ def test_unknown_word_names_the_nearest_spelling(tmp_path: Path, pair: tuple[str
     )[0]
     assert len(panel.lists) == 1
     assert "other has no token “queen”; closest spelling: “quean”" in panel.foot
-    assert "Sinusoid has no tokens" in panel.foot
+    assert "Sinusoid is a formula for positions" in panel.foot
 
 
 def test_page_without_tokens_says_why() -> None:
     panel = asked(open_session(), "sinusoidal:32x8")
     assert panel.title == "None of the sources has tokens"
-    assert "it is a formula for positions" in panel.message
+    assert "Sinusoid is a formula for positions, so it has no vocabulary." in panel.message
 
 
 def asked(session: Session, source: str) -> Panel:

@@ -26,7 +26,7 @@ import pytest
 from hfposemb.app import limits
 from hfposemb.app.components.plot import Panel, PanelRow, Panels
 from hfposemb.app.components.recipe import Recipe
-from hfposemb.app.findings import comparison, training_run
+from hfposemb.app.findings import comparison, token_map, training_run
 from hfposemb.app.jobs import children
 from hfposemb.app.recipes import sentence_snippets, writing
 from hfposemb.app.session.background_jobs import umap_key
