@@ -281,6 +281,10 @@ def _island_names(
     return notes
 
 
+REGION = "region"
+"""Name of the annotations of regions, which a phone has no room for."""
+
+
 def region_name(region: Region) -> str:
     """Return the name of a region: its class, or its most central words."""
     return ISLANDS.get(region.kind, region.kind) if region.kind else f"{', '.join(region.words)} …"
@@ -303,7 +307,16 @@ def _region_names(
     texts = [escape(region_name(region), width=36) for region in regions]
     places = label_placement.on_regions(anchors, texts, unit * room, size=(float(room[0]), float(room[1])), taken=taken)
     return [
-        add_label(text, colour=SUBDUED, at=place, bgcolor=PANEL, opacity=0.85, x=float(region.x), y=float(region.y))
+        add_label(
+            text,
+            colour=SUBDUED,
+            at=place,
+            bgcolor=PANEL,
+            opacity=0.85,
+            name=REGION,
+            x=float(region.x),
+            y=float(region.y),
+        )
         for region, text, place in zip(regions, texts, places, strict=True)
         if place is not None
     ]

@@ -122,10 +122,11 @@ export class Plot {
     const kinds = JSON.stringify([...new Set(data.map((/** @type {any} */ trace) => trace.type ?? "scatter"))].sort());
     if (this.#kinds && this.#kinds !== kinds) this.#release();
     const traces = data.map((/** @type {any} */ trace, /** @type {number} */ at) => sent(trace, this.traces[at].own));
-    const scene = layout.scene && this.#scene(layout);
+    const scene = layout.scene && this.#scene(layout), annotations = shownNotes(layout.annotations);
     const family = getComputedStyle(this.box).fontFamily;
     await this.stage.react(this.#plotly, traces, {
-      hovermode: "closest", uirevision: "kept", ...layout, ...(scene && { scene }), ...size, autosize: false,
+      hovermode: "closest", uirevision: "kept", ...layout, ...(scene && { scene }), ...(annotations && { annotations }),
+      ...size, autosize: false,
       paper_bgcolor: "rgba(0,0,0,0)", font: { ...layout.font, family },
     });
     if (!this.#figure) return this.#release(); // the panel left meanwhile
@@ -299,6 +300,14 @@ function sent(trace, own) {
   const written = /text/.test(trace.mode) || trace.texttemplate || trace.textposition;
   const text = written ? trace.text : undefined;
   return { ...trace, meta: undefined, text, hoverinfo: "none", hovertemplate: undefined };
+}
+
+/**
+ * Return the labels of a figure that there is room for.
+ * @param {any[] | undefined} notes
+ */
+function shownNotes(notes) {
+  return matchMedia(PHONE).matches ? notes?.filter(({ name }) => name !== "region") : notes;
 }
 
 /**

@@ -56,7 +56,8 @@ function selectedDots(trace, { group, ids, first, points }, rows) {
   /** @type {(values: any) => any} */
   const part = (values) => (values?.length === undefined ? values : at.map((place) => values[place]));
   const { color, size } = trace.marker, colours = typeof color === "string" ? color : part(color);
-  const marker = { ...trace.marker, color: colours, opacity: 1, size: rows.size > FEW ? 1.5 * size : Math.max(size, STANDS_OUT) };
+  const larger = rows.size > FEW ? 1.5 * size : Math.max(size, STANDS_OUT);
+  const marker = { ...trace.marker, color: colours, opacity: 1, size: larger };
   const { type, mode, xaxis, yaxis, x, y, z } = trace;
   const places = { x: part(x), y: part(y), ...(z && { z: part(z) }), ...(xaxis && { xaxis }), ...(yaxis && { yaxis }) };
   return [{ type, mode, marker, ...places, hoverinfo: "skip", showlegend: false }];
