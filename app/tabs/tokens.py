@@ -398,9 +398,9 @@ def bind_selection(session: Session, layout: Layout, handlers: Handlers) -> None
     session.redraw(handlers.draw_found, [layout.found], inputs=asked, on=events)
     safe = partial(guarded, public=session.public)
     drawn = [session.due, which, layout.method_field, layout.word]
-    layout.plan.select(safe(handlers.select), drawn, [selection, sought, layout.search], **options)
+    layout.plan.select(handlers.select, drawn, [selection, sought, layout.search], **options)
     done = [selection, sought, layout.search, layout.chosen, layout.pairs_box, layout.pairs, layout.exported]
-    layout.found.select(safe(handlers.act), [session.due, *asked, layout.word], done, **options)
+    layout.found.select(handlers.act, [session.due, *asked, layout.word], done, **options)
     saved = layout.exported.change(safe(handlers.hand_over), [session.due, *asked], layout.save, **QUIET)
     saved.then(None, layout.save, js=on_event("saveFile"), **QUIET)
 
