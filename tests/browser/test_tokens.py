@@ -215,8 +215,8 @@ def test_map_fills_one_screen_by_umap_and_its_tokens_are_selected(tokens: Callab
     # A search.
     page.get_by_label("Word, part of a word").fill("kingd")
     found = panel(page, "matches")
-    found.get_by_role("heading", name="3 of MiniLM contain kingd").wait_for()
-    until(page, lambda: selected(page), 3)
+    found.get_by_role("heading", name="2 of MiniLM contain kingd").wait_for()
+    until(page, lambda: selected(page), 2)
     # A shape, which takes the place of the search and is in a link.
     plan.get_by_role("button", name="Box").click()
     box = plan.locator(".plot").bounding_box()
