@@ -58,6 +58,9 @@ QUICK_FLOPS = 10**10
 PCA_FLOPS = 2 * 10**11
 """Multiplications up to which PCA is computed while the page waits, about a second; more run as a job."""
 
+UMAP_UNASKED = 2**25
+"""Numbers of a token table up to which UMAP is computed without being asked, about a minute; never in public mode."""
+
 SEARCHED = 2**24
 """Numbers of a token table up to which odd tokens are computed automatically; for larger tables on request, as a job.
 """

@@ -29,6 +29,7 @@ CHAPTERS = {
         "analysis.row_pairs",
         "analysis.anisotropy",
         "analysis.projection_quality",
+        "analysis.map_regions",
         "figures.named_figures",
         "figures.position_figures",
         "figures.matrix_figures",

@@ -75,6 +75,8 @@ class LegendItem:
     name: str
     color: str
     note: str = ""
+    pick: bool = False
+    """Whether it is a button that sends ``{"panel", "legend": name}``."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,8 @@ class Panel:
     legend: tuple[LegendItem, ...] = ()
     numbers: tuple[tuple[str, str], ...] = ()
     lists: tuple[NeighbourList, ...] = ()
+    chips: tuple[NeighbourRow, ...] = ()  # words in a box that scrolls, each a button like those of a list
+    tools: tuple[Literal["Lasso", "Box"], ...] = ()  # to select dots of flat plots
     message: str = ""
     tone: Literal["normal", "error"] = "normal"
     span: int = 1
@@ -140,6 +144,8 @@ class Panels:
     subheading: str = ""
     scale_bars: tuple[ScaleBar, ...] = ()
     marked: Mapping[str, int] = field(default_factory=dict)
+    selected: Mapping[str, str] = field(default_factory=dict)
+    """Rows of a group, as text of ``token_selection.encoded``, that stand out in plots which have ``tools``."""
     columns: int = 0
 
 
@@ -148,9 +154,11 @@ class PanelRow(gr.HTML, metaclass=NoStub):
 
     ``.select(fn, trigger_mode="multiple")`` receives clicks (by default Gradio drops one that comes while another is
     being handled). ``fn`` takes a ``gr.EventData`` whose ``_data`` is one of ``{"panel", "group", "index", "text", "x",
-    "y"}`` (a point), ``{"panel", "list", "id", "label"}`` (a neighbour) and ``{"panel", "action"}`` (an action other
-    than PNG and SVG). Rows of the same ``scope`` share hover and marks. In the browser, ``window.hfposemb.mark(scope,
-    group, index)`` moves the mark without a request to the server.
+    "y"}`` (a point), ``{"panel", "list", "id", "label"}`` (a neighbour or a chip), ``{"panel", "legend"}`` (a name in
+    the legend), ``{"panel", "area"}`` (a shape drawn by one of the ``tools``: its corners ``x`` and ``y``) and
+    ``{"panel", "action"}`` (an action other than PNG and SVG). Rows of the same ``scope`` share hover, marks and
+    selected rows. In the browser, ``window.hfposemb.mark(scope, group, index)`` moves the mark without a request to the
+    server.
     """
 
     def __init__(  # noqa: PLR0913 - those of every Gradio component
@@ -221,6 +229,7 @@ class PanelRow(gr.HTML, metaclass=NoStub):
             "columns": row.columns or self.columns or min(max(spans, 1), 4),
             **sendable(words),
             "marked": {group: int(index) for group, index in row.marked.items()},
+            "selected": dict(row.selected),
             "dark": dark_map(),
             "panels": panels,
         }
@@ -250,25 +259,30 @@ def _panel(panel: Panel, files: Packer) -> dict[str, Any]:
         **{name: getattr(panel, name) for name in words},
         "source": list(panel.source or ()),
         "actions": list(panel.actions),
+        "tools": list(panel.tools),
         "numbers": [list(number) for number in panel.numbers],
-        "legend": [{"name": item.name, "color": item.color, "note": item.note} for item in panel.legend],
+        "legend": [
+            {"name": item.name, "color": item.color, "note": item.note, "pick": item.pick} for item in panel.legend
+        ],
         "scale_bars": [_scale_bar(bar) for bar in panel.scale_bars],
         "lists": [
             {
                 "name": neighbours.name,
                 "color": neighbours.color,
-                "rows": [
-                    {"label": row.label, "value": float(row.value), "shared": row.shared, "id": int(row.id)}
-                    for row in neighbours.rows
-                ],
+                "rows": list(map(_neighbour, neighbours.rows)),
             }
             for neighbours in panel.lists
         ],
+        "chips": list(map(_neighbour, panel.chips)),
     }
     drawings = [{"caption": sendable(drawing.caption), **files.figure(drawing.figure)} for drawing in panel.drawings]
     title = ": ".join(filter(None, [*(panel.source or ())[:1], panel.title]))
     recipe = {} if panel.recipe is None else {"recipe": _texts(panel.recipe, title)}
     return {**sendable(shown), **recipe, "drawings": drawings}
+
+
+def _neighbour(row: NeighbourRow) -> dict[str, Any]:
+    return {"label": row.label, "value": float(row.value), "shared": row.shared, "id": int(row.id)}
 
 
 def _texts(recipe: Recipe, title: str) -> dict[str, Any]:

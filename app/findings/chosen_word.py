@@ -108,6 +108,8 @@ def why_no_tokens(source: Opened) -> str:
     if source.embeddings is None:
         return f"{source.name}: {source.error}"
     reason = source.embeddings.absent.get("token", "no token table in its checkpoint")
+    if reason.startswith("it is "):
+        return f"{source.name} {reason[3:].partition(';')[0]}."
     return f"{source.name} has no tokens: {reason}."
 
 

@@ -6,19 +6,22 @@ import math
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 import numpy as np
 
+from hfposemb.analysis.map_regions import named_regions
 from hfposemb.analysis.projection_quality import WRONG, PointTrust, Quality, point_trust
 from hfposemb.analysis.rows import norms
 from hfposemb.errors import HfposembError
 from hfposemb.figures import style, token_figures
 from hfposemb.figures.palette import POSITION, SHARE
-from hfposemb.figures.style import number
+from hfposemb.figures.style import listed, number
+from hfposemb.reports.position_findings import percent
 from hfposemb.tables.table import EmbeddingTable
-from hfposemb.text import one_line
+from hfposemb.text import one_line, sentence_case
 
 from .. import limits
 from ..components.plot import Drawing, LegendItem, Panel, ScaleBar
@@ -34,26 +37,31 @@ from .token_neighbours import neighbours_of
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from hfposemb.analysis.map_regions import Region
     from hfposemb.analysis.projection import Projection
 
 
-MAP_HEIGHT = 980
+MAP_HEIGHT = 580
+METHODS = ("PCA", "UMAP")
+AUTOMATIC = ""
+"""The projection that nobody has chosen: see ``automatic``."""
+
+LEAST_ROWS = 200
+"""Rows of a table from which UMAP is computed without being asked; fewer are seen well enough by PCA."""
+
 MEASURED = 2_000  # tokens whose trust is measured when the map is coloured by it
 MAP_HELP = """
 Each dot is one row of the token table. PCA projects the table onto its two (or three) directions of most variance:
 straight lines stay straight, and the share of the variance says how much is shown. UMAP is not linear: it keeps close
 rows close, by cosine, and preserves little else.
 
-Look at the islands and what is in them, not at the distances between islands. The foot says how many of each token's
-ten nearest neighbours the picture keeps, measured against the table, and its trustworthiness and continuity: 1 unless
-the map brings together points that are apart in the table, or separates points that are close. A random layout has .5
-of both.
+Look at the islands and what is in them, not at the distances between islands. Select tokens with the lasso or the box,
+by a class of the legend, or by a search; Escape clears the selection.
 
 Coloured by trust, a dot shows how many of its ten nearest neighbours are near it here. Where all dots are dark, use the
 list of neighbours instead of the map.
 
-Trustworthiness and continuity: Venna & Kaski 2001, 2006. PCA: Pearson 1901. UMAP: McInnes, Healy and Melville 2018,
-arXiv:1802.03426.
+PCA: Pearson 1901. UMAP: McInnes, Healy and Melville 2018, arXiv:1802.03426.
 """
 
 
@@ -87,12 +95,17 @@ def map_panels(
     kept = kept_here(session, table, projection, row) if projection.measured else []
     values: Any = {"Class": "class", "Id": "id", "Trust": "trust"}.get(color)
     paint = norms(table) if values is None else values
-    figure = token_figures.token_map(projection, labels, color=paint, selected=row, neighbours=near, height=MAP_HEIGHT)
+    regions = regions_of(session, table, projection)
+    figure = token_figures.token_map(
+        projection, labels, color=paint, selected=row, neighbours=near, regions=regions, height=MAP_HEIGHT
+    )
     legend: tuple[LegendItem, ...] = ()
     bars: tuple[ScaleBar, ...] = ()
     if color == "Class":
         counts = token_figures.class_counts(labels, rows=rows)
-        legend = tuple(LegendItem(name, style.CLASS_COLOURS[name], f"{count:,}") for name, count in counts.items())
+        legend = tuple(
+            LegendItem(name, style.CLASS_COLOURS[name], f"{count:,}", pick=True) for name, count in counts.items()
+        )
     elif color == "Id":
         bars = (ScaleBar("id 0", f"{table.shape[0] - 1:,}", POSITION.light),)
     else:
@@ -103,14 +116,15 @@ def map_panels(
     return (
         Panel(
             "map",
-            trust_title(source, projection) if color == "Trust" else _map_title(source, projection),
+            trust_title(source, projection) if color == "Trust" else _map_title(source, projection, regions),
             (Drawing(figure),),
             subtitle=" ".join([_map_subtitle(source, projection), *kept]),
+            tools=("Lasso", "Box"),
             emphasis=shown(labels[row]) if row is not None else "",
             legend=legend,
             scale_bars=bars,
-            help=MAP_HELP,
-            foot=_map_foot(projection, table),
+            help="\n\n".join([MAP_HELP.rstrip(), _map_help(projection, table)]),
+            foot=_map_foot(projection),
             actions=("PNG", "SVG"),
             recipe=token_snippets.token_map(source, method=projection.method, dims=projection.dims, values=color),
         ),
@@ -119,7 +133,10 @@ def map_panels(
 
 @dataclass(frozen=True)
 class MapControls:
-    """The values of the map's controls: source, "PCA" or "UMAP", "2-D" or "3-D", colour, word, and centring."""
+    """The values of the map's controls: source, projection, "2-D" or "3-D", colour, word, and centring.
+
+    The projection is "PCA", "UMAP", or ``AUTOMATIC``: UMAP where it is known, or may be computed without being asked.
+    """
 
     which: str | None
     method: str
@@ -132,32 +149,51 @@ class MapControls:
 def asked_map(
     session: Session, opened: Sequence[Opened], controls: MapControls, done: dict[str, Any] | None = None
 ) -> list[Any]:
-    """Return updates of the method, the map, the work needed first, and the colour."""
+    """Return updates of the chosen projection, the map, the work needed first, the colour, and the projection's field.
+
+    While UMAP is computed, PCA is drawn.
+    """
     source, kept = source_of(opened, controls.which), gr.skip()
     if source is None:
         reasons = " ".join(why_no_tokens(one) for one in opened) or "Choose a source above, such as sample:bert."
-        return [kept, empty_panel("map", "None of the sources has tokens", reasons), [], kept]
+        return [kept, empty_panel("map", "None of the sources has tokens", reasons), [], kept, kept]
     table, size = source.embeddings.token, int(controls.dims[0])  # type: ignore[union-attr]
-    method, color, back, paint = controls.method, controls.color, kept, kept
+    method = controls.method if controls.method in METHODS else automatic(session, table, size)
+    asked, color, back, paint = method, controls.color, kept, kept
     try:
-        if wanted := _before_map(session, source, table, method, size, color):
-            if not (done and BackgroundJob.failed(done, wanted)):
-                return [kept, kept, wanted, kept]
+        wanted = _before_map(session, source, table, method, size, color)
+        if wanted and done and BackgroundJob.failed(done, wanted):
             kind = wanted[0][3] if len(wanted[0]) > 3 else "UMAP"
             if kind == "PCA":
                 message = "PCA of this table was stopped. Change a control, such as the colour, to start it again."
-                return [kept, empty_panel("map", f"No map of {source.name}", message), [], kept]
+                panels = empty_panel("map", f"No map of {source.name}", message)
+                return [kept, panels, [], kept, gr.update(value=method)]
             if kind == "Trust":
                 color, paint = "Class", gr.update(value="Class")
             else:
-                method, back = "PCA", gr.update(value="PCA")
+                method = asked = back = "PCA"
+            wanted = []
+        elif wanted:
+            method, color = "PCA", "Class" if color == "Trust" else color
+            if len(wanted[0]) > 3 or _before_map(session, source, table, method, size, color):
+                return [kept, kept, wanted, kept, gr.update(value=asked)]  # the last picture stays
         projection = session.projection(table, method.lower(), size)
         assert projection is not None
         word = Word.of(controls.word)
         panels = map_panels(session, source, projection, color, word, centred=controls.centred)
     except HfposembError as error:
+        wanted = []
         panels = (Panel("map", f"{source.name} cannot be drawn", message=one_line(str(error)), tone="error"),)
-    return [back, panels, [], paint]
+    return [back, panels, wanted, paint, gr.update(value=asked)]
+
+
+def automatic(session: Session, table: EmbeddingTable, dims: int) -> str:
+    """Return the projection of a map for which none was chosen."""
+    rows, width = table.shape
+    if session.projection(table, "umap", dims) is not None:
+        return "UMAP"
+    small = rows >= LEAST_ROWS and rows * width <= limits.UMAP_UNASKED
+    return "UMAP" if small and not session.public and find_spec("umap") is not None else "PCA"
 
 
 def _before_map(
@@ -208,21 +244,29 @@ async def map_work(
             yield progress
 
 
-def _map_title(source: Opened, projection: Projection) -> str:
+def regions_of(session: Session, table: EmbeddingTable, projection: Projection) -> tuple[Region, ...]:
+    """Return the named regions of a map by UMAP in two dimensions, found once for all visitors."""
+    if projection.method != "umap" or projection.dims != 2:
+        return ()
+    return session.library.result(table, ("regions", projection.method), lambda: named_regions(projection, table))
+
+
+def _map_title(source: Opened, projection: Projection, regions: Sequence[Region]) -> str:
     if projection.explained_variance_ratio is not None:
-        share, axes = float(projection.explained_variance_ratio.sum()), {2: "Two", 3: "Three"}[projection.dims]
-        rest = "so close dots may not be similar" if share < 0.5 else "so the map shows most of it"
-        return f"{axes} directions explain {100 * share:.0f} % of the variance of {source.name}’s tokens, {rest}"
-    quality = projection.quality
-    kept = quality.neighbours_kept * quality.k
-    return f"Of each token’s {quality.k} nearest neighbours in {source.name}, this map keeps {kept:.1f}"
+        share = float(projection.explained_variance_ratio.sum())
+        rest = ". For neighbourhoods, use UMAP" if share < 0.5 else ""
+        return f"PCA shows {percent(share)} of the variation of {source.name}’s tokens{rest}"
+    islands = [token_figures.region_name(region) for region in regions if region.kind]
+    if not islands:
+        return f"Map of {source.name}’s tokens: close dots tend to be similar"
+    return f"{sentence_case(listed(islands))} form islands in {source.name}"
 
 
 def _map_subtitle(source: Opened, projection: Projection) -> str:
     count = f"All {len(projection.rows):,} tokens of {source.name}"
     if projection.left_out:
         count = f"{len(projection.rows):,} of {len(projection.rows) + projection.left_out:,} tokens of {source.name}"
-    return f"{count}. Close dots tend to have similar vectors; distances across the map mean little. Click a dot."
+    return f"{count}. Click a dot."
 
 
 def measured(session: Session, table: EmbeddingTable, projection: Projection) -> PointTrust:
@@ -272,7 +316,11 @@ def kept_here(session: Session, table: EmbeddingTable, projection: Projection, r
     place = int(np.searchsorted(projection.rows, row))
     key = ("trust at", projection.method, projection.dims, place)
     found = session.library.result(table, key, lambda: _trust(table, projection, [place]))
-    return [f"{shown(table.labels[row])} has {int(found.counts[0])} of its {found.k} nearest neighbours near it."]
+    count = int(found.counts[0])
+    many = f"{count:,}" if count else "None"
+    return [
+        f"{many} of {shown(table.labels[row])}’s {found.k} nearest neighbours {'is' if count == 1 else 'are'} close."
+    ]
 
 
 def share(value: float) -> str:
@@ -280,20 +328,35 @@ def share(value: float) -> str:
     return f"{number(100 * value, digits=0 if value >= 0.1 else 1 if value >= 0.01 else 2)} %"
 
 
-def _map_foot(projection: Projection, table: EmbeddingTable) -> str:
-    left_out = f"{projection.left_out:,} rows left out: NaN, Inf or zero" if projection.left_out else "nothing left out"
+def _map_foot(projection: Projection) -> str:
+    """State how many neighbours the map keeps, and which rows it leaves out."""
+    left_out = f" · {projection.left_out:,} rows left out" if projection.left_out else ""
+    method = projection.method.upper()
     if not projection.measured:
-        kept = "colour by trust to measure the neighbours kept"
-        return f"PCA · {projection.dims} of {table.shape[1]} directions · {kept} · {left_out}"
+        return f"{method} of all tokens; colour by trust to measure it{left_out}"
     quality = projection.quality
-    trusted, whole = (number(value, digits=2) for value in (quality.trustworthiness, quality.continuity))
-    kept = f"{share(quality.neighbours_kept)} of {quality.k} neighbours kept, by chance {share(quality.kept_by_chance)}"
-    kept = f"{kept} · trust {trusted}, continuity {whole}, by chance {number(quality.trust_by_chance, digits=2)}"
-    if quality.points < quality.rows:
-        kept = f"{kept}, measured on {quality.points:,} tokens"
-    if projection.method == "pca":
-        return f"PCA · {projection.dims} of {table.shape[1]} directions · {kept} · {left_out}"
-    settings = f"{projection.parameters['neighbors']} neighbours · {projection.parameters['metric']}"
-    if "vectors" in projection.parameters:
-        settings = f"{settings} · vectors {projection.parameters['vectors']}"
-    return f"UMAP · {settings} · seed {projection.seed} · {kept} · {left_out}"
+    chance = share(quality.kept_by_chance)
+    return f"{method} keeps {share(quality.neighbours_kept)} of the neighbours (chance: {chance}){left_out}"
+
+
+def _map_help(projection: Projection, table: EmbeddingTable) -> str:
+    """Describe how the map was made and how faithful it is, for its help."""
+    said = [f"PCA: {projection.dims} of {table.shape[1]:,} directions."]
+    if projection.method == "umap":
+        settings = f"{projection.parameters['neighbors']} neighbours, {projection.parameters['metric']}"
+        if "vectors" in projection.parameters:
+            settings = f"{settings}, vectors {projection.parameters['vectors']}"
+        said = [f"UMAP: {settings}, seed {projection.seed}."]
+    if projection.left_out:
+        said.append(f"Rows left out: {projection.left_out:,} with NaN or Inf, or zero.")
+    if projection.measured:
+        quality = projection.quality
+        trusted, whole = (number(value, digits=2) for value in (quality.trustworthiness, quality.continuity))
+        measured = f", measured on {quality.points:,} tokens" if quality.points < quality.rows else ""
+        said.append(
+            f"Of each token’s {quality.k} nearest neighbours in the table, {share(quality.neighbours_kept)} are among "
+            f"its {quality.k} nearest on the map; trust {trusted}, continuity {whole}, by chance "
+            f"{number(quality.trust_by_chance, digits=2)}{measured}. Trust is 1 unless the map brings together what is "
+            "apart in the table, continuity is 1 unless it separates what is close (Venna & Kaski 2001, 2006)."
+        )
+    return " ".join(said)

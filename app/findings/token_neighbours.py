@@ -22,7 +22,7 @@ from ..recipes import token_snippets
 from ..session.opened import Opened
 from ..session.state import Session
 from .chosen_word import Word, common_key, cosine, empty_panel, row_of, shown, why_no_tokens, with_tokens
-from .token_search import containing, nearest_spelling
+from .token_search import containing, id_of, named_in_each, nearest_spelling
 
 NEIGHBOURS = 12
 BINS = 160  # bins of the cosines with a word
@@ -97,19 +97,17 @@ def word_panels(session: Session, opened: Sequence[Opened], word: Word, *, centr
     notes = [one.problem for one in found if one.problem]
     notes += [said for one in near if (said := _read_as(one, word))]
     notes += [why_no_tokens(source) for source in opened if source.table("token") is None and not source.error]
-    tinted = "Tinted words are in every list. " if shared else ""
+    tinted = "Tinted: in every list. " if shared else ""
     return (
         Panel(
             "neighbours",
-            _word_title(word, near, len(shared), centred=centred),
+            _word_title(opened, word, near, len(shared), centred=centred),
             subtitle=". ".join(filter(None, [_facts(found, word), anisotropy_line(near, centred=centred)])),
             emphasis=word.shown,
             lists=lists,
             help=NEIGHBOUR_HELP,
             message="" if near else "Try another word, such as king, or click a dot of the map.",
-            foot=" ".join(
-                [f"{tinted}Number: exact {cosine(centred)}, among all tokens. Click a word to select it.", *notes]
-            ),
+            foot=" ".join([f"{tinted}Number: {cosine(centred)}.", *notes]),
             recipe=token_snippets.neighbours(
                 {one.source: one.row for one in near if one.row is not None}, k=NEIGHBOURS, centred=centred
             )
@@ -141,16 +139,20 @@ def anisotropy_line(found: Sequence[Found], *, centred: bool) -> str:
     return f"Two random tokens have a mean cosine of {said}, so a high cosine means little: use Centred"
 
 
-def _word_title(word: Word, near: Sequence[Found], shared: int, *, centred: bool) -> str:
+def _word_title(opened: Sequence[Opened], word: Word, near: Sequence[Found], shared: int, *, centred: bool) -> str:
     if not near:
         return f"None of the sources has a token “{word.shown}”"
+    named = None if word.source else id_of(word.text.strip())
+    if named is not None and any(one.row == named for one in near):
+        return named_in_each(opened, named)
     if len(near) == 1:
         best = near[0].near
         assert best is not None
         if not len(best.rows):
             return f"{word.shown} has no neighbours in {near[0].source.name}"
-        name, value = shown(best.labels[0]), number(float(best.values[0]))
-        return f"Nearest to {word.shown} in {near[0].source.name}: {name}, with {cosine(centred)} {value}"
+        name, value = shown(best.labels[0]), number(float(best.values[0]), digits=2)
+        measure = f"{cosine(centred)} " if centred else ""
+        return f"Closest to {word.shown} in {near[0].source.name}: {name} ({measure}{value})"
     where = {2: "in both", 3: "in all three", 4: "in all four"}[len(near)]
     if not shared:
         return f"None of the {NEIGHBOURS} nearest neighbours of {word.shown} is the same {where}"

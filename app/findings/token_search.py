@@ -9,7 +9,7 @@ from typing import Any
 
 from hfposemb.analysis.rows import norms
 from hfposemb.errors import HfposembError
-from hfposemb.tables.table import Labels
+from hfposemb.tables.table import EmbeddingTable, Labels
 from hfposemb.text import one_line
 
 from ..components.plot import NeighbourList, NeighbourRow, Panel
@@ -19,7 +19,7 @@ from ..recipes import token_snippets
 from ..session.opened import Opened
 from .chosen_word import shown, with_tokens
 
-MATCHES = 24
+MATCHES = 8
 SEARCH_SECONDS = 3.0
 NOT_SEARCHED = ("", False)
 """Search text, and whether it is a pattern, when there is no search."""
@@ -72,14 +72,43 @@ def nearest_spelling(labels: Labels, text: str) -> str | None:
     return near[1] if near[0] >= 0.6 else None
 
 
-def match_panels(opened: Sequence[Opened], text: str, regex: bool) -> tuple[Panel, ...]:
+@lru_cache(maxsize=32)
+def _matched(labels: Labels, query: str, regex: bool) -> tuple[int, ...]:
+    return tuple(matching(labels, query) if regex else containing(labels, query))
+
+
+def matched(table: EmbeddingTable, query: str, *, regex: bool) -> list[int]:
+    """Return the rows that a search finds, shortest first; an id comes before the labels that contain it."""
+    rows = list(_matched(table.labels, query, regex))
+    named = None if regex else id_of(query)
+    return list(dict.fromkeys((named, *rows))) if named is not None and named < table.shape[0] else rows
+
+
+def id_of(query: str) -> int | None:
+    """Return the id that a text is, if it is one."""
+    return int(query) if query.isascii() and query.isdecimal() and len(query) < 9 else None
+
+
+def named_in_each(opened: Sequence[Opened], row: int) -> str:
+    """State which token an id is in every source."""
+    said = []
+    for source in with_tokens(opened):
+        table = source.embeddings.token  # type: ignore[union-attr]
+        token = f"“{shown(table.labels[row])}”" if row < table.shape[0] else "none"
+        said.append(f"{token} in {source.name}")
+    return f"Token {row} is {', '.join(said)}" if said else ""
+
+
+def match_panels(
+    opened: Sequence[Opened], text: str, regex: bool, *, actions: tuple[str, ...] = ()
+) -> tuple[Panel, ...]:
     """Return the panel of search results in every source."""
     query = text.strip()[:LONGEST_QUERY]
     lists, counts = [], []
     for source in with_tokens(opened):
         table = source.embeddings.token  # type: ignore[union-attr]
         try:
-            rows = matching(table.labels, query) if regex else containing(table.labels, query)
+            rows = matched(table, query, regex=regex)
         except HfposembError as error:
             return (
                 Panel(
@@ -89,8 +118,6 @@ def match_panels(opened: Sequence[Opened], text: str, regex: bool) -> tuple[Pane
                     message="Correct the pattern, or search for plain text.",
                 ),
             )
-        if not regex and query.isascii() and query.isdecimal() and len(query) < 9 and int(query) < table.shape[0]:
-            rows = list(dict.fromkeys((int(query), *rows)))
         lengths = norms(table)
         entries = tuple(
             NeighbourRow(shown(table.labels[row]), float(lengths[row]), False, row) for row in rows[:MATCHES]
@@ -103,14 +130,17 @@ def match_panels(opened: Sequence[Opened], text: str, regex: bool) -> tuple[Pane
         if counts
         else "None of the sources has tokens"
     )
-    more = f"Showing the {MATCHES} shortest of each. " if any(len(one.rows) == MATCHES for one in lists) else ""
+    more = f"The {MATCHES} shortest of each. " if any(len(one.rows) == MATCHES for one in lists) else ""
+    named = None if regex else id_of(query)
     return (
         Panel(
             "matches",
             title,
+            subtitle=named_in_each(opened, named) if named is not None else "",
             lists=tuple(lists),
             emphasis=quoted,
-            foot=f"{more}Number: norm. Click a token to select it, or press Enter for the word itself.",
+            foot=f"{more}Number: norm. Enter: the word itself.",
+            actions=actions,
             recipe=token_snippets.matches(with_tokens(opened), query, regex=regex, most=MATCHES)
             if any(counts)
             else None,

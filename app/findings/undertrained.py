@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 LISTED = 8
 LOOK = "Look for odd tokens"
 NAMES = {
-    "near unused": "Nearest to unused tokens (cosine distance)",
-    "near the mean": "Nearest to the mean (distance)",
+    "near unused": "Closest to unused slots (cosine distance)",
+    "near the mean": "Closest to the mean (distance)",
     "far from the mean": "Farthest from the mean (distance)",
     "short": "Short (norm)",
     "long": "Long (norm)",
@@ -81,7 +81,7 @@ def odd_panels(session: Session, source: Opened | None) -> tuple[Panel, ...]:
         replace(
             empty,
             title=_title(source, found),
-            subtitle="Candidates only: such tokens may have been rare in the training texts. Click a token.",
+            subtitle="Candidates only. Click a token.",
             lists=lists,
             foot=_foot(found),
             recipe=token_snippets.odd(source, [one.name for one in drawn], count=LISTED) if drawn else None,
@@ -119,9 +119,9 @@ def _row(odd: UndertrainedToken) -> NeighbourRow:
 
 def _title(source: Opened, found: UndertrainedTokens) -> str:
     first = found["near unused"].rows or found["near the mean"].rows
-    where = "the unused tokens" if found["near unused"].rows else "the mean of all tokens"
+    where = "the unused slots" if found["near unused"].rows else "the mean of all tokens"
     names = [shown(odd.label) for odd in first[:3]]
-    return f"Nearest to {where} of {source.name}: {', '.join(names)}"
+    return f"Closest to {where} of {source.name}: {', '.join(names)}"
 
 
 def _foot(found: UndertrainedTokens) -> str:
@@ -144,18 +144,19 @@ def odd_row(
     field: gr.Radio,
     chosen: Callable[[Sequence[Opened], str | None], Opened | None],
     picked: Sequence[Any],
+    unfolded: gr.State,
 ) -> None:
     """Create and bind the panel of the source that ``which`` names and ``chosen`` finds.
 
     ``field`` is the control that sets ``which``; ``picked`` are the word, the search field and the search, which a
-    click sets.
+    click sets; ``unfolded`` is whether the fold that the panel is in is open.
     """
     with gr.Column():
         work = session.jobs.bind(partial(look, session), name="odd", label="Odd tokens")
         row = PanelRow((), scope=session.scope)
 
-    def draw(opened: Sequence[Opened], which: str | None) -> Any:
-        return odd_panels(session, chosen(opened, which))
+    def draw(opened: Sequence[Opened], unfolded: bool, which: str | None) -> Any:
+        return odd_panels(session, chosen(opened, which)) if unfolded else gr.skip()
 
     def ask(due: list[Any], which: str | None, happened: gr.EventData) -> Any:
         source = chosen(session.shown(due), which)
@@ -171,8 +172,8 @@ def odd_row(
         text = table.labels[token]
         return [Word(text, source.text, token).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
 
-    session.redraw(draw, [row], inputs=[which])
-    session.when([field.input], draw, [row], inputs=[field])
-    session.when([work.done.change], draw, [row], inputs=[which])
+    session.redraw(draw, [row], inputs=[unfolded, which], on=[unfolded.change])
+    session.when([field.input], draw, [row], inputs=[unfolded, field])
+    session.when([work.done.change], draw, [row], inputs=[unfolded, which])
     row.select(pick, [session.due, which], list(picked), trigger_mode="always_last", **QUIET)
     row.select(ask, [session.due, which], work.wanted, trigger_mode="always_last", **QUIET)

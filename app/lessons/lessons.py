@@ -203,7 +203,7 @@ LESSONS: tuple[Lesson, ...] = (
         exercise="Click one of the neighbours, then one of its neighbours. Where are you after five steps?",
         models=("sample:gpt2", "sample:bert"),
         tab="tokens",
-        controls={"word": "king", "words": "king, queen, bread"},
+        controls={"word": "king", "words": "king, queen, bread", "pairs": UNFOLDED},
     ),
     Lesson(
         title="Without positions, an encoder loses the order",

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from hfposemb.tables.table import TOKEN_CLASSES
+
 from ..components.recipe import Recipe
 from .writing import comma_separated, command_line, dict_lines, extracted, pinned, quoted, recipe_of
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from ..session.opened import Opened
+
+MOST_IDS = 5_000
+"""Ids of a selection that a snippet names."""
 
 
 TOKEN_ROLES = ("token",)
@@ -103,6 +111,19 @@ def matches(sources: Sequence[Opened], text: str, *, regex: bool, most: int) -> 
         f"    shown[name] = hpe.norms(table)[rows[:{most}]]",
     ]
     return recipe_of(body, sources, imports=["import re"] if regex else [], roles=TOKEN_ROLES)
+
+
+def selection(source: Opened, chosen: Sequence[int] | NDArray[np.int64], *, kind: str = "") -> Recipe:
+    """Return the recipe of the norms of selected tokens: those of a class, or of ids."""
+    body = [f"table = {extracted(source)}.token"]
+    if kind:
+        body.append(f"ids = (table.labels.classes == {TOKEN_CLASSES.index(kind)}).nonzero()[0]  # {kind}")
+    else:
+        body.append(f"ids = [{comma_separated(chosen[:MOST_IDS])}]")
+    if not kind and len(chosen) > MOST_IDS:
+        body[-1] += f"  # the first of {len(chosen):,}"
+    body.append("shown = hpe.norms(table)[ids]")
+    return recipe_of(body, [source], roles=TOKEN_ROLES)
 
 
 def odd(source: Opened, names: Sequence[str], *, count: int) -> Recipe:

@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import gradio as gr
 
+from hfposemb.tables.table import TOKEN_CLASSES
 from hfposemb.text import one_line
 
 from ..components.events import QUIET
 from ..components.hidden import State
 from ..components.lines import unseen_heading
-from ..components.plot import PanelRow, Panels
+from ..components.page_script import on_event
+from ..components.plot import PanelRow, kept_file
 from ..findings.chosen_word import (
     FIRST_WORD,
     FIRST_WORDS,
@@ -25,13 +28,23 @@ from ..findings.chosen_word import (
     with_tokens,
     write_word,
 )
-from ..findings.token_map import MapControls, asked_map, map_work
+from ..findings.selected_tokens import found_tokens, rows_of
+from ..findings.token_map import AUTOMATIC, METHODS, MapControls, asked_map, map_work
 from ..findings.token_neighbours import find_word, spread_panels, word_panels
-from ..findings.token_search import NOT_SEARCHED, match_panels, read_search, write_sought
+from ..findings.token_search import NOT_SEARCHED, read_search, write_sought
+from ..findings.token_selection import (
+    NOTHING,
+    Selection,
+    outlined,
+    read_selection,
+    table_of,
+    words_of,
+    write_selection,
+)
 from ..findings.undertrained import odd_row
 from ..findings.word_pairs import pair_panels
 from ..limits import LONGEST_QUERY, MOST_WORDS
-from ..session.address import of_sources
+from ..session.address import of_sources, one_of
 from ..session.background_jobs import BackgroundJob
 from ..session.guard import guarded
 from ..session.opened import Opened
@@ -43,13 +56,21 @@ NEEDS = ("token",)
 
 @dataclass(frozen=True)
 class Layout:
-    """The tab's components that events use; ``word``, ``sought`` and ``which`` are states."""
+    """The tab's components that events use.
+
+    States are ``word``, ``sought``, ``which``, ``method``, the chosen projection, ``selection``, ``exported``, which
+    changes when a selection is to be saved, and ``spread`` and ``pairs``, whether a fold is open.
+    """
 
     word: gr.State
     sought: gr.State
+    selection: gr.State
+    exported: gr.State
+    save: gr.DownloadButton
     which: gr.State
     which_field: gr.Radio
-    method: gr.Radio
+    method: gr.State
+    method_field: gr.Radio
     dims: gr.Radio
     color: gr.Radio
     umaps: BackgroundJob
@@ -57,9 +78,12 @@ class Layout:
     search: gr.Textbox
     regex: gr.Checkbox
     centring: gr.Checkbox
-    matches: PanelRow
+    found: PanelRow
     words: PanelRow
+    spread: gr.State
     hill: PanelRow
+    pairs: gr.State
+    pairs_box: gr.Accordion
     chosen: gr.Textbox
     matrix: PanelRow
 
@@ -75,15 +99,26 @@ class Handlers:
         controls, done = values[:6], values[6:]
         return asked_map(self.session, opened, MapControls(*controls), *done)
 
-    def draw_word(self, opened: Sequence[Opened], which: str | None, state: list[Any], centred: bool) -> list[Any]:
-        """Draw the neighbours of the word and how unusual they are."""
-        word, source = Word.of(state), source_of(opened, which)
-        near = word_panels(self.session, opened, word, centred=centred)
-        return [near, spread_panels(self.session, source, word, centred=centred)]
+    def draw_word(self, opened: Sequence[Opened], state: list[Any], centred: bool) -> Any:
+        """Draw the neighbours of the word."""
+        return word_panels(self.session, opened, Word.of(state), centred=centred)
 
-    def draw_pairs(self, opened: Sequence[Opened], text: str, centred: bool) -> Panels:
+    def draw_spread(
+        self, opened: Sequence[Opened], unfolded: bool, which: str | None, state: list[Any], centred: bool
+    ) -> Any:
+        """Draw how unusual the neighbours of the word are."""
+        if not unfolded:
+            return gr.skip()
+        return spread_panels(self.session, source_of(opened, which), Word.of(state), centred=centred)
+
+    def draw_pairs(self, opened: Sequence[Opened], unfolded: bool, text: str, centred: bool) -> Any:
         """Draw the similarities of some words."""
-        return pair_panels(self.session, opened, text, centred=centred)
+        return pair_panels(self.session, opened, text, centred=centred) if unfolded else gr.skip()
+
+    def draw_found(self, opened: Sequence[Opened], which: str | None, sought: list[Any], state: list[Any]) -> Any:
+        """Draw the tokens that are searched or selected, which also stand out on the map."""
+        row = found_tokens(self.session, opened, source_of(opened, which), sought, Selection.of(state))
+        return gr.update(visible=False) if row is None else gr.update(value=row, visible=True)
 
     def pick(
         self, due: list[Any], which: str | None, state: list[Any], centred: bool, happened: gr.EventData
@@ -93,9 +128,9 @@ class Handlers:
         if told.get("panel") == "neighbours":
             found = [find_word(self.session, source, Word.of(state), centred=centred) for source in sources]
             sources = [one.source for one in found if one.near is not None]
-        if told.get("panel") == "map":
-            source, row = source_of(sources, which), told.get("index")
-            if told.get("group") != "token":
+        if told.get("panel") in ("map", "selection"):
+            source, row = source_of(sources, which), told.get("index", told.get("id"))
+            if told.get("panel") == "map" and told.get("group") != "token":
                 return [gr.skip()] * 3
         else:
             place, row = told.get("list"), told.get("id")
@@ -106,6 +141,64 @@ class Handlers:
         text = table.labels[row]
         return [Word(text, source.text, row).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
 
+    def select(
+        self, due: list[Any], which: str | None, method: str, word: list[Any], happened: gr.EventData
+    ) -> list[Any]:
+        """Select the tokens of a class, or those within a shape drawn on the map, in place of a search."""
+        told, source = happened._data, source_of(self.session.shown(due), which)
+        table = source.table("token") if source else None
+        if source is None or table is None:
+            return [gr.skip()] * 3
+        if told.get("legend") in TOKEN_CLASSES:
+            chosen: Selection | None = Selection("class", told["legend"])
+        elif "area" in told:
+            drawn = self.session.projection(table, method.lower(), 2) or self.session.projection(table, "pca", 2)
+            chosen = None if drawn is None else outlined(told["area"], drawn, source)
+        else:
+            return [gr.skip()] * 3
+        if not chosen:
+            return [gr.skip()] * 3
+        return [chosen.state, list(NOT_SEARCHED), write_search(word, NOT_SEARCHED)]
+
+    def act(
+        self,
+        due: list[Any],
+        which: str | None,
+        sought: list[Any],
+        state: list[Any],
+        word: list[Any],
+        happened: gr.EventData,
+    ) -> list[Any]:
+        """Clear the selection, compare its first words, or save it: what its buttons do.
+
+        Return the selection, the search and its field, the words to compare, their fold, whether it is open, and
+        ``exported``.
+        """
+        kept = [gr.skip()] * 7
+        match happened._data.get("action"):
+            case "Clear":
+                return [list(NOTHING), list(NOT_SEARCHED), write_search(word, NOT_SEARCHED), *kept[3:]]
+            case "CSV":
+                return [*kept[:6], uuid4().hex]
+            case "Compare":
+                source = source_of(self.session.shown(due), which)
+                table = source.table("token") if source else None
+                if source is None or table is None:
+                    return kept
+                rows = rows_of(self.session, source, sought, Selection.of(state))
+                words = words_of(table, rows, MOST_WORDS)
+                return [*kept[:3], words, gr.update(open=True), True, gr.skip()] if words else kept
+        return kept
+
+    def hand_over(self, due: list[Any], which: str | None, sought: list[Any], state: list[Any]) -> Any:
+        """Give the page the selected tokens as a file."""
+        source = source_of(self.session.shown(due), which)
+        table = source.table("token") if source else None
+        if source is None or table is None:
+            return gr.update(value=None)
+        rows = rows_of(self.session, source, sought, Selection.of(state))
+        return gr.update(value=kept_file(table_of(table, rows), "tokens.csv"))
+
 
 def tab(session: Session) -> None:
     """Create and bind the tab."""
@@ -113,38 +206,51 @@ def tab(session: Session) -> None:
     bind_drawing(session, layout, handlers)
     bind_search(session, layout)
     keep_controls(session, layout)
+    bind_words(session, layout, handlers)
     bind_selection(session, layout, handlers)
 
 
 def create_layout(session: Session) -> Layout:
     """Create the components, and bind the map's job and the row of odd tokens."""
-    word, sought = State(Word(FIRST_WORD).state), State(list(NOT_SEARCHED))
+    word, sought, selection = State(Word(FIRST_WORD).state), State(list(NOT_SEARCHED)), State(list(NOTHING))
     choices = which_choices(session.open(session.first))
     # Keep the choice in a state: the field would send a choice it no longer offers, which Gradio refuses.
     which = State(choices[0][1] if choices else None)
-    which_field, method, dims, color = _toolbar(session, choices, which.value)
+    unseen_heading(TITLE, level=2)
     with gr.Row(equal_height=False):
-        with gr.Column(scale=5, min_width=320):
-            umaps = session.jobs.bind(partial(map_work, session), label="Map")
-            plan = PanelRow(scope=session.scope, reserve=760)
+        with gr.Column(scale=5, min_width=320, elem_classes="tokens-card"):
+            with gr.Row(elem_classes="controls"):
+                which_field, method_field, dims, color = _toolbar(choices, which.value)
+            with gr.Row(elem_classes="tokens-work"):
+                umaps = session.jobs.bind(partial(map_work, session), label="Map")
+            plan = PanelRow(scope=session.scope, reserve=730)
         with gr.Column(scale=3, min_width=320):
             search, regex, centring = _search_fields()
-            matches = PanelRow((), scope=session.scope, visible=False)
+            found = PanelRow((), scope=session.scope, visible=False)
             words = PanelRow(scope=session.scope, reserve=480)
-            hill = PanelRow(scope=session.scope, reserve=280)
-    with gr.Row(equal_height=False):
-        with gr.Column(scale=1, min_width=240), gr.Row(elem_classes="controls"):
-            label = f"Words to compare (comma-separated, up to {MOST_WORDS})"
-            chosen = gr.Textbox(FIRST_WORDS, label=label, lines=3, max_lines=6)
-        with gr.Column(scale=3, min_width=320):
+    with gr.Column(elem_classes="tokens-folds"):
+        pairs_box, pairs = session.fold("pairs", "Compare words: which pairs are close?")
+        with pairs_box:
+            with gr.Row(elem_classes="controls"):
+                label = f"Compare words (separate with commas, up to {MOST_WORDS})"
+                chosen = gr.Textbox(FIRST_WORDS, label=label, max_lines=1)
             matrix = PanelRow((), scope=session.scope)
-    odd_row(session, which, which_field, source_of, [word, search, sought])
+        box, spread = session.fold("spread", "How unusual is such a cosine?")
+        with box:
+            hill = PanelRow((), scope=session.scope)
+        box, odd = session.fold("odd", "Odd tokens: which did training hardly touch?")
+        with box:
+            odd_row(session, which, which_field, source_of, [word, search, sought], odd)
     return Layout(
         word=word,
         sought=sought,
+        selection=selection,
+        exported=State(""),
+        save=gr.DownloadButton(visible="hidden", elem_id=f"tokens-{session.scope}"),
         which=which,
         which_field=which_field,
-        method=method,
+        method=State(AUTOMATIC),
+        method_field=method_field,
         dims=dims,
         color=color,
         umaps=umaps,
@@ -152,52 +258,44 @@ def create_layout(session: Session) -> Layout:
         search=search,
         regex=regex,
         centring=centring,
-        matches=matches,
+        found=found,
         words=words,
+        spread=spread,
         hill=hill,
+        pairs=pairs,
+        pairs_box=pairs_box,
         chosen=chosen,
         matrix=matrix,
     )
 
 
-def _toolbar(
-    session: Session, choices: Sequence[Any], first: str | None
-) -> tuple[gr.Radio, gr.Radio, gr.Radio, gr.Radio]:
-    """Create the toolbar, and return the map's controls: source, projection, dimensions and colour."""
-    with gr.Row(elem_classes="controls"):
-        with gr.Column(scale=0, min_width=902), gr.Row():  # the width of its parts and the gaps between them
-            which_field = _segmented("Source", choices, first, 210, "names", visible=len(choices) > 1)
-            method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160)
-            dims = _segmented("Dimensions", ["2-D", "3-D"], "2-D", 150)
-            color = _segmented("Colour", ["Class", "Id", "Norm", "Trust"], "Class", 270)
-        unseen_heading(TITLE, level=2)
+def _toolbar(choices: Sequence[Any], first: str | None) -> tuple[gr.Radio, gr.Radio, gr.Radio, gr.Radio]:
+    """Return the map's controls: source, projection, dimensions and colour."""
+    which_field = _segmented("Source", choices, first, 204, "names", visible=len(choices) > 1)
+    method = _segmented("Projection", list(METHODS), "UMAP", 139)
+    dims = _segmented("Dimensions", ["2-D", "3-D"], "2-D", 114)
+    color = _segmented("Colour", ["Class", "Id", "Norm", "Trust"], "Class", 244)
     return which_field, method, dims, color
 
 
 def _search_fields() -> tuple[gr.Textbox, gr.Checkbox, gr.Checkbox]:
     """Create the search field, and the choices whether it is a pattern and whether the rows are centred."""
     with gr.Row(elem_classes="controls"):
-        search = gr.Textbox(FIRST_WORD, label="Word, part of a word, or id", max_lines=1, scale=3, min_width=160)
-        regex = gr.Checkbox(False, label="Regex", container=False, scale=1, min_width=100)
-        centring = gr.Checkbox(False, label="Centred", container=False, scale=1, min_width=100)
+        search = gr.Textbox(FIRST_WORD, label="Word, part of a word, or id", max_lines=1, scale=3, min_width=130)
+        regex = gr.Checkbox(False, label="Regex", container=False, scale=1, min_width=70)
+        centring = gr.Checkbox(False, label="Centred", container=False, scale=1, min_width=90)
     return search, regex, centring
 
 
 def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, *classes: str, **more: Any) -> gr.Radio:
     names = ["segmented", *classes]
-    return gr.Radio(choices, value=value, label=label, elem_classes=names, min_width=width, scale=1, **more)
+    return gr.Radio(choices, value=value, label=label, elem_classes=names, min_width=width, scale=0, **more)
 
 
 def draw_field(opened: Sequence[Opened], which: str | None) -> Any:
     """Offer the sources that have tokens."""
     source, choices = source_of(opened, which), which_choices(opened)
     return gr.update(choices=choices, value=source.text if source else None, visible=len(choices) > 1)
-
-
-def draw_matches(opened: Sequence[Opened], sought: list[Any]) -> Any:
-    """Draw the tokens that contain the searched text."""
-    text, pattern = sought
-    return gr.update(value=match_panels(opened, text, pattern), visible=True) if text else gr.update(visible=False)
 
 
 def look(text: str, regex: bool, state: list[Any]) -> Any:
@@ -220,27 +318,30 @@ def take(asked: list[Any]) -> list[Any]:
     return [Word.of(asked).state, one_line(str(asked[0]).strip(), width=60), list(NOT_SEARCHED)]
 
 
-def write_search(state: list[Any], sought: list[Any]) -> str:
+def write_search(state: list[Any], sought: Sequence[Any]) -> str:
     """Return the content of the search field: the search if there is one, otherwise the word."""
     return str(sought[0]) or one_line(Word.of(state).text.strip(), width=60)
 
 
 def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
     """Bind the map, the neighbours of the word and the similarities of some words."""
-    which, field, umaps = layout.which, layout.which_field, layout.umaps
-    word, centring, chosen, near = layout.word, layout.centring, layout.chosen, [layout.words, layout.hill]
-    asked = [which, layout.method, layout.dims, layout.color, word, centring]
-    drawn = [layout.method, layout.plan, umaps.wanted, layout.color]
-    events = [layout.method.input, layout.dims.input, layout.color.input, word.change, centring.input]
+    which, field, umaps, method = layout.which, layout.which_field, layout.umaps, layout.method
+    word, centring, chosen = layout.word, layout.centring, layout.chosen
+    asked = [which, method, layout.dims, layout.color, word, centring]
+    drawn = [method, layout.plan, umaps.wanted, layout.color, layout.method_field]
+    events = [method.change, layout.dims.input, layout.color.input, word.change, centring.input]
     session.redraw(draw_field, [field], inputs=[which])
     # Draw at once with the field's value, and not again when the state receives it.
     session.when([field.input], handlers.draw_map, drawn, inputs=[field, *asked[1:]])
-    session.when([field.input], handlers.draw_word, near, inputs=[field, word, centring])
     session.redraw(handlers.draw_map, drawn, inputs=asked, on=events)
     session.when([umaps.done.change], handlers.draw_map, drawn, inputs=[*asked, umaps.done])
-    session.redraw(handlers.draw_word, near, inputs=[which, word, centring], on=[word.change, centring.input])
-    session.redraw(handlers.draw_pairs, [layout.matrix], inputs=[chosen, centring], on=[chosen.change, centring.input])
-    field.input(lambda chosen: chosen, field, which, **QUIET)
+    session.redraw(handlers.draw_word, [layout.words], inputs=[word, centring], on=[word.change, centring.input])
+    asked, events = [layout.spread, which, word, centring], [layout.spread.change, word.change, centring.input]
+    session.redraw(handlers.draw_spread, [layout.hill], inputs=asked, on=[*events, which.change])
+    asked, events = [layout.pairs, chosen, centring], [layout.pairs.change, chosen.change, centring.input]
+    session.redraw(handlers.draw_pairs, [layout.matrix], inputs=asked, on=events)
+    field.input(_same, field, which, **QUIET)
+    layout.method_field.input(_same, layout.method_field, method, **QUIET)
 
 
 def bind_search(session: Session, layout: Layout) -> None:
@@ -251,14 +352,13 @@ def bind_search(session: Session, layout: Layout) -> None:
     search.input(safe(look), [search, regex, word], sought, trigger_mode="always_last", **QUIET)
     sent = [search.submit, regex.input]
     gr.on(sent, safe(choose), [search, regex], [word, sought], trigger_mode="always_last", **QUIET)
-    session.redraw(draw_matches, [layout.matches], inputs=[sought], on=[sought.change])
 
 
 def keep_controls(session: Session, layout: Layout) -> None:
     """Store the controls in the page's URL."""
     session.keep("map", layout.which, choices=of_sources)
+    session.keep("layout", layout.method, read=one_of(METHODS))
     for name, component in {
-        "layout": layout.method,
         "space": layout.dims,
         "colour": layout.color,
         "words": layout.chosen,
@@ -267,9 +367,10 @@ def keep_controls(session: Session, layout: Layout) -> None:
         session.keep(name, component)
     session.keep("word", layout.word, read=read_word, write=write_word)
     session.keep("search", layout.sought, read=read_search, write=write_sought)
+    session.keep("selection", layout.selection, read=read_selection, write=write_selection)
 
 
-def bind_selection(session: Session, layout: Layout, handlers: Handlers) -> None:
+def bind_words(session: Session, layout: Layout, handlers: Handlers) -> None:
     """Bind clicks on tokens, and keep the search field in step with the word."""
     word, search, sought = layout.word, layout.search, layout.sought
     word.change(write_search, [word, sought], search, **QUIET)
@@ -278,7 +379,7 @@ def bind_selection(session: Session, layout: Layout, handlers: Handlers) -> None
     session.restored.change(
         lambda state, sought: [write_search(state, sought), bool(sought[1])], [word, sought], shown_search, **QUIET
     )
-    for row in (layout.plan, layout.words, layout.matches):
+    for row in (layout.plan, layout.words, layout.found):
         row.select(
             handlers.pick,
             [session.due, layout.which, word, layout.centring],
@@ -286,3 +387,23 @@ def bind_selection(session: Session, layout: Layout, handlers: Handlers) -> None
             trigger_mode="always_last",
             **QUIET,
         )
+
+
+def bind_selection(session: Session, layout: Layout, handlers: Handlers) -> None:
+    """Bind the selection: what makes it, what shows it, and what its buttons do."""
+    which, sought, selection = layout.which, layout.sought, layout.selection
+    options: dict[str, Any] = {"trigger_mode": "always_last", **QUIET}
+    asked = [which, sought, selection]
+    events = [which.change, sought.change, selection.change]
+    session.redraw(handlers.draw_found, [layout.found], inputs=asked, on=events)
+    safe = partial(guarded, public=session.public)
+    drawn = [session.due, which, layout.method_field, layout.word]
+    layout.plan.select(handlers.select, drawn, [selection, sought, layout.search], **options)
+    done = [selection, sought, layout.search, layout.chosen, layout.pairs_box, layout.pairs, layout.exported]
+    layout.found.select(handlers.act, [session.due, *asked, layout.word], done, **options)
+    saved = layout.exported.change(safe(handlers.hand_over), [session.due, *asked], layout.save, **QUIET)
+    saved.then(None, layout.save, js=on_event("saveFile"), **QUIET)
+
+
+def _same(value: Any) -> Any:
+    return value

@@ -326,6 +326,43 @@ def beside_island(
     return None
 
 
+def corner_box(corner: Corner, size: tuple[float, float]) -> Box:
+    """Return a corner of a plot as a box in pixels."""
+    x, y, half_width, half_height = _middle(corner)
+    return x * size[0], y * size[1], half_width * size[0], half_height * size[1]
+
+
+def on_regions(
+    anchors: Array, texts: Sequence[str], crowd: Array, *, size: tuple[float, float], taken: Sequence[Box]
+) -> list[Offset | None]:
+    """Choose an offset for the name of each region, the first ones first; ``None`` where it would cover another label.
+
+    Args:
+        anchors: Middles of the regions [regions, 2] in pixels.
+        texts: Escaped names [regions].
+        crowd: Points [n, 2] that names should hide few of, in pixels.
+        size: Width and height of the plot in pixels.
+        taken: Boxes that are already occupied.
+    """
+    boxes, offsets = list(taken), []
+    for (x, y), text in zip(anchors, texts, strict=True):
+        half, best, fewest = wide(text) / 2 + 3, None, np.inf
+        for distance in (0, 22, 40):
+            for dx, dy in ((0, -1), (0, 1), (-1, 0), (1, 0)) if distance else ((0, 0),):
+                offset = (dx * (distance + half * abs(dx)), float(dy * distance))
+                box: Box = (float(x) + offset[0], float(y) + offset[1], half, LINE / 2 + 1)
+                inside = half < box[0] < size[0] - half and LINE < box[1] < size[1] - LINE
+                if not inside or any(_overlap(box, other) for other in boxes):
+                    continue
+                cost = _inside(box, crowd) + 2 * distance
+                if cost < fewest:
+                    best, fewest = offset, cost
+        offsets.append(best)
+        if best is not None:
+            boxes.append((float(x) + best[0], float(y) + best[1], half, LINE / 2 + 1))
+    return offsets
+
+
 def empty_corner(unit: Array) -> Corner | None:
     """Return the largest nearly empty corner of the unit square with points [n, 2]; ``None`` if there is none."""
     for width, height in ((0.46, 0.4), (0.4, 0.34), (0.34, 0.28), (0.3, 0.24)):

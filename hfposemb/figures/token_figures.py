@@ -42,6 +42,7 @@ from .style import (
 )
 
 if TYPE_CHECKING:
+    from ..analysis.map_regions import Region
     from ..analysis.nearest_rows import Neighbours
     from ..analysis.projection import Projection
     from ..composition.variance_decomposition import Club
@@ -75,13 +76,14 @@ def class_counts(labels: Labels, *, rows: Sequence[int] | Array | None = None) -
     return {TOKEN_CLASSES[place]: int(counts[place]) for place in order if counts[place]}
 
 
-def token_map(
+def token_map(  # noqa: PLR0913 - keywords with defaults
     p: Projection,
     labels: Labels,
     *,
     color: Literal["class", "id", "trust"] | Array = "class",
     selected: int | None = None,
     neighbours: Sequence[int] = (),
+    regions: Sequence[Region] = (),
     link: str | None = "token",
     height: int = 720,
 ) -> go.Figure:
@@ -96,6 +98,8 @@ def token_map(
             near it on the map. Tokens without a number (NaN, or trust not measured) are faint.
         selected: Row that is marked and labelled, if any.
         neighbours: Further rows that are marked and labelled.
+        regions: Regions that are named in two dimensions, as far as there is room; without any, islands apart from the
+            others are named by their class.
         link: Group for linked hover, if any.
         height: Height in pixels.
 
@@ -126,9 +130,10 @@ def token_map(
     chosen = [point_index(p, row) for row in ([] if selected is None else [selected, *neighbours])]
     names = [escape(labels[int(rows[index])]).strip() or "(space)" for index in chosen]
     texts = escaped(labels)[rows]
-    draw = _token_map_3d if points.shape[1] == 3 else _token_map_2d
     tokens = _Tokens(points, rows, texts, labels.classes[rows], layers, link, kept)
-    return draw(tokens, chosen, names, height)
+    if points.shape[1] == 3:
+        return _token_map_3d(tokens, chosen, names, height)
+    return _token_map_2d(tokens, chosen, names, height, regions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +225,9 @@ def token_name(text: str, *, chosen: bool, at: tuple[float, float], **more: Any)
 MAP_WIDTH = 640  # width in pixels assumed for placing labels on a map
 
 
-def _token_map_2d(tokens: _Tokens, chosen: Sequence[int], names: Sequence[str], height: int) -> go.Figure:
+def _token_map_2d(
+    tokens: _Tokens, chosen: Sequence[int], names: Sequence[str], height: int, regions: Sequence[Region]
+) -> go.Figure:
     points = tokens.points.astype(np.float64)
     low, high = points.min(axis=0), points.max(axis=0)
     extent = np.where(high > low, high - low, 1.0)
@@ -240,7 +247,13 @@ def _token_map_2d(tokens: _Tokens, chosen: Sequence[int], names: Sequence[str], 
         spot = _Spot(tokens, (points - low) / extent, low, extent, chosen, names, corner, room)
         traces += spot.dots()
         layout |= spot.layout()
-    layout["annotations"] = [*layout.get("annotations", ()), *_island_names(tokens, low, extent, corner, height)]
+    notes = layout.get("annotations", ())
+    if regions:
+        frames = [shape for shape in layout.get("shapes", ()) if "xref" not in shape]
+        more = _region_names(regions, (points - low) / extent, low, extent, corner, height, [*notes, *frames])
+    else:
+        more = _island_names(tokens, low, extent, corner, height)
+    layout["annotations"] = [*more, *notes]
     return new_figure(traces, height=height, margin=dict.fromkeys("lrtb", 0), **layout)
 
 
@@ -268,6 +281,58 @@ def _island_names(
     return notes
 
 
+REGION = "region"
+"""Name of the annotations of regions, which a phone has no room for."""
+
+
+def region_name(region: Region) -> str:
+    """Return the name of a region: its class, or its most central words."""
+    return ISLANDS.get(region.kind, region.kind) if region.kind else f"{', '.join(region.words)} …"
+
+
+def _region_names(
+    regions: Sequence[Region],
+    unit: Array,
+    low: Array,
+    extent: Array,
+    corner: Corner | None,
+    height: int,
+    notes: Sequence[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """Return quiet labels of regions, beside them where there is room, and never over another label."""
+    room = np.asarray([float(MAP_WIDTH), float(height)])
+    taken = [_taken(note, low, extent, room) for note in notes if "xref" not in note]
+    taken += [label_placement.corner_box(corner, (float(room[0]), float(room[1])))] if corner else []
+    anchors = np.asarray([((region.x, region.y) - low) / extent * room for region in regions]).reshape(-1, 2)
+    texts = [escape(region_name(region), width=36) for region in regions]
+    places = label_placement.on_regions(anchors, texts, unit * room, size=(float(room[0]), float(room[1])), taken=taken)
+    return [
+        add_label(
+            text,
+            colour=SUBDUED,
+            at=place,
+            bgcolor=PANEL,
+            opacity=0.85,
+            name=REGION,
+            x=float(region.x),
+            y=float(region.y),
+        )
+        for region, text, place in zip(regions, texts, places, strict=True)
+        if place is not None
+    ]
+
+
+def _taken(note: dict[str, Any], low: Array, extent: Array, room: Array) -> label_placement.Box:
+    """Return the box in pixels that a label or a frame on the map occupies."""
+    if "text" not in note:
+        ends = (np.asarray([[note["x0"], note["y0"]], [note["x1"], note["y1"]]]) - low) / extent * room
+        (x, y), (half_width, half_height) = ends.mean(axis=0), np.abs(ends[1] - ends[0]) / 2 + 4
+        return float(x), float(y), float(half_width), float(half_height)
+    x, y = (np.asarray([note["x"], note["y"]]) - low) / extent * room
+    dx, dy = (note["ax"], -note["ay"]) if note["showarrow"] else (note["xshift"], note["yshift"])
+    return float(x) + dx, float(y) + dy, label_placement.wide(note["text"]) / 2, label_placement.LINE / 2
+
+
 @dataclass(frozen=True, eq=False)
 class _Spot:
     """The selected token and its neighbours on the 2-D map, and the enlarged surroundings."""
@@ -283,10 +348,10 @@ class _Spot:
 
     @property
     def half(self) -> float:
-        """Half the width of the enlarged region, chosen to contain the neighbours that are close on the map."""
+        """Half the width of the enlarged region, chosen to contain most neighbours that are close on the map."""
         away = self._away()
-        near = away[away < 0.06]
-        return float(np.clip(1.3 * near.max(initial=0.0), 0.012, 0.075)) if len(near) > 1 else 0.03
+        near = away[1:][away[1:] < 0.06]
+        return float(np.clip(1.3 * np.quantile(near, 0.75), 0.012, 0.075)) if len(near) else 0.03
 
     def _away(self) -> Array:
         away: Array = np.abs(self.unit[list(self.chosen)] - self.unit[self.chosen[0]]).max(axis=1)

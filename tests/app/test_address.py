@@ -25,6 +25,7 @@ SAID_BY_OTHERS = {
     "Marked position": "a slider tells the position once it is let go",
     "Part": "a state is kept as part or stack, which the field follows",
     "Source": "a state is kept as words-of, map or run, which the field follows",
+    "Projection": "a state is kept as layout in Tokens, which the field follows",
     WORD: "the word is kept, and what is searched",
     "Regex": "kept with what is searched",
     "Metric": "a state is kept as by, which the field follows",

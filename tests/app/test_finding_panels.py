@@ -29,7 +29,7 @@ def test_odd_tokens_are_those_of_the_function(tmp_path: Path) -> None:
     session = open_session(source)
     (panel,) = odd_panels(session, session.open([source])[0])
     found = undertrained_tokens(hpe.extract(source).token, count=8)
-    assert panel.title.startswith("Nearest to the unused tokens of bert: ")
+    assert panel.title.startswith("Closest to the unused slots of bert: ")
     listed = {one.name: [row.id for row in one.rows] for one in panel.lists}
     for name in ("near the mean", "far from the mean"):
         assert listed[odd_app.NAMES[name]] == [odd.row for odd in found[name].rows]

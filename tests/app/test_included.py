@@ -52,12 +52,14 @@ def test_umap_is_known_at_once(session: Session, role: str, dims: int) -> None:
 
 @pytest.mark.parametrize("dims", ["2-D", "3-D"])
 def test_tokens_are_drawn_by_umap_without_a_job(session: Session, dims: str) -> None:
-    controls = token_map.MapControls(None, "UMAP", dims, "Class", Word("king").state)
-    back, panels, wanted, _ = token_map.asked_map(session, session.open((MINILM,)), controls)
+    controls = token_map.MapControls(None, token_map.AUTOMATIC, dims, "Class", Word("king").state)
+    back, panels, wanted, _, shown = token_map.asked_map(session, session.open((MINILM,)), controls)
     assert wanted == []
     assert back == gr.skip()
-    assert "this map keeps" in panels[0].title
-    assert "vectors before rounding · seed 0" in panels[0].foot
+    assert shown["value"] == "UMAP"
+    assert "islands in MiniLM" in panels[0].title or dims == "3-D"
+    assert "vectors before rounding, seed 0" in panels[0].help
+    assert len(panels[0].foot) <= 60
 
 
 def test_positions_are_drawn_by_umap_without_a_job(session: Session) -> None:

@@ -109,15 +109,17 @@ def test_sources_in_turn_leave_memory_flat(served: Served) -> None:
     assert sizes[2] - sizes[1] < (TOLERANCE / 2 if FULL else TOLERANCE), sizes
 
 
+def changed(page: Visitor, component: int, event: str) -> list[int]:
+    """Run what is bound to an event of a component; return the states that it changed."""
+    messages = [page.run(bound, component) for bound in page.events(component, event)]
+    return [state for one in messages for state in (one.get("output") or {}).get("changed_state_ids") or ()]
+
+
 def ask_for_umap(page: Visitor, over: Event) -> str:
     """Show the map of the tokens as UMAP, and listen until it is answered or all is over; return what was said."""
     method = page.labelled("Projection", 1)
     page.values[method] = "UMAP"
-    wanted = [
-        state
-        for bound in page.events(method, "input")
-        for state in (page.run(bound, method).get("output") or {}).get("changed_state_ids") or ()
-    ]
+    wanted = [state for chosen in changed(page, method, "input") for state in changed(page, chosen, "change")]
     (compute,) = (bound for state in wanted for bound in page.events(state, "change") if len(bound["outputs"]) == 2)
     before = len(page.heard)
     answer = page.join(compute, [None] * len(compute["inputs"]), wanted[0])

@@ -58,22 +58,22 @@ def run(session: Session, wanted: list[list[Any]]) -> list[Progress]:
 
 
 def test_a_large_map_and_its_trust_are_those_of_the_library(session: Session) -> None:
-    _, _, wanted, _ = asked(session)
+    _, _, wanted, *_ = asked(session)
     assert wanted == [[SOURCE, "token", 2, "PCA"]]
     assert run(session, wanted)
     table = hpe.extract(SOURCE).token
     expected = hpe.project(table)
-    _, (panel,), wanted, _ = asked(session)
+    _, (panel,), wanted, *_ = asked(session)
     assert not wanted
     assert "colour by trust to measure" in panel.foot
     kept = session.projection(session.open((SOURCE,))[0].embeddings.token, "pca", 2)  # type: ignore[union-attr]
     assert kept is not None
     np.testing.assert_allclose(kept.coordinates, expected.coordinates, atol=1e-5)
-    _, _, wanted, _ = asked(session, "Trust")
+    _, _, wanted, *_ = asked(session, "Trust")
     assert wanted == [[SOURCE, "token", 2, "Trust", "pca"]]
     shares = [step.share for step in run(session, wanted)]
     assert shares == sorted(shares)
-    _, (panel,), wanted, _ = asked(session, "Trust")
+    _, (panel,), wanted, *_ = asked(session, "Trust")
     assert not wanted
     wrong = point_trust(table, expected.coordinates, rows=expected.rows, points=token_map.MEASURED).wrong.sum()
     assert f"{wrong:,} are misplaced" in panel.title
@@ -96,7 +96,7 @@ def test_cancel_leaves_no_child_and_the_page_is_answered_meanwhile(session: Sess
     assert pids
     assert until(lambda: all(map(gone, pids)), 5)
     assert not len(LINE)
-    _, (panel,), again, _ = asked(session, done={"ok": False, "wanted": wanted})
+    _, (panel,), again, *_ = asked(session, done={"ok": False, "wanted": wanted})
     assert "was stopped" in panel.message
     assert not again, "what was cancelled does not begin anew by itself"
 
@@ -104,7 +104,7 @@ def test_cancel_leaves_no_child_and_the_page_is_answered_meanwhile(session: Sess
 def test_cancelled_trust_goes_back_to_classes(session: Session) -> None:
     run(session, asked(session)[2])
     wanted = asked(session, "Trust")[2]
-    _, (panel,), again, color = asked(session, "Trust", {"ok": False, "wanted": wanted})
+    _, (panel,), again, color, _ = asked(session, "Trust", {"ok": False, "wanted": wanted})
     assert color["value"] == "Class"
     assert panel.legend
     assert not again

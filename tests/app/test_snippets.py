@@ -26,7 +26,7 @@ import pytest
 from hfposemb.app import limits
 from hfposemb.app.components.plot import Panel, PanelRow, Panels
 from hfposemb.app.components.recipe import Recipe
-from hfposemb.app.findings import comparison, training_run
+from hfposemb.app.findings import comparison, token_map, training_run
 from hfposemb.app.jobs import children
 from hfposemb.app.recipes import sentence_snippets, writing
 from hfposemb.app.session.background_jobs import umap_key
@@ -142,6 +142,8 @@ def _others(component: Any, sources: tuple[str, ...]) -> list[Any]:
             return [450]
         case gr.State() if component.value == training_run.FIRST_FIGURE["position"]:
             return ["CKA with the last", "map's disparity", "IsoScore", "helix period"]
+        case gr.State() if component.value == token_map.AUTOMATIC:
+            return ["PCA"]
         case gr.State() if component.value == "0-1":
             return [f"0-{len(sources) - 1}"]  # another pair
         case gr.State() if component.value in sources:

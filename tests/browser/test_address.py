@@ -48,13 +48,13 @@ def test_the_address_follows_and_leads_back(page: Page, site: Callable[..., str]
 
 def test_a_link_shows_what_it_was_copied_from(page: Page, site: Callable[..., str]) -> None:
     url = site()
-    wanted = "models=sample%3Abert&models=random%3A300x64&tab=tokens&colour=Norm&word=queen"
+    wanted = "models=sample%3Abert&models=random%3A300x64&tab=tokens&layout=PCA&colour=Norm&word=queen"
     page.goto(f"{url}?{wanted}&position=nonsense&method=%3Cscript%3E&dims=9")
     drawn(page)
     until(page, lambda: _tab(page), "Tokens")
     until(page, lambda: page.get_by_label(WORD).input_value(), "queen")
     until(page, lambda: page.get_by_label("Norm", exact=True).is_checked(), True)
-    until(page, lambda: "Nearest to queen in Demo BERT" in page.locator("body").inner_text(), True)
+    until(page, lambda: "Closest to queen in Demo BERT" in page.locator("body").inner_text(), True)
     until(page, lambda: "Untrained" in page.locator(".provenance").first.inner_text(), True)
     until(page, lambda: _query(page), parse_qs(wanted))
 
@@ -100,8 +100,13 @@ LINKS = {
         "space": "3-D",
         "colour": "Norm",
         "word": "queen",
+        "layout": "PCA",
         "words": "king, queen, earth",
+        "pairs": "unfolded",
+        "spread": "unfolded",
+        "odd": "unfolded",
         "search": "regex:^.?kin",
+        "selection": "class:unused",
         "centred": "True",
     },
     "words": {

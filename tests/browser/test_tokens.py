@@ -18,7 +18,7 @@ from app.findings.chosen_word import Word, row_of
 from tests.app.test_app import HOSTILE, WORDS, anisotropic, checkpoint
 from tests.conftest import in_full
 
-from .waiting import accessible_everywhere, open_tab, point, still, until
+from .waiting import accessible_everywhere, drawn, point, still, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -41,11 +41,12 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 @pytest.fixture
 def tokens(page: Page, site: Site, own_site: Site) -> Callable[..., Page]:
-    """Open the Tokens tab on some sources, and wait until it is drawn."""
+    """Open the Tokens tab on some sources, with PCA unless told otherwise, and wait until it is drawn."""
 
-    def start(*sources: str, own: bool = True) -> Page:
-        page.goto((own_site if own else site)(*sources))
-        open_tab(page, "Tokens")
+    def start(*sources: str, own: bool = True, query: str = "layout=PCA") -> Page:
+        page.goto(f"{(own_site if own else site)(*sources)}?tab=tokens&{query}")
+        until(page, lambda: page.get_by_role("tab", name="Tokens").get_attribute("aria-selected"), "true")
+        drawn(page)
         return page
 
     return start
@@ -117,7 +118,7 @@ def test_tokens_are_coloured_by_trust(tokens: Callable[..., Page], pair: tuple[s
     page.get_by_role("radio", name="Trust").check(force=True)
     plan = panel(page, "map")
     plan.get_by_role("heading", name=re.compile("^Of 2,000 tokens measured of bert, [0-9,]+ are misplaced")).wait_for()
-    assert re.search(r"king has \d+ of its 10 nearest neighbours near it", plan.inner_text())
+    assert re.search(r"(\d+|None) of king’s 10 nearest neighbours (is|are) close", plan.inner_text())
     measured = "(stage) => stage._fullData.findIndex((trace) => trace.marker.color.length > 1000)"
     stage = plan.locator(".stage")
     until(page, lambda: stage.evaluate(f"(stage) => stage._fullData[({measured})(stage)]?.x.length"), 2_000)
@@ -129,7 +130,8 @@ def test_tokens_are_coloured_by_trust(tokens: Callable[..., Page], pair: tuple[s
     page.mouse.move(x - 1, y)
     page.mouse.move(x, y)
     plan.locator(".tip").get_by_text("of its 10 nearest are near it here").wait_for()
-    page.get_by_label("Words to compare").fill(", ".join(MANY[:14]))  # at once, as pasted
+    page.locator(".fold-pairs > button").click()
+    page.get_by_label("Compare words").fill(", ".join(MANY[:14]))  # at once, as pasted
     page.get_by_text(f"2 more were left out: {MANY[12]}, {MANY[13]}.").wait_for()
 
 
@@ -155,13 +157,14 @@ def test_a_table_whose_tokens_point_one_way_says_so_and_is_centred(tokens: Calla
     panel(page, "neighbours").get_by_text("so a high cosine means little: use Centred").wait_for()
     assert listed(page) == [exact(source, "king")]
     page.get_by_role("checkbox", name="Centred").check()
-    panel(page, "neighbours").get_by_role("heading", name=re.compile("with centred cosine")).wait_for()
+    page.locator(".fold-spread > button").click()
+    panel(page, "neighbours").get_by_role("heading", name=re.compile("\\(centred cosine")).wait_for()
     assert listed(page) == [exact(source, "king", centred=True)]
     panel(page, "spread").get_by_role("heading", name=re.compile("has centred cosine")).wait_for()
     assert "mean cosine" not in panel(page, "neighbours").inner_text()
     until(page, lambda: "centred=True" in page.url, expected=True)
     page.reload()
-    panel(page, "neighbours").get_by_role("heading", name=re.compile("with centred cosine")).wait_for()
+    panel(page, "neighbours").get_by_role("heading", name=re.compile("\\(centred cosine")).wait_for()
     assert page.get_by_role("checkbox", name="Centred").is_checked()
 
 
@@ -175,23 +178,82 @@ def workers() -> list[psutil.Process]:
     return found
 
 
-def test_map_that_is_included_is_drawn(tokens: Callable[..., Page]) -> None:
-    page = tokens("sample:minilm")
-    page.get_by_role("radio", name="UMAP").locator("visible=true").first.check(force=True)
-    found = until(page, lambda: panel(page, "map").inner_text(), lambda text: "vectors before rounding" in text)
-    assert "this map keeps" in found
-    assert "30,522 tokens of MiniLM" in found
+def selected(page: Page) -> int:
+    """Return how many dots of the map stand out."""
+    return int(
+        page.evaluate(
+            """() => { const [first, ...rest] = document.querySelector('section[data-key=map] .stage').data
+              .filter((trace) => (trace.xaxis ?? 'x') === 'x').filter((trace) => trace.marker?.opacity === 1
+                && trace.showlegend === false);
+              return [first, ...rest].reduce((sum, trace) => sum + (trace?.x.length ?? 0), 0); }"""
+        )
+    )
+
+
+def test_map_fills_one_screen_by_umap_and_its_tokens_are_selected(tokens: Callable[..., Page]) -> None:
+    """The question of Start: whether king and queen are close."""
+    page = tokens("sample:minilm", query="word=king")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    still(page)
+    assert page.evaluate("document.documentElement.scrollHeight") <= 1400
+    assert page.get_by_role("radio", name="UMAP").is_checked()
+    assert "layout" not in page.url
+    plan = panel(page, "map")
+    plan.get_by_role("heading", name="Unused slots, other scripts and numbers form islands in MiniLM").wait_for()
+    assert "30,522 tokens of MiniLM" in plan.inner_text()
+    queen = panel(page, "neighbours").get_by_role("button", name=re.compile(r"^queen \.")).bounding_box()
+    assert queen
+    assert queen["y"] + queen["height"] < 900
+    # A class, from the keyboard.
+    plan.get_by_role("button", name="unused 994").press("Enter")
+    panel(page, "selection").get_by_role("heading", name="994 tokens of MiniLM selected: unused").wait_for()
+    until(page, lambda: selected(page), 994)
+    until(page, lambda: "selection=class%3Aunused" in page.url, expected=True)
+    page.keyboard.press("Escape")
+    until(page, lambda: selected(page), 0)
+    panel(page, "selection").wait_for(state="hidden")
+    # A search.
+    page.get_by_label("Word, part of a word").fill("kingd")
+    found = panel(page, "matches")
+    found.get_by_role("heading", name="2 of MiniLM contain kingd").wait_for()
+    until(page, lambda: selected(page), 2)
+    # A shape, which takes the place of the search and is in a link.
+    plan.get_by_role("button", name="Box").click()
+    box = plan.locator(".plot").bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 150)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 250, steps=4)
+    page.mouse.up()
+    chosen = panel(page, "selection")
+    chosen.get_by_role("heading", name=re.compile("tokens of MiniLM selected$")).wait_for()
+    count = int(chosen.locator("h3").inner_text().split()[0].replace(",", ""))
+    until(page, lambda: selected(page), count)
+    with page.expect_download() as saving:
+        chosen.get_by_role("button", name="CSV", exact=True).click()
+    lines = Path(saving.value.path()).read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "id,token,norm"
+    assert len(lines) == count + 1
+    first = chosen.locator(".chip").first.inner_text()
+    chosen.get_by_role("button", name="Compare").click()
+    until(page, lambda: page.get_by_label("Compare words").input_value().split(", ")[0], first)
+    page.locator(".fold-pairs .panel[data-state=drawn]").first.wait_for()
+    until(page, lambda: "selection=ids" in page.url and "pairs=unfolded" in page.url, expected=True)
+    page.reload()
+    panel(page, "selection").get_by_role("heading", name=f"{count:,} tokens of MiniLM selected").wait_for()
+    until(page, lambda: selected(page), count)
+    panel(page, "selection").get_by_role("button", name="Clear").click()
+    until(page, lambda: "selection" in page.url, expected=False)
 
 
 @in_full
 def test_umap_starts_shows_how_far_it_is_and_is_cancelled(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
-    page = tokens(*pair)
+    page = tokens(*pair, query="")  # by itself
     before = panel(page, "map").get_by_role("heading").first.inner_text()
-    page.get_by_role("radio", name="UMAP").check(force=True)
+    assert before.startswith("PCA shows")
     line = page.locator(".work:visible")
     line.get_by_role("progressbar").wait_for()
-    # The last picture stays, fainter; it fades there, so the test waits for it.
-    page.wait_for_function("getComputedStyle(document.querySelector('section[data-key=map] .plot')).opacity === '0.4'")
+    page.wait_for_function("getComputedStyle(document.querySelector('section[data-key=map] .plot')).opacity === '1'")
     (work,) = until(page, workers, lambda found: len(found) == 1)
     line.get_by_role("button", name="Cancel").click()
     until(page, line.count, 0)
@@ -199,7 +261,7 @@ def test_umap_starts_shows_how_far_it_is_and_is_cancelled(tokens: Callable[..., 
     until(page, lambda: work in workers(), expected=False)
     until(page, panel(page, "map").get_by_role("heading").first.inner_text, before)
     page.get_by_role("radio", name="UMAP").locator("visible=true").first.check(force=True)
-    panel(page, "map").get_by_role("heading", name=re.compile("^Of each token’s 10 nearest")).wait_for(timeout=240_000)
+    panel(page, "map").get_by_text("UMAP keeps").wait_for(timeout=240_000)
     until(page, page.locator(".work:visible").count, 0)
 
 
@@ -222,7 +284,9 @@ def test_hostile_tokens_execute_nothing_and_fetch_nothing(tokens: Callable[..., 
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     field = page.get_by_label("Word, part of a word")
-    words: Any = page.get_by_label("Words to compare")
+    page.locator(".fold-pairs > button").click()
+    page.locator(".fold-odd > button").click()
+    words: Any = page.get_by_label("Compare words")
     words.fill(",".join(str(row) for row in range(len(HOSTILE))))
     for row in range(len(HOSTILE)):
         field.fill(str(row))

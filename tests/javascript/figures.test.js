@@ -3,8 +3,10 @@ import { test } from "node:test";
 
 import { fileName, framed, lines } from "../../hfposemb/figures/static/export.js";
 import { labelPlace, sampled } from "../../hfposemb/figures/static/marks.js";
+import { shape } from "../../hfposemb/figures/static/lasso.js";
 import { PlotlyStage } from "../../hfposemb/figures/static/plotly_adapter.js";
 import { recoloured } from "../../hfposemb/figures/static/recolour.js";
+import { rowsOf, withSelected } from "../../hfposemb/figures/static/selection.js";
 import { csv, tablesOf } from "../../hfposemb/figures/static/table.js";
 import { tooltip } from "../../hfposemb/figures/static/tooltip.js";
 import { describe, labelOf, patchesOf, placeOfRow, rowOf } from "../../hfposemb/figures/static/traces.js";
@@ -161,4 +163,26 @@ test("lines and file names end between words", () => {
   assert.equal(fileName("Google-BERT/bert base", 12), "google-bert");
   assert.equal(fileName("a".repeat(90), 60), "a".repeat(60));
   assert.equal(fileName(" Ünï Demo "), "n-demo");
+});
+
+test("selected rows stand out, in their own colours, and are not in the table", () => {
+  assert.deepEqual([...rowsOf("3.7~2.12")], [3, 10, 11, 12, 50]);
+  assert.equal(rowsOf("").size, 0);
+  const dots = { type: "scattergl", mode: "markers", x: [1, 2, 3], y: [4, 5, 6], meta: { link: "token", first: 10 },
+    marker: { color: [7, 8, 9], opacity: 0.4, size: 2 }, text: ["a", "b", "c"] };
+  const marks = { type: "scattergl", x: [1], y: [1], marker: {}, hoverinfo: "skip" };
+  const figure = { data: [dots, marks], layout: {} }, traces = figure.data.map(describe);
+  assert.deepEqual(withSelected(figure, traces, new Set()).data, figure.data);
+  const [faded, above, last] = withSelected(figure, traces, new Set([10, 12, 99])).data;
+  assert.ok(faded.marker.opacity < 0.1);
+  assert.deepEqual([above.x, above.y, above.marker.color, above.marker.opacity], [[1, 3], [4, 6], [7, 9], 1]);
+  assert.equal(last, marks);
+  const shown = withSelected(figure, traces, new Set([10]));
+  assert.equal(tablesOf(shown, shown.data.map(describe))[0].rows, 3);
+});
+
+test("a box is made of its first and last corner", () => {
+  const path = [{ x: 0, y: 0 }, { x: 5, y: 1 }, { x: 4, y: 3 }];
+  assert.deepEqual(shape(path, true), [{ x: 0, y: 0 }, { x: 4, y: 0 }, { x: 4, y: 3 }, { x: 0, y: 3 }]);
+  assert.equal(shape(path, false), path);
 });

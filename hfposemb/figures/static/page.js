@@ -1,5 +1,6 @@
 // What all rows of a page share: files, plotly, marks and the order of painting. It is the global object "hfposemb".
 
+import { clearByEscape } from "./escape.js";
 import { PaintQueue } from "./queue.js";
 import { defineRow } from "./row_element.js";
 
@@ -10,12 +11,14 @@ class Page {
   #files = /** @type {Map<string, Promise<any>>} */ (new Map()); // url → decoded content, oldest first
   #styles = /** @type {Map<string, Promise<void>>} */ (new Map());
   links = new EventTarget();
+  selections = /** @type {Map<string, string>} */ (new Map());
   marks = /** @type {Map<string, Mark>} */ (new Map());
   plotly = /** @type {Promise<PlotlyLibrary> | null} */ (null);
 
   constructor() {
     this.queue = new PaintQueue({ distance: below, height: () => innerHeight, pause: (near) => this.#pause(near) });
     window.addEventListener("beforeprint", () => this.queue.flush());
+    window.addEventListener("keydown", clearByEscape);
     let dark = this.isDark();
     new MutationObserver(() => {
       if (dark === this.isDark()) return;
@@ -89,6 +92,19 @@ class Page {
    */
   hover(scope, group, index) {
     this.#set("hovered", scope, group, index);
+  }
+
+  /**
+   * Select rows of a group, as a text of token_selection.py; an empty one selects nothing.
+   * @param {string} scope
+   * @param {string} group
+   * @param {string} rows
+   */
+  select(scope, group, rows) {
+    const name = `${scope}/${group}`;
+    if ((this.selections.get(name) ?? "") === rows) return;
+    this.selections.set(name, rows);
+    this.links.dispatchEvent(new CustomEvent("selection", { detail: { scope, group } }));
   }
 
   /**

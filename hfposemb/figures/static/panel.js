@@ -1,7 +1,9 @@
 // A panel: its words, its figures, and what is folded away below them.
 
+import { chipBox } from "./chips.js";
 import { button, emphasised, h, present } from "./elements.js";
 import { fileName } from "./export.js";
+import { toolButtons } from "./lasso.js";
 import { exportWords, recipeParts, tablePart } from "./parts.js";
 import { help, legend, neighbourList, numbers, panelNames, scaleBars } from "./parts.js";
 import { Plot } from "./plot.js";
@@ -95,10 +97,29 @@ export class PanelView {
     const focused = buttons().findIndex((node) => node === document.activeElement);
     this.#head.replaceChildren(...present([
       h("div", "top", panelNames(spec, value), spec.help ? help(spec.help, this.#title(), this.#id) : null),
-      numbers(spec), legend(spec, value), scaleBars(spec.scale_bars, value),
+      numbers(spec), this.#keys(spec, value),
     ]));
     this.#writeTail(spec, value);
     if (focused >= 0) buttons()[focused]?.focus({ preventScroll: true });
+  }
+
+  /** Whether rows that are selected stand out in its plots. */
+  get selects() {
+    return Boolean(this.spec?.tools?.length);
+  }
+
+  /**
+   * Return what the colours mean, with the tools of the plot, or nothing.
+   * @param {PanelSpec} spec
+   * @param {RowValue} value
+   */
+  #keys(spec, value) {
+    const names = legend(spec, value, (name) => this.trigger("select", { panel: this.key, legend: name }));
+    const bars = scaleBars(spec.scale_bars, value);
+    const flat = !spec.drawings.some(({ figure }) => figure.layout.scene);
+    const tools = toolButtons((flat && spec.tools) || [], () => this.plots[0],
+      (area) => this.trigger("select", { panel: this.key, area }));
+    return tools ? h("div", "keys", h("div", "", names, bars), tools) : names ?? bars;
   }
 
   /** Leave the page. */
@@ -115,6 +136,7 @@ export class PanelView {
     const { recipe } = spec;
     const actions = spec.actions.map((action) => {
       const node = button("action", plain(action));
+      node.dataset.action = action;
       node.onclick = () => this.#act(action);
       return node;
     });
@@ -128,6 +150,8 @@ export class PanelView {
     this.#tail.replaceChildren(...present([
       spec.message ? h("p", "message", ...emphasised(spec.message, spec.emphasis)) : null,
       lists.length ? h("div", "lists", ...lists) : null,
+      chipBox(spec.chips ?? [], this.#title(), ({ id, label }) =>
+        this.trigger("select", { panel: this.key, list: 0, id, label })),
       foot ? h("div", "foot", h("span", "", plain(spec.foot, 400)), h("span", "actions", ...actions)) : null,
       ...this.#folds.map((fold) => fold.body),
     ]));

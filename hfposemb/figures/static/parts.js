@@ -1,6 +1,6 @@
 // Parts of a panel.
 
-import { button, emphasised, h, whole } from "./elements.js";
+import { button, emphasised, h, present, whole } from "./elements.js";
 import { explained } from "./glossary.js";
 import { page } from "./page.js";
 import { csv, tableElement } from "./table.js";
@@ -96,15 +96,21 @@ export function numbers(spec) {
 }
 
 /**
- * Return the legend of a panel, or nothing.
+ * Return the legend of a panel, or nothing; some entries are buttons.
  * @param {PanelSpec} spec
  * @param {RowValue} value
+ * @param {(name: string) => void} choose
  */
-export function legend(spec, value) {
+export function legend(spec, value, choose) {
   if (!spec.legend.length) return null;
   return h("p", "legend", ...spec.legend.map((item) => {
     const note = item.note ? h("span", "note", plain(item.note)) : null;
-    return h("span", "", disc(item.color, value), plain(item.name), note);
+    const parts = present([disc(item.color, value), plain(item.name), note]);
+    if (!item.pick) return h("span", "", ...parts);
+    const node = button("pick", ...parts);
+    node.title = `Select: ${plain(item.name)}`;
+    node.onclick = () => choose(item.name);
+    return node;
   }));
 }
 

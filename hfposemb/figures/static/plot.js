@@ -5,6 +5,7 @@ import { cross, dot, sampled } from "./marks.js";
 import { page } from "./page.js";
 import { PlotlyStage } from "./plotly_adapter.js";
 import { recoloured } from "./recolour.js";
+import { rowsOf, withSelected } from "./selection.js";
 import { tablesOf } from "./table.js";
 import { plain } from "./text.js";
 import { tooltip } from "./tooltip.js";
@@ -18,6 +19,8 @@ const PHONE_EYE = { x: 1.42, y: 1.26, z: 0.76 };
 export class Plot {
   /** @type {{ data: any[], layout: any } | null} */
   #figure = null;
+  /** @type {{ data: any[], layout: any } | null} */
+  #sent = null; // the figure without what is selected
   /** @type {PlotlyLibrary | null} */
   #plotly = null;
   #known = ""; // what is drawn, as text
@@ -61,6 +64,12 @@ export class Plot {
       const { scope, group } = /** @type {CustomEvent} */ (event).detail;
       if (scope === this.#scope && this.#groups.has(group)) this.#place();
     }, { signal: this.#heard.signal });
+    page.links.addEventListener("selection", (event) => {
+      const { scope, group } = /** @type {CustomEvent} */ (event).detail;
+      if (!this.panel.selects || scope !== this.#scope || !this.#groups.has(group)) return;
+      this.#select();
+      this.#redraw();
+    }, { signal: this.#heard.signal });
   }
 
   /**
@@ -82,10 +91,9 @@ export class Plot {
     if (turn !== this.#turn) return; // a newer value has come meanwhile
     this.#plotly = plotly;
     this.#known = known;
-    this.#figure = figure;
+    this.#sent = figure;
     this.flat = !figure.data.some((/** @type {any} */ trace) => /gl|3d/.test(trace.type));
-    this.traces = figure.data.map(describe);
-    this.#groups = new Set(this.traces.map((trace) => trace.group).filter(Boolean));
+    this.#select();
     await page.queue.add(this);
   }
 
@@ -114,10 +122,11 @@ export class Plot {
     const kinds = JSON.stringify([...new Set(data.map((/** @type {any} */ trace) => trace.type ?? "scatter"))].sort());
     if (this.#kinds && this.#kinds !== kinds) this.#release();
     const traces = data.map((/** @type {any} */ trace, /** @type {number} */ at) => sent(trace, this.traces[at].own));
-    const scene = layout.scene && this.#scene(layout);
+    const scene = layout.scene && this.#scene(layout), annotations = shownNotes(layout.annotations);
     const family = getComputedStyle(this.box).fontFamily;
     await this.stage.react(this.#plotly, traces, {
-      hovermode: "closest", uirevision: "kept", ...layout, ...(scene && { scene }), ...size, autosize: false,
+      hovermode: "closest", uirevision: "kept", ...layout, ...(scene && { scene }), ...(annotations && { annotations }),
+      ...size, autosize: false,
       paper_bgcolor: "rgba(0,0,0,0)", font: { ...layout.font, family },
     });
     if (!this.#figure) return this.#release(); // the panel left meanwhile
@@ -155,9 +164,20 @@ export class Plot {
     this.observer.disconnect();
     this.#heard.abort();
     this.#release();
-    this.#figure = null;
+    this.#figure = this.#sent = null;
     this.box.remove();
     this.caption.remove();
+  }
+
+  // Let what is selected stand out.
+  #select() {
+    if (!this.#sent) return;
+    const traces = this.#sent.data.map(describe);
+    this.#groups = new Set(traces.map((trace) => trace.group).filter(Boolean));
+    const [group] = this.panel.selects ? this.#groups : [];
+    const rows = rowsOf(page.selections.get(`${this.#scope}/${group}`) ?? "");
+    this.#figure = withSelected(this.#sent, traces, rows);
+    this.traces = this.#figure.data.map(describe);
   }
 
   #redraw() {
@@ -280,6 +300,14 @@ function sent(trace, own) {
   const written = /text/.test(trace.mode) || trace.texttemplate || trace.textposition;
   const text = written ? trace.text : undefined;
   return { ...trace, meta: undefined, text, hoverinfo: "none", hovertemplate: undefined };
+}
+
+/**
+ * Return the labels of a figure that there is room for.
+ * @param {any[] | undefined} notes
+ */
+function shownNotes(notes) {
+  return matchMedia(PHONE).matches ? notes?.filter(({ name }) => name !== "region") : notes;
 }
 
 /**

@@ -103,6 +103,24 @@ export class PlotlyStage {
   }
 
   /**
+   * Return pixels of the stage in the coordinates of the axes that the first one is in: an inset's before the figure's.
+   * @param {Spot} first
+   * @param {Spot[]} corners
+   * @returns {Corners | null}
+   */
+  places(first, corners) {
+    const within = (/** @type {PixelAxis} */ { start, length }, /** @type {number} */ at) =>
+      at >= start && at <= start + length;
+    const inset = this.node._fullLayout?.xaxis2 && this.axes({ xaxis: "x2", yaxis: "y2" });
+    const axes = inset && within(inset.x, first.x) && within(inset.y, first.y) ? inset : this.axes({});
+    if (!axes) return null;
+    const { x, y } = axes;
+    return {
+      x: corners.map((corner) => x.value(corner.x - x.start)), y: corners.map((corner) => y.value(corner.y - y.start)),
+    };
+  }
+
+  /**
    * Save the figure as an image file.
    * @param {{ format: string, width: number, height: number, filename: string }} file
    * @param {string} background
@@ -160,9 +178,10 @@ function times(m, p) {
 }
 
 /**
- * @param {{ _offset: number, _length: number, d2p: (value: number) => number }} axis
+ * @param {{ _offset: number, _length: number, d2p: (value: number) => number, p2d: (pixel: number) => number }} axis
  * @returns {PixelAxis}
  */
 function pixels(axis) {
-  return { start: axis._offset, length: axis._length, pixel: (at) => axis.d2p(at) };
+  const { _offset: start, _length: length } = axis;
+  return { start, length, pixel: (at) => axis.d2p(at), value: (pixel) => axis.p2d(pixel) };
 }

@@ -38,6 +38,8 @@ class Row {
   /** @type {RowValue | null} */
   #shown = null;
   #marked = "";
+  /** @type {string[]} */
+  #selected = []; // groups
   #present = false;
   #repaint = () => this.#draw();
 
@@ -75,10 +77,18 @@ class Row {
     this.#grid.classList.toggle("swipe", value.swipe);
     this.#grid.classList.toggle("many", value.columns > 2);
     this.#prepare(value);
+    this.#select(value);
     this.#views.forEach((view) => view.show());
     if (this.#marked === JSON.stringify(value.marked)) return;
     this.#marked = JSON.stringify(value.marked);
     for (const [group, index] of Object.entries(value.marked)) page.mark(value.scope, group, index);
+  }
+
+  /** @param {RowValue} value */
+  #select({ scope, selected = {} }) {
+    for (const group of this.#selected) if (!(group in selected)) page.select(scope, group, "");
+    this.#selected = Object.keys(selected);
+    for (const group of this.#selected) page.select(scope, group, selected[group]);
   }
 
   /** @param {RowValue} value */
@@ -125,6 +135,7 @@ class Row {
   #leave() {
     this.#present = false;
     page.links.removeEventListener("theme", this.#repaint);
+    if (this.#shown?.panels) this.#select({ ...this.#shown, selected: {} });
     this.#views.forEach((view) => view.dispose());
     this.#views.clear();
   }

@@ -24,6 +24,7 @@ interface RowValue {
   columns: number;
   swipe: boolean;
   marked: Record<string, number>;
+  selected?: Record<string, string>;
   dark: Record<string, string>;
   panels: PanelSpec[];
   plotly: SentFile;
@@ -44,7 +45,9 @@ interface PanelSpec {
   emphasis: string;
   actions: string[];
   numbers: [string, string][];
-  legend: { name: string; color: string; note: string }[];
+  legend: { name: string; color: string; note: string; pick?: boolean }[];
+  tools?: string[];
+  chips?: NeighbourSpec[];
   scale_bars: ScaleBarSpec[];
   lists: NeighbourListSpec[];
   drawings: DrawingSpec[];
@@ -119,6 +122,19 @@ interface PixelAxis {
   start: number;
   length: number;
   pixel: (value: number) => number;
+  value: (pixel: number) => number;
+}
+
+/** Corners of a shape in the coordinates of a plot. */
+interface Corners {
+  x: number[];
+  y: number[];
+}
+
+/** What drawing a shape needs of a plot. */
+interface LassoPlot {
+  box: HTMLElement;
+  stage: { places: (first: Spot, corners: Spot[]) => Corners | null };
 }
 
 interface Patch {
@@ -166,6 +182,7 @@ interface Paintable {
 /** What a plot needs of its panel. */
 interface PlotOwner {
   key: string;
+  selects: boolean;
   node: HTMLElement;
   trigger: Trigger;
   settle: () => void;
