@@ -40,7 +40,8 @@ HALF = 0.5  # threshold of the rotary kernel
 CLOUD_HELP = """
 Each dot is one position, connected to the next and coloured from first to last. Dots that are close have similar
 vectors, as far as two or three dimensions can show it. PCA keeps the directions in which positions differ most; UMAP
-keeps nearest neighbours, and little else.
+keeps nearest neighbours, and little else. A position far outside the middle 98 % is a diamond at the border, where the
+curve leaves the picture.
 
 Below is the cosine of every pair of positions, from −1 to 1. Stripes along the diagonal mean that the similarity of two
 positions depends on their distance.

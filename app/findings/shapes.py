@@ -21,7 +21,8 @@ from .position_clouds import kernel_finding, kernel_panel, note
 HEIGHT = 320
 SHAPE_HELP = """
 A position vector has many numbers. The picture shows the three directions in which the positions differ most (PCA), so
-dots that are close in the picture mostly have similar vectors. Drag it to rotate it.
+dots that are close in the picture mostly have similar vectors. Drag it to rotate it. A position far outside the middle
+98 % is a diamond at the border, where the curve leaves the picture.
 
 A model is not given the order of the positions: it learned a vector for each of them from text alone.
 """

@@ -488,8 +488,13 @@ def test_rows_left_out_leave_no_point_pointing_at_the_wrong_row(dims: int) -> No
 @pytest.mark.parametrize("dims", [2, 3])
 def test_all_axes_of_a_cloud_have_one_scale(dims: int) -> None:
     figure = position_figures.projection(cloud(RNG.normal(size=(60, dims)) * np.arange(1, dims + 1)))
-    widths = {round(axis.range[1] - axis.range[0], 6) for axis in axes(figure)}
-    assert len(widths) == 1
+    if dims == 2:
+        assert figure.layout.yaxis.scaleanchor == "x"
+        return
+    sides = [figure.layout.scene.aspectratio[axis] for axis in "xyz"]
+    scales = {round((axis.range[1] - axis.range[0]) / side, 6) for axis, side in zip(axes(figure), sides, strict=True)}
+    assert figure.layout.scene.aspectmode == "manual"
+    assert len(scales) == 1
 
 
 def test_the_pieces_of_a_flat_line_join() -> None:

@@ -71,7 +71,7 @@ export class PanelView {
   /** Say that everything is drawn; tests and people who script the page wait for it. */
   settle() {
     if (!this.plots.every((plot) => plot.drawn)) return;
-    const traces = this.plots.flatMap((plot) => plot.traces);
+    const traces = this.plots.flatMap((plot) => plot.traces).filter((trace) => !trace.stub);
     this.node.dataset.points = String(traces.reduce((sum, trace) => sum + trace.points, 0));
     this.#folds.filter(({ name }) => name === "Table").forEach((fold) => fold.show());
     this.node.dataset.state = "drawn";

@@ -114,7 +114,7 @@ export class Plot {
     const kinds = JSON.stringify([...new Set(data.map((/** @type {any} */ trace) => trace.type ?? "scatter"))].sort());
     if (this.#kinds && this.#kinds !== kinds) this.#release();
     const traces = data.map((/** @type {any} */ trace, /** @type {number} */ at) => sent(trace, this.traces[at].own));
-    const scene = layout.scene && this.#scene(layout);
+    const scene = layout.scene && this.#scene(layout, size);
     const family = getComputedStyle(this.box).fontFamily;
     await this.stage.react(this.#plotly, traces, {
       hovermode: "closest", uirevision: "kept", ...layout, ...(scene && { scene }), ...size, autosize: false,
@@ -164,11 +164,15 @@ export class Plot {
     page.queue.add(this).catch((error) => this.panel.fail(error));
   }
 
-  /** @param {any} layout */
-  #scene({ scene, template }) {
+  /**
+   * @param {any} layout
+   * @param {Size} size
+   */
+  #scene({ scene, template, meta }, size) {
     const camera = this.#camera ?? scene.camera ?? template?.layout?.scene?.camera;
-    if (this.#camera || !matchMedia(PHONE).matches) return { ...scene, camera };
-    return { ...scene, camera: { ...camera, eye: PHONE_EYE } };
+    if (this.#camera) return { ...scene, camera };
+    if (meta?.fit) return { ...scene, camera: fitted(camera, meta.fit, size) };
+    return { ...scene, camera: matchMedia(PHONE).matches ? { ...camera, eye: PHONE_EYE } : camera };
   }
 
   #release() {
@@ -268,6 +272,20 @@ export class Plot {
     const label = named ? plain(labelOf(trace, at) || String(index), 24) : "";
     return dot(spot, index, label, this.drawn, label ? sampled(where, trace.points) : []);
   }
+}
+
+/**
+ * Return a camera at the least distance from which the whole cloud is seen: see camera.py.
+ * @param {{ eye: Place, center: Place }} camera
+ * @param {{ up: number, across: number }} fit
+ * @param {Size} size
+ */
+export function fitted({ eye, center }, { up, across }, { width, height }) {
+  const step = { x: eye.x - center.x, y: eye.y - center.y, z: eye.z - center.z };
+  const share = Math.max(up, across * height / width) / Math.hypot(step.x, step.y, step.z);
+  return {
+    center, eye: { x: center.x + share * step.x, y: center.y + share * step.y, z: center.z + share * step.z },
+  };
 }
 
 /**

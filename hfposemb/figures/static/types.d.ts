@@ -139,6 +139,8 @@ interface TraceInfo {
   tiles: [number[], number[]] | null;
   kept: ArrayLike<number> | null;
   of: number;
+  outside: Set<number> | null;
+  stub: boolean;
   own: boolean;
 }
 
@@ -190,6 +192,12 @@ interface PlotPoint {
   data: any;
   xaxis?: any;
   yaxis?: any;
+}
+
+interface Place {
+  x: number;
+  y: number;
+  z: number;
 }
 
 interface Camera {
