@@ -19,7 +19,7 @@ AROUND = 16  # directions that are tried
 USUAL = 0.05  # advantage of the usual direction
 CROWD = 500  # points that are looked at
 CELLS = 32  # along each side of the plot, to count where there are points
-NEAREST = 1.2  # least distance of the eye: from nearer, what is in front is far too large
+NEAREST = 1.0  # least distance of the eye: from nearer, what is in front is far too large
 CENTRED = 3  # times that the centre is moved, which changes the distance
 
 

@@ -1,9 +1,11 @@
 // One figure in its box, with the marks and the tooltip laid over it.
 
 import { h, s } from "./elements.js";
+import { enlarged } from "./enlarge.js";
 import { cross, dot, sampled } from "./marks.js";
 import { page } from "./page.js";
 import { PlotlyStage } from "./plotly_adapter.js";
+import { growth } from "./present.js";
 import { recoloured } from "./recolour.js";
 import { tablesOf } from "./table.js";
 import { plain } from "./text.js";
@@ -56,7 +58,7 @@ export class Plot {
     this.box.addEventListener("click", () => this.box.classList.add("tapped"));
     this.observer = new ResizeObserver(() => requestAnimationFrame(() => this.#fit()));
     this.observer.observe(this.box);
-    page.links.addEventListener("theme", () => this.#redraw(), { signal: this.#heard.signal });
+    page.links.addEventListener("theme", () => this.redraw(), { signal: this.#heard.signal });
     page.links.addEventListener("mark", (event) => {
       const { scope, group } = /** @type {CustomEvent} */ (event).detail;
       if (scope === this.#scope && this.#groups.has(group)) this.#place();
@@ -96,6 +98,10 @@ export class Plot {
    * @returns {Size}
    */
   reserve(layout, width = this.box.clientWidth) {
+    if (this.panel.presented()) {
+      this.box.style.removeProperty("height");
+      return { width, height: this.box.clientHeight };
+    }
     const margin = { l: 48, r: 16, t: 8, b: 44, ...layout.template?.layout?.margin, ...layout.margin };
     const square = layout.yaxis?.scaleanchor && !layout.height;
     const aspect = Number(layout.meta?.aspect) || 1; // of an image that is not square
@@ -110,7 +116,8 @@ export class Plot {
   async paint() {
     if (!this.#figure || !this.#plotly || !this.box.clientWidth) return;
     const size = this.reserve(this.#figure.layout);
-    const { data, layout } = page.isDark() ? recoloured(this.#figure, this.#partner) : this.#figure;
+    const coloured = page.isDark() ? recoloured(this.#figure, this.#partner) : this.#figure;
+    const { data, layout } = enlarged(coloured, growth(this.panel.presented()));
     const kinds = JSON.stringify([...new Set(data.map((/** @type {any} */ trace) => trace.type ?? "scatter"))].sort());
     if (this.#kinds && this.#kinds !== kinds) this.#release();
     const traces = data.map((/** @type {any} */ trace, /** @type {number} */ at) => sent(trace, this.traces[at].own));
@@ -127,6 +134,17 @@ export class Plot {
     this.drawn = size;
     this.#place();
     this.panel.settle();
+  }
+
+  /**
+   * Return the figure in the colours of the page, as a file needs it.
+   * @returns {SavedFigure | null}
+   */
+  saved() {
+    if (!this.#figure) return null;
+    const { data, layout } = page.isDark() ? recoloured(this.#figure, this.#partner) : this.#figure;
+    const scene = layout.scene && { ...layout.scene, camera: this.stage.camera() ?? layout.scene.camera };
+    return { data, layout: { ...layout, ...(scene && { scene }) }, traces: this.traces };
   }
 
   /** Return the numbers behind the picture. */
@@ -160,7 +178,9 @@ export class Plot {
     this.caption.remove();
   }
 
-  #redraw() {
+  /** Draw again, when it is its turn. */
+  redraw() {
+    if (!this.#figure) return;
     page.queue.add(this).catch((error) => this.panel.fail(error));
   }
 
@@ -188,7 +208,7 @@ export class Plot {
     const width = this.box.clientWidth;
     if (!width) {
       if (/gl|3d/.test(this.#kinds)) page.later(() => this.#rest());
-    } else if (!this.drawn || Math.abs(width - this.drawn.width) > 1) this.#redraw();
+    } else if (!this.drawn || Math.abs(width - this.drawn.width) > 1) this.redraw();
   }
 
   #rest() {

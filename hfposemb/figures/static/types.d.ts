@@ -114,6 +114,13 @@ interface ExportWords {
   subdued: string;
 }
 
+/** A figure as it is saved, and what its traces are. */
+interface SavedFigure {
+  data: any[];
+  layout: any;
+  traces: TraceInfo[];
+}
+
 /** An axis in pixels of the stage, from its start on. */
 interface PixelAxis {
   start: number;
@@ -151,11 +158,19 @@ interface Table {
   row: (at: number) => unknown[];
 }
 
-interface Fold {
+/** What a drawer shows of a panel. */
+interface Sheet {
   name: string;
-  button: HTMLButtonElement;
-  body: HTMLElement;
-  show: () => void;
+  className: string;
+  build: () => HTMLElement[];
+}
+
+/** A panel that can have the whole window. */
+interface Presentable {
+  node: HTMLElement;
+  hasPictures: () => boolean;
+  redraw: () => void;
+  focus: () => void;
 }
 
 /** What the order of painting needs of a plot. */
@@ -168,6 +183,7 @@ interface Paintable {
 /** What a plot needs of its panel. */
 interface PlotOwner {
   key: string;
+  presented: () => boolean;
   node: HTMLElement;
   trigger: Trigger;
   settle: () => void;
