@@ -8,7 +8,7 @@ from typing import Any
 
 import gradio as gr
 
-from hfposemb.figures.style import number
+from hfposemb.numbers import number
 
 from .page_script import on_load
 

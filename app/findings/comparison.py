@@ -15,6 +15,7 @@ from hfposemb.comparison.alignment import rows_of
 from hfposemb.comparison.matched_rows import tables_of
 from hfposemb.comparison.side_by_side import Run
 from hfposemb.figures.map_pairs import beside
+from hfposemb.numbers import percent
 from hfposemb.reports import html_tables
 from hfposemb.tables.embeddings import LazyMapping
 from hfposemb.text import one_line
@@ -408,7 +409,7 @@ def maps_panels(found: Compared, pair: tuple[int, int], maps: AlignedMaps) -> Pa
             ("right", right, drawn.right, f"{rows_of(maps.role, (maps.parts[1], ''))}, {about}"),
         )
     )
-    share = f"{100 * maps.disparity:.0f} %"
+    share = percent(maps.disparity)
     heading = (
         f"After the best alignment, the maps of {left.name} and {right.name} differ by {share}"
         if maps.method == "pca"

@@ -12,8 +12,9 @@ import hfposemb as hpe
 from hfposemb.analysis import patches as image_patches
 from hfposemb.figures import matrix_figures
 from hfposemb.figures.palette import SIMILARITY
-from hfposemb.figures.style import listed, number
-from hfposemb.reports.position_findings import percent, sentence
+from hfposemb.figures.style import listed
+from hfposemb.numbers import number, percent
+from hfposemb.reports.position_findings import sentence
 from hfposemb.tables import null_comparison
 from hfposemb.tables.encodings import Absolute, Grid
 

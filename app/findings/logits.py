@@ -17,7 +17,8 @@ from hfposemb.composition import attention_logits
 from hfposemb.errors import HfposembError, InputError
 from hfposemb.figures import line_figures, matrix_figures
 from hfposemb.figures.palette import SIMILARITY
-from hfposemb.figures.style import Axis, Series, listed, number
+from hfposemb.figures.style import Axis, Series, listed
+from hfposemb.numbers import number, percent
 from hfposemb.tables.attention import BIAS, PAIRS, PARTS, LogitSplit
 from hfposemb.tables.table import TOKEN_CLASSES
 from hfposemb.text import one_line, sentence_case
@@ -155,11 +156,6 @@ def share_title(found: attention_logits.Shares) -> str:
 
 def _called(name: str) -> str:
     return "distance bias" if name == BIAS else name
-
-
-def percent(share: float) -> str:
-    """Format a share that may be negative."""
-    return f"{number(100 * share, digits=0)}\u00a0%"
 
 
 def map_panel(empty: Panel, source: Opened, split: LogitSplit, term: str, head: int | None, text: str) -> Panel:

@@ -12,7 +12,7 @@ import hfposemb as hpe
 from hfposemb.errors import HfposembError
 from hfposemb.figures import wave_figures
 from hfposemb.figures.palette import SIMILARITY
-from hfposemb.figures.style import number
+from hfposemb.numbers import number
 from hfposemb.reports.position_findings import ALONE
 from hfposemb.tables.table import TOKEN_CLASSES
 from hfposemb.text import one_line

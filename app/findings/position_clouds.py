@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 import hfposemb as hpe
 from hfposemb.figures import line_figures, matrix_figures, position_figures
 from hfposemb.figures.palette import POSITION, SIMILARITY
-from hfposemb.figures.style import Series, number
-from hfposemb.reports.position_findings import axes_caption, finding, heading, nearest, percent, sentence
+from hfposemb.figures.style import Series
+from hfposemb.numbers import number, percent
+from hfposemb.reports.position_findings import axes_caption, finding, heading, nearest, sentence
 from hfposemb.tables.encodings import PositionEncoding
 from hfposemb.tables.rotary import Rotary
 from hfposemb.text import one_line, sentence_case
@@ -44,7 +45,8 @@ HALF = 0.5  # threshold of the rotary kernel
 CLOUD_HELP = """
 Each dot is one position, connected to the next and coloured from first to last. Dots that are close have similar
 vectors, as far as two or three dimensions can show it. PCA keeps the directions in which positions differ most; UMAP
-keeps nearest neighbours, and little else.
+keeps nearest neighbours, and little else. A position far outside the middle 98 % is a diamond at the border, where the
+curve leaves the picture.
 
 Below is the cosine of every pair of positions, from −1 to 1. Stripes along the diagonal mean that the similarity of two
 positions depends on their distance.

@@ -11,8 +11,8 @@ import gradio as gr
 
 from hfposemb.analysis.probes import MOST, PROBES
 from hfposemb.errors import HfposembError
-from hfposemb.figures.style import listed, number
-from hfposemb.reports.position_findings import percent
+from hfposemb.figures.style import listed
+from hfposemb.numbers import number, percent
 
 from ..components.events import QUIET
 from ..components.recipe import COPY_JS, folded_code

@@ -12,7 +12,8 @@ from hfposemb.analysis.encoding_properties import Requirement, Requirements, enc
 from hfposemb.analysis.resolution import Resolution, frequency_resolution
 from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures
-from hfposemb.figures.style import Axis, Series, number
+from hfposemb.figures.style import Axis, Series
+from hfposemb.numbers import number, percent
 from hfposemb.tables.encodings import Absolute
 from hfposemb.text import one_line, sentence_case
 
@@ -124,7 +125,7 @@ def _figure(item: Requirement) -> str:
         return "–"
     if item.name in ("unique", "neighbours apart", "independent of length"):
         share = 100 * item.value
-        return f"{number(share, digits=0 if share >= 10 or share == 0 else 2 if share >= 0.01 else 4)}\u00a0%"
+        return percent(item.value, digits=0 if share >= 10 or share == 0 else 2 if share >= 0.01 else 4)
     return number(item.value, digits=0 if item.value >= 100 or item.name == "extrapolates" else 2)
 
 
@@ -150,7 +151,7 @@ def _curves(waves: Resolution, color: str) -> Any:
 
 
 def _caption(waves: Resolution) -> str:
-    slow, fast = (f"{100 * share:.0f}\u00a0%" for share in (waves.slow_next[0], waves.fast_next[0]))
+    slow, fast = (percent(float(share)) for share in (waves.slow_next[0], waves.fast_next[0]))
     one = "pair" if waves.unit == "frequency pairs" else "component"
     return f"the slowest {one} distinguishes neighbours {slow} of the time, the fastest {fast}, guessing 50\u00a0%"
 

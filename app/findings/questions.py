@@ -12,8 +12,9 @@ import numpy as np
 
 from hfposemb.analysis.nearest_rows import neighbours
 from hfposemb.errors import HfposembError
-from hfposemb.figures.style import listed, number
-from hfposemb.reports.position_findings import Facts, percent
+from hfposemb.figures.style import listed
+from hfposemb.numbers import number, percent
+from hfposemb.reports.position_findings import Facts
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import HubSource
 from hfposemb.tables.table import EmbeddingTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 
 from hfposemb.errors import HfposembError
-from hfposemb.reports.position_findings import percent
+from hfposemb.numbers import percent
 
 from ..components.page_script import on_load
 from .chosen_word import shown

@@ -9,7 +9,8 @@ from hfposemb.analysis.projection import Projection
 from hfposemb.errors import HfposembError
 from hfposemb.figures import position_figures
 from hfposemb.figures.palette import POSITION
-from hfposemb.reports.position_findings import Facts, finding, percent, sentence, shapes
+from hfposemb.numbers import percent
+from hfposemb.reports.position_findings import Facts, finding, sentence, shapes
 
 from ..components.plot import Drawing, Panel, Panels, ScaleBar
 from ..recipes import position_snippets
@@ -21,7 +22,8 @@ from .position_clouds import kernel_finding, kernel_panel, note
 HEIGHT = 200
 SHAPE_HELP = """
 A position vector has many numbers. The picture shows the three directions in which the positions differ most (PCA), so
-dots that are close in the picture mostly have similar vectors. Drag it to rotate it.
+dots that are close in the picture mostly have similar vectors. Drag it to rotate it. A position far outside the middle
+98 % is a diamond at the border, where the curve leaves the picture.
 
 A model is not given the order of the positions: it learned a vector for each of them from text alone.
 """

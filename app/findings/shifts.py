@@ -22,7 +22,8 @@ from hfposemb.analysis.shift_curves import (
 from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures
 from hfposemb.figures.style import Series, listed
-from hfposemb.reports.position_findings import percent, winding
+from hfposemb.numbers import percent
+from hfposemb.reports.position_findings import winding
 from hfposemb.tables.rotary import Rotary
 from hfposemb.text import one_line
 

@@ -12,8 +12,8 @@ from hfposemb.composition.amplitude_sweep import Sweep
 from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures, token_figures
 from hfposemb.figures.palette import CLASSES, PALETTE, SHARE, SOURCES
-from hfposemb.figures.style import Axis, Series, listed, number
-from hfposemb.reports.position_findings import percent
+from hfposemb.figures.style import Axis, Series, listed
+from hfposemb.numbers import number, percent, small_percent
 from hfposemb.tables.table import EmbeddingTable
 from hfposemb.text import one_line
 
@@ -170,7 +170,7 @@ def survival_panel(view: View) -> Panel:
             title=title,
             subtitle=f"Average of {one.queries} words at random positions. {scaled}",
             drawings=(amplitude_lines("neighbours kept", series, view, height=320, share=True, **WHOLE),),
-            foot=f"Ten nearest of {searched} · chance {_rare(one.chance)} · seed {one.seed}",
+            foot=f"Ten nearest of {searched} · chance {small_percent(one.chance)} · seed {one.seed}",
             actions=FILES,
             recipe=sum_snippets.sweeps(view.source, list(map(view.adding, view.sweeps)), ["kept"]),
         )
@@ -185,10 +185,6 @@ def half_title(found: Sweep) -> str:
     if last == found.amplitudes[-1]:
         return f"Even at {last:g}×, words keep {percent(float(found.kept[-1]))} of their ten nearest neighbours"
     return f"Words keep half of their ten nearest neighbours up to {last:g}×"
-
-
-def _rare(share: float) -> str:
-    return f"{100 * share:.1g} %".replace("0.", ".", 1)
 
 
 def lists_panel(view: View) -> Panel:
@@ -290,7 +286,7 @@ def recovery_panel(view: View) -> Panel:
         foot = [
             f"{found.queries} words at {found.places:,} positions",
             f"map fitted on {found.fitted:,} other tokens",
-            f"chance {_rare(found.words_by_chance)} and {_rare(found.positions_by_chance)}",
+            f"chance {small_percent(found.words_by_chance)} and {small_percent(found.positions_by_chance)}",
             f"concatenated: {percent(beside.words)} and {percent(beside.positions)}",
         ]
         foot += [] if found.tokens == found.whole else [searched]

@@ -9,7 +9,7 @@ import numpy as np
 from hfposemb.figures import token_figures
 from hfposemb.figures.palette import PALETTE, POSITION, SOURCES
 from hfposemb.figures.style import Series, listed
-from hfposemb.reports.position_findings import percent
+from hfposemb.numbers import percent
 
 from ..components.plot import Drawing, LegendItem, Panel, ScaleBar
 from ..recipes import sum_snippets

@@ -25,7 +25,7 @@ from hfposemb.composition.neighbour_retention import Overlap, subspace_overlap
 from hfposemb.composition.variance_decomposition import SumCloud, sum_cloud
 from hfposemb.errors import HfposembError
 from hfposemb.figures.palette import SOURCES
-from hfposemb.figures.style import number
+from hfposemb.numbers import number
 from hfposemb.tables.table import TOKEN_CLASSES, EmbeddingTable
 from hfposemb.text import one_line, sentence_case
 

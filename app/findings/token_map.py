@@ -18,8 +18,8 @@ from hfposemb.analysis.rows import norms
 from hfposemb.errors import HfposembError
 from hfposemb.figures import style, token_figures
 from hfposemb.figures.palette import POSITION, SHARE
-from hfposemb.figures.style import listed, number
-from hfposemb.reports.position_findings import percent
+from hfposemb.figures.style import listed
+from hfposemb.numbers import number, percent, small_percent
 from hfposemb.tables.table import EmbeddingTable
 from hfposemb.text import one_line, sentence_case
 
@@ -323,11 +323,6 @@ def kept_here(session: Session, table: EmbeddingTable, projection: Projection, r
     ]
 
 
-def share(value: float) -> str:
-    """Format a share with more digits if it is small: 2.3 %, .03 %."""
-    return f"{number(100 * value, digits=0 if value >= 0.1 else 1 if value >= 0.01 else 2)} %"
-
-
 def _map_foot(projection: Projection) -> str:
     """State how many neighbours the map keeps, and which rows it leaves out."""
     left_out = f" · {projection.left_out:,} rows left out" if projection.left_out else ""
@@ -335,8 +330,8 @@ def _map_foot(projection: Projection) -> str:
     if not projection.measured:
         return f"{method} of all tokens; colour by trust to measure it{left_out}"
     quality = projection.quality
-    chance = share(quality.kept_by_chance)
-    return f"{method} keeps {share(quality.neighbours_kept)} of the neighbours (chance: {chance}){left_out}"
+    chance = small_percent(quality.kept_by_chance)
+    return f"{method} keeps {small_percent(quality.neighbours_kept)} of the neighbours (chance: {chance}){left_out}"
 
 
 def _map_help(projection: Projection, table: EmbeddingTable) -> str:
@@ -354,8 +349,8 @@ def _map_help(projection: Projection, table: EmbeddingTable) -> str:
         trusted, whole = (number(value, digits=2) for value in (quality.trustworthiness, quality.continuity))
         measured = f", measured on {quality.points:,} tokens" if quality.points < quality.rows else ""
         said.append(
-            f"Of each token’s {quality.k} nearest neighbours in the table, {share(quality.neighbours_kept)} are among "
-            f"its {quality.k} nearest on the map; trust {trusted}, continuity {whole}, by chance "
+            f"Of each token’s {quality.k} nearest neighbours in the table, {small_percent(quality.neighbours_kept)} are "
+            f"among its {quality.k} nearest on the map; trust {trusted}, continuity {whole}, by chance "
             f"{number(quality.trust_by_chance, digits=2)}{measured}. Trust is 1 unless the map brings together what is "
             "apart in the table, continuity is 1 unless it separates what is close (Venna & Kaski 2001, 2006)."
         )

@@ -12,7 +12,7 @@ from hfposemb.analysis.rows import norms
 from hfposemb.analysis.similarity_matrix import similarity_distribution
 from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures
-from hfposemb.figures.style import number
+from hfposemb.numbers import number
 from hfposemb.tables.row_lookup import reading
 from hfposemb.tables.table import TOKEN_CLASSES, EmbeddingTable
 from hfposemb.text import one_line

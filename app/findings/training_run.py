@@ -13,7 +13,8 @@ from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures, matrix_figures, position_figures, style
 from hfposemb.figures.palette import POSITION, SIMILARITY
 from hfposemb.figures.position_figures import MapFrame
-from hfposemb.figures.style import Series, number
+from hfposemb.figures.style import Series
+from hfposemb.numbers import number, percent
 from hfposemb.reports import html_tables
 from hfposemb.samples import TRAINED
 from hfposemb.surveys.source_lists import revisions
@@ -220,8 +221,8 @@ def map_title(moment: Moment) -> str:
     """State how far the map is from the last one."""
     if moment.place == len(moment.found.steps) - 1:
         return f"Final map, step {moment.step} (the others are aligned to it)"
-    share = 100 * float(moment.found.disparity[moment.place])
-    return f"At step {moment.step}, the aligned map differs from the final one by {share:.0f} %"
+    share = percent(float(moment.found.disparity[moment.place]))
+    return f"At step {moment.step}, the aligned map differs from the final one by {share}"
 
 
 def matrix_title(moment: Moment) -> str:

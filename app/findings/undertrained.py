@@ -12,7 +12,7 @@ import gradio as gr
 
 from hfposemb.analysis.undertrained import UndertrainedToken, UndertrainedTokens, undertrained_tokens
 from hfposemb.errors import HfposembError
-from hfposemb.figures.style import number
+from hfposemb.numbers import number
 from hfposemb.text import one_line
 
 from ..components.events import QUIET

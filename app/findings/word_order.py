@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from hfposemb.composition.word_order import Reordered, reorder_words, reverse_tokens
 from hfposemb.errors import HfposembError
-from hfposemb.figures.style import number
+from hfposemb.numbers import number
 from hfposemb.text import one_line
 
 from ..components.plot import NeighbourList, NeighbourRow, Panel

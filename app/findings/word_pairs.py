@@ -11,7 +11,7 @@ from hfposemb.analysis.row_pairs import Pairs, nearest, pair_similarities
 from hfposemb.errors import HfposembError
 from hfposemb.figures import matrix_figures
 from hfposemb.figures.palette import SIMILARITY
-from hfposemb.figures.style import number, standing
+from hfposemb.numbers import number, standing
 from hfposemb.tables.row_lookup import reading
 from hfposemb.text import one_line
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb.figures.style import number
+from hfposemb.numbers import number
 from hfposemb.reports.position_findings import Facts, Value, measure
 from hfposemb.tables.encodings import PositionEncoding
 from hfposemb.tables.rotary import Rotary

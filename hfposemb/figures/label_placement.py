@@ -44,7 +44,9 @@ def _middle(corner: Corner) -> Box:
 # --- next to dots -----------------------------------------------------------------------------------------------------
 
 
-def beside_dots(anchors: Array, texts: Sequence[str], crowd: Array, *, size: tuple[float, float]) -> list[Offset]:
+def beside_dots(
+    anchors: Array, texts: Sequence[str], crowd: Array, *, size: tuple[float, float], leader: float = 0
+) -> list[Offset]:
     """Choose for every label, greedily, the offset from its dot that hides least and stays within the plot.
 
     Args:
@@ -52,6 +54,7 @@ def beside_dots(anchors: Array, texts: Sequence[str], crowd: Array, *, size: tup
         texts: Escaped labels [labels].
         crowd: Points [n, 2] that labels should not hide, in pixels.
         size: Width and height of the plot in pixels.
+        leader: Length of the line from a dot to its label, 0 for none.
 
     Returns:
         The offset of each label's centre from its dot.
@@ -60,7 +63,7 @@ def beside_dots(anchors: Array, texts: Sequence[str], crowd: Array, *, size: tup
     chosen = []
     for (x, y), text in zip(anchors, texts, strict=True):
         best, best_cost = (0.0, 0.0), (True, np.inf)
-        for order, (dx, dy) in enumerate(_around(wide(text))):
+        for order, (dx, dy) in enumerate(_around(wide(text), leader)):
             box = (float(x) + dx, float(y) + dy, wide(text) / 2, LINE / 2)
             outside = (
                 box[0] - box[2] < 0 or box[0] + box[2] > size[0] or box[1] - box[3] < 0 or box[1] + box[3] > size[1]
@@ -73,26 +76,37 @@ def beside_dots(anchors: Array, texts: Sequence[str], crowd: Array, *, size: tup
     return chosen
 
 
-def _around(width: float) -> list[Offset]:
-    """Return twelve offsets of a label from its dot, best first."""
-    side, slant = width / 2 + 9, width / 2 + 5
-    return [
-        (side, 0), (-side, 0), (0, 15), (0, -15),
-        (slant, 12), (-slant, 12), (slant, -12), (-slant, -12),
-        (slant + 8, 24), (-slant - 8, 24), (slant + 8, -24), (-slant - 8, -24),
-    ]  # fmt: skip
+def _around(width: float, leader: float) -> list[Offset]:
+    """Return offsets of a label from its dot, best first: at the dot, or with a leader also at twice its length."""
+    found = []
+    for length in (leader, 2 * leader, 3 * leader) if leader else (0.0,):
+        side, slant, above = width / 2 + 9 + length, width / 2 + 5 + length / 2, 12 + 0.7 * length
+        found += [
+            (side, 0), (-side, 0), (0, 15 + length), (0, -15 - length),
+            (slant, above), (-slant, above), (slant, -above), (-slant, -above),
+            (slant + 8, above + 12), (-slant - 8, above + 12), (slant + 8, -above - 12), (-slant - 8, -above - 12),
+        ]  # fmt: skip
+    return found
 
 
-def on_screen(points: Array, *, eye: tuple[float, float, float], size: tuple[float, float]) -> Array:
+def on_screen(
+    points: Array,
+    *,
+    eye: Sequence[float] | Array,
+    size: tuple[float, float],
+    center: Sequence[float] | Array = (0.0, 0.0, 0.0),
+) -> Array:
     """Return the pixels [n, 2] at which plotly's camera shows points [n, 3] of the unit cube centred at 0.
 
     Args:
         points: Points in the unit cube.
         eye: Position of the camera.
         size: Width and height of the plot in pixels.
+        center: What the camera looks at.
     """
     camera = np.asarray(eye, np.float64)
-    forward = -camera / np.linalg.norm(camera)
+    forward = np.asarray(center, np.float64) - camera
+    forward /= np.linalg.norm(forward)
     right = np.cross(forward, (0.0, 0.0, 1.0))
     right /= np.linalg.norm(right)
     up = np.cross(right, forward)

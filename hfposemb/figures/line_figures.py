@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 
 from ..errors import InputError
 from ..figures import label_placement
+from ..numbers import number, tick
 from .label_placement import LINE, Frame, wide
 from .style import (
     ACCENT,
@@ -29,9 +30,7 @@ from .style import (
     finite_span,
     new_figure,
     nice_ticks,
-    number,
     plotly_scale,
-    tick_text,
 )
 
 if TYPE_CHECKING:
@@ -394,7 +393,7 @@ def turned_planes(series: Sequence[Series], *, height: int = 300) -> go.Figure:
     figure.data[0].update(showlegend=False)  # named on its line
     for s in series:
         name, angles = escape(s.name), zip(s.x, s.values, strict=True)
-        text = [f"{name}: measured {tick_text(round(y))}°, expected {tick_text(round(x))}°" for x, y in angles]
+        text = [f"{name}: measured {tick(round(y))}°, expected {tick(round(x))}°" for x, y in angles]
         marker = {"size": 8, "color": s.colour, "opacity": 0.8, "line": {"width": 0}}
         look = {"mode": "markers", "marker": marker, "name": name, "hoverinfo": "none"}
         figure.add_scatter(x=s.x, y=np.asarray(s.values), text=text, **look)

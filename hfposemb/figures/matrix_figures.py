@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ..errors import InputError
+from ..numbers import number, standing
 from .label_placement import wide
 from .palette import SHARE, SIMILARITY, Scale
 from .style import (
@@ -24,10 +25,8 @@ from .style import (
     escape,
     finite_span,
     new_figure,
-    number,
     plotly_scale,
     robust_limit,
-    standing,
 )
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ..errors import InputError
+from ..numbers import tick
 from . import label_placement
+from .camera import best_camera
+from .cloud_frame import CloudFrame
 from .palette import CLASSES, POSITION, SHARE, Scale
 from .style import (
     CLEAR,
@@ -28,11 +31,14 @@ from .style import (
     finite_span,
     link_axis,
     new_figure,
-    tick_text,
 )
 
 if TYPE_CHECKING:
     from ..analysis.projection import Projection
+
+RATIO = 1.17  # width of a plot relative to its height, where labels and the camera are chosen
+LEADER = 16  # pixels from a point to its label
+STUBS = 4  # runs of rows far outside that are labelled
 
 
 def projection(  # noqa: PLR0913 - keywords with defaults
@@ -47,6 +53,8 @@ def projection(  # noqa: PLR0913 - keywords with defaults
     height: int = 340,
 ) -> go.Figure:
     """Draw every row of a projection as a dot in two or three dimensions, coloured by row order.
+
+    The plot fits the 1st to 99th percentile. A row far outside of it is drawn as a labelled stub at its border.
 
     Args:
         p: The projection.
@@ -81,9 +89,14 @@ def projection(  # noqa: PLR0913 - keywords with defaults
     hollow = np.zeros(len(points), bool)
     if trust and p.trust is not None:
         hollow[p.trust.points] = p.trust.wrong
-    cloud = _Cloud(points, order, paint, common, joined, smooth, scale, tuple(named), height, hollow)
-    draw = _cloud_3d if points.shape[1] == 3 else _cloud_2d
-    return draw(cloud, points[[point_index(p, row) for row in named]])
+    frame = CloudFrame.of(points)
+    if frame.outside.any() and "meta" in common:
+        common["meta"] = {**common["meta"], "outside": np.flatnonzero(frame.outside)}
+    ends = [point_index(p, row) for row in named]
+    named = tuple(place for place in ends if not frame.outside[place])
+    rows = np.asarray(p.rows)
+    cloud = _Cloud(points, order, rows, paint, common, joined, smooth, scale, named, height, hollow, frame, link)
+    return (_cloud_3d if points.shape[1] == 3 else _cloud_2d)(cloud)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,14 +105,45 @@ class _Cloud:
 
     points: Array
     order: Array
+    rows: Array
     paint: Mapping[str, Any]
     common: Mapping[str, Any]
     joined: bool
     smooth: bool
     scale: Scale
-    named: tuple[int, ...]
+    named: tuple[int, ...]  # indices of points that are labelled
     height: int
     hollow: Array
+    frame: CloudFrame
+    link: str | None
+
+    def stubs(self, draw: Any, size: float) -> tuple[list[Any], Array]:
+        """Return a trace of a dot for each point far outside, where the path leaves the frame, and these places."""
+        at = np.flatnonzero(self.frame.outside)
+        exits = self.frame.exits(self.points, joined=self.joined)
+        if not len(at):
+            return [], exits
+        meta = {} if self.link is None else {"meta": {"link": self.link, "ids": self.rows[at], "stub": True}}
+        text = self.common["text"]
+        marker = {"size": size, "symbol": "diamond", "color": self.order[at], "line": {"width": 0}, **self.paint}
+        trace = draw(
+            **dict(zip("xyz", exits.T, strict=False)),
+            mode="markers",
+            marker=marker,
+            text=None if text is None else [text[place] for place in at],
+            hoverinfo="none",
+            **meta,
+        )
+        return [trace], exits
+
+    def words(self) -> tuple[list[int], list[str]]:
+        """Return the labels of the runs of rows far outside, and the place of the first of each among the stubs."""
+        runs, places = self.frame.runs(), np.cumsum(self.frame.outside) - 1
+        texts = []
+        for first, last in runs:
+            ends = [tick(self.rows[place]) for place in sorted({first, last})]
+            texts.append(f"{' to '.join(ends)}, far outside")
+        return [int(places[first]) for first, _ in runs][:STUBS], texts[:STUBS]
 
     def shape(self, size: float) -> dict[str, Any]:
         """Size and symbol of the dots: rings for misplaced points, larger so that they are visible."""
@@ -173,35 +217,58 @@ def cube_axes(points: Array) -> tuple[Array, float]:
     return (low + high) / 2, (float((high - low).max()) / 2 or 1.0) * 1.04
 
 
-def _cloud_3d(cloud: _Cloud, at: Array) -> go.Figure:
-    middle, half = cube_axes(cloud.points)
+def _cloud_3d(cloud: _Cloud) -> go.Figure:
+    frame = cloud.frame
     marker = {"color": cloud.order, "line": {"width": 0}, **cloud.paint, **cloud.shape(2.6 if cloud.smooth else 2.2)}
     line = {"width": 5 if cloud.smooth else 1.5, "color": cloud.order, **cloud.paint}
     x, y, z = cloud.points.T
-    traces = [
-        go.Scatter3d(
-            x=x, y=y, z=z,
-            mode="lines+markers" if cloud.joined else "markers",
-            marker=marker,
-            line=line if cloud.joined else None,
-            opacity=1 if cloud.smooth else 0.8,
-            **cloud.common,
-        )
-    ]  # fmt: skip
+    path = go.Scatter3d(
+        x=x, y=y, z=z,
+        mode="lines+markers" if cloud.joined else "markers",
+        marker=marker,
+        line=line if cloud.joined else None,
+        opacity=1 if cloud.smooth else 0.8,
+        **cloud.common,
+    )  # fmt: skip
+    stubs, exits = cloud.stubs(go.Scatter3d, 4)
+    size = (RATIO * cloud.height, float(cloud.height))
+    shown = np.concatenate([frame.unit(cloud.points[~frame.outside]), frame.unit(exits)])
+    camera = best_camera(shown, ratio=RATIO)
+
+    def seen(points: Array) -> Array:
+        eye = camera.eye(RATIO)
+        return label_placement.on_screen(frame.unit(points), eye=eye, center=camera.center, size=size)
+
+    notes = _labels(cloud, exits, seen, size)
+    scene = scene_3d(frame.middle, frame.longest / 2, notes)
+    for name, low, high in zip("xyz", frame.low, frame.high, strict=True):
+        scene[f"{name}axis"]["range"] = [float(low), float(high)]
+    scene |= {"aspectmode": "manual", "aspectratio": dict(zip("xyz", frame.sides.tolist(), strict=True))}
+    scene["camera"] = camera.layout(RATIO)
+    meta = {"fit": {"up": camera.up, "across": camera.across}}
+    return new_figure([path, *stubs], height=cloud.height, margin=dict.fromkeys("lrtb", 0), scene=scene, meta=meta)
+
+
+def _labels(
+    cloud: _Cloud, exits: Array, seen: Callable[[Array], Array], size: tuple[float, float]
+) -> list[dict[str, Any]]:
+    """Return the labels of the named points, each with its dot, and of the stubs, over whatever is behind them."""
+    stubs, words = cloud.words()
+    named = list(cloud.named)
+    at = np.concatenate([cloud.points[named], exits[stubs]])
+    texts = [*(tick(cloud.rows[place]) for place in named), *words]
+    if not texts:
+        return []
+    crowd = seen(label_placement.dense(cloud.points[~cloud.frame.outside]))
+    offsets = label_placement.beside_dots(seen(at), texts, crowd, size=size, leader=LEADER)
     notes = []
-    if len(at):
-        traces.append(dots_3d(at, INK, 5))
-        size = (1.2 * cloud.height, float(cloud.height))
-        texts = [tick_text(row) for row in cloud.named]
-        parts = (at, label_placement.dense(cloud.points))
-        anchors, crowd = (label_placement.on_screen((part - middle) / (2 * half), eye=EYE, size=size) for part in parts)
-        for where, text, offset in zip(
-            at, texts, label_placement.beside_dots(anchors, texts, crowd, size=size), strict=True
-        ):
-            place: dict[str, Any] = dict(zip("xyz", map(float, where), strict=True))
-            notes.append(add_label(text, at=offset, **place))
-    scene = scene_3d(middle, half, notes)
-    return new_figure(traces, height=cloud.height, margin=dict.fromkeys("lrtb", 0), scene=scene)
+    for turn, (where, text, (dx, dy)) in enumerate(zip(at, texts, offsets, strict=True)):
+        place: dict[str, Any] = dict(zip("xyz", map(float, where), strict=False))
+        head = {"arrowhead": 6, "arrowsize": 1.2} if turn < len(named) else {"arrowhead": 0}
+        note = add_label(text, bgcolor=PANEL, borderpad=1, **place)
+        notes.append({**note, "showarrow": True, "ax": dx, "ay": -dy, "arrowwidth": 1.5, "arrowcolor": INK, **head})
+        notes[-1] |= {"xshift": 0, "yshift": 0}
+    return notes
 
 
 def scene_3d(middle: Array, half: float, notes: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -236,7 +303,7 @@ def dots_3d(points: Array, colour: str, size: float) -> go.Scatter3d:
     return go.Scatter3d(x=x, y=y, z=z, mode="markers", marker=marker, hoverinfo="skip")
 
 
-def _cloud_2d(cloud: _Cloud, at: Array) -> go.Figure:
+def _cloud_2d(cloud: _Cloud) -> go.Figure:
     x, y = cloud.points.T
     scatter = go.Scatter if len(cloud.points) <= SVG_POINTS else go.Scattergl
     traces = []
@@ -251,24 +318,25 @@ def _cloud_2d(cloud: _Cloud, at: Array) -> go.Figure:
     shape = cloud.shape(4.5 if cloud.smooth else 4)
     marker = {"color": cloud.order, "line": {"width": 0}, "opacity": 1, **cloud.paint, **shape}
     traces.append(scatter(x=x, y=y, mode="markers", marker=marker, **cloud.common))
-    notes = []
-    middle, half = cube_axes(cloud.points)
-    if len(at):
-        marker = {"size": 9, "color": INK, "line": {"width": 0}}
-        traces.append(go.Scatter(x=at[:, 0], y=at[:, 1], mode="markers", marker=marker, hoverinfo="skip"))
-        side = cloud.height - 16.0
-        parts = (at, label_placement.dense(cloud.points))
-        anchors, crowd = (((part - middle) / (2 * half) + 0.5) * side for part in parts)
-        texts = [tick_text(row) for row in cloud.named]
-        offsets = label_placement.beside_dots(anchors, texts, crowd, size=(side, side))
-        for where, text, offset in zip(at, texts, offsets, strict=True):
-            notes.append(add_label(text, at=offset, x=float(where[0]), y=float(where[1])))
+    stubs, exits = cloud.stubs(go.Scatter, 8)
+    frame, side = cloud.frame, cloud.height - 16.0
+    scale = side / max(frame.longest * float(frame.sides[1]), frame.longest / RATIO)
+    size = (RATIO * side, side)
+
+    def seen(points: Array) -> Array:
+        found: Array = (points - frame.middle) * scale + np.asarray(size) / 2
+        return found
+
+    notes = _labels(cloud, exits, seen, size)
     sides = [
-        bare_figure(range=[float(mid) - half, float(mid) + half], showgrid=True, gridcolor=FAINT) for mid in middle
+        bare_figure(range=[float(low), float(high)], constrain="domain", showgrid=True, gridcolor=FAINT, nticks=6)
+        for low, high in zip(frame.low, frame.high, strict=True)
     ]
-    xaxis, yaxis = {**sides[0], "nticks": 6}, {**sides[1], "nticks": 6, "scaleanchor": "x"}
     margin = dict.fromkeys("lrtb", 8)
-    return new_figure(traces, height=cloud.height, margin=margin, xaxis=xaxis, yaxis=yaxis, annotations=notes)
+    xaxis, yaxis = sides[0], {**sides[1], "scaleanchor": "x"}
+    return new_figure(
+        [*traces, *stubs], height=cloud.height, margin=margin, xaxis=xaxis, yaxis=yaxis, annotations=notes
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from ..numbers import number as number
-from ..numbers import standing as standing
-from ..numbers import tick as tick_text
+from ..numbers import tick
 from ..tables.table import TOKEN_CLASSES, Labels
 from ..text import display
 from .palette import CLASSES, PALETTE, SOURCES, dark_map
@@ -154,7 +152,7 @@ def plotly_scale(title: str, ticks: Sequence[float], *, grid: bool, share: bool 
         "title": _titled(title),
         "tickmode": "array",
         "tickvals": [float(tick) for tick in ticks],
-        "ticktext": [tick_text(tick, share=share) for tick in ticks],
+        "ticktext": [tick(at, share=share) for at in ticks],
         "ticks": "outside",
         "ticklen": 6,
         "tickcolor": CLEAR,

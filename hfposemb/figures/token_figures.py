@@ -10,6 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ..errors import InputError
+from ..numbers import number
 from ..tables.table import TOKEN_CLASSES, Labels
 from . import label_placement
 from .label_placement import Corner, wide
@@ -37,7 +38,6 @@ from .style import (
     finite_span,
     link_axis,
     new_figure,
-    number,
     plotly_scale,
 )
 

@@ -13,7 +13,8 @@ from ..analysis import geometry, rows
 from ..analysis.nearest_rows import neighbours
 from ..analysis.shift_operator import Helix, helix
 from ..errors import HfposembError
-from ..figures.style import listed, number
+from ..figures.style import listed
+from ..numbers import number, percent
 from ..text import one_line, sentence_case
 
 if TYPE_CHECKING:
@@ -102,15 +103,6 @@ def _known(measured: Callable[[EmbeddingTable], Value], table: EmbeddingTable) -
         return measured(table)
     except HfposembError:
         return None
-
-
-def percent(share: float) -> str:
-    """Format a share with a non-breaking space; 100 % and 0 % are used only for all and nothing."""
-    if share >= ALONE:
-        return "100\u00a0%"
-    if share < 0.005:
-        return "under 1\u00a0%" if share > 0 else "0\u00a0%"
-    return f"{min(99, max(1, round(100 * share)))}\u00a0%"
 
 
 def heading(facts: Mapping[str, Facts]) -> str:

@@ -33,7 +33,7 @@ from safetensors.numpy import save_file
 import hfposemb as hpe
 from hfposemb import app
 from hfposemb.errors import HfposembError, SourceError
-from hfposemb.figures.style import number
+from hfposemb.numbers import number
 
 ROOT = Path(app.__file__).parent.parent
 WORDS = (

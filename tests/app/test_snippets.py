@@ -38,7 +38,7 @@ from hfposemb import app
 from hfposemb.analysis.probes import noise_like, position_probes
 from hfposemb.cli.main import main
 from hfposemb.comparison.aligned_maps import align_maps
-from hfposemb.figures.style import number
+from hfposemb.numbers import number
 from hfposemb.reports import html_tables
 from hfposemb.tables.table import Provenance
 from tests.architectures.tiny import build

@@ -16,10 +16,12 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+import hfposemb as hpe
 from app.components import plot, theme
 from app.components.plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
-from hfposemb.figures import matrix_figures
+from hfposemb.figures import matrix_figures, position_figures
 from hfposemb.figures.palette import CLASSES, PALETTE, POSITION, SIMILARITY, SOURCES, dark_map
+from hfposemb.tables.table import Provenance, table_of
 
 from .waiting import accessible, drawn, no_sideways_page, point, until
 
@@ -221,6 +223,27 @@ def test_hover_marks_the_same_row_everywhere_and_returns(serve: Callable[..., st
     wait_for_marks(page, [["30"], ["30"], ["30"], ["20"]])
     page.evaluate("window.hfposemb.mark('one', 'position', 5)")  # the line begins at row 10
     wait_for_marks(page, [["5"], ["5"], [], ["20"]])
+
+
+def test_a_row_far_outside_is_found_at_the_border(serve: Callable[..., str], page: Page) -> None:
+    points = HELIX.copy()
+    points[0] = [9, 1, 1]
+    table = table_of(points, name="made", provenance=Provenance("test"))
+    figures = [position_figures.projection(hpe.project(table, dims=dims)) for dims in (3, 2)]
+    marked = Panels((panel("a", figures[0]), panel("b", figures[1])), marked={"position": 0}, columns=2)
+    show(serve, page, marked)
+    wait_for_marks(page, [["0"], ["0"]])
+    assert page.locator("[data-key=a]").get_attribute("data-points") == str(len(HELIX)), "each is counted once"
+    for key in "ab":
+        spot, plot = box(page, key).locator("circle.mark").bounding_box(), box(page, key).bounding_box()
+        assert spot
+        assert plot
+        assert plot["x"] <= spot["x"] <= plot["x"] + plot["width"] - spot["width"], "it is marked at the border"
+        page.mouse.move(2, 2)
+        page.mouse.move(spot["x"] + spot["width"] / 2 + 2, spot["y"] + spot["height"] / 2)
+        page.mouse.move(spot["x"] + spot["width"] / 2, spot["y"] + spot["height"] / 2, steps=3)
+        tip = box(page, key).locator(".tip")
+        until(page, tip.inner_text, "position 0\nfar outside of this picture")
 
 
 def test_a_labelled_matrix_says_the_pair_and_how_rare_it_is(serve: Callable[..., str], page: Page) -> None:

@@ -400,33 +400,6 @@ def test_escaped_text_reads_as_itself(text: str) -> None:
         assert shown == text
 
 
-@pytest.mark.parametrize(
-    ("percentile", "said"),
-    [
-        (0, "below 99.9 %"), (0.09, "below 99.9 %"), (0.1, "above 0.1 %"), (4.425, "above 4.4 %"), (50.0, "above 50 %"),
-        (98.29, "above 98.2 %"), (99.95, "above 99.9 %"), (100, "above 99.9 %"),
-    ],
-)  # fmt: skip
-def test_a_percentile_is_rounded_to_no_untruth(percentile: float, said: str) -> None:
-    assert style.standing(percentile) == said
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.69, ".690"),
-        (-0.5, "−.500"),
-        (1024, "1,024"),
-        (0, ".000"),
-        (-0.0001, ".000"),
-        (12.3456, "12.346"),
-        (1.0, "1.000"),
-    ],
-)
-def test_numbers_for_readers(value: float, text: str) -> None:
-    assert style.number(value) == text
-
-
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
 def test_ticks_are_few_and_within(low: float, width: float) -> None:
     ticks = style.nice_ticks(low, low + width)
@@ -488,8 +461,13 @@ def test_rows_left_out_leave_no_point_pointing_at_the_wrong_row(dims: int) -> No
 @pytest.mark.parametrize("dims", [2, 3])
 def test_all_axes_of_a_cloud_have_one_scale(dims: int) -> None:
     figure = position_figures.projection(cloud(RNG.normal(size=(60, dims)) * np.arange(1, dims + 1)))
-    widths = {round(axis.range[1] - axis.range[0], 6) for axis in axes(figure)}
-    assert len(widths) == 1
+    if dims == 2:
+        assert figure.layout.yaxis.scaleanchor == "x"
+        return
+    sides = [figure.layout.scene.aspectratio[axis] for axis in "xyz"]
+    scales = {round((axis.range[1] - axis.range[0]) / side, 6) for axis, side in zip(axes(figure), sides, strict=True)}
+    assert figure.layout.scene.aspectmode == "manual"
+    assert len(scales) == 1
 
 
 def test_the_pieces_of_a_flat_line_join() -> None:

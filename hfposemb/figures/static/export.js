@@ -4,7 +4,7 @@ const EXPORT_SIDE = 16; // pixels between words and the edges
 const LINE_HEIGHT = 20;
 const SCALE_WIDTH = 96; // width of a colour scale
 const SCALE_STEPS = 24; // colours of a strip
-const EXPORT_MARK = "hfposemb";
+export const EXPORT_MARK = "hfposemb";
 
 /**
  * Break a text into lines between words.

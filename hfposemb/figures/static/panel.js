@@ -1,12 +1,15 @@
-// A panel: its words, its figures, and what is folded away below them.
+// A panel: its words, its figures, and what its drawer shows.
 
 import { chipBox } from "./chips.js";
+import { Drawer } from "./drawer.js";
 import { button, emphasised, h, present } from "./elements.js";
-import { fileName } from "./export.js";
+import { EXPORT_MARK, fileName } from "./export.js";
 import { toolButtons } from "./lasso.js";
-import { exportWords, recipeParts, tablePart } from "./parts.js";
-import { help, legend, neighbourList, numbers, panelNames, scaleBars } from "./parts.js";
+import { exportWords, recipeParts, saveText, tablePart } from "./parts.js";
+import { help, legend, neighbourList, numbers, panelNames, presentButton, scaleBars } from "./parts.js";
 import { Plot } from "./plot.js";
+import { discharge, enlist, isPresented, togglePresent } from "./present.js";
+import { savedPage } from "./saved_page.js";
 import { plain } from "./text.js";
 
 let panels = 0;
@@ -15,9 +18,8 @@ let panels = 0;
 export class PanelView {
   /** @type {Plot[]} */
   plots = [];
-  /** @type {Fold[]} */
-  #folds = [];
-  #unfolded = new Set();
+  /** @type {Sheet[]} */
+  #sheets = [];
   #id = `hfposemb-help-${Math.random().toString(36).slice(2)}-${panels++}`;
   #head = h("div", "head");
   #drawings = h("div", "drawings");
@@ -32,6 +34,30 @@ export class PanelView {
     this.trigger = trigger;
     this.node = h("section", "panel", this.#head, this.#drawings, this.#tail);
     this.node.dataset.key = key;
+    this.drawer = new Drawer(this.node, `${this.#id}-drawer`, () => this.#writeDrawer());
+    enlist(this);
+  }
+
+  /** Return whether this has the whole window. */
+  presented() {
+    return isPresented(this);
+  }
+
+  /** Return whether there is something to show in the whole window. */
+  hasPictures() {
+    return this.plots.length > 0;
+  }
+
+  /** Draw the figures anew, in the size that they have now. */
+  redraw() {
+    this.drawer.close(false);
+    this.write();
+    this.plots.forEach((plot) => plot.redraw());
+  }
+
+  /** Move the focus to the button that gives this the window, or takes it back. */
+  focus() {
+    /** @type {HTMLElement | null} */ (this.node.querySelector(".present"))?.focus({ preventScroll: true });
   }
 
   /**
@@ -73,9 +99,9 @@ export class PanelView {
   /** Say that everything is drawn; tests and people who script the page wait for it. */
   settle() {
     if (!this.plots.every((plot) => plot.drawn)) return;
-    const traces = this.plots.flatMap((plot) => plot.traces);
+    const traces = this.plots.flatMap((plot) => plot.traces).filter((trace) => !trace.stub);
     this.node.dataset.points = String(traces.reduce((sum, trace) => sum + trace.points, 0));
-    this.#folds.filter(({ name }) => name === "Table").forEach((fold) => fold.show());
+    if (this.drawer.name === "Table") this.#writeDrawer();
     this.node.dataset.state = "drawn";
   }
 
@@ -95,9 +121,12 @@ export class PanelView {
     if (!spec || !value) return;
     const buttons = () => [...this.node.querySelectorAll("button")];
     const focused = buttons().findIndex((node) => node === document.activeElement);
+    const aside = present([
+      spec.drawings.length ? presentButton(this.#title(), this.presented(), () => togglePresent(this)) : null,
+      spec.help ? help(spec.help, this.#title(), this.#id) : null,
+    ]);
     this.#head.replaceChildren(...present([
-      h("div", "top", panelNames(spec, value), spec.help ? help(spec.help, this.#title(), this.#id) : null),
-      numbers(spec), this.#keys(spec, value),
+      h("div", "top", panelNames(spec, value), ...aside), numbers(spec), this.#keys(spec, value),
     ]));
     this.#writeTail(spec, value);
     if (focused >= 0) buttons()[focused]?.focus({ preventScroll: true });
@@ -115,7 +144,7 @@ export class PanelView {
    */
   #keys(spec, value) {
     const names = legend(spec, value, (name) => this.trigger("select", { panel: this.key, legend: name }));
-    const bars = scaleBars(spec.scale_bars, value);
+    const bars = scaleBars(this.#bars(spec, value), value);
     const flat = !spec.drawings.some(({ figure }) => figure.layout.scene);
     const tools = toolButtons((flat && spec.tools) || [], () => this.plots[0],
       (area) => this.trigger("select", { panel: this.key, area }));
@@ -124,6 +153,8 @@ export class PanelView {
 
   /** Leave the page. */
   dispose() {
+    discharge(this);
+    this.drawer.close(false);
     this.plots.forEach((plot) => plot.dispose());
     this.node.remove();
   }
@@ -134,16 +165,18 @@ export class PanelView {
    */
   #writeTail(spec, value) {
     const { recipe } = spec;
-    const actions = spec.actions.map((action) => {
+    const kinds = spec.actions.flatMap((action) => (action === "SVG" ? [action, "HTML"] : [action]));
+    const actions = kinds.map((action) => {
       const node = button("action", plain(action));
       node.dataset.action = action;
       node.onclick = () => this.#act(action);
       return node;
     });
-    this.#folds = [];
-    if (spec.drawings.length) this.#folds.push(this.#fold("Table", "sheets", () => this.#tables(spec)));
-    if (recipe) this.#folds.push(this.#fold("Python", "recipe", () => recipeParts(recipe, this.#title())));
-    actions.push(...this.#folds.map((fold) => fold.button));
+    this.#sheets = [
+      ...(spec.drawings.length ? [{ name: "Table", className: "sheets", build: () => this.#tables(spec) }] : []),
+      ...(recipe ? [{ name: "Python", className: "recipe", build: () => recipeParts(recipe, this.#title()) }] : []),
+    ];
+    actions.push(...this.#sheets.map(({ name }) => this.#opener(name)));
     const lists = spec.lists.map((list, place) => neighbourList(list, value, ({ id, label }) =>
       this.trigger("select", { panel: this.key, list: place, id, label })));
     const foot = spec.foot || actions.length;
@@ -153,39 +186,34 @@ export class PanelView {
       chipBox(spec.chips ?? [], this.#title(), ({ id, label }) =>
         this.trigger("select", { panel: this.key, list: 0, id, label })),
       foot ? h("div", "foot", h("span", "", plain(spec.foot, 400)), h("span", "actions", ...actions)) : null,
-      ...this.#folds.map((fold) => fold.body),
     ]));
+    this.#writeDrawer();
   }
 
   /**
-   * Return something folded away below the panel until it is asked for; it stays open while the panel is drawn anew.
+   * Return the button that opens and closes the drawer.
    * @param {string} name
-   * @param {string} className
-   * @param {() => HTMLElement[]} build
-   * @returns {Fold}
    */
-  #fold(name, className, build) {
-    const body = h("div", className), control = button("action", name);
-    body.id = `${this.#id}-${className}`;
-    control.setAttribute("aria-controls", body.id);
-    const show = () => {
-      const open = this.#unfolded.has(name);
-      body.hidden = !open;
-      control.setAttribute("aria-expanded", String(open));
-      body.replaceChildren(...(open ? build() : []));
-    };
+  #opener(name) {
+    const control = button("action", name);
+    control.dataset.sheet = name;
+    control.setAttribute("aria-haspopup", "dialog");
+    control.setAttribute("aria-controls", this.drawer.node.id);
     control.onclick = () => {
-      if (!this.#unfolded.delete(name)) this.#unfolded.add(name);
-      show();
+      if (this.drawer.name === name) this.drawer.close();
+      else this.drawer.open(name, this.#title(), () => this.node.querySelector(`[data-sheet="${name}"]`));
     };
-    body.onkeydown = (event) => {
-      if (event.key !== "Escape") return;
-      this.#unfolded.delete(name);
-      show();
-      control.focus();
-    };
-    show();
-    return { name, button: control, body, show };
+    return control;
+  }
+
+  // The drawer stays open while the panel is drawn anew, and shows what is drawn then.
+  #writeDrawer() {
+    for (const node of /** @type {NodeListOf<HTMLElement>} */ (this.node.querySelectorAll("[data-sheet]"))) {
+      node.setAttribute("aria-expanded", String(node.dataset.sheet === this.drawer.name));
+    }
+    const sheet = this.#sheets.find(({ name }) => name === this.drawer.name);
+    if (sheet) this.drawer.write(sheet.className, sheet.build());
+    else if (this.drawer.name) this.drawer.close(false);
   }
 
   /**
@@ -200,6 +228,15 @@ export class PanelView {
     }));
   }
 
+  // In the whole window the scales that a row shares are not seen above it.
+  /**
+   * @param {PanelSpec} spec
+   * @param {RowValue} value
+   */
+  #bars(spec, value) {
+    return this.presented() && !spec.scale_bars.length ? value.scale_bars : spec.scale_bars;
+  }
+
   #title() {
     return plain(this.spec?.title || this.spec?.source[0] || "this panel");
   }
@@ -209,8 +246,24 @@ export class PanelView {
     return fileName(this.spec?.source[0] ?? this.spec?.title ?? "", 60) || this.key;
   }
 
+  // Save the panel as a page that draws it without a network.
+  async #save() {
+    const { spec, value } = this;
+    if (!spec || !value) return;
+    const plotly = await (await fetch(value.plotly.url)).text();
+    const { backgroundColor, color } = getComputedStyle(this.node);
+    const subdued = getComputedStyle(this.plots[0].caption).color;
+    const captions = spec.drawings.map(({ caption }) => plain(caption, 400));
+    const words = { ...exportWords(spec, value, ""), ink: color, subdued, panel: backgroundColor, captions,
+      foot: plain(spec.foot, 400) };
+    const figures = this.plots.map((plot) => plot.saved()).filter((figure) => figure !== null);
+    const text = await savedPage({ figures, words, plotly, link: location.href, mark: EXPORT_MARK });
+    saveText(text, "text/html", `${this.#filename()}.html`);
+  }
+
   /** @param {string} action */
   #act(action) {
+    if (action === "HTML") return void this.#save().catch((error) => this.fail(error));
     if (action !== "PNG" && action !== "SVG") return void this.trigger("select", { panel: this.key, action });
     const name = this.#filename(), { spec, value } = this;
     if (!spec || !value) return;

@@ -136,7 +136,8 @@ export function help(text, title, id) {
   const aside = h("div", "aside", ask, body);
   ask.onclick = () => open(Boolean(body.hidden));
   aside.onkeydown = (event) => {
-    if (event.key !== "Escape" || aside.querySelector(".meaning:popover-open")) return;
+    if (event.key !== "Escape" || body.hidden || aside.querySelector(".meaning:popover-open")) return;
+    event.preventDefault();
     open(false);
     ask.focus();
   };
@@ -145,6 +146,20 @@ export function help(text, title, id) {
   });
   body.tabIndex = -1;
   return aside;
+}
+
+/**
+ * Return the button that gives a panel the whole window, or takes it back.
+ * @param {string} title of the panel
+ * @param {boolean} pressed
+ * @param {() => void} toggle
+ */
+export function presentButton(title, pressed, toggle) {
+  const node = button("present", h("span", "", pressed ? "×" : "⤢"));
+  node.setAttribute("aria-label", pressed ? "Leave the whole window" : `Present: ${title}`);
+  node.title = pressed ? "Leave (Esc)" : "Present (p)";
+  node.onclick = toggle;
+  return node;
 }
 
 /**
@@ -191,6 +206,20 @@ export function recipeParts({ python, command, cite, local }, title) {
 }
 
 /**
+ * Save a text as a file.
+ * @param {string} text
+ * @param {string} type
+ * @param {string} filename
+ */
+export function saveText(text, type, filename) {
+  const link = h("a", "");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = filename;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href)); // the click has begun the download by then; it sends no event
+}
+
+/**
  * Return a table with the button that saves it.
  * @param {Table} table
  * @param {string} words
@@ -199,12 +228,6 @@ export function recipeParts({ python, command, cite, local }, title) {
 export function tablePart(table, words, filename) {
   const save = button("action", "CSV");
   save.setAttribute("aria-label", `CSV: ${words}`);
-  save.onclick = () => {
-    const link = h("a", "");
-    link.href = URL.createObjectURL(new Blob([csv(table)], { type: "text/csv" }));
-    link.download = filename;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href)); // the click has begun the download by then; it sends no event
-  };
+  save.onclick = () => saveText(csv(table), "text/csv", filename);
   return h("div", "", h("p", "", h("strong", "", words), save), tableElement(table, words));
 }

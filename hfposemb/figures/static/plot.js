@@ -1,9 +1,11 @@
 // One figure in its box, with the marks and the tooltip laid over it.
 
 import { h, s } from "./elements.js";
+import { enlarged } from "./enlarge.js";
 import { cross, dot, sampled } from "./marks.js";
 import { page } from "./page.js";
 import { PlotlyStage } from "./plotly_adapter.js";
+import { growth } from "./present.js";
 import { recoloured } from "./recolour.js";
 import { rowsOf, withSelected } from "./selection.js";
 import { tablesOf } from "./table.js";
@@ -59,7 +61,7 @@ export class Plot {
     this.box.addEventListener("click", () => this.box.classList.add("tapped"));
     this.observer = new ResizeObserver(() => requestAnimationFrame(() => this.#fit()));
     this.observer.observe(this.box);
-    page.links.addEventListener("theme", () => this.#redraw(), { signal: this.#heard.signal });
+    page.links.addEventListener("theme", () => this.redraw(), { signal: this.#heard.signal });
     page.links.addEventListener("mark", (event) => {
       const { scope, group } = /** @type {CustomEvent} */ (event).detail;
       if (scope === this.#scope && this.#groups.has(group)) this.#place();
@@ -68,7 +70,7 @@ export class Plot {
       const { scope, group } = /** @type {CustomEvent} */ (event).detail;
       if (!this.panel.selects || scope !== this.#scope || !this.#groups.has(group)) return;
       this.#select();
-      this.#redraw();
+      this.redraw();
     }, { signal: this.#heard.signal });
   }
 
@@ -104,6 +106,10 @@ export class Plot {
    * @returns {Size}
    */
   reserve(layout, width = this.box.clientWidth) {
+    if (this.panel.presented()) {
+      this.box.style.removeProperty("height");
+      return { width, height: this.box.clientHeight };
+    }
     const margin = { l: 48, r: 16, t: 8, b: 44, ...layout.template?.layout?.margin, ...layout.margin };
     const square = layout.yaxis?.scaleanchor && !layout.height;
     const aspect = Number(layout.meta?.aspect) || 1; // of an image that is not square
@@ -118,11 +124,12 @@ export class Plot {
   async paint() {
     if (!this.#figure || !this.#plotly || !this.box.clientWidth) return;
     const size = this.reserve(this.#figure.layout);
-    const { data, layout } = page.isDark() ? recoloured(this.#figure, this.#partner) : this.#figure;
+    const coloured = page.isDark() ? recoloured(this.#figure, this.#partner) : this.#figure;
+    const { data, layout } = enlarged(coloured, growth(this.panel.presented()));
     const kinds = JSON.stringify([...new Set(data.map((/** @type {any} */ trace) => trace.type ?? "scatter"))].sort());
     if (this.#kinds && this.#kinds !== kinds) this.#release();
     const traces = data.map((/** @type {any} */ trace, /** @type {number} */ at) => sent(trace, this.traces[at].own));
-    const scene = layout.scene && this.#scene(layout), annotations = shownNotes(layout.annotations);
+    const scene = layout.scene && this.#scene(layout, size), annotations = shownNotes(layout.annotations);
     const family = getComputedStyle(this.box).fontFamily;
     await this.stage.react(this.#plotly, traces, {
       hovermode: "closest", uirevision: "kept", ...layout, ...(scene && { scene }), ...(annotations && { annotations }),
@@ -136,6 +143,17 @@ export class Plot {
     this.drawn = size;
     this.#place();
     this.panel.settle();
+  }
+
+  /**
+   * Return the figure in the colours of the page, as a file needs it.
+   * @returns {SavedFigure | null}
+   */
+  saved() {
+    if (!this.#figure) return null;
+    const { data, layout } = page.isDark() ? recoloured(this.#figure, this.#partner) : this.#figure;
+    const scene = layout.scene && { ...layout.scene, camera: this.stage.camera() ?? layout.scene.camera };
+    return { data, layout: { ...layout, ...(scene && { scene }) }, traces: this.traces };
   }
 
   /** Return the numbers behind the picture. */
@@ -180,15 +198,21 @@ export class Plot {
     this.traces = this.#figure.data.map(describe);
   }
 
-  #redraw() {
+  /** Draw again, when it is its turn. */
+  redraw() {
+    if (!this.#figure) return;
     page.queue.add(this).catch((error) => this.panel.fail(error));
   }
 
-  /** @param {any} layout */
-  #scene({ scene, template }) {
+  /**
+   * @param {any} layout
+   * @param {Size} size
+   */
+  #scene({ scene, template, meta }, size) {
     const camera = this.#camera ?? scene.camera ?? template?.layout?.scene?.camera;
-    if (this.#camera || !matchMedia(PHONE).matches) return { ...scene, camera };
-    return { ...scene, camera: { ...camera, eye: PHONE_EYE } };
+    if (this.#camera) return { ...scene, camera };
+    if (meta?.fit) return { ...scene, camera: fitted(camera, meta.fit, size) };
+    return { ...scene, camera: matchMedia(PHONE).matches ? { ...camera, eye: PHONE_EYE } : camera };
   }
 
   #release() {
@@ -204,7 +228,7 @@ export class Plot {
     const width = this.box.clientWidth;
     if (!width) {
       if (/gl|3d/.test(this.#kinds)) page.later(() => this.#rest());
-    } else if (!this.drawn || Math.abs(width - this.drawn.width) > 1) this.#redraw();
+    } else if (!this.drawn || Math.abs(width - this.drawn.width) > 1) this.redraw();
   }
 
   #rest() {
@@ -288,6 +312,20 @@ export class Plot {
     const label = named ? plain(labelOf(trace, at) || String(index), 24) : "";
     return dot(spot, index, label, this.drawn, label ? sampled(where, trace.points) : []);
   }
+}
+
+/**
+ * Return a camera at the least distance from which the whole cloud is seen: see camera.py.
+ * @param {{ eye: Place, center: Place }} camera
+ * @param {{ up: number, across: number }} fit
+ * @param {Size} size
+ */
+export function fitted({ eye, center }, { up, across }, { width, height }) {
+  const step = { x: eye.x - center.x, y: eye.y - center.y, z: eye.z - center.z };
+  const share = Math.max(up, across * height / width) / Math.hypot(step.x, step.y, step.z);
+  return {
+    center, eye: { x: center.x + share * step.x, y: center.y + share * step.y, z: center.z + share * step.z },
+  };
 }
 
 /**

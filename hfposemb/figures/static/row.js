@@ -4,6 +4,7 @@ import { h, present, whole } from "./elements.js";
 import { page } from "./page.js";
 import { PanelView } from "./panel.js";
 import { scaleBars } from "./parts.js";
+import { placeOfPanel } from "./present.js";
 import { plain, shortened } from "./text.js";
 
 /**
@@ -102,8 +103,8 @@ class Row {
     const views = value.panels.map((spec, place) => {
       const view = this.#views.get(spec.key) ?? new PanelView(spec.key, this.trigger);
       this.#views.set(spec.key, view);
-      const there = this.#grid.children[place] ?? null;
-      if (there !== view.node) this.#grid.insertBefore(view.node, there);
+      const there = this.#grid.children[place] ?? null, node = placeOfPanel(view);
+      if (there !== node) this.#grid.insertBefore(node, there);
       view.prepare(spec, value);
       return view;
     });

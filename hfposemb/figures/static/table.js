@@ -16,7 +16,7 @@ const FORMULA = /^[=+\-@\t\r']/;
 export function tablesOf({ data, layout }, traces) {
   const found = data.filter((trace) => trace.type === "heatmap").map((trace) => matrixTable(trace, layout));
   const shown = data.map((trace, place) => ({ ...traces[place], trace }))
-    .filter(({ points, trace }) => points && trace.hoverinfo !== "skip");
+    .filter(({ points, stub, trace }) => points && !stub && trace.hoverinfo !== "skip");
   return shown.length ? [...found, pointTable(shown, layout)] : found;
 }
 

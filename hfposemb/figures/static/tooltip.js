@@ -16,6 +16,7 @@ export function tooltip(points, traces) {
   const lines = subject(points, traces);
   const kept = Array.isArray(place) ? -1 : trace?.kept?.[place] ?? -1; // -1: not measured
   if (kept >= 0) lines.push(`${kept} of its ${trace.of} nearest are near it here`);
+  if (trace?.stub) lines.push("far outside of this picture");
   return lines;
 }
 
@@ -33,6 +34,7 @@ function subject(points, traces) {
   }
   if (Array.isArray(placeOf(point)) && !label) return [cell(point), number(point.z)];
   if (label) return [plain(label), ...(named ? [named] : [])];
+  if (named && point.xaxis?.showticklabels === false) return [named]; // a map, whose axes have no meaning
   if (point.z !== undefined) return [named || `${number(point.x)}, ${number(point.y)}, ${number(point.z)}`];
   const shown = points.slice(0, MOST_LINES);
   return [

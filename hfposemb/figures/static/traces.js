@@ -18,7 +18,8 @@ export function describe(trace) {
   return {
     group: meta.link ?? null, first: meta.first ?? 0, ids, places, labels, escaped: !meta.labels, points,
     axes: meta.axes ?? "xy", grid: meta.grid ?? null, tiles: meta.tiles ?? null, kept: meta.kept ?? null,
-    of: meta.of ?? 0, own: trace.hoverinfo !== "skip" && (Boolean(meta.link || labels) || !trace.hovertemplate),
+    of: meta.of ?? 0, outside: meta.outside ? new Set(meta.outside) : null, stub: Boolean(meta.stub),
+    own: trace.hoverinfo !== "skip" && (Boolean(meta.link || labels) || !trace.hovertemplate),
   };
 }
 
@@ -77,12 +78,12 @@ export function patchesOf(trace, point) {
 }
 
 /**
- * Return the place in a trace of a row of its group, or null.
+ * Return the place in a trace of a row of its group, or null. A row outside of the plot is in the trace of its stub.
  * @param {TraceInfo} trace
  * @param {number} row
  * @returns {number | null}
  */
 export function placeOfRow(trace, row) {
   const at = trace.places ? trace.places.get(row) : row - trace.first;
-  return at === undefined || at < 0 || at >= trace.points ? null : at;
+  return at === undefined || at < 0 || at >= trace.points || trace.outside?.has(at) ? null : at;
 }

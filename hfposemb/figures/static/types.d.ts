@@ -117,6 +117,13 @@ interface ExportWords {
   subdued: string;
 }
 
+/** A figure as it is saved, and what its traces are. */
+interface SavedFigure {
+  data: any[];
+  layout: any;
+  traces: TraceInfo[];
+}
+
 /** An axis in pixels of the stage, from its start on. */
 interface PixelAxis {
   start: number;
@@ -155,6 +162,8 @@ interface TraceInfo {
   tiles: [number[], number[]] | null;
   kept: ArrayLike<number> | null;
   of: number;
+  outside: Set<number> | null;
+  stub: boolean;
   own: boolean;
 }
 
@@ -165,11 +174,19 @@ interface Table {
   row: (at: number) => unknown[];
 }
 
-interface Fold {
+/** What a drawer shows of a panel. */
+interface Sheet {
   name: string;
-  button: HTMLButtonElement;
-  body: HTMLElement;
-  show: () => void;
+  className: string;
+  build: () => HTMLElement[];
+}
+
+/** A panel that can have the whole window. */
+interface Presentable {
+  node: HTMLElement;
+  hasPictures: () => boolean;
+  redraw: () => void;
+  focus: () => void;
 }
 
 /** What the order of painting needs of a plot. */
@@ -183,6 +200,7 @@ interface Paintable {
 interface PlotOwner {
   key: string;
   selects: boolean;
+  presented: () => boolean;
   node: HTMLElement;
   trigger: Trigger;
   settle: () => void;
@@ -207,6 +225,12 @@ interface PlotPoint {
   data: any;
   xaxis?: any;
   yaxis?: any;
+}
+
+interface Place {
+  x: number;
+  y: number;
+  z: number;
 }
 
 interface Camera {

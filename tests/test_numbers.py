@@ -1,0 +1,51 @@
+"""Tests of the formatting of numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from hfposemb.numbers import number, percent, standing
+
+
+@pytest.mark.parametrize(
+    ("percentile", "said"),
+    [
+        (0, "below 99.9\u00a0%"), (0.09, "below 99.9\u00a0%"), (0.1, "above 0.1\u00a0%"), (4.425, "above 4.4\u00a0%"), (50.0, "above 50\u00a0%"),
+        (98.29, "above 98.2\u00a0%"), (99.95, "above 99.9\u00a0%"), (100, "above 99.9\u00a0%"),
+    ],
+)  # fmt: skip
+def test_a_percentile_is_rounded_to_no_untruth(percentile: float, said: str) -> None:
+    assert standing(percentile) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.69, ".690"),
+        (-0.5, "−.500"),
+        (1024, "1,024"),
+        (0, ".000"),
+        (-0.0001, ".000"),
+        (12.3456, "12.346"),
+        (1.0, "1.000"),
+    ],
+)
+def test_numbers_for_readers(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.84, "84"),
+        (0.994, "99"),
+        (0.9996, "100"),
+        (1, "100"),
+        (1.3, "130"),
+        (0.004, "under 1"),
+        (0, "0"),
+        (-0.2, "−20"),
+    ],
+)
+def test_all_and_nothing_are_said_of_all_and_nothing_alone(share: float, text: str) -> None:
+    assert percent(share) == f"{text}\u00a0%"
