@@ -349,8 +349,8 @@ def _map_help(projection: Projection, table: EmbeddingTable) -> str:
         trusted, whole = (number(value, digits=2) for value in (quality.trustworthiness, quality.continuity))
         measured = f", measured on {quality.points:,} tokens" if quality.points < quality.rows else ""
         said.append(
-            f"Of each token’s {quality.k} nearest neighbours in the table, {small_percent(quality.neighbours_kept)} are "
-            f"among its {quality.k} nearest on the map; trust {trusted}, continuity {whole}, by chance "
+            f"Of each token’s {quality.k} nearest neighbours in the table, {small_percent(quality.neighbours_kept)} "
+            f"are among its {quality.k} nearest on the map; trust {trusted}, continuity {whole}, by chance "
             f"{number(quality.trust_by_chance, digits=2)}{measured}. Trust is 1 unless the map brings together what is "
             "apart in the table, continuity is 1 unless it separates what is close (Venna & Kaski 2001, 2006)."
         )
