@@ -57,7 +57,7 @@ export async function savedPage({ figures, words, link, plotly, mark }) {
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>${title}</title>
 <style>${colours}${STYLE}</style></head><body>
 <h1>${escaped(words.source || words.title)}</h1><p>${words.source ? escaped(words.title) : ""}</p>
-<p class="words">${[...words.legend.map(legendEntry), ...words.bars.map(bar)].join("")}</p>
+<p class="words">${[...words.legend.map(legendLine), ...words.bars.map(bar)].join("")}</p>
 ${plots.join("\n")}<p class="caption">${escaped(words.foot)}</p><footer>${way}<span>${mark}</span></footer>
 ${opens} type="text/plain" id="figures">${figureText}${ends}
 ${opens} type="text/plain" id="plotly">${plotlyText}${ends}
@@ -105,7 +105,7 @@ async function compressed(text) {
 }
 
 /** @param {{ name: string, color: string }} item */
-function legendEntry({ name, color }) {
+function legendLine({ name, color }) {
   return `<span><i class="disc" style="background: ${escaped(color)}"></i>${escaped(name)}</span>`;
 }
 
