@@ -15,6 +15,7 @@ from __future__ import annotations
 import atexit
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 from collections import OrderedDict
@@ -288,7 +289,9 @@ def _neighbour(row: NeighbourRow) -> dict[str, Any]:
 def _texts(recipe: Recipe, title: str) -> dict[str, Any]:
     """Return a recipe as sent to the page, never truncated: a truncated snippet does not run."""
     texts = {"python": recipe.python, "command": recipe.command, "cite": recipe.citation(title)}
-    return {**{name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}, "local": recipe.local}
+    space = {"space": os.environ["SPACE_ID"]} if "SPACE_ID" in os.environ else {}
+    sent = {name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}
+    return {**sent, "local": recipe.local, **space}
 
 
 def _scale_bar(bar: ScaleBar) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import nbformat
+
 from app.components.plot import Panel
 from app.session.shown_positions import View
 from tests.app.test_app import open_session
@@ -62,6 +64,12 @@ def test_a_view_is_reproduced_from_its_fold(page: Page, site: Callable[..., str]
     assert _copied(page, fold, "Command line") == recipe.command
     cite = _copied(page, fold, "Cite")
     assert cite == recipe.citation(f"Sinusoid: {_panel(SMALL[0]).title}"), "no address of this machine"
+    with page.expect_download() as saved:
+        fold.get_by_role("button", name="Notebook").click()
+    notebook = nbformat.read(saved.value.path(), as_version=4)
+    nbformat.validate(notebook)
+    assert [cell.source for cell in notebook.cells][1:] == ["%pip install -q hfposemb", recipe.python.rstrip()]
+    assert saved.value.suggested_filename.endswith(".ipynb")
     # It stays open while the panel is drawn anew, with what is shown then.
     page.get_by_text("2-D", exact=True).locator("visible=true").click()
     until(page, lambda: "dims=2" in (fold.locator("pre").first.text_content() or ""), True)

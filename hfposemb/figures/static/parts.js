@@ -2,6 +2,7 @@
 
 import { button, emphasised, h, present, whole } from "./elements.js";
 import { explained } from "./glossary.js";
+import { openPart } from "./open_in.js";
 import { page } from "./page.js";
 import { csv, tableElement } from "./table.js";
 import { number, plain, shortened } from "./text.js";
@@ -188,7 +189,8 @@ export function neighbourList(list, value, choose) {
  * @param {RecipeSpec} recipe
  * @param {string} title of the panel
  */
-export function recipeParts({ python, command, cite, local }, title) {
+export function recipeParts(recipe, title) {
+  const { python, command, cite, local } = recipe;
   const part = (/** @type {string} */ name, /** @type {string} */ text) => {
     const code = h("pre", "", text), copy = button("action", "Copy");
     copy.onclick = () => page.copy(copy, code);
@@ -202,7 +204,8 @@ export function recipeParts({ python, command, cite, local }, title) {
   const own = local || !/^https?:$/.test(location.protocol)
     || /^(localhost|127\..*|\[::1\])$/.test(location.hostname);
   const cited = own ? cite : cite.replace(/\n}$/, `,\n  url = {${location.href}}\n}`);
-  return [part("Python", python), ...(command ? [part("Command line", command)] : []), part("Cite", cited)];
+  const opened = openPart(recipe, title, saveText, own ? undefined : location.href);
+  return [part("Python", python), opened, ...(command ? [part("Command line", command)] : []), part("Cite", cited)];
 }
 
 /**

@@ -85,6 +85,7 @@ interface RecipeSpec {
   command: string;
   cite: string;
   local: boolean;
+  space?: string; // its name, where the page is one
 }
 
 interface PackedArray {
