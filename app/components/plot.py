@@ -128,7 +128,8 @@ class Panel:
     numbers: tuple[tuple[str, str], ...] = ()
     lists: tuple[NeighbourList, ...] = ()
     chips: tuple[NeighbourRow, ...] = ()  # words in a box that scrolls, each a button like those of a list
-    tools: tuple[Literal["Lasso", "Box"], ...] = ()  # to select dots of flat plots
+    tools: tuple[Literal["Lasso", "Box", "Range"], ...] = ()  # to select dots of flat plots
+    selects: bool = False  # whether selected rows stand out in its plots; with tools they always do
     message: str = ""
     tone: Literal["normal", "error"] = "normal"
     span: int = 1
@@ -146,7 +147,7 @@ class Panels:
     scale_bars: tuple[ScaleBar, ...] = ()
     marked: Mapping[str, int] = field(default_factory=dict)
     selected: Mapping[str, str] = field(default_factory=dict)
-    """Rows of a group, as text of ``token_selection.encoded``, that stand out in plots which have ``tools``."""
+    """Rows of a group, as text of ``token_selection.encoded``, that stand out in the panels that select."""
     columns: int = 0
 
 
@@ -261,6 +262,7 @@ def _panel(panel: Panel, files: Packer) -> dict[str, Any]:
         "source": list(panel.source or ()),
         "actions": list(panel.actions),
         "tools": list(panel.tools),
+        "selects": panel.selects or bool(panel.tools),
         "numbers": [list(number) for number in panel.numbers],
         "legend": [
             {"name": item.name, "color": item.color, "note": item.note, "pick": item.pick} for item in panel.legend

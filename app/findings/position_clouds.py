@@ -188,6 +188,7 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
         foot=foot,
         actions=FILES,
         message=message,
+        selects=True,
         emphasis=f"Position {view.marked:,}",
     )
 

@@ -182,7 +182,8 @@ def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions
             line_figures.norms_by_position(norms, height=HEIGHT),
             position_snippets.lengths([found[s] for s in long]),
         )
-        drawn.append(_panel("norms", norm_title(by_name), figure, NORM_HELP, "Euclidean norm, log scale", recipe))
+        panel = _panel("norms", norm_title(by_name), figure, NORM_HELP, "Euclidean norm, log scale", recipe)
+        drawn.append(replace(panel, tools=("Range",)))
     if parts := {
         s: fact.cumulative for s, fact in facts.items() if fact.cumulative is not None and len(fact.cumulative) > 1
     }:

@@ -17,6 +17,7 @@ from hfposemb.analysis.projection_quality import WRONG, PointTrust, Quality, poi
 from hfposemb.analysis.rows import norms
 from hfposemb.errors import HfposembError
 from hfposemb.figures import style, token_figures
+from hfposemb.figures.map_names import region_name
 from hfposemb.figures.palette import POSITION, SHARE
 from hfposemb.figures.style import listed
 from hfposemb.numbers import number, percent, small_percent
@@ -256,7 +257,7 @@ def _map_title(source: Opened, projection: Projection, regions: Sequence[Region]
         share = float(projection.explained_variance_ratio.sum())
         rest = ". For neighbourhoods, use UMAP" if share < 0.5 else ""
         return f"PCA shows {percent(share)} of the variation of {source.name}’s tokens{rest}"
-    islands = [token_figures.region_name(region) for region in regions if region.kind]
+    islands = [region_name(region) for region in regions if region.kind]
     if not islands:
         return f"Map of {source.name}’s tokens: close dots tend to be similar"
     return f"{sentence_case(listed(islands))} form islands in {source.name}"

@@ -41,8 +41,8 @@ class _Shown(float):
     def __format__(self, spec: str) -> str:
         digits = int(re.sub(r"\D", "", spec) or 0)
         if spec.endswith("%"):
-            return percent(self, digits=digits)
-        return number(self, digits=digits) if spec.endswith("f") else float.__format__(self, spec)
+            return percent(float(self), digits=digits)
+        return number(float(self), digits=digits) if spec.endswith("f") else float.__format__(self, spec)
 
 
 @dataclass(frozen=True)

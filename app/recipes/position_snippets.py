@@ -112,6 +112,19 @@ def waves(found: Sequence[Positions]) -> Recipe:
     return _of_tables(found, "hpe.strength_by_period(table).strength[::-1]")
 
 
+def runs(found: Sequence[Positions], first: int, count: int) -> Recipe:
+    """Return the recipe of the mean cosine within a range of positions, and within all ranges of its length."""
+    body = [
+        *dict_lines({pinned(shown.source): rows(shown) for shown in found}, "tables"),
+        "shown = {}",
+        "for name, table in tables.items():",
+        f"    runs = mean_cosine_of_runs(table, {count})",
+        f'    shown[name] = {{"range": runs[{first}], "all": np.nanmean(runs)}}',
+    ]
+    imports = ["from hfposemb.analysis.rows import mean_cosine_of_runs"]
+    return recipe_of(body, [shown.source for shown in found], imports=imports)
+
+
 def wavelengths(source: Opened) -> Recipe:
     """Return the recipe of the wavelengths of a rotary source, before and after scaling."""
     body = [f"found = {position(source)}.scaled", *dict_lines({"before": "found.before", "after": "found.after"})]

@@ -19,7 +19,8 @@ export function followLinks({ element }) {
 }
 
 /**
- * Follow the questions of Start: links to views, and, where the page has no address of its own, buttons that open a tab.
+ * Follow the questions of Start: links to views, and, where the page has no address of its own, buttons that open a
+ * tab.
  * @param {GradioElement} host
  */
 export function followQuestions(host) {

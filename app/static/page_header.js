@@ -1,6 +1,5 @@
 // The header of the page: its theme, its link and its actions.
 
-import { followPrinting } from "./print.js";
 import { store, stored } from "./storage.js";
 
 /**
@@ -8,7 +7,6 @@ import { store, stored } from "./storage.js";
  * @param {GradioElement} host
  */
 export function pageHeader({ element, trigger }) {
-  followPrinting();
   for (const select of element.querySelectorAll("select")) chooseTheme(select);
   for (const button of element.querySelectorAll("button")) {
     const { action } = button.dataset;

@@ -21,6 +21,7 @@ from ..findings.image_patches import patches, pick
 from ..findings.logits import distance_panel
 from ..findings.position_clouds import clouds
 from ..findings.position_lines import lines, spectra
+from ..findings.position_range import LONGEST, dragged, range_panels
 from ..findings.position_tables import WAVES, images
 from ..findings.properties import requirement_row
 from ..limits import MOST_SOURCES
@@ -46,12 +47,15 @@ class Layout:
     dims: gr.Radio
     length: gr.Radio
     marked: gr.Slider
+    range_field: gr.Textbox
+    range: gr.State
     part_field: gr.Dropdown
     part: gr.State
     picked: gr.State
     chosen: gr.State
     umaps: BackgroundJob
     sources: PanelRow
+    selected: PanelRow
     together: PanelRow
     over: PanelRow
     dimensions: gr.State
@@ -98,6 +102,10 @@ class Handlers:
         """Draw the lines of all sources."""
         return lines(of_part(opened, part), length, self.session)
 
+    def draw_range(self, opened: Sequence[Opened], length: int, text: str, part: str | None) -> Any:
+        """Select a range of positions, and draw its panel."""
+        return range_panels(of_part(opened, part), length, text, self.session)
+
     def draw_in_logits(self, opened: Sequence[Opened], unfolded: bool) -> Any:
         """Draw what positions add to the logits by distance."""
         return (distance_panel(opened, self.session),) if unfolded else gr.skip()
@@ -129,12 +137,13 @@ def create_layout(session: Session) -> Layout:
     """Create the components, and bind the rows that bind themselves."""
     first = session.open(session.first)
     unseen_heading(TITLE, level=1)
-    method, dims, length, marked, part_field = _toolbar(session, first)
+    method, dims, length, marked, selected, part_field = _toolbar(session, first)
     # Keep the choice in a state: with all handlers on the Dropdown's own event, Gradio left every row pending forever.
     part, picked, chosen = State(next(iter(parts_of(first)), None)), State({}), State(View().marked)
     with gr.Column():
         umaps = session.jobs.bind_umaps()
         sources = PanelRow(scope=session.scope, swipe=True, reserve=760)
+    chosen_range = PanelRow((), scope=session.scope, elem_classes="if-any")
     together = PanelRow(scope=session.scope, elem_classes="level", reserve=360)
     over = PanelRow((), scope=session.scope, elem_classes="if-any")
     with gr.Column(elem_classes="folds"):
@@ -158,12 +167,15 @@ def create_layout(session: Session) -> Layout:
         dims=dims,
         length=length,
         marked=marked,
+        range_field=selected,
+        range=State(""),
         part_field=part_field,
         part=part,
         picked=picked,
         chosen=chosen,
         umaps=umaps,
         sources=sources,
+        selected=chosen_range,
         together=together,
         over=over,
         dimensions=dimensions,
@@ -175,8 +187,10 @@ def create_layout(session: Session) -> Layout:
     )
 
 
-def _toolbar(session: Session, opened: Sequence[Opened]) -> tuple[gr.Radio, gr.Radio, gr.Radio, gr.Slider, gr.Dropdown]:
-    """Create the toolbar, and return the fields: projection, dimensions, length, marked position, and part."""
+def _toolbar(
+    session: Session, opened: Sequence[Opened]
+) -> tuple[gr.Radio, gr.Radio, gr.Radio, gr.Slider, gr.Textbox, gr.Dropdown]:
+    """Create the toolbar, and return the fields: projection, dimensions, length, marked position, range and part."""
     view, last, parts = View(), longest(opened, session) - 1, parts_of(opened)
     folded_controls()
     with gr.Row(elem_classes="controls"):
@@ -190,6 +204,9 @@ def _toolbar(session: Session, opened: Sequence[Opened]) -> tuple[gr.Radio, gr.R
         marked = gr.Slider(
             0, max(last, 1), value=min(view.marked, last), step=1, label="Marked position", scale=2, min_width=200
         )
+        selected = gr.Textbox(
+            label="Range", placeholder="100-163", max_lines=1, max_length=LONGEST, scale=0, min_width=120
+        )
         part_field = gr.Dropdown(
             parts,
             value=next(iter(parts), None),
@@ -199,7 +216,7 @@ def _toolbar(session: Session, opened: Sequence[Opened]) -> tuple[gr.Radio, gr.R
             scale=0,
             min_width=200,
         )
-    return method, dims, length, marked, part_field
+    return method, dims, length, marked, selected, part_field
 
 
 def draw_part(opened: Sequence[Opened], part: str | None) -> Any:
@@ -222,6 +239,8 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
     session.redraw(handlers.draw_slider, [layout.marked], inputs=[part], on=[part.change])
     session.redraw(draw_part, [layout.part_field, part], inputs=[part])
     session.redraw(handlers.draw_together, [layout.together], inputs=[length, part], on=[length.input, part.change])
+    events = [layout.range.change, length.input, part.change]
+    session.redraw(handlers.draw_range, [layout.selected], inputs=[length, layout.range, part], on=events)
     asked = layout.attention
     session.redraw(handlers.draw_in_logits, [layout.in_logits], inputs=[asked], on=[asked.change])
     session.redraw(handlers.draw_over, [layout.over], inputs=[picked, part], on=[picked.change, part.change])
@@ -247,6 +266,7 @@ def keep_controls(session: Session, layout: Layout) -> None:
     }.items():
         session.keep(name, component)
     session.keep("position", layout.chosen, read=number_up_to(MOST))
+    session.keep("range", layout.range, read=text_up_to(LONGEST))
     session.keep("part", layout.part, read=text_up_to(80))
     session.keep("patch", layout.picked, read=numbers_by_source, write=json.dumps)
 
@@ -257,6 +277,11 @@ def bind_marks(session: Session, layout: Layout) -> None:
     layout.over.select(pick, layout.picked, layout.picked, trigger_mode="multiple", **QUIET)
     marked.input(None, marked, None, js=on_event("markPosition", scope=session.scope, group=GROUP))
     marked.release(_same, marked, chosen, **QUIET)
+    layout.together.select(drag_range, None, [layout.range], trigger_mode="multiple", **QUIET)
+    layout.selected.select(lambda: "", None, [layout.range], **QUIET)
+    for asked in (layout.range_field.submit, layout.range_field.blur):
+        asked(_same, layout.range_field, layout.range, **QUIET)
+    layout.range.change(_same, layout.range, layout.range_field, **QUIET)
     for row in (layout.sources, layout.together, layout.tables):
         row.select(clicked, None, [marked, chosen], trigger_mode="multiple", **QUIET)
 
@@ -269,6 +294,11 @@ def missing_umaps(opened: Sequence[Opened], dims: int, session: Session) -> list
         if enough(positions) and session.projection(positions.whole, "umap", dims) is None:
             wanted.append([source.text, role, dims])
     return wanted
+
+
+def drag_range(event: gr.EventData) -> Any:
+    """Take the range that was drawn over the plot of norms."""
+    return dragged((event._data or {}).get("area")) or gr.skip()
 
 
 def clicked(event: gr.EventData) -> Any:

@@ -167,6 +167,45 @@ def adjacent(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
     return np.asarray(np.clip(out, -1, 1), np.float64)
 
 
+def mean_cosine_of_runs(value: EmbeddingTable | PositionEncoding, count: int) -> NDArray[np.float64]:
+    """Return the mean cosine of all pairs within every run of ``count`` neighbouring rows [n − count + 1].
+
+    From the sum s of the unit vectors of a run, (|s|² − count) / (count (count − 1)). NaN for runs that contain a row
+    without a direction.
+
+    Args:
+        value: Table or encoding with rows [n, d].
+        count: Rows of a run, at least 2.
+
+    Raises:
+        InputError: If ``count`` is below 2, or larger than the number of rows.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.rows import mean_cosine_of_runs
+        >>> found = mean_cosine_of_runs(hpe.sinusoidal(64, 16).position, 8)
+        >>> found.shape, round(float(found[0]), 3)
+        ((57,), 0.794)
+    """
+    table = table_in(value)
+    rows = table.shape[0]
+    if not 2 <= count <= rows:
+        raise InputError(f"found a run of {count:,} rows in {table.name}; expected 2 to {rows:,}")
+    out, step = np.empty(rows - count + 1), max(count, BLOCK_BYTES // (8 * table.shape[1]))
+    for start in range(0, len(out), step):
+        stop = min(start + step, len(out))
+        length = norms(table)[start : stop + count - 1]
+        blank = ~(length > 0)
+        unit = np.asarray(table.rows(start, stop + count - 1), np.float64) / np.where(blank, 1, length)[:, None]
+        unit[blank] = 0
+        sums = np.cumsum(np.vstack([np.zeros_like(unit[:1]), unit]), axis=0)
+        run = sums[count:] - sums[:-count]
+        missing = np.cumsum(np.r_[0, blank])
+        cosines = (np.einsum("ij,ij->i", run, run) - count) / (count * (count - 1))
+        out[start:stop] = np.where(missing[count:] > missing[:-count], np.nan, np.clip(cosines, -1, 1))
+    return out
+
+
 FALL = 0.25
 """Drop in the cosine of neighbouring rows that counts as a break."""
 

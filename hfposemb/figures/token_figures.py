@@ -14,6 +14,7 @@ from ..numbers import number
 from ..tables.table import TOKEN_CLASSES, Labels
 from . import label_placement
 from .label_placement import Corner, wide
+from .map_names import MAP_WIDTH, island_names, region_names, token_name
 from .matrix_figures import as_matrix, heatmap
 from .palette import CLASSES, PALETTE, POSITION, SHARE, SOURCES
 from .position_figures import cloud_of, cube_axes, dots_3d, kept_rows, point_index, scene_3d
@@ -46,15 +47,6 @@ if TYPE_CHECKING:
     from ..analysis.nearest_rows import Neighbours
     from ..analysis.projection import Projection
     from ..composition.variance_decomposition import Club
-
-
-ISLANDS = {
-    "continuation": "continuations",
-    "has a digit": "numbers",
-    "other script": "other scripts",
-    "unused": "unused slots",
-    "padding": "padding",
-}  # names of a map's islands; words are the mainland
 
 
 def class_counts(labels: Labels, *, rows: Sequence[int] | Array | None = None) -> dict[str, int]:
@@ -217,14 +209,6 @@ def _token_map_3d(tokens: _Tokens, chosen: Sequence[int], names: Sequence[str], 
     return new_figure(traces, height=height, margin=dict.fromkeys("lrtb", 0), scene=scene_3d(middle, half, notes))
 
 
-def token_name(text: str, *, chosen: bool, at: tuple[float, float], **more: Any) -> dict[str, Any]:
-    """Return the label of a token, in the accent colour if it is the selected one."""
-    return add_label(f"<b>{text}</b>" if chosen else text, colour=ACCENT_TEXT if chosen else INK, at=at, **more)
-
-
-MAP_WIDTH = 640  # width in pixels assumed for placing labels on a map
-
-
 def _token_map_2d(
     tokens: _Tokens, chosen: Sequence[int], names: Sequence[str], height: int, regions: Sequence[Region]
 ) -> go.Figure:
@@ -250,87 +234,11 @@ def _token_map_2d(
     notes = layout.get("annotations", ())
     if regions:
         frames = [shape for shape in layout.get("shapes", ()) if "xref" not in shape]
-        more = _region_names(regions, (points - low) / extent, low, extent, corner, height, [*notes, *frames])
+        more = region_names(regions, (points - low) / extent, low, extent, corner, height, [*notes, *frames])
     else:
-        more = _island_names(tokens, low, extent, corner, height)
+        more = island_names(tokens.points, tokens.classes, low, extent, corner, height)
     layout["annotations"] = [*more, *notes]
     return new_figure(traces, height=height, margin=dict.fromkeys("lrtb", 0), **layout)
-
-
-def _island_names(
-    tokens: _Tokens, low: Array, extent: Array, corner: Corner | None, height: int
-) -> list[dict[str, Any]]:
-    """Return labels that name the token classes of a 2-D map's islands, placed below or above them."""
-    unit = (tokens.points - low) / extent
-    of = label_placement.islands(unit)
-    notes = []
-    for island in range(1, int(of.max(initial=0)) + 1):
-        here = np.flatnonzero(of == island)
-        if len(here) < max(30, 0.003 * len(unit)):
-            break  # islands are sorted by size
-        shares = np.bincount(tokens.classes[here], minlength=len(TOKEN_CLASSES)) / len(here)
-        found = [TOKEN_CLASSES[place] for place in np.argsort(-shares, kind="stable") if shares[place] >= 0.2]
-        if found[0] not in ISLANDS:
-            continue
-        text = ", ".join(ISLANDS[name] for name in found if name in ISLANDS)
-        size = (float(MAP_WIDTH), float(height))
-        place = label_placement.beside_island(text, unit[here], unit=unit, size=size, inset=corner)
-        if place is not None:
-            at = low + place * extent
-            notes.append(add_label(text, colour=SUBDUED, x=float(at[0]), y=float(at[1])))
-    return notes
-
-
-REGION = "region"
-"""Name of the annotations of regions, which a phone has no room for."""
-
-
-def region_name(region: Region) -> str:
-    """Return the name of a region: its class, or its most central words."""
-    return ISLANDS.get(region.kind, region.kind) if region.kind else f"{', '.join(region.words)} …"
-
-
-def _region_names(
-    regions: Sequence[Region],
-    unit: Array,
-    low: Array,
-    extent: Array,
-    corner: Corner | None,
-    height: int,
-    notes: Sequence[dict[str, Any]],
-) -> list[dict[str, Any]]:
-    """Return quiet labels of regions, beside them where there is room, and never over another label."""
-    room = np.asarray([float(MAP_WIDTH), float(height)])
-    taken = [_taken(note, low, extent, room) for note in notes if "xref" not in note]
-    taken += [label_placement.corner_box(corner, (float(room[0]), float(room[1])))] if corner else []
-    anchors = np.asarray([((region.x, region.y) - low) / extent * room for region in regions]).reshape(-1, 2)
-    texts = [escape(region_name(region), width=36) for region in regions]
-    places = label_placement.on_regions(anchors, texts, unit * room, size=(float(room[0]), float(room[1])), taken=taken)
-    return [
-        add_label(
-            text,
-            colour=SUBDUED,
-            at=place,
-            bgcolor=PANEL,
-            opacity=0.85,
-            name=REGION,
-            x=float(region.x),
-            y=float(region.y),
-        )
-        for region, text, place in zip(regions, texts, places, strict=True)
-        if place is not None
-    ]
-
-
-def _taken(note: dict[str, Any], low: Array, extent: Array, room: Array) -> label_placement.Box:
-    """Return the box in pixels that a label or a frame on the map occupies."""
-    if "text" not in note:
-        ends = (np.asarray([[note["x0"], note["y0"]], [note["x1"], note["y1"]]]) - low) / extent * room
-        (x, y), (half_width, half_height) = ends.mean(axis=0), np.abs(ends[1] - ends[0]) / 2 + 4
-        return float(x), float(y), float(half_width), float(half_height)
-    x, y = (np.asarray([note["x"], note["y"]]) - low) / extent * room
-    dx, dy = (note["ax"], -note["ay"]) if note["showarrow"] else (note["xshift"], note["yshift"])
-    return float(x) + dx, float(y) + dy, label_placement.wide(note["text"]) / 2, label_placement.LINE / 2
 
 
 @dataclass(frozen=True, eq=False)

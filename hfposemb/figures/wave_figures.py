@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from ..errors import InputError
 from .label_placement import wide
 from .line_figures import curves
+from .map_names import token_name
 from .matrix_figures import as_matrix, heatmap
 from .palette import SIMILARITY, SOURCES
 from .style import (
@@ -30,7 +31,6 @@ from .style import (
     plotly_scale,
     robust_limit,
 )
-from .token_figures import token_name
 
 if TYPE_CHECKING:
     from ..tables.rotary import Wavelengths

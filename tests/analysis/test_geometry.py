@@ -23,7 +23,7 @@ from hfposemb.analysis.geometry import (
     translation_invariance,
 )
 from hfposemb.analysis.patches import grid_variance, patch_map, patch_maps
-from hfposemb.analysis.rows import adjacent, breaks, deepest_fall, norms, outliers, without
+from hfposemb.analysis.rows import adjacent, breaks, deepest_fall, mean_cosine_of_runs, norms, outliers, without
 from hfposemb.errors import InputError, MissingTableError
 from hfposemb.models.extraction import extract
 from hfposemb.tables.closed_forms import sinusoidal
@@ -510,3 +510,17 @@ def test_one_pair_has_no_other_place() -> None:
         difference_by_place(Absolute(_table(_noise(6, 4))), 5)
     with pytest.raises(InputError, match="0 pairs"):
         difference_by_place(Absolute(_table(_noise(6, 4))), 0)
+
+
+def test_runs_of_rows_have_the_mean_cosine_of_their_pairs() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(40, 6)).cumsum(axis=0)
+    rows[30] = 0
+    found = mean_cosine_of_runs(table_of(rows, name="made", provenance=Provenance("test")), 5)
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-9)
+    cosines = unit @ unit.T
+    expected = [(cosines[at : at + 5, at : at + 5].sum() - 5) / 20 for at in range(36)]
+    expected[26:31] = [np.nan] * 5
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    with pytest.raises(InputError, match="expected 2 to 40"):
+        mean_cosine_of_runs(table_of(rows, name="made", provenance=Provenance("test")), 41)

@@ -11,7 +11,8 @@ import pytest
 import hfposemb as hpe
 from hfposemb.analysis.map_regions import named_regions
 from hfposemb.analysis.projection import Projection
-from hfposemb.figures.token_figures import region_name, token_map
+from hfposemb.figures.map_names import region_name
+from hfposemb.figures.token_figures import token_map
 from hfposemb.tables.table import EmbeddingTable
 from tests.app.test_app import checkpoint
 

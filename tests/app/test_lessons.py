@@ -213,14 +213,14 @@ MEASURED = (
     "97 of 100",
     "1 of the pieces",
     "3 of 5",
-    "99.8%",
-    "R² 0.98",
-    "84%",
-    "98%",
-    "0.4%",
-    "2%",
-    "81%",
-    "0.74",
+    "99.8\u00a0%",
+    "R² .98",
+    "84\u00a0%",
+    "98\u00a0%",
+    ".4\u00a0%",
+    "2\u00a0%",
+    "81\u00a0%",
+    ".74",
 )
 """What is measured of the first source of each lesson; the samples do not change."""
 

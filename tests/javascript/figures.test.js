@@ -181,8 +181,12 @@ test("selected rows stand out, in their own colours, and are not in the table", 
   assert.equal(tablesOf(shown, shown.data.map(describe))[0].rows, 3);
 });
 
+test("a range covers the height of the plot", () => {
+  assert.deepEqual(shape([{ x: 2, y: 4 }, { x: 5, y: 3 }], "Range", 9).map(({ y }) => y), [0, 0, 9, 9]);
+});
+
 test("a box is made of its first and last corner", () => {
   const path = [{ x: 0, y: 0 }, { x: 5, y: 1 }, { x: 4, y: 3 }];
-  assert.deepEqual(shape(path, true), [{ x: 0, y: 0 }, { x: 4, y: 0 }, { x: 4, y: 3 }, { x: 0, y: 3 }]);
-  assert.equal(shape(path, false), path);
+  assert.deepEqual(shape(path, "Box", 9), [{ x: 0, y: 0 }, { x: 4, y: 0 }, { x: 4, y: 3 }, { x: 0, y: 3 }]);
+  assert.equal(shape(path, "Lasso", 9), path);
 });

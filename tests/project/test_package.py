@@ -83,6 +83,7 @@ HELPERS = {
     "files",
     "interrupts",
     "memory_maps",
+    "numbers",
     "progress",
     "samples",
     "text",

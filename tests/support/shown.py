@@ -46,7 +46,7 @@ def _of_trace(trace: Any, what: str) -> Iterator[Drawn]:
     if trace.type == "heatmap":
         yield Drawn("matrix", what, np.asarray(trace.z, np.float64))
         return
-    reference = trace.hoverinfo == "skip" or trace.name == "rotation"
+    reference = trace.hoverinfo == "skip" or trace.name == "rotation" or bool((trace.meta or {}).get("stub"))
     colours = [getattr(getattr(trace, part, None), "color", None) for part in ("line", "marker")]
     reference |= PALETTE["baseline"].light in [colour for colour in colours if isinstance(colour, str)]
     if trace.type == "bar" or (trace.type == "scatter" and trace.mode == "lines"):

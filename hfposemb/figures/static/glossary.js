@@ -11,21 +11,27 @@ const ARROWS = "M10 48H86M10 48L58 10M82 45l4 3-4 3M53 10.500l5-.5-1.500 4.800";
 export const TERMS = {
   cosine: {
     also: ["cosines"], line: ARROWS, other: "M30 48A20 20 0 0 0 25.500 35.500",
-    says: "The cosine of the angle between two vectors: 1 for the same direction, 0 for a right angle. Lengths do not count.",
+    says: "The cosine of the angle between two vectors: 1 for the same direction, 0 for a right angle. Lengths "
+      + "do not count.",
   },
   norm: { also: ["norms"], line: "M12 46L78 14M72 14h6l-3 5", other: "M8 38L74 6", says: "The length of a vector." },
   CKA: {
-    line: "M8 10h32v36h-32zM8 22h32M8 34h32M19 10v36M30 10v36", other: "M56 10h32v36h-32zM56 22h32M56 34h32M67 10v36M78 10v36",
-    says: "Centred kernel alignment: how alike the similarity matrices of two tables are, 0 to 1. Rotating or scaling a table "
+    line: "M8 10h32v36h-32zM8 22h32M8 34h32M19 10v36M30 10v36",
+    other: "M56 10h32v36h-32zM56 22h32M56 34h32M67 10v36M78 10v36",
+    says: "Centred kernel alignment: how alike the similarity matrices of two tables are, 0 to 1. Rotating or "
+      + "scaling a table "
       + "does not change it.",
   },
   RSA: {
     line: "M8 46L24 30L40 36L56 18L88 10", other: "M8 50L24 36L40 40L56 26L88 16",
-    says: "Representational similarity analysis: the correlation between the similarities in one table and those in another.",
+    says: "Representational similarity analysis: the correlation between the similarities in one table and "
+      + "those in another.",
   },
   surrogate: {
-    also: ["surrogates"], line: "M6 28C16 4 26 4 36 28S56 52 66 28S82 8 90 20", other: "M6 36C20 52 28 12 42 20S60 46 72 40S84 26 90 34",
-    says: "A made table that is as smooth as the real one and unrelated to the other: it shows what chance alone gives.",
+    also: ["surrogates"], line: "M6 28C16 4 26 4 36 28S56 52 66 28S82 8 90 20",
+    other: "M6 36C20 52 28 12 42 20S60 46 72 40S84 26 90 34",
+    says: "A made table that is as smooth as the real one and unrelated to the other: it shows what chance "
+      + "alone gives.",
   },
   anisotropic: {
     also: ["anisotropy"], line: "M14 46L70 8M14 46L78 14M14 46L82 22M14 46L62 6", other: "M14 46L84 32",
@@ -33,7 +39,8 @@ export const TERMS = {
   },
   PCA: {
     line: "M8 46L88 10M82 10h6l-3 5", other: "M24 30v.1M36 40v.1M40 24v.1M50 34v.1M58 16v.1M64 28v.1M74 12v.1M30 44v.1",
-    says: "Principal component analysis: the view of a table that shows most of its variance. Straight lines stay straight.",
+    says: "Principal component analysis: the view of a table that shows most of its variance. Straight lines "
+      + "stay straight.",
   },
   UMAP: {
     line: "M18 16v.1M24 12v.1M22 22v.1M30 18v.1M16 24v.1", other: "M66 38v.1M72 34v.1M78 40v.1M70 46v.1M62 44v.1",
@@ -44,12 +51,14 @@ export const TERMS = {
     says: "The rotation, mirroring and scale that bring two sets of points closest together.",
   },
   trustworthiness: {
-    also: ["trust"], line: "M26 28a20 20 0 1 0 40 0a20 20 0 1 0-40 0", other: "M46 28v.1M38 22v.1M52 20v.1M54 34v.1M40 38v.1",
+    also: ["trust"], line: "M26 28a20 20 0 1 0 40 0a20 20 0 1 0-40 0",
+    other: "M46 28v.1M38 22v.1M52 20v.1M54 34v.1M40 38v.1",
     says: "Whether neighbours on a map are neighbours in the table: 1 if all are, about .5 on a random map.",
   },
   "R²": {
     line: "M8 46L88 10", other: "M16 44v.1M26 36v.1M36 36v.1M46 26v.1M56 28v.1M66 18v.1M76 18v.1",
-    says: "The share of the variation that a prediction explains: 1 if it is perfect, 0 if it is no better than the mean.",
+    says: "The share of the variation that a prediction explains: 1 if it is perfect, 0 if it is no better than "
+      + "the mean.",
   },
   logit: {
     also: ["logits"], line: "M14 46v-12M30 46v-26M46 46v-8M62 46v-36M78 46v-18", other: "M6 46h84",
@@ -76,7 +85,8 @@ export const TERMS = {
 /** @type {Map<string, string>} */
 const NAMES = new Map(Object.entries(TERMS).flatMap(([term, { also = [] }]) =>
   [term, ...also].map((name) => /** @type {[string, string]} */ ([name.toLowerCase(), term]))));
-const FOUND = new RegExp(`(?<![\\p{L}\\d.])(?:${[...NAMES.keys()].sort((a, b) => b.length - a.length).join("|")})(?![\\p{L}\\d])`, "giu");
+const ANY = [...NAMES.keys()].sort((a, b) => b.length - a.length).join("|");
+const FOUND = new RegExp(`(?<![\\p{L}\\d.])(?:${ANY})(?![\\p{L}\\d])`, "giu");
 
 let made = 0;
 

@@ -3,6 +3,10 @@
 import { button, h, s } from "./elements.js";
 
 const APART = 4; // px between corners of a shape
+/** @type {Record<string, string>} */
+const ICONS = {
+  Lasso: "M6 12C2 11 1 7 3 5s9-4 11-1-1 7-5 7-4 3-6 4", Box: "M3 4h10v8H3z", Range: "M4 2v12M12 2v12M4 8h8",
+};
 const LEAST = 8; // px: a smaller shape is a click
 
 /**
@@ -15,7 +19,7 @@ export function toolButtons(tools, plot, chosen) {
   if (!tools.length) return null;
   const group = h("span", "tools");
   group.setAttribute("role", "group");
-  group.setAttribute("aria-label", "Select tokens on the map");
+  group.setAttribute("aria-label", "Select");
   const buttons = tools.map((tool) => {
     const node = button("tool", icon(tool), tool);
     node.setAttribute("aria-pressed", "false");
@@ -30,7 +34,7 @@ export function toolButtons(tools, plot, chosen) {
       const target = active ? undefined : plot();
       if (!target) return;
       node.setAttribute("aria-pressed", "true");
-      stop = drawShape(target, tool === "Box", (area) => {
+      stop = drawShape(target, tool, (area) => {
         end();
         if (area) chosen(area);
       });
@@ -49,7 +53,7 @@ export function toolButtons(tools, plot, chosen) {
 
 /** @param {string} tool */
 function icon(tool) {
-  const path = tool === "Box" ? "M3 4h10v8H3z" : "M6 12C2 11 1 7 3 5s9-4 11-1-1 7-5 7-4 3-6 4";
+  const path = ICONS[tool];
   return s("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }).appendChild(s("path", { d: path })).parentElement
     ?? "";
 }
@@ -57,10 +61,10 @@ function icon(tool) {
 /**
  * Let the pointer draw a shape over a plot. Return how to stop.
  * @param {LassoPlot} plot
- * @param {boolean} isBox
+ * @param {string} tool
  * @param {(area: Corners | null) => void} done
  */
-function drawShape({ box, stage }, isBox, done) {
+function drawShape({ box, stage }, tool, done) {
   const outline = s("polygon", { class: "shape" }), veil = h("div", "veil", s("svg", {}));
   veil.firstElementChild?.append(outline);
   /** @type {Spot[]} */
@@ -69,7 +73,8 @@ function drawShape({ box, stage }, isBox, done) {
     const { left, top } = box.getBoundingClientRect();
     return { x: clientX - left, y: clientY - top };
   };
-  const draw = () => outline.setAttribute("points", shape(corners, isBox).map(({ x, y }) => `${x},${y}`).join(" "));
+  const drawn = () => shape(corners, tool, box.clientHeight);
+  const draw = () => outline.setAttribute("points", drawn().map(({ x, y }) => `${x},${y}`).join(" "));
   veil.onpointerdown = (event) => {
     veil.setPointerCapture(event.pointerId);
     corners = [corner(event)];
@@ -83,8 +88,8 @@ function drawShape({ box, stage }, isBox, done) {
   };
   veil.onpointerup = (event) => {
     if (corners.length) corners.push(corner(event));
-    const drawn = shape(corners, isBox), wide = spread(drawn, "x"), high = spread(drawn, "y");
-    done(wide < LEAST || high < LEAST ? null : stage.places(corners[0], drawn));
+    const all = drawn(), wide = spread(all, "x"), high = spread(all, "y");
+    done(wide < LEAST || high < LEAST ? null : stage.places(corners[0], all));
   };
   veil.onpointercancel = () => done(null);
   box.append(veil);
@@ -94,13 +99,15 @@ function drawShape({ box, stage }, isBox, done) {
 /**
  * Return the corners of the shape that a path makes.
  * @param {Spot[]} path
- * @param {boolean} isBox
+ * @param {string} tool
+ * @param {number} high pixels of the plot, all of which a range covers
  * @returns {Spot[]}
  */
-export function shape(path, isBox) {
+export function shape(path, tool, high) {
   const from = path[0], to = path.at(-1);
-  if (!isBox || !from || !to) return path;
-  return [from, { x: to.x, y: from.y }, to, { x: from.x, y: to.y }];
+  if (tool === "Lasso" || !from || !to) return path;
+  const top = tool === "Range" ? 0 : from.y, bottom = tool === "Range" ? high : to.y;
+  return [{ x: from.x, y: top }, { x: to.x, y: top }, { x: to.x, y: bottom }, { x: from.x, y: bottom }];
 }
 
 /**

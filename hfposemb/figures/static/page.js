@@ -1,6 +1,7 @@
 // What all rows of a page share: files, plotly, marks and the order of painting. It is the global object "hfposemb".
 
 import { clearByEscape } from "./escape.js";
+import { followPrinting } from "./print.js";
 import { PaintQueue } from "./queue.js";
 import { defineRow } from "./row_element.js";
 
@@ -18,6 +19,7 @@ class Page {
   constructor() {
     this.queue = new PaintQueue({ distance: below, height: () => innerHeight, pause: (near) => this.#pause(near) });
     window.addEventListener("beforeprint", () => this.queue.flush());
+    followPrinting();
     window.addEventListener("keydown", clearByEscape);
     let dark = this.isDark();
     new MutationObserver(() => {

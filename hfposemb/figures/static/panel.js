@@ -134,7 +134,7 @@ export class PanelView {
 
   /** Whether rows that are selected stand out in its plots. */
   get selects() {
-    return Boolean(this.spec?.tools?.length);
+    return Boolean(this.spec?.selects);
   }
 
   /**
@@ -148,7 +148,8 @@ export class PanelView {
     const flat = !spec.drawings.some(({ figure }) => figure.layout.scene);
     const tools = toolButtons((flat && spec.tools) || [], () => this.plots[0],
       (area) => this.trigger("select", { panel: this.key, area }));
-    return tools ? h("div", "keys", h("div", "", names, bars), tools) : names ?? bars;
+    if (!tools) return names ?? bars;
+    return names || bars ? h("div", "keys", h("div", "", names, bars), tools) : h("div", "keys alone", tools);
   }
 
   /** Leave the page. */

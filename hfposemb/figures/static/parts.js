@@ -124,7 +124,8 @@ export function legend(spec, value, choose) {
 export function help(text, title, id) {
   const known = new Set();
   const paragraphs = text.split("\n\n").map((paragraph) => paragraph.replace(/\s+/g, " ").trim());
-  const body = h("div", "help", ...paragraphs.map((paragraph) => h("p", "", ...explained(plain(paragraph, 2000), known))));
+  const body = h("div", "help",
+    ...paragraphs.map((paragraph) => h("p", "", ...explained(plain(paragraph, 2000), known))));
   const ask = button("ask", h("span", "", "?"));
   body.id = id;
   ask.setAttribute("aria-label", `How to read: ${title}`);

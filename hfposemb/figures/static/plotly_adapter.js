@@ -185,3 +185,22 @@ function pixels(axis) {
   const { _offset: start, _length: length } = axis;
   return { start, length, pixel: (at) => axis.d2p(at), value: (pixel) => axis.p2d(pixel) };
 }
+
+/**
+ * Lay an image over each WebGL canvas of a plot.
+ * @param {any} plot
+ * @returns {HTMLImageElement[]}
+ */
+export function imagesOf(plot) {
+  const layout = plot._fullLayout ?? {};
+  for (const [name, { _scene: scene }] of Object.entries(layout).filter(([, part]) => part?._scene)) {
+    if (/^scene\d*$/.test(name)) scene.glplot?.redraw(); // WebGL keeps no picture longer than until it is shown
+  }
+  return [...plot.querySelectorAll("canvas")].filter((canvas) => canvas.width).map((canvas) => {
+    const image = document.createElement("img");
+    image.src = canvas.toDataURL();
+    image.style.cssText = "position: absolute; inset: 0; width: 100%; height: 100%";
+    canvas.after(image);
+    return image;
+  });
+}

@@ -47,6 +47,7 @@ interface PanelSpec {
   numbers: [string, string][];
   legend: { name: string; color: string; note: string; pick?: boolean }[];
   tools?: string[];
+  selects?: boolean;
   chips?: NeighbourSpec[];
   scale_bars: ScaleBarSpec[];
   lists: NeighbourListSpec[];
