@@ -178,7 +178,7 @@ class Tables:
         """Return the position at which the deepest break begins. Raises ``InputError`` if there is none."""
         found = breaks(self.position)
         if not found:
-            raise InputError("no break: no outlying drop in the cosine of neighbouring positions")
+            raise InputError("no breaks: the cosine of neighbouring positions has no outlying drop")
         return found[0].before + 1
 
     def probe(self, name: str) -> Probe:
@@ -352,7 +352,7 @@ MEASURES: tuple[Measure, ...] = (
     ),
     Measure("translation invariance", "", "position", _invariance),
     Measure(
-        "  of inner products",
+        "translation invariance, inner products",
         "",
         "position",
         lambda tables: translation_invariance(tables.position, on="inner product", single=tables.single),
@@ -365,7 +365,7 @@ MEASURES: tuple[Measure, ...] = (
     ),
     Measure("helix period", "positions", "position", lambda tables: tables.helix.period),
     Measure("helix evenness", "", "position", lambda tables: tables.helix.even),
-    Measure("deepest fall of neighbours", "cosine", "position", lambda tables: deepest_fall(tables.position)),
+    Measure("largest drop between neighbours", "cosine", "position", lambda tables: deepest_fall(tables.position)),
     Measure("break at position", "position", "position", Tables.break_at, against=False),
     Measure("norm of position 0", "norm", "position", lambda tables: tables.norm(0)),
     Measure("mean norm", "norm", "position", lambda tables: tables.mean_norm(tables.position)),

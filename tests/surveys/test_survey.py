@@ -101,10 +101,12 @@ def test_every_part_of_a_model_has_rows(build: Build, tmp_path: Path) -> None:
 
 
 def test_metrics_by_name_and_pattern() -> None:
-    found = hpe.survey(["sample:gpt2", "random:32x8"], metrics=["shift*", "of inner products"], **QUICK)
+    found = hpe.survey(
+        ["sample:gpt2", "random:32x8"], metrics=["shift*", "translation invariance, inner products"], **QUICK
+    )
     names = [one.name for one in measures_named(["shift*"])]
     assert len(names) == 6
-    assert set(found.metric) == {*names, "  of inner products"}
+    assert set(found.metric) == {*names, "translation invariance, inner products"}
 
 
 def test_sources_that_fail_are_rows(hub: FakeHub) -> None:
