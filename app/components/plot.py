@@ -171,6 +171,7 @@ class PanelRow(gr.HTML, metaclass=NoStub):
         columns: int = 0,
         swipe: bool = False,
         reserve: int = 0,
+        awaited: int = 1,
         inputs: Any = None,
         visible: bool | Literal["hidden"] = True,
         elem_id: str | None = None,
@@ -184,8 +185,9 @@ class PanelRow(gr.HTML, metaclass=NoStub):
         """Create a row.
 
         Until its first value is drawn it reserves ``reserve`` pixels, or without a ``value`` most of a window, so that
-        content below it moves little. ``columns`` is the grid's width in panel spans (0: the sum of the spans, at most
-        four). On a phone the panels are stacked, or with ``swipe`` arranged in a row that scrolls sideways.
+        content below it moves little, and shows the outlines of ``awaited`` panels. ``columns`` is the grid's width in
+        panel spans (0: the sum of the spans, at most four). On a phone the panels are stacked, or with ``swipe``
+        arranged in a row that scrolls sideways.
         """
         self.scope = scope
         self.columns = columns
@@ -194,7 +196,7 @@ class PanelRow(gr.HTML, metaclass=NoStub):
         super().__init__(
             value=value,
             inputs=inputs,
-            html_template=f"<hfposemb-row{held}></hfposemb-row>",
+            html_template=f'<hfposemb-row data-panels="{awaited}"{held}></hfposemb-row>',
             css_template=FRAME_CSS,
             js_on_load=LOAD_JS,
             apply_default_css=False,

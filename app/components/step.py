@@ -20,14 +20,16 @@ _TEMPLATE = """
 
 
 def step_field() -> gr.HTML:
-    """Create the slider; its ``.select`` event carries the index of the chosen step in ``_data["at"]``."""
+    """Create the slider; its ``.select`` event carries the index of the chosen step in ``_data["at"]``.
+
+    Until it has steps it is not seen, but keeps its place.
+    """
     return gr.HTML(
         "",
         html_template=_TEMPLATE,
         elem_classes="steps",
         js_on_load=on_load("stepSlider"),
         apply_default_css=False,
-        visible=False,
     )
 
 

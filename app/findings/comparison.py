@@ -71,6 +71,9 @@ The lists show the nearest of the shared words by cosine. Tinted words are in bo
 """
 
 
+BONE = '<div class="bone" aria-hidden="true"></div>'
+"""Stands where tables will be while they are measured."""
+
 MAP_HEIGHT = 340
 MAPS_HELP = """
 PCA: each table is projected separately; the second map is rotated onto the first (Procrustes) and scaled to its spread.
@@ -254,8 +257,8 @@ def pairs_html(found: Compared, chosen: str | None = None) -> str:
     if len(found.sources) < 2:
         return "<h2>Similarity of two sources</h2><p>Choose a second source to compare with this one.</p>"
     if not found.done or found.comparison is None:
-        said = "Not measured." if found.stopped else "Measuring, with chance levels…"
-        return f"<h2>Similarity of two sources</h2><p>{said}</p>"
+        said = "<p>Not measured.</p>" if found.stopped else f"<p>Measuring, with chance levels…</p>{BONE}"
+        return f"<h2>Similarity of two sources</h2>{said}"
     title = html.escape(pairs_title(found))
     tables = pair_tables(found, found.comparison, chosen)
     code = folded_code(found.recipe(pairs=True), pairs_title(found))

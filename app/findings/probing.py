@@ -140,8 +140,8 @@ def probe_table(session: Session, part: gr.State, unfolded: gr.State) -> None:
 
     gr.HTML(f"<h3>{QUESTION}</h3>", apply_default_css=False, elem_classes="probes")
     shown = gr.HTML(js_on_load=COPY_JS, apply_default_css=False, elem_classes="probes")
-    running = session.jobs.bind(work, name="probes", label="Probes")
-    with gr.Row():
+    with gr.Column(elem_classes="in-place"):
+        running = session.jobs.bind(work, name="probes", label="Probes")
         button = gr.Button(MEASURE, variant="secondary", size="lg", scale=0, min_width=200)
     asked = [unfolded.change, running.done.change, part.change]
     session.redraw(draw, [shown], inputs=[unfolded, part], on=asked)

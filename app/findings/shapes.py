@@ -100,6 +100,7 @@ def _cloud(empty: Panel, positions: Positions) -> Panel:
     projection, rows = positions.pca(3), positions.table.shape[0]
     ends = sorted({0, rows - 1} & set(projection.rows.tolist()))
     figure = position_figures.projection(projection, named=ends, height=HEIGHT)
+    figure.layout.meta = {**(figure.layout.meta or {}), "unrolls": True}
     encoding = positions.encoding
     return replace(
         empty,

@@ -19,6 +19,7 @@ from ..components.page_script import on_event
 from ..components.plot import Panel, PanelRow, Panels
 from ..components.recipe import COPY_JS
 from ..findings.comparison import (
+    BONE,
     POSITIONS,
     ROLES,
     TOKENS,
@@ -49,7 +50,7 @@ NEEDS = ("position", "token")
 CARD: dict[str, Any] = {"apply_default_css": False, "js_on_load": COPY_JS, "elem_classes": "compare-table"}
 
 
-STARTING = "<h2>Measuring the sources…</h2>"
+STARTING = f"<h2>Measuring the sources…</h2>{BONE}"
 
 
 @dataclass(frozen=True)
@@ -206,13 +207,14 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
         part_field, ask, save = _part_and_report(session)
         unseen_heading(TITLE, level=2)
     with gr.Column():
-        reports = session.jobs.bind(jobs.write, name="report", label="Report")
-        measures = session.jobs.bind(jobs.measure, name="figures", label="Comparison")
+        with gr.Column(elem_classes="works"):
+            reports = session.jobs.bind(jobs.write, name="report", label="Report")
+            measures = session.jobs.bind(jobs.measure, name="figures", label="Comparison")
         again = gr.Button("Measure chance levels", visible=False, min_width=220, scale=0)
-        pairs = gr.HTML(STARTING, min_height=280, **CARD)
+        pairs = gr.HTML(STARTING, min_height=520, **CARD)
     with gr.Column():
         layouts = session.jobs.bind(jobs.lay_out, name="maps", label="AlignedUMAP")
-        plan = PanelRow(scope=session.scope, reserve=480)
+        plan = PanelRow(scope=session.scope, awaited=2, reserve=524)
     with gr.Column(elem_classes="folds"):
         figures = gr.HTML("", **CARD)
         box, unfolded = session.fold("moves", "Words: which moved most from one model to the other?", holds=["moved"])

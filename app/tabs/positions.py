@@ -142,9 +142,9 @@ def create_layout(session: Session) -> Layout:
     part, picked, chosen = State(next(iter(parts_of(first)), None)), State({}), State(View().marked)
     with gr.Column():
         umaps = session.jobs.bind_umaps()
-        sources = PanelRow(scope=session.scope, swipe=True, reserve=760)
+        sources = PanelRow(scope=session.scope, swipe=True, awaited=len(first), reserve=814)
     chosen_range = PanelRow((), scope=session.scope, elem_classes="if-any")
-    together = PanelRow(scope=session.scope, elem_classes="level", reserve=360)
+    together = PanelRow(scope=session.scope, awaited=3, reserve=390)
     over = PanelRow((), scope=session.scope, elem_classes="if-any")
     with gr.Column(elem_classes="folds"):
         box, dimensions = session.fold("dimensions", "Waves: how does each dimension run over the positions?")

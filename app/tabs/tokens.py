@@ -223,11 +223,11 @@ def create_layout(session: Session) -> Layout:
                 which_field, method_field, dims, color = _toolbar(choices, which.value)
             with gr.Row(elem_classes="tokens-work"):
                 umaps = session.jobs.bind(partial(map_work, session), label="Map")
-            plan = PanelRow(scope=session.scope, reserve=730)
+            plan = PanelRow(scope=session.scope, reserve=781)
         with gr.Column(scale=3, min_width=320):
             search, regex, centring = _search_fields()
             found = PanelRow((), scope=session.scope, visible=False)
-            words = PanelRow(scope=session.scope, reserve=480)
+            words = PanelRow(scope=session.scope, reserve=638)
     with gr.Column(elem_classes="tokens-folds"):
         pairs_box, pairs = session.fold("pairs", "Compare words: which pairs are close?")
         with pairs_box:

@@ -182,7 +182,7 @@ def create_layout(session: Session, handlers: Handlers) -> Layout:
         work = session.jobs.bind(handlers.follow, label="Training run")
         retry = gr.Button("Try again", visible=False, min_width=160, scale=0)
         slider = step_field()
-        moments = PanelRow(scope=session.scope, reserve=620)
+        moments = PanelRow(scope=session.scope, awaited=2, reserve=748)
     with gr.Row(elem_classes="controls"):
         figure = gr.Dropdown(
             figure_names("position"),
@@ -191,7 +191,7 @@ def create_layout(session: Session, handlers: Handlers) -> Layout:
             min_width=240,
             scale=0,
         )
-    courses = PanelRow(scope=session.scope, reserve=400)
+    courses = PanelRow(scope=session.scope, reserve=736)
     return Layout(
         of=of,
         by=by,

@@ -188,7 +188,7 @@ def create_layout(session: Session) -> Layout:
     scope = f"{session.scope}-words"
     text, turn, which, whose = _toolbar(session, choices)
     finding, amplitude, size, words = _finding_card(scope)
-    near = PanelRow(scope=scope, reserve=480)
+    near = PanelRow(scope=scope, reserve=603)
     with gr.Column(elem_classes="folds"):
         box, fed = session.fold("model-input", "The model’s input: token + position")
         with box:
@@ -259,7 +259,7 @@ def _toolbar(
 def _finding_card(scope: str) -> tuple[PanelRow, gr.Slider, gr.Radio, gr.HTML]:
     """Create the card of the finding, and return its panel, the amplitude, the scale and the words of the sentence."""
     with gr.Column(elem_classes="words-card below"):
-        finding = PanelRow((STARTING,), scope=scope, reserve=180)
+        finding = PanelRow((STARTING,), scope=scope, reserve=152)
         with gr.Row(elem_classes="controls"):
             with gr.Column(scale=4, min_width=300):
                 amplitude = gr.Slider(0, 4, 1, step=0.25, label="Position amplitude (1 = as in the model)")

@@ -10,6 +10,7 @@ import { rowsOf, withSelected } from "../../hfposemb/figures/static/selection.js
 import { csv, tablesOf } from "../../hfposemb/figures/static/table.js";
 import { tooltip } from "../../hfposemb/figures/static/tooltip.js";
 import { describe, labelOf, patchesOf, placeOfRow, rowOf } from "../../hfposemb/figures/static/traces.js";
+import { isSlow, unroll } from "../../hfposemb/figures/static/unroll.js";
 import { unpack } from "../../hfposemb/figures/static/unpack.js";
 
 test("numbers and labels return to their places", async () => {
@@ -137,6 +138,22 @@ test("points are found in plotly's pixels, on a plane and in a scene", () => {
   assert.deepEqual([stage.trace(0), stage.trace(1), stage.trace(2)], [{ visible: true }, null, null]);
 });
 
+test("the path of a scene is shown in part, and whole in the end", () => {
+  const linePlot = { vertexCount: 100 }, scatterPlot = { vertexCount: 60 };
+  let frames = 0;
+  const scene = { glplot: { redraw: () => { frames++; } }, traces: { a: { linePlot, scatterPlot } } };
+  const stage = new PlotlyStage({ _fullLayout: { scene: { _scene: scene } }, _fullData: [{ uid: "a" }] });
+  const counts = (/** @type {number} */ share) => {
+    stage.reveal(share);
+    return [linePlot.vertexCount, scatterPlot.vertexCount];
+  };
+  assert.deepEqual([counts(0), counts(0.5), counts(1)], [[0, 0], [48, 30], [100, 60]]);
+  counts(0.5);
+  linePlot.vertexCount = 40; // another figure
+  assert.deepEqual(counts(1), [40, 60]);
+  assert.equal(frames, 5);
+});
+
 test("a file of a figure has the words of its panel, and the plot its size", () => {
   const measure = (/** @type {string} */ text) => 7 * text.length;
   const figure = { data: [{ y: [1] }], layout: { annotations: [{ text: "own" }], shapes: [] } };
@@ -189,4 +206,32 @@ test("a box is made of its first and last corner", () => {
   const path = [{ x: 0, y: 0 }, { x: 5, y: 1 }, { x: 4, y: 3 }];
   assert.deepEqual(shape(path, "Box", 9), [{ x: 0, y: 0 }, { x: 4, y: 0 }, { x: 4, y: 3 }, { x: 0, y: 3 }]);
   assert.equal(shape(path, "Lasso", 9), path);
+});
+
+test("a picture draws itself to its end, and at once where frames are slow", () => {
+  assert.equal(isSlow([16, 16, 400, 16]), false);
+  assert.equal(isSlow([16, 400, 16, 400, 16]), false);
+  assert.equal(isSlow([16, 120, 120, 120, 16, 120]), true);
+  const shown = (/** @type {number} */ gap) => {
+    /** @type {number[]} */
+    const shares = [];
+    const clock = { playState: "running", currentTime: 0, finish() { this.playState = "finished"; } };
+    const box = { offsetWidth: 1, animate: () => clock };
+    /** @type {((now: number) => void)[]} */
+    const frames = [];
+    Object.assign(globalThis, { document: { hidden: false }, requestAnimationFrame: (step) => frames.push(step) });
+    unroll(box, (share) => shares.push(share));
+    for (let now = 1000; frames.length; now += gap) {
+      clock.currentTime = now - 1000;
+      if (clock.currentTime >= 1500) clock.finish();
+      frames.shift()(now);
+    }
+    return shares;
+  };
+  const even = shown(50);
+  assert.equal(even[0], 0);
+  assert.equal(even.length, 32);
+  assert.deepEqual(even, [...even].sort((one, other) => one - other));
+  assert.equal(even.at(-1), 1);
+  assert.equal(shown(200).length, 7, "five gaps are enough to see that it is slow");
 });

@@ -12,6 +12,7 @@ import { tablesOf } from "./table.js";
 import { plain } from "./text.js";
 import { tooltip } from "./tooltip.js";
 import { describe, labelOf, patchesOf, placeOf, placeOfRow, rowOf } from "./traces.js";
+import { mayUnroll, unroll } from "./unroll.js";
 import { unpack } from "./unpack.js";
 
 const PHONE = "(max-width: 719px)";
@@ -28,6 +29,7 @@ export class Plot {
   #known = ""; // what is drawn, as text
   #kinds = ""; // of the drawn traces
   #turn = 0;
+  #seen = false; // whether it has been drawn, in whatever size
   #scope = "";
   /** @type {Record<string, string>} */
   #partner = {};
@@ -131,6 +133,7 @@ export class Plot {
     const traces = data.map((/** @type {any} */ trace, /** @type {number} */ at) => sent(trace, this.traces[at].own));
     const scene = layout.scene && this.#scene(layout, size), annotations = shownNotes(layout.annotations);
     const family = getComputedStyle(this.box).fontFamily;
+    const began = performance.now();
     await this.stage.react(this.#plotly, traces, {
       hovermode: "closest", uirevision: "kept", ...layout, ...(scene && { scene }), ...(annotations && { annotations }),
       ...size, autosize: false,
@@ -138,6 +141,9 @@ export class Plot {
     });
     if (!this.#figure) return this.#release(); // the panel left meanwhile
     this.box.classList.toggle("deep", Boolean(scene) || kinds.includes("3d"));
+    const isFirst = !this.#seen && Boolean(layout.meta?.unrolls);
+    this.#seen = true;
+    if (isFirst && mayUnroll(performance.now() - began)) unroll(this.box, (share) => this.stage.reveal(share));
     if (this.#kinds !== kinds) this.#listen();
     this.#kinds = kinds;
     this.drawn = size;

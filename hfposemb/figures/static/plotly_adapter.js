@@ -9,6 +9,7 @@ const CONFIG = { displayModeBar: false, responsive: false, scrollZoom: false, sh
 export class PlotlyStage {
   /** @type {PlotlyLibrary | null} */
   #plotly = null;
+  #counts = /** @type {WeakMap<object, { whole: number, shown: number }>} */ (new WeakMap());
 
   /** @param {HTMLElement} node */
   constructor(node) {
@@ -43,6 +44,17 @@ export class PlotlyStage {
    */
   camera() {
     return this.node._fullLayout?.scene?.camera ?? null;
+  }
+
+  /**
+   * Show the first rows of the path of a 3-D scene, its first trace, without giving plotly another figure.
+   * @param {number} share of its rows
+   */
+  reveal(share) {
+    const scene = this.node._fullLayout?.scene?._scene, path = scene?.traces?.[this.node._fullData?.[0]?.uid];
+    if (!scene?.glplot || !path) return;
+    for (const drawn of [path.linePlot, path.scatterPlot]) if (drawn) this.#shorten(drawn, share);
+    scene.glplot.redraw();
   }
 
   /**
@@ -136,6 +148,19 @@ export class PlotlyStage {
     const measure = (/** @type {string} */ text) => pen?.measureText(text).width ?? 7 * text.length;
     const { width, height, ...whole } = framed(figure, { ...drawn, left, right, top, bottom }, words, measure);
     await this.#plotly?.downloadImage(whole, { scale: 2, format, filename, width, height });
+  }
+
+  // Plotly draws as many vertices of a buffer as the object says: two for each edge of a ribbon, three for a triangle.
+  // A count that is not ours is that of a figure which was drawn since.
+  /**
+   * @param {{ vertexCount: number }} drawn
+   * @param {number} share
+   */
+  #shorten(drawn, share) {
+    const known = this.#counts.get(drawn);
+    const whole = known?.shown === drawn.vertexCount ? known.whole : drawn.vertexCount;
+    drawn.vertexCount = share < 1 ? 6 * Math.floor(whole * share / 6) : whole;
+    this.#counts.set(drawn, { whole, shown: drawn.vertexCount });
   }
 
   /**

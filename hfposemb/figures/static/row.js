@@ -34,6 +34,7 @@ export function received(sent) {
 class Row {
   #heading = h("div", "heading");
   #grid = h("div", "grid");
+  #bones = h("div", "grid bones"); // stand for the panels until there is a value
   /** @type {Map<string, PanelView>} */
   #views = new Map();
   /** @type {RowValue | null} */
@@ -71,7 +72,8 @@ class Row {
     if (!this.#present) return;
     const value = this.#shown = this.read();
     this.root.classList.toggle("late", !value?.panels);
-    if (!value?.panels) return;
+    if (!value?.panels) return this.#wait();
+    this.#bones.remove();
     this.root.style.removeProperty("min-height");
     this.#writeHeading(value);
     this.#grid.style.setProperty("--wanted", String(value.columns));
@@ -83,6 +85,17 @@ class Row {
     if (this.#marked === JSON.stringify(value.marked)) return;
     this.#marked = JSON.stringify(value.marked);
     for (const [group, index] of Object.entries(value.marked)) page.mark(value.scope, group, index);
+  }
+
+  // Show where panels will be; a row that has had a value keeps what it showed last.
+  #wait() {
+    if (this.#views.size) return;
+    const count = Number(this.root.dataset.panels) || 1;
+    this.#bones.style.setProperty("--wanted", String(count));
+    this.#bones.setAttribute("aria-hidden", "true");
+    this.#bones.replaceChildren(...Array.from({ length: count }, () =>
+      h("div", "bone", h("span", ""), h("span", ""), h("span", ""))));
+    this.root.append(this.#bones);
   }
 
   /** @param {RowValue} value */
