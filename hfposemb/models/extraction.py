@@ -26,6 +26,7 @@ from . import row_checks
 from .config_values import vocabularies
 from .families import is_known, likely_tables, parts_fed, row_offset
 from .opened_model import Opened, is_table, itself, table_axes, table_in_tensor
+from .output_heads import find_heads
 from .position_mechanisms import absolute, keys, mechanisms
 from .table_names import HEADS, ROLES, Candidate, Role, candidates, outside_layers, tower_of
 
@@ -207,7 +208,7 @@ def _from_files(opened: Opened) -> Embeddings:
         raise SourceError(f"{opened.name}: {adapter.nothing}")
     opened.notes.append(adapter.note)
     made = _assemble(opened, found)
-    absent = dict.fromkeys((*ROLES, "inputs"), f"this is {adapter.about}; {adapter.advice}")
+    absent = dict.fromkeys((*ROLES, "head", "inputs"), f"this is {adapter.about}; {adapter.advice}")
     return replace(made, absent=absent, recipe=None, attention=None)
 
 
@@ -362,7 +363,8 @@ def _planes(opened: Opened, parts: Mapping[str, Candidate]) -> dict[str, tuple[C
 
 def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Embeddings:
     makers: dict[str, Callable[[], EmbeddingTable]] = {}
-    for part, candidate in _tokens(opened, found["token"]).items():
+    token = _tokens(opened, found["token"])
+    for part, candidate in token.items():
         if part == "":
             opened.notes.extend(row_checks.of_tokens(opened, candidate.tensor))
         makers[f"{part}.token".strip(".")] = partial(table_in_tensor, opened, "token", candidate.tensor)
@@ -386,6 +388,8 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         makers[name] = partial(table_in_tensor, opened, "position", candidate.tensor, offset=offset, plane=plane)
         if not turns:
             encodings[key] = partial(_absolute, opened, tables, tower, name)
+    heads = find_heads(opened, token, tables)
+    opened.notes.extend([heads.note] if heads.note else [])
     opened.notes.extend(f"{role.replace('_', ' ')}: {reason}" for role, reason in opened.refused.items())
     for one, key in zip(placed, names[len(split) :], strict=True):
         encodings[key] = one.make
@@ -396,14 +400,14 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     listed = ", ".join(opened.tensors.names()[:4])
     reason = f"no tensor name matches; its tensors include {listed[:120]}"
     absent = {"token": reason, "token_type": "the model has no token types", "position": reason, **opened.refused}
+    absent["head"] = heads.absent
     if "token" not in makers:
         absent["inputs"] = "it has no token table"
     positions = LazyMapping({key: encodings[key] for key in ordered})
     made = partial(_recipe, opened, tables, positions, fed) if "token" in makers else None
     attends = partial(_attention, opened, tables, positions) if made is not None else None
-    return Embeddings(
-        opened.name, tables, positions, opened.config, absent, tuple(opened.notes), made, attention=attends, fed=fed
-    )
+    found_all = Embeddings(opened.name, tables, positions, opened.config, absent, tuple(opened.notes), made, fed=fed)
+    return replace(found_all, attention=attends, heads=LazyMapping(heads.makers), ties=heads.ties)
 
 
 # Imported on use: the tables alone do not need these modules.

@@ -211,7 +211,7 @@ def table_in_tensor(
         row_offset=offset,
     )
     dtype = np.dtype(np.float64 if info.dtype == "F64" else np.float32)
-    named = partial(_labels, opened, rows) if role == "token" else None
+    named = partial(labels_of, opened, rows) if role == "token" else None
     read = _Rows(tensors, info, rows, offset=offset, plane=plane, turned=turned)
     return EmbeddingTable(f"{opened.name} {role.replace('_', ' ')}s", (rows, width), dtype, provenance, read, named)
 
@@ -262,7 +262,7 @@ def _joined(first: EmbeddingTable, second: EmbeddingTable, opened: Opened) -> Em
 
     note = f"rows from {split:,} on come from {second.provenance.tensor}"
     provenance = replace(first.provenance, notes=(*first.provenance.notes, note))
-    named = partial(_labels, opened, rows)
+    named = partial(labels_of, opened, rows)
     read = partial(_read_both, first, second)
     return EmbeddingTable(f"{opened.name} tokens", (rows, first.shape[1]), first.dtype, provenance, read, named)
 
@@ -279,7 +279,8 @@ def padded_rows(rows: int, tokens: int) -> bool:
     return 0 < rows - tokens < _MOST_PADDING and rows % 8 == 0
 
 
-def _labels(opened: Opened, rows: int) -> Labels:
+def labels_of(opened: Opened, rows: int) -> Labels:
+    """Return the labels of a vocabulary's rows: the caller's, the tokenizer's, or row numbers."""
     from ..checkpoints.vocabulary import read_labels
 
     if opened.labels is not None:
