@@ -20,13 +20,18 @@ HEAD_ENDINGS: tuple[str, ...] = (
     "output_projection.weight",
     "output_layer.weight",
     "codec_head.weight",
+    "lm_loss.weight",
+    "head.decoder.weight",
     "unembed.weight",
     "log_softmax.mlp.layer0.weight",
 )
 """Endings of head names, the most reliable first. Prefixes are arbitrary."""
 
-LOOSE_HEADS: tuple[str, ...] = ("proj_out.weight", "output.weight", "head.weight", "decoder.weight")
+LOOSE_HEADS: tuple[str, ...] = ("proj_out.weight", "output.weight", "head.weight", "decoder.weight", "cls.weight")
 """Whole names of heads that name other modules too; accepted for classes that have a head."""
+
+JOINED = frozenset(("encoder-decoder", "vision-encoder-decoder", "speech-encoder-decoder"))
+"""Model types that join two models: the decoder's configuration ties its head, and the whole one says nothing of it."""
 
 _HEADED = re.compile(
     r"(CausalLM|LMHeadModel|MaskedLM|ConditionalGeneration|PreTraining|Seq2SeqLM|DoubleHeadsModel|MTModel|"

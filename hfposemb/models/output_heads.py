@@ -18,7 +18,7 @@ from ..memory_maps import lent
 from ..tables.output_head import OutputHead, Tying
 from ..tables.table import EmbeddingTable, Labels
 from .config_values import vocabularies
-from .head_names import bias_names, class_heads, head_candidates, head_evidence, is_headed
+from .head_names import JOINED, bias_names, class_heads, head_candidates, head_evidence, is_headed
 from .opened_model import Opened, can_reopen, labels_of, table_in_tensor
 from .table_names import Candidate, tower_of
 
@@ -93,8 +93,9 @@ def _token_of(key: str, token: Mapping[str, Candidate]) -> tuple[str, str]:
 
 def _stated(opened: Opened, role: str) -> bool | None:
     """Return what the configuration says of tying, the whole before the part; ``None`` if it says nothing."""
-    part = opened.part("decoder" if role == "decoder.token" else "text")
-    said = (config.get("tie_word_embeddings") for config in (opened.config, part))
+    joined = opened.config.get("model_type") in JOINED
+    part = opened.part("decoder" if joined or role == "decoder.token" else "text")
+    said = (config.get("tie_word_embeddings") for config in ((part,) if joined else (opened.config, part)))
     return next((one for one in said if isinstance(one, bool)), None)
 
 

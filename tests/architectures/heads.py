@@ -48,7 +48,8 @@ def with_heads(model_type: str) -> Iterator[transformers.PreTrainedModel]:
     seen: set[type] = set()
     for config in configurations(model_type):
         for kind in _classes(config):
-            if kind in seen or (model := _built(kind, config, seen)) is None:
+            # A stack is a part of a model, and is not saved alone.
+            if kind in seen or kind.__name__.endswith("Stack") or (model := _built(kind, config, seen)) is None:
                 continue
             seen.add(kind)
             yield model
