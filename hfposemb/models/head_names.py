@@ -35,7 +35,7 @@ JOINED = frozenset(("encoder-decoder", "vision-encoder-decoder", "speech-encoder
 
 _HEADED = re.compile(
     r"(CausalLM|LMHeadModel|MaskedLM|ConditionalGeneration|PreTraining|Seq2SeqLM|DoubleHeadsModel|MTModel|"
-    r"2Text|ToText|ForTextToSpeech|SpeechToSpeech|TokenForGeneration|EncoderDecoderModel|GenerationDecoder|LMModel|"
+    r"2Text|ToText|ForTextToSpeech|SpeechToSpeech|TokenForGeneration|EncoderDecoderModel|GenerationDecoder|"
     r"CausalImageModeling|Blip2Model|FSMTModel|Seamless\w*Model)$"
 )
 """Names of transformers classes that have an output head, judged by their ends."""

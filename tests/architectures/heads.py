@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +76,10 @@ def _built(kind: Any, config: Any, seen: set[type]) -> transformers.PreTrainedMo
     return model
 
 
-def heads_of(model_type: str) -> tuple[HeadRow, ...]:
-    """Build, save and extract each class of a type that has a head, and compare."""
+def heads_of(model_type: str, *, classes: int | None = None) -> tuple[HeadRow, ...]:
+    """Build, save and extract each class of a type that has a head, or the first ``classes``, and compare."""
     rows = []
-    for model in with_heads(model_type):
+    for model in islice(with_heads(model_type), classes):
         folder = Path(tempfile.mkdtemp(prefix="heads-"))
         try:
             model.save_pretrained(folder)

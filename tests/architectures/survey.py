@@ -40,8 +40,13 @@ class Row:
         return [check.verdict for check in self.checks if check.what.startswith(what)]
 
 
-def one(model_type: str) -> Row:
-    """Build, save, extract and compare one type."""
+def one(model_type: str, *, classes: int | None = None) -> Row:
+    """Build, save, extract and compare one type.
+
+    Args:
+        model_type: The type.
+        classes: Number of classes with an output head that are compared; ``None`` for all.
+    """
     import torch
     import transformers
 
@@ -67,7 +72,7 @@ def one(model_type: str) -> Row:
         checks = tuple(
             replace(check, ours=check.ours.replace(str(folder), model_type)) for check in compare(found, model).checks
         )
-        heads = heads_of(model_type)
+        heads = heads_of(model_type, classes=classes)
         checks += checks_of(heads, model, found)
         stored = (table.provenance for key, table in found.tables.items() if "token" not in key)
         rotary = [encoding for encoding in found.positions.values() if isinstance(encoding, Rotary)]
