@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .comparison.moved_words import find_moved_words as find_moved_words
     from .comparison.results import Comparison as Comparison
     from .comparison.side_by_side import compare as compare
+    from .comparison.token_against_head import compare_head as compare_head
     from .composition.added_positions import PositionAddition as PositionAddition
     from .composition.added_positions import add_positions as add_positions
     from .composition.amplitude_sweep import moved_neighbours as moved_neighbours
@@ -67,6 +68,7 @@ _HOME = {
     "anchor_similarity": "composition.anchor_words",
     "centred_logits": "composition.attention_logits",
     "compare": "comparison.side_by_side",
+    "compare_head": "comparison.token_against_head",
     "Comparison": "comparison.results",
     "Embeddings": "tables.embeddings",
     "EmbeddingTable": "tables.table",

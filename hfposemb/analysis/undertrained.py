@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..progress import Report, shown
 from ..tables.table import CHUNK_BYTES, TOKEN_CLASSES, EmbeddingTable, Vectors
-from .geometry import Isotropy, Scatter, anisotropy, scatter
+from .first_direction import first_direction
+from .geometry import Isotropy, anisotropy, scatter
 from .row_values import PAIR_BYTES, read_rows
 from .rows import directed, finite_blocks, norms, outliers
 
@@ -277,7 +278,7 @@ class _Walk:
     def of(cls, table: EmbeddingTable, reference: NDArray[np.bool_], *, seed: int) -> _Walk:
         """Read the table once; ``reference`` marks the unused rows."""
         found = scatter(table, single=True)
-        first = _first_direction(table, found, seed=seed)[0]
+        first = first_direction(table, found=found, seed=seed)
         rng = np.random.default_rng(seed)
         planes = rng.standard_normal((table.shape[1], HASHES * BITS)).astype(table.dtype)
         unused = _sum_of(table, np.flatnonzero(reference))
@@ -318,19 +319,6 @@ def _sum_of(table: EmbeddingTable, rows: Rows) -> Floats:
     for _, vectors in _some_rows(table, rows):
         total += vectors.sum(axis=0, dtype=np.float64)
     return total
-
-
-def _first_direction(table: EmbeddingTable, found: Scatter, *, seed: int) -> Floats:
-    """Return the unit direction of largest variance [1, width]."""
-    if found.dual:
-        whole = np.concatenate([vectors - found.mean for _, vectors in finite_blocks(table)])
-        return np.asarray(np.linalg.svd(whole, full_matrices=False)[2][:1])
-    if len(found.matrix) < 64:
-        return np.asarray(np.linalg.eigh(found.matrix)[1][:, -1:].T)
-    from scipy.sparse.linalg import eigsh
-
-    begin = np.random.default_rng(seed).standard_normal(len(found.matrix))
-    return np.asarray(eigsh(found.matrix, k=1, v0=begin)[1].T)
 
 
 # --- the lists --------------------------------------------------------------------------------------------------------

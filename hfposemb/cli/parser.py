@@ -19,6 +19,7 @@ from .inspecting import (
     run_cache,
     run_export,
     run_extract,
+    run_head,
     run_info,
     run_neighbours,
     run_odd,
@@ -272,6 +273,16 @@ def _finding_commands(commands: Commands) -> None:
     command.add_argument("--unused", default="", metavar="A,B,…", help="ids of tokens known to be unused")
     command.add_argument("--json", action="store_true", help="print JSON")
 
+    command = _command(commands, "head", run_head, "compare the token table of an untied model with its output head")
+    _add_source(command)
+    command.add_argument(
+        "--count", type=int, default=20, metavar="N", help="number of tokens that differ most and least (default: 20)"
+    )
+    command.add_argument(
+        "--draws", type=_count, default=39, metavar="N", help="surrogates per chance level, at least 19 (default: 39)"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON")
+
     command = _command(commands, "requirements", run_requirements, "check the requirements of a position encoding")
     command.add_argument(
         "sources", nargs="+", metavar="SOURCE", help=f"{_SOURCES}, or a discarded encoding such as counting:256x128"
@@ -379,7 +390,8 @@ def _add_role(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--table",
         metavar="ROLE",
-        help="token, position, token_type, or one of a part such as encoder.position (default: token, else position)",
+        help="token, head, position, token_type, or one of a part such as encoder.position (default: token, else "
+        "position)",
     )
 
 
