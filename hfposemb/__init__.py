@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .analysis.projection import project as project
     from .analysis.projection_quality import point_trust as point_trust
     from .analysis.resolution import frequency_resolution as frequency_resolution
+    from .analysis.row_origin import row_origin as row_origin
     from .analysis.row_pairs import pair_similarities as pair_similarities
     from .analysis.rows import norms as norms
     from .analysis.shift_curves import plane_rotation as plane_rotation
@@ -100,6 +101,7 @@ _HOME = {
     "reorder_words": "composition.word_order",
     "retention_at": "composition.amplitude_sweep",
     "revisions": "surveys.source_lists",
+    "row_origin": "analysis.row_origin",
     "shift_by_distance": "analysis.shift_curves",
     "similarity_by_distance": "analysis.geometry",
     "similarity_distribution": "analysis.similarity_matrix",

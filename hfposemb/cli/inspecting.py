@@ -188,7 +188,9 @@ def run_odd(given: argparse.Namespace) -> None:
     ids = [part.strip() for part in given.unused.split(",") if part.strip()]
     if wrong := [part for part in ids if not (part.isascii() and part.isdecimal())]:
         raise InputError(f"--unused takes ids separated by commas, such as 177,188; got {wrong[0]!r}")
-    found = undertrained_tokens(opened_source(given).token, count=given.count, unused=[int(part) for part in ids])
+    opened = opened_source(given)
+    source = opened if given.table is None else role_of(opened, given.table)
+    found = undertrained_tokens(source, count=given.count, unused=[int(part) for part in ids])
     print(json.dumps(asdict(found), indent=2, ensure_ascii=False, allow_nan=False) if given.json else found)
 
 

@@ -265,10 +265,15 @@ def _check_commands(commands: Commands) -> None:
 
 def _finding_commands(commands: Commands) -> None:
     """Add the commands that look for odd tokens and for requirements of positions."""
-    command = _command(commands, "odd", run_odd, "list odd tokens: near the mean, short, long, identical, unused")
+    command = _command(
+        commands, "odd", run_odd, "list odd tokens: untrained, near the mean, short, long, identical, unused"
+    )
     _add_source(command)
     command.add_argument(
         "--count", type=int, default=20, metavar="N", help="number of tokens of each kind (default: 20)"
+    )
+    command.add_argument(
+        "--table", metavar="ROLE", help="measure one table alone, token or head (default: token, and an untied head)"
     )
     command.add_argument("--unused", default="", metavar="A,B,…", help="ids of tokens known to be unused")
     command.add_argument("--json", action="store_true", help="print JSON")

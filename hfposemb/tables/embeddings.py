@@ -14,6 +14,7 @@ from .encodings import PositionEncoding
 from .html_repr import card
 from .output_head import OutputHead, Tying
 from .table import EmbeddingTable, Labels, Provenance, Vectors, table_of
+from .token_marks import TokenMarks
 
 if TYPE_CHECKING:
     import pandas
@@ -77,6 +78,7 @@ class Embeddings:
             alone for Whisper.
         heads: Output heads: ``head``, or ``decoder.head`` if encoder and decoder have a token table each.
         ties: How each head is tied, from names and configuration; a head's own ``tied`` is the same.
+        marks: Reads which tokens are reserved, added or used by the chat template; ``None`` without a tokenizer.
 
     >>> import hfposemb as hpe
     >>> bert = hpe.extract("sample:bert")
@@ -96,6 +98,7 @@ class Embeddings:
     fed: tuple[str, ...] = field(default=(), repr=False)
     heads: Mapping[str, OutputHead] = field(default_factory=dict, repr=False)
     ties: Mapping[str, Tying] = field(default_factory=dict, repr=False)
+    marks: Callable[[], TokenMarks] | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the fields but no cached result; see ``EmbeddingTable`` for how tables are pickled."""
@@ -138,6 +141,11 @@ class Embeddings:
                 return self.heads[key]
         reason = self.absent.get("head") or f"it has {', '.join((*self.tables, *self.heads)) or 'no tables'}"
         raise MissingTableError(f"{self.name} has no output head: {reason}", reason=reason)
+
+    @cached_property
+    def token_marks(self) -> TokenMarks:
+        """Reserved and added tokens, and those that the chat template writes; none without a tokenizer."""
+        return TokenMarks() if self.marks is None else self.marks()
 
     @property
     def token_type(self) -> EmbeddingTable:
