@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .analysis.projection import project as project
     from .analysis.projection_quality import point_trust as point_trust
     from .analysis.resolution import frequency_resolution as frequency_resolution
+    from .analysis.row_origin import row_origin as row_origin
     from .analysis.row_pairs import pair_similarities as pair_similarities
     from .analysis.rows import norms as norms
     from .analysis.shift_curves import plane_rotation as plane_rotation
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from .comparison.moved_words import find_moved_words as find_moved_words
     from .comparison.results import Comparison as Comparison
     from .comparison.side_by_side import compare as compare
+    from .comparison.token_against_head import compare_head as compare_head
     from .composition.added_positions import PositionAddition as PositionAddition
     from .composition.added_positions import add_positions as add_positions
     from .composition.amplitude_sweep import moved_neighbours as moved_neighbours
@@ -67,6 +69,7 @@ _HOME = {
     "anchor_similarity": "composition.anchor_words",
     "centred_logits": "composition.attention_logits",
     "compare": "comparison.side_by_side",
+    "compare_head": "comparison.token_against_head",
     "Comparison": "comparison.results",
     "Embeddings": "tables.embeddings",
     "EmbeddingTable": "tables.table",
@@ -98,6 +101,7 @@ _HOME = {
     "reorder_words": "composition.word_order",
     "retention_at": "composition.amplitude_sweep",
     "revisions": "surveys.source_lists",
+    "row_origin": "analysis.row_origin",
     "shift_by_distance": "analysis.shift_curves",
     "similarity_by_distance": "analysis.geometry",
     "similarity_distribution": "analysis.similarity_matrix",

@@ -20,10 +20,14 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..progress import Report, shown
+from ..tables.embeddings import Embeddings
 from ..tables.table import CHUNK_BYTES, TOKEN_CLASSES, EmbeddingTable, Vectors
-from .geometry import Isotropy, Scatter, anisotropy, scatter
+from .first_direction import first_direction
+from .geometry import Isotropy, anisotropy, scatter
+from .row_origin import RowOrigin, row_origin
 from .row_values import PAIR_BYTES, read_rows
 from .rows import directed, finite_blocks, norms, outliers
+from .unused_rows import FEWEST, MOST, cosine_to_other_unused, distance_to_unused, limit_of, separate_head
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -65,6 +69,7 @@ class UndertrainedToken:
         z: Modified z-score of the number among all tokens, .6745 (x − median) / MAD.
         percentile: Percentage of tokens, or of random pairs, that are less extreme.
         twins: Labels of other rows it resembles.
+        marks: Its roles in the tokenizer: reserved, added, chat template.
     """
 
     row: int
@@ -74,6 +79,7 @@ class UndertrainedToken:
     z: float | None
     percentile: float
     twins: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,8 @@ class UndertrainedTokens:
         isoscore: IsoScore of the table; ``None`` if it is undefined.
         isoscore_of_noise: IsoScore of isotropic noise of the same shape; ``None`` if it is undefined.
         notes: Remarks on rows left out.
+        head: Name of the untied output head that was measured too; "" if there is none.
+        origin: How the rows of added tokens were made; ``None`` if there are none.
     """
 
     table: str
@@ -129,6 +137,8 @@ class UndertrainedTokens:
     isoscore: float | None
     isoscore_of_noise: float | None
     notes: tuple[str, ...] = ()
+    head: str = ""
+    origin: RowOrigin | None = None
 
     def __getitem__(self, name: str) -> TokenGroup:
         return next(one for one in self.lists if one.name == name)
@@ -143,6 +153,7 @@ class UndertrainedTokens:
                 f"(noise {self.isoscore_of_noise:.4f})"
             )
         lines += [f"  note: {note}" for note in self.notes]
+        lines += [f"  {line}" for line in str(self.origin).split("\n")] if self.origin is not None else []
         for one in self.lists:
             lines += ["", f"{one.name}: {one.about}"]
             if one.rows:
@@ -155,6 +166,7 @@ class UndertrainedTokens:
             for odd in one.rows:
                 z = f"  z {odd.z:>7.1f}" if odd.z is not None else ""
                 twins = f"  like {', '.join(repr(twin) for twin in odd.twins)}" if odd.twins else ""
+                twins += f"  [{', '.join(odd.marks)}]" if odd.marks else ""
                 share = f"{np.floor(100 * odd.percentile) / 100:>6.2f} %"  # round down, never up
                 lines.append(f"  {odd.row:>7}  {odd.label!r:<28} {odd.value:>9.4g}{z}  {share}{twins}")
             if one.found is not None and one.found > len(one.rows):
@@ -163,15 +175,20 @@ class UndertrainedTokens:
 
 
 def undertrained_tokens(
-    table: EmbeddingTable,
+    source: EmbeddingTable | Embeddings,
     *,
     count: int = COUNT,
     unused: Sequence[int] = (),
     seed: int = 0,
     progress: Report | None = None,
 ) -> UndertrainedTokens:
-    """Return the odd tokens of a token table, ``count`` of each kind.
+    """Return the odd tokens of a token table or a whole source, ``count`` of each kind.
 
+    - *untrained*: rows as near to the unused ones as these are to each other, by the indicator of the next list, or for
+      an untied model by that of the head. The only list with a decision: the limit is meant to find 99.5 % of the rows
+      that were made like the unused ones.
+    - *near unused in the head*: of untied models, Euclidean distance to the mean of the head's unused rows, the
+      indicator of Land & Bartolo for them.
     - *near unused*: cosine distance to the mean of the unused rows, after removing the first principal direction from
       both (Land & Bartolo 2024). Unused rows are those labelled as unused, padding, and those listed in ``unused``.
     - *near the mean*, *far from the mean*: Euclidean distance to the mean of all rows.
@@ -182,10 +199,12 @@ def undertrained_tokens(
       through the mean (Charikar 2002), which finds 99 in 100 pairs at that distance and all that are much nearer.
     - *unused*: rows that no text produces, by row.
 
-    The table is processed in blocks and never widened as a whole.
+    The table is processed in blocks and never widened as a whole. For a source, tokens are marked that the tokenizer
+    reserves, that were added to it and that its chat template writes, and ``row_origin`` says how the rows of added
+    tokens were made. The head is measured if it is stored separately.
 
     Args:
-        table: Token table [n, d].
+        source: Token table [n, d], or a source with one.
         count: Number of tokens listed of each kind.
         unused: Further rows known to be unused.
         seed: Random seed of the planes and random pairs.
@@ -195,6 +214,7 @@ def undertrained_tokens(
         InputError: If fewer than three rows have a direction, ``count`` < 1, or ``unused`` names a row that does not
             exist.
     """
+    table = source.token if isinstance(source, Embeddings) else source
     if count < 1:
         raise InputError(f"count must be at least 1; got {count}")
     if wrong := [row for row in unused if not 0 <= row < table.shape[0]]:
@@ -203,11 +223,30 @@ def undertrained_tokens(
     if usable.sum() < 3:
         raise InputError(f"{table.name} has {usable.sum()} finite nonzero rows; outliers need at least 3")
     with shown(f"odd tokens of {table.name}", progress) as report:
-        return _listed(table, usable, count, unused, seed, report)
+        head = separate_head(source) if isinstance(source, Embeddings) else None
+        found = _listed(table, head, usable, count, unused, seed, report)
+        return _marked(found, source) if isinstance(source, Embeddings) else found
+
+
+def _marked(found: UndertrainedTokens, source: Embeddings) -> UndertrainedTokens:
+    """Return the result with marks of tokens and the origin of added rows."""
+    marks = source.token_marks
+    lists = tuple(
+        replace(group, rows=tuple(replace(row, marks=marks.of(row.row)) for row in group.rows)) for group in found.lists
+    )
+    added = sorted(marks.added)
+    origin = row_origin(source.token, added) if added and len(added) < source.token.shape[0] - 1 else None
+    return replace(found, lists=lists, origin=origin)
 
 
 def _listed(
-    table: EmbeddingTable, usable: NDArray[np.bool_], count: int, unused: Sequence[int], seed: int, report: Report
+    table: EmbeddingTable,
+    head: EmbeddingTable | None,
+    usable: NDArray[np.bool_],
+    count: int,
+    unused: Sequence[int],
+    seed: int,
+    report: Report,
 ) -> UndertrainedTokens:
     never = np.isin(table.labels.classes, [TOKEN_CLASSES.index(name) for name in NEVER])
     never[list(unused)] = True
@@ -222,6 +261,7 @@ def _listed(
         "far from the mean", f"farthest from {mean}, like the glitch tokens of GPT-2 XL", "distance", ()
     )
     ranked = (
+        *_separated(walk, head, reference, usable, count),
         _near_unused(walk, rank, reference),
         rank(near_mean, walk.from_mean, usable),
         rank(far_from_mean, walk.from_mean, usable, -1),
@@ -243,6 +283,7 @@ def _listed(
         None if spread is None else spread.isoscore,
         None if spread is None else spread.isoscore_of_noise,
         tuple(notes),
+        "" if head is None else head.name,
     )
 
 
@@ -262,6 +303,7 @@ class _Walk:
         sides: Sides of the random planes it lies on, as bits [n, hashes].
         typical: Root mean square of ``from_mean``.
         isotropy: Isotropy of the table; ``None`` if all rows are equal.
+        first: First principal direction [d].
     """
 
     table: EmbeddingTable
@@ -272,12 +314,13 @@ class _Walk:
     sides: NDArray[np.uint32]
     typical: float
     isotropy: Isotropy | None
+    first: Floats
 
     @classmethod
     def of(cls, table: EmbeddingTable, reference: NDArray[np.bool_], *, seed: int) -> _Walk:
         """Read the table once; ``reference`` marks the unused rows."""
         found = scatter(table, single=True)
-        first = _first_direction(table, found, seed=seed)[0]
+        first = first_direction(table, found=found, seed=seed)
         rng = np.random.default_rng(seed)
         planes = rng.standard_normal((table.shape[1], HASHES * BITS)).astype(table.dtype)
         unused = _sum_of(table, np.flatnonzero(reference))
@@ -302,7 +345,7 @@ class _Walk:
             sides[rows] = above @ (1 << np.arange(BITS, dtype=np.uint32))
         typical = float(np.sqrt(np.nanmean(from_mean**2)))
         isotropy = found.isotropy if found.total and table.shape[1] > 1 else None
-        return cls(table, from_mean, from_unused, along, columns, sides, typical, isotropy)
+        return cls(table, from_mean, from_unused, along, columns, sides, typical, isotropy, first)
 
 
 def _some_rows(table: EmbeddingTable, rows: Rows) -> Iterator[tuple[Rows, Vectors]]:
@@ -318,19 +361,6 @@ def _sum_of(table: EmbeddingTable, rows: Rows) -> Floats:
     for _, vectors in _some_rows(table, rows):
         total += vectors.sum(axis=0, dtype=np.float64)
     return total
-
-
-def _first_direction(table: EmbeddingTable, found: Scatter, *, seed: int) -> Floats:
-    """Return the unit direction of largest variance [1, width]."""
-    if found.dual:
-        whole = np.concatenate([vectors - found.mean for _, vectors in finite_blocks(table)])
-        return np.asarray(np.linalg.svd(whole, full_matrices=False)[2][:1])
-    if len(found.matrix) < 64:
-        return np.asarray(np.linalg.eigh(found.matrix)[1][:, -1:].T)
-    from scipy.sparse.linalg import eigsh
-
-    begin = np.random.default_rng(seed).standard_normal(len(found.matrix))
-    return np.asarray(eigsh(found.matrix, k=1, v0=begin)[1].T)
 
 
 # --- the lists --------------------------------------------------------------------------------------------------------
@@ -375,6 +405,34 @@ def _near_unused(walk: _Walk, rank: Callable[..., TokenGroup], reference: NDArra
     if not among.any():
         return replace(empty, note="every row is known to be unused")
     return rank(empty, walk.from_unused, among)
+
+
+def _separated(
+    walk: _Walk, head: EmbeddingTable | None, reference: NDArray[np.bool_], usable: NDArray[np.bool_], count: int
+) -> Iterator[TokenGroup]:
+    """Yield the tokens that are as near as unused rows are to each other, and the ranking by an untied head."""
+    table = walk.table
+    where = "without the first direction" if head is None else "in the head"
+    empty = TokenGroup("untrained", f"as near to the unused rows {where} as these are to each other", "distance", ())
+    if head is None:
+        values, known = walk.from_unused, cosine_to_other_unused(table, reference, walk.first)
+    else:
+        values = distance_to_unused(head, reference)
+        known = values[reference & np.isfinite(values)]
+    among = usable & ~reference & np.isfinite(values)
+    if len(known) < FEWEST or not among.any():
+        yield replace(empty, found=0, note=f"fewer than {FEWEST} rows are known to be unused; give the ids of some")
+    else:
+        limit = limit_of(known)
+        low = int((values[among] <= limit).sum())
+        note = f"{int((known <= limit).sum()):,} of {len(known):,} rows known to be unused are below the limit too"
+        if low > MOST * among.sum():
+            low, note = 0, f"the {len(known):,} rows known to be unused lie among the others, so none is separated"
+        rows = _ranked(table, empty, values, among, count=min(count, low)) if low else empty
+        yield replace(rows, found=low, note=note)
+    if head is not None and among.any() and len(known):
+        about = f"closest to the mean of the unused rows of {head.name}"
+        yield _ranked(table, TokenGroup("near unused in the head", about, "distance", ()), values, among, count=count)
 
 
 def _lengths(rank: Callable[..., TokenGroup], table: EmbeddingTable, usable: NDArray[np.bool_]) -> Iterator[TokenGroup]:

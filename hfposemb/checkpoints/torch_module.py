@@ -43,6 +43,11 @@ class LiveTensors:
         """Return whether a tensor is a trainable parameter rather than a buffer."""
         return any(name == one for one, _ in self.module.named_parameters(remove_duplicate=False))
 
+    def shares(self, first: str, second: str) -> bool:
+        """Return whether two tensors are the same numbers in memory, as tied parameters are."""
+        one, other = self._tensor(first), self._tensor(second)
+        return bool(one is other or (one.data_ptr() == other.data_ptr() != 0 and one.shape == other.shape))
+
     def _attribute(self, name: str) -> Any:
         found: Any = self.module
         for part in name.split("."):

@@ -32,6 +32,12 @@ def run_info(given: argparse.Namespace) -> None:
         origin = " · ".join(str(part) for part in (table["tensor"], table["file"]) if part) or "computed"
         offset = f" · {table['row_offset']} leading rows left out" if table["row_offset"] else ""
         print(f"  {role:<18}{rows:>9,} × {width:<6,} {table['stored_dtype']:<5} {origin}{offset}")
+    for role, head in facts["heads"].items():
+        size = "" if head["shape"] is None else "{:>9,} × {:<6,} {:<5} ".format(*head["shape"], head["stored_dtype"])
+        bias = " + bias" if head["bias"] else ""
+        print(f"  {role:<18}{size}{head['tensor']}{bias} · {'tied' if head['tied'] else 'untied'}: {head['about']}")
+    if "token" in facts["tables"] and (reason := facts["absent"].get("head")):
+        print(f"  no output head: {reason}")
     for part, position in facts["positions"].items():
         more = ", ".join(f"{name} {value}" for name, value in position["facts"].items())
         print(f"  {part}: {position['kind']}{f' ({more})' if more else ''}")
@@ -182,7 +188,17 @@ def run_odd(given: argparse.Namespace) -> None:
     ids = [part.strip() for part in given.unused.split(",") if part.strip()]
     if wrong := [part for part in ids if not (part.isascii() and part.isdecimal())]:
         raise InputError(f"--unused takes ids separated by commas, such as 177,188; got {wrong[0]!r}")
-    found = undertrained_tokens(opened_source(given).token, count=given.count, unused=[int(part) for part in ids])
+    opened = opened_source(given)
+    source = opened if given.table is None else role_of(opened, given.table)
+    found = undertrained_tokens(source, count=given.count, unused=[int(part) for part in ids])
+    print(json.dumps(asdict(found), indent=2, ensure_ascii=False, allow_nan=False) if given.json else found)
+
+
+def run_head(given: argparse.Namespace) -> None:
+    """Print the comparison of a token table with the output head."""
+    from ..comparison.token_against_head import compare_head
+
+    found = compare_head(opened_source(given), count=given.count, draws=given.draws, progress=given.told)
     print(json.dumps(asdict(found), indent=2, ensure_ascii=False, allow_nan=False) if given.json else found)
 
 

@@ -38,13 +38,16 @@ def role_of(embeddings: Embeddings, wanted: str | None) -> EmbeddingTable:
     role = wanted or ("token" if "token" in embeddings.tables else "position")
     if role in embeddings.tables:
         return embeddings.tables[role]
+    if role in embeddings.heads:
+        return embeddings.heads[role]
+    if role == "head":
+        return embeddings.head
     computed = embeddings.positions.get(role.removesuffix(".position"))
     if computed is not None and computed.has_table:
         return computed.table
     reason = embeddings.absent.get(role, "not found")
-    raise MissingTableError(
-        f"{embeddings.name} has no {role} table: {reason}; its tables: {', '.join(embeddings.tables) or 'none'}"
-    )
+    tables = ", ".join((*embeddings.tables, *embeddings.heads)) or "none"
+    raise MissingTableError(f"{embeddings.name} has no {role} table: {reason}; its tables: {tables}")
 
 
 class Terminated(KeyboardInterrupt):

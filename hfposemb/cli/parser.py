@@ -19,6 +19,7 @@ from .inspecting import (
     run_cache,
     run_export,
     run_extract,
+    run_head,
     run_info,
     run_neighbours,
     run_odd,
@@ -264,12 +265,27 @@ def _check_commands(commands: Commands) -> None:
 
 def _finding_commands(commands: Commands) -> None:
     """Add the commands that look for odd tokens and for requirements of positions."""
-    command = _command(commands, "odd", run_odd, "list odd tokens: near the mean, short, long, identical, unused")
+    command = _command(
+        commands, "odd", run_odd, "list odd tokens: untrained, near the mean, short, long, identical, unused"
+    )
     _add_source(command)
     command.add_argument(
         "--count", type=int, default=20, metavar="N", help="number of tokens of each kind (default: 20)"
     )
+    command.add_argument(
+        "--table", metavar="ROLE", help="measure one table alone, token or head (default: token, and an untied head)"
+    )
     command.add_argument("--unused", default="", metavar="A,B,…", help="ids of tokens known to be unused")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+    command = _command(commands, "head", run_head, "compare the token table of an untied model with its output head")
+    _add_source(command)
+    command.add_argument(
+        "--count", type=int, default=20, metavar="N", help="number of tokens that differ most and least (default: 20)"
+    )
+    command.add_argument(
+        "--draws", type=_count, default=39, metavar="N", help="surrogates per chance level, at least 19 (default: 39)"
+    )
     command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(commands, "requirements", run_requirements, "check the requirements of a position encoding")
@@ -379,7 +395,8 @@ def _add_role(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--table",
         metavar="ROLE",
-        help="token, position, token_type, or one of a part such as encoder.position (default: token, else position)",
+        help="token, head, position, token_type, or one of a part such as encoder.position (default: token, else "
+        "position)",
     )
 
 

@@ -102,8 +102,32 @@ def find_moved_words(
     Raises:
         InputError: If there are fewer than 20 shared words, or all of a table's have the same vector.
     """
-    tables = (left.token, right.token)
     pairs = shared_rows(left, right, "token", fold_case=fold_case)
+    return moved_between((left.token, right.token), pairs, (left.name, right.name), count=count, k=k, seed=seed)
+
+
+def moved_between(
+    tables: tuple[EmbeddingTable, EmbeddingTable],
+    pairs: Pairs,
+    names: tuple[str, str],
+    *,
+    count: int,
+    k: int,
+    seed: int,
+) -> Moves:
+    """Return the moves between two tables whose corresponding rows are known.
+
+    Args:
+        tables: The two tables.
+        pairs: Row of the first and row of the second table for each word [words, 2].
+        names: Their names.
+        count: Number of words listed of each kind.
+        k: Number of neighbours given for each word.
+        seed: Random seed of the null.
+
+    Raises:
+        InputError: For ``count`` or ``k`` below 1, and if all rows of a table are equal.
+    """
     if count < 1 or k < 1:
         raise InputError(f"count and k must be at least 1; got count={count} and k={k}")
     distances = _distances(tables, pairs)
@@ -122,8 +146,7 @@ def find_moved_words(
     least, most = order[:count], order[::-1][:count]
     moves = _moves(tables, pairs, np.concatenate([most, least]), distances, k)
     return Moves(
-        left.name,
-        right.name,
+        *names,
         moves[: len(most)],
         moves[len(most) :],
         float(distances.mean()),

@@ -22,10 +22,12 @@ from ..tables.encodings import Absolute, PositionEncoding
 from ..tables.source_parser import parse_source
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source
 from ..tables.table import EmbeddingTable
+from ..tables.token_marks import TokenMarks
 from . import row_checks
 from .config_values import vocabularies
 from .families import is_known, likely_tables, parts_fed, row_offset
-from .opened_model import Opened, is_table, itself, table_axes, table_in_tensor
+from .opened_model import Opened, is_table, itself, marks_of, table_axes, table_in_tensor
+from .output_heads import find_heads
 from .position_mechanisms import absolute, keys, mechanisms
 from .table_names import HEADS, ROLES, Candidate, Role, candidates, outside_layers, tower_of
 
@@ -149,12 +151,13 @@ def _from_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours
     if ours and isinstance(checkpoint, Checkpoint) and Rounded(checkpoint).rounded:
         checkpoint = Rounded(checkpoint)
         notes.append("words are rounded to 8 bits with one scale per row")
-    adapter = partial(_adapter_config, home, limits)
-    return _from_files(Opened(checkpoint, name, partial(itself, home), config, notes, ours=ours, adapter=adapter))
+    files = partial(_small_file, home, limits)
+    opened = Opened(checkpoint, name, partial(itself, home), config, notes, ours=ours, settings=files)
+    return _from_files(replace(opened, adapter=partial(files, ADAPTER_CONFIG)))
 
 
-def _adapter_config(home: Path | None, limits: Limits) -> dict[str, Any] | None:
-    path = None if home is None else home / ADAPTER_CONFIG
+def _small_file(home: Path | None, limits: Limits, name: str) -> dict[str, Any] | None:
+    path = None if home is None else home / name
     return read_json(path, limit=limits.config_bytes, kind=dict) if path is not None and path.exists() else None
 
 
@@ -185,8 +188,8 @@ def _from_hub(source: HubSource, access: Access) -> Embeddings:
     with one_read(access.limits.seconds):
         found = open_hub(source, access)
         config = found.config() or {}
-        adapter = partial(found.json, ADAPTER_CONFIG)
-        opened = Opened(found, found.name, found.tokenizer_folder, config, found.notes, found.commit, adapter=adapter)
+        opened = Opened(found, found.name, found.tokenizer_folder, config, found.notes, found.commit)
+        opened = replace(opened, adapter=partial(found.json, ADAPTER_CONFIG), settings=found.json)
         return replace(_from_files(opened), traffic=found.traffic)
 
 
@@ -207,7 +210,7 @@ def _from_files(opened: Opened) -> Embeddings:
         raise SourceError(f"{opened.name}: {adapter.nothing}")
     opened.notes.append(adapter.note)
     made = _assemble(opened, found)
-    absent = dict.fromkeys((*ROLES, "inputs"), f"this is {adapter.about}; {adapter.advice}")
+    absent = dict.fromkeys((*ROLES, "head", "inputs"), f"this is {adapter.about}; {adapter.advice}")
     return replace(made, absent=absent, recipe=None, attention=None)
 
 
@@ -362,7 +365,8 @@ def _planes(opened: Opened, parts: Mapping[str, Candidate]) -> dict[str, tuple[C
 
 def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Embeddings:
     makers: dict[str, Callable[[], EmbeddingTable]] = {}
-    for part, candidate in _tokens(opened, found["token"]).items():
+    token = _tokens(opened, found["token"])
+    for part, candidate in token.items():
         if part == "":
             opened.notes.extend(row_checks.of_tokens(opened, candidate.tensor))
         makers[f"{part}.token".strip(".")] = partial(table_in_tensor, opened, "token", candidate.tensor)
@@ -386,6 +390,8 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         makers[name] = partial(table_in_tensor, opened, "position", candidate.tensor, offset=offset, plane=plane)
         if not turns:
             encodings[key] = partial(_absolute, opened, tables, tower, name)
+    heads = find_heads(opened, token, tables)
+    opened.notes.extend([heads.note] if heads.note else [])
     opened.notes.extend(f"{role.replace('_', ' ')}: {reason}" for role, reason in opened.refused.items())
     for one, key in zip(placed, names[len(split) :], strict=True):
         encodings[key] = one.make
@@ -396,14 +402,19 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     listed = ", ".join(opened.tensors.names()[:4])
     reason = f"no tensor name matches; its tensors include {listed[:120]}"
     absent = {"token": reason, "token_type": "the model has no token types", "position": reason, **opened.refused}
+    absent["head"] = heads.absent
     if "token" not in makers:
         absent["inputs"] = "it has no token table"
     positions = LazyMapping({key: encodings[key] for key in ordered})
     made = partial(_recipe, opened, tables, positions, fed) if "token" in makers else None
     attends = partial(_attention, opened, tables, positions) if made is not None else None
-    return Embeddings(
-        opened.name, tables, positions, opened.config, absent, tuple(opened.notes), made, attention=attends, fed=fed
-    )
+    found_all = Embeddings(opened.name, tables, positions, opened.config, absent, tuple(opened.notes), made, fed=fed)
+    marks = partial(_marks, opened, tables) if "token" in makers else None
+    return replace(found_all, attention=attends, heads=LazyMapping(heads.makers), ties=heads.ties, marks=marks)
+
+
+def _marks(opened: Opened, tables: Mapping[str, EmbeddingTable]) -> TokenMarks:
+    return marks_of(opened, tables["token"])
 
 
 # Imported on use: the tables alone do not need these modules.

@@ -16,6 +16,7 @@ from ..checkpoints.safetensors import TensorInfo
 from ..errors import CheckpointError, InputError
 from ..tables.encodings import Grid
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable, Labels, Provenance, row_labels, rows_in_memory
+from ..tables.token_marks import TokenMarks
 from .config_values import CONTINUED, part_config, whole_number
 from .families import DEFAULT, Family, family_of
 
@@ -72,6 +73,10 @@ def _none() -> None:
     return None
 
 
+def nothing(name: str) -> None:
+    """Return ``None`` for any file, where a reader of files is expected."""
+
+
 @dataclass(frozen=True)
 class Absent:
     """Placeholder for tensors that were not pickled; any access raises ``InputError``."""
@@ -110,6 +115,9 @@ class Opened:
     ours: bool = False
     adapter: Callable[[], Mapping[str, Any] | None] = _none
     """Returns adapter_config.json, if there is one."""
+
+    settings: Callable[[str], Mapping[str, Any] | None] = nothing
+    """Returns a small JSON file next to the checkpoint by its name, if there is one."""
 
     labels: Callable[[int], Labels] | None = None
     """Makes the caller's token labels for a number of rows."""
@@ -211,7 +219,7 @@ def table_in_tensor(
         row_offset=offset,
     )
     dtype = np.dtype(np.float64 if info.dtype == "F64" else np.float32)
-    named = partial(_labels, opened, rows) if role == "token" else None
+    named = partial(labels_of, opened, rows) if role == "token" else None
     read = _Rows(tensors, info, rows, offset=offset, plane=plane, turned=turned)
     return EmbeddingTable(f"{opened.name} {role.replace('_', ' ')}s", (rows, width), dtype, provenance, read, named)
 
@@ -262,7 +270,7 @@ def _joined(first: EmbeddingTable, second: EmbeddingTable, opened: Opened) -> Em
 
     note = f"rows from {split:,} on come from {second.provenance.tensor}"
     provenance = replace(first.provenance, notes=(*first.provenance.notes, note))
-    named = partial(_labels, opened, rows)
+    named = partial(labels_of, opened, rows)
     read = partial(_read_both, first, second)
     return EmbeddingTable(f"{opened.name} tokens", (rows, first.shape[1]), first.dtype, provenance, read, named)
 
@@ -279,7 +287,8 @@ def padded_rows(rows: int, tokens: int) -> bool:
     return 0 < rows - tokens < _MOST_PADDING and rows % 8 == 0
 
 
-def _labels(opened: Opened, rows: int) -> Labels:
+def labels_of(opened: Opened, rows: int) -> Labels:
+    """Return the labels of a vocabulary's rows: the caller's, the tokenizer's, or row numbers."""
     from ..checkpoints.vocabulary import read_labels
 
     if opened.labels is not None:
@@ -287,6 +296,14 @@ def _labels(opened: Opened, rows: int) -> Labels:
     found = opened.folder()
     named = read_labels(found, rows=rows) if found else None
     return _numbered(rows, whole_number(opened.part("text"), "vocab_size")) if named is None else named
+
+
+def marks_of(opened: Opened, table: EmbeddingTable) -> TokenMarks:
+    """Return the reserved, added and chat tokens of a vocabulary; none if there are no tokenizer files."""
+    from ..checkpoints.added_tokens import read_marks
+
+    folder = opened.folder()
+    return TokenMarks() if folder is None else read_marks(folder, table.labels, opened.settings)
 
 
 def _numbered(rows: int, tokens: int | None) -> Labels:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from ..errors import HfposembError
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import (
     Absolute,
@@ -36,8 +37,11 @@ def describe(embeddings: Embeddings) -> dict[str, Any]:
         "name": embeddings.name,
         "model_type": model_type if isinstance(model_type, str) else None,
         "tables": tables,
+        "heads": {role: _head_facts(embeddings, role) for role in embeddings.ties},
         "positions": positions,
-        "absent": {role: why for role, why in embeddings.absent.items() if role not in tables},
+        "absent": {
+            role: why for role, why in embeddings.absent.items() if role not in (*tables, *embeddings.ties) and why
+        },
         "notes": list(embeddings.notes),
         "commit": next((origin.commit for origin in origins if origin.commit), None),
         "file_bytes": sum(files.values()),
@@ -49,6 +53,25 @@ def describe(embeddings: Embeddings) -> dict[str, Any]:
 def table_facts(table: EmbeddingTable) -> dict[str, Any]:
     """Return shape, dtype and provenance of a table, ready for JSON; it is not read."""
     return {"shape": list(table.shape), "dtype": table.dtype.name, **asdict(table.provenance)}
+
+
+def _head_facts(embeddings: Embeddings, role: str) -> dict[str, Any]:
+    """Return what is known of a head; its shape if that needs no further request."""
+    tie = embeddings.ties[role]
+    facts = {"tensor": tie.tensor, "tied": tie.tied, "how": tie.how, "about": tie.about, "token": tie.token}
+    unknown = {"shape": None, "stored_dtype": None, "bias": None}
+    if embeddings.traffic is not None and tie.how not in ("absent", "alias", "same tensor"):
+        return {**facts, **unknown}
+    try:
+        head = embeddings.heads[role]
+    except HfposembError as error:
+        return {**facts, **unknown, "about": f"{tie.about}; {error}"}
+    return {
+        **facts,
+        "shape": list(head.shape),
+        "stored_dtype": head.provenance.stored_dtype,
+        "bias": head.bias_tensor,
+    }
 
 
 def _facts(encoding: PositionEncoding) -> dict[str, Any]:

@@ -12,7 +12,9 @@ import numpy as np
 from ..errors import HfposembError, InputError, MissingTableError
 from .encodings import PositionEncoding
 from .html_repr import card
+from .output_head import OutputHead, Tying
 from .table import EmbeddingTable, Labels, Provenance, Vectors, table_of
+from .token_marks import TokenMarks
 
 if TYPE_CHECKING:
     import pandas
@@ -74,6 +76,9 @@ class Embeddings:
         attention: Makes the parameters of the first layer's attention; ``None`` if unknown.
         fed: Parts that the rows of ``token`` enter, the first one first: encoder and decoder for BART, the decoder
             alone for Whisper.
+        heads: Output heads: ``head``, or ``decoder.head`` if encoder and decoder have a token table each.
+        ties: How each head is tied, from names and configuration; a head's own ``tied`` is the same.
+        marks: Reads which tokens are reserved, added or used by the chat template; ``None`` without a tokenizer.
 
     >>> import hfposemb as hpe
     >>> bert = hpe.extract("sample:bert")
@@ -91,6 +96,9 @@ class Embeddings:
     traffic: Traffic | None = field(default=None, repr=False)
     attention: Callable[[], Attention] | None = field(default=None, repr=False)
     fed: tuple[str, ...] = field(default=(), repr=False)
+    heads: Mapping[str, OutputHead] = field(default_factory=dict, repr=False)
+    ties: Mapping[str, Tying] = field(default_factory=dict, repr=False)
+    marks: Callable[[], TokenMarks] | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the fields but no cached result; see ``EmbeddingTable`` for how tables are pickled."""
@@ -116,6 +124,28 @@ class Embeddings:
     def token(self) -> EmbeddingTable:
         """Token table [vocabulary, width]. Raises ``MissingTableError`` if there is none."""
         return self._table("token")
+
+    @property
+    def head(self) -> OutputHead:
+        """Output head [vocabulary, width]; the decoder's if encoder and decoder have a token table each.
+
+        ``head.tied`` says whether it is the token table. Raises ``MissingTableError`` if there is none: base models
+        have no head, and classifiers and the transforms of masked models are not output heads.
+
+        >>> import hfposemb as hpe
+        >>> print(hpe.extract("sample:gpt2").head.tied)
+        tied (absent): no head is stored, and tie_word_embeddings is true
+        """
+        for key in ("head", "decoder.head"):
+            if key in self.heads:
+                return self.heads[key]
+        reason = self.absent.get("head") or f"it has {', '.join((*self.tables, *self.heads)) or 'no tables'}"
+        raise MissingTableError(f"{self.name} has no output head: {reason}", reason=reason)
+
+    @cached_property
+    def token_marks(self) -> TokenMarks:
+        """Reserved and added tokens, and those that the chat template writes; none without a tokenizer."""
+        return TokenMarks() if self.marks is None else self.marks()
 
     @property
     def token_type(self) -> EmbeddingTable:
@@ -159,7 +189,12 @@ class Embeddings:
         others = [one for one in self.positions if one != name]
         positions = LazyMapping({one: partial(self.positions.__getitem__, one) for one in (name, *others)})
         fed = (name,) if "token" in tables else ()
-        return replace(self, tables=tables, positions=positions, absent=absent, recipe=None, attention=None, fed=fed)
+        found = replace(self, tables=tables, positions=positions, absent=absent, recipe=None, attention=None, fed=fed)
+        if f"{name}.head" not in self.heads:
+            return found
+        keys = {key: key.removeprefix(f"{name}.") for key in self.heads if key != "head"}
+        heads = LazyMapping({new: partial(self.heads.__getitem__, key) for key, new in keys.items()})
+        return replace(found, heads=heads, ties={new: self.ties[key] for key, new in keys.items()})
 
     @cached_property
     def _recipe(self) -> InputRecipe:
@@ -225,6 +260,7 @@ def from_arrays(
     *,
     token: Vectors | pandas.DataFrame | Sequence[Sequence[float]] | None = None,
     position: Vectors | pandas.DataFrame | Sequence[Sequence[float]] | None = None,
+    head: Vectors | pandas.DataFrame | Sequence[Sequence[float]] | None = None,
     labels: Sequence[str] | None = None,
     name: str = "arrays",
 ) -> Embeddings:
@@ -234,6 +270,7 @@ def from_arrays(
         token: Token vectors [rows, width], as an array, nested lists or a DataFrame. The index of a DataFrame, such as
             ``EmbeddingTable.to_frame()`` returns, names the tokens unless ``labels`` does.
         position: Position vectors [rows, width], of the same width as ``token``.
+        head: Vectors of an output head of its own, one row for each row of ``token``.
         labels: One label for each row of ``token``.
         name: Name of the source.
 
@@ -265,10 +302,28 @@ def from_arrays(
     if names is not None and ("token" not in tables or len(names) != tables["token"].shape[0]):
         rows = tables["token"].shape[0] if "token" in tables else 0
         raise InputError(f"{len(names)} labels were given for {rows} token vectors; give one label per vector")
-    absent = dict.fromkeys(("token", "token_type", "position"), "it was not given to from_arrays")
+    absent = dict.fromkeys(("token", "token_type", "position", "head"), "it was not given to from_arrays")
     positions = {"position": Absolute(tables["position"])} if "position" in tables else {}
     recipe = partial(InputRecipe, tables["token"], tables.get("position")) if "token" in tables else None
-    return Embeddings(name, tables, positions, absent=absent, recipe=recipe)
+    heads = {} if head is None else {"head": _given_head(_array("head", head), tables.get("token"), name)}
+    ties = {key: one.tied for key, one in heads.items()}
+    return Embeddings(name, tables, positions, absent=absent, recipe=recipe, heads=heads, ties=ties)
+
+
+def _given_head(vectors: Vectors, token: EmbeddingTable | None, name: str) -> OutputHead:
+    """Return a head given to ``from_arrays``. Raises ``InputError`` if it does not fit the token rows."""
+    if token is None or len(vectors) != token.shape[0]:
+        rows = 0 if token is None else token.shape[0]
+        raise InputError(f"head must have one row for each of the {rows:,} token vectors; it has {len(vectors):,}")
+    base = table_of(vectors, name=f"{name} head", provenance=Provenance(name), named=partial(_labels_of, token))
+    tied = Tying(False, "own tensor", "token vectors and head were given separately")
+    return OutputHead(
+        base.name, base.shape, base.dtype, base.provenance, base.reader, base.named, tied=tied, token=token
+    )
+
+
+def _labels_of(table: EmbeddingTable) -> Labels:
+    return table.labels
 
 
 def _frame(vectors: object) -> Any:

@@ -21,6 +21,8 @@ LIST = ROOT / "hfposemb" / "models" / "verified_types.py"
 
 GOALS = {
     "token table": 1.0,
+    "output head": 1.0,
+    "no output head": 1.0,
     "position table": 0.99,
     "relative positions": 0.99,
     "rotary frequencies": 1.0,
@@ -82,6 +84,7 @@ def page(rows: Sequence[Row]) -> str:
     ]
     table = [
         f"| `{row.model_type}` | {'<br>'.join(row.mechanisms) or '—'} | {f'`{row.token}`' if row.token else '—'} | "
+        f"{'<br>'.join(row.heads[:3]) or '—'} | "
         f"{'<br>'.join(f'`{one}`' for one in row.positions[:4]) or '—'} | {', '.join(row.layouts) or '—'} | "
         f"{status(row).replace('|', '/')} |"
         for row in rows
@@ -108,6 +111,11 @@ which frequencies its modules hold, and the input of its first layer. Written by
 Types without a token table, a position table and so on are not counted where they have none; a table that a model does
 not have counts against the rules. Encodings of graphs are out of scope.
 
+Output heads are compared for every class of a type whose `get_output_embeddings()` is a table: vectors and bias to the
+bit, and whether head and token table are one parameter. "No output head" counts the classes without one in which none
+was found. Heads of several codebooks are not compared. For FSMT, whose `get_output_embeddings()` is the decoder's input
+table, the head is the module that the logits are computed with.
+
 Missed, with the cause ({len(missed)}):
 
 {chr(10).join(missed) or "nothing"}
@@ -116,8 +124,8 @@ First-layer inputs that are not computed, with the reason:
 
 {chr(10).join(f"- `{name}`: {reason}" for name, reason in sorted(NO_INPUTS.items()))}
 
-| model type | positions | token table | position tables | layout | verified |
-|---|---|---|---|---|---|
+| model type | positions | token table | output head | position tables | layout | verified |
+|---|---|---|---|---|---|---|
 {chr(10).join(table)}
 """
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hfposemb.models.verification import Check
 
-SECONDS = 120
+SECONDS = 240
 """Longest that building and comparing one type may take."""
 
 
@@ -32,6 +32,7 @@ class Row:
     positions: tuple[str, ...] = ()
     layouts: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
+    heads: tuple[str, ...] = ()
     info_ms: float = 0.0
 
     def verdicts(self, what: str) -> list[str]:
@@ -39,14 +40,20 @@ class Row:
         return [check.verdict for check in self.checks if check.what.startswith(what)]
 
 
-def one(model_type: str) -> Row:
-    """Build, save, extract and compare one type."""
+def one(model_type: str, *, classes: int | None = None) -> Row:
+    """Build, save, extract and compare one type.
+
+    Args:
+        model_type: The type.
+        classes: Number of classes with an output head that are compared; ``None`` for all.
+    """
     import torch
     import transformers
 
     import hfposemb as hpe
     from hfposemb.models.verification import compare
     from hfposemb.tables.rotary import Rotary
+    from tests.architectures.heads import checks_of, heads_of
     from tests.architectures.tiny import CannotBuildError, build
 
     transformers.logging.set_verbosity_error()
@@ -65,6 +72,8 @@ def one(model_type: str) -> Row:
         checks = tuple(
             replace(check, ours=check.ours.replace(str(folder), model_type)) for check in compare(found, model).checks
         )
+        heads = heads_of(model_type, classes=classes)
+        checks += checks_of(heads, model, found)
         stored = (table.provenance for key, table in found.tables.items() if "token" not in key)
         rotary = [encoding for encoding in found.positions.values() if isinstance(encoding, Rotary)]
         return Row(
@@ -75,6 +84,7 @@ def one(model_type: str) -> Row:
             positions=tuple(f"{one.tensor} from row {one.row_offset}" for one in stored),
             layouts=tuple(dict.fromkeys(encoding.layout for encoding in rotary)),
             checks=checks,
+            heads=tuple(dict.fromkeys(str(head) for head in heads)),
             info_ms=took,
         )
     except CannotBuildError as error:

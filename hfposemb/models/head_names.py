@@ -1,0 +1,126 @@
+"""Tensor and class names of output heads, of their biases, and of what resembles them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from .table_names import outside_layers, tower_of
+
+HEAD_ENDINGS: tuple[str, ...] = (
+    "lm_head.weight",
+    "lm_head.decoder.weight",
+    "cls.predictions.decoder.weight",
+    "predictions.decoder.weight",
+    "generator_lm_head.weight",
+    "mlm_score.decoder.weight",
+    "embed_out.weight",
+    "vocab_projector.weight",
+    "pred_layer.proj.weight",
+    "output_projection.weight",
+    "output_layer.weight",
+    "codec_head.weight",
+    "lm_loss.weight",
+    "head.decoder.weight",
+    "unembed.weight",
+    "log_softmax.mlp.layer0.weight",
+)
+"""Endings of head names, the most reliable first. Prefixes are arbitrary."""
+
+LOOSE_HEADS: tuple[str, ...] = ("proj_out.weight", "output.weight", "head.weight", "decoder.weight", "cls.weight")
+"""Whole names of heads that name other modules too; accepted for classes that have a head."""
+
+JOINED = frozenset(("encoder-decoder", "vision-encoder-decoder", "speech-encoder-decoder"))
+"""Model types that join two models: the decoder's configuration ties its head, and the whole one says nothing of it."""
+
+_HEADED = re.compile(
+    r"(CausalLM|LMHeadModel|MaskedLM|ConditionalGeneration|PreTraining|Seq2SeqLM|DoubleHeadsModel|MTModel|"
+    r"2Text|ToText|ForTextToSpeech|SpeechToSpeech|TokenForGeneration|EncoderDecoderModel|GenerationDecoder|"
+    r"CausalImageModeling|Blip2Model|FSMTModel|Seamless\w*Model)$"
+)
+"""Names of transformers classes that have an output head, judged by their ends."""
+
+_CLASS_HEADS: Mapping[str, str] = {
+    "score.weight": "a classification head, with one row for each class",
+    "classifier.weight": "a classification head, with one row for each class",
+    "classifier.out_proj.weight": "a classification head, with one row for each class",
+    "classification_head.out_proj.weight": "a classification head, with one row for each class",
+    "qa_outputs.weight": "a head that finds answers, with one row each for their start and end",
+    "cls.predictions.transform.dense.weight": "the transform before an output head, not the head",
+    "predictions.dense.weight": "the transform before an output head, not the head",
+    "lm_head.dense.weight": "the transform before an output head, not the head",
+    "generator_predictions.dense.weight": "the transform before an output head, not the head",
+    "vocab_transform.weight": "the transform before an output head, not the head",
+}
+"""Endings of tensors that resemble a head, with what they are."""
+
+
+def is_headed(name: str) -> bool:
+    """Return whether the name of a class is that of a model with an output head."""
+    return _HEADED.search(name) is not None
+
+
+def head_candidates(names: Iterable[str], *, loose: bool) -> tuple[str, ...]:
+    """Return the names that are those of heads, the best first: reliable endings, the text's, short paths.
+
+    Args:
+        names: Tensor names.
+        loose: Whether the class of the model has a head, so that ambiguous names are accepted.
+    """
+    endings = (*HEAD_ENDINGS, *(LOOSE_HEADS if loose else ()))
+    order = {"": 0, "text": 0, "decoder": 1}
+    found = []
+    for name in outside_layers(names):
+        rank = next((rank for rank, ending in enumerate(endings) if _ends(name, ending)), None)
+        if rank is not None:
+            found.append((order.get(tower_of(name), 2), rank, name.count("."), name))
+    return tuple(entry[-1] for entry in sorted(found))
+
+
+def _ends(name: str, ending: str) -> bool:
+    return name == ending or (ending not in LOOSE_HEADS and name.endswith(f".{ending}"))
+
+
+def bias_names(head: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield the names among ``names`` that a head's bias can have, the best first.
+
+    Args:
+        head: Name of the head's tensor; "" for a head that is not stored.
+        names: Tensor names.
+    """
+    there = frozenset(names)
+    heads = (head,) if head else (*HEAD_ENDINGS, *LOOSE_HEADS)
+    for one in heads:
+        module = one.removesuffix(".weight")
+        for ending in (module, module.removesuffix(".decoder")):
+            if head:
+                found = [f"{ending}.bias"] if f"{ending}.bias" in there else []
+            else:
+                found = sorted((name for name in there if _ends_bias(name, ending)), key=lambda name: name.count("."))
+            yield from found
+
+
+def _ends_bias(name: str, module: str) -> bool:
+    bias = f"{module}.bias"
+    return name == bias or (f"{module}.weight" not in LOOSE_HEADS and name.endswith(f".{bias}"))
+
+
+def head_evidence(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the tensors that only a model with a head has, such as the bias of a head or the transform before it."""
+    there = outside_layers(names)
+    biases = tuple(f"{ending.removesuffix('.weight')}.bias" for ending in HEAD_ENDINGS)
+    biases += tuple(name.replace(".decoder.bias", ".bias") for name in biases if ".decoder" in name)
+    transforms = tuple(ending for ending, what in _CLASS_HEADS.items() if what.startswith("the transform"))
+    ends = tuple(f".{ending}" for ending in (*biases, *transforms))
+    return tuple(name for name in there if f".{name}".endswith(ends))
+
+
+def class_heads(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return the tensors that resemble a head but are none, each with what it is."""
+    listed = outside_layers(names)
+    return tuple(
+        (name, what)
+        for ending, what in _CLASS_HEADS.items()
+        for name in listed
+        if name == ending or name.endswith(f".{ending}")
+    )

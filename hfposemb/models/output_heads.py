@@ -1,0 +1,223 @@
+"""Output heads: which tensor is one, and whether it is tied to a token table, from names and configuration alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checkpoints.peft_adapters import whole_modules
+from ..checkpoints.quantization import coded, packed
+from ..checkpoints.torch_module import LiveTensors
+from ..errors import MissingTableError
+from ..memory_maps import lent
+from ..tables.output_head import OutputHead, Tying
+from ..tables.table import EmbeddingTable, Labels
+from .config_values import vocabularies
+from .head_names import JOINED, bias_names, class_heads, head_candidates, head_evidence, is_headed
+from .opened_model import Opened, can_reopen, labels_of, table_in_tensor
+from .table_names import Candidate, tower_of
+
+
+@dataclass(frozen=True, eq=False)
+class FoundHeads:
+    """What was found of the heads of a source, without reading a tensor or a header.
+
+    Attributes:
+        makers: Makes each head, by key: ``head``, ``decoder.head``.
+        ties: How each is tied, by key.
+        absent: Why there is none; "" if there is one.
+        note: Remark for the user about a head that should be there; "" if there is nothing to remark.
+    """
+
+    makers: Mapping[str, Callable[[], OutputHead]]
+    ties: Mapping[str, Tying]
+    absent: str = ""
+    note: str = ""
+
+
+def find_heads(opened: Opened, token: Mapping[str, Candidate], tables: Mapping[str, EmbeddingTable]) -> FoundHeads:
+    """Find the heads of a source from tensor names and configuration.
+
+    Args:
+        opened: The opened source.
+        token: The token tables by part, "" and ``decoder``.
+        tables: All tables by role, made on first access.
+    """
+    stored = opened.tensors.names()
+    aliases = {**opened.tensors.metadata(), **whole_modules(stored)}
+    aliases = {alias: kept for alias, kept in aliases.items() if kept in stored}
+    headed = _headed(opened)
+    names = frozenset((*stored, *aliases, *packed(stored)))
+    found = _by_key(head_candidates(names, loose=bool(headed) and bool(vocabularies(opened.config))), token)
+    codes = {name: packed(stored)[name] for name in found.values() if name in packed(stored)}
+    if codes and len(codes) == len(found):
+        what = next(iter(codes.values()))
+        return FoundHeads({}, {}, f"{what} holds codes, not plain vectors; use the full-precision checkpoint")
+    ties = {
+        key: _stored_tie(opened, name, aliases, *_token_of(key, token))
+        for key, name in found.items()
+        if name not in codes
+    }
+    main = "decoder.head" if "decoder" in token else "head"
+    if main not in ties and "head" not in ties:
+        tie = _absent_tie(opened, headed, *_token_of(main, token))
+        ties = ties if tie is None else {main: tie, **ties}
+    if not ties:
+        reason, fault = _reason(opened, headed, bool(token))
+        return FoundHeads({}, {}, reason, f"head: {reason}" if fault else "")
+    return FoundHeads({key: partial(_head, opened, tables, key, tie) for key, tie in ties.items()}, ties)
+
+
+def _by_key(candidates: tuple[str, ...], token: Mapping[str, Candidate]) -> dict[str, str]:
+    """Return the best candidate of each part: the text's, and those of towers for other inputs."""
+    found: dict[str, str] = {}
+    main = tower_of(token[""].tensor) if "" in token else ""
+    text = "decoder.head" if "decoder" in token else "head"
+    for name in candidates:
+        tower = tower_of(name)
+        key = text if tower in ("", "text", "encoder", "decoder", main) else f"{tower}.head"
+        found.setdefault(key, name)
+    return found
+
+
+def _token_of(key: str, token: Mapping[str, Candidate]) -> tuple[str, str]:
+    """Return role and tensor of the token table that a head belongs to; empty strings if there is none."""
+    part = key.removesuffix("head").removesuffix(".")
+    return (f"{part}.token".strip("."), token[part].tensor) if part in token else ("", "")
+
+
+def _stated(opened: Opened, role: str) -> bool | None:
+    """Return what the configuration says of tying, the whole before the part; ``None`` if it says nothing."""
+    joined = opened.config.get("model_type") in JOINED
+    part = opened.part("decoder" if joined or role == "decoder.token" else "text")
+    said = (config.get("tie_word_embeddings") for config in ((part,) if joined else (opened.config, part)))
+    return next((one for one in said if isinstance(one, bool)), None)
+
+
+def _headed(opened: Opened) -> str:
+    """Return the class that was saved if it has an output head, or a tensor that only such a model has; else ""."""
+    if isinstance(opened.tensors, LiveTensors):
+        return ""  # its state names the head, tied or not
+    if classes := _classes(opened):
+        return classes[0] if is_headed(classes[0]) else ""
+    evidence = head_evidence(opened.tensors.names()) if opened.config else ()
+    return f"a model with {evidence[0]}" if evidence else ""
+
+
+def _classes(opened: Opened) -> list[str]:
+    said = opened.config.get("architectures")
+    return [one[:60] for one in said if isinstance(one, str)] if isinstance(said, list) else []
+
+
+def _stored_tie(opened: Opened, name: str, aliases: Mapping[str, str], role: str, token: str) -> Tying:
+    """Return how a head that is stored as ``name`` is tied."""
+    head, kept = aliases.get(name, name), aliases.get(token, token)
+    if not role:
+        return Tying(False, "no token table", f"{head} is stored, and there is no token table", head, "")
+    live = isinstance(opened.tensors, LiveTensors) and opened.tensors.shares(name, token)
+    if name != token and (live or head == kept):
+        return Tying(True, "alias", f"{name} is another name of {token}", kept, role)
+    if head == kept:
+        return Tying(True, "same tensor", f"only {head} is stored, and the configuration ties it", head, role)
+    said = _stated(opened, role)
+    both = f"{head} and {token} are stored separately"
+    if said:
+        return Tying(True, "configuration", f"{both}, but tie_word_embeddings is true", head, role)
+    about = f"{both}, and tie_word_embeddings is {'not stated' if said is None else 'false'}"
+    return Tying(False, "own tensor", about, head, role)
+
+
+def _absent_tie(opened: Opened, headed: str, role: str, token: str) -> Tying | None:
+    """Return how a head that is not stored is tied; ``None`` if there is no head, or if it should be stored."""
+    said = _stated(opened, role)
+    if not headed or not role or said is False or not (said or opened.family().tied):
+        return None
+    words = "is true" if said else "is not stated, which means true"
+    return Tying(True, "absent", f"no head is stored, and tie_word_embeddings {words}", token, role)
+
+
+def _reason(opened: Opened, headed: str, tokens: bool) -> tuple[str, bool]:
+    """Return why there is no head, and whether the checkpoint should have one."""
+    if headed and tokens:
+        reason = (
+            f"{headed} has one and tie_word_embeddings is false, but no tensor is named as one; the checkpoint is "
+            "incomplete, or its head has a name that is not known"
+        )
+        return reason, True
+    classes = _classes(opened)
+    what = f"it is a {classes[0]}" if classes else "no tensor is named as one, and no class in config.json has one"
+    if others := class_heads(opened.tensors.names()):
+        name, kind = others[0]
+        return f"{what}, and {name} is {kind}", False
+    return f"{what}, which has none" if classes else what, False
+
+
+# --- making a head ---------------------------------------------------------------------------------------------------
+
+
+def _head(opened: Opened, tables: Mapping[str, EmbeddingTable], key: str, tie: Tying) -> OutputHead:
+    """Return a head; its vectors are read later."""
+    token = tables.get(tie.token)
+    if token is not None and tie.how in ("absent", "alias", "same tensor"):
+        base = token
+    else:
+        info = opened.tensors.info(tie.tensor)
+        if reason := coded(info, opened.tensors.names()):
+            raise MissingTableError(f"{opened.name} has no readable {key}: {reason}", reason=reason)
+        base = table_in_tensor(opened, "head", tie.tensor)
+    same_rows = token is not None and token.shape[0] == base.shape[0]
+    named = partial(_labels_of, token) if token is not None and same_rows else partial(labels_of, opened, base.shape[0])
+    bias = _bias_of(opened, tie)
+    return OutputHead(
+        f"{opened.name} {key.replace('.', ' ')}",
+        base.shape,
+        base.dtype,
+        base.provenance,
+        base.reader,
+        named,
+        tied=tie,
+        token=token,
+        bias_tensor=bias,
+        read_bias=None if bias is None else _Bias(opened, bias),
+    )
+
+
+def _labels_of(table: EmbeddingTable) -> Labels:
+    return table.labels
+
+
+def _bias_of(opened: Opened, tie: Tying) -> str | None:
+    """Return the tensor with the bias of a head; ``None`` if there is none."""
+    stored = opened.tensors.names()
+    own = tie.tensor if tie.how not in ("absent", "alias") else ""
+    return next(bias_names(own, (*stored, *opened.tensors.metadata())), None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Bias:
+    """Reader of a bias, one number per token."""
+
+    opened: Opened
+    name: str
+
+    def __call__(self) -> NDArray[Any]:
+        return lent(np.ascontiguousarray(self.opened.tensors.read(self.name)).reshape(-1))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the location of the bias if another process can read it there, otherwise its numbers."""
+        if not can_reopen(self.opened.tensors):
+            return _held, (self(),)
+        return _Bias, (self.opened, self.name)
+
+
+def _held(values: NDArray[Any]) -> Callable[[], NDArray[Any]]:
+    return partial(_itself, values)
+
+
+def _itself(values: NDArray[Any]) -> NDArray[Any]:
+    return values

@@ -1,0 +1,72 @@
+"""How new rows were made: each way is recognised in made tables, and its test keeps its level."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hfposemb as hpe
+from hfposemb.analysis.row_origin import row_origin
+from hfposemb.tables.table import EmbeddingTable
+
+ROWS, WIDTH, NEW = 1200, 16, 40
+
+
+def made(way: str, seed: int = 0) -> EmbeddingTable:
+    """Return a table of vectors of unequal lengths whose last rows were made in one of the ways."""
+    rng = np.random.default_rng(seed)
+    mixed = rng.standard_normal((WIDTH, WIDTH)) * np.linspace(0.1, 1, WIDTH)
+    rows = (rng.standard_normal((ROWS, WIDTH)) * np.exp(0.5 * rng.standard_normal((ROWS, 1)))) @ mixed + 0.2
+    old = rows[:-NEW]
+    mean, covariance = old.mean(axis=0), np.cov(old.T)
+    match way:
+        case "zeros":
+            rows[-NEW:] = 0
+        case "copies":
+            rows[-NEW:] = rows[17]
+        case "mean":
+            rows[-NEW:] = rng.multivariate_normal(mean, 1e-9 * covariance, NEW)
+        case "old covariance":
+            rows[-NEW:] = rng.multivariate_normal(mean, covariance, NEW)
+        case "one normal":
+            rows[-NEW:] = 0.02 * rng.standard_normal((NEW, WIDTH))
+    return hpe.from_arrays(token=rows.astype(np.float32)).token
+
+
+@pytest.mark.parametrize("way", ["zeros", "copies", "mean", "one normal", "trained"])
+def test_each_way_is_recognised(way: str) -> None:
+    found = [row_origin(made(way, seed), range(ROWS - NEW, ROWS)) for seed in range(10)]
+    assert [one.made for one in found] == [way] * 10
+    exact = [test for test in found[0].tests if test.origin == way and way in ("zeros", "copies", "mean")]
+    assert all(test.p < 0.01 and len(test.rows) == NEW for test in exact)
+
+
+def test_normal_of_the_old_covariance_is_refused_at_the_level() -> None:
+    p = []
+    for seed in range(60):
+        tests = {test.origin: test for test in row_origin(made("old covariance", seed), range(ROWS - NEW, ROWS)).tests}
+        p.append(tests["old covariance"].p)
+    # Of 60 tests at the level .05, more than 8 refuse the truth in fewer than 1 of 200 cases.
+    assert sum(one <= 0.05 for one in p) <= 8
+    assert np.mean(p) > 0.35
+
+
+def test_few_rows_have_no_distribution() -> None:
+    found = row_origin(made("trained"), [3, 4])
+    assert found.made == "trained"
+    assert any("too few to test a distribution" in note for note in found.notes)
+    small = hpe.from_arrays(token=np.random.default_rng(0).standard_normal((30, 16))).token
+    assert any("do not determine a covariance" in note for note in row_origin(small, range(20, 30)).notes)
+
+
+def test_text_names_the_way_and_its_p() -> None:
+    lines = str(row_origin(made("mean"), range(ROWS - NEW, ROWS))).split("\n")
+    assert lines[0] == f"{NEW} new rows of arrays tokens: the mean of the old rows"
+    assert "p .0009" in lines[3]
+
+
+def test_wrong_rows_are_refused() -> None:
+    with pytest.raises(hpe.HfposembError, match="got none"):
+        row_origin(made("mean"), [])
+    with pytest.raises(hpe.HfposembError, match="has no row 1200"):
+        row_origin(made("mean"), [1200])

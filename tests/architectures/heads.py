@@ -1,0 +1,168 @@
+"""Output heads of every class of a type, held against ``get_output_embeddings()`` of transformers."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+
+import hfposemb as hpe
+from hfposemb.models.verification import Check, Verdict
+from tests.architectures.tiny import _classes, configurations
+
+LARGEST = 300_000_000
+"""Largest number of parameters of a model that is built."""
+
+
+@dataclass(frozen=True)
+class HeadRow:
+    """What one class gave: its head's tensor, how it is tied, and what differs from transformers ("" if nothing)."""
+
+    built: str
+    tensor: str = ""
+    tied: str = ""
+    bias: str = ""
+    wrong: str = ""
+    scope: str = ""
+    """Why the head is not a table, such as one head for each codebook; such classes are not judged."""
+
+    def __str__(self) -> str:
+        """Name the head's tensor and how it is tied."""
+        if self.scope or not self.tensor:
+            return self.scope or "none found"
+        tied = {"absent": "tied: not stored", "own tensor": "untied", "configuration": "own tensor though tied"}
+        bias = f" + `{self.bias}`" if self.bias else ""
+        return f"`{self.tensor}`{bias}, {tied.get(self.tied, self.tied)}"
+
+
+def with_heads(model_type: str) -> Iterator[transformers.PreTrainedModel]:
+    """Yield a small random model of each class of a type that has an output head."""
+    seen: set[type] = set()
+    for config in configurations(model_type):
+        for kind in _classes(config):
+            # A stack is a part of a model, and is not saved alone.
+            if kind in seen or kind.__name__.endswith("Stack") or (model := _built(kind, config, seen)) is None:
+                continue
+            seen.add(kind)
+            yield model
+
+
+def _built(kind: Any, config: Any, seen: set[type]) -> transformers.PreTrainedModel | None:
+    try:
+        with torch.device("meta"):
+            empty = kind(config)
+        if empty.get_output_embeddings() is None:
+            seen.add(kind)
+            return None
+        if sum(math.prod(p.shape) for p in empty.parameters()) > LARGEST:
+            return None
+        torch.manual_seed(0)
+        model = kind(config).eval()
+    except Exception:  # noqa: BLE001 - whatever a constructor says; a larger configuration follows
+        return None
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.is_floating_point():
+                parameter.copy_(torch.randn_like(parameter) * 0.3)
+    return model
+
+
+def heads_of(model_type: str, *, classes: int | None = None) -> tuple[HeadRow, ...]:
+    """Build, save and extract each class of a type that has a head, or the first ``classes``, and compare."""
+    rows = []
+    for model in islice(with_heads(model_type), classes):
+        folder = Path(tempfile.mkdtemp(prefix="heads-"))
+        try:
+            model.save_pretrained(folder)
+            rows.append(compared(model, folder))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    return tuple(rows)
+
+
+def checks_of(
+    rows: tuple[HeadRow, ...], base: transformers.PreTrainedModel, found: hpe.Embeddings
+) -> tuple[Check, ...]:
+    """Return one check per class with a head, and one of a class without: that none was found.
+
+    Args:
+        rows: What the classes with a head gave.
+        base: The model of the survey, mostly without a head.
+        found: What was extracted from it.
+    """
+    checks = []
+    for row in rows:
+        verdict: Verdict = "not compared" if row.scope else "different" if row.wrong else "equal"
+        checks.append(Check("output head", verdict, row.tensor or row.scope, f"{row.built}: {row.wrong or row.tied}"))
+    if base.get_output_embeddings() is None:
+        kind: Verdict = "different" if found.heads else "equal"
+        checks.append(Check("no output head", kind, ", ".join(found.heads) or "none", type(base).__name__))
+    return tuple(checks)
+
+
+def compared(model: transformers.PreTrainedModel, folder: Path) -> HeadRow:
+    """Compare the head of a saved model with that of the live one: vectors, bias, and whether it is tied."""
+    name, theirs = type(model).__name__, output_module(model)
+    if not isinstance(getattr(theirs, "weight", None), torch.Tensor):
+        return HeadRow(name, scope=f"{type(theirs).__name__} of {sum(1 for _ in theirs.parameters())} heads")
+    try:
+        found = hpe.extract(folder)
+        head = found.head
+    except hpe.HfposembError as error:
+        return HeadRow(name, wrong=str(error).replace(str(folder), name)[:200])
+    bias = bias_of(model, theirs)
+    tied = head.tied_by_bytes if head.tied.how == "configuration" else head.tied
+    wrong = []
+    if not np.array_equal(head.vectors, theirs.weight.detach().float().numpy()):
+        wrong.append(f"vectors of {head.provenance.tensor} {list(head.shape)}, not {list(theirs.weight.shape)}")
+    if (bias is None) != (head.bias is None):
+        wrong.append(f"bias {head.bias_tensor}")
+    elif bias is not None and not np.array_equal(head.bias, bias.detach().float().numpy()):
+        wrong.append(f"numbers of the bias {head.bias_tensor}")
+    if tied.tied != shares(model, theirs.weight):
+        wrong.append(f"said to be {tied}")
+    return HeadRow(
+        name, str(head.provenance.tensor), head.tied.how, head.bias_tensor or "", "; ".join(wrong).replace("\n", " ")
+    )
+
+
+MULTIPLIED = {"fsmt": "decoder.output_projection"}
+"""The module whose product is the logits, by type, where ``get_output_embeddings()`` returns another.
+
+FSMT returns the decoder's input table, which is the same parameter only if the configuration ties both.
+"""
+
+
+def output_module(model: transformers.PreTrainedModel) -> Any:
+    """Return the module whose product with the final vectors is the logits."""
+    ending = MULTIPLIED.get(model.config.model_type)
+    named = (module for name, module in model.named_modules() if ending and f".{name}".endswith(f".{ending}"))
+    return next(named, None) or model.get_output_embeddings()
+
+
+def bias_of(model: transformers.PreTrainedModel, head: Any) -> torch.Tensor | None:
+    """Return the bias of a head, or that of the module around it, which ESM and Reformer add to its product."""
+    if getattr(head, "bias", None) is not None:
+        return head.bias
+    around = next(module for module in model.modules() if head in module.children())
+    bias = getattr(around, "bias", None)
+    return bias if isinstance(bias, torch.Tensor) and len(bias) == len(head.weight) else None
+
+
+def shares(model: transformers.PreTrainedModel, weight: torch.Tensor) -> bool:
+    """Return whether a head's weight is the weight of an ``nn.Embedding`` of the model too."""
+    return any(
+        module.weight.data_ptr() == weight.data_ptr()
+        for module in model.modules()
+        if isinstance(module, torch.nn.Embedding) or type(module).__name__.endswith("Embedding")
+        if isinstance(getattr(module, "weight", None), torch.Tensor)
+    )

@@ -1,0 +1,191 @@
+"""Output heads: which tensor is one, how it is tied, its bias, and what is none."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+import hfposemb as hpe
+from hfposemb.errors import MissingTableError
+from hfposemb.models.head_names import is_headed
+
+ROWS, WIDTH = 12, 4
+RNG = np.random.default_rng(0)
+TOKENS, HEAD = (RNG.standard_normal((ROWS, WIDTH)).astype(np.float32) for _ in range(2))
+GPT2 = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": ROWS}
+
+
+def saved(folder: Path, config: dict[str, Any], **tensors: np.ndarray) -> hpe.Embeddings:
+    """Save tensors, whose names have ``__`` for dots, and return what is extracted."""
+    save_file({name.replace("__", "."): values for name, values in tensors.items()}, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(config))
+    return hpe.extract(folder)
+
+
+def test_head_that_is_not_stored_is_the_token_table(tmp_path: Path) -> None:
+    found = saved(tmp_path, GPT2, wte__weight=TOKENS)
+    assert found.head.tied.how == "absent"
+    assert found.head.tied
+    assert found.head.tied is found.ties["head"]
+    assert str(found.head.tied).endswith("no head is stored, and tie_word_embeddings is not stated, which means true")
+    assert np.array_equal(found.head.vectors, TOKENS)
+    assert found.head.provenance.tensor == "wte.weight"
+    assert found.head.bias is None
+    assert found.head.tied_by_bytes is found.head.tied
+
+
+def test_head_of_its_own_is_read_with_its_bias(tmp_path: Path) -> None:
+    bias = np.arange(ROWS, dtype=np.float32)
+    config = {**GPT2, "tie_word_embeddings": False}
+    found = saved(tmp_path, config, wte__weight=TOKENS, lm_head__weight=HEAD, lm_head__bias=bias)
+    assert (found.head.tied.tied, found.head.tied.how) == (False, "own tensor")
+    assert np.array_equal(found.head.vectors, HEAD)
+    assert found.head.bias is not None
+    assert np.array_equal(found.head.bias, bias)
+    assert found.head.bias_tensor == "lm_head.bias"
+    assert found.head.labels is found.token.labels
+    assert found.head.tied_by_bytes.how == "different bytes"
+    assert f"{ROWS} of {ROWS} rows differ: 0, 1, 2, 3, 4, …" in found.head.tied_by_bytes.about
+
+
+def test_two_stored_tables_are_compared_only_when_asked(tmp_path: Path) -> None:
+    config = {**GPT2, "tie_word_embeddings": True}
+    found = saved(tmp_path, config, wte__weight=TOKENS, lm_head__weight=TOKENS.copy())
+    assert found.head.tied.how == "configuration"
+    assert found.head.tied_by_bytes.how == "equal bytes"
+    changed = TOKENS.copy()
+    changed[7, 2] += 1
+    found = saved(tmp_path, config, wte__weight=TOKENS, lm_head__weight=changed)
+    assert not found.head.tied_by_bytes
+    assert found.head.tied_by_bytes.about.endswith("1 of 12 rows differ: 7")
+
+
+def test_longer_head_is_not_tied_but_its_common_rows_are_compared(tmp_path: Path) -> None:
+    longer = np.concatenate([TOKENS, HEAD[:4]])
+    found = saved(tmp_path, GPT2, wte__weight=TOKENS, lm_head__weight=longer)
+    assert found.head.tied_by_bytes.about.endswith("have 16 and 12 rows; the rows of both are equal")
+
+
+def test_absent_head_of_an_untied_model_is_a_fault(tmp_path: Path) -> None:
+    found = saved(tmp_path, {**GPT2, "tie_word_embeddings": False}, wte__weight=TOKENS)
+    with pytest.raises(MissingTableError, match="tie_word_embeddings is false, but no tensor is named as one"):
+        _ = found.head
+    assert any(note.startswith("head: GPT2LMHeadModel has one") for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("config", "tensor", "message"),
+    [
+        ({"architectures": ["GPT2Model"]}, None, "it is a GPT2Model, which has none"),
+        ({}, None, "no class in config.json has one"),
+        ({"architectures": ["GPT2ForSequenceClassification"]}, "score", "score.weight is a classification head"),
+        ({"architectures": ["BertForQuestionAnswering"]}, "qa_outputs", "a head that finds answers"),
+        ({"architectures": ["BertModel"]}, "cls__predictions__transform__dense", "the transform before an output head"),
+    ],
+)
+def test_what_is_no_head_is_named(tmp_path: Path, config: dict[str, Any], tensor: str | None, message: str) -> None:
+    more = {} if tensor is None else {f"{tensor}__weight": HEAD[:3]}
+    found = saved(tmp_path, {"model_type": "gpt2", "vocab_size": ROWS, **config}, wte__weight=TOKENS, **more)
+    with pytest.raises(MissingTableError, match=message) as raised:
+        _ = found.head
+    assert "\n" not in str(raised.value)
+    assert not found.notes
+
+
+def test_transform_alone_shows_a_masked_model_without_class(tmp_path: Path) -> None:
+    bias = np.ones(ROWS, np.float32)
+    tensors = {"bert__embeddings__word_embeddings__weight": TOKENS, "cls__predictions__bias": bias}
+    found = saved(tmp_path, {"model_type": "bert", "vocab_size": ROWS}, **tensors)
+    assert found.head.tied.how == "absent"
+    assert found.head.bias is not None
+    assert np.array_equal(found.head.bias, bias)
+
+
+def test_only_the_head_is_stored(tmp_path: Path) -> None:
+    config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "tie_word_embeddings": True}
+    found = saved(tmp_path, config, lm_head__weight=HEAD)
+    assert found.head.tied.how == "same tensor"
+    assert np.array_equal(found.token.vectors, found.head.vectors)
+
+
+def test_quantised_head_says_so(tmp_path: Path) -> None:
+    codes = np.zeros((ROWS, 2), np.int32)
+    config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "tie_word_embeddings": False}
+    found = saved(tmp_path, config, model__embed_tokens__weight=TOKENS, lm_head__qweight=codes)
+    with pytest.raises(MissingTableError, match=r"lm_head.qweight holds codes, not plain vectors; use the full-prec"):
+        _ = found.head
+
+
+def test_opening_reads_no_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hfposemb.checkpoints.safetensors import Checkpoint
+
+    asked: list[str] = []
+    info, read = Checkpoint.info, Checkpoint.read
+    monkeypatch.setattr(Checkpoint, "info", lambda self, name: (asked.append(name), info(self, name))[1])
+    monkeypatch.setattr(Checkpoint, "read", lambda self, name, *a: (asked.append(name), read(self, name, *a))[1])
+    found = saved(tmp_path, {**GPT2, "tie_word_embeddings": False}, wte__weight=TOKENS, lm_head__weight=HEAD)
+    assert not found.ties["head"]
+    assert found.token.shape == (ROWS, WIDTH)
+    assert "lm_head.weight" not in asked
+    assert found.head[3].tolist() == HEAD[3].tolist()
+    assert "lm_head.weight" in asked
+
+
+def test_decoder_with_a_vocabulary_of_its_own_has_the_head(tmp_path: Path) -> None:
+    config = {"model_type": "marian", "architectures": ["MarianMTModel"], "tie_word_embeddings": True}
+    tensors = {"model__encoder__embed_tokens__weight": TOKENS, "model__decoder__embed_tokens__weight": HEAD}
+    positions = {
+        f"model__{one}__embed_positions__weight": np.ones((8, WIDTH), np.float32) for one in ("encoder", "decoder")
+    }
+    found = saved(tmp_path, config, **tensors, **positions)
+    assert list(found.heads) == ["decoder.head"]
+    assert found.head.tied.token == "decoder.token"
+    assert np.array_equal(found.head.vectors, HEAD)
+    assert found.part("decoder").head is found.head
+    assert list(found.part("decoder").ties) == ["head"]
+
+
+def test_live_models_name_their_head() -> None:
+    import transformers
+
+    config = transformers.GPT2Config(vocab_size=ROWS, n_embd=WIDTH, n_layer=1, n_head=1, n_positions=8)
+    model = transformers.GPT2LMHeadModel(config)
+    assert hpe.extract(model).head.tied.how == "alias"
+    with pytest.raises(MissingTableError, match="no output head"):
+        _ = hpe.extract(model.transformer).head
+
+
+def test_heads_are_pickled_as_their_location(tmp_path: Path) -> None:
+    bias = np.ones(ROWS, np.float32)
+    found = saved(tmp_path, GPT2, wte__weight=TOKENS, lm_head__weight=HEAD, lm_head__bias=bias)
+    again = pickle.loads(pickle.dumps(found))
+    assert np.array_equal(again.head.vectors, HEAD)
+    assert np.array_equal(again.head.bias, bias)
+    assert again.head.tied == found.head.tied
+    assert again.head.tied_by_bytes.how == "different bytes"
+
+
+def test_head_given_as_an_array() -> None:
+    found = hpe.from_arrays(token=TOKENS, head=HEAD, labels=[f"t{row}" for row in range(ROWS)])
+    assert found.head["t3"].tolist() == HEAD[3].tolist()
+    assert not found.head.tied
+    with pytest.raises(hpe.HfposembError, match="one row for each of the 12 token vectors; it has 3"):
+        hpe.from_arrays(token=TOKENS, head=HEAD[:3])
+
+
+@pytest.mark.parametrize(
+    ("name", "headed"),
+    [
+        *((name, True) for name in ("LlamaForCausalLM", "GPT2LMHeadModel", "MarianMTModel", "BertForPreTraining")),
+        *((name, True) for name in ("T5ForConditionalGeneration", "EvollaForProteinText2Text", "EncoderDecoderModel")),
+        *((name, False) for name in ("BertModel", "T5EncoderModel", "GPT2ForSequenceClassification", "CLIPModel")),
+    ],
+)
+def test_class_names(name: str, headed: bool) -> None:
+    assert is_headed(name) is headed
