@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -126,9 +127,16 @@ def test_opening_reads_no_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     from hfposemb.checkpoints.safetensors import Checkpoint
 
     asked: list[str] = []
-    info, read = Checkpoint.info, Checkpoint.read
-    monkeypatch.setattr(Checkpoint, "info", lambda self, name: (asked.append(name), info(self, name))[1])
-    monkeypatch.setattr(Checkpoint, "read", lambda self, name, *a: (asked.append(name), read(self, name, *a))[1])
+
+    def told(call: Callable[..., Any]) -> Callable[..., Any]:
+        def recorded(self: Checkpoint, name: str, *rest: Any) -> Any:
+            asked.append(name)
+            return call(self, name, *rest)
+
+        return recorded
+
+    monkeypatch.setattr(Checkpoint, "info", told(Checkpoint.info))
+    monkeypatch.setattr(Checkpoint, "read", told(Checkpoint.read))
     found = saved(tmp_path, {**GPT2, "tie_word_embeddings": False}, wte__weight=TOKENS, lm_head__weight=HEAD)
     assert not found.ties["head"]
     assert found.token.shape == (ROWS, WIDTH)
