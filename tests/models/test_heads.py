@@ -169,6 +169,19 @@ def test_live_models_name_their_head() -> None:
         _ = hpe.extract(model.transformer).head
 
 
+def test_pickled_checkpoints_name_tied_heads_twice(tmp_path: Path) -> None:
+    import torch
+
+    token = torch.from_numpy(TOKENS)
+    torch.save({"wte.weight": token, "lm_head.weight": token}, tmp_path / "pytorch_model.bin")
+    (tmp_path / "config.json").write_text(json.dumps(GPT2))
+    found = hpe.extract(tmp_path)
+    assert (found.head.tied.tied, found.head.tied.how) == (True, "alias")
+    assert np.array_equal(found.head.vectors, TOKENS)
+    torch.save({"wte.weight": token, "lm_head.weight": torch.from_numpy(HEAD)}, tmp_path / "pytorch_model.bin")
+    assert np.array_equal(hpe.extract(tmp_path).head.vectors, HEAD)
+
+
 def test_heads_are_pickled_as_their_location(tmp_path: Path) -> None:
     bias = np.ones(ROWS, np.float32)
     found = saved(tmp_path, GPT2, wte__weight=TOKENS, lm_head__weight=HEAD, lm_head__bias=bias)
