@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .analysis.geometry import strength_by_period as strength_by_period
     from .analysis.geometry import translation_invariance as translation_invariance
     from .analysis.nearest_rows import neighbours as neighbours
+    from .analysis.new_rows import row_origin as row_origin
     from .analysis.patches import patch_map as patch_map
     from .analysis.patches import patch_maps as patch_maps
     from .analysis.probes import position_probes as position_probes
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from .analysis.projection import project as project
     from .analysis.projection_quality import point_trust as point_trust
     from .analysis.resolution import frequency_resolution as frequency_resolution
-    from .analysis.row_origin import row_origin as row_origin
     from .analysis.row_pairs import pair_similarities as pair_similarities
     from .analysis.rows import norms as norms
     from .analysis.shift_curves import plane_rotation as plane_rotation
@@ -101,7 +101,7 @@ _HOME = {
     "reorder_words": "composition.word_order",
     "retention_at": "composition.amplitude_sweep",
     "revisions": "surveys.source_lists",
-    "row_origin": "analysis.row_origin",
+    "row_origin": "analysis.new_rows",
     "shift_by_distance": "analysis.shift_curves",
     "similarity_by_distance": "analysis.geometry",
     "similarity_distribution": "analysis.similarity_matrix",

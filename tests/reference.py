@@ -48,7 +48,7 @@ CHAPTERS = {
         "analysis.encoding_properties",
         "analysis.surrogates",
     ),
-    "Words": ("analysis.undertrained",),
+    "Words": ("tables.output_head", "tables.token_marks", "analysis.undertrained", "analysis.new_rows"),
     "Words and positions": (
         "composition.added_positions",
         "composition.neighbour_retention",
@@ -64,6 +64,7 @@ CHAPTERS = {
         "comparison.results",
         "comparison.alignment",
         "comparison.moved_words",
+        "comparison.token_against_head",
         "comparison.aligned_maps",
     ),
     "Many sources": (

@@ -24,7 +24,7 @@ from ..tables.embeddings import Embeddings
 from ..tables.table import CHUNK_BYTES, TOKEN_CLASSES, EmbeddingTable, Vectors
 from .first_direction import first_direction
 from .geometry import Isotropy, anisotropy, scatter
-from .row_origin import RowOrigin, row_origin
+from .new_rows import RowOrigin, row_origin
 from .row_values import PAIR_BYTES, read_rows
 from .rows import directed, finite_blocks, norms, outliers
 from .unused_rows import FEWEST, MOST, cosine_to_other_unused, distance_to_unused, limit_of, separate_head

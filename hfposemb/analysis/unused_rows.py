@@ -68,7 +68,7 @@ def cosine_to_other_unused(table: EmbeddingTable, reference: NDArray[np.bool_], 
     rows -= np.outer(rows @ first, first)
     others = rows.sum(axis=0) - rows
     lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(others, axis=1)
-    return 1 - np.divide((rows * others).sum(axis=1), lengths, out=np.zeros(len(rows)), where=lengths > 0)
+    return np.asarray(1 - np.divide((rows * others).sum(axis=1), lengths, out=np.zeros(len(rows)), where=lengths > 0))
 
 
 def limit_of(known: Floats) -> float:

@@ -220,7 +220,7 @@ def _whole(
     token: EmbeddingTable, head: EmbeddingTable, rows: NDArray[np.int64], *, draws: int, seed: int
 ) -> list[HeadMeasure]:
     """Return CKA and Procrustes fit of the tables with permuted rows as null."""
-    x, y = (np.asarray(read_rows(table, rows), np.float32) for table in (token, head))
+    x, y = (np.asarray(read_rows(table, rows), np.float64) for table in (token, head))
     observed = {"CKA": cka(x, y), "Procrustes fit": 1 - procrustes(x, y)}
     nulls = beside_surrogates(x, y, observed, kind="permutation", draws=draws, seed=seed)
     about = {

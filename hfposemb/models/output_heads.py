@@ -52,7 +52,8 @@ def find_heads(opened: Opened, token: Mapping[str, Candidate], tables: Mapping[s
     aliases = {**opened.tensors.metadata(), **whole_modules(stored)}
     aliases = {alias: kept for alias, kept in aliases.items() if kept in stored}
     headed = _headed(opened)
-    names = frozenset((*stored, *aliases, *packed(stored)))
+    # Without any vocabulary, an output layer forecasts numbers or pictures.
+    names = frozenset((*stored, *aliases, *packed(stored)) if token or vocabularies(opened.config) else ())
     found = _by_key(head_candidates(names, loose=bool(headed) and bool(vocabularies(opened.config))), token)
     codes = {name: packed(stored)[name] for name in found.values() if name in packed(stored)}
     if codes and len(codes) == len(found):
@@ -64,7 +65,8 @@ def find_heads(opened: Opened, token: Mapping[str, Candidate], tables: Mapping[s
         if name not in codes
     }
     main = "decoder.head" if "decoder" in token else "head"
-    if main not in ties and "head" not in ties:
+    # A head of another part, such as CLVP's speech decoder, is the one that such a class has.
+    if main not in ties and not any("lm_head" in name for name in found.values()):
         tie = _absent_tie(opened, headed, *_token_of(main, token))
         ties = ties if tie is None else {main: tie, **ties}
     if not ties:

@@ -35,7 +35,7 @@ def made(seed: int, *, planted: int = PLANTED) -> tuple[Floats, Floats, list[int
         found = start + topics[rng.integers(40, size=ROWS)] * strength + np.outer(often, frequency)
         found += 0.12 * rng.standard_normal((ROWS, WIDTH), np.float32)
         found[untrained] = 0.7 * start[untrained]
-        return found.astype(np.float32)
+        return np.asarray(found, np.float32)
 
     token, head = table(), table() - 0.6 * hidden
     return token, head, untrained[:planted].tolist(), untrained[planted:].tolist()

@@ -113,7 +113,8 @@ not have counts against the rules. Encodings of graphs are out of scope.
 
 Output heads are compared for every class of a type whose `get_output_embeddings()` is a table: vectors and bias to the
 bit, and whether head and token table are one parameter. "No output head" counts the classes without one in which none
-was found. Heads of several codebooks are not compared. For FSMT, whose `get_output_embeddings()` is the decoder's input
+was found; where the whole model names none but a part does, as the thinker of Qwen2.5-Omni, the part's is compared.
+Heads of several codebooks are not compared. For FSMT, whose `get_output_embeddings()` is the decoder's input
 table, the head is the module that the logits are computed with.
 
 Missed, with the cause ({len(missed)}):

@@ -30,6 +30,7 @@ from hfposemb.errors import (
     OfflineError,
     SourceError,
 )
+from hfposemb.models.summary import describe
 from hfposemb.transfers import Progress, watching
 from tests.conftest import ABSOLUTE, FULL, Build
 from tests.hub import FakeHub
@@ -94,6 +95,27 @@ def test_shards_are_read_through_their_index(hub: FakeHub, build: Build, tmp_pat
     assert np.array_equal(found.position.table.vectors, hpe.extract(tmp_path).position.table.vectors)
     shards = {one.path.split("/")[-1] for one in hub.requests if "/resolve/" in one.path and "-of-" in one.path}
     assert len(shards) < sum(name.endswith(".safetensors") for name in files), "shards without a table are not opened"
+
+
+def test_a_head_in_another_shard_costs_nothing_until_it_is_read(hub: FakeHub, tmp_path: Path) -> None:
+    from safetensors.numpy import save_file
+
+    rows = np.random.default_rng(0).standard_normal((4000, 256)).astype(np.float32)
+    shards = {"model-00001-of-00002.safetensors": "wte.weight", "model-00002-of-00002.safetensors": "lm_head.weight"}
+    for file, name in shards.items():
+        save_file({name: rows + len(name)}, tmp_path / file)
+    index = {"metadata": {}, "weight_map": {name: file for file, name in shards.items()}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    config = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "tie_word_embeddings": False}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    hub.add("a/untied", {path.name: path for path in tmp_path.iterdir()})
+    found = hpe.extract("a/untied")
+    facts = describe(found)["heads"]["head"]
+    assert (facts["tied"], facts["tensor"], facts["shape"]) == (False, "lm_head.weight", None)
+    assert not [one for one in hub.requests if "00002-of" in one.path]
+    assert np.array_equal(found.head[7], rows[7] + len("lm_head.weight"))
+    assert sum(asked(hub, "cdn")) < rows.nbytes / 10, "the headers and one row"
+    assert found.head.provenance.file == "model-00002-of-00002.safetensors"
 
 
 def test_only_the_header_and_the_table_are_read(hub: FakeHub, repo: str) -> None:

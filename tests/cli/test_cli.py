@@ -40,6 +40,7 @@ COMMANDS = (
     "verify",
     "reproduce",
     "odd",
+    "head",
     "requirements",
     "cache",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -126,9 +127,16 @@ def test_opening_reads_no_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     from hfposemb.checkpoints.safetensors import Checkpoint
 
     asked: list[str] = []
-    info, read = Checkpoint.info, Checkpoint.read
-    monkeypatch.setattr(Checkpoint, "info", lambda self, name: (asked.append(name), info(self, name))[1])
-    monkeypatch.setattr(Checkpoint, "read", lambda self, name, *a: (asked.append(name), read(self, name, *a))[1])
+
+    def told(call: Callable[..., Any]) -> Callable[..., Any]:
+        def recorded(self: Checkpoint, name: str, *rest: Any) -> Any:
+            asked.append(name)
+            return call(self, name, *rest)
+
+        return recorded
+
+    monkeypatch.setattr(Checkpoint, "info", told(Checkpoint.info))
+    monkeypatch.setattr(Checkpoint, "read", told(Checkpoint.read))
     found = saved(tmp_path, {**GPT2, "tie_word_embeddings": False}, wte__weight=TOKENS, lm_head__weight=HEAD)
     assert not found.ties["head"]
     assert found.token.shape == (ROWS, WIDTH)
@@ -159,6 +167,19 @@ def test_live_models_name_their_head() -> None:
     assert hpe.extract(model).head.tied.how == "alias"
     with pytest.raises(MissingTableError, match="no output head"):
         _ = hpe.extract(model.transformer).head
+
+
+def test_pickled_checkpoints_name_tied_heads_twice(tmp_path: Path) -> None:
+    import torch
+
+    token = torch.from_numpy(TOKENS)
+    torch.save({"wte.weight": token, "lm_head.weight": token}, tmp_path / "pytorch_model.bin")
+    (tmp_path / "config.json").write_text(json.dumps(GPT2))
+    found = hpe.extract(tmp_path)
+    assert (found.head.tied.tied, found.head.tied.how) == (True, "alias")
+    assert np.array_equal(found.head.vectors, TOKENS)
+    torch.save({"wte.weight": token, "lm_head.weight": torch.from_numpy(HEAD)}, tmp_path / "pytorch_model.bin")
+    assert np.array_equal(hpe.extract(tmp_path).head.vectors, HEAD)
 
 
 def test_heads_are_pickled_as_their_location(tmp_path: Path) -> None:
