@@ -37,7 +37,7 @@ _FILES: Mapping[str, Rule] = {
         "wrong",
         "the index names a file that is not there",
         "Loading stops, or leaves the tensors of that file at random values.",
-        "hf download {source} {file} --local-dir .",
+        "hf download {source} {missing} --local-dir .",
         f"{WEIGHTS}.index.json",
     ),
     "index-mismatch": Rule(

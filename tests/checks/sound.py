@@ -115,8 +115,8 @@ def _too_long(*_: object) -> None:
 
 
 def survey(jobs: Sequence[tuple[str, bool]], *, workers: int = 2) -> Iterator[Row]:
-    """Yield a row for each job, each process new from time to time, since models are not freed."""
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), max_tasks_per_child=40) as pool:
+    """Yield a row for each job, in order, from child processes."""
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         yield from pool.map(one, jobs)
 
 
@@ -138,6 +138,8 @@ def main(arguments: Iterable[str]) -> int:
                 print(f"{severity}: {row.model_type} ({row.built}): {said}", flush=True)
         if row.reason.startswith(("failed", "not checked")):
             print(f"{row.model_type}: {row.reason}", flush=True)
+        if len(rows) % 100 == 0:
+            print(f"{len(rows)} of {len(chosen)}", flush=True)
     built = [row for row in rows if row.built]
     wrong = [row for row in built if row.wrong]
     failed = [row for row in rows if row.reason.startswith("failed")]
