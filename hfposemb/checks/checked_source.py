@@ -117,7 +117,7 @@ def configurations(config: Mapping[str, Any], depth: int = 3) -> Iterator[Mappin
 def open_source(
     source: str | Path | Source, *, revision: str | None, token: str | bool | None, limits: Limits, full: bool
 ) -> CheckedSource:
-    """Open a source for a check; on the Hub with five requests at most, if its tables are in one file.
+    """Open a source for a check; on the Hub index, configuration and one header are read, but no row.
 
     Raises:
         SourceError: If it cannot be read.

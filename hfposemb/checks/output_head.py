@@ -18,7 +18,7 @@ from ..models.table_names import outside_layers
 from .catalogue import finding
 from .checked_source import CheckedSource
 from .findings import Finding, Severity
-from .tied_types import HEADLESS, UNTIED
+from .tied_types import HEADLESS, NEVER_TIED, UNTIED
 
 HEADS = (
     *("lm_head.weight", "cls.predictions.decoder.weight", "predictions.decoder.weight", "generator_lm_head.weight"),
@@ -72,6 +72,8 @@ def head_facts(source: CheckedSource) -> HeadFacts:
     kind = source.config.get("model_type")
     if tied is None and is_known(source.config):
         tied = kind not in UNTIED
+    if _class(source) in NEVER_TIED or kind in HEADLESS:
+        tied = None
     table = source.table("token")
     if tensor is None or table is None or table.provenance.tensor == tensor:
         return HeadFacts(tensor, None, tied, stated is not None)
@@ -135,6 +137,12 @@ def check_head(source: CheckedSource) -> Iterator[Finding]:
         yield finding("head-equal-untied", said, compared=facts.compared)
 
 
+def _class(source: CheckedSource) -> str:
+    """Return the class of transformers that a checkpoint was saved from, "" if it is not stated."""
+    classes = source.config.get("architectures")
+    return classes[0] if isinstance(classes, list) and classes and isinstance(classes[0], str) else ""
+
+
 def _stated(source: CheckedSource) -> bool | None:
     for config in (source.config, source.text):
         if isinstance(stated := config.get("tie_word_embeddings"), bool):
@@ -156,11 +164,10 @@ def _stated_twice(source: CheckedSource, facts: HeadFacts) -> Iterator[Finding]:
 
 def _missing(source: CheckedSource, facts: HeadFacts) -> Iterator[Finding]:
     """Yield a finding if the class of the model has a head that is neither tied nor stored."""
-    classes = source.config.get("architectures")
-    kind = classes[0] if isinstance(classes, list) and classes and isinstance(classes[0], str) else ""
+    kind = _class(source)
     if not kind.endswith(_HEADED) or facts.tied is not False or facts.tensor is not None:
         return
-    if source.config.get("model_type") in HEADLESS or not is_known(source.config):
+    if not is_known(source.config):
         return
     if any(_ANY_HEAD.search(name) for name in outside_layers(source.names)):
         return

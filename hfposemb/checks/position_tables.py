@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import HfposembError
 from ..models.config_values import vocabularies, whole_number
-from ..models.families import is_known
+from ..models.families import ROTARY_FIELDS, is_known
 from ..tables.closed_forms import sine_rows
 from ..tables.encodings import Absolute
 from ..tables.table import EmbeddingTable
@@ -48,7 +48,9 @@ def check_positions(source: CheckedSource, tokens: Tokens) -> Iterator[Finding]:
 def _length(source: CheckedSource, table: EmbeddingTable) -> Iterator[Finding]:
     info = source.infos.get(str(table.provenance.tensor))
     stated = next((found for name in _LENGTHS if (found := whole_number(source.text, name, low=1)) is not None), None)
-    if info is None or len(info.shape) != 2 or stated is None:
+    # Where the text turns by its positions, the table belongs to patches or frames.
+    turning = any(source.text.get(field) is not None for field in ROTARY_FIELDS)
+    if info is None or len(info.shape) != 2 or stated is None or turning:
         return
     rows, offset = info.shape[0], table.provenance.row_offset
     if rows in (stated, stated + offset):

@@ -22,6 +22,9 @@ from .findings import Finding, Severity
 _LENGTHS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_seq_len")
 _NO_SCALING = ("", "default", "mrope", "proportional")
 _PARAMETER = re.compile(r"cannot be computed: its (\w+) ")
+_OF_IMAGES = ("axial",)
+"""Rope types that transformers uses for the patches of images only."""
+
 _FARTHEST = 2**17
 """Longest context for which the base is compared with the bound."""
 
@@ -73,7 +76,7 @@ def _encodings(source: CheckedSource) -> dict[str, PositionEncoding]:
 
 def _unknown(source: CheckedSource, part: str, stated: Mapping[str, Any]) -> Iterator[Finding]:
     kind = type_of(stated)
-    if kind in TYPES:
+    if kind in TYPES or kind in _OF_IMAGES:
         return
     where = f" of {part}" if part else ""
     said = f"the rotary positions{where} are scaled by the unknown type {kind!r}; known are {', '.join(TYPES)}"

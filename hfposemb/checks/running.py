@@ -32,8 +32,8 @@ def check(
     """Look for faults in the files of a model: head, vocabulary, rows, special tokens, positions, shapes, dtypes.
 
     Nothing is executed and no layer is read. On the Hub, configuration, one header, the tokenizer's settings and a
-    range of the token table are read, in six requests at most if one file has the table; local tables are read whole up
-    to 256 MB.
+    range of the token table are read: at most six requests, redirects not counted, and 2 MB. Local tables are read whole
+    up to 256 MB.
 
     Args:
         source: ``owner/name``, a folder, a ``.safetensors`` file or a sample such as ``sample:bert``.

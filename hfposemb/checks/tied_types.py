@@ -33,5 +33,8 @@ _NAMES = """
 UNTIED: frozenset[str] = frozenset(_NAMES.split())
 """Model types whose configuration class does not tie the output head by default; all others tie it."""
 
-HEADLESS: frozenset[str] = frozenset()
-"""Model types whose classes for text have a head under another name, or none."""
+HEADLESS: frozenset[str] = frozenset(("cohere_asr", "cpmant"))
+"""Model types whose head is always tied or has another shape than the token table, whatever is stated."""
+
+NEVER_TIED: frozenset[str] = frozenset(("BigBirdPegasusForCausalLM",))
+"""Classes of transformers that keep a head of their own, whatever the configuration states."""

@@ -18,6 +18,9 @@ PADDING = 1024
 _MORE_ROWS: Mapping[str, int] = {"mllama": 8, "mllama_text_model": 8}
 """Model types whose table has more rows than their vocabulary: mllama has eight for images."""
 
+_PROMPTED = ("cpmant",)
+"""Model types whose table continues with rows for prompts."""
+
 _IDS = ("bos_token_id", "eos_token_id", "sep_token_id", "cls_token_id", "decoder_start_token_id")
 
 
@@ -43,7 +46,7 @@ def _vocabulary_size(source: CheckedSource, rows: int, tensor: str) -> Iterator[
     if stated is None or rows in (stated, stated + _MORE_ROWS.get(str(source.text.get("model_type")), 0)):
         return
     # A table may hold several vocabularies, as for the codebooks of audio models.
-    if rows % stated == 0 or rows in vocabularies(source.config):
+    if source.text.get("model_type") in _PROMPTED or rows % stated == 0 or rows in vocabularies(source.config):
         return
     said = f"config.json states {stated:,} tokens, but {tensor} has {rows:,} rows"
     severity: Severity | None = None if is_known(source.config) else "suspicious"

@@ -13,14 +13,8 @@ from safetensors.numpy import load_file, save_file
 
 Arrays = dict[str, NDArray[Any]]
 WIDTH, TOKENS, LAYERS = 32, 96, 2
-SPECIAL = {
-    90: "<|begin|>",
-    91: "<|end|>",
-    92: "<|user|>",
-    93: "<|assistant|>",
-    94: "<|reserved_0|>",
-    95: "<|reserved_1|>",
-}
+NAMES = ("<|begin|>", "<|end|>", "<|user|>", "<|assistant|>", "<|reserved_0|>", "<|reserved_1|>")
+SPECIAL = {90 + place: name for place, name in enumerate(NAMES)}
 TEMPLATE = "{% for message in messages %}<|user|>{{ message.content }}<|assistant|>{% endfor %}"
 LLAMA: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],

@@ -201,7 +201,7 @@ PLANTS: dict[str, tuple[Callable[[Path], Path], Plant, str, str]] = {
         "missing-ids",
         "suspicious",
     ),
-    "rows for fewer tokens than stated": (
+    "fewer rows than stated": (
         llama,
         lambda f: change(f, vocab_size=TOKENS + 3),
         "vocabulary-size",
