@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .analysis.similarity_matrix import similarity as similarity
     from .analysis.similarity_matrix import similarity_distribution as similarity_distribution
     from .analysis.undertrained import undertrained_tokens as undertrained_tokens
-    from .checks.findings import CheckReport as CheckReport
+    from .checks.check_report import CheckReport as CheckReport
     from .checks.running import check as check
     from .comparison.aligned_maps import align_maps as align_maps
     from .comparison.moved_words import find_moved_words as find_moved_words
@@ -69,7 +69,7 @@ _HOME = {
     "anchor_similarity": "composition.anchor_words",
     "centred_logits": "composition.attention_logits",
     "check": "checks.running",
-    "CheckReport": "checks.findings",
+    "CheckReport": "checks.check_report",
     "compare": "comparison.side_by_side",
     "Comparison": "comparison.results",
     "Embeddings": "tables.embeddings",

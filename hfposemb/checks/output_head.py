@@ -6,7 +6,7 @@ Tensors and configuration are compared; what transformers does with them when it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,7 +67,7 @@ class HeadFacts:
 def head_facts(source: CheckedSource) -> HeadFacts:
     """Return what is stored of the output head of a source, and what its configuration says."""
     tensor = head_tensor(source)
-    stated = _stated(source)
+    stated = _stated(source, tensor)
     tied = stated
     kind = source.config.get("model_type")
     if tied is None and is_known(source.config):
@@ -93,9 +93,13 @@ def head_facts(source: CheckedSource) -> HeadFacts:
 
 def head_tensor(source: CheckedSource) -> str | None:
     """Return the name of the output head's tensor, ``None`` if none is stored."""
+    table = source.table("token")
+    inside = "" if table is None else str(table.provenance.tensor)
     ends = [name for name in outside_layers(source.names) if name.endswith(HEADS) and not _OTHER_PARTS.search(name)]
-    exact = [name for name in ends if any(name == head or name.endswith(f".{head}") for head in HEADS)]
-    return min(exact, key=lambda name: (name.count("."), name), default=None)
+    # The head belongs to the part of the model that holds the table, not to another language model beside it.
+    known = ((name, head) for name in ends for head in HEADS if name == head or name.endswith(f".{head}"))
+    own = [name for name, head in known if inside.startswith(name.removesuffix(head))]
+    return min(own, key=lambda name: (name.count("."), name), default=None)
 
 
 def check_head(source: CheckedSource) -> Iterator[Finding]:
@@ -143,9 +147,11 @@ def _class(source: CheckedSource) -> str:
     return classes[0] if isinstance(classes, list) and classes and isinstance(classes[0], str) else ""
 
 
-def _stated(source: CheckedSource) -> bool | None:
-    for config in (source.config, source.text):
-        if isinstance(stated := config.get("tie_word_embeddings"), bool):
+def _stated(source: CheckedSource, tensor: str | None) -> bool | None:
+    """Return what is stated about the part that has the head: ``thinker_config`` for ``thinker.lm_head.weight``."""
+    part = source.config.get(f"{(tensor or '').partition('.')[0]}_config")
+    for config in (part, source.config, source.text):
+        if isinstance(config, Mapping) and isinstance(stated := config.get("tie_word_embeddings"), bool):
             return stated
     return None
 
@@ -154,8 +160,8 @@ def _stated_twice(source: CheckedSource, facts: HeadFacts) -> Iterator[Finding]:
     outer, inner = source.config.get("tie_word_embeddings"), source.text.get("tie_word_embeddings")
     if source.text is source.config or not isinstance(outer, bool) or not isinstance(inner, bool) or outer == inner:
         return
-    if facts.matches:
-        return  # what transformers 5 reads is right
+    if facts.matches or not _class(source).endswith(_HEADED):
+        return  # what transformers 5 reads is right, or the class has no head
     said = f"config.json states tie_word_embeddings {str(outer).lower()}, and its text part {str(inner).lower()}; "
     said += f"{'no head is stored' if facts.tensor is None else f'{facts.tensor} is stored'}"
     fix = {"stored": str(facts.tensor is None).lower()}

@@ -1,4 +1,4 @@
-"""Check reports as JSON with a schema, and as SARIF for GitHub."""
+"""Findings as JSON with a schema, and as SARIF for GitHub."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import __version__
 from .catalogue import RULES
-from .findings import SEVERITIES, CheckReport, Finding, Severity
+from .findings import SEVERITIES, Finding, Severity
 
 FORMAT = "hfposemb.check/1"
 """Format of the JSON; the number rises with every change that a reader has to know."""
@@ -70,29 +70,10 @@ SCHEMA: dict[str, Any] = {
 
 _LEVELS: dict[Severity, str] = {"wrong": "error", "suspicious": "warning", "note": "note"}
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
-_PAGE = "https://github.com/hfposemb/hfposemb/blob/main/docs/check.md"
 
 
-def to_json(report: CheckReport) -> dict[str, Any]:
-    """Return a report as plain values, one of the ``reports`` of ``SCHEMA``."""
-    return {
-        "source": report.source,
-        "passed": report.passed,
-        "findings": [_plain(one) for one in report.findings],
-        "checked": list(report.checked),
-        "not_checked": list(report.not_checked),
-        "commit": report.commit,
-        "requests": report.requests,
-        "received": report.received,
-    }
-
-
-def document(reports: Sequence[CheckReport]) -> dict[str, Any]:
-    """Return what ``hfposemb check --json`` prints, described by ``SCHEMA``."""
-    return {"format": FORMAT, "version": __version__, "reports": [to_json(one) for one in reports]}
-
-
-def _plain(one: Finding) -> dict[str, Any]:
+def plain(one: Finding) -> dict[str, Any]:
+    """Return a finding as plain values, one of the ``findings`` of ``SCHEMA``."""
     return {
         "name": one.name,
         "severity": one.severity,
@@ -104,32 +85,32 @@ def _plain(one: Finding) -> dict[str, Any]:
     }
 
 
-def to_sarif(reports: Sequence[CheckReport]) -> dict[str, Any]:
-    """Return reports as one SARIF 2.1.0 log (OASIS 2020), with a result for each finding.
+def sarif(found: Sequence[tuple[str, Sequence[Finding]]]) -> dict[str, Any]:
+    """Return the findings of some sources as one SARIF 2.1.0 log (OASIS 2020).
 
     Args:
-        reports: The reports. A finding is placed in its file below the source's folder if the source is a relative
-            path, which GitHub resolves in the repository.
+        found: Name and findings of each source. A finding is placed in its file below the source's folder if the source
+            is a relative path, which GitHub resolves in the repository.
     """
-    used = {one.name for report in reports for one in report.findings}
+    used = {one.name for _, findings in found for one in findings}
     names = [name for name in RULES if name in used]
     rules = [
         {
             "id": name,
             "shortDescription": {"text": RULES[name].about},
             "fullDescription": {"text": RULES[name].why},
-            "helpUri": f"{_PAGE}#{name}",
+            "help": {"text": f"{RULES[name].about}. {RULES[name].why} docs/check.md lists all findings."},
             "defaultConfiguration": {"level": _LEVELS[RULES[name].severity]},
         }
         for name in names
     ]
-    results = [_result(report, one, names.index(one.name)) for report in reports for one in report.findings]
-    driver = {"name": "hfposemb", "version": __version__, "informationUri": _PAGE, "rules": rules}
+    results = [_result(source, one, names.index(one.name)) for source, findings in found for one in findings]
+    driver = {"name": "hfposemb", "version": __version__, "rules": rules}
     return {"$schema": _SARIF, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
 
 
-def _result(report: CheckReport, one: Finding, rule: int) -> dict[str, Any]:
-    place = report.source.removeprefix("./").rstrip("/")
+def _result(source: str, one: Finding, rule: int) -> dict[str, Any]:
+    place = source.removeprefix("./").rstrip("/")
     if place.endswith(".safetensors"):
         place = place.rpartition("/")[0]
     uri = f"{place}/{one.file}" if place not in ("", ".") else one.file

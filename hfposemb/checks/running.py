@@ -10,8 +10,9 @@ from ..errors import HfposembError
 from ..tables.source_parser import parse_source
 from ..tables.sources import LocalSource, Source
 from ..text import display
+from .check_report import CheckReport
 from .checked_source import CheckedSource, open_source
-from .findings import SEVERITIES, CheckReport, Finding
+from .findings import SEVERITIES, Finding
 from .output_head import check_head
 from .position_tables import check_positions
 from .rotary_settings import check_rope
@@ -32,8 +33,8 @@ def check(
     """Look for faults in the files of a model: head, vocabulary, rows, special tokens, positions, shapes, dtypes.
 
     Nothing is executed and no layer is read. On the Hub, configuration, one header, the tokenizer's settings and a
-    range of the token table are read: at most six requests, redirects not counted, and 2 MB. Local tables are read whole
-    up to 256 MB.
+    range of the token table are read: at most six requests besides redirects, and 2 MB. Local tables are read whole up
+    to 256 MB.
 
     Args:
         source: ``owner/name``, a folder, a ``.safetensors`` file or a sample such as ``sample:bert``.

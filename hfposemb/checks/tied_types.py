@@ -33,8 +33,10 @@ _NAMES = """
 UNTIED: frozenset[str] = frozenset(_NAMES.split())
 """Model types whose configuration class does not tie the output head by default; all others tie it."""
 
-HEADLESS: frozenset[str] = frozenset(("cohere_asr", "cpmant"))
-"""Model types whose head is always tied or has another shape than the token table, whatever is stated."""
+HEADLESS: frozenset[str] = frozenset(("bark", "cohere_asr", "cpmant"))
+"""Model types whose head is always or never tied, or has another shape than the token table, whatever is stated."""
 
-NEVER_TIED: frozenset[str] = frozenset(("BigBirdPegasusForCausalLM",))
+NEVER_TIED: frozenset[str] = frozenset(
+    (*("BigBirdPegasusForCausalLM", "InklingForCausalLM", "LukeForMaskedLM", "Pop2PianoForConditionalGeneration"),)
+)
 """Classes of transformers that keep a head of their own, whatever the configuration states."""

@@ -15,11 +15,11 @@ from .tokenizer_files import Tokens
 PADDING = 1024
 """Fewer rows than this beyond the tokens are taken for padding."""
 
-_MORE_ROWS: Mapping[str, int] = {"mllama": 8, "mllama_text_model": 8}
-"""Model types whose table has more rows than their vocabulary: mllama has eight for images."""
+_MORE_ROWS: Mapping[str, int] = {"mllama": 8, "mllama_text_model": 8, "moshi": 1, "moshi_depth": 1}
+"""Model types whose table has more rows than their vocabulary: mllama has eight for images, moshi one for padding."""
 
-_PROMPTED = ("cpmant",)
-"""Model types whose table continues with rows for prompts."""
+_OTHER_ROWS = ("cpmant", "kyutai_speech_to_text")
+"""Model types whose table continues with rows for prompts or for the codes of sound."""
 
 _IDS = ("bos_token_id", "eos_token_id", "sep_token_id", "cls_token_id", "decoder_start_token_id")
 
@@ -46,7 +46,9 @@ def _vocabulary_size(source: CheckedSource, rows: int, tensor: str) -> Iterator[
     if stated is None or rows in (stated, stated + _MORE_ROWS.get(str(source.text.get("model_type")), 0)):
         return
     # A table may hold several vocabularies, as for the codebooks of audio models.
-    if source.text.get("model_type") in _PROMPTED or rows % stated == 0 or rows in vocabularies(source.config):
+    kinds = {source.text.get("model_type"), source.config.get("model_type")}
+    sizes = vocabularies(source.config)
+    if kinds & set(_OTHER_ROWS) or rows % stated == 0 or rows in sizes or rows - stated in sizes:
         return
     said = f"config.json states {stated:,} tokens, but {tensor} has {rows:,} rows"
     severity: Severity | None = None if is_known(source.config) else "suspicious"

@@ -15,7 +15,7 @@ WRONG, NOT_CHECKED = 1, 2
 
 def run_check(given: argparse.Namespace) -> int:
     """Print what is wrong with some sources; return 0 if nothing is, 1 if something is, 2 if one cannot be checked."""
-    from ..checks.report_formats import document, to_sarif
+    from ..checks.check_report import document, to_sarif
     from ..checks.running import check
     from ..files import check_place
 

@@ -13,8 +13,8 @@ import pytest
 
 import hfposemb as hpe
 from hfposemb.checks.catalogue import RULES, finding
-from hfposemb.checks.findings import CheckReport
-from hfposemb.checks.report_formats import SCHEMA, document, to_sarif
+from hfposemb.checks.check_report import CheckReport, document, to_sarif
+from hfposemb.checks.report_formats import SCHEMA
 from hfposemb.checks.tied_types import UNTIED
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError, SourceError
@@ -24,13 +24,17 @@ from tests.conftest import FULL
 from tests.hub import FakeHub
 
 LAYERS, WIDTH, TOKENS = 32, 4096, 128_256
-PARTS = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj")
+SQUARE, NARROW, WIDE = [4096, 4096], [1024, 4096], [14_336, 4096]
 SHAPES = {
-    **dict.fromkeys(("self_attn.q_proj", "self_attn.o_proj"), [4096, 4096]),
-    **dict.fromkeys(("self_attn.k_proj", "self_attn.v_proj"), [1024, 4096]),
-    **dict.fromkeys(("mlp.gate_proj", "mlp.up_proj"), [14_336, 4096]),
+    "self_attn.q_proj": SQUARE,
+    "self_attn.k_proj": NARROW,
+    "self_attn.v_proj": NARROW,
+    "self_attn.o_proj": SQUARE,
+    "mlp.gate_proj": WIDE,
+    "mlp.up_proj": WIDE,
     "mlp.down_proj": [4096, 14_336],
-    **dict.fromkeys(("input_layernorm", "post_attention_layernorm"), [4096]),
+    "input_layernorm": [4096],
+    "post_attention_layernorm": [4096],
 }
 CONFIG = {
     "architectures": ["LlamaForCausalLM"],

@@ -84,6 +84,7 @@ HELPERS = {
     "files",
     "interrupts",
     "memory_maps",
+    "numbers",
     "progress",
     "samples",
     "text",
