@@ -241,7 +241,10 @@ def _export_command(commands: Commands) -> None:
 def _check_commands(commands: Commands) -> None:
     """Add the commands that check files, and results against models and publications."""
     command = _command(
-        commands, "check", run_check, "look for faults in the files of models: head, vocabulary, rows, positions"
+        commands,
+        "check",
+        run_check,
+        "look for faults in the files of models; exit code 1 if something is wrong, 2 if a source cannot be checked",
     )
     command.add_argument(
         "sources", nargs="+", metavar="SOURCE", help="owner/name, ./folder, ./file.safetensors or a sample"
