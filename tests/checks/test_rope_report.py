@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
+from hfposemb.analysis.base_bound import lowest_sum
 from hfposemb.checks.rope_report import SCALINGS, rope_report
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError, MissingTableError
@@ -31,9 +32,9 @@ def test_wavelengths_and_pairs_that_never_turned(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.wavelengths.before, expected)
     assert found.never_turned == (expected > 64).sum() == 5
     assert found.base is not None
-    assert not found.base.holds
-    assert found.base.bound is not None
-    assert found.base.bound > 10_000
+    assert found.base.holds
+    assert found.base.bound == pytest.approx(1706.1, rel=1e-4)
+    assert lowest_sum(1700.0, 2 * HALF, 64) < 0
 
 
 def test_scalings_side_by_side(tmp_path: Path) -> None:
@@ -49,9 +50,8 @@ def test_scalings_side_by_side(tmp_path: Path) -> None:
         assert linear.unseen == 0
         assert plain.near == 0.0
         assert linear.near > by["yarn", multiple].near > 0
-        np.testing.assert_allclose(
-            plain.kernel[plain.distances == 1], np.cos(1 / found_scale(found)).mean(), atol=1e-12
-        )
+        expected = np.cos(2 * np.pi / found.wavelengths.before).mean()
+        np.testing.assert_allclose(plain.kernel[plain.distances == 1], expected, atol=1e-12)
     assert by["dynamic", 1].near == 0.0
     assert by["dynamic", 8].near > 0
 
