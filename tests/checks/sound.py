@@ -95,7 +95,10 @@ def one(job: tuple[str, bool]) -> Row:
             return Row(model_type, reason=f"not built: {type(error).__name__}")
         if model is None:
             return Row(model_type, reason="no class with an output head")
-        model.save_pretrained(folder)
+        try:
+            model.save_pretrained(folder)
+        except Exception as error:  # noqa: BLE001 - nor what it cannot save
+            return Row(model_type, reason=f"not saved: {type(error).__name__}")
         found = hpe.check(folder, full=True)
         said = {
             severity: tuple(f"{one.name}: {one.message.replace(str(folder), model_type)}" for one in found.of(severity))
