@@ -70,6 +70,11 @@ class CheckedSource:
         """The configuration, {} if there is none."""
         return self.embeddings.config
 
+    @property
+    def model_type(self) -> str:
+        """Model type of the whole, "" if it is not stated."""
+        return text_field(self.config, "model_type")
+
     @cached_property
     def text(self) -> Mapping[str, Any]:
         """Configuration of the text part."""
@@ -104,6 +109,12 @@ class CheckedSource:
         said = display(reason, width=300)
         if said not in self.not_checked:
             self.not_checked.append(said)
+
+
+def text_field(config: Mapping[str, Any], name: str) -> str:
+    """Return a field that is text, "" for anything else."""
+    value = config.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def configurations(config: Mapping[str, Any], depth: int = 3) -> Iterator[Mapping[str, Any]]:

@@ -69,7 +69,7 @@ def head_facts(source: CheckedSource) -> HeadFacts:
     tensor = head_tensor(source)
     stated = _stated(source, tensor)
     tied = stated
-    kind = source.config.get("model_type")
+    kind = source.model_type
     if tied is None and is_known(source.config):
         tied = kind not in UNTIED
     if _class(source) in NEVER_TIED or kind in HEADLESS:

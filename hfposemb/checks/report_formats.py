@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from .. import __version__
 from .catalogue import RULES
-from .findings import SEVERITIES, Finding, Severity
+from .findings import SEVERITIES, Finding, Number, Severity
 
 FORMAT = "hfposemb.check/1"
 """Format of the JSON; the number rises with every change that a reader has to know."""
@@ -78,10 +79,18 @@ def plain(one: Finding) -> dict[str, Any]:
         "name": one.name,
         "severity": one.severity,
         "message": one.message,
-        "numbers": dict(one.numbers),
+        "numbers": _finite(one),
         "why": one.why,
         "fix": one.fix,
         "file": one.file,
+    }
+
+
+def _finite(one: Finding) -> dict[str, Number]:
+    """Return the numbers of a finding, with null for NaN and infinite ones, which JSON does not have."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in one.numbers.items()
     }
 
 
@@ -121,5 +130,5 @@ def _result(source: str, one: Finding, rule: int) -> dict[str, Any]:
         "level": _LEVELS[one.severity],
         "message": {"text": f"{one.message}. {one.why} Fix: {one.fix}"},
         "locations": [{"physicalLocation": location}],
-        "properties": {"numbers": dict(one.numbers)},
+        "properties": {"numbers": _finite(one)},
     }

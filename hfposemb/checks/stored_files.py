@@ -71,7 +71,7 @@ def check_files(source: CheckedSource) -> Iterator[Finding]:
 
 def _layers(source: CheckedSource) -> Iterator[Finding]:
     config = source.config
-    if config.get("model_type") not in LAYERED_TYPES or config.get("pruned_heads"):
+    if source.model_type not in LAYERED_TYPES or config.get("pruned_heads"):
         return
     if source.name.startswith("sample:"):
         source.skipped("layers of a sample, which holds the tables and what the first layer needs")
@@ -132,8 +132,7 @@ _WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "embedding_size", "word_em
 
 def _width(source: CheckedSource) -> Iterator[Finding]:
     table = source.table("token")
-    kind = source.config.get("model_type")
-    if table is None or kind not in LAYERED_TYPES | {"t5", "mt5", "bart", "mbart", "albert"}:
+    if table is None or source.model_type not in LAYERED_TYPES | {"t5", "mt5", "bart", "mbart", "albert"}:
         return
     width = table.shape[1]
     stated = {name: source.config[name] for name in _WIDTHS if isinstance(source.config.get(name), int)}

@@ -8,7 +8,7 @@ from typing import Any
 from ..models.config_values import vocabularies, whole_number
 from ..models.families import is_known
 from .catalogue import finding
-from .checked_source import CheckedSource, as_json
+from .checked_source import CheckedSource, as_json, text_field
 from .findings import Finding, Severity
 from .tokenizer_files import Tokens
 
@@ -43,10 +43,10 @@ def check_ids(source: CheckedSource, tokens: Tokens) -> Iterator[Finding]:
 
 def _vocabulary_size(source: CheckedSource, rows: int, tensor: str) -> Iterator[Finding]:
     stated = whole_number(source.text, "vocab_size", low=1)
-    if stated is None or rows in (stated, stated + _MORE_ROWS.get(str(source.text.get("model_type")), 0)):
+    if stated is None or rows in (stated, stated + _MORE_ROWS.get(text_field(source.text, "model_type"), 0)):
         return
     # A table may hold several vocabularies, as for the codebooks of audio models.
-    kinds = {source.text.get("model_type"), source.config.get("model_type")}
+    kinds = {text_field(source.text, "model_type"), source.model_type}
     sizes = vocabularies(source.config)
     if kinds & set(_OTHER_ROWS) or rows % stated == 0 or rows in sizes or rows - stated in sizes:
         return

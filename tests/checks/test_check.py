@@ -194,6 +194,16 @@ def test_json_has_its_schema(tmp_path: Path) -> None:
         jsonschema.validate({**written, "format": "hfposemb.check/0"}, SCHEMA)
 
 
+def test_infinite_numbers_are_null_in_json(tmp_path: Path) -> None:
+    folder = llama(tmp_path)
+    set_rows("lm_head.weight", 3, np.inf)(folder)
+    change(folder, tie_word_embeddings=True)
+    found = hpe.check(folder)
+    assert found["head-differs"].numbers["largest"] == np.inf
+    assert json.loads(json.dumps(found.to_json(), allow_nan=False))["findings"][0]["numbers"]["largest"] is None
+    json.dumps(found.to_sarif(), allow_nan=False)
+
+
 def test_sarif_has_what_github_needs(tmp_path: Path) -> None:
     log = to_sarif([planted(tmp_path)])
     (run,) = log["runs"]
