@@ -74,6 +74,7 @@ CHAPTERS = {
         "checks.catalogue",
         "checks.report_formats",
         "checks.rope_report",
+        "models.rotary_parts",
         "analysis.base_bound",
     ),
     "Many sources": (

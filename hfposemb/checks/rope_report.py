@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from ..analysis.base_bound import base_bound, lowest_sum
 from ..errors import InputError, MissingTableError
 from ..models.rope import rotary_encodings
+from ..models.rotary_parts import PartFrequencies, part_frequencies
 from ..numbers import number, percent
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import PositionEncoding, Unmeasured
 from ..tables.rotary import LongFactors, Rotary, Wavelengths
+from ..text import display
 
 MULTIPLES = (1, 2, 4, 8)
 """Lengths at which scalings are compared, in trained lengths."""
@@ -98,6 +100,7 @@ class RopeReport:
         effects: Scalings side by side.
         absent: Scalings that cannot be compared, with the reason.
         base: The base against its bound; ``None`` if there is no base.
+        parts: Frequencies of all parts whose configuration states rotary positions, images and sound included.
     """
 
     source: str
@@ -114,6 +117,7 @@ class RopeReport:
     effects: tuple[ScalingEffect, ...]
     absent: Mapping[str, str]
     base: BaseCheck | None
+    parts: tuple[PartFrequencies, ...] = ()
 
     @property
     def never_turned(self) -> int:
@@ -143,6 +147,10 @@ class RopeReport:
                 for one in self.effects
             ],
             "absent": dict(self.absent),
+            "parts": [
+                {"part": one.part, "kind": one.kind, "axes": list(one.axes), "frequencies": one.frequencies.tolist()}
+                for one in self.parts
+            ],
             "base": None if self.base is None else {**asdict(self.base), "holds": self.base.holds},
         }
 
@@ -208,6 +216,7 @@ def rope_report(
         tuple(effects),
         absent,
         base,
+        part_frequencies(embeddings.config),
     )
 
 
@@ -331,6 +340,11 @@ def _lines(report: RopeReport) -> Iterator[str]:
         near, lowest = number(one.near), number(one.lowest)
         yield f"  {one.scaling:<10}{one.length:>10,}{one.unseen:>14}{near:>13}{lowest:>15}"
     yield from (f"  {name}: {reason}" for name, reason in report.absent.items())
+    for part in report.parts:
+        if len(report.parts) > 1:
+            turns = 2 * np.pi / part.frequencies[part.frequencies > 0]
+            said = f"{len(part.frequencies)} pairs, wavelengths from {turns.min():,.1f} to {turns.max():,.0f}"
+            yield f"  {display(part.part or 'the whole')}: {part.kind} by {' and '.join(part.axes)}, {said}"
 
 
 def _base_lines(base: BaseCheck) -> Iterator[str]:
