@@ -193,7 +193,7 @@ _ROWS: Mapping[str, Rule] = {
     "reserved-row-in-use": Rule(
         "wrong",
         "a token that the chat template or the configuration uses has a row of zeros or an untrained one",
-        "The model cannot tell what the token means, and gradients of a zero row under a norm are not finite.",
+        "The model cannot tell what the token means, because its vector was never trained.",
         "model.get_input_embeddings().weight.data[{row}] = model.get_input_embeddings().weight.data[:{row}].mean(0)",
         WEIGHTS,
     ),

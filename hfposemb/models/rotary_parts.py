@@ -71,7 +71,7 @@ def part_frequencies(config: Mapping[str, Any]) -> tuple[PartFrequencies, ...]:
 def _parts(config: Mapping[str, Any], path: str = "", depth: int = 3) -> Iterator[tuple[str, Mapping[str, Any]]]:
     yield path, config
     for name, value in config.items():
-        if isinstance(value, dict) and isinstance(name, str) and name.endswith(("config", "_cfg")) and depth:
+        if isinstance(value, dict) and depth and ("model_type" in value or str(name).endswith("config")):
             yield from _parts(value, f"{path}.{name}".strip("."), depth - 1)
 
 
@@ -80,6 +80,8 @@ def _of_part(path: str, part: Mapping[str, Any]) -> Iterator[PartFrequencies]:
     if part.get("position_embedding_type") == "rotary" and stated is None:
         stated = {"rope_theta": 10_000.0}
         part = {**part, "rope_parameters": stated}
+    if part.get("use_rotary_embedding") is True:
+        yield from _projected(path, part)
     axial = part.get("model_type") in _PATCHES
     stated = {} if axial and stated is None else stated
     if not isinstance(stated, dict):
@@ -107,6 +109,14 @@ def _axial(path: str, part: Mapping[str, Any], stated: Mapping[str, Any]) -> Ite
     axis = 2 * ((head // 2) // 3) if several else head // 2
     axes = ("time", "row", "column") if several else ("row", "column")
     yield PartFrequencies(path, "axial", axes, theta ** -(np.arange(0, axis, 2) / axis))
+
+
+def _projected(path: str, part: Mapping[str, Any]) -> Iterator[PartFrequencies]:
+    """Yield the frequencies of CLVP, which rotates half of the projected width of a head, at least 32 dimensions."""
+    width, heads = whole_number(part, "projection_dim", low=1), _first(part, _HEADS)
+    if width and heads:
+        rotated = max(width // (2 * heads), 32)
+        yield PartFrequencies(path, "default", ("position",), 10_000.0 ** -(np.arange(0, rotated, 2) / rotated))
 
 
 def _head(part: Mapping[str, Any]) -> int | None:

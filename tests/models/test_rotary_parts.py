@@ -24,9 +24,9 @@ SOME = [
         "muse_glimmer",
         "pixtral",
     ),
-    *("qwen2_vl", "sam2_video", "sam3", "sapiens2", "step3p7", "voxtral_realtime", "xcodec2"),
+    *("qwen2_vl", "sam2_video", "sam3", "sapiens2", "step3p7", "t5gemma", "t5gemma2", "voxtral_realtime", "xcodec2"),
 ]
-MISSED = ("clvp", "efficientloftr", "musicflamingo", "blt")
+MISSED = ("efficientloftr", "musicflamingo", "blt")
 """Starts of model types whose widths no configuration states."""
 
 SINUSOIDS = ("RelPositionalEncoding", "TimeEmbedding", "PositionalEmbedding1D", "PositionRelationEmbedding")
