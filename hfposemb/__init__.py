@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .analysis.similarity_matrix import similarity as similarity
     from .analysis.similarity_matrix import similarity_distribution as similarity_distribution
     from .analysis.undertrained import undertrained_tokens as undertrained_tokens
+    from .checks.check_report import CheckReport as CheckReport
+    from .checks.running import check as check
     from .comparison.aligned_maps import align_maps as align_maps
     from .comparison.moved_words import find_moved_words as find_moved_words
     from .comparison.results import Comparison as Comparison
@@ -68,6 +70,8 @@ _HOME = {
     "align_maps": "comparison.aligned_maps",
     "anchor_similarity": "composition.anchor_words",
     "centred_logits": "composition.attention_logits",
+    "check": "checks.running",
+    "CheckReport": "checks.check_report",
     "compare": "comparison.side_by_side",
     "compare_head": "comparison.token_against_head",
     "Comparison": "comparison.results",

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import hfposemb as hpe
+from hfposemb.checks.catalogue import SUBJECTS
 from hfposemb.cli.parser import parser
 from tests.atlas import atlas
 from tests.gallery import gallery
@@ -66,6 +67,16 @@ CHAPTERS = {
         "comparison.moved_words",
         "comparison.token_against_head",
         "comparison.aligned_maps",
+    ),
+    "Checking": (
+        "checks.running",
+        "checks.check_report",
+        "checks.findings",
+        "checks.catalogue",
+        "checks.report_formats",
+        "checks.rope_report",
+        "models.rotary_parts",
+        "analysis.base_bound",
     ),
     "Many sources": (
         "surveys.source_figures",
@@ -217,9 +228,40 @@ def _section(found: re.Match[str]) -> str:
     return f"**{name}**\n\n" + "\n".join(f"- {item}" for item in listed) + "\n\n"
 
 
+def findings() -> str:
+    """Return the page of all findings of a check."""
+    parts = [
+        "# Findings of hfposemb check\n",
+        "Written by `python -m tests.reference` from `hfposemb/checks/catalogue.py`. `hfposemb check SOURCE…` looks "
+        "for faults in the files of models, without running them. *Wrong*: the files contradict each other or cannot "
+        "work; *suspicious*: probably a mistake; *note*: worth knowing. A finding can be less serious than listed "
+        "where it is not certain, as for a model type that the library does not know.\n",
+        "Exit code 0 if nothing is wrong, 1 if something is, 2 if a source could not be checked. `--json` prints the "
+        "report (`--schema` its JSON Schema), `--sarif FILE` writes SARIF 2.1.0 for GitHub.\n",
+        "From the Hub, `check` reads config.json, the index, one header, tokenizer_config.json and up to 1 MB of rows "
+        "around the special tokens: at most six requests besides redirects and 2 MB, whatever the size of the model. "
+        "The end of the report says what was not read. `--full` reads whole tables, the head, all headers and the "
+        "whole tokenizer. Local folders are read whole, tables of more than 256 MB in part.\n",
+        "In a GitHub workflow:\n",
+        "```yaml\n- uses: OWNER/hfposemb@COMMIT\n  with:\n    sources: ./model\n```\n",
+        "Before each commit, in `.pre-commit-config.yaml`:\n",
+        "```yaml\n- repo: https://github.com/OWNER/hfposemb\n  rev: COMMIT\n  hooks:\n    - id: hfposemb-check\n"
+        "      args: [./model]\n```\n",
+    ]
+    for subject, rules in SUBJECTS.items():
+        parts.append(f"## {subject}\n\n| finding | severity | meaning | why | fix |\n|---|---|---|---|---|")
+        for name, rule in rules.items():
+            fix = rule.fix.replace("{{", "{").replace("}}", "}")
+            cells = (f'<a id="{name}"></a>`{name}`', rule.severity, rule.about, rule.why, f"`{fix}`")
+            parts.append(f"| {' | '.join(map(_cell, cells))} |")
+        parts[-1] += "\n"
+    return "\n".join(parts)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands,
     "api.md": api,
+    "check.md": findings,
     "lessons.ipynb": notebook,
     "gallery.md": gallery,
     "atlas.md": atlas,

@@ -58,6 +58,13 @@ class RepositoryTensors:
             self._headers[file] = self._open_file(file, deadline or self.files.wire.deadline())
         return self._headers[file].header
 
+    def at_hand(self, file: str) -> bool:
+        """Return whether a file's header was read or is cached, so that reading it needs no request."""
+        if file in self._headers:
+            return True
+        wire, key = self.files.wire, self.files.key("header", file)
+        return in_hub_cache(wire.repo, file, wire.commit) is not None or self.files.kept(key) is not None
+
     def metadata(self) -> dict[str, str]:
         """Return ``__metadata__``, merged over the headers read so far."""
         return {k: v for file in self._headers.values() for k, v in file.header.metadata.items()}

@@ -29,7 +29,8 @@ def main(arguments: Sequence[str] | None = None, *, known: argparse.ArgumentPars
     """Run a command and return its exit code.
 
     The code is 0 for success, 1 for an error, reported as one line on stderr, 2 for wrong usage, and 70 for a bug,
-    whose traceback is stored in a file. After Ctrl-C or SIGTERM it is 128 plus the signal's number.
+    whose traceback is stored in a file; ``check`` has codes of its own. After Ctrl-C or SIGTERM it is 128 plus the
+    signal's number.
 
     Args:
         arguments: Command-line arguments, by default those of the process.
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None, *, known: argparse.ArgumentPars
     given = (known or parser()).parse_args(arguments)
     try:
         with _stopping(given.run), _shown_progress(), _bar(given.run) as given.told:
-            given.run(given)
+            code = given.run(given)
     except KeyboardInterrupt as stop:
         print(f"hfposemb: stopped{stop}", file=sys.stderr)
         return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None, *, known: argparse.ArgumentPars
         return _failed(given, f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror))
     except Exception as error:  # noqa: BLE001 - the last frame, which reports everything
         return _reported(given, error, arguments)
-    return 0
+    return code or 0
 
 
 _OF_THE_SYSTEM = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, errno.EIO}

@@ -13,7 +13,7 @@ from ..tables.table import EmbeddingTable
 SHOWN = 5
 
 
-Command = Callable[[argparse.Namespace], None]
+Command = Callable[[argparse.Namespace], int | None]
 
 
 def parts_of(given: argparse.Namespace) -> str | list[str | None] | None:

@@ -15,6 +15,7 @@ from ..samples import NAMES as SAMPLES
 from ..surveys.published_findings import STUDIES
 from ..surveys.worker_pool import KINDS as ENGINES
 from ..surveys.worker_pool import REQUESTS
+from .checking import run_check, run_rope
 from .inspecting import (
     run_cache,
     run_export,
@@ -239,7 +240,31 @@ def _export_command(commands: Commands) -> None:
 
 
 def _check_commands(commands: Commands) -> None:
-    """Add the commands that check results against models and publications."""
+    """Add the commands that check files, and results against models and publications."""
+    command = _command(
+        commands,
+        "check",
+        run_check,
+        "look for faults in the files of models; exit code 1 if something is wrong, 2 if a source cannot be checked",
+    )
+    command.add_argument(
+        "sources", nargs="+", metavar="SOURCE", help="owner/name, ./folder, ./file.safetensors or a sample"
+    )
+    command.add_argument("--full", action="store_true", help="read whole tables, all headers and the whole tokenizer")
+    command.add_argument("--json", action="store_true", help="print JSON (described by --schema)")
+    command.add_argument("--schema", action=_Schema, const="check", help="print the JSON Schema of --json and exit")
+    command.add_argument("--sarif", type=Path, metavar="FILE", help="write the findings as SARIF 2.1.0, for GitHub")
+
+    command = _command(
+        commands, "rope", run_rope, "show rotary positions: wavelengths, scalings side by side, the bound of the base"
+    )
+    _add_source(command)
+    command.add_argument("--part", metavar="NAME", help="kind of layer or part (default: the text's first)")
+    command.add_argument(
+        "--factor", type=float, default=8.0, metavar="N", help="factor of the scalings compared (default: 8)"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON")
+
     command = _command(
         commands,
         "verify",
@@ -439,7 +464,8 @@ class _Schema(argparse.Action):
         super().__init__(option_strings, dest, nargs=0, **more)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from ..checks.report_formats import SCHEMA
         from ..reports.json_schema import COMPARISON
 
-        print(json.dumps(COMPARISON, indent=2, ensure_ascii=False))
+        print(json.dumps(SCHEMA if self.const == "check" else COMPARISON, indent=2, ensure_ascii=False))
         parser.exit()

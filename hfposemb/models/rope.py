@@ -312,4 +312,4 @@ def _layout(values: Mapping[str, Any]) -> Literal["half", "interleaved"]:
     flagged = values.get("rope_interleave")
     if isinstance(flagged, bool):
         return "interleaved" if flagged else "half"
-    return "interleaved" if values.get("model_type") in _INTERLEAVED else "half"
+    return "interleaved" if str(values.get("model_type")) in _INTERLEAVED else "half"

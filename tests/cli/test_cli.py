@@ -37,6 +37,8 @@ COMMANDS = (
     "again",
     "trajectory",
     "export",
+    "check",
+    "rope",
     "verify",
     "reproduce",
     "odd",

@@ -71,6 +71,7 @@ analysis -> tables
 composition -> analysis tables
 comparison -> composition analysis models tables
 figures -> comparison composition analysis tables
+checks -> models analysis checkpoints tables
 surveys -> comparison models analysis checkpoints tables
 reports -> figures comparison models analysis tables
 """

@@ -64,6 +64,11 @@ def test_commands_that_look_at_one_model(model: str, real: dict[str, str], run: 
     odd = json.loads(run("odd", source, "--json", "--count", "3"))
     assert any(isinstance(one, list) and one for one in odd.values())
     assert "unique" in run("requirements", source)
+    assert ": 0 wrong, " in run("check", source).splitlines()[0]
+
+
+def test_rotary_positions_are_reported(run: Run) -> None:
+    assert "rotary, 64 pairs" in run("rope", "rotary:2048x128")
 
 
 @pytest.mark.parametrize("model", MODELS if FULL else MODELS[-1:])

@@ -88,6 +88,7 @@ def steps(minilm: str, *, torch: bool, extras: bool) -> Iterator[Step]:
     yield _command("sinusoidal:128x64", "export", "random:128x64", writes="all.zip")
     yield _command(SAMPLE, "odd")
     yield _command(SAMPLE, "requirements")
+    yield _command(SAMPLE, "check")
     yield Step("a figure draws", ("-c", FIGURE))
     if extras:
         yield _command(SAMPLE, "survey", "sample:gpt2", "--draws", "0", "--workers", "2", writes="surveyed-here")

@@ -1,0 +1,238 @@
+"""A source opened for a check: its embeddings, tensors, configuration and tokenizer, within a budget of reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..cache import Cache
+from ..checkpoints.http import Wire
+from ..checkpoints.hub import HubCheckpoint, open_hub
+from ..checkpoints.hub_access import Access
+from ..checkpoints.hub_files import RepositoryFiles
+from ..checkpoints.limits import DEFAULT_LIMITS, Limits
+from ..checkpoints.locate import INDEX, is_index, is_pickled, locate
+from ..checkpoints.safetensors import Checkpoint, TensorInfo
+from ..checkpoints.strict_json import read_json
+from ..errors import CheckpointError, HfposembError, InputError, SourceError
+from ..models.config_values import part_config
+from ..models.extraction import extract
+from ..models.families import likely_tables
+from ..models.opened_model import Tensors
+from ..tables.embeddings import Embeddings
+from ..tables.source_parser import parse_source
+from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source
+from ..tables.table import EmbeddingTable
+from ..text import display
+from ..transfers import Traffic
+
+SMALL_FILES = ("tokenizer_config.json", "generation_config.json", "special_tokens_map.json", "added_tokens.json")
+"""Small files beside the weights and the configuration; from the Hub only the first is read unless all is."""
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedSource:
+    """A source opened for a check.
+
+    Attributes:
+        name: Its name.
+        embeddings: Its tables and positions.
+        tensors: Its tensors.
+        full: Whether everything is read.
+        folder: Returns the local folder of its files; on the Hub, one that holds the tokenizer.
+        json: Returns a small JSON file, ``None`` if there is none.
+        at_hand: Returns whether the header that lists a tensor can be read within the budget.
+        remote: Whether it is read from the Hub.
+        commit: Commit on the Hub.
+        traffics: Requests and bytes of its readers.
+        not_checked: What was not read, with the reason.
+    """
+
+    name: str
+    embeddings: Embeddings
+    tensors: Tensors
+    full: bool
+    folder: Callable[[], Path | None]
+    json: Callable[[str], dict[str, Any] | None]
+    at_hand: Callable[[str], bool]
+    remote: bool = False
+    commit: str | None = None
+    traffics: tuple[Traffic, ...] = ()
+    not_checked: list[str] = field(default_factory=list)
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The configuration, {} if there is none."""
+        return self.embeddings.config
+
+    @property
+    def model_type(self) -> str:
+        """Model type of the whole, "" if it is not stated."""
+        return text_field(self.config, "model_type")
+
+    @cached_property
+    def text(self) -> Mapping[str, Any]:
+        """Configuration of the text part."""
+        return part_config(self.config, "text")
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Names of all tensors."""
+        return frozenset(self.tensors.names())
+
+    @cached_property
+    def infos(self) -> Mapping[str, TensorInfo]:
+        """The tensors whose headers are read, by name."""
+        found: dict[str, TensorInfo] = {}
+        for name in self.tensors.names():
+            with suppress(CheckpointError):
+                if self.at_hand(name):
+                    found[name] = self.tensors.info(name)
+        return found
+
+    def table(self, role: str) -> EmbeddingTable | None:
+        """Return a stored table by role, ``None`` if there is none that can be read."""
+        try:
+            found: EmbeddingTable | None = self.embeddings.tables.get(role)
+        except HfposembError as error:
+            self.skipped(f"{role}: {error}")
+            return None
+        return found if found is not None and found.provenance.tensor in self.names else None
+
+    def skipped(self, reason: str) -> None:
+        """Record what was not examined and why, once."""
+        said = display(reason, width=300)
+        if said not in self.not_checked:
+            self.not_checked.append(said)
+
+
+def text_field(config: Mapping[str, Any], name: str) -> str:
+    """Return a field that is text, "" for anything else."""
+    value = config.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def configurations(config: Mapping[str, Any], depth: int = 3) -> Iterator[Mapping[str, Any]]:
+    """Yield a configuration and those nested in it."""
+    yield config
+    for value in config.values():
+        if isinstance(value, dict) and depth:
+            yield from configurations(value, depth - 1)
+
+
+def open_source(
+    source: str | Path | Source, *, revision: str | None, token: str | bool | None, limits: Limits, full: bool
+) -> CheckedSource:
+    """Open a source for a check; on the Hub index, configuration and one header are read, but no row.
+
+    Raises:
+        SourceError: If it cannot be read.
+        InputError: If it has no files.
+    """
+    named = LocalSource(source) if isinstance(source, Path) else source
+    if isinstance(named, str):
+        named = parse_source(named)
+    match named:
+        case HubSource():
+            return _on_hub(named, revision, Access(token, limits, likely=likely_tables), full)
+        case SampleSource(step=None):
+            from ..samples import folder
+
+            return _on_disk(folder(named.name), named, f"sample:{named.name}", limits, full)
+        case LocalSource(path):
+            return _on_disk(path, named, str(path), limits, full)
+        case BuiltinSource() | SampleSource():
+            raise InputError(
+                f"{str(source)[:80]!r} has no files to check; give a folder, a .safetensors file or owner/name"
+            )
+    raise SourceError(f"source must be a name or a path; got {type(source).__name__}")
+
+
+def open_tensors(path: Path, limits: Limits) -> Checkpoint | Any:
+    """Open the checkpoint of a folder or file, whatever its format."""
+    file = locate(path)
+    if not (file.exists() and is_pickled(file.name)):
+        return Checkpoint.open(path, limits=limits)
+    from ..checkpoints.pickled import open_pickled
+
+    return open_pickled(file, limits=limits, likely=likely_tables)
+
+
+def _on_disk(path: Path, named: LocalSource | SampleSource, name: str, limits: Limits, full: bool) -> CheckedSource:
+    embeddings = extract(named, limits=limits)
+    tensors = open_tensors(path, limits)
+    home: Path = tensors.folder
+
+    def small(file: str) -> dict[str, Any] | None:
+        there = home / file
+        return read_json(there, limit=limits.config_bytes, kind=dict) if there.is_file() else None
+
+    return CheckedSource(name, embeddings, tensors, full, lambda: home, small, lambda _: True)
+
+
+def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool) -> CheckedSource:
+    if revision is not None and source.revision is not None:
+        raise SourceError(f"the revision is given twice, {source.revision!r} and {revision!r}; give it once")
+    wanted = revision or source.revision or "main"
+    wire = Wire(source.repo, wanted, access.token, access.limits)
+    files = RepositoryFiles(source.repo, wire, access.cache or Cache.default(limit=access.limits.cache_bytes), access)
+    # The index first: it pins the commit, and a repository with an index needs no request for model.safetensors.
+    files.small(INDEX, limit=access.limits.header_bytes)
+    embeddings = extract(
+        HubSource(source.repo, files.commit), token=access.token, limits=access.limits, allow_full_download=False
+    )
+    there = open_hub(HubSource(source.repo, files.commit), access)
+    return CheckedSource(
+        f"{source.repo}@{wanted}" if wanted != "main" else source.repo,
+        embeddings,
+        there,
+        full,
+        there.tokenizer_folder if full else lambda: None,
+        _within(there, full),
+        _headers(there, full),
+        remote=True,
+        commit=files.commit,
+        traffics=tuple(one for one in (wire.traffic, there.traffic, embeddings.traffic) if one is not None),
+    )
+
+
+def _within(there: HubCheckpoint, full: bool) -> Callable[[str], dict[str, Any] | None]:
+    """Return a reader of small files that reads no more than the budget allows."""
+
+    def small(file: str) -> dict[str, Any] | None:
+        return there.json(file) if full or file in ("config.json", SMALL_FILES[0]) else None
+
+    return small
+
+
+def _headers(there: HubCheckpoint, full: bool) -> Callable[[str], bool]:
+    def at_hand(name: str) -> bool:
+        file = there.located.shards.get(name)
+        return full or file is None or there.tensors.at_hand(file)
+
+    return at_hand
+
+
+def index_of(path: Path) -> Path | None:
+    """Return the index of a local checkpoint, ``None`` if it has none."""
+    found = locate(path)
+    return found if is_index(found.name) else None
+
+
+def read_text(path: Path, *, limit: int = DEFAULT_LIMITS.config_bytes) -> str | None:
+    """Return a small text file, ``None`` if there is none or it is not UTF-8."""
+    if not path.is_file() or path.stat().st_size > limit:
+        return None
+    with suppress(UnicodeDecodeError, OSError):
+        return path.read_text(encoding="utf-8")
+    return None
+
+
+def as_json(value: object) -> str:
+    """Return a value as it is written in a JSON file, on one line."""
+    return display(json.dumps(value, ensure_ascii=False), width=60)

@@ -1,0 +1,197 @@
+"""Findings about the rows of the token table: not finite, zero, equal, reserved but in use."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import HfposembError
+from ..tables.table import EmbeddingTable
+from ..text import display
+from .catalogue import finding
+from .checked_source import CheckedSource
+from .findings import Finding
+from .tokenizer_files import Tokens
+
+WINDOW = 1_000_000
+"""Bytes of the rows that are read of a table on the Hub, in one range."""
+
+LOCAL = 256_000_000
+"""Stored bytes of a local table up to which all rows are read."""
+
+TINY = 1e-3
+"""Rows whose norm is below this share of the median look untrained."""
+
+_BLOCK = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class RowFacts:
+    """What was read of a table: one entry for each row that was read.
+
+    Attributes:
+        rows: Row numbers [n], ascending.
+        finite: Whether all numbers of a row are finite [n].
+        norms: Euclidean norms [n].
+        digests: Digests of the rows; equal rows have equal ones.
+        whole: Whether all rows were read.
+    """
+
+    rows: NDArray[np.int64]
+    finite: NDArray[np.bool_]
+    norms: NDArray[np.float64]
+    digests: tuple[bytes, ...]
+    whole: bool
+
+    def groups(self) -> list[list[int]]:
+        """Return the groups of two or more equal rows that are finite and not zero, the largest first."""
+        seen: defaultdict[bytes, list[int]] = defaultdict(list)
+        usable = self.finite & (self.norms > 0)
+        for row, digest in zip(self.rows[usable].tolist(), np.flatnonzero(usable).tolist(), strict=True):
+            seen[self.digests[digest]].append(row)
+        return sorted((rows for rows in seen.values() if len(rows) > 1), key=lambda rows: (-len(rows), rows[0]))
+
+
+def facts_of(table: EmbeddingTable, spans: list[range]) -> RowFacts:
+    """Read the given spans of rows and return what is needed of each."""
+    finite, norms, digests, rows = [], [], [], []
+    step = max(1, _BLOCK // max(table.shape[1], 1))
+    for span in spans:
+        for start in range(span.start, span.stop, step):
+            stop = min(start + step, span.stop)
+            vectors = np.ascontiguousarray(table.rows(start, stop))
+            good = np.isfinite(vectors).all(axis=1)
+            safe = np.where(good[:, None], vectors, 0).astype(np.float64)
+            finite.append(good)
+            norms.append(np.sqrt(np.einsum("ij,ij->i", safe, safe)))
+            digests += [hashlib.blake2b(vector.data, digest_size=16).digest() for vector in vectors]
+            rows.append(np.arange(start, stop))
+    empty: NDArray[np.int64] = np.zeros(0, np.int64)
+    return RowFacts(
+        np.concatenate([empty, *rows]),
+        np.concatenate([np.zeros(0, bool), *finite]),
+        np.concatenate([np.zeros(0), *norms]),
+        tuple(digests),
+        sum(map(len, spans)) == table.shape[0],
+    )
+
+
+def chosen_spans(source: CheckedSource, table: EmbeddingTable, wanted: list[int]) -> list[range]:
+    """Return the spans of rows to read: all, a sample of a large local table, or one range on the Hub."""
+    rows = table.shape[0]
+    stored = max(table.provenance.nbytes or table.shape[0] * table.shape[1] * table.dtype.itemsize, 1)
+    if source.full or stored <= (WINDOW if source.remote else LOCAL):
+        return [range(rows)]
+    per_row = max(stored // rows, 1)
+    count = max(1, min(rows, (WINDOW if source.remote else 8 * WINDOW) // per_row))
+    wanted = sorted(row for row in wanted if row < rows) or [rows - 1]
+    last = [row for row in wanted if row < wanted[-1] + 1 and wanted[-1] - row < count // 2]
+    begin = max(0, min(rows - count, last[0] - (count - (wanted[-1] - last[0]) - 1) // 2))
+    window = range(begin, begin + count)
+    if source.remote:
+        return [window]
+    # Blocks spread over the whole table as well, since reading them costs little on a disk.
+    blocks = [range(at, min(at + 16, rows)) for at in range(0, rows, max(16, rows // 256))]
+    return [window, *(block for block in blocks if block.stop <= window.start or block.start >= window.stop)]
+
+
+def check_rows(source: CheckedSource, tokens: Tokens) -> Iterator[Finding]:
+    """Yield findings about the rows of the token table that are read."""
+    table = source.table("token")
+    if table is None:
+        return
+    used = tokens.in_use()
+    try:
+        facts = facts_of(table, chosen_spans(source, table, sorted(used)))
+    except HfposembError as error:
+        source.skipped(f"rows of the token table: {error}")
+        return
+    if not facts.whole:
+        source.skipped(
+            f"{len(facts.rows):,} of {table.shape[0]:,} rows of the token table are read, from row "
+            f"{int(facts.rows[0]):,} to {int(facts.rows[-1]):,}; --full reads all"
+        )
+    padding = source.text.get("pad_token_id", source.config.get("pad_token_id"))
+    padding = padding if isinstance(padding, int) else None
+    where = str(table.provenance.file or "")
+    yield from _not_finite(facts, where, str(table.provenance.tensor))
+    yield from _one_table(facts, where)
+    yield from _in_use(facts, used, tokens, padding, where)
+    yield from _zero(facts, set(used), tokens, padding, where)
+    yield from _equal(facts, set(used), tokens, source.name, where)
+
+
+def _not_finite(facts: RowFacts, file: str, tensor: str) -> Iterator[Finding]:
+    wrong = facts.rows[~facts.finite]
+    if len(wrong):
+        said = f"{len(wrong):,} rows of {tensor} hold NaN or infinite numbers; the first is row {wrong[0]:,}"
+        yield finding("not-finite", said, file=file or None, rows=len(wrong), row=int(wrong[0]))
+
+
+def _one_table(facts: RowFacts, file: str) -> Iterator[Finding]:
+    if len(facts.rows) > 2 and len(set(facts.digests)) == 1 and facts.finite.all():
+        said = f"all {len(facts.rows):,} rows that were read are equal, with the norm {facts.norms[0]:.4g}"
+        yield finding("one-table", said, file=file or None, rows=len(facts.rows))
+
+
+def _median(facts: RowFacts) -> float:
+    directed = facts.norms[facts.finite & (facts.norms > 0)]
+    return float(np.median(directed)) if len(directed) else 0.0
+
+
+def _in_use(facts: RowFacts, used: dict[int, str], tokens: Tokens, padding: int | None, file: str) -> Iterator[Finding]:
+    """Yield a finding for tokens in use whose row is zero, tiny, or equal to that of a token not in use."""
+    median, counts = _median(facts), Counter(facts.digests)
+    for place, row in enumerate(facts.rows.tolist()):
+        if row not in used or row == padding or not facts.finite[place]:
+            continue
+        norm, token = float(facts.norms[place]), display(used[row])
+        if norm == 0.0:
+            said = f"{token} (row {row:,}) is in use, but its row is zero"
+            yield finding("reserved-row-in-use", said, file=file or None, row=row, norm=0.0, median=median)
+        elif norm < TINY * median or counts[facts.digests[place]] > 1:
+            others = counts[facts.digests[place]] - 1
+            said = f"{token} (row {row:,}) is in use, but its row looks untrained: its norm is {norm:.4g}, the median "
+            said += f"{median:.4g}" + (f", and {others:,} other rows equal it" if others else "")
+            values: dict[str, Any] = {"row": row, "norm": norm, "median": median, "equal": others}
+            yield finding("reserved-row-in-use", said, severity="suspicious", file=file or None, **values)
+
+
+def _zero(facts: RowFacts, used: set[int], tokens: Tokens, padding: int | None, file: str) -> Iterator[Finding]:
+    zero = facts.rows[facts.finite & (facts.norms == 0)].tolist()
+    if padding in zero:
+        assert padding is not None
+        yield finding("padding-row-zero", f"row {padding:,}, the padding row, is zero", file=file or None, row=padding)
+    known = tokens.by_id if tokens.vocabulary is not None else None
+    others = [row for row in zero if row != padding and row not in used]
+    beyond = [row for row in others if known is not None and row not in known]
+    others = [row for row in others if row not in set(beyond)]
+    if others and len(others) < len(facts.rows):
+        said = f"{len(others):,} rows of the token table are zero; the first is row {others[0]:,}"
+        if known is not None:
+            said += f", {known[others[0]]!r}"
+        yield finding("zero-rows", said, file=file or None, rows=len(others), row=others[0])
+
+
+def _equal(facts: RowFacts, used: set[int], tokens: Tokens, name: str, file: str) -> Iterator[Finding]:
+    groups = facts.groups()
+    if not groups or (len(groups) == 1 and len(groups[0]) == len(facts.rows)):
+        return
+    known = tokens.by_id
+    never = set() if tokens.vocabulary is None else {row for rows in groups for row in rows if row not in known}
+    reserved = {row for rows in groups for row in rows if row in tokens.added and row not in used} | never
+    trained = [rows for rows in groups if len(set(rows) - reserved) > 1]
+    rest = [rows for rows in groups if rows not in trained]
+    for kind, found in (("equal-rows", trained), ("unused-rows-equal", rest)):
+        if found:
+            shown = ", ".join(display(known.get(row, str(row)), width=24) for row in found[0][:4])
+            said = f"{sum(map(len, found)):,} rows in {len(found):,} groups equal another row; the largest group has "
+            said += f"{len(found[0]):,}: {shown}"
+            values: dict[str, Any] = {"rows": sum(map(len, found)), "groups": len(found), "row": found[0][0]}
+            yield finding(kind, said, file=file or None, fix={"source": name}, **values)

@@ -1,0 +1,51 @@
+"""Commands that look for faults in files and report rotary positions."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from ..errors import HfposembError
+from .options import byte_size, opened_source
+
+WRONG, NOT_CHECKED = 1, 2
+"""Exit codes of ``check`` if something is wrong, and if a source could not be checked."""
+
+
+def run_check(given: argparse.Namespace) -> int:
+    """Print what is wrong with some sources; return 0 if nothing is, 1 if something is, 2 if one cannot be checked."""
+    from ..checks.check_report import document, to_sarif
+    from ..checks.running import check
+    from ..files import check_place
+
+    if given.sarif is not None:
+        check_place(given.sarif)
+    reports, unread = [], False
+    for source in given.sources:
+        try:
+            reports.append(check(source, full=given.full))
+        except HfposembError as error:
+            if given.debug:
+                raise
+            print(f"hfposemb: {error}", file=sys.stderr)
+            unread = True
+    if given.json:
+        print(json.dumps(document(reports), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        for report in reports:
+            print(report)
+            if report.commit is not None:
+                asked = f"{report.requests} {'request' if report.requests == 1 else 'requests'}"
+                print(f"  commit {report.commit[:8]}; read {byte_size(report.received)}, {asked}")
+    if given.sarif is not None:
+        given.sarif.write_text(json.dumps(to_sarif(reports), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return NOT_CHECKED if unread else WRONG if any(not report.passed for report in reports) else 0
+
+
+def run_rope(given: argparse.Namespace) -> None:
+    """Print the report of a source's rotary positions."""
+    from ..checks.rope_report import rope_report
+
+    found = rope_report(opened_source(given), part=given.part, factor=given.factor)
+    print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) if given.json else found)

@@ -1,0 +1,339 @@
+"""Faults planted in sound checkpoints are found, each by its own finding; sound checkpoints have none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import hfposemb as hpe
+from hfposemb.checkpoints.limits import DEFAULT_LIMITS
+from hfposemb.checks.catalogue import RULES
+from hfposemb.checks.checked_source import open_source
+from hfposemb.checks.output_head import head_facts
+from hfposemb.tables.closed_forms import sine_rows
+from tests.checks.planted import LLAMA, TOKENS, WIDTH, Arrays, bert, change, edit, llama, rows, t5, tokenizer, write
+
+Plant = Callable[[Path], object]
+YARN = {"rope_type": "yarn", "factor": 4.0}
+
+
+def shards(folder: Path, *, drop: bool = False, misplace: bool = False) -> None:
+    """Split a checkpoint into two files with an index."""
+    tensors = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    names = sorted(tensors)
+    files = {name: f"model-0000{1 + (place >= 2)}-of-00002.safetensors" for place, name in enumerate(names)}
+    for file in set(files.values()):
+        save_file({name: tensors[name] for name in names if files[name] == file}, folder / file)
+    if misplace:
+        files[names[-1]] = files[names[0]]
+    write(folder, "model.safetensors.index.json", {"metadata": {}, "weight_map": files})
+    if drop:
+        (folder / files[names[-1]]).unlink()
+
+
+def set_rows(name: str, chosen: object, value: object) -> Plant:
+    def plant(folder: Path) -> None:
+        def put(tensors: Arrays) -> None:
+            tensors[name][chosen] = value  # type: ignore[index]
+
+        edit(folder, put)
+
+    return plant
+
+
+def renamed(folder: Path) -> None:
+    tensors = load_file(folder / "model.safetensors")
+    save_file({f"module.{name}": array for name, array in tensors.items()}, folder / "model.safetensors")
+
+
+def drop(name: str) -> Plant:
+    return lambda folder: edit(folder, lambda tensors: tensors.__delitem__(name))
+
+
+def swapped_table(folder: Path) -> None:
+    """Let the encoder's table come from the head, as it silently did for MADLAD."""
+
+    def swap(tensors: Arrays) -> None:
+        tensors["encoder.embed_tokens.weight"] = tensors["lm_head.weight"].copy()
+
+    edit(folder, swap)
+
+
+def shifted(folder: Path) -> None:
+    def shift(tensors: Arrays) -> None:
+        tensors["embeddings.position_embeddings.weight"] = sine_rows(0, 64, WIDTH, offset=2).astype(np.float32)
+
+    edit(folder, shift)
+
+
+def stored_frequencies(theta: float) -> Plant:
+    def store(tensors: Arrays) -> None:
+        half = WIDTH // 2
+        frequencies = theta ** -(np.arange(0, half, 2) / half)
+        tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = frequencies.astype(np.float32)
+
+    return lambda folder: edit(folder, store)
+
+
+def cut_vocabulary(folder: Path) -> None:
+    lines = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")
+    (folder / "vocab.txt").write_text("\n".join(lines[: TOKENS // 3]) + "\n", encoding="utf-8")
+
+
+def padded(folder: Path) -> None:
+    """Pad tables beyond the tokenizer, as Qwen's are."""
+
+    def pad(tensors: Arrays) -> None:
+        for name in ("model.embed_tokens.weight", "lm_head.weight"):
+            tensors[name] = np.concatenate([tensors[name], rows(32, seed=9)])
+
+    edit(folder, pad)
+    change(folder, vocab_size=TOKENS + 32)
+
+
+def other_dtype(folder: Path) -> None:
+    def halve(tensors: Arrays) -> None:
+        tensors["lm_head.weight"] = tensors["lm_head.weight"].astype(np.float16)
+
+    edit(folder, halve)
+
+
+def equal_rows(folder: Path) -> None:
+    def copy(tensors: Arrays) -> None:
+        tensors["model.embed_tokens.weight"][7] = tensors["model.embed_tokens.weight"][3]
+
+    edit(folder, copy)
+
+
+def repeated(folder: Path) -> None:
+    def repeat(tensors: Arrays) -> None:
+        table = tensors["embeddings.position_embeddings.weight"]
+        table[32:] = table[:32]
+
+    edit(folder, repeat)
+
+
+def head_copied(*, tied: bool) -> Plant:
+    def plant(folder: Path) -> None:
+        edit(folder, lambda tensors: tensors.update({"lm_head.weight": tensors["model.embed_tokens.weight"].copy()}))
+        change(folder, tie_word_embeddings=tied)
+
+    return plant
+
+
+def another_token(folder: Path) -> None:
+    settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    settings["added_tokens_decoder"]["92"]["content"] = "<|human|>"
+    write(folder, "tokenizer_config.json", settings)
+
+
+EMBED, PLACES = "model.embed_tokens.weight", "embeddings.position_embeddings.weight"
+PLANTS: dict[str, tuple[Callable[[Path], Path], Plant, str, str]] = {
+    "madlad's swapped table": (t5, swapped_table, "copies-differ", "wrong"),
+    "head untied in the file only": (llama, lambda f: change(f, tie_word_embeddings=True), "head-differs", "wrong"),
+    "head neither tied nor stored": (llama, drop("lm_head.weight"), "head-missing", "wrong"),
+    "tied head stored as well": (llama, head_copied(tied=True), "head-stored-twice", "note"),
+    "untied head equal to the table": (llama, head_copied(tied=False), "head-equal-untied", "suspicious"),
+    "Qwen's padding": (llama, padded, "padded-rows", "note"),
+    "a reserved row in use is zero": (llama, set_rows(EMBED, 92, 0), "reserved-row-in-use", "wrong"),
+    "a zero row": (llama, set_rows(EMBED, 5, 0), "zero-rows", "suspicious"),
+    "a row of NaN": (llama, set_rows(EMBED, 11, np.nan), "not-finite", "wrong"),
+    "an infinite number": (bert, set_rows(PLACES, (9, 3), np.inf), "not-finite", "wrong"),
+    "two equal rows": (llama, equal_rows, "equal-rows", "suspicious"),
+    "a table that was never filled": (llama, set_rows(EMBED, slice(None), 1), "one-table", "wrong"),
+    "a wrong base of the frequencies": (llama, stored_frequencies(10_000.0), "rope-stored-differs", "wrong"),
+    "a scaling counted twice": (
+        llama,
+        lambda f: change(f, rope_scaling={**YARN}, max_position_embeddings=2048),
+        "rope-counted-twice",
+        "suspicious",
+    ),
+    "an unknown scaling": (
+        llama,
+        lambda f: change(f, rope_scaling={**YARN, "rope_type": "telechat3-yarn"}),
+        "rope-unknown-type",
+        "wrong",
+    ),
+    "a scaling without its factor": (
+        llama,
+        lambda f: change(f, rope_scaling={"rope_type": "linear"}),
+        "rope-parameter",
+        "wrong",
+    ),
+    "a scaling that does nothing": (
+        llama,
+        lambda f: change(f, rope_scaling={"rope_type": "linear", "factor": 1.0}),
+        "rope-no-effect",
+        "suspicious",
+    ),
+    "two bases": (
+        llama,
+        lambda f: change(f, rope_parameters={"rope_type": "default", "rope_theta": 5e5}),
+        "rope-stated-twice",
+        "suspicious",
+    ),
+    "a base too small": (
+        llama,
+        lambda f: change(f, rope_theta=100.0, max_position_embeddings=8192),
+        "rope-base",
+        "note",
+    ),
+    "a shifted table of positions": (bert, shifted, "positions-shifted", "wrong"),
+    "positions copied to extend them": (bert, repeated, "positions-repeated", "suspicious"),
+    "positions without vectors": (bert, set_rows(PLACES, slice(50, None), 0), "positions-zero", "suspicious"),
+    "too few positions": (bert, lambda f: change(f, max_position_embeddings=128), "position-rows", "wrong"),
+    "texts longer than the positions": (
+        bert,
+        lambda f: change(f, "tokenizer_config.json", model_max_length=512),
+        "longest-text",
+        "suspicious",
+    ),
+    "a truncated vocabulary": (bert, cut_vocabulary, "surplus-rows", "suspicious"),
+    "a vocabulary with a hole": (
+        llama,
+        lambda f: write(f, "tokenizer.json", {"model": {"vocab": {"a": 0, "b": 80}}, "added_tokens": []}),
+        "missing-ids",
+        "suspicious",
+    ),
+    "fewer rows than stated": (
+        llama,
+        lambda f: change(f, vocab_size=TOKENS + 3),
+        "vocabulary-size",
+        "wrong",
+    ),
+    "tokens without rows": (
+        llama,
+        lambda f: change(f, "tokenizer_config.json", added_tokens_decoder={"130": {"content": "<|new|>"}}),
+        "token-beyond-table",
+        "wrong",
+    ),
+    "one id, two tokens": (llama, another_token, "two-tokens-one-id", "wrong"),
+    "a special token without a row": (llama, lambda f: change(f, eos_token_id=128_009), "special-id", "wrong"),
+    "another end of text": (llama, lambda f: change(f, eos_token_id=92), "special-ids-differ", "suspicious"),
+    "a padding id without a row": (llama, lambda f: change(f, pad_token_id=TOKENS), "padding-id", "wrong"),
+    "padding that ends texts": (
+        llama,
+        lambda f: change(f, "tokenizer_config.json", pad_token="<|end|>"),
+        "padding-ends-text",
+        "note",
+    ),
+    "a template with an unknown token": (
+        llama,
+        lambda f: change(f, "tokenizer_config.json", chat_template="<|system|>{{ messages }}"),
+        "template-token",
+        "suspicious",
+    ),
+    "a broken tokenizer": (
+        llama,
+        lambda f: (f / "tokenizer.json").write_text('{"model": ["a"'),
+        "tokenizer-unreadable",
+        "suspicious",
+    ),
+    "a missing shard": (llama, lambda f: shards(f, drop=True), "missing-shard", "wrong"),
+    "a tensor in another shard": (llama, lambda f: shards(f, misplace=True), "index-mismatch", "wrong"),
+    "missing layers": (llama, lambda f: change(f, num_hidden_layers=4), "layers-missing", "wrong"),
+    "more layers than stated": (llama, lambda f: change(f, num_hidden_layers=1), "layers-unexplained", "suspicious"),
+    "names of a wrapper": (llama, renamed, "wrapped-names", "suspicious"),
+    "an optimizer's state": (
+        llama,
+        lambda f: edit(f, lambda tensors: tensors.update({"optimizer.exp_avg": rows(2)})),
+        "foreign-tensors",
+        "note",
+    ),
+    "another width": (llama, lambda f: change(f, hidden_size=64), "width", "wrong"),
+    "mixed dtypes": (llama, other_dtype, "mixed-dtypes", "note"),
+    "another dtype": (llama, lambda f: change(f, dtype="bfloat16"), "dtype-differs", "note"),
+}
+"""Planted faults: sound checkpoint, plant, the finding and its severity."""
+
+
+@pytest.mark.parametrize("make", [llama, bert, t5])
+def test_sound_checkpoints_have_no_finding(make: Callable[[Path], Path], tmp_path: Path) -> None:
+    found = hpe.check(make(tmp_path))
+    assert [str(one) for one in found.findings] == []
+    assert found.passed
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_planted_faults_are_found(name: str, tmp_path: Path) -> None:
+    make, plant, finding, severity = PLANTS[name]
+    folder = make(tmp_path)
+    plant(folder)
+    found = hpe.check(folder)
+    assert finding in found, str(found)
+    one = found[finding]
+    assert one.severity == severity
+    assert one.numbers or finding == "tokenizer-unreadable"
+    assert "{" not in one.fix.replace("{%", "").replace("{'", "").replace('{"', "").replace("{name.", "")
+    assert "\n" not in one.message + one.why + one.fix
+    if severity != "wrong":
+        assert found.passed, f"nothing else is wrong: {found}"
+
+
+def test_every_fault_has_its_own_finding() -> None:
+    """At least twenty findings of the catalogue are planted."""
+    planted = {finding for _, _, finding, _ in PLANTS.values()}
+    assert planted <= set(RULES)
+    assert len(planted) >= 40
+
+
+NINE = {
+    "qwen2_audio": (True, False, False, True),
+    "voxtral": (True, False, False, True),
+    "voxtral_realtime": (False, None, True, True),
+    "glmasr": (True, True, True, False),
+    "granite_speech": (False, None, True, True),
+    "granite_speech_plus": (False, None, True, True),
+    "audioflamingo3": (True, False, False, True),
+    "musicflamingo": (True, False, False, True),
+    "vibevoice_asr": (True, False, False, True),
+}
+"""A maintainer's table of nine models: head stored, equal to the token table, tied by the configuration, a match.
+
+Source: pull request 46456 of transformers. ``glmasr`` was the mismatch.
+"""
+
+
+@pytest.mark.parametrize("model_type", NINE)
+def test_the_table_of_nine_models(model_type: str, tmp_path: Path) -> None:
+    stored, equal, tied, matches = NINE[model_type]
+    tensors: Arrays = {"language_model.model.embed_tokens.weight": rows(TOKENS)}
+    if stored:
+        tensors["language_model.lm_head.weight"] = rows(TOKENS, seed=0 if equal else 1)
+    save_file(tensors, tmp_path / "model.safetensors")
+    text = {**LLAMA, "num_hidden_layers": 0, "tie_word_embeddings": tied}
+    config = {"model_type": model_type, "tie_word_embeddings": tied, "text_config": text, "architectures": []}
+    write(tmp_path, "config.json", config)
+    opened = open_source(tmp_path, revision=None, token=None, limits=DEFAULT_LIMITS, full=True)
+    facts = head_facts(opened)
+    assert (facts.tensor is not None, facts.equal, facts.tied, facts.matches) == NINE[model_type]
+    found = hpe.check(tmp_path)
+    assert ("head-stored-twice" in found) == (not matches)
+    assert not any(name in found for name in ("head-differs", "head-missing", "head-equal-untied"))
+
+
+def test_a_negative_row_is_not_taken_for_untrained(tmp_path: Path) -> None:
+    """Rows whose numbers are all negative are trained; a widespread heuristic took them for untrained."""
+    folder = llama(tmp_path)
+    set_rows(EMBED, 92, -0.5)(folder)
+    assert hpe.check(folder).findings == ()
+
+
+def test_the_padding_row_may_be_zero(tmp_path: Path) -> None:
+    folder = bert(tmp_path)
+    set_rows("embeddings.word_embeddings.weight", 0, 0)(folder)
+    (one,) = hpe.check(folder).findings
+    assert (one.name, one.severity) == ("padding-row-zero", "note")
+
+
+def test_tokens_may_be_fewer_than_rows_only_by_padding(tmp_path: Path) -> None:
+    folder = llama(tmp_path)
+    tokenizer(folder)
+    padded(folder)
+    assert hpe.check(folder)["padded-rows"].numbers == {"rows": 128, "tokens": 96, "surplus": 32, "multiple": 128}
