@@ -95,7 +95,7 @@ def _token_of(key: str, token: Mapping[str, Candidate]) -> tuple[str, str]:
 
 def _stated(opened: Opened, role: str) -> bool | None:
     """Return what the configuration says of tying, the whole before the part; ``None`` if it says nothing."""
-    joined = opened.config.get("model_type") in JOINED
+    joined = str(opened.config.get("model_type")) in JOINED
     part = opened.part("decoder" if joined or role == "decoder.token" else "text")
     said = (config.get("tie_word_embeddings") for config in ((part,) if joined else (opened.config, part)))
     return next((one for one in said if isinstance(one, bool)), None)

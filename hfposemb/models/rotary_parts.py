@@ -82,7 +82,7 @@ def _of_part(path: str, part: Mapping[str, Any]) -> Iterator[PartFrequencies]:
         part = {**part, "rope_parameters": stated}
     if part.get("use_rotary_embedding") is True:
         yield from _projected(path, part)
-    axial = part.get("model_type") in _PATCHES
+    axial = str(part.get("model_type")) in _PATCHES
     stated = {} if axial and stated is None else stated
     if not isinstance(stated, dict):
         return
@@ -100,7 +100,7 @@ def _axial(path: str, part: Mapping[str, Any], stated: Mapping[str, Any]) -> Ite
     head = _head(part)
     if head is None or head < 4:
         return
-    kind = part.get("model_type")
+    kind = str(part.get("model_type"))
     if kind in _TWO_SETS:
         whole = theta ** -(np.arange(0, head, 2) / head)
         yield PartFrequencies(path, "axial", ("row", "column"), np.concatenate([whole[0::2], whole[1::2]]))

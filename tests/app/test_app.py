@@ -526,7 +526,7 @@ def test_pairs_say_how_rare_they_are(pair: tuple[str, str]) -> None:
     panels = word_pairs.pair_panels(session, session.open(pair), "king, queen, nowhere").panels
     assert len(panels) == 2
     for panel in panels:
-        assert re.search(r"king and queen are more similar than [\d.]+ % of random pairs", panel.title)
+        assert re.search(r"king and queen are more similar than [\d.]+\u00a0% of random pairs", panel.title)
         assert "no token “nowhere”" in panel.foot
         assert re.search(r"queen is king’s (\S+ )?nearest of [\d,]+, king is queen’s", panel.drawings[0].caption)
 

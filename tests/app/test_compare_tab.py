@@ -38,6 +38,7 @@ from hfposemb.app.tabs import compare
 import hfposemb as hpe
 from hfposemb import app
 from hfposemb.errors import HfposembError, MissingTableError
+from hfposemb.numbers import percent
 from tests.app.test_app import checkpoint
 
 EVIL = '<script>alert("x")</script>'
@@ -187,7 +188,7 @@ def test_maps_of_positions_share_a_frame(pair: tuple[str, str]) -> None:
     drawn = maps_panels(found, (0, 1), maps)
     left, right = (panel.drawings[0].figure for panel in drawn.panels)
     assert left.layout.xaxis.range == right.layout.xaxis.range
-    assert f"{100 * maps.disparity:.0f} %" in drawn.heading
+    assert percent(maps.disparity) in drawn.heading
     row = PanelRow.postprocess(PanelRow(render=False), drawn)
     assert [panel["key"] for panel in json.loads(row["row"])["panels"]] == ["map-left", "map-right"]
 

@@ -96,7 +96,7 @@ def test_each_run_is_offered_once_in_the_colour_of_its_first_source() -> None:
 def test_the_panels_say_what_is_at_a_step(gpt2: Trajectory) -> None:
     last = len(gpt2.steps) - 1
     first, turned = (training_run.moment_panels(moment_of(gpt2, place)).panels for place in (0, last))
-    assert first[0].title == "At step 0, the aligned map differs from the final one by 100 %"
+    assert first[0].title == "At step 0, the aligned map differs from the final one by 99\u00a0%"
     assert turned[0].title == "Final map, step 2,000 (the others are aligned to it)"
     cosine = gpt2.courses["mean cosine at distance 1"].values
     assert first[1].title.endswith("neighbouring positions have a mean cosine of .000")
