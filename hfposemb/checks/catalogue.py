@@ -298,14 +298,14 @@ _POSITIONS: Mapping[str, Rule] = {
         "suspicious",
         "rows of the table of positions are equal",
         "Equal rows are one position to the model, as after extending a table by copying it without training.",
-        "train the model on texts longer than {first} tokens",
+        "train the model on texts that reach position {first} and later ones",
         WEIGHTS,
     ),
     "positions-zero": Rule(
         "suspicious",
         "rows of the table of positions are zero",
         "Positions without a vector were never trained.",
-        "train the model on texts longer than {first} tokens",
+        "train the model on texts that reach position {first} and later ones",
         WEIGHTS,
     ),
     "rope-unknown-type": Rule(
