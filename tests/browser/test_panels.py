@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .waiting import accessible, drawn, no_sideways_page, still, until
+from .waiting import accessible, drawn, no_sideways_page, shifts, still, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -15,11 +15,66 @@ SOURCES = ("sample:gpt2", "sinusoidal:64x16")
 PLACES = """() => [...document.querySelectorAll('section.panel')]
   .map((node) => JSON.stringify(node.getBoundingClientRect()))"""
 
+FOUR = ("sample:gpt2", "sinusoidal:64x16", "random:32x8", "rotary:48x8")
+# Where the plots and the feet of each line of panels start.
+LEVELS = """() => [...document.querySelectorAll('hfposemb-row > .grid')].filter((grid) => grid.offsetWidth).flatMap((grid) => {
+  const panels = [...grid.children].filter((panel) => panel.querySelector('.plot'));
+  const tops = [...new Set(panels.map((panel) => panel.getBoundingClientRect().top))];
+  return tops.flatMap((top) => ['.plot', '.tail'].map((part) => [...new Set(panels
+    .filter((panel) => panel.getBoundingClientRect().top === top)
+    .map((panel) => Math.round(panel.querySelector(part).getBoundingClientRect().top)))]));
+})"""
+# What has the focus, and the sides on which its ring is cut off, or that it has none.
+RING = """() => {
+  const node = document.activeElement;
+  const shown = [node, ...node.querySelectorAll('span'), node.parentElement, node.closest('.wrap')].find((one) => {
+    const style = one && getComputedStyle(one), ring = /0px 0px 0px 2px/.test(style?.boxShadow);
+    return ring || (style && style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2);
+  });
+  if (!shown) return [node.outerHTML.slice(0, 120), 'no ring'];
+  const style = getComputedStyle(shown), box = shown.getBoundingClientRect(), cut = [];
+  const wide = style.outlineStyle === 'none' ? 0 : parseFloat(style.outlineWidth) + parseFloat(style.outlineOffset);
+  for (let one = shown.parentElement; one; one = one.parentElement) {
+    const { overflowX, overflowY } = getComputedStyle(one), edge = one.getBoundingClientRect();
+    if (one === document.documentElement) break;
+    if (overflowY !== 'visible' && box.top - wide < edge.top - .5) cut.push('top');
+    if (overflowY !== 'visible' && box.bottom + wide > edge.bottom + .5) cut.push('bottom');
+    if (overflowX !== 'visible' && box.left - wide < edge.left - .5) cut.push('left');
+    if (overflowX !== 'visible' && box.right + wide > edge.right + .5) cut.push('right');
+  }
+  return [node.outerHTML.slice(0, 120), cut.join()];
+}"""
+
 
 def open_page(page: Page, site: Callable[..., str]) -> None:
     page.goto(site(*SOURCES))
     drawn(page)
     still(page)
+
+
+def test_four_sources_are_level_and_nothing_moves(site: Callable[..., str], page: Page) -> None:
+    moved, url = shifts(page), site(*SOURCES)
+    for tab in ("start", "compare", "positions"):
+        page.goto(f"{url}?models={','.join(FOUR)}&tab={tab}")
+        if tab == "compare":
+            page.locator(".work .said:visible").wait_for()
+        still(page)
+        assert moved() < 0.1, tab
+        for width in (1920, 1440):
+            page.set_viewport_size({"width": width, "height": 1000})
+            still(page)
+            levels = page.evaluate(LEVELS)
+            assert levels, tab
+            assert all(len(tops) == 1 for tops in levels), (tab, width, levels)
+
+    # On the way through all that the keyboard reaches, the ring around it is whole.
+    reached = []
+    for _ in range(64):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate(RING))
+    assert [one for one in reached if one[1]] == []
+    found = " ".join(node for node, _ in reached)
+    assert all(name in found for name in ("Remove Demo GPT-2", "radio", "range", "combobox", 'role="tab"'))
 
 
 def test_drawer_moves_nothing_and_returns_the_focus(site: Callable[..., str], page: Page) -> None:

@@ -11,19 +11,12 @@ import pytest
 
 import hfposemb as hpe
 
-from .waiting import accessible_everywhere, drawn, until
+from .waiting import accessible_everywhere, drawn, shifts, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"> the \u202e the $\\alpha$"
-
-
-SHIFTS = """() => {
-  window.shifted = 0;
-  const add = (list) => { for (const one of list.getEntries()) if (!one.hadRecentInput) window.shifted += one.value; };
-  new PerformanceObserver(add).observe({ type: "layout-shift", buffered: true });
-}"""
 
 
 def open_start(page: Page, site: Callable[..., str], *sources: str) -> None:
@@ -42,9 +35,9 @@ def tiny(build: Callable[..., object], tmp_path: Path) -> str:
 
 
 def test_sentence_picture_and_ways_on(site: Callable[..., str], page: Page, tiny: str) -> None:
-    page.add_init_script(f"({SHIFTS})()")
+    moved = shifts(page)
     open_start(page, site, tiny, "sinusoidal:64x16")
-    assert page.evaluate("window.shifted") < 0.1, "what is drawn later has its place from the start"
+    assert moved() < 0.1, "what is drawn later has its place from the start"
     sentence = page.locator(".panel[data-key=input]")
     assert sentence.count() == 0, "what is folded is not computed"
     page.get_by_role("link", name="What enters the first layer?").click()

@@ -62,6 +62,19 @@ def open_tab(page: Page, name: str) -> None:
     drawn(page)
 
 
+_SHIFTS = """
+  window.shifted = 0;
+  const add = (list) => { for (const one of list.getEntries()) if (!one.hadRecentInput) window.shifted += one.value; };
+  new PerformanceObserver(add).observe({ type: 'layout-shift', buffered: true });
+"""
+
+
+def shifts(page: Page) -> Callable[[], float]:
+    """Return a function that returns how far content has moved on the page, from its first request on."""
+    page.add_init_script(_SHIFTS)
+    return lambda: float(page.evaluate("window.shifted"))
+
+
 def point(page: Page, plot: Locator, where: str) -> tuple[float, float]:
     """Return a place of the window in a plot: ``where`` is a function of the stage that returns pixels of its box."""
     still(page)
