@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 import hfposemb as hpe
 from hfposemb.cli.main import main
@@ -65,6 +66,16 @@ def test_commands_that_look_at_one_model(model: str, real: dict[str, str], run: 
     assert any(isinstance(one, list) and one for one in odd.values())
     assert "unique" in run("requirements", source)
     assert ": 0 wrong, " in run("check", source).splitlines()[0]
+
+
+def test_the_head_of_an_untied_model_is_compared(run: Run, tmp_path: Path) -> None:
+    table = np.random.default_rng(0).normal(size=(3_000, 48)).astype(np.float32)
+    names = {"model.embed_tokens.weight": table, "lm_head.weight": table[:, ::-1].copy()}
+    save_file(names, tmp_path / "model.safetensors")
+    config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "tie_word_embeddings": False}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    said = run("head", tmp_path)
+    assert re.search(r"CKA +1\.0", said), said
 
 
 def test_rotary_positions_are_reported(run: Run) -> None:
