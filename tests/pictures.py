@@ -1,7 +1,7 @@
 """Take the pictures of the documentation from the app: ``make pictures``, or ``python -m tests.pictures NAME …``.
 
-Every tab in light, in dark and at the width of a phone, the panels of the gallery, and the README's picture, in few
-colours so that they stay small.
+Every tab in light, in dark, at the width of a phone and of a 4K screen, a panel in the whole window, the panels of the
+gallery, and the README's picture, in few colours so that they stay small.
 """
 
 from __future__ import annotations
@@ -39,16 +39,18 @@ class Picture:
     height: int = 1000
     dark: bool = False
     panel: str = ""
+    presented: str = ""  # the panel that has the whole window
     shrink: float = 1.0
 
 
 def tabs() -> Iterator[Picture]:
-    """Yield a picture of every tab in light, in dark and at the width of a phone."""
+    """Yield a picture of every tab in light, in dark, and at the widths of a phone and of a 4K screen."""
     for tab in TABS:
         wide = Picture(f"pictures/{tab}-light.png", f"?tab={tab}", shrink=0.75)
         yield wide
         yield replace(wide, path=f"pictures/{tab}-dark.png", dark=True)
         yield Picture(f"pictures/{tab}-phone.png", f"?tab={tab}", 360, 1200)
+        yield Picture(f"pictures/{tab}-3840.png", f"?tab={tab}", 3840, 2160, shrink=0.375)
 
 
 PICTURES: tuple[Picture, ...] = (
@@ -56,6 +58,7 @@ PICTURES: tuple[Picture, ...] = (
     Picture("../app/static/preview.png", "", 1440, 756, shrink=1200 / 1440),  # of a link, in messengers
     *tabs(),
     Picture("pictures/lesson-light.png", link(6), shrink=0.75),
+    Picture("pictures/present.png", "?tab=positions", 1920, 1080, presented="sample:minilm", shrink=0.5),
     *(
         Picture(f"pictures/{finding.picture}.png", finding.query, panel=finding.panel)
         for finding in FINDINGS
@@ -73,6 +76,10 @@ def take(browser: Browser, url: str, picture: Picture) -> bytes:
         _arrived(page, picture)
         if picture.dark:
             page.get_by_label("Theme").select_option("dark")
+            still(page)
+        if picture.presented:
+            panel = page.locator(f'section.panel[data-key="{picture.presented}"]:visible').first
+            panel.get_by_role("button", name="Present").click()
             still(page)
         if not picture.panel:
             return page.screenshot()
