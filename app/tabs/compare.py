@@ -199,13 +199,13 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
     # Keep choices in states where the options change: a field would send a stale one, which Gradio refuses.
     choices = named_pairs(session.first)
     part, pair, at = State(""), State("0-1" if choices else None), State(0)
+    unseen_heading(TITLE, level=2)
     folded_controls()
     with gr.Row(elem_classes="controls"):
         pair_field = _segmented("Pair", choices, pair.value, 420, scale=3, visible=len(choices) > 1)
         role = _segmented("Table", [POSITIONS, TOKENS], POSITIONS, 210, scale=0)
         method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160, scale=0)
         part_field, ask, save = _part_and_report(session)
-        unseen_heading(TITLE, level=2)
     with gr.Column():
         with gr.Column(elem_classes="works"):
             reports = session.jobs.bind(jobs.write, name="report", label="Report")

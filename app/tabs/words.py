@@ -90,8 +90,9 @@ STARTING = Panel(
 class Layout:
     """The tab's components that events use.
 
-    States are ``before``, ``word``, ``kept`` and ``source``, and whether each fold is open: ``fed``, ``remains``,
-    ``summed`` and ``scored``. ``box`` is the fold of the anchor words.
+    States are ``before``, ``word``, ``kept`` and ``source``, ``settled``, what was asked when the first row was last
+    drawn, and whether each fold is open: ``fed``, ``remains``, ``summed`` and ``scored``. ``box`` is the fold of the
+    anchor words.
     """
 
     text: gr.Textbox
@@ -120,6 +121,7 @@ class Layout:
     word: gr.State
     kept: gr.State
     source: gr.State
+    settled: gr.State
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,8 @@ class Handlers:
         """Draw the finding and what it is measured on: the words of the sentence, and the first row."""
         top = top_panels(view_of(self.session, opened, which, read_controls(*values)), opened)
         view = self.view(opened, which, values)
-        return [top, "", ()] if view is None else [top, strip(view), first_panels(view)]
+        drawn = [top, "", ()] if view is None else [top, strip(view), first_panels(view)]
+        return [*drawn, [which, *values]]
 
     def draw(self, opened: Sequence[Opened], which: str | None, *values: Any) -> list[Any]:
         """Draw everything above the folds, and offer the sources that have words."""
@@ -237,6 +240,7 @@ def create_layout(session: Session) -> Layout:
         word=State(-1),
         kept=State(list(FIRST_ANCHORS)),
         source=State(choices[0][1] if choices else None),
+        settled=State(None),
     )
 
 
@@ -245,6 +249,7 @@ def _toolbar(
 ) -> tuple[gr.Textbox, gr.Button, gr.Dropdown, gr.Radio]:
     """Create the toolbar, and return the sentence, the button that reorders it, the source, and whose positions."""
     whoses = [(CALLED[whose], whose) for whose in WHOSE]
+    unseen_heading(TITLE, level=2)
     folded_controls()
     with gr.Row(elem_classes="controls"):
         text = gr.Textbox(SENTENCE, label="Sentence", max_lines=1, max_length=LONGEST_SENTENCE, scale=4, min_width=260)
@@ -252,7 +257,6 @@ def _toolbar(
         with gr.Column(scale=0, min_width=620), gr.Row():  # the width of its parts and the gaps between them
             which = gr.Dropdown(choices, value=choices[0][1] if choices else None, label="Source", min_width=240)
             whose = _segmented("Positions from", whoses, "own", 340, "words-whose")
-        unseen_heading(TITLE, level=2)
     return text, turn, which, whose
 
 
@@ -348,7 +352,7 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
     text, source, whose, size = layout.text, layout.source, layout.whose, layout.size
     amplitude, word, kept, term, head = layout.amplitude, layout.word, layout.kept, layout.term, layout.head
     asked = [source, text, layout.before, whose, size, amplitude, word, kept]
-    moving = [layout.finding, layout.words, layout.near]
+    moving = [layout.finding, layout.words, layout.near, layout.settled]
     changed = [text.change, source.change, whose.input, size.input]
     moved = [amplitude.input, amplitude.release, word.change]
     session.redraw(handlers.draw, [layout.which, *moving], inputs=asked, on=changed)
@@ -356,11 +360,12 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
     unfolded = layout.fed
     shown = [unfolded.change, text.change, source.change]
     session.redraw(handlers.draw_vectors, [layout.vectors], inputs=[unfolded, source, text], on=shown)
+    # The folds follow a state: with more than one handler on the slider's own events, Gradio left their rows pending.
     unfolded = layout.remains
-    shown = [unfolded.change, kept.change, *changed, *moved]
+    shown = [unfolded.change, kept.change, layout.settled.change]
     session.redraw(handlers.draw_remains, [layout.followed, layout.both], inputs=[unfolded, *asked], on=shown)
     unfolded = layout.summed
-    shown = [unfolded.change, *changed, *moved]
+    shown = [unfolded.change, layout.settled.change]
     session.redraw(handlers.draw_sums, [layout.clubs], inputs=[unfolded, *asked], on=shown)
     unfolded = layout.scored
     session.redraw(

@@ -257,7 +257,7 @@ def test_a_labelled_matrix_says_the_pair_and_how_rare_it_is(serve: Callable[...,
     page.mouse.move(x, y)
     tip = box(page, "a").locator(".tip")
     tip.wait_for(state="visible")
-    until(page, tip.inner_text, "king – <b>queen: .500, above 98.2 % of random pairs")
+    until(page, tip.inner_text, "king – <b>queen: .500, above 98.2\u00a0% of random pairs")
 
 
 def test_a_long_name_is_cut_in_its_middle_and_whole_on_hover(serve: Callable[..., str], page: Page) -> None:
