@@ -182,7 +182,7 @@ def selected(page: Page) -> int:
     """Return how many dots of the map stand out."""
     return int(
         page.evaluate(
-            """() => { const [first, ...rest] = document.querySelector('section[data-key=map] .stage').data
+            """() => { const [first, ...rest] = (document.querySelector('section[data-key=map] .stage')?.data ?? [])
               .filter((trace) => (trace.xaxis ?? 'x') === 'x').filter((trace) => trace.marker?.opacity === 1
                 && trace.showlegend === false);
               return [first, ...rest].reduce((sum, trace) => sum + (trace?.x.length ?? 0), 0); }"""
@@ -213,7 +213,9 @@ def test_map_fills_one_screen_by_umap_and_its_tokens_are_selected(tokens: Callab
     until(page, lambda: selected(page), 0)
     panel(page, "selection").wait_for(state="hidden")
     # A search.
-    page.get_by_label("Word, part of a word").fill("kingd")
+    field = page.get_by_label("Word, part of a word")
+    field.fill("")
+    field.press_sequentially("kingd", delay=40)
     found = panel(page, "matches")
     found.get_by_role("heading", name="2 of MiniLM contain kingd").wait_for()
     until(page, lambda: selected(page), 2)
