@@ -465,6 +465,7 @@ GIVES = {
     "odd": {"list"},
     "requirements": {"line"},
     "trajectory": {"line", "matrix"},
+    "rope": {"line"},
 }
 """What a command prints or writes of the views that name it; the others give all that is shown."""
 
