@@ -141,3 +141,21 @@ def test_the_code_of_a_report_gives_its_numbers() -> None:
     exec(compile(python, "snippet", "exec"), names)
     assert names["shown"]["sample:minilm"] == {"wrong": 0, "suspicious": 0, "note": 1}
     assert "0 wrong, 0 suspicious, 1 note" in said
+
+
+def test_the_job_for_strangers_reads_public_models_only(
+    hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(checkpoint(tmp_path / "bert", WORDS))
+    files = {path.name: path for path in folder.iterdir()}
+    hub.add("owner/open", files)
+    hub.add("owner/secret", files, private=True)
+    hub.grant("hf_owner", {"owner/secret"})
+    monkeypatch.setenv("HF_TOKEN", "hf_owner")
+    session = open_session(public=True)
+    with pytest.raises(HfposembError, match="not a public model"):
+        finished(session, ["owner/secret", "owner/open"])
+    results = session.library.results
+    assert results.get(check_key("owner/secret", public=True)) is None
+    assert results.get(check_key("owner/open", public=True)).findings == hpe.check(folder).findings
+    assert not [one for one in hub.requests if "authorization" in one.headers]
