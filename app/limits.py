@@ -93,5 +93,8 @@ def told() -> tuple[str, ...]:
     )
 
 
+CHECKED_AT_ONCE = 2**25
+"""Size of a local checkpoint in bytes up to which its files are checked while the page waits."""
+
 MEASURED_AT_ONCE = 2**22
 """Numbers of a table up to which its encoding properties are computed automatically."""

@@ -1,4 +1,4 @@
-"""Endpoints for programs, offered to MCP clients as tools: info, neighbours, similarity, project and compare.
+"""Endpoints for programs and MCP clients: info, neighbours, similarity, project, compare and check.
 
 Stable: their names, parameters and the keys of their results. They obey the limits of the page: in public mode callers
 cannot name local files and read within ``PUBLIC_LIMITS``, and heavy work runs in a child process from the job queue.
@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 import gradio as gr
@@ -30,13 +30,17 @@ from hfposemb.text import one_line
 from .. import limits
 from ..failures import said_of
 from ..findings.comparison import comparison_key
+from ..findings.file_checks import check_key
 from ..findings.token_map import quality_of
-from ..jobs import children
+from ..jobs import checking, children
 from ..jobs.queue import Visitor
 from ..limits import LONGEST_TEXT, MOST_SOURCES, MOST_WORDS
 from ..session.background_jobs import umap_key, umap_of
 from ..session.source_names import short_name
 from ..session.state import Session
+
+if TYPE_CHECKING:
+    from hfposemb.checks.check_report import CheckReport
 
 Endpoint = Callable[..., Awaitable[dict[str, Any]]]
 
@@ -56,7 +60,7 @@ def bind(session: Session) -> None:
     answering = partial(_answering, public=session.public)
     for endpoint in (endpoints.info, endpoints.neighbours, endpoints.similarity):
         gradio_api(answering(endpoint), api_name=endpoint.__name__, concurrency_limit=AT_ONCE)
-    for heavy in (endpoints.project, endpoints.compare):
+    for heavy in (endpoints.project, endpoints.compare, endpoints.check):
         gradio_api(answering(heavy), api_name=heavy.__name__, concurrency_limit=None)  # limited by the job queue
 
 
@@ -226,6 +230,20 @@ class Endpoints:
             await self.models.opened(text, "position", "token")
         key = comparison_key(texts, public=self.session.public)
         return document(await self.models.in_child(request, key, children.comparison, texts, limits.COMPARISON_DRAWS))
+
+    async def check(self, request: gr.Request, source: str) -> dict[str, Any]:
+        """Look for faults in a model's files, and return each with its severity, why it matters and what corrects it.
+
+        Configuration, weights and tokenizer are compared with each other, and rows of the tables are examined. Nothing
+        is executed, and of a model on the Hub at most 2 MB are read.
+
+        Args:
+            request: The HTTP request, passed by Gradio.
+            source: A model of the Hub such as "openai-community/gpt2", or a sample such as "sample:bert".
+        """
+        key = check_key(_text(source, "source"), public=self.session.public)
+        report: CheckReport = await self.models.in_child(request, key, checking.check, source)
+        return report.to_json()
 
 
 def _answering(endpoint: Endpoint, *, public: bool) -> Endpoint:

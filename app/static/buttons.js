@@ -35,12 +35,12 @@ export function cancelJob({ element, trigger }) {
 }
 
 /**
- * Copy the text beside a button of a recipe.
+ * Copy the text beside a button of a recipe or of a fix.
  * @param {GradioElement} host
  */
 export function copyRecipe({ element }) {
   element.addEventListener("click", (event) => {
-    const button = buttonOf(event, ".recipe button"), code = button?.closest("div")?.querySelector("pre");
+    const button = buttonOf(event, ":is(.recipe, .finding) button"), code = button?.closest("div")?.querySelector("pre");
     if (button && code) void page.copy(button, code);
   });
 }

@@ -24,6 +24,7 @@ from ..findings.position_lines import lines, spectra
 from ..findings.position_range import LONGEST, dragged, range_panels
 from ..findings.position_tables import WAVES, images
 from ..findings.properties import requirement_row
+from ..findings.rotary_scaling import scaling_panels
 from ..limits import MOST_SOURCES
 from ..session.address import number_up_to, numbers_by_source, text_up_to
 from ..session.background_jobs import BackgroundJob
@@ -60,6 +61,7 @@ class Layout:
     over: PanelRow
     dimensions: gr.State
     spectra: PanelRow
+    rotary: PanelRow
     waves: gr.Textbox
     tables: PanelRow
     attention: gr.State
@@ -114,6 +116,10 @@ class Handlers:
         """Draw the strength of waves by period."""
         return spectra(of_part(opened, part), length, self.session) if unfolded else gr.skip()
 
+    def draw_rotary(self, opened: Sequence[Opened], unfolded: bool, part: str | None) -> Any:
+        """Draw what scaling changes of rotary positions."""
+        return scaling_panels(of_part(opened, part), self.session) if unfolded else gr.skip()
+
     def draw_over(self, opened: Sequence[Opened], picked: dict[str, int], part: str | None) -> Any:
         """Draw the patches of images."""
         return patches(of_part(opened, part), picked, self.session)
@@ -150,6 +156,7 @@ def create_layout(session: Session) -> Layout:
         box, dimensions = session.fold("dimensions", "Waves: how does each dimension run over the positions?")
         with box:
             shown = PanelRow((), scope=session.scope)
+            rotary = PanelRow((), scope=session.scope, elem_classes="if-any")
             with gr.Row(elem_classes="controls"):
                 typed = ", ".join(map(str, WAVES))
                 waves = gr.Textbox(typed, label="Dimensions drawn as waves", max_lines=1, max_length=80)
@@ -180,6 +187,7 @@ def create_layout(session: Session) -> Layout:
         over=over,
         dimensions=dimensions,
         spectra=shown,
+        rotary=rotary,
         waves=waves,
         tables=tables,
         attention=attention,
@@ -246,6 +254,9 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
     session.redraw(handlers.draw_over, [layout.over], inputs=[picked, part], on=[picked.change, part.change])
     asked, events = layout.dimensions, [layout.dimensions.change, length.input, part.change]
     session.redraw(handlers.draw_spectra, [layout.spectra], inputs=[asked, length, part], on=events)
+    session.redraw(
+        handlers.draw_rotary, [layout.rotary], inputs=[asked, part], on=[layout.dimensions.change, part.change]
+    )
     session.redraw(
         handlers.draw_tables,
         [layout.tables],

@@ -1,4 +1,4 @@
-"""The Start tab: the shapes of all positions, six questions with an answer each, and what enters the first layer."""
+"""The Start tab: the shapes of all positions, six questions, what enters the first layer, and the check of files."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ..components.events import QUIET
 from ..components.lines import unseen_heading
 from ..components.page_script import on_load
 from ..components.plot import PanelRow
+from ..findings.file_checks import check_fold
 from ..findings.model_input import SENTENCE, input_panel
 from ..findings.questions import SENTENCE_FOLD, cards, questions
 from ..findings.shapes import facts_of, shape_panels
@@ -80,14 +81,15 @@ def create_layout(session: Session) -> Layout:
         apply_default_css=False,
         elem_classes="questions",
     )
-    with gr.Column(elem_classes="folds"):
+    with gr.Column(elem_classes=["folds", "three"]):
         box, unfolded = session.fold(
-            SENTENCE_FOLD, "What enters the first layer? Write your own sentence", holds=["sentence"]
+            SENTENCE_FOLD, "What enters the first layer? Your own sentence", holds=["sentence"]
         )
         with box, gr.Column(elem_classes="start-card"):
             with gr.Row(elem_classes="controls"):
                 text = gr.Textbox(SENTENCE, label="Your sentence", max_lines=1, max_length=LONGEST_SENTENCE)
             sentence = PanelRow((), scope=scope)
+        check_fold(session)
         if session.linked:
             lesson_list()
     return Layout(shapes=shapes, asked=asked, box=box, unfolded=unfolded, text=text, sentence=sentence)

@@ -20,7 +20,7 @@ from hfposemb import app
 from hfposemb.analysis.row_pairs import pair_similarities
 from hfposemb.models.summary import describe
 
-ENDPOINTS = ("info", "neighbours", "similarity", "project", "compare")
+ENDPOINTS = ("info", "neighbours", "similarity", "project", "compare", "check")
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +102,13 @@ def test_compare(client: Client) -> None:
     assert found["pairs"][0]["observed"]["CKA"] == pytest.approx(expected.pairs[0].observed["CKA"])
 
 
+def test_check(client: Client) -> None:
+    found = ask(client, "check", source="sample:minilm")
+    expected = hpe.check("sample:minilm").to_json()
+    assert found == json.loads(json.dumps(expected))
+    assert [one["name"] for one in found["findings"]] == ["mixed-dtypes"]
+
+
 @pytest.mark.parametrize(
     ("endpoint", "given", "said"),
     [
@@ -125,6 +132,13 @@ def test_compare(client: Client) -> None:
         ("similarity", {"source": "sample:bert", "rows": [{}]}, "each of rows must be a string"),
         ("project", {"source": "sample:bert", "dims": 4}, "expected one of 2, 3; got 4"),
         ("project", {"source": "sample:bert", "points": 10**6}, "points must be a whole number from 1 to 20,000"),
+        (
+            "check",
+            {"source": "/etc/passwd"},
+            "folders and files can be opened only if the app runs on your own machine",
+        ),
+        ("check", {"source": "sinusoidal:16x8"}, "'sinusoidal:16x8' has no files to check"),
+        ("check", {"source": ["sample:bert"]}, "source must be a string of at most 1,024 characters"),
         ("compare", {"sources": []}, "sources must be a list of 1 to 4 strings"),
         ("compare", {"sources": ["random:8x4"] * 5}, "sources must be a list of 1 to 4 strings"),
     ],

@@ -381,7 +381,7 @@ def test_another_seed_is_noticed(samples: Page) -> None:
 
 
 def test_a_view_without_a_recipe_is_noticed(samples: Page) -> None:
-    view = views_of(samples, "start")[0]
+    view = next(one for one in views_of(samples, "start") if isinstance(one.shown, Panel))
     assert isinstance(view.shown, Panel)
     assert wrong([View("start", replace(view.shown, recipe=None))])
     assert not wrong([View("start", Panel("empty", "Nothing here", message="Write a sentence."))])
@@ -465,6 +465,7 @@ GIVES = {
     "odd": {"list"},
     "requirements": {"line"},
     "trajectory": {"line", "matrix"},
+    "rope": {"line"},
 }
 """What a command prints or writes of the views that name it; the others give all that is shown."""
 
