@@ -25,10 +25,10 @@ READING = 0.05
 
 
 def _table(source: str, role: str, report: Report, *, public: bool) -> EmbeddingTable:
-    from .fetching import extract
+    from .fetching import extract, table_of
 
     report(0.0, "reading the table")
-    table = extract(source, public=public).tables[role]
+    table = table_of(extract(source, public=public), role)
     report(READING, "reading the table")
     return table
 

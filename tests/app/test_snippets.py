@@ -28,6 +28,7 @@ from hfposemb.app.components.plot import Panel, PanelRow, Panels
 from hfposemb.app.components.recipe import Recipe
 from hfposemb.app.findings import comparison, token_map, training_run
 from hfposemb.app.jobs import children
+from hfposemb.app.jobs.fetching import table_of
 from hfposemb.app.recipes import sentence_snippets, writing
 from hfposemb.app.session.background_jobs import umap_key
 from hfposemb.app.session.opened import Opened
@@ -41,6 +42,7 @@ from hfposemb.comparison.aligned_maps import align_maps
 from hfposemb.numbers import number
 from hfposemb.reports import html_tables
 from hfposemb.tables.table import Provenance
+from tests.app.test_heads import untied
 from tests.architectures.tiny import build
 from tests.conftest import FULL
 from tests.reference import CHAPTERS
@@ -116,7 +118,7 @@ class Page:
                 key = comparison.maps_key(source, role, third, public=False)
                 library.results.put(key, align_maps(left, right, role, method=third))
             else:
-                table = library.open(source).tables[role]
+                table = table_of(library.open(source), role)
                 key = umap_key(self.session.library, table, third)
                 library.results.put(key, hpe.project(table, method="umap", dims=third))
         return bool(wanted)
@@ -144,6 +146,8 @@ def _others(component: Any, sources: tuple[str, ...]) -> list[Any]:
             return ["CKA with the last", "map's disparity", "IsoScore", "helix period"]
         case gr.State() if component.value == token_map.AUTOMATIC:
             return ["PCA"]
+        case gr.State() if component.value == "token":
+            return ["head"]
         case gr.State() if component.value == "0-1":
             return [f"0-{len(sources) - 1}"]  # another pair
         case gr.State() if component.value in sources:
@@ -216,6 +220,12 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Page:
     folder = tmp_path_factory.mktemp("models") / "clip"
     build("clip").save_pretrained(folder)
     return opened_page((str(folder), "random:40x16?seed=5"))
+
+
+@pytest.fixture(scope="module")
+def heads(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """A source with an output head of its own, beside one whose head is its token table."""
+    return opened_page((untied(tmp_path_factory.mktemp("models") / "untied"), "sample:gpt2"))
 
 
 # --- what is given ----------------------------------------------------------------------------------------------------
@@ -313,6 +323,17 @@ def test_every_view_of_mechanisms_is_given_by_its_snippet(mechanisms: Page, tab:
 @pytest.mark.parametrize(("tab", "least"), [("positions", 12)])
 def test_every_view_of_parts_is_given_by_its_snippet(parts: Page, tab: str, least: int) -> None:
     checked(views_of(parts, tab), least=least)
+
+
+def test_every_view_of_an_output_head_is_given_by_its_snippet(heads: Page) -> None:
+    views = views_of(heads, "tokens")
+    checked(views, least=8)
+    assert {view.shown.key for view in views if isinstance(view.shown, Panel) and ").head" in view.python} >= {
+        "map",
+        "neighbours",
+        "spread",
+        f"pairs-{heads.session.first[0]}",
+    }
 
 
 def test_every_row_of_panels_is_among_the_views(samples: Page) -> None:

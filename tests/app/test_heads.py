@@ -1,0 +1,148 @@
+"""Output heads in the app: the table that stands for the tokens, the panel that compares both, and what says why."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import numpy as np
+import pytest
+from hfposemb.app.findings import chosen_word, head_reading, selected_tokens, token_map, token_neighbours
+from hfposemb.app.findings.chosen_word import Word, of_table
+from hfposemb.app.findings.token_selection import Selection
+from hfposemb.app.session.opened import Opened
+from hfposemb.app.session.state import Session
+from hfposemb.app.tabs import tokens
+from safetensors.numpy import save_file
+
+import hfposemb as hpe
+from tests.app.test_app import open_session
+from tests.hub import FakeHub
+
+TIED = "sample:gpt2"
+NAMED = ("king", "queen", "father", "mother", "heaven", "earth")
+WORDS = (*NAMED, *(f"word{row}" for row in range(54)))
+
+
+def untied(folder: Path, *, words: tuple[str, ...] = WORDS, seed: int = 0) -> str:
+    """Write a GPT-2 whose output head is a table of its own, and return it as a source."""
+    rng = np.random.default_rng(seed)
+    tables = {name: rng.normal(size=(len(words), 16)).astype(np.float32) for name in ("wte", "lm_head")}
+    folder.mkdir(parents=True)
+    save_file({f"{name}.weight": table for name, table in tables.items()}, folder / "model.safetensors")
+    (folder / "vocab.json").write_text(json.dumps({word: row for row, word in enumerate(words)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    config: dict[str, Any] = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": len(words)}
+    (folder / "config.json").write_text(json.dumps(config | {"n_embd": 16, "tie_word_embeddings": False}))
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An untied checkpoint."""
+    return untied(tmp_path_factory.mktemp("models") / "untied")
+
+
+def opened(session: Session, table: str) -> tuple[Opened, ...]:
+    """Return the sources of a session with the table that stands for their tokens."""
+    return of_table(session, session.open(session.first), table)
+
+
+# --- the table that stands for the tokens -----------------------------------------------------------------------------
+
+
+def test_neighbours_in_the_head_are_those_of_the_library(source: str) -> None:
+    session = open_session(source, TIED)
+    (panel,) = token_neighbours.word_panels(session, opened(session, "head"), Word("king"))
+    found = hpe.neighbours(hpe.extract(source).head, 0, k=12)
+    (listed,) = panel.lists
+    assert [row.id for row in listed.rows] == found.rows.tolist()
+    assert listed.name == "untied’s output head"
+    assert panel.title.startswith("Closest to king in untied’s output head: ")
+    assert "The head of Demo GPT-2 is its token table." in panel.foot
+    token = token_neighbours.word_panels(session, opened(session, "token"), Word("king"))[0]
+    assert [row.id for row in token.lists[0].rows] == hpe.neighbours(hpe.extract(source).token, 0, k=12).rows.tolist()
+    assert token.lists[0].rows != listed.rows
+
+
+def test_map_selection_and_file_are_of_the_head(source: str) -> None:
+    session = open_session(source)
+    (one,) = opened(session, "head")
+    controls = token_map.MapControls(None, "PCA", "2-D", "Class", Word("king").state)
+    (panel,) = token_map.asked_map(session, (one,), controls)[1]
+    head = hpe.extract(source).head
+    trace = next(trace for trace in panel.drawings[0].figure.data if len(trace.x) > 10)
+    drawn = hpe.project(head, method="pca", dims=2).coordinates
+    assert np.isin(np.float32(trace.x), drawn[:, 0]).all()
+    assert "of untied’s output head" in panel.title
+    found = selected_tokens.selected_panel(one, np.arange(5), Selection("ids", "0~4", source))
+    assert found.title == "5 tokens of untied’s output head selected"
+    assert [chip.value for chip in found.chips] == pytest.approx(hpe.norms(head)[:5].tolist())
+
+
+def test_control_is_offered_only_where_a_head_is_a_table_of_its_own(source: str) -> None:
+    without, beside = open_session(TIED, "sample:bert"), open_session(TIED, source)
+    assert not tokens.draw_table_field(without.open(without.first), "head")["visible"]
+    assert tokens.draw_table_field(without.open(without.first), "head")["value"] == "token"
+    assert tokens.draw_table_field(beside.open(beside.first), "head")["visible"]
+    assert [one.words for one in opened(without, "head")] == ["token", "token"], "a link of other sources shows tokens"
+    assert chosen_word.which_choices(opened(beside, "head")) == [("untied", source)]
+
+
+def test_a_source_without_a_head_says_so(source: str) -> None:
+    session = open_session(source, "sample:minilm", "random:60x8")
+    said = [chosen_word.why_no_tokens(one) for one in opened(session, "head")[1:]]
+    assert said == ["MiniLM has no output head.", "Untrained has no output head."]
+
+
+def test_a_click_takes_the_row_of_the_head(source: str) -> None:
+    session = open_session(source, TIED)
+    handlers = tokens.Handlers(session)
+    due = ["", [TIED, ""], [source, ""]]
+
+    class Happened:
+        _data: Any = {"panel": "neighbours", "list": 0, "id": 7}  # noqa: RUF012
+
+    state = Word("king").state
+    assert handlers.pick(due, "head", None, state, False, Happened())[0] == ["word1", source, 7]  # type: ignore[arg-type]
+    assert handlers.pick(due, "token", None, state, False, Happened())[0][1] == TIED  # type: ignore[arg-type]
+
+
+def test_a_head_of_the_hub_is_read_once_it_is_asked_for(hub: FakeHub, tmp_path: Path) -> None:
+    folder = Path(untied(tmp_path / "untied"))
+    hub.add("somebody/untied", {file.name: file.read_bytes() for file in folder.iterdir()})
+    session = open_session("somebody/untied").at("tokens", ("token",))
+
+    async def steps(works: Any) -> list[Any]:
+        async with aclosing(works) as found:
+            return [step async for step in found]
+
+    wanted = session.wanted(session.open(session.first))
+    asyncio.run(steps(session.library.fetches.follow("page", session.first, wanted)))
+    sources = session.open(session.first)
+    assert head_reading.unread(session, sources, "token") == []
+    assert head_reading.unread(session, sources, "head") == ["somebody/untied"]
+    assert of_table(session, sources, "head")[0].table("token") is None
+    request = gr.Request(session_hash="visitor")
+    *_, (line, done) = asyncio.run(steps(head_reading.HeadReads(session).read(["somebody/untied"], request)))
+    assert (line["visible"], bool(done)) == (False, True)
+    assert head_reading.unread(session, sources, "head") == []
+    before = len(hub.requests)
+    (one,) = opened(session, "head")
+    assert np.array_equal(one.tokens.vectors, hpe.extract(folder).head.vectors)
+    assert len(hub.requests) == before, "drawing asks for nothing"
+
+
+def test_a_head_of_the_hub_that_was_not_read_is_not_read_while_drawing(
+    source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = open_session(source)
+    (one,) = session.open(session.first)
+    monkeypatch.setattr(type(session.library), "opened", lambda *_, **__: None)
+    (waiting,) = of_table(session, (one,), "head")
+    assert waiting.table("token") is None
+    assert chosen_word.why_no_tokens(waiting) == "untied: its output head has not been read from the Hub"
