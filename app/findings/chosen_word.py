@@ -13,7 +13,7 @@ from hfposemb.text import one_line
 
 from ..components.plot import Panel
 from ..limits import LONGEST_QUERY, LONGEST_SOURCE
-from ..session.opened import Opened
+from ..session.opened import HEAD_NEEDS, UNREAD, Opened
 
 if TYPE_CHECKING:
     from ..session.state import Session
@@ -22,8 +22,6 @@ TABLES = {"Token": "token", "Head": "head"}
 """The tables that can stand for the tokens, by what the control calls them."""
 
 HEAD = "head"
-HEAD_NEEDS = ("token", "head")
-UNREAD = "its output head has not been read from the Hub"
 FIRST_WORD = "king"
 FIRST_WORDS = "king, queen, father, mother, heaven, earth"
 

@@ -17,18 +17,16 @@ from ..components.hidden import State
 from ..components.lines import WORK_LINE, failed_line
 from ..failures import said_of
 from ..jobs.fetching import Fetch
-from ..session.opened import Opened
+from ..session.opened import HEAD_NEEDS, Opened
 from ..session.opening import page_of, reading_line
 from ..session.source_names import short_name
 from ..session.state import Session
-from .chosen_word import HEAD, HEAD_NEEDS
 
 
-def unread(session: Session, opened: Sequence[Opened], table: str) -> list[str]:
+def unread(session: Session, opened: Sequence[Opened]) -> list[str]:
     """Return the sources whose output head is to be read before it is drawn."""
-    heads = [source for source in opened if source.untied and table == HEAD]
-    public = session.public
-    return [one.text for one in heads if session.library.opened(one.text, HEAD_NEEDS, public=public) is None]
+    heads = [source.text for source in opened if source.separate]
+    return [text for text in heads if session.library.opened(text, HEAD_NEEDS, public=session.public) is None]
 
 
 @dataclass(frozen=True)
@@ -36,6 +34,7 @@ class HeadReads:
     """Reads the output heads for one page; see ``opening.SourceReads``, which reads the other tables."""
 
     session: Session
+    name: str = ""
 
     async def read(self, wanted: list[str], request: gr.Request) -> AsyncIterator[list[Any]]:
         """Read the heads of some sources with progress; return the line and what changes when they have been read."""
@@ -64,14 +63,21 @@ class HeadReads:
         return gr.update(visible=False)
 
     def _page(self, request: gr.Request) -> str:
-        return f"{page_of(self.session, request)}/head"
+        return f"{page_of(self.session, request)}/head/{self.name}"
 
 
-def reading_row(session: Session, table: gr.State) -> gr.State:
-    """Create and bind the progress line of the heads that ``table`` asks for; return a state that changes when read."""
+def reading_row(session: Session, asked: gr.State, value: Any, *, name: str = "") -> gr.State:
+    """Create and bind the progress line of heads, which are read when the state ``asked`` has a value.
+
+    Return a state that changes when they have been read. A page with several lines gives each a ``name``.
+    """
     line, wanted, done = gr.HTML(visible=False, **WORK_LINE), State([]), State("")
-    reads = HeadReads(session)
-    session.redraw(lambda opened, table: unread(session, opened, table), [wanted], inputs=[table], on=[table.change])
+    reads = HeadReads(session, name)
+
+    def draw(opened: Sequence[Opened], given: Any) -> list[str]:
+        return unread(session, opened) if given == value else []
+
+    session.redraw(draw, [wanted], inputs=[asked], on=[asked.change])
     wanted.change(reads.read, wanted, [line, done], **QUIET)
     line.select(reads.stop, None, line, **QUIET)
     return done

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hfposemb.analysis.projection import Projection
     from hfposemb.analysis.projection_quality import PointTrust
     from hfposemb.analysis.undertrained import UndertrainedTokens
+    from hfposemb.comparison.token_against_head import HeadComparison
     from hfposemb.tables.table import EmbeddingTable
 
     from .children import Report
@@ -66,6 +67,17 @@ def trust(source: str, role: str, drawn: DrawnRows, points: int, report: Report,
     table = _table(source, role, report, public=public)
     progress = _rest(report, f"comparing the neighbours of {min(points, len(drawn.rows)):,} points")
     return point_trust(table, drawn.coordinates, rows=drawn.rows, metric=drawn.metric, points=points, progress=progress)
+
+
+def head(source: str, count: int, report: Report, *, public: bool = False) -> HeadComparison:
+    """Compare the token table of a source with its output head."""
+    from hfposemb.comparison.token_against_head import compare_head
+
+    from .fetching import extract
+
+    report(0.0, "reading the tables")
+    found = extract(source, public=public)
+    return compare_head(found, count=count, progress=_rest(report, "comparing token table and head"))
 
 
 def odd(source: str, role: str, count: int, report: Report, *, public: bool = False) -> UndertrainedTokens:

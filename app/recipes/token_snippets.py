@@ -129,6 +129,20 @@ def selection(source: Opened, chosen: Sequence[int] | NDArray[np.int64], *, kind
     return recipe_of(body, [source], roles=_roles([source]))
 
 
+def head(source: Opened, *, count: int) -> Recipe:
+    """Return the recipe of the comparison of token table and output head."""
+    body = [
+        f"found = hpe.compare_head({extracted(source)}, count={count})",
+        "shown = {",
+        '    "figures": [one.null.observed for one in found.measures],',
+        '    "differ most": [move.distance for move in found.most],',
+        '    "differ least": [move.distance for move in found.least],',
+        "}",
+    ]
+    command = command_line("head", pinned(source), "--count", count, "--json")
+    return recipe_of(body, [source], command=[command], roles=("token", "head"))
+
+
 def odd(source: Opened, names: Sequence[str], *, count: int) -> Recipe:
     """Return the recipe of the lists of odd tokens."""
     body = [

@@ -239,11 +239,13 @@ class _Held:
 def _tables(embeddings: Embeddings, needs: Sequence[str]) -> list[EmbeddingTable]:
     found = [table for role, table in embeddings.tables.items() if role.rpartition(".")[2] in needs]
     ties = embeddings.ties.items() if "head" in needs else ()
-    return found + [embeddings.heads[role] for role, tying in ties if not tying.tied]
+    return found + [
+        embeddings.heads[role] for role, tying in ties if tying.how not in ("absent", "alias", "same tensor")
+    ]
 
 
 def _read(embeddings: Embeddings, need: str) -> None:
-    """Read one of ``NEEDS``, or the untied output heads as ``head``; do nothing if the source does not have it."""
+    """Read one of ``NEEDS``, or as ``head`` the heads stored apart; do nothing if the source does not have it."""
     for table in _tables(embeddings, [need]):
         if table.shape[0] * table.shape[1] * table.dtype.itemsize <= limits.HELD_BYTES:
             all_rows(table)

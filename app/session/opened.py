@@ -25,6 +25,10 @@ NEEDS = ("position", "token", "inputs", "attention")
 sentence or the attention of the first layer."""
 
 
+HEAD_NEEDS = ("token", "head")
+"""What is read of a source whose output head is shown, if that is a table of its own."""
+
+UNREAD = "its output head has not been read from the Hub"
 WAITING = "it is being read from the Hub"
 STOPPED = "reading was stopped; select it again to continue"
 
@@ -88,6 +92,11 @@ class Opened:
         """How the output head is tied, from names and configuration; ``None`` if there is no head. Reads nothing."""
         ties = {} if self.embeddings is None else self.embeddings.ties
         return next((ties[key] for key in ("head", "decoder.head") if key in ties), None)
+
+    @property
+    def separate(self) -> bool:
+        """Whether there is an output head that is stored apart from the token table. Reads nothing."""
+        return self.tying is not None and self.tying.how not in ("absent", "alias", "same tensor")
 
     @property
     def untied(self) -> bool:

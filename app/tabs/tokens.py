@@ -32,6 +32,7 @@ from ..findings.chosen_word import (
 )
 from ..findings.head_reading import reading_row
 from ..findings.selected_tokens import found_tokens, rows_of
+from ..findings.token_head import head_row
 from ..findings.token_map import AUTOMATIC, METHODS, MapControls, asked_map, map_work
 from ..findings.token_neighbours import find_word, spread_panels, word_panels
 from ..findings.token_search import NOT_SEARCHED, read_search, write_sought
@@ -249,7 +250,7 @@ def create_layout(session: Session) -> Layout:
                 which_field, table_field, method_field, dims, color = _toolbar(choices, which.value)
             with gr.Row(elem_classes="tokens-work"):
                 table = State("token")
-                read = reading_row(session, table)
+                read = reading_row(session, table, "head")
                 umaps = session.jobs.bind(partial(map_work, session), label="Map")
             plan = PanelRow(scope=session.scope, reserve=781)
         with gr.Column(scale=3, min_width=320):
@@ -266,9 +267,7 @@ def create_layout(session: Session) -> Layout:
         box, spread = session.fold("spread", "How unusual is such a cosine?")
         with box:
             hill = PanelRow((), scope=session.scope)
-        box, odd = session.fold("odd", "Odd tokens: which did training hardly touch?")
-        with box:
-            odd_row(session, which, which_field, source_of, [word, search, sought], odd)
+        _own_folds(session, which, which_field, [word, search, sought])
     return Layout(
         word=word,
         sought=sought,
@@ -298,6 +297,16 @@ def create_layout(session: Session) -> Layout:
         chosen=chosen,
         matrix=matrix,
     )
+
+
+def _own_folds(session: Session, which: gr.State, field: gr.Radio, picked: Sequence[Any]) -> None:
+    """Create the folds that bind their own events; ``picked`` are the components that a click on a token sets."""
+    box, unfolded = session.fold("heads", "Token table and output head: are they one table?")
+    with box:
+        head_row(session, picked, unfolded)
+    box, unfolded = session.fold("odd", "Odd tokens: which did training hardly touch?")
+    with box:
+        odd_row(session, which, field, source_of, picked, unfolded)
 
 
 def _toolbar(choices: Sequence[Any], first: str | None) -> tuple[gr.Radio, gr.Radio, gr.Radio, gr.Radio, gr.Radio]:

@@ -11,15 +11,17 @@ from typing import Any
 import gradio as gr
 import numpy as np
 import pytest
-from hfposemb.app.findings import chosen_word, head_reading, selected_tokens, token_map, token_neighbours
+from hfposemb.app.findings import chosen_word, head_reading, selected_tokens, token_head, token_map, token_neighbours
 from hfposemb.app.findings.chosen_word import Word, of_table
 from hfposemb.app.findings.token_selection import Selection
+from hfposemb.app.jobs.queue import Visitor
 from hfposemb.app.session.opened import Opened
 from hfposemb.app.session.state import Session
 from hfposemb.app.tabs import tokens
 from safetensors.numpy import save_file
 
 import hfposemb as hpe
+from hfposemb.numbers import number
 from tests.app.test_app import open_session
 from tests.hub import FakeHub
 
@@ -117,20 +119,15 @@ def test_a_head_of_the_hub_is_read_once_it_is_asked_for(hub: FakeHub, tmp_path: 
     hub.add("somebody/untied", {file.name: file.read_bytes() for file in folder.iterdir()})
     session = open_session("somebody/untied").at("tokens", ("token",))
 
-    async def steps(works: Any) -> list[Any]:
-        async with aclosing(works) as found:
-            return [step async for step in found]
-
     wanted = session.wanted(session.open(session.first))
-    asyncio.run(steps(session.library.fetches.follow("page", session.first, wanted)))
+    asyncio.run(taken(session.library.fetches.follow("page", session.first, wanted)))
     sources = session.open(session.first)
-    assert head_reading.unread(session, sources, "token") == []
-    assert head_reading.unread(session, sources, "head") == ["somebody/untied"]
+    assert head_reading.unread(session, sources) == ["somebody/untied"]
     assert of_table(session, sources, "head")[0].table("token") is None
     request = gr.Request(session_hash="visitor")
-    *_, (line, done) = asyncio.run(steps(head_reading.HeadReads(session).read(["somebody/untied"], request)))
+    *_, (line, done) = asyncio.run(taken(head_reading.HeadReads(session).read(["somebody/untied"], request)))
     assert (line["visible"], bool(done)) == (False, True)
-    assert head_reading.unread(session, sources, "head") == []
+    assert head_reading.unread(session, sources) == []
     before = len(hub.requests)
     (one,) = opened(session, "head")
     assert np.array_equal(one.tokens.vectors, hpe.extract(folder).head.vectors)
@@ -146,3 +143,46 @@ def test_a_head_of_the_hub_that_was_not_read_is_not_read_while_drawing(
     (waiting,) = of_table(session, (one,), "head")
     assert waiting.table("token") is None
     assert chosen_word.why_no_tokens(waiting) == "untied: its output head has not been read from the Hub"
+
+
+# --- token table against head -----------------------------------------------------------------------------------------
+
+
+async def taken(steps: Any) -> list[Any]:
+    """Return all that a generator yields."""
+    async with aclosing(steps) as found:
+        return [step async for step in found]
+
+
+def compared(session: Session) -> None:
+    """Compare the token tables of a session with their heads, as the fold's job does."""
+    wanted = token_head.wanted_of(session, session.open(session.first))
+    assert asyncio.run(taken(token_head.compare(session, Visitor("one"), "part", wanted)))
+
+
+def test_panel_has_the_figures_and_tokens_of_the_library(source: str) -> None:
+    session = open_session(source)
+    (panel,) = token_head.head_panels(session, session.open(session.first)).panels
+    assert panel.title == "untied has a head of its own"
+    assert not panel.numbers
+    (stopped,) = token_head.head_panels(session, session.open(session.first), stopped=True).panels
+    assert stopped.actions == (token_head.AGAIN,)
+    compared(session)
+    found = hpe.compare_head(hpe.extract(source), count=token_head.LISTED)
+    (panel,) = token_head.head_panels(session, session.open(session.first)).panels
+    assert panel.title.startswith("Token table and head of untied are no more alike than by chance: CKA ")
+    assert [figure for figure, _ in panel.numbers] == [number(one.null.observed, digits=2) for one in found.measures]
+    assert all("Chance " in words for _, words in panel.numbers)
+    assert [row.label for row in panel.lists[0].rows] == [move.label for move in found.most]
+    assert [WORDS[row.id] for row in panel.lists[1].rows] == [move.label for move in found.least]
+    assert token_head.wanted_of(session, session.open(session.first)) == []
+
+
+def test_tied_and_missing_heads_say_how_that_is_known() -> None:
+    session = open_session(TIED, "sample:minilm")
+    tied, without = token_head.head_panels(session, session.open(session.first)).panels
+    assert tied.title == "The output head of Demo GPT-2 is its token table"
+    assert tied.message == "No head is stored, and tie_word_embeddings is true."
+    assert without.title == "MiniLM has no output head"
+    assert without.message
+    assert token_head.wanted_of(session, session.open(session.first)) == []

@@ -26,7 +26,7 @@ import pytest
 from hfposemb.app import limits
 from hfposemb.app.components.plot import Panel, PanelRow, Panels
 from hfposemb.app.components.recipe import Recipe
-from hfposemb.app.findings import comparison, token_map, training_run
+from hfposemb.app.findings import comparison, token_head, token_map, training_run
 from hfposemb.app.jobs import children
 from hfposemb.app.jobs.fetching import table_of
 from hfposemb.app.recipes import sentence_snippets, writing
@@ -300,9 +300,20 @@ def followed(page: Page) -> None:
         page.session.library.results.put(training_run.run_key(wanted, public=False), found)
 
 
+def headed(page: Page) -> None:
+    """Compare token tables with output heads, as the tab's job would."""
+    session = page.session.at("tokens")
+    for source in session.open(session.first):
+        if source.untied and source.embeddings is not None:
+            found = hpe.compare_head(source.embeddings, count=token_head.LISTED)
+            session.library.results.put(session.source_key(source, ("head", token_head.LISTED)), found)
+
+
 @cache
 def views_of(page: Page, tab: str) -> list[View]:
     """Return every view of a tab after its job, the same ones to every test."""
+    if tab == "tokens":
+        headed(page)
     if tab in (jobs_of := {"compare": compared, "training": followed}):
         jobs_of[tab](page)
     return page.views(tab)
@@ -325,15 +336,18 @@ def test_every_view_of_parts_is_given_by_its_snippet(parts: Page, tab: str, leas
     checked(views_of(parts, tab), least=least)
 
 
-def test_every_view_of_an_output_head_is_given_by_its_snippet(heads: Page) -> None:
+def test_every_view_of_an_output_head_is_given_by_its_snippet(
+    heads: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     views = views_of(heads, "tokens")
     checked(views, least=8)
-    assert {view.shown.key for view in views if isinstance(view.shown, Panel) and ").head" in view.python} >= {
-        "map",
-        "neighbours",
-        "spread",
-        f"pairs-{heads.session.first[0]}",
-    }
+    of_head = [
+        view for view in views if isinstance(view.shown, Panel) and re.search(r"\.head\b|compare_head", view.python)
+    ]
+    (text, _), keys = heads.session.first, {view.shown.key for view in of_head if isinstance(view.shown, Panel)}
+    assert keys >= {"map", "neighbours", "spread", f"pairs-{text}", f"head-{text}"}
+    said = [one for view in of_head if view.command for one in printed_wrong(view, tmp_path, monkeypatch)]
+    assert not said, "\n".join(said)
 
 
 def test_every_row_of_panels_is_among_the_views(samples: Page) -> None:
@@ -484,6 +498,7 @@ GIVES = {
     "neighbours": {"list"},
     "similarity": {"matrix"},
     "odd": {"list"},
+    "head": {"line"},
     "requirements": {"line"},
     "trajectory": {"line", "matrix"},
 }
