@@ -80,9 +80,12 @@ def head(source: str, count: int, report: Report, *, public: bool = False) -> He
     return compare_head(found, count=count, progress=_rest(report, "comparing token table and head"))
 
 
-def odd(source: str, role: str, count: int, report: Report, *, public: bool = False) -> UndertrainedTokens:
-    """Search a table for odd tokens."""
+def odd(source: str, count: int, report: Report, *, public: bool = False) -> UndertrainedTokens:
+    """Search a source for odd tokens."""
     from hfposemb.analysis.undertrained import undertrained_tokens
 
-    table = _table(source, role, report, public=public)
-    return undertrained_tokens(table, count=count, progress=_rest(report, "searching for odd tokens"))
+    from .fetching import extract
+
+    report(0.0, "reading the tables")
+    found = extract(source, public=public)
+    return undertrained_tokens(found, count=count, progress=_rest(report, "searching for odd tokens"))

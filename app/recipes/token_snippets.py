@@ -143,7 +143,7 @@ def head(source: Opened, *, count: int) -> Recipe:
     return recipe_of(body, [source], command=[command], roles=("token", "head"))
 
 
-def odd(source: Opened, names: Sequence[str], *, count: int) -> Recipe:
+def odd(source: Opened, names: Sequence[str], *, count: int, headed: bool = False) -> Recipe:
     """Return the recipe of the lists of odd tokens."""
     body = [
         f"found = hpe.undertrained_tokens({extracted(source)}, count={count})",
@@ -151,4 +151,4 @@ def odd(source: Opened, names: Sequence[str], *, count: int) -> Recipe:
         "shown = {name: [odd.value for odd in found[name].rows] for name in names}",
     ]
     command = command_line("odd", pinned(source), "--count", count, "--json")
-    return recipe_of(body, [source], command=[command], roles=_roles([source]))
+    return recipe_of(body, [source], command=[command], roles=("token", "head") if headed else ("token",))

@@ -5,15 +5,25 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 import numpy as np
 import pytest
-from hfposemb.app.findings import chosen_word, head_reading, selected_tokens, token_head, token_map, token_neighbours
+from hfposemb.app.findings import (
+    chosen_word,
+    head_reading,
+    selected_tokens,
+    token_head,
+    token_map,
+    token_neighbours,
+    undertrained,
+)
 from hfposemb.app.findings.chosen_word import Word, of_table
 from hfposemb.app.findings.token_selection import Selection
+from hfposemb.app.findings.undertrained import odd_panels
 from hfposemb.app.jobs.queue import Visitor
 from hfposemb.app.session.opened import Opened
 from hfposemb.app.session.state import Session
@@ -21,7 +31,9 @@ from hfposemb.app.tabs import tokens
 from safetensors.numpy import save_file
 
 import hfposemb as hpe
+from hfposemb.analysis.new_rows import MEANING
 from hfposemb.numbers import number
+from hfposemb.tables.token_marks import TokenMarks
 from tests.app.test_app import open_session
 from tests.hub import FakeHub
 
@@ -186,3 +198,36 @@ def test_tied_and_missing_heads_say_how_that_is_known() -> None:
     assert without.title == "MiniLM has no output head"
     assert without.message
     assert token_head.wanted_of(session, session.open(session.first)) == []
+
+
+# --- odd tokens -------------------------------------------------------------------------------------------------------
+
+
+def test_odd_tokens_are_those_of_source_and_head(tmp_path: Path) -> None:
+    words = (*WORDS, *(f"<|reserved_special_token_{place}|>" for place in range(6)))
+    text = untied(tmp_path / "odd", words=words)
+    session = open_session(text)
+    (panel,) = odd_panels(session, session.open(session.first)[0])
+    found = hpe.undertrained_tokens(hpe.extract(text), count=8)
+    listed = {one.name: one.rows for one in panel.lists}
+    name = "near unused in the head"
+    assert found[name].rows
+    assert [row.id for row in listed[undertrained.NAMES[name]]] == [odd.row for odd in found[name].rows]
+    assert [row.value for row in listed[undertrained.NAMES[name]]] == [odd.value for odd in found[name].rows]
+
+
+def test_marks_and_origin_of_added_rows_are_said(source: str) -> None:
+    session = open_session(source)
+    (one,) = session.open(session.first)
+    assert one.embeddings is not None
+    plain = hpe.undertrained_tokens(one.embeddings, count=8)
+    chat = frozenset({plain["far from the mean"].rows[0].row})
+    marks = TokenMarks(added=frozenset(range(40, 60)), chat=chat)
+    marked = replace(one, embeddings=replace(one.embeddings, marks=lambda: marks))
+    (panel,) = odd_panels(session, marked)
+    found = hpe.undertrained_tokens(marked.embeddings, count=8)  # type: ignore[arg-type]
+    assert found.origin is not None
+    assert panel.subtitle.endswith(f"20 rows were added: {MEANING[found.origin.made]}.")
+    first = next(part for part in panel.lists if part.name == undertrained.NAMES["far from the mean"]).rows[0]
+    assert first.label.endswith("chat template)")
+    assert any(row.label.endswith("(added)") for part in panel.lists for row in part.rows)
