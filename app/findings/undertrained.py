@@ -23,12 +23,12 @@ from ..limits import SEARCHED
 from ..recipes import token_snippets
 from ..session.opened import UNREAD, Opened
 from ..session.state import Session
-from .chosen_word import Word, shown
+from .chosen_word import Word, of_table, shown, source_of
 from .head_reading import reading_row, unread
 from .token_search import NOT_SEARCHED
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from ..components.recipe import Recipe
     from ..jobs.children import Progress
@@ -95,7 +95,7 @@ def odd_panels(session: Session, source: Opened | None) -> tuple[Panel, ...]:
         replace(
             empty,
             title=_title(source, found),
-            subtitle=" ".join(["Candidates only. Click a token.", *_added(found)]),
+            subtitle=" ".join(["Candidates only. Click a token.", *_marked(found)]),
             lists=lists,
             foot=_foot(found),
             recipe=_recipe(source, found, [one.name for one in drawn]) if drawn else None,
@@ -133,15 +133,21 @@ async def look(
 def _row(odd: UndertrainedToken) -> NeighbourRow:
     label = " = ".join(map(shown, (odd.label, *odd.twins[:1])))
     marks = f" ({', '.join(odd.marks)})" if odd.marks else ""
-    return NeighbourRow(label + marks, odd.value, False, odd.row)
+    return NeighbourRow(label + marks, odd.value, bool(odd.marks), odd.row)
 
 
 def _recipe(source: Opened, found: UndertrainedTokens, names: Sequence[str]) -> Recipe:
     return token_snippets.odd(source, names, count=LISTED, headed=bool(found.head))
 
 
+def _marked(found: UndertrainedTokens) -> list[str]:
+    """State which marks the tinted tokens have, and how the rows of added tokens were made."""
+    marks = dict.fromkeys(mark for one in found.lists for odd in one.rows for mark in odd.marks)
+    tinted = [f"Tinted: {' or '.join(marks)}."] if marks else []
+    return [*tinted, *_added(found)]
+
+
 def _added(found: UndertrainedTokens) -> list[str]:
-    """State how the rows of added tokens were made."""
     if found.origin is None:
         return []
     count = len(found.origin.rows)
@@ -179,43 +185,44 @@ def _foot(found: UndertrainedTokens) -> str:
     return " · ".join([*said, *found.notes])
 
 
-def odd_row(
-    session: Session,
-    which: gr.State,
-    field: gr.Radio,
-    chosen: Callable[[Sequence[Opened], str | None], Opened | None],
-    picked: Sequence[Any],
-    unfolded: gr.State,
-) -> None:
-    """Create and bind the panel of the source that ``which`` names and ``chosen`` finds.
+def chosen(session: Session, opened: Sequence[Opened], table: str, which: str | None) -> Opened | None:
+    """Return the source that the map shows, with its token table."""
+    drawn = source_of(of_table(session, opened, table), which)
+    return source_of(opened, which if drawn is None else drawn.text)
 
-    ``field`` is the control that sets ``which``; ``picked`` are the word, the search field and the search, which a
-    click sets; ``unfolded`` is whether the fold that the panel is in is open.
+
+def odd_row(
+    session: Session, controls: Sequence[gr.State], field: gr.Radio, picked: Sequence[Any], unfolded: gr.State
+) -> None:
+    """Create and bind the panel of the source that the map shows.
+
+    ``controls`` are the chosen table and source, ``field`` the control that sets the source; ``picked`` are the word,
+    the search field and the search, which a click sets; ``unfolded`` is whether the fold of the panel is open.
     """
+    table, which = controls
     with gr.Column():
         read = reading_row(session, unfolded, True, name="odd")
         work = session.jobs.bind(partial(look, session), name="odd", label="Odd tokens")
         row = PanelRow((), scope=session.scope)
 
-    def draw(opened: Sequence[Opened], unfolded: bool, which: str | None) -> Any:
-        return odd_panels(session, chosen(opened, which)) if unfolded else gr.skip()
+    def draw(opened: Sequence[Opened], unfolded: bool, table: str, which: str | None) -> Any:
+        return odd_panels(session, chosen(session, opened, table, which)) if unfolded else gr.skip()
 
-    def ask(due: list[Any], which: str | None, happened: gr.EventData) -> Any:
-        source = chosen(session.shown(due), which)
+    def ask(due: list[Any], table: str, which: str | None, happened: gr.EventData) -> Any:
+        source = chosen(session, session.shown(due), table, which)
         if source is None or happened._data.get("action") != LOOK:
             return gr.skip()
         return [[source.text, uuid4().hex]]  # unique, so that it can be requested again after Cancel
 
-    def pick(due: list[Any], which: str | None, happened: gr.EventData) -> list[Any]:
-        source, token = chosen(session.shown(due), which), happened._data.get("id")
-        table = source.table("token") if source else None
-        if source is None or table is None or not isinstance(token, int) or not 0 <= token < table.shape[0]:
+    def pick(due: list[Any], table: str, which: str | None, happened: gr.EventData) -> list[Any]:
+        source, token = chosen(session, session.shown(due), table, which), happened._data.get("id")
+        if source is None or not isinstance(token, int) or not 0 <= token < source.tokens.shape[0]:
             return [gr.skip()] * 3
-        text = table.labels[token]
+        text = source.tokens.labels[token]
         return [Word(text, source.text, token).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
 
-    session.redraw(draw, [row], inputs=[unfolded, which], on=[unfolded.change, read.change])
-    session.when([field.input], draw, [row], inputs=[unfolded, field])
-    session.when([work.done.change], draw, [row], inputs=[unfolded, which])
-    row.select(pick, [session.due, which], list(picked), trigger_mode="always_last", **QUIET)
-    row.select(ask, [session.due, which], work.wanted, trigger_mode="always_last", **QUIET)
+    session.redraw(draw, [row], inputs=[unfolded, *controls], on=[unfolded.change, read.change, table.change])
+    session.when([field.input], draw, [row], inputs=[unfolded, table, field])
+    session.when([work.done.change], draw, [row], inputs=[unfolded, *controls])
+    row.select(pick, [session.due, table, which], list(picked), trigger_mode="always_last", **QUIET)
+    row.select(ask, [session.due, table, which], work.wanted, trigger_mode="always_last", **QUIET)

@@ -267,7 +267,7 @@ def create_layout(session: Session) -> Layout:
         box, spread = session.fold("spread", "How unusual is such a cosine?")
         with box:
             hill = PanelRow((), scope=session.scope)
-        _own_folds(session, which, which_field, [word, search, sought])
+        _own_folds(session, table, which, which_field, [word, search, sought])
     return Layout(
         word=word,
         sought=sought,
@@ -299,20 +299,20 @@ def create_layout(session: Session) -> Layout:
     )
 
 
-def _own_folds(session: Session, which: gr.State, field: gr.Radio, picked: Sequence[Any]) -> None:
+def _own_folds(session: Session, table: gr.State, which: gr.State, field: gr.Radio, picked: Sequence[Any]) -> None:
     """Create the folds that bind their own events; ``picked`` are the components that a click on a token sets."""
     box, unfolded = session.fold("heads", "Token table and output head: are they one table?")
     with box:
         head_row(session, picked, unfolded)
     box, unfolded = session.fold("odd", "Odd tokens: which did training hardly touch?")
     with box:
-        odd_row(session, which, field, source_of, picked, unfolded)
+        odd_row(session, [table, which], field, picked, unfolded)
 
 
 def _toolbar(choices: Sequence[Any], first: str | None) -> tuple[gr.Radio, gr.Radio, gr.Radio, gr.Radio, gr.Radio]:
     """Return the map's controls: source, table, projection, dimensions and colour."""
     which_field = _segmented("Source", choices, first, 204, "names", visible=len(choices) > 1)
-    table = _segmented("Table", list(TABLES.items()), "token", 139, visible=False)
+    table = _segmented("Table", list(TABLES.items()), "token", 159, visible=False)
     method = _segmented("Projection", list(METHODS), "UMAP", 139)
     dims = _segmented("Dimensions", ["2-D", "3-D"], "2-D", 114)
     color = _segmented("Colour", ["Class", "Id", "Norm", "Trust"], "Class", 244)

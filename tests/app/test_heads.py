@@ -230,4 +230,15 @@ def test_marks_and_origin_of_added_rows_are_said(source: str) -> None:
     assert panel.subtitle.endswith(f"20 rows were added: {MEANING[found.origin.made]}.")
     first = next(part for part in panel.lists if part.name == undertrained.NAMES["far from the mean"]).rows[0]
     assert first.label.endswith("chat template)")
+    assert first.shared
+    assert "Tinted: " in panel.subtitle
     assert any(row.label.endswith("(added)") for part in panel.lists for row in part.rows)
+
+
+def test_odd_tokens_are_of_the_source_that_the_map_shows(source: str) -> None:
+    session = open_session(TIED, source)
+    sources = session.open(session.first)
+    of_head, of_token = (undertrained.chosen(session, sources, table, TIED) for table in ("head", "token"))
+    assert of_head is not None
+    assert of_token is not None
+    assert (of_head.text, of_head.words, of_token.text) == (source, "token", TIED)
