@@ -26,7 +26,7 @@ import pytest
 from hfposemb.app import limits
 from hfposemb.app.components.plot import Panel, PanelRow, Panels
 from hfposemb.app.components.recipe import Recipe
-from hfposemb.app.findings import comparison, token_head, token_map, training_run
+from hfposemb.app.findings import comparison, token_map, training_run
 from hfposemb.app.jobs import children
 from hfposemb.app.jobs.fetching import table_of
 from hfposemb.app.recipes import sentence_snippets, writing
@@ -42,7 +42,6 @@ from hfposemb.comparison.aligned_maps import align_maps
 from hfposemb.numbers import number
 from hfposemb.reports import html_tables
 from hfposemb.tables.table import Provenance
-from tests.app.test_heads import untied
 from tests.architectures.tiny import build
 from tests.conftest import FULL
 from tests.reference import CHAPTERS
@@ -222,12 +221,6 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Page:
     return opened_page((str(folder), "random:40x16?seed=5"))
 
 
-@pytest.fixture(scope="module")
-def heads(tmp_path_factory: pytest.TempPathFactory) -> Page:
-    """A source with an output head of its own, beside one whose head is its token table."""
-    return opened_page((untied(tmp_path_factory.mktemp("models") / "untied"), "sample:gpt2"))
-
-
 # --- what is given ----------------------------------------------------------------------------------------------------
 
 
@@ -300,20 +293,9 @@ def followed(page: Page) -> None:
         page.session.library.results.put(training_run.run_key(wanted, public=False), found)
 
 
-def headed(page: Page) -> None:
-    """Compare token tables with output heads, as the tab's job would."""
-    session = page.session.at("tokens")
-    for source in session.open(session.first):
-        if source.untied and source.embeddings is not None:
-            found = hpe.compare_head(source.embeddings, count=token_head.LISTED)
-            session.library.results.put(session.source_key(source, ("head", token_head.LISTED)), found)
-
-
 @cache
 def views_of(page: Page, tab: str) -> list[View]:
     """Return every view of a tab after its job, the same ones to every test."""
-    if tab == "tokens":
-        headed(page)
     if tab in (jobs_of := {"compare": compared, "training": followed}):
         jobs_of[tab](page)
     return page.views(tab)
@@ -334,20 +316,6 @@ def test_every_view_of_mechanisms_is_given_by_its_snippet(mechanisms: Page, tab:
 @pytest.mark.parametrize(("tab", "least"), [("positions", 12)])
 def test_every_view_of_parts_is_given_by_its_snippet(parts: Page, tab: str, least: int) -> None:
     checked(views_of(parts, tab), least=least)
-
-
-def test_every_view_of_an_output_head_is_given_by_its_snippet(
-    heads: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    views = views_of(heads, "tokens")
-    checked(views, least=8)
-    of_head = [
-        view for view in views if isinstance(view.shown, Panel) and re.search(r"\.head\b|compare_head", view.python)
-    ]
-    (text, _), keys = heads.session.first, {view.shown.key for view in of_head if isinstance(view.shown, Panel)}
-    assert keys >= {"map", "neighbours", "spread", f"pairs-{text}", f"head-{text}"}
-    said = [one for view in of_head if view.command for one in printed_wrong(view, tmp_path, monkeypatch)]
-    assert not said, "\n".join(said)
 
 
 def test_every_row_of_panels_is_among_the_views(samples: Page) -> None:
