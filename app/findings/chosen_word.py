@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from hfposemb.tables.row_lookup import spelt
 from hfposemb.tables.table import EmbeddingTable
@@ -13,8 +13,15 @@ from hfposemb.text import one_line
 
 from ..components.plot import Panel
 from ..limits import LONGEST_QUERY, LONGEST_SOURCE
-from ..session.opened import Opened
+from ..session.opened import HEAD_NEEDS, UNREAD, Opened
 
+if TYPE_CHECKING:
+    from ..session.state import Session
+
+TABLES = {"Token": "token", "Head": "head"}
+"""The tables that can stand for the tokens, by what the control calls them."""
+
+HEAD = "head"
 FIRST_WORD = "king"
 FIRST_WORDS = "king, queen, father, mother, heaven, earth"
 
@@ -107,10 +114,33 @@ def why_no_tokens(source: Opened) -> str:
     """Return one line that explains why a source has no tokens."""
     if source.embeddings is None:
         return f"{source.name}: {source.error}"
+    if source.words == "head":
+        return why_no_head(source)
     reason = source.embeddings.absent.get("token", "no token table in its checkpoint")
     if reason.startswith("it is "):
         return f"{source.name} {reason[3:].partition(';')[0]}."
     return f"{source.name} has no tokens: {reason}."
+
+
+def why_no_head(source: Opened) -> str:
+    """Return one line that explains why a source has no output head of its own."""
+    return f"The head of {source.name} is its token table." if source.tying else f"{source.name} has no output head."
+
+
+def of_table(session: Session, opened: Sequence[Opened], table: str) -> tuple[Opened, ...]:
+    """Return the sources with the table that stands for their tokens: ``token``, or ``head`` where a source has one.
+
+    A head of the Hub that has not been read is a source that is not open, which says so.
+    """
+    if table != HEAD or not any(source.untied for source in opened):
+        return tuple(opened)
+    return tuple(_with_head(session, source) for source in opened)
+
+
+def _with_head(session: Session, source: Opened) -> Opened:
+    if source.untied and session.library.opened(source.text, HEAD_NEEDS, public=session.public) is None:
+        return replace(source, embeddings=None, error=UNREAD, words="head")
+    return replace(source, words="head")
 
 
 def empty_panel(key: str, title: str, message: str) -> tuple[Panel, ...]:

@@ -64,7 +64,7 @@ def found_tokens(
 
 def selected_panel(source: Opened, rows: NDArray[np.int64], chosen: Selection) -> Panel:
     """Return the panel of the selected tokens of a source."""
-    table = source.embeddings.token  # type: ignore[union-attr]
+    table = source.tokens
     lengths = norms(table)
     chips = tuple(
         NeighbourRow(shown(table.labels[int(row)]), float(lengths[row]), id=int(row)) for row in rows[:MOST_CHIPS]
@@ -75,7 +75,7 @@ def selected_panel(source: Opened, rows: NDArray[np.int64], chosen: Selection) -
     large = "named by its outline in links" if chosen.kind == "area" else ""
     return Panel(
         "selection",
-        f"{count} of {source.name} selected" + (f": {chosen.value}" if chosen.kind == "class" else ""),
+        f"{count} of {source.vocabulary} selected" + (f": {chosen.value}" if chosen.kind == "class" else ""),
         subtitle=" · ".join(parts) if chosen.kind != "class" else "",
         chips=chips,
         help=HELP,

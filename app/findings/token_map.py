@@ -52,9 +52,9 @@ LEAST_ROWS = 200
 
 MEASURED = 2_000  # tokens whose trust is measured when the map is coloured by it
 MAP_HELP = """
-Each dot is one row of the token table. PCA projects the table onto its two (or three) directions of most variance:
-straight lines stay straight, and the share of the variance says how much is shown. UMAP is not linear: it keeps close
-rows close, by cosine, and preserves little else.
+Each dot is one row of the token table, or of the output head. PCA projects the table onto its two (or three)
+directions of most variance: straight lines stay straight, and the share of the variance says how much is shown. UMAP is
+not linear: it keeps close rows close, by cosine, and preserves little else.
 
 Look at the islands and what is in them, not at the distances between islands. Select tokens with the lasso or the box,
 by a class of the legend, or by a search; Escape clears the selection.
@@ -77,7 +77,7 @@ def map_panels(
 ) -> tuple[Panel, ...]:
     """Return the panel with the whole vocabulary of one source."""
     assert source is not None
-    table = source.embeddings.token  # type: ignore[union-attr]
+    table = source.tokens
     labels, rows = table.labels, projection.rows
     row = row_of(table, word, source.text)
     near: list[int] = []
@@ -158,7 +158,7 @@ def asked_map(
     if source is None:
         reasons = " ".join(why_no_tokens(one) for one in opened) or "Choose a source above, such as sample:bert."
         return [kept, empty_panel("map", "None of the sources has tokens", reasons), [], kept, kept]
-    table, size = source.embeddings.token, int(controls.dims[0])  # type: ignore[union-attr]
+    table, size = source.tokens, int(controls.dims[0])
     method = controls.method if controls.method in METHODS else automatic(session, table, size)
     asked, color, back, paint = method, controls.color, kept, kept
     try:
@@ -203,14 +203,14 @@ def _before_map(
     """Return the work to do before the map can be drawn, for ``map_work``; empty if there is none."""
     rows, width = table.shape
     if method == "UMAP" and session.projection(table, "umap", dims) is None:
-        return [[source.text, "token", dims]]
+        return [[source.text, source.words, dims]]
     heavy = rows * width * min(rows, width) > limits.PCA_FLOPS
     if method == "PCA" and heavy and session.library.results.get(_pca_key(session, table, dims)) is None:
-        return [[source.text, "token", dims, "PCA"]]
+        return [[source.text, source.words, dims, "PCA"]]
     costly = min(MEASURED, rows) * rows * width > limits.QUICK_FLOPS
     key = session.library.result_key(table, trust_key(method.lower(), dims))
     if color == "Trust" and costly and session.library.results.get(key) is None:
-        return [[source.text, "token", dims, "Trust", method.lower()]]
+        return [[source.text, source.words, dims, "Trust", method.lower()]]
     return []
 
 
@@ -256,17 +256,23 @@ def _map_title(source: Opened, projection: Projection, regions: Sequence[Region]
     if projection.explained_variance_ratio is not None:
         share = float(projection.explained_variance_ratio.sum())
         rest = ". For neighbourhoods, use UMAP" if share < 0.5 else ""
-        return f"PCA shows {percent(share)} of the variation of {source.name}’s tokens{rest}"
+        return f"PCA shows {percent(share)} of the variation of {_owned(source)}{rest}"
     islands = [region_name(region) for region in regions if region.kind]
     if not islands:
-        return f"Map of {source.name}’s tokens: close dots tend to be similar"
-    return f"{sentence_case(listed(islands))} form islands in {source.name}"
+        return f"Map of {_owned(source)}: close dots tend to be similar"
+    return f"{sentence_case(listed(islands))} form islands in {source.vocabulary}"
+
+
+def _owned(source: Opened) -> str:
+    return f"{source.name}’s tokens" if source.words == "token" else source.vocabulary
 
 
 def _map_subtitle(source: Opened, projection: Projection) -> str:
-    count = f"All {len(projection.rows):,} tokens of {source.name}"
+    count = f"All {len(projection.rows):,} tokens of {source.vocabulary}"
     if projection.left_out:
-        count = f"{len(projection.rows):,} of {len(projection.rows) + projection.left_out:,} tokens of {source.name}"
+        count = (
+            f"{len(projection.rows):,} of {len(projection.rows) + projection.left_out:,} tokens of {source.vocabulary}"
+        )
     return f"{count}. Click a dot."
 
 
@@ -307,7 +313,7 @@ def trust_title(source: Opened, projection: Projection) -> str:
     least = math.ceil(WRONG * found.k)
     drawn = "tokens" if of == len(projection.rows) else "tokens measured"
     lie = f"{wrong:,} are misplaced: fewer than {least} of their {found.k} nearest neighbours are near them"
-    return f"Of {of:,} {drawn} of {source.name}, {lie}"
+    return f"Of {of:,} {drawn} of {source.vocabulary}, {lie}"
 
 
 def kept_here(session: Session, table: EmbeddingTable, projection: Projection, row: int | None) -> list[str]:

@@ -73,7 +73,7 @@ class Found:
 
 def find_word(session: Session, source: Opened, word: Word, *, centred: bool = False) -> Found:
     """Look up a word in a source, with its neighbours."""
-    table = source.embeddings.token  # type: ignore[union-attr]
+    table = source.tokens
     row = row_of(table, word, source.text)
     if row is None:
         spelt = nearest_spelling(table.labels, word.text)
@@ -92,7 +92,9 @@ def word_panels(session: Session, opened: Sequence[Opened], word: Word, *, centr
     sets = [{common_key(label) for label in one.near.labels} for one in near if one.near is not None]
     shared = set.intersection(*sets) if len(sets) > 1 else set()
     lists = tuple(
-        NeighbourList(one.source.name, one.source.color, tuple(_rows(one.near, shared))) for one in near if one.near
+        NeighbourList(one.source.vocabulary, one.source.color, tuple(_rows(one.near, shared)))
+        for one in near
+        if one.near
     )
     notes = [one.problem for one in found if one.problem]
     notes += [said for one in near if (said := _read_as(one, word))]
@@ -135,7 +137,9 @@ def anisotropy_line(found: Sequence[Found], *, centred: bool) -> str:
     strong = [one for one in found if not centred and is_strong(one.table)]
     if not strong:
         return ""
-    said = " and ".join(f"{number(mean_cosine(one.table) or 0.0, digits=2)} in {one.source.name}" for one in strong)
+    said = " and ".join(
+        f"{number(mean_cosine(one.table) or 0.0, digits=2)} in {one.source.vocabulary}" for one in strong
+    )
     return f"Two random tokens have a mean cosine of {said}, so a high cosine means little: use Centred"
 
 
@@ -149,15 +153,16 @@ def _word_title(opened: Sequence[Opened], word: Word, near: Sequence[Found], sha
         best = near[0].near
         assert best is not None
         if not len(best.rows):
-            return f"{word.shown} has no neighbours in {near[0].source.name}"
+            return f"{word.shown} has no neighbours in {near[0].source.vocabulary}"
         name, value = shown(best.labels[0]), number(float(best.values[0]), digits=2)
         measure = f"{cosine(centred)} " if centred else ""
-        return f"Closest to {word.shown} in {near[0].source.name}: {name} ({measure}{value})"
+        return f"Closest to {word.shown} in {near[0].source.vocabulary}: {name} ({measure}{value})"
     where = {2: "in both", 3: "in all three", 4: "in all four"}[len(near)]
+    heads = " output heads" if near[0].source.words == "head" else ""
     if not shared:
-        return f"None of the {NEIGHBOURS} nearest neighbours of {word.shown} is the same {where}"
+        return f"None of the {NEIGHBOURS} nearest neighbours of {word.shown} is the same {where}{heads}"
     are = "is" if shared == 1 else "are"
-    return f"{shared} of the {NEIGHBOURS} nearest neighbours of {word.shown} {are} the same {where}"
+    return f"{shared} of the {NEIGHBOURS} nearest neighbours of {word.shown} {are} the same {where}{heads}"
 
 
 def _facts(found: Sequence[Found], word: Word) -> str:
@@ -190,7 +195,9 @@ def spread_panels(session: Session, source: Opened | None, word: Word, *, centre
     )
     best = shown(found.near.labels[0])
     typical, top = number(spread.mean, digits=2), number(float(found.near.values[0]), digits=2)
-    title = f"A typical token of {source.name} has {cosine(centred)} {typical} with {word.shown}, {best} has {top}"
+    title = (
+        f"A typical token of {source.vocabulary} has {cosine(centred)} {typical} with {word.shown}, {best} has {top}"
+    )
     return (
         Panel(
             "spread",

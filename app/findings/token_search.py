@@ -93,7 +93,7 @@ def named_in_each(opened: Sequence[Opened], row: int) -> str:
     """State which token an id is in every source."""
     said = []
     for source in with_tokens(opened):
-        table = source.embeddings.token  # type: ignore[union-attr]
+        table = source.tokens
         token = f"“{shown(table.labels[row])}”" if row < table.shape[0] else "none"
         said.append(f"{token} in {source.name}")
     return f"Token {row} is {', '.join(said)}" if said else ""
@@ -106,7 +106,7 @@ def match_panels(
     query = text.strip()[:LONGEST_QUERY]
     lists, counts = [], []
     for source in with_tokens(opened):
-        table = source.embeddings.token  # type: ignore[union-attr]
+        table = source.tokens
         try:
             rows = matched(table, query, regex=regex)
         except HfposembError as error:
@@ -122,8 +122,8 @@ def match_panels(
         entries = tuple(
             NeighbourRow(shown(table.labels[row]), float(lengths[row]), False, row) for row in rows[:MATCHES]
         )
-        counts.append(f"{len(rows):,} of {source.name}")
-        lists.append(NeighbourList(f"{source.name}, {len(rows):,}", source.color, entries))
+        counts.append(f"{len(rows):,} of {source.vocabulary}")
+        lists.append(NeighbourList(f"{source.vocabulary}, {len(rows):,}", source.color, entries))
     quoted = one_line(query, width=40)
     title = (
         f"{' and '.join(counts)} {'match' if regex else 'contain'} {quoted}"

@@ -57,7 +57,7 @@ def _left_out(words: Sequence[str]) -> str:
 
 
 def _pair_panel(session: Session, source: Opened, words: Sequence[str], *, centred: bool) -> Panel:
-    table = source.embeddings.token  # type: ignore[union-attr]
+    table = source.tokens
     key = f"pairs-{source.text}"
     rows = {word: row_of(table, Word(word), source.text) for word in words}
     missing = [one_line(word, width=30) for word, row in rows.items() if row is None]
@@ -83,7 +83,7 @@ def _pair_panel(session: Session, source: Opened, words: Sequence[str], *, centr
         key,
         title,
         (Drawing(figure, caption),),
-        source=(source.name, f"{len(names)} of its {table.shape[0]:,} tokens"),
+        source=(source.vocabulary, f"{len(names)} of its {table.shape[0]:,} tokens"),
         color=source.color,
         scale_bars=(ScaleBar(f"{cosine(centred)} −1", "+1", SIMILARITY.light),),
         help=PAIR_HELP,
@@ -95,7 +95,7 @@ def _pair_panel(session: Session, source: Opened, words: Sequence[str], *, centr
 
 def _notes(source: Opened, words: Sequence[str], *, centred: bool) -> list[str]:
     """State what random tokens have in common, and how ambiguous words were read."""
-    table = source.embeddings.token  # type: ignore[union-attr]
+    table = source.tokens
     said = [f"{one_line(note)}." for word in words if (note := reading(table.labels, word))]
     if is_strong(table) and not centred:
         common = number(mean_cosine(table) or 0.0, digits=2)

@@ -329,10 +329,10 @@ def umap(source: str, role: str, dims: int, report: Report, *, public: bool = Fa
     from hfposemb.cache import Cache
     from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
 
-    from .fetching import extract
+    from .fetching import extract, table_of
 
     cache = Cache.default(limit=(PUBLIC_LIMITS if public else DEFAULT_LIMITS).cache_bytes)
-    table = extract(source, public=public).tables[role]
+    table = table_of(extract(source, public=public), role)
     return cached_projection(cache, table, method="umap", dims=dims, seed=0, progress=report)
 
 

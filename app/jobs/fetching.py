@@ -20,6 +20,7 @@ from .lent import lent
 
 if TYPE_CHECKING:
     from hfposemb.tables.embeddings import Embeddings
+    from hfposemb.tables.table import EmbeddingTable
 
 AT_ONCE = 4
 """Maximum number of concurrent reads in this process; others are queued."""
@@ -85,6 +86,11 @@ def extract(text: str, *, public: bool) -> Embeddings:
     if (known := lent(text)) is not None:
         return known
     return hpe.extract(text, token=False, limits=PUBLIC_LIMITS) if public else hpe.extract(text)
+
+
+def table_of(found: Embeddings, role: str) -> EmbeddingTable:
+    """Return a table by its role, or the output head."""
+    return found.head if role == "head" else found.tables[role]
 
 
 @dataclass(eq=False)

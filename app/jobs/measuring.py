@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hfposemb.analysis.projection import Projection
     from hfposemb.analysis.projection_quality import PointTrust
     from hfposemb.analysis.undertrained import UndertrainedTokens
+    from hfposemb.comparison.token_against_head import HeadComparison
     from hfposemb.tables.table import EmbeddingTable
 
     from .children import Report
@@ -25,10 +26,10 @@ READING = 0.05
 
 
 def _table(source: str, role: str, report: Report, *, public: bool) -> EmbeddingTable:
-    from .fetching import extract
+    from .fetching import extract, table_of
 
     report(0.0, "reading the table")
-    table = extract(source, public=public).tables[role]
+    table = table_of(extract(source, public=public), role)
     report(READING, "reading the table")
     return table
 
@@ -68,9 +69,23 @@ def trust(source: str, role: str, drawn: DrawnRows, points: int, report: Report,
     return point_trust(table, drawn.coordinates, rows=drawn.rows, metric=drawn.metric, points=points, progress=progress)
 
 
-def odd(source: str, role: str, count: int, report: Report, *, public: bool = False) -> UndertrainedTokens:
-    """Search a table for odd tokens."""
+def head(source: str, count: int, report: Report, *, public: bool = False) -> HeadComparison:
+    """Compare the token table of a source with its output head."""
+    from hfposemb.comparison.token_against_head import compare_head
+
+    from .fetching import extract
+
+    report(0.0, "reading the tables")
+    found = extract(source, public=public)
+    return compare_head(found, count=count, progress=_rest(report, "comparing token table and head"))
+
+
+def odd(source: str, count: int, report: Report, *, public: bool = False) -> UndertrainedTokens:
+    """Search a source for odd tokens."""
     from hfposemb.analysis.undertrained import undertrained_tokens
 
-    table = _table(source, role, report, public=public)
-    return undertrained_tokens(table, count=count, progress=_rest(report, "searching for odd tokens"))
+    from .fetching import extract
+
+    report(0.0, "reading the tables")
+    found = extract(source, public=public)
+    return undertrained_tokens(found, count=count, progress=_rest(report, "searching for odd tokens"))

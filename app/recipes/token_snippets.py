@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hfposemb.tables.table import TOKEN_CLASSES
@@ -16,17 +16,15 @@ if TYPE_CHECKING:
 
     from ..session.opened import Opened
 
+TOKEN_ROLES = ("token",)
 MOST_IDS = 5_000
 """Ids of a selection that a snippet names."""
-
-
-TOKEN_ROLES = ("token",)
 
 
 def token_map(source: Opened, *, method: str, dims: int, values: str = "") -> Recipe:
     """Return the recipe of the map of a vocabulary and, if coloured by numbers, of these: norms or trust."""
     body = [
-        f"table = {extracted(source)}.token",
+        f"table = {extracted(source)}.{source.words}",
         f'found = hpe.project(table, method="{method}", dims={dims})',
     ]
     shown = {"map": "found.coordinates"}
@@ -36,8 +34,13 @@ def token_map(source: Opened, *, method: str, dims: int, values: str = "") -> Re
         body.append("metric = found.quality.metric")
         body.append("trust = hpe.point_trust(table, found.coordinates, rows=found.rows, metric=metric, points=2000)")
         shown["trust"] = "trust.neighbours_kept"
-    command = command_line("project", pinned(source), "--table", "token", "--method", method, "--dims", dims)
-    return recipe_of([*body, *dict_lines(shown)], [source], command=[command], roles=TOKEN_ROLES)
+    command = command_line("project", pinned(source), "--table", source.words, "--method", method, "--dims", dims)
+    return recipe_of([*body, *dict_lines(shown)], [source], command=[command], roles=_roles([source]))
+
+
+def _roles(sources: Iterable[Opened]) -> tuple[str, ...]:
+    """Return the roles of the tables that stand for the tokens."""
+    return tuple(dict.fromkeys(source.words for source in sources))
 
 
 def _centring(centred: bool) -> tuple[str, tuple[str, ...]]:
@@ -49,21 +52,21 @@ def neighbours(words: Mapping[Opened, int], *, k: int, centred: bool) -> Recipe:
     """Return the recipe of the nearest tokens of a row in every source."""
     more, options = _centring(centred)
     values = {
-        pinned(source): f"hpe.neighbours({extracted(source)}.token, {row}, k={k}{more}).values"
+        pinned(source): f"hpe.neighbours({extracted(source)}.{source.words}, {row}, k={k}{more}).values"
         for source, row in words.items()
     }
     command = [
-        command_line("neighbours", pinned(source), row, "--table", "token", "-k", k, *options)
+        command_line("neighbours", pinned(source), row, "--table", source.words, "-k", k, *options)
         for source, row in words.items()
     ]
-    return recipe_of(dict_lines(values), list(words), command=command, roles=TOKEN_ROLES)
+    return recipe_of(dict_lines(values), list(words), command=command, roles=_roles(words))
 
 
 def spread(source: Opened, row: int, *, bins: int, k: int, centred: bool) -> Recipe:
     """Return the recipe of the histogram of cosines with a row, and of its nearest tokens."""
     more, _ = _centring(centred)
     body = [
-        f"table = {extracted(source)}.token",
+        f"table = {extracted(source)}.{source.words}",
         *dict_lines(
             {
                 "counts": f"hpe.similarity_distribution(table, {row}, bins={bins}{more}).counts",
@@ -74,7 +77,7 @@ def spread(source: Opened, row: int, *, bins: int, k: int, centred: bool) -> Rec
     return recipe_of(
         body,
         [source],
-        roles=TOKEN_ROLES,
+        roles=_roles([source]),
     )
 
 
@@ -82,12 +85,12 @@ def pairs(source: Opened, chosen: Sequence[int], *, centred: bool) -> Recipe:
     """Return the recipe of the cosines of chosen tokens."""
     more, options = _centring(centred)
     body = [
-        f"found = hpe.pair_similarities({extracted(source)}.token, [{comma_separated(chosen)}]{more})",
+        f"found = hpe.pair_similarities({extracted(source)}.{source.words}, [{comma_separated(chosen)}]{more})",
         "shown = found.values",
     ]
     rows = comma_separated(chosen).replace(" ", "")
-    command = command_line("similarity", pinned(source), "--table", "token", "--rows", rows, *options)
-    return recipe_of(body, [source], command=[command], roles=TOKEN_ROLES)
+    command = command_line("similarity", pinned(source), "--table", source.words, "--rows", rows, *options)
+    return recipe_of(body, [source], command=[command], roles=_roles([source]))
 
 
 def matches(sources: Sequence[Opened], text: str, *, regex: bool, most: int) -> Recipe:
@@ -104,18 +107,18 @@ def matches(sources: Sequence[Opened], text: str, *, regex: bool, most: int) -> 
     body = [
         "shown = {}",
         f"for name in [{', '.join(quoted(pinned(source)) for source in sources)}]:",
-        "    table = hpe.extract(name).token",
+        f"    table = hpe.extract(name).{sources[0].words}",
         f"    rows = [row for row, label in enumerate(table.labels) if {test}]",
         "    rows.sort(key=lambda row: (len(table.labels[row].strip()), row))",
         *first,
         f"    shown[name] = hpe.norms(table)[rows[:{most}]]",
     ]
-    return recipe_of(body, sources, imports=["import re"] if regex else [], roles=TOKEN_ROLES)
+    return recipe_of(body, sources, imports=["import re"] if regex else [], roles=_roles(sources))
 
 
 def selection(source: Opened, chosen: Sequence[int] | NDArray[np.int64], *, kind: str = "") -> Recipe:
     """Return the recipe of the norms of selected tokens: those of a class, or of ids."""
-    body = [f"table = {extracted(source)}.token"]
+    body = [f"table = {extracted(source)}.{source.words}"]
     if kind:
         body.append(f"ids = (table.labels.classes == {TOKEN_CLASSES.index(kind)}).nonzero()[0]  # {kind}")
     else:
@@ -123,15 +126,29 @@ def selection(source: Opened, chosen: Sequence[int] | NDArray[np.int64], *, kind
     if not kind and len(chosen) > MOST_IDS:
         body[-1] += f"  # the first of {len(chosen):,}"
     body.append("shown = hpe.norms(table)[ids]")
-    return recipe_of(body, [source], roles=TOKEN_ROLES)
+    return recipe_of(body, [source], roles=_roles([source]))
 
 
-def odd(source: Opened, names: Sequence[str], *, count: int) -> Recipe:
+def head(source: Opened, *, count: int) -> Recipe:
+    """Return the recipe of the comparison of token table and output head."""
+    body = [
+        f"found = hpe.compare_head({extracted(source)}, count={count})",
+        "shown = {",
+        '    "figures": [one.null.observed for one in found.measures],',
+        '    "differ most": [move.distance for move in found.most],',
+        '    "differ least": [move.distance for move in found.least],',
+        "}",
+    ]
+    command = command_line("head", pinned(source), "--count", count, "--json")
+    return recipe_of(body, [source], command=[command], roles=("token", "head"))
+
+
+def odd(source: Opened, names: Sequence[str], *, count: int, headed: bool = False) -> Recipe:
     """Return the recipe of the lists of odd tokens."""
     body = [
-        f"found = hpe.undertrained_tokens({extracted(source)}.token, count={count})",
+        f"found = hpe.undertrained_tokens({extracted(source)}, count={count})",
         f"names = [{', '.join(map(quoted, names))}]",
         "shown = {name: [odd.value for odd in found[name].rows] for name in names}",
     ]
     command = command_line("odd", pinned(source), "--count", count, "--json")
-    return recipe_of(body, [source], command=[command], roles=TOKEN_ROLES)
+    return recipe_of(body, [source], command=[command], roles=("token", "head") if headed else ("token",))

@@ -22,6 +22,7 @@ from ..components.hidden import State
 from ..components.lines import WORK_LINE, failed_line, work_line
 from ..failures import said_of
 from ..jobs import children
+from ..jobs.fetching import table_of
 from ..jobs.queue import LINE, WAIT, Ticket, Visitor, in_line
 from ..limits import LONGEST_JOB, PUBLIC_MEMORY, PUBLIC_SECONDS
 from .library import Library
@@ -166,7 +167,7 @@ class JobRunner:
                     yield progress
                 yield children.Progress(0.0, f"reading {short_name(text)}")
                 found = await asyncio.to_thread(self.library.open, text, public=self.public)
-                key = umap_key(self.library, found.tables[role], dims)
+                key = umap_key(self.library, table_of(found, role), dims)
                 async with aclosing(self._run(ticket, key, children.umap, text, role, dims)) as steps:
                     async for progress in steps:
                         yield progress
@@ -220,8 +221,9 @@ class JobRunner:
             found = self.library.opened(text, self.needs, public=self.public)
         except HfposembError:
             return False
-        table = None if found is None else found.tables.get(role)
-        return table is not None and umap_of(self.library, table, dims) is not None
+        if found is None or role not in (*found.tables, "head"):
+            return False
+        return umap_of(self.library, table_of(found, role), dims) is not None
 
 
 def _done(wanted: list[list[Any]], *, ok: bool) -> dict[str, Any]:

@@ -144,7 +144,8 @@ def size_of(value: Any) -> int:
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, Embeddings):
-        return sum(size_of(table) for table in value.tables.values())
+        heads = sum(not tying.tied for tying in value.ties.values())  # each has the size of the token table
+        return sum(size_of(table) * (1 + heads * (role == "token")) for role, table in value.tables.items())
     if isinstance(value, EmbeddingTable):
         return value.shape[0] * value.shape[1] * value.dtype.itemsize
     if is_dataclass(value) and not isinstance(value, type):
@@ -236,20 +237,24 @@ class _Held:
 
 
 def _tables(embeddings: Embeddings, needs: Sequence[str]) -> list[EmbeddingTable]:
-    return [table for role, table in embeddings.tables.items() if role.rpartition(".")[2] in needs]
+    found = [table for role, table in embeddings.tables.items() if role.rpartition(".")[2] in needs]
+    ties = embeddings.ties.items() if "head" in needs else ()
+    return found + [
+        embeddings.heads[role] for role, tying in ties if tying.how not in ("absent", "alias", "same tensor")
+    ]
 
 
 def _read(embeddings: Embeddings, need: str) -> None:
-    """Read one of ``NEEDS``; do nothing if the source does not have it."""
+    """Read one of ``NEEDS``, or as ``head`` the heads stored apart; do nothing if the source does not have it."""
     for table in _tables(embeddings, [need]):
         if table.shape[0] * table.shape[1] * table.dtype.itemsize <= limits.HELD_BYTES:
             all_rows(table)
         else:
             next(iter(table.chunks()))  # fetches all of it: large tables are never fetched in part
-    if need == "position":
+    if need in ("position", "head"):
         return
     try:
-        _ = embeddings.token.labels
+        _ = embeddings.token.labels, embeddings.token_marks
         if need == "inputs":
             embeddings.inputs("a")
         if need == "attention":

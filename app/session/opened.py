@@ -5,11 +5,9 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from hfposemb.errors import (
-    SourceError,
-)
+from hfposemb.errors import MissingTableError, SourceError
 from hfposemb.figures.style import listed
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.table import EmbeddingTable
@@ -19,6 +17,7 @@ from .source_names import short_names
 
 if TYPE_CHECKING:
     from hfposemb.tables.encodings import PositionEncoding
+    from hfposemb.tables.output_head import Tying
 
 
 NEEDS = ("position", "token", "inputs", "attention")
@@ -26,6 +25,10 @@ NEEDS = ("position", "token", "inputs", "attention")
 sentence or the attention of the first layer."""
 
 
+HEAD_NEEDS = ("token", "head")
+"""What is read of a source whose output head is shown, if that is a table of its own."""
+
+UNREAD = "its output head has not been read from the Hub"
 WAITING = "it is being read from the Hub"
 STOPPED = "reading was stopped; select it again to continue"
 
@@ -35,7 +38,8 @@ class Opened:
     """A source on the page: its ``text`` as given, short ``name``, colour, dash style, and what was opened.
 
     If opening failed, ``embeddings`` is ``None`` and ``error`` gives the reason in one line. ``wanted`` selects the
-    part whose positions are shown, for sources that have several.
+    part whose positions are shown, for sources that have several. ``words`` is the table that stands for its tokens:
+    the token table, or the output head where that is a table of its own.
     """
 
     text: str
@@ -45,6 +49,7 @@ class Opened:
     embeddings: Embeddings | None = None
     error: str = ""
     wanted: str = ""
+    words: Literal["token", "head"] = "token"
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -64,8 +69,44 @@ class Opened:
         return self.embeddings.positions[self.part] if self.parts else self.embeddings.position
 
     def table(self, role: str) -> EmbeddingTable | None:
-        """Return a table, or ``None`` if the source lacks it or was not opened."""
-        return None if self.embeddings is None else self.embeddings.tables.get(role)
+        """Return a table, or ``None`` if the source lacks it or was not opened.
+
+        ``token`` is the table that ``words`` chooses, ``head`` the output head if it is a table of its own.
+        """
+        if self.embeddings is None:
+            return None
+        if role == "head" or (role == "token" and self.words == "head"):
+            return self.embeddings.head if self.untied else None
+        return self.embeddings.tables.get(role)
+
+    @property
+    def tokens(self) -> EmbeddingTable:
+        """The table that stands for the tokens. Raises ``MissingTableError`` if there is none."""
+        table = self.table("token")
+        if table is None:
+            raise MissingTableError(f"{self.name} has no {self.words} table", reason=f"there is no {self.words} table")
+        return table
+
+    @property
+    def tying(self) -> Tying | None:
+        """How the output head is tied, from names and configuration; ``None`` if there is no head. Reads nothing."""
+        ties = {} if self.embeddings is None else self.embeddings.ties
+        return next((ties[key] for key in ("head", "decoder.head") if key in ties), None)
+
+    @property
+    def separate(self) -> bool:
+        """Whether there is an output head that is stored apart from the token table. Reads nothing."""
+        return self.tying is not None and self.tying.how not in ("absent", "alias", "same tensor")
+
+    @property
+    def untied(self) -> bool:
+        """Whether there is an output head that is a table of its own. Reads nothing."""
+        return self.tying is not None and not self.tying.tied
+
+    @property
+    def vocabulary(self) -> str:
+        """The name for sentences about its tokens, which says if they are those of the output head."""
+        return self.name if self.words == "token" else f"{self.name}’s output head"
 
 
 def waiting(opened: Sequence[Opened]) -> list[Opened]:

@@ -28,7 +28,7 @@ from ..limits import MOST_SOURCES
 from .address import Control, control
 from .background_jobs import JobRunner, umap_of
 from .guard import guarded
-from .library import Library, shared_library
+from .library import Library, allowed, shared_library, source_key
 from .opened import WAITING, Opened, waiting
 from .source_names import HUB_PRESETS, PRESETS, short_names
 
@@ -184,6 +184,12 @@ class Session:
         if method == "umap":
             return umap_of(self.library, table, dims)
         return self.pca(table, dims)
+
+    def source_key(self, source: Opened, what: tuple[Hashable, ...]) -> Hashable:
+        """Return the key of a result of a whole source among those of the library."""
+        tables = () if source.embeddings is None else source.embeddings.tables.values()
+        commits = tuple(table.provenance.commit for table in tables)
+        return (*what, source_key(allowed(source.text, public=self.public), public=self.public), commits)
 
     def pca(self, table: EmbeddingTable, dims: int) -> Projection:
         """Return the PCA of a table, computed now if need be."""

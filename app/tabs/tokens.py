@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import gradio as gr
@@ -21,14 +21,18 @@ from ..components.plot import PanelRow, kept_file
 from ..findings.chosen_word import (
     FIRST_WORD,
     FIRST_WORDS,
+    TABLES,
     Word,
+    of_table,
     read_word,
     source_of,
     which_choices,
     with_tokens,
     write_word,
 )
+from ..findings.head_reading import reading_row
 from ..findings.selected_tokens import found_tokens, rows_of
+from ..findings.token_head import head_row
 from ..findings.token_map import AUTOMATIC, METHODS, MapControls, asked_map, map_work
 from ..findings.token_neighbours import find_word, spread_panels, word_panels
 from ..findings.token_search import NOT_SEARCHED, read_search, write_sought
@@ -50,6 +54,9 @@ from ..session.guard import guarded
 from ..session.opened import Opened
 from ..session.state import Session
 
+if TYPE_CHECKING:
+    from hfposemb.analysis.projection import Projection
+
 TITLE = "Tokens"
 NEEDS = ("token",)
 
@@ -58,8 +65,9 @@ NEEDS = ("token",)
 class Layout:
     """The tab's components that events use.
 
-    States are ``word``, ``sought``, ``which``, ``method``, the chosen projection, ``selection``, ``exported``, which
-    changes when a selection is to be saved, and ``spread`` and ``pairs``, whether a fold is open.
+    States are ``word``, ``sought``, ``which``, ``table``, which table stands for the tokens, ``read``, which changes
+    when a head has been read, ``method``, the chosen projection, ``selection``, ``exported``, which changes when a
+    selection is to be saved, and ``spread`` and ``pairs``, whether a fold is open.
     """
 
     word: gr.State
@@ -69,6 +77,9 @@ class Layout:
     save: gr.DownloadButton
     which: gr.State
     which_field: gr.Radio
+    table: gr.State
+    read: gr.State
+    table_field: gr.Radio
     method: gr.State
     method_field: gr.Radio
     dims: gr.Radio
@@ -94,37 +105,47 @@ class Handlers:
 
     session: Session
 
-    def draw_map(self, opened: Sequence[Opened], *values: Any) -> list[Any]:
+    def shown(self, due: list[Any], table: str) -> tuple[Opened, ...]:
+        """Return the sources that the tab is drawn with, with the table that stands for their tokens."""
+        return of_table(self.session, self.session.shown(due), table)
+
+    def draw_map(self, opened: Sequence[Opened], table: str, *values: Any) -> list[Any]:
         """Draw the map; ``values`` are those of its six controls, and the outcome of its job once that has ended."""
         controls, done = values[:6], values[6:]
-        return asked_map(self.session, opened, MapControls(*controls), *done)
+        return asked_map(self.session, of_table(self.session, opened, table), MapControls(*controls), *done)
 
-    def draw_word(self, opened: Sequence[Opened], state: list[Any], centred: bool) -> Any:
+    def draw_word(self, opened: Sequence[Opened], table: str, state: list[Any], centred: bool) -> Any:
         """Draw the neighbours of the word."""
+        opened = of_table(self.session, opened, table)
         return word_panels(self.session, opened, Word.of(state), centred=centred)
 
     def draw_spread(
-        self, opened: Sequence[Opened], unfolded: bool, which: str | None, state: list[Any], centred: bool
+        self, opened: Sequence[Opened], unfolded: bool, table: str, which: str | None, state: list[Any], centred: bool
     ) -> Any:
         """Draw how unusual the neighbours of the word are."""
         if not unfolded:
             return gr.skip()
-        return spread_panels(self.session, source_of(opened, which), Word.of(state), centred=centred)
+        source = source_of(of_table(self.session, opened, table), which)
+        return spread_panels(self.session, source, Word.of(state), centred=centred)
 
-    def draw_pairs(self, opened: Sequence[Opened], unfolded: bool, text: str, centred: bool) -> Any:
+    def draw_pairs(self, opened: Sequence[Opened], unfolded: bool, table: str, text: str, centred: bool) -> Any:
         """Draw the similarities of some words."""
+        opened = of_table(self.session, opened, table)
         return pair_panels(self.session, opened, text, centred=centred) if unfolded else gr.skip()
 
-    def draw_found(self, opened: Sequence[Opened], which: str | None, sought: list[Any], state: list[Any]) -> Any:
+    def draw_found(
+        self, opened: Sequence[Opened], table: str, which: str | None, sought: list[Any], state: list[Any]
+    ) -> Any:
         """Draw the tokens that are searched or selected, which also stand out on the map."""
+        opened = of_table(self.session, opened, table)
         row = found_tokens(self.session, opened, source_of(opened, which), sought, Selection.of(state))
         return gr.update(visible=False) if row is None else gr.update(value=row, visible=True)
 
     def pick(
-        self, due: list[Any], which: str | None, state: list[Any], centred: bool, happened: gr.EventData
+        self, due: list[Any], table: str, which: str | None, state: list[Any], centred: bool, happened: gr.EventData
     ) -> list[Any]:
         """Select the token that was clicked: a dot of the map, or a row of a list."""
-        told, sources = happened._data, with_tokens(self.session.shown(due))
+        told, sources = happened._data, with_tokens(self.shown(due, table))
         if told.get("panel") == "neighbours":
             found = [find_word(self.session, source, Word.of(state), centred=centred) for source in sources]
             sources = [one.source for one in found if one.near is not None]
@@ -135,24 +156,22 @@ class Handlers:
         else:
             place, row = told.get("list"), told.get("id")
             source = sources[place] if isinstance(place, int) and 0 <= place < len(sources) else None
-        table = source.table("token") if source else None
-        if source is None or table is None or not isinstance(row, int) or not 0 <= row < table.shape[0]:
+        if source is None or not isinstance(row, int) or not 0 <= row < source.tokens.shape[0]:
             return [gr.skip()] * 3
-        text = table.labels[row]
+        text = source.tokens.labels[row]
         return [Word(text, source.text, row).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
 
     def select(
-        self, due: list[Any], which: str | None, method: str, word: list[Any], happened: gr.EventData
+        self, due: list[Any], table: str, which: str | None, method: str, word: list[Any], happened: gr.EventData
     ) -> list[Any]:
         """Select the tokens of a class, or those within a shape drawn on the map, in place of a search."""
-        told, source = happened._data, source_of(self.session.shown(due), which)
-        table = source.table("token") if source else None
-        if source is None or table is None:
+        told, source = happened._data, source_of(self.shown(due, table), which)
+        if source is None:
             return [gr.skip()] * 3
         if told.get("legend") in TOKEN_CLASSES:
             chosen: Selection | None = Selection("class", told["legend"])
         elif "area" in told:
-            drawn = self.session.projection(table, method.lower(), 2) or self.session.projection(table, "pca", 2)
+            drawn = self._projection(source, method)
             chosen = None if drawn is None else outlined(told["area"], drawn, source)
         else:
             return [gr.skip()] * 3
@@ -160,9 +179,13 @@ class Handlers:
             return [gr.skip()] * 3
         return [chosen.state, list(NOT_SEARCHED), write_search(word, NOT_SEARCHED)]
 
+    def _projection(self, source: Opened, method: str) -> Projection | None:
+        return self.session.projection(source.tokens, method.lower(), 2) or self.session.pca(source.tokens, 2)
+
     def act(
         self,
         due: list[Any],
+        table: str,
         which: str | None,
         sought: list[Any],
         state: list[Any],
@@ -181,23 +204,27 @@ class Handlers:
             case "CSV":
                 return [*kept[:6], uuid4().hex]
             case "Compare":
-                source = source_of(self.session.shown(due), which)
-                table = source.table("token") if source else None
-                if source is None or table is None:
+                source = source_of(self.shown(due, table), which)
+                if source is None:
                     return kept
                 rows = rows_of(self.session, source, sought, Selection.of(state))
-                words = words_of(table, rows, MOST_WORDS)
+                words = words_of(source.tokens, rows, MOST_WORDS)
                 return [*kept[:3], words, gr.update(open=True), True, gr.skip()] if words else kept
         return kept
 
-    def hand_over(self, due: list[Any], which: str | None, sought: list[Any], state: list[Any]) -> Any:
+    def hand_over(self, due: list[Any], table: str, which: str | None, sought: list[Any], state: list[Any]) -> Any:
         """Give the page the selected tokens as a file."""
-        source = source_of(self.session.shown(due), which)
-        table = source.table("token") if source else None
-        if source is None or table is None:
+        source = source_of(self.shown(due, table), which)
+        if source is None:
             return gr.update(value=None)
         rows = rows_of(self.session, source, sought, Selection.of(state))
-        return gr.update(value=kept_file(table_of(table, rows), "tokens.csv"))
+        return gr.update(value=kept_file(table_of(source.tokens, rows), "tokens.csv"))
+
+    def draw_field(self, opened: Sequence[Opened], table: str, which: str | None) -> Any:
+        """Offer the sources that have tokens, or a head."""
+        opened = of_table(self.session, opened, table)
+        source, choices = source_of(opened, which), which_choices(opened)
+        return gr.update(choices=choices, value=source.text if source else None, visible=len(choices) > 1)
 
 
 def tab(session: Session) -> None:
@@ -220,8 +247,10 @@ def create_layout(session: Session) -> Layout:
     with gr.Row(equal_height=False):
         with gr.Column(scale=5, min_width=320, elem_classes="tokens-card"):
             with gr.Row(elem_classes="controls"):
-                which_field, method_field, dims, color = _toolbar(choices, which.value)
+                which_field, table_field, method_field, dims, color = _toolbar(choices, which.value)
             with gr.Row(elem_classes="tokens-work"):
+                table = State("token")
+                read = reading_row(session, table, "head")
                 umaps = session.jobs.bind(partial(map_work, session), label="Map")
             plan = PanelRow(scope=session.scope, reserve=781)
         with gr.Column(scale=3, min_width=320):
@@ -238,9 +267,7 @@ def create_layout(session: Session) -> Layout:
         box, spread = session.fold("spread", "How unusual is such a cosine?")
         with box:
             hill = PanelRow((), scope=session.scope)
-        box, odd = session.fold("odd", "Odd tokens: which did training hardly touch?")
-        with box:
-            odd_row(session, which, which_field, source_of, [word, search, sought], odd)
+        _own_folds(session, table, which, which_field, [word, search, sought])
     return Layout(
         word=word,
         sought=sought,
@@ -249,6 +276,9 @@ def create_layout(session: Session) -> Layout:
         save=gr.DownloadButton(visible="hidden", elem_id=f"tokens-{session.scope}"),
         which=which,
         which_field=which_field,
+        table=table,
+        read=read,
+        table_field=table_field,
         method=State(AUTOMATIC),
         method_field=method_field,
         dims=dims,
@@ -269,13 +299,24 @@ def create_layout(session: Session) -> Layout:
     )
 
 
-def _toolbar(choices: Sequence[Any], first: str | None) -> tuple[gr.Radio, gr.Radio, gr.Radio, gr.Radio]:
-    """Return the map's controls: source, projection, dimensions and colour."""
+def _own_folds(session: Session, table: gr.State, which: gr.State, field: gr.Radio, picked: Sequence[Any]) -> None:
+    """Create the folds that bind their own events; ``picked`` are the components that a click on a token sets."""
+    box, unfolded = session.fold("heads", "Token table and output head: are they one table?")
+    with box:
+        head_row(session, picked, unfolded)
+    box, unfolded = session.fold("odd", "Odd tokens: which did training hardly touch?")
+    with box:
+        odd_row(session, [table, which], field, picked, unfolded)
+
+
+def _toolbar(choices: Sequence[Any], first: str | None) -> tuple[gr.Radio, gr.Radio, gr.Radio, gr.Radio, gr.Radio]:
+    """Return the map's controls: source, table, projection, dimensions and colour."""
     which_field = _segmented("Source", choices, first, 204, "names", visible=len(choices) > 1)
+    table = _segmented("Table", list(TABLES.items()), "token", 159, visible=False)
     method = _segmented("Projection", list(METHODS), "UMAP", 139)
     dims = _segmented("Dimensions", ["2-D", "3-D"], "2-D", 114)
     color = _segmented("Colour", ["Class", "Id", "Norm", "Trust"], "Class", 244)
-    return which_field, method, dims, color
+    return which_field, table, method, dims, color
 
 
 def _search_fields() -> tuple[gr.Textbox, gr.Checkbox, gr.Checkbox]:
@@ -292,10 +333,10 @@ def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, *clas
     return gr.Radio(choices, value=value, label=label, elem_classes=names, min_width=width, scale=0, **more)
 
 
-def draw_field(opened: Sequence[Opened], which: str | None) -> Any:
-    """Offer the sources that have tokens."""
-    source, choices = source_of(opened, which), which_choices(opened)
-    return gr.update(choices=choices, value=source.text if source else None, visible=len(choices) > 1)
+def draw_table_field(opened: Sequence[Opened], table: str) -> Any:
+    """Offer the output head if a source has one of its own."""
+    untied = any(source.untied for source in opened)
+    return gr.update(value=table if untied else "token", visible=untied)
 
 
 def look(text: str, regex: bool, state: list[Any]) -> Any:
@@ -327,20 +368,24 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
     """Bind the map, the neighbours of the word and the similarities of some words."""
     which, field, umaps, method = layout.which, layout.which_field, layout.umaps, layout.method
     word, centring, chosen = layout.word, layout.centring, layout.chosen
-    asked = [which, method, layout.dims, layout.color, word, centring]
+    table, turned = layout.table, [layout.table.change, layout.read.change]
+    asked = [table, which, method, layout.dims, layout.color, word, centring]
     drawn = [method, layout.plan, umaps.wanted, layout.color, layout.method_field]
-    events = [method.change, layout.dims.input, layout.color.input, word.change, centring.input]
-    session.redraw(draw_field, [field], inputs=[which])
+    events = [method.change, layout.dims.input, layout.color.input, word.change, centring.input, *turned]
+    session.redraw(handlers.draw_field, [field], inputs=[table, which], on=turned)
+    session.redraw(draw_table_field, [layout.table_field], inputs=[table], on=[table.change])
     # Draw at once with the field's value, and not again when the state receives it.
-    session.when([field.input], handlers.draw_map, drawn, inputs=[field, *asked[1:]])
+    session.when([field.input], handlers.draw_map, drawn, inputs=[table, field, *asked[2:]])
     session.redraw(handlers.draw_map, drawn, inputs=asked, on=events)
     session.when([umaps.done.change], handlers.draw_map, drawn, inputs=[*asked, umaps.done])
-    session.redraw(handlers.draw_word, [layout.words], inputs=[word, centring], on=[word.change, centring.input])
-    asked, events = [layout.spread, which, word, centring], [layout.spread.change, word.change, centring.input]
-    session.redraw(handlers.draw_spread, [layout.hill], inputs=asked, on=[*events, which.change])
-    asked, events = [layout.pairs, chosen, centring], [layout.pairs.change, chosen.change, centring.input]
-    session.redraw(handlers.draw_pairs, [layout.matrix], inputs=asked, on=events)
+    both = [centring.input, *turned]
+    session.redraw(handlers.draw_word, [layout.words], inputs=[table, word, centring], on=[word.change, *both])
+    asked, events = [layout.spread, table, which, word, centring], [layout.spread.change, word.change, which.change]
+    session.redraw(handlers.draw_spread, [layout.hill], inputs=asked, on=[*events, *both])
+    asked, events = [layout.pairs, table, chosen, centring], [layout.pairs.change, chosen.change]
+    session.redraw(handlers.draw_pairs, [layout.matrix], inputs=asked, on=[*events, *both])
     field.input(_same, field, which, **QUIET)
+    layout.table_field.input(_same, layout.table_field, table, **QUIET)
     layout.method_field.input(_same, layout.method_field, method, **QUIET)
 
 
@@ -357,6 +402,7 @@ def bind_search(session: Session, layout: Layout) -> None:
 def keep_controls(session: Session, layout: Layout) -> None:
     """Store the controls in the page's URL."""
     session.keep("map", layout.which, choices=of_sources)
+    session.keep("table", layout.table, read=one_of(list(TABLES.values())))
     session.keep("layout", layout.method, read=one_of(METHODS))
     for name, component in {
         "space": layout.dims,
@@ -382,7 +428,7 @@ def bind_words(session: Session, layout: Layout, handlers: Handlers) -> None:
     for row in (layout.plan, layout.words, layout.found):
         row.select(
             handlers.pick,
-            [session.due, layout.which, word, layout.centring],
+            [session.due, layout.table, layout.which, word, layout.centring],
             [word, search, sought],
             trigger_mode="always_last",
             **QUIET,
@@ -393,11 +439,11 @@ def bind_selection(session: Session, layout: Layout, handlers: Handlers) -> None
     """Bind the selection: what makes it, what shows it, and what its buttons do."""
     which, sought, selection = layout.which, layout.sought, layout.selection
     options: dict[str, Any] = {"trigger_mode": "always_last", **QUIET}
-    asked = [which, sought, selection]
-    events = [which.change, sought.change, selection.change]
+    asked = [layout.table, which, sought, selection]
+    events = [one.change for one in (*asked, layout.read)]
     session.redraw(handlers.draw_found, [layout.found], inputs=asked, on=events)
     safe = partial(guarded, public=session.public)
-    drawn = [session.due, which, layout.method_field, layout.word]
+    drawn = [session.due, layout.table, which, layout.method_field, layout.word]
     layout.plan.select(handlers.select, drawn, [selection, sought, layout.search], **options)
     done = [selection, sought, layout.search, layout.chosen, layout.pairs_box, layout.pairs, layout.exported]
     layout.found.select(handlers.act, [session.due, *asked, layout.word], done, **options)

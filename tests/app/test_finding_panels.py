@@ -28,7 +28,7 @@ def test_odd_tokens_are_those_of_the_function(tmp_path: Path) -> None:
     source = checkpoint(tmp_path / "bert", words, vectors)
     session = open_session(source)
     (panel,) = odd_panels(session, session.open([source])[0])
-    found = undertrained_tokens(hpe.extract(source).token, count=8)
+    found = undertrained_tokens(hpe.extract(source), count=8)
     assert panel.title.startswith("Closest to the unused slots of bert: ")
     listed = {one.name: [row.id for row in one.rows] for one in panel.lists}
     for name in ("near the mean", "far from the mean"):
@@ -56,7 +56,7 @@ def test_a_large_table_is_searched_on_demand_in_a_child(monkeypatch: pytest.Monk
     assert not panel.lists
 
     async def search() -> list[float]:
-        steps = odd_app.look(session, Visitor("one"), "part", [["sample:bert", "token", "id"]])
+        steps = odd_app.look(session, Visitor("one"), "part", [["sample:bert", "id"]])
         return [step.share async for step in steps]
 
     assert max(asyncio.run(search())) > 0

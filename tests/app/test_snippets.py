@@ -28,6 +28,7 @@ from hfposemb.app.components.plot import Panel, PanelRow, Panels
 from hfposemb.app.components.recipe import Recipe
 from hfposemb.app.findings import comparison, token_map, training_run
 from hfposemb.app.jobs import children
+from hfposemb.app.jobs.fetching import table_of
 from hfposemb.app.recipes import sentence_snippets, writing
 from hfposemb.app.session.background_jobs import umap_key
 from hfposemb.app.session.opened import Opened
@@ -116,7 +117,7 @@ class Page:
                 key = comparison.maps_key(source, role, third, public=False)
                 library.results.put(key, align_maps(left, right, role, method=third))
             else:
-                table = library.open(source).tables[role]
+                table = table_of(library.open(source), role)
                 key = umap_key(self.session.library, table, third)
                 library.results.put(key, hpe.project(table, method="umap", dims=third))
         return bool(wanted)
@@ -144,6 +145,8 @@ def _others(component: Any, sources: tuple[str, ...]) -> list[Any]:
             return ["CKA with the last", "map's disparity", "IsoScore", "helix period"]
         case gr.State() if component.value == token_map.AUTOMATIC:
             return ["PCA"]
+        case gr.State() if component.value == "token":
+            return ["head"]
         case gr.State() if component.value == "0-1":
             return [f"0-{len(sources) - 1}"]  # another pair
         case gr.State() if component.value in sources:
@@ -463,6 +466,7 @@ GIVES = {
     "neighbours": {"list"},
     "similarity": {"matrix"},
     "odd": {"list"},
+    "head": {"line"},
     "requirements": {"line"},
     "trajectory": {"line", "matrix"},
     "rope": {"line"},
