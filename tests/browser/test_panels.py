@@ -16,8 +16,8 @@ PLACES = """() => [...document.querySelectorAll('section.panel')]
   .map((node) => JSON.stringify(node.getBoundingClientRect()))"""
 
 FOUR = ("sample:gpt2", "sinusoidal:64x16", "random:32x8", "rotary:48x8")
-# Four sources of a link take more room on Start and Compare than the three that have its place first.
-MOVED = {"start": 0.25, "compare": 0.2, "positions": 0.1}
+# Four sources of a link take more room than the three that are drawn first; the more, the busier the machine.
+MOVED = 0.25
 # Where the plots and the feet of each line of panels start.
 LEVELS = """() => [...document.querySelectorAll('hfposemb-row > .grid')].filter((one) => one.offsetWidth)
   .flatMap((grid) => {
