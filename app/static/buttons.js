@@ -40,7 +40,8 @@ export function cancelJob({ element, trigger }) {
  */
 export function copyRecipe({ element }) {
   element.addEventListener("click", (event) => {
-    const button = buttonOf(event, ":is(.recipe, .finding) button"), code = button?.closest("div")?.querySelector("pre");
+    const button = buttonOf(event, ":is(.recipe, .finding) button");
+    const code = button?.closest("div")?.querySelector("pre");
     if (button && code) void page.copy(button, code);
   });
 }

@@ -66,5 +66,5 @@ def test_tools_of_an_mcp_client(url: str, real: dict[str, str]) -> None:
 
     with ThreadPoolExecutor() as pool:  # Playwright has a loop of its own in this thread
         tools, said = pool.submit(asyncio.run, use()).result()
-    assert len(tools) == 5
+    assert len(tools) == 6
     assert len(ast.literal_eval(said.text)["neighbours"]) == 3
