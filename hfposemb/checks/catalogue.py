@@ -346,8 +346,8 @@ _POSITIONS: Mapping[str, Rule] = {
     ),
     "rope-base": Rule(
         "note",
-        "the base of rotary positions is below the bound of Men et al. (2024) for the stated length",
-        "Below the bound, distant similar words score lower than distant random ones, so far retrieval suffers.",
+        "the base of rotary positions fails the bound of Men et al. (2024) for the stated length",
+        "Where the sum is negative, distant similar words score lower than random ones, so far retrieval suffers.",
         "hfposemb rope {source}  # shows the bound for each length",
     ),
 }

@@ -348,8 +348,10 @@ def _lines(report: RopeReport) -> Iterator[str]:
 
 
 def _base_lines(base: BaseCheck) -> Iterator[str]:
-    verdict = "suffices" if base.holds else "is too small"
-    found = f"the smallest base is {base.bound:,.0f}" if base.bound is not None else "the smallest base is not searched"
+    verdict = "meets" if base.holds else "fails"
+    least = (
+        f"the smallest base that meets it is {base.bound:,.0f}" if base.bound is not None else "no base was searched"
+    )
     lowest = number(base.lowest, digits=2)
-    yield f"  base {base.theta:,.0f} {verdict} for {base.length:,} positions (Men et al. 2024): {found}"
-    yield f"  and the lowest sum of cosines, not negative for a sufficient base, is {lowest}"
+    yield f"  base {base.theta:,.0f} {verdict} the bound of Men et al. (2024) for {base.length:,} positions:"
+    yield f"  the lowest sum of cosines is {lowest}, which must not be negative; {least}"

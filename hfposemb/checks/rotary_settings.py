@@ -179,7 +179,7 @@ def _own(values: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _base(source: CheckedSource, one: Rotary) -> Iterator[Finding]:
-    """Yield a note if the base is too small for the stated length (Men et al. 2024); scaled encodings are left out."""
+    """Yield a note if the base fails the bound of Men et al. (2024) for the stated length, unless it is scaled."""
     length, pairs = one.length, len(one.inv_freq)
     if one.scaling not in ("", "default") or pairs < 2 or not 64 <= length <= _FARTHEST:
         return
@@ -189,7 +189,7 @@ def _base(source: CheckedSource, one: Rotary) -> Iterator[Finding]:
         return
     lowest = lowest_sum(theta, 2 * pairs, length)
     if lowest < 0:
-        said = f"the base {theta:,.0f} is too small for {length:,} positions: the sum of cosines falls to {lowest:.3g}"
+        said = f"with the base {theta:,.0f}, the sum of cosines falls to {lowest:.3g} within {length:,} positions"
         yield finding(
             "rope-base", said, fix={"source": source.name}, theta=theta, length=length, lowest=lowest, width=2 * pairs
         )
