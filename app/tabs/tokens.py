@@ -15,7 +15,7 @@ from hfposemb.text import one_line
 
 from ..components.events import QUIET
 from ..components.hidden import State
-from ..components.lines import unseen_heading
+from ..components.lines import folded_controls, unseen_heading
 from ..components.page_script import on_event
 from ..components.plot import PanelRow, kept_file
 from ..findings.chosen_word import (
@@ -246,6 +246,7 @@ def create_layout(session: Session) -> Layout:
     unseen_heading(TITLE, level=2)
     with gr.Row(equal_height=False):
         with gr.Column(scale=5, min_width=320, elem_classes="tokens-card"):
+            folded_controls()
             with gr.Row(elem_classes="controls"):
                 which_field, table_field, method_field, dims, color = _toolbar(choices, which.value)
             with gr.Row(elem_classes="tokens-work"):
