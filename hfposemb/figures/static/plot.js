@@ -351,7 +351,8 @@ function sent(trace, own) {
  * @param {any[] | undefined} notes
  */
 function shownNotes(notes) {
-  return matchMedia(PHONE).matches ? notes?.filter(({ name }) => name !== "region") : notes;
+  if (!matchMedia(PHONE).matches) return notes;
+  return notes?.filter(({ name, xref, text }) => name !== "region" && (xref !== "x2" || /^<b>/.test(text)));
 }
 
 /**
