@@ -112,20 +112,25 @@ def test_strangers_get_no_local_files(tmp_path: Path) -> None:
         finished(session, [folder])
 
 
-def test_a_check_for_strangers_carries_no_token(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def owned(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Offer a model as owner/open, and privately as owner/secret to the token of this process; return its folder."""
     folder = Path(checkpoint(tmp_path / "bert", WORDS))
     files = {path.name: path for path in folder.iterdir()}
     hub.add("owner/open", files)
     hub.add("owner/secret", files, private=True)
     hub.grant("hf_owner", {"owner/secret"})
     monkeypatch.setenv("HF_TOKEN", "hf_owner")
+    return folder
 
+
+def test_a_check_for_strangers_carries_no_token(hub: FakeHub, owned: Path) -> None:
     def run(text: str, *, public: bool) -> Any:
         return check_in_child(text, lambda share, doing: None, public=public)
 
     assert run("owner/secret", public=False).commit, "the user's own token reads the user's models"
     before = len(hub.requests)
-    assert run("owner/open", public=True).findings == hpe.check(folder).findings
+    assert run("owner/open", public=True).findings == hpe.check(owned).findings
     with pytest.raises(HfposembError):
         run("owner/secret", public=True)
     assert hub.requests[before:]
@@ -143,19 +148,11 @@ def test_the_code_of_a_report_gives_its_numbers() -> None:
     assert "0 wrong, 0 suspicious, 1 note" in said
 
 
-def test_the_job_for_strangers_reads_public_models_only(
-    hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = Path(checkpoint(tmp_path / "bert", WORDS))
-    files = {path.name: path for path in folder.iterdir()}
-    hub.add("owner/open", files)
-    hub.add("owner/secret", files, private=True)
-    hub.grant("hf_owner", {"owner/secret"})
-    monkeypatch.setenv("HF_TOKEN", "hf_owner")
+def test_the_job_for_strangers_reads_public_models_only(hub: FakeHub, owned: Path) -> None:
     session = open_session(public=True)
     with pytest.raises(HfposembError, match="not a public model"):
         finished(session, ["owner/secret", "owner/open"])
     results = session.library.results
     assert results.get(check_key("owner/secret", public=True)) is None
-    assert results.get(check_key("owner/open", public=True)).findings == hpe.check(folder).findings
+    assert results.get(check_key("owner/open", public=True)).findings == hpe.check(owned).findings
     assert not [one for one in hub.requests if "authorization" in one.headers]

@@ -17,7 +17,7 @@ import transformers
 
 import hfposemb as hpe
 from hfposemb.models.verification import Check, Verdict
-from tests.architectures.tiny import _classes, configurations
+from tests.architectures.tiny import _classes, configurations, randomise
 
 LARGEST = 300_000_000
 """Largest number of parameters of a model that is built."""
@@ -69,10 +69,7 @@ def _built(kind: Any, config: Any, seen: set[type]) -> transformers.PreTrainedMo
         model = kind(config).eval()
     except Exception:  # noqa: BLE001 - whatever a constructor says; a larger configuration follows
         return None
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.is_floating_point():
-                parameter.copy_(torch.randn_like(parameter) * 0.3)
+    randomise(model)
     built: transformers.PreTrainedModel = model
     return built
 

@@ -195,6 +195,14 @@ def _classes(config: Any) -> Iterator[type]:
             yield one
 
 
+def randomise(model: torch.nn.Module) -> None:
+    """Draw every floating parameter of a model at random."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.is_floating_point():
+                parameter.copy_(torch.randn_like(parameter) * 0.3)
+
+
 def build(
     model_type: str, *, largest: int = 150_000_000, changes: Mapping[str, Any] | None = None
 ) -> transformers.PreTrainedModel:
@@ -216,9 +224,6 @@ def build(
             except Exception as error:  # noqa: BLE001 - whatever a constructor says of a configuration it does not like
                 reasons.append(f"{kind.__name__}: {type(error).__name__}: {str(error)[:150]}")
                 continue
-            with torch.no_grad():
-                for parameter in model.parameters():
-                    if parameter.is_floating_point():
-                        parameter.copy_(torch.randn_like(parameter) * 0.3)
+            randomise(model)
             return model
     raise CannotBuildError("; ".join(dict.fromkeys(reasons))[:600] or "no configuration could be made")

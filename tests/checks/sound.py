@@ -46,7 +46,7 @@ def headed(model_type: str, *, largest: int = 150_000_000) -> Any:
     import torch
     from transformers.models.auto import modeling_auto
 
-    from tests.architectures.tiny import configurations
+    from tests.architectures.tiny import configurations, randomise
 
     for config in configurations(model_type):
         for name in HEADED:
@@ -64,10 +64,7 @@ def headed(model_type: str, *, largest: int = 150_000_000) -> Any:
                     model = kind(config).eval()
                 except Exception:  # noqa: BLE001 - a larger configuration follows
                     continue
-                with torch.no_grad():
-                    for parameter in model.parameters():
-                        if parameter.is_floating_point():
-                            parameter.copy_(torch.randn_like(parameter) * 0.3)
+                randomise(model)
                 return model
     return None
 
