@@ -75,7 +75,8 @@ class RowOrigin:
 
     def __str__(self) -> str:
         """Say how the rows were made and list the tests."""
-        lines = [f"{len(self.rows):,} new rows of {self.table}: {MEANING[self.made]}"]
+        new = "new row" if len(self.rows) == 1 else "new rows"
+        lines = [f"{len(self.rows):,} {new} of {self.table}: {MEANING[self.made]}"]
         for test in self.tests:
             rows = f"{len(test.rows):,} rows" + (f" ({some_rows(np.array(test.rows), most=5)})" if test.rows else "")
             lines.append(f"  {test.origin:<15}{rows:<34} p {number(test.p, digits=4)}  {test.about}")
@@ -88,7 +89,7 @@ MEANING: dict[Origin, str] = {
     "mean": "the mean of the old rows",
     "old covariance": "drawn from a normal with mean and covariance of the old rows",
     "one normal": "drawn from one normal, like the initial values of a table",
-    "trained": "none of the tested ways; they were trained, or made in another way",
+    "trained": "none of the tested ways: trained, or made in another way",
 }
 
 
@@ -128,7 +129,8 @@ def row_origin(value: EmbeddingTable | PositionEncoding, rows: Sequence[int]) ->
     vectors = np.asarray(read_rows(table, tested), np.float64)
     tests, rest = _row_by_row(table, old, found, tested, vectors)
     if 0 < len(rest) < FEWEST:
-        notes.append(f"{len(rest)} rows are too few to test a distribution, which takes {FEWEST}")
+        few = "row is" if len(rest) == 1 else "rows are"
+        notes.append(f"{len(rest)} {few} too few to test a distribution, which takes {FEWEST}")
     elif len(rest):
         drawn, more = _distributions(found, tested[rest], vectors[rest])
         tests += drawn
