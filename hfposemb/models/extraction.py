@@ -189,6 +189,25 @@ def _opened_files(opened: Opened, source: LocalSource | HubSource, access: Acces
     return _from_files(given.applied(opened, source.tables))
 
 
+def base_of(adapter: str | Path, *, revision: str | None = None) -> str:
+    """Return the base model that the configuration of an adapter names.
+
+    Args:
+        adapter: Name or path of the adapter.
+        revision: Branch, tag or commit of a repository on the Hub.
+
+    Raises:
+        SourceError: If it cannot be opened.
+        InputError: If it names no base model.
+    """
+    named = LocalSource(adapter) if isinstance(adapter, Path) else parse_source(adapter)
+    if isinstance(named, HubSource):
+        return stated_base(open_repository(_at(named, revision), Access(likely=likely_tables))[0])
+    if not isinstance(named, LocalSource):
+        raise InputError(f"{str(adapter)[:80]!r} is not an adapter")
+    return stated_base(open_folder(named.path, name=str(named.path)))
+
+
 def _open_base(base: str | Path, access: Access) -> Opened:
     named = LocalSource(base) if isinstance(base, Path) else parse_source(base)
     match named:
