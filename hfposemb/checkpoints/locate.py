@@ -43,7 +43,7 @@ PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 _LEFTOVERS = ("optimizer", "scheduler", "training_args", "rng_state", "random_states", "scaler", "events.out")
 
 
-def _plain(name: object) -> TypeGuard[str]:
+def plain_name(name: object) -> TypeGuard[str]:
     """Return whether ``name`` names an entry directly inside a folder, on every operating system."""
     return isinstance(name, str) and name.isprintable() and name not in ("", ".", "..") and not set(name) & set("/\\:")
 
@@ -63,7 +63,7 @@ def weight_map(index: Mapping[str, Any], *, name: str, suffix: str = ".safetenso
     if not isinstance(files, dict) or not files:
         raise fault(name, "must have a weight_map that names the file of each tensor")
     for tensor, file in files.items():
-        if not tensor.isprintable() or not _plain(file) or not file.endswith(suffix):
+        if not tensor.isprintable() or not plain_name(file) or not file.endswith(suffix):
             found = f"{shortened(tensor)} in {shortened(str(file)[:SHOWN])}"
             raise fault(name, f"weight_map must name {suffix} files of this folder; found {found}")
     return files
@@ -233,7 +233,7 @@ def module_folder(modules: Sequence[Any]) -> str | None:
     path = listed[first].get("path")
     if path == "":
         return None
-    if not _plain(path):
+    if not plain_name(path):
         found = shortened(path) if isinstance(path, str) else f"a path that is {type(path).__name__}"
         raise fault(MODULES, f"must name a folder next to it as the path of the model; found {found}")
     return path

@@ -15,6 +15,7 @@ from ..checkpoints.peft_adapters import ADAPTER_CONFIG, Adapter, adapter_of, may
 from ..checkpoints.quantization import coded, packed
 from ..checkpoints.rounded import Rounded
 from ..checkpoints.safetensors import Checkpoint, TensorInfo
+from ..checkpoints.stated_roles import stated_roles
 from ..checkpoints.strict_json import read_json
 from ..errors import InputError, SourceError
 from ..tables.embeddings import Embeddings, LazyMapping
@@ -196,9 +197,8 @@ def _from_hub(source: HubSource, access: Access) -> Embeddings:
 def _from_files(opened: Opened) -> Embeddings:
     config = opened.config
     if not config:
-        opened.notes.append(
-            "there is no config.json: tables were identified by tensor name, and positions start at row 0"
-        )
+        how = "by their use in the graph" if stated_roles(opened.tensors).tables else "by tensor name"
+        opened.notes.append(f"there is no config.json: tables were identified {how}, and positions start at row 0")
     elif not is_known(config):
         kind = str(config.get("model_type"))[:40]
         opened.notes.append(f"the model type {kind!r} is unknown: tables were identified by tensor name")
@@ -290,6 +290,7 @@ def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[s
             opened.refused.setdefault(role, reason)
         elif _can_be(role, info):
             found.append(candidate)
+    found = _by_use(opened, role, found)
     tied = config.get("tie_word_embeddings", opened.part("text").get("tie_word_embeddings", opened.family().tied))
     if role == "token" and not found and role not in opened.refused and config and tied is True:
         heads = [name for name in stored if any(name == head or name.endswith(f".{head}") for head in HEADS)]
@@ -299,6 +300,18 @@ def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[s
                 f"the token table is {found[0].tensor}, the output head tied to it by the configuration"
             )
     return tuple(Candidate(aliases.get(one.tensor, one.tensor), one.part) for one in found)
+
+
+def _by_use(opened: Opened, role: Role, named: list[Candidate]) -> list[Candidate]:
+    """Return the tables that the checkpoint itself states for a role, or else those found by name.
+
+    The names are kept where they agree, since they also say which part of the model a table belongs to.
+    """
+    stated = stated_roles(opened.tensors).tables.get(role, ())
+    if set(stated) <= {candidate.tensor for candidate in named}:
+        return named
+    opened.notes.append(f"{role.replace('_', ' ')}: {', '.join(stated)[:200]}, by its use in the graph")
+    return [Candidate(name, "") for name in stated]
 
 
 def _can_be(role: Role, info: TensorInfo) -> bool:

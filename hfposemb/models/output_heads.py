@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..checkpoints.peft_adapters import whole_modules
 from ..checkpoints.quantization import coded, packed
+from ..checkpoints.stated_roles import stated_roles
 from ..checkpoints.torch_module import LiveTensors
 from ..errors import MissingTableError
 from ..memory_maps import lent
@@ -55,6 +56,11 @@ def find_heads(opened: Opened, token: Mapping[str, Candidate], tables: Mapping[s
     # Without any vocabulary, an output layer forecasts numbers or pictures.
     names = frozenset((*stored, *aliases, *packed(stored)) if token or vocabularies(opened.config) else ())
     found = _by_key(head_candidates(names, loose=bool(headed) and bool(vocabularies(opened.config))), token)
+    stated = stated_roles(opened.tensors)
+    if reason := stated.absent.get("head"):
+        return FoundHeads({}, {}, reason)
+    if heads := stated.tables.get("head"):
+        found = {"decoder.head" if "decoder" in token else "head": heads[0]}
     codes = {name: packed(stored)[name] for name in found.values() if name in packed(stored)}
     if codes and len(codes) == len(found):
         what = next(iter(codes.values()))
@@ -196,6 +202,8 @@ def _labels_of(table: EmbeddingTable) -> Labels:
 def _bias_of(opened: Opened, tie: Tying) -> str | None:
     """Return the tensor with the bias of a head; ``None`` if there is none."""
     stored = opened.tensors.names()
+    if bias := stated_roles(opened.tensors).biases.get(tie.tensor):
+        return bias
     own = tie.tensor if tie.how not in ("absent", "alias") else ""
     return next(bias_names(own, (*stored, *opened.tensors.metadata())), None)
 
