@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 
 from ..errors import CheckpointError
 from .folder_layouts import PIPELINE, advice
+from .formats import choose_format, has_format
 from .limits import DEFAULT_LIMITS
 from .strict_json import (
     CONVERT_ADVICE,
@@ -25,7 +26,6 @@ from .strict_json import (
 FOREIGN_FORMATS = {
     **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack"), CONVERT_ADVICE),
     ".gguf": GGUF_ADVICE,
-    ".onnx": "this format is not supported; use the original safetensors checkpoint",
 }
 
 
@@ -43,7 +43,7 @@ PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 _LEFTOVERS = ("optimizer", "scheduler", "training_args", "rng_state", "random_states", "scaler", "events.out")
 
 
-def plain_name(name: object) -> TypeGuard[str]:
+def _plain(name: object) -> TypeGuard[str]:
     """Return whether ``name`` names an entry directly inside a folder, on every operating system."""
     return isinstance(name, str) and name.isprintable() and name not in ("", ".", "..") and not set(name) & set("/\\:")
 
@@ -63,7 +63,7 @@ def weight_map(index: Mapping[str, Any], *, name: str, suffix: str = ".safetenso
     if not isinstance(files, dict) or not files:
         raise fault(name, "must have a weight_map that names the file of each tensor")
     for tensor, file in files.items():
-        if not tensor.isprintable() or not plain_name(file) or not file.endswith(suffix):
+        if not tensor.isprintable() or not _plain(file) or not file.endswith(suffix):
             found = f"{shortened(tensor)} in {shortened(str(file)[:SHOWN])}"
             raise fault(name, f"weight_map must name {suffix} files of this folder; found {found}")
     return files
@@ -127,6 +127,11 @@ def is_pickled(file: str) -> bool:
     return file.endswith((*PICKLES, PICKLE_INDEX))
 
 
+def is_checkpoint(file: str) -> bool:
+    """Return whether a file name is that of a checkpoint, or of the index of several files."""
+    return file.endswith(".safetensors") or is_index(file) or is_pickled(file) or has_format(file)
+
+
 def no_checkpoint(names: Sequence[str], *, name: str, path: str = "", hub: bool = False) -> CheckpointError:
     """Return the error for a folder without a checkpoint, with what it contains and what to do.
 
@@ -154,10 +159,16 @@ def is_index(file: str) -> bool:
 
 
 def locate(path: Path) -> Path:
-    """Return the file or index of a folder's checkpoint, safetensors before pickles; a file is returned unchanged."""
+    """Return the file or index of a folder's checkpoint: safetensors, else a pickle, else another format.
+
+    A file is returned unchanged.
+    """
     if not os.path.isdir(path):
         return path
-    return _search(path, choose_file) or _search(path, choose_pickle) or locate_safetensors(path)
+    for choose in (choose_file, choose_pickle, choose_format):
+        if (found := _search(path, choose)) is not None:
+            return found
+    return locate_safetensors(path)
 
 
 def locate_safetensors(folder: Path) -> Path:
@@ -233,7 +244,7 @@ def module_folder(modules: Sequence[Any]) -> str | None:
     path = listed[first].get("path")
     if path == "":
         return None
-    if not plain_name(path):
+    if not _plain(path):
         found = shortened(path) if isinstance(path, str) else f"a path that is {type(path).__name__}"
         raise fault(MODULES, f"must name a folder next to it as the path of the model; found {found}")
     return path

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -19,6 +19,9 @@ from .onnx_tables import StoredTable, TableRows, TensorFile
 from .safetensors import PLAIN, TensorInfo, check_read
 from .stated_roles import StatedRoles
 from .strict_json import fault, shortened
+
+if TYPE_CHECKING:
+    from ..tables.table import Labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +86,10 @@ class OnnxCheckpoint:
         """Return the tables of each role, by their use in the graph."""
         found = self._read[1]
         return StatedRoles(found.roles, found.biases, found.absent)
+
+    def labels(self, rows: int) -> Labels | None:
+        """Return ``None``: the graph states no tokens."""
+        return None
 
     def file_bytes(self, name: str) -> int:
         """Return the size of the file that holds a tensor's data."""

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..errors import CheckpointError
-from .file_ranges import FileRanges
+from .file_ranges import FileRanges, check_plain
 from .limits import DEFAULT_LIMITS, Limits
-from .locate import plain_name
 from .protobuf import MessageReader, Span
 from .strict_json import foreign, shortened
 
@@ -340,8 +339,7 @@ class _Parser:
 
     def _external(self, parts: _Parts, dtype: str, shape: tuple[int, ...], size: int) -> Initialiser:
         location, offset, length = (parts.external.get(key, "") for key in ("location", "offset", "length"))
-        if not plain_name(location):
-            raise self._bad(parts, f"must have its data in a file of the same folder; found {shortened(location)}")
+        check_plain(location, of=self.reader.file.name)
         start, stated = _whole(offset or "0"), _whole(length or str(size))
         if start is None or stated is None:
             found = f"{shortened(offset)} and {shortened(length)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -89,6 +89,7 @@ class TensorFile:
 
     file: FileRanges
     limits: Limits = DEFAULT_LIMITS
+    _beside: dict[str, FileRanges] = field(default_factory=dict, repr=False)
 
     def opened(self, tensor: Initialiser) -> FileRanges:
         """Return the file that holds a tensor's data.
@@ -98,7 +99,9 @@ class TensorFile:
         """
         if not tensor.file:
             return self.file
-        beside = self.file.beside(tensor.file)
+        if tensor.file not in self._beside:
+            self._beside[tensor.file] = self.file.beside(tensor.file)
+        beside = self._beside[tensor.file]
         if tensor.stop > beside.size:
             rule = f"{shortened(tensor.name)} ends at byte {tensor.stop} of {tensor.file}, which has {beside.size}"
             raise fault(self.file.name, f"{rule}; download it again")
@@ -221,7 +224,8 @@ class TableRows:
             raise self._bad(f"is stored as {tensor.dtype} of shape {list(tensor.shape)}, a row in each column")
         place = range(tensor.start, tensor.stop)
         raw = self.tensors.opened(tensor).read(place, whole=place)
-        return raw.view(_NUMPY[tensor.dtype]).reshape(tensor.shape)
+        stored: NDArray[Any] = raw.view(_NUMPY[tensor.dtype]).reshape(tensor.shape)
+        return stored
 
     def _codes(self, start: int, stop: int) -> NDArray[Any]:
         """Return the stored codes of rows; those that are packed in U8 are unpacked later, a part at a time."""
