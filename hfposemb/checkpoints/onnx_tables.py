@@ -160,7 +160,8 @@ def signed(codes: NDArray[np.uint8], dtype: str) -> NDArray[Any]:
     if not sign or bits == 8:
         return codes
     half = 2 ** (bits - 1)
-    return (codes ^ half).view(np.int8) - np.int8(half)
+    found: NDArray[np.int8] = (codes ^ half).view(np.int8) - np.int8(half)
+    return found
 
 
 @dataclass(frozen=True)

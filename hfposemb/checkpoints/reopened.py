@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..tables.sources import HubSource
 from .hub_access import Access
 from .safetensors import TensorInfo
+from .stated_roles import StatedRoles
 
 if TYPE_CHECKING:
     from ..tables.table import Labels
@@ -55,6 +56,10 @@ class Repository(Protocol):
 
     def json(self, file: str) -> dict[str, Any] | None:
         """Return a small JSON file next to the checkpoint."""
+        ...
+
+    def roles(self) -> StatedRoles:
+        """Return the tables of each role that the checkpoint itself states."""
         ...
 
     def labels(self, rows: int) -> Labels | None:
@@ -128,6 +133,10 @@ class Reopened:
     def json(self, file: str) -> dict[str, Any] | None:
         """Return a small JSON file next to the checkpoint."""
         return self.opened.json(file)
+
+    def roles(self) -> StatedRoles:
+        """Return the tables of each role that the checkpoint itself states."""
+        return self.opened.roles()
 
     def labels(self, rows: int) -> Labels | None:
         """Return labels for token rows that the checkpoint itself states."""

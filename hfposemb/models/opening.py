@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..checkpoints.file_ranges import LocalRanges
-from ..checkpoints.folder_layouts import tokenizer_folders
+from ..checkpoints.folder_layouts import settings_folders, tokenizer_folders
 from ..checkpoints.formats import FormatCheckpoint, has_format, open_format
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.locate import is_pickled, locate
@@ -85,12 +85,17 @@ def open_repository(source: HubSource, access: Access) -> tuple[Opened, Traffic]
 
 
 def _small_file(home: Path, limits: Limits, name: str) -> Mapping[str, Any] | None:
-    path = home / name
-    found: dict[str, Any] | None = read_json(path, limit=limits.config_bytes, kind=dict) if path.exists() else None
-    return found
+    for folder in settings_folders(f"{home.name}/"):
+        path = home.parent / folder / name
+        if path.exists():
+            found: dict[str, Any] = read_json(path, limit=limits.config_bytes, kind=dict)
+            return found
+    return None
 
 
 def _tokenizer_folder(home: Path) -> Path:
     """Return the folder with the tokenizer of a checkpoint: its own, or the one beside it in a pipeline."""
-    beside = [home.parent / folder for folder in tokenizer_folders(f"{home.name}/") if folder]
+    inside = f"{home.name}/"
+    folders = (*(folder for folder in tokenizer_folders(inside) if folder), *settings_folders(inside))
+    beside = [home.parent / folder for folder in folders]
     return next((folder for folder in beside if folder.is_dir() and has_vocabulary(folder)), home)

@@ -139,6 +139,10 @@ def _stored_tie(opened: Opened, name: str, aliases: Mapping[str, str], role: str
         return Tying(True, "same tensor", f"only {head} is stored, and the configuration ties it", head, role)
     said = _stated(opened, role)
     both = f"{head} and {token} are stored separately"
+    if said is None and head in stated_roles(opened.tensors).tables.get("head", ()) and opened.family().tied:
+        return Tying(
+            True, "configuration", f"{both}, but tie_word_embeddings is not stated, which means true", head, role
+        )
     if said:
         return Tying(True, "configuration", f"{both}, but tie_word_embeddings is true", head, role)
     about = f"{both}, and tie_word_embeddings is {'not stated' if said is None else 'false'}"
