@@ -118,9 +118,7 @@ def _with_scales(scope: Scope, node: Node, table: StoredTable | None) -> StoredT
         return table
     for user in scope.users.get(node.outputs[0], ()) if node.outputs else ():
         if user.op == "DequantizeLinear" and user.inputs[0] == node.outputs[0]:
-            made = dequantised(scope, user, table, swapped=False)
-            # The axis counts those of the looked-up rows, of which only the last is one of the table.
-            return made if made is not None and made.per in ("table", "column") else None
+            return dequantised(scope, user, table, looked_up=True)
     return None
 
 

@@ -55,7 +55,9 @@ def _table_of(
     return dequantised(holder, node, table, swapped=turned_after)
 
 
-def dequantised(scope: Scope, node: Node, table: StoredTable, *, swapped: bool) -> StoredTable | None:
+def dequantised(
+    scope: Scope, node: Node, table: StoredTable, *, swapped: bool = False, looked_up: bool = False
+) -> StoredTable | None:
     """Return a table of codes with the scales of a DequantizeLinear.
 
     Args:
@@ -63,17 +65,20 @@ def dequantised(scope: Scope, node: Node, table: StoredTable, *, swapped: bool) 
         node: The node.
         table: The table of codes.
         swapped: Whether the table's axes are swapped after the node.
+        looked_up: Whether the node follows the lookup; its axes are those of the rows, the last of which is the
+            table's.
     """
     scales = scope.tensor(node.inputs[1]) if len(node.inputs) > 1 else None
     zeros = scope.tensor(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else None
     if scales is None or (zeros is None and len(node.inputs) > 2 and node.inputs[2]):
         return None
     count, block = math.prod(scales.shape), node.numbers.get("block_size", 0)
-    columns = node.numbers.get("axis", 1) in (1, -1)
+    axis = node.numbers.get("axis", 1)
+    columns = axis != 0 if looked_up else axis in (1, -1)
     per: Scales = "table" if count == 1 and not block else "column" if columns != swapped else "row"
     if block:
         per = "block"
-        if not columns or swapped or table.turned:
+        if not columns or swapped or table.turned or looked_up:
             return None
     made = replace(table, per=per, block=block, scales=scales, zeros=zeros)
     return made if scales_fit(made) else None
