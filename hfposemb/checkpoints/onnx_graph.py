@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from ..errors import CheckpointError
 from .file_ranges import FileRanges, check_plain
 from .limits import DEFAULT_LIMITS, Limits
+from .onnx_messages import OF_ATTRIBUTE, OF_GRAPH, OF_MODEL, OF_NODE, OF_TENSOR, VALUE
 from .protobuf import MessageReader, Span
 from .strict_json import foreign, shortened
 
@@ -37,7 +38,7 @@ _VARINTS = {
 
 _DATA = frozenset((_STRINGS, _RAW, *_FIXED, *_VARINTS))
 _MOST_NESTED = 8
-_MOST_NODES = 100_000
+_MOST_NODES = 50_000
 _MOST_LISTED = 64  # numbers of an attribute
 _MOST_NAMED = 4096  # inputs or outputs of a node
 
@@ -114,6 +115,8 @@ def read_graph(file: FileRanges, limits: Limits = DEFAULT_LIMITS) -> Graph:
             if graph is not None:
                 raise reader.fault("must have one graph; found a second one")
             graph = parser.graph(*reader.message(span), depth=0)
+        else:
+            reader.check(span, OF_MODEL.get(span.number))
     if graph is None or version < 1:
         raise reader.fault("is not an ONNX model: it has no graph or states no version of the format")
     return graph
@@ -176,6 +179,8 @@ class _Parser:
                 self._add(tensors, self._tensor(span))
             elif span.number in ends:
                 ends[span.number].append(self._value_name(span))
+            else:
+                self.reader.check(span, OF_GRAPH.get(span.number))
         self._check_unique([*tensors, *(name for node in nodes for name in node.outputs if name)])
         inputs = tuple(name for name in ends[11] if name not in tensors)  # old versions list initialisers as inputs too
         return Graph(tuple(nodes), tensors, inputs, tuple(ends[12]))
@@ -203,7 +208,12 @@ class _Parser:
             raise self.reader.fault(f"names of values and attributes must be unique; found {shortened(twice)} twice")
 
     def _value_name(self, span: Span) -> str:
-        names = [self.reader.text(one) for one in self.reader.fields(*self.reader.message(span)) if one.number == 1]
+        names = []
+        for one in self.reader.fields(*self.reader.message(span)):
+            if one.number == 1:
+                names.append(self.reader.text(one))
+            else:
+                self.reader.check(one, VALUE.get(one.number))
         if len(names) != 1 or not names[0]:
             raise self.reader.fault(f"an input or output of the graph must have one name; found {len(names)}")
         return names[0]
@@ -221,10 +231,17 @@ class _Parser:
                 texts[one.number].append(self.reader.text(one))
             elif one.number == 5:
                 attributes.append(self._attribute(one, depth))
+            else:
+                self.reader.check(one, OF_NODE.get(one.number))
         inputs, outputs, ops, domains = texts.values()
-        if len(ops) != 1 or not ops[0] or len(domains) > 1 or max(len(inputs), len(outputs)) > _MOST_NAMED:
-            rule = f"a node must have one operator, one domain and at most {_MOST_NAMED} inputs and outputs"
-            found = f"{len(ops)}, {len(domains)}, {len(inputs)} and {len(outputs)}"
+        if (
+            len(ops) != 1
+            or not ops[0]
+            or len(domains) > 1
+            or max(len(inputs), len(outputs), len(attributes)) > _MOST_NAMED
+        ):
+            rule = f"a node must have one operator, one domain and at most {_MOST_NAMED} inputs, outputs or attributes"
+            found = ", ".join(str(len(listed)) for listed in (ops, domains, inputs, outputs, attributes))
             raise self.reader.fault(f"{rule}; found {found} at byte {span.start}")
         domain = domains[0] if domains else ""
         self._check_unique([one.name for one in attributes])
@@ -259,6 +276,8 @@ class _Parser:
                     graphs.append(self.graph(*reader.message(one), depth=depth + 1))
                 case 8 if len(listed) <= _MOST_LISTED and one.stop - one.start <= _MOST_LISTED:
                     listed += reader.integers(one, most=_MOST_LISTED)
+                case _:
+                    reader.check(one, OF_ATTRIBUTE.get(one.number))
         if len(names) != 1 or not names[0]:
             raise reader.fault(f"an attribute must have one name; found {len(names)} at byte {span.start}")
         return _Attribute(names[0], number, tuple(listed), floating, tensor, tuple(graphs))
@@ -305,6 +324,8 @@ class _Parser:
             case _ if span.number in _DATA and (span.number != _STRINGS or not parts.data):
                 reader.message(span)
                 parts.data.append(span)
+            case _:
+                reader.check(span, OF_TENSOR.get(span.number))
 
     def _read_entry(self, parts: _Parts, span: Span) -> None:
         """Read an entry on external data, a key and a value."""

@@ -10,7 +10,7 @@ from .onnx_graph import Graph, Initialiser, Node
 _PLACES_ONLY = frozenset(("Shape", "Size", "ConstantOfShape"))
 """Operators whose result depends on the shape of their input alone, or on nothing but a shape."""
 
-_MOST_STEPS = 200_000
+_MOST_STEPS = 100_000
 
 MOST_HOPS = 32
 """Largest number of nodes between a stored matrix and its use."""

@@ -24,7 +24,7 @@ CODED: dict[str, tuple[int, bool]] = {
 """Bits and sign of the data types of codes."""
 
 _NUMPY = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "U8": "u1", "I8": "i1"}
-_MOST_VARINTS = 2**22  # bytes of a tensor whose elements have no fixed place, so that all of it is read
+_MOST_VARINTS = 2**20  # bytes of a tensor whose elements have no fixed place, so that all of it is read
 _DECODED = 2**20  # numbers decoded at a time, so that all but the result stays small
 
 Scales = Literal["", "table", "row", "column", "block"]

@@ -6,8 +6,9 @@ wire type; nothing states where a message's small fields are, so they are walked
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,14 @@ FIRST_BYTES, NEXT_BYTES, MOST_BYTES = 2**18, 2**15, 2**21
 """Sizes of the first read, of one after a long field was skipped, and of the longest; consecutive reads double."""
 
 MOST_READS = 2_000
-MOST_FIELDS = 500_000
+MOST_FIELDS = 400_000
 TEXT_BYTES = 1024
 """Largest size of a name."""
 
+Nested: TypeAlias = Mapping[int, "Nested"]
+"""Fields of a message that are messages, with theirs."""
+
+_MOST_NESTED = 32
 _NUMBER, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
 _WIRE_TYPES = {_NUMBER: "a number", _EIGHT: "8 bytes", _BYTES: "a length", _FOUR: "4 bytes"}
 _VARINT_BYTES = 10
@@ -42,6 +47,9 @@ class Span(NamedTuple):
     value: int
     start: int
     stop: int
+
+
+_span = partial(tuple.__new__, Span)  # a third of the time of a call of the class
 
 
 class MessageReader:
@@ -84,7 +92,7 @@ class MessageReader:
                 at = begin + (8 if wire == _EIGHT else 4)
             if at > stop:
                 raise self.fault(f"field {number} ends at byte {at}, after its message, which ends at byte {stop}")
-            yield Span(number, wire, value, begin, at)
+            yield _span((number, wire, value, begin, at))
 
     def bytes(self, span: Span, *, most: int = TEXT_BYTES) -> bytes:
         """Return the contents of a field of at most ``most`` bytes."""
@@ -137,6 +145,21 @@ class MessageReader:
             raise self.fault(f"field {span.number} at byte {span.start} must be a message; it is {_kind(span)}")
         return span.start, span.stop
 
+    def check(self, span: Span, nested: Nested | None, *, depth: int = 0) -> None:
+        """Require that a field and the messages in it are well-formed.
+
+        Args:
+            span: The field.
+            nested: Which fields of the message are messages; ``None`` if the field is none itself.
+            depth: Number of messages around it.
+        """
+        if nested is None or span.wire != _BYTES:
+            return
+        if depth > _MOST_NESTED:
+            raise self.fault(f"nests messages more than {_MOST_NESTED} deep")
+        for one in self.fields(span.start, span.stop):
+            self.check(one, nested.get(one.number), depth=depth + 1)
+
     def fault(self, rule: str) -> CheckpointError:
         """Return the error for a rule that the file violates."""
         return fault(self.file.name, rule)
@@ -173,8 +196,8 @@ class MessageReader:
             raise self.fault(f"its fields are in more than {MOST_READS} places; save its tensors as external data")
         if 0 <= index <= len(self._buffer):
             self._size = min(2 * self._size, MOST_BYTES) if self.reads > 1 else self._size
-            self._head += self._size
-            if self._head > 2 * self.limits.header_bytes:
+            self._head += len(self._buffer)
+            if self._head > self.limits.header_bytes:
                 raise self.fault(f"has more than {self.limits.header_bytes} bytes beside its tensors")
         else:
             self._size = NEXT_BYTES
