@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from .file_ranges import FileRanges
 from .limits import Limits
-from .strict_json import fault, shortened
+from .onnx import open_onnx
+from .safetensors import TensorInfo
 
 if TYPE_CHECKING:
     from ..tables.table import Labels
-    from .safetensors import TensorInfo
 
 
 class StoredTensors(Protocol):
@@ -58,40 +58,10 @@ class FormatCheckpoint(StoredTensors, Protocol):
         ...
 
 
-def _open_onnx(file: FileRanges, limits: Limits) -> FormatCheckpoint:
-    from .onnx import open_onnx
-
-    return open_onnx(file, limits)
-
-
-OPENERS: Mapping[str, Callable[[FileRanges, Limits], FormatCheckpoint]] = {".onnx": _open_onnx}
-"""Opens a checkpoint, by the suffix of its file; the readers are imported on use."""
-
-
-def has_format(file: str) -> bool:
-    """Return whether a file name has the suffix of one of these formats."""
-    return PurePosixPath(file).suffix in OPENERS
+OPENERS: Mapping[str, Callable[[FileRanges, Limits], FormatCheckpoint]] = {".onnx": open_onnx}
+"""Opens a checkpoint, by the suffix of its file; one for each of ``format_names.SUFFIXES``."""
 
 
 def open_format(file: FileRanges, limits: Limits) -> FormatCheckpoint:
     """Open a checkpoint of one of these formats. Raises ``CheckpointError`` if the file violates its format."""
     return OPENERS[PurePosixPath(file.name).suffix](file, limits)
-
-
-def choose_format(names: Sequence[str], *, name: str) -> str | None:
-    """Choose a folder's checkpoint among the files of these formats.
-
-    Args:
-        names: Names of the folder's files.
-        name: Name of the folder in messages.
-
-    Returns:
-        The chosen name; ``None`` if there is none.
-
-    Raises:
-        CheckpointError: If the choice is ambiguous.
-    """
-    found = sorted(file for file in names if has_format(file))
-    if len(found) > 1:
-        raise fault(name, f"holds several checkpoints, {shortened(', '.join(found))}; name one: {name}/{found[0]}")
-    return found[0] if found else None

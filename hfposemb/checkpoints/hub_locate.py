@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from ..errors import MissingFileError
 from .deadline import Deadline
 from .folder_layouts import EXPORTS
-from .formats import StoredTensors, choose_format, has_format, open_format
+from .format_names import choose_format, has_format
+from .formats import StoredTensors, open_format
 from .hub_cache import in_hub_cache
 from .hub_files import RepositoryFiles
 from .hub_pickles import RepositoryPickles

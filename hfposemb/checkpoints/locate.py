@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 
 from ..errors import CheckpointError
 from .folder_layouts import EXPORTS, PIPELINE, advice
-from .formats import choose_format, has_format
+from .format_names import choose_format, has_format
 from .limits import DEFAULT_LIMITS
 from .strict_json import (
     CONVERT_ADVICE,

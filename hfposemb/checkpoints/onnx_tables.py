@@ -204,9 +204,9 @@ class TableRows:
             raise InputError(f"rows {start} to {stop} of {name} do not exist; it has rows 0 to {table.rows}")
         if table.per == "" and table.codes.dtype not in PLAIN:
             raise self._bad(f"is stored as {table.codes.dtype} without scales; use the full-precision model")
-        if table.rows > limits.rows or table.width > limits.columns:
-            rule = f"the limit is {limits.rows} rows of {limits.columns}"
-            raise self._bad(f"has {table.rows} rows of {table.width} numbers; {rule}")
+        if stop - start > limits.rows or table.width > limits.columns:
+            rule = f"the limit is {limits.rows} rows of {limits.columns}; read fewer rows at a time"
+            raise self._bad(f"has {table.width} numbers in each of the {stop - start} rows that were asked for; {rule}")
         if (size := (stop - start) * table.width * 4) > 2 * limits.table_bytes:
             raise self._bad(f"has {size} bytes in these rows; read fewer rows at a time")
 
