@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -64,9 +63,9 @@ def open_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours:
     if ours and isinstance(checkpoint, Checkpoint) and Rounded(checkpoint).rounded:
         checkpoint = Rounded(checkpoint)
         notes.append("words are rounded to 8 bits with one scale per row")
-    files = partial(_small_file, home, limits)
+    files = partial(small_file, home, limits)
     config = checkpoint.config() or files("config.json") or {}
-    opened = Opened(checkpoint, name, partial(_tokenizer_folder, home), config, notes, ours=ours, settings=files)
+    opened = Opened(checkpoint, name, partial(tokenizer_folder, home), config, notes, ours=ours, settings=files)
     stated = getattr(checkpoint, "labels", None)
     return replace(opened, adapter=partial(files, ADAPTER_CONFIG), labels=stated)
 
@@ -85,7 +84,8 @@ def open_repository(source: HubSource, access: Access) -> tuple[Opened, Traffic]
     return opened, found.traffic
 
 
-def _small_file(home: Path, limits: Limits, name: str) -> Mapping[str, Any] | None:
+def small_file(home: Path, limits: Limits, name: str) -> dict[str, Any] | None:
+    """Return a small JSON file of a checkpoint in the folder ``home`` by its name, if there is one."""
     for folder in settings_folders(f"{home.name}/"):
         path = home.parent / folder / name
         if path.exists():
@@ -94,7 +94,7 @@ def _small_file(home: Path, limits: Limits, name: str) -> Mapping[str, Any] | No
     return None
 
 
-def _tokenizer_folder(home: Path) -> Path:
+def tokenizer_folder(home: Path) -> Path:
     """Return the folder with the tokenizer of a checkpoint: its own, or the one beside it in a pipeline."""
     inside = f"{home.name}/"
     folders = (*(folder for folder in tokenizer_folders(inside) if folder), *settings_folders(inside))

@@ -481,7 +481,7 @@ def test_what_is_no_lookup_of_tokens(tmp_path: Path) -> None:
 CONFIG = json.dumps({"model_type": "gpt2", "n_embd": 16, "vocab_size": 40, "architectures": ["GPT2LMHeadModel"]})
 
 
-def test_settings_are_one_level_above_the_exports(tmp_path: Path) -> None:
+def test_settings_are_one_level_above_the_exports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "onnx").mkdir()
     save(tmp_path / "onnx", _matmul())
     (tmp_path / "config.json").write_text(CONFIG)
@@ -491,6 +491,8 @@ def test_settings_are_one_level_above_the_exports(tmp_path: Path) -> None:
         source = hpe.extract(place)
         assert source.config["model_type"] == "gpt2"
         assert source.token.labels.texts[7] == "w7"
+        main(["check", str(place)])
+        assert "there is no tokenizer.json" not in capsys.readouterr().out
 
 
 def test_several_exports_are_listed_and_safetensors_come_first(tmp_path: Path) -> None:
