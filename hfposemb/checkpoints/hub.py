@@ -29,7 +29,7 @@ from .hub_revisions import pin
 from .hub_tensors import RepositoryTensors
 from .locate import is_checkpoint
 from .reopened import Reopened
-from .safetensors import TensorInfo
+from .safetensors import INTEGERS, TensorInfo
 from .stated_roles import StatedRoles, stated_roles
 
 if TYPE_CHECKING:
@@ -143,6 +143,11 @@ class HubCheckpoint:
             return self.located.stored.read(name, start, stop)
         with one_read(self.files.access.limits.seconds):
             return self.tensors.read(self.info(name), start, stop)
+
+    def integers(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor of integers as they are stored, read-only."""
+        with one_read(self.files.access.limits.seconds):
+            return self.tensors.read(self.info(name), start, stop, dtypes=INTEGERS)
 
     def roles(self) -> StatedRoles:
         """Return the tables of each role that the checkpoint itself states."""

@@ -85,7 +85,7 @@ class OnnxCheckpoint:
     def roles(self) -> StatedRoles:
         """Return the tables of each role, by their use in the graph."""
         found = self._read[1]
-        return StatedRoles(found.roles, found.biases, found.absent)
+        return StatedRoles(found.roles, found.biases, found.absent, "by use in the graph")
 
     def labels(self, rows: int) -> Labels | None:
         """Return ``None``: the graph states no tokens."""

@@ -9,8 +9,14 @@ from .safetensors import PLAIN, TensorInfo
 _SCALED = ", one scale per "
 """Part of the dtype of codes that are decoded as they are read."""
 
-ROUNDED = f"I8{_SCALED}row"
+ROUNDED = "I8, one scale per row"
 """Dtype of a table that ``rounded.Rounded`` decodes as it is read."""
+
+
+def weighted(dtype: str) -> str:
+    """Return the dtype of a table of ``dtype`` whose rows are multiplied by a weight each as they are read."""
+    return f"{dtype}{_SCALED}row"
+
 
 _PACKED = ("qweight", "weight_packed", "W_q", "codes")
 """Names that replace ``weight`` if its codes are packed: GPTQ and AWQ, compressed-tensors, HQQ, AQLM."""

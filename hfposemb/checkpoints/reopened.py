@@ -50,6 +50,10 @@ class Repository(Protocol):
         """Return rows ``[start, stop)`` of a tensor."""
         ...
 
+    def integers(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor of integers."""
+        ...
+
     def tokenizer_folder(self) -> Path | None:
         """Return a folder with the tokenizer's files."""
         ...
@@ -125,6 +129,10 @@ class Reopened:
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor."""
         return self.opened.read(name, start, stop)
+
+    def integers(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor of integers."""
+        return self.opened.integers(name, start, stop)
 
     def tokenizer_folder(self) -> Path | None:
         """Return a folder with the tokenizer's files."""

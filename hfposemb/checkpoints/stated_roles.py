@@ -15,11 +15,13 @@ class StatedRoles:
         tables: Tensors of each role, the best first: ``token``, ``token_type``, ``position`` and ``head``.
         biases: Tensor of the bias of each head, by the head's tensor.
         absent: Why a role has no table.
+        how: How the roles were found, for users, if not by the names of the tensors.
     """
 
     tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     biases: Mapping[str, str] = field(default_factory=dict)
     absent: Mapping[str, str] = field(default_factory=dict)
+    how: str = ""
 
 
 @runtime_checkable

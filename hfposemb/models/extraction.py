@@ -182,7 +182,7 @@ def _from_hub(source: HubSource, access: Access, given: _Given) -> Embeddings:
 def _from_files(opened: Opened) -> Embeddings:
     config = opened.config
     if not config:
-        how = "by their use in the graph" if stated_roles(opened.tensors).tables else "by tensor name"
+        how = stated_roles(opened.tensors).how or "by tensor name"
         opened.notes.append(f"there is no config.json: tables were identified {how}, and positions start at row 0")
     elif not is_known(config):
         kind = str(config.get("model_type"))[:40]
@@ -314,10 +314,12 @@ def _by_use(opened: Opened, role: Role, named: list[Candidate]) -> list[Candidat
 
     The names are kept where they agree, since they also say which part of the model a table belongs to.
     """
-    stated = stated_roles(opened.tensors).tables.get(role, ())
+    roles = stated_roles(opened.tensors)
+    stated = roles.tables.get(role, ())
     if set(stated) <= {candidate.tensor for candidate in named}:
         return named
-    opened.notes.append(f"{role.replace('_', ' ')}: {', '.join(stated)[:200]}, by its use in the graph")
+    if roles.how:
+        opened.notes.append(f"{role.replace('_', ' ')}: {', '.join(stated)[:200]}, identified {roles.how}")
     return [Candidate(name, "") for name in stated]
 
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..checkpoints.file_ranges import LocalRanges
 from ..checkpoints.folder_layouts import settings_folders, tokenizer_folders
 from ..checkpoints.format_names import has_format
-from ..checkpoints.formats import FormatCheckpoint, open_format
+from ..checkpoints.formats import StoredTensors, open_format
+from ..checkpoints.learned_tokens import LearnedTokens, are_learned_tokens
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.locate import is_pickled, locate
 from ..checkpoints.peft_adapters import ADAPTER_CONFIG
 from ..checkpoints.rounded import Rounded
 from ..checkpoints.safetensors import Checkpoint
+from ..checkpoints.static_embeddings import StaticEmbeddings, is_static
 from ..checkpoints.strict_json import read_json
 from ..checkpoints.vocabulary import has_vocabulary
 from ..errors import SourceError
@@ -26,21 +28,26 @@ from .opened_model import Opened
 
 if TYPE_CHECKING:
     from ..checkpoints.hub_access import Access
-    from ..checkpoints.pickled import PickledCheckpoint
 
 
-def open_tensors(path: Path, limits: Limits) -> Checkpoint | PickledCheckpoint | FormatCheckpoint:
+Stored = TypeVar("Stored", bound=StoredTensors)
+
+
+def open_tensors(path: Path, limits: Limits) -> StoredTensors:
     """Open the checkpoint of a folder or file on this machine, whatever its format."""
     file = locate(path)
-    if not file.exists():
-        return Checkpoint.open(path, limits=limits)
-    if has_format(file.name):
+    if file.exists() and has_format(file.name):
         return open_format(LocalRanges.open(file), limits)
-    if not is_pickled(file.name):
-        return Checkpoint.open(path, limits=limits)
+    if not (file.exists() and is_pickled(file.name)):
+        found = Checkpoint.open(path, limits=limits)
+        return StaticEmbeddings(found) if is_static(found.names()) else _learned(found)
     from ..checkpoints.pickled import open_pickled
 
-    return open_pickled(file, limits=limits, likely=likely_tables)
+    return _learned(open_pickled(file, limits=limits, likely=likely_tables))
+
+
+def _learned(tensors: Stored) -> Stored | LearnedTokens:
+    return LearnedTokens(tensors) if are_learned_tokens(tensors) else tensors
 
 
 def open_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours: bool = False) -> Opened:
@@ -57,7 +64,7 @@ def open_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours:
     """
     if not path.exists():
         raise SourceError(f"{path} does not exist; give a folder with a checkpoint or a checkpoint file")
-    checkpoint: Checkpoint | PickledCheckpoint | FormatCheckpoint | Rounded = open_tensors(path, limits)
+    checkpoint = open_tensors(path, limits)
     home = locate(path).absolute().parent
     notes: list[str] = []
     if ours and isinstance(checkpoint, Checkpoint) and Rounded(checkpoint).rounded:
@@ -80,8 +87,12 @@ def open_repository(source: HubSource, access: Access) -> tuple[Opened, Traffic]
     found = open_hub(source, access)
     opened = Opened(found, found.name, found.tokenizer_folder, found.config() or {}, found.notes, found.commit)
     opened = replace(opened, adapter=partial(found.json, ADAPTER_CONFIG), settings=found.json, labels=found.labels)
-    opened = replace(opened, at_hand=found.at_hand)
-    return opened, found.traffic
+    if is_static(found.names()):
+        opened = replace(opened, tensors=StaticEmbeddings(found))
+    elif are_learned_tokens(found):
+        learned = LearnedTokens(found)
+        opened = replace(opened, tensors=learned, labels=learned.labels)
+    return replace(opened, at_hand=found.at_hand), found.traffic
 
 
 def small_file(home: Path, limits: Limits, name: str) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ from .config_values import vocabularies
 from .head_names import JOINED, bias_names, class_heads, head_candidates, head_evidence, is_headed
 from .named_tables import HEAD, tensor_named
 from .opened_model import Opened, can_reopen, labels_of, table_in_tensor
-from .table_names import Candidate, tower_of
+from .table_names import WHOLE_TOKEN_NAMES, Candidate, tower_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,9 @@ def find_heads(opened: Opened, token: Mapping[str, Candidate], tables: Mapping[s
     headed = _headed(opened)
     # Without any vocabulary, an output layer forecasts numbers or pictures.
     names = frozenset((*stored, *aliases, *packed(stored)) if token or vocabularies(opened.config) else ())
-    found = _by_key(head_candidates(names, loose=bool(headed) and bool(vocabularies(opened.config))), token)
+    raw = "" in token and token[""].tensor in WHOLE_TOKEN_NAMES
+    loose = raw or (bool(headed) and bool(vocabularies(opened.config)))
+    found = _by_key(head_candidates(names, loose=loose), token)
     stated = stated_roles(opened.tensors)
     if reason := stated.absent.get("head"):
         return FoundHeads({}, {}, reason)

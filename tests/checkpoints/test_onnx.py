@@ -115,7 +115,7 @@ def test_roles_need_no_names(build: Build, tmp_path: Path, model_type: str) -> N
         same(source.tables[role].vectors, table.vectors)
         assert source.tables[role].provenance.tensor in renamed.values()
     same(source.head.vectors, wanted.head.vectors)
-    assert any("by its use in the graph" in note for note in source.notes)
+    assert any("identified by use in the graph" in note for note in source.notes)
 
 
 def test_inputs_are_those_of_the_model(build: Build, tmp_path: Path) -> None:
