@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ..checkpoints.file_ranges import LocalRanges
 from ..checkpoints.folder_layouts import settings_folders, tokenizer_folders
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from ..checkpoints.hub_access import Access
 
 
-Stored = TypeVar("Stored", bound=StoredTensors)
-
-
 def open_tensors(path: Path, limits: Limits) -> StoredTensors:
     """Open the checkpoint of a folder or file on this machine, whatever its format."""
     file = locate(path)
@@ -46,7 +43,7 @@ def open_tensors(path: Path, limits: Limits) -> StoredTensors:
     return _learned(open_pickled(file, limits=limits, likely=likely_tables))
 
 
-def _learned(tensors: Stored) -> Stored | LearnedTokens:
+def _learned(tensors: StoredTensors) -> StoredTensors:
     return LearnedTokens(tensors) if are_learned_tokens(tensors) else tensors
 
 
