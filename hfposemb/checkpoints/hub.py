@@ -73,6 +73,15 @@ class HubCheckpoint:
         return str(replace(self.source, tables={}))
 
     @property
+    def file(self) -> str:
+        """Name of its file, of the first of several; "" if it has no tensors."""
+        name = next(iter(self.names()), None)
+        if name is None:
+            return ""
+        path = self.located.shards.get(name) or self.info(name).file
+        return path.rpartition("/")[2]
+
+    @property
     def commit(self) -> str:
         """Commit at which everything is read."""
         return self.files.commit

@@ -109,13 +109,18 @@ class LearnedTokens:
         return found
 
 
-def are_learned_tokens(tensors: StoredTensors) -> bool:
-    """Return whether a checkpoint holds learned tokens: few tensors of vectors, known by their names or the file's."""
+def are_learned_tokens(tensors: StoredTensors, file: str) -> bool:
+    """Return whether a checkpoint holds learned tokens: few tensors of vectors, known by their names or the file's.
+
+    Args:
+        tensors: The checkpoint.
+        file: Name of its file.
+    """
     names = tensors.names()
     if not 0 < len(names) <= _MOST:
         return False
     vectors = _vectors(names)
-    if not vectors and not _FILE.fullmatch(tensors.info(names[0]).file.rpartition("/")[2]):
+    if not vectors and not _FILE.fullmatch(file):
         return False
     infos = [tensors.info(name) for name in vectors or names]
     if any(len(info.shape) not in (1, 2) or info.dtype not in PLAIN or 0 in info.shape for info in infos):

@@ -37,14 +37,14 @@ def open_tensors(path: Path, limits: Limits) -> StoredTensors:
         return open_format(LocalRanges.open(file), limits)
     if not (file.exists() and is_pickled(file.name)):
         found = Checkpoint.open(path, limits=limits)
-        return StaticEmbeddings(found) if is_static(found.names()) else _learned(found)
+        return StaticEmbeddings(found) if is_static(found.names()) else _learned(found, file.name)
     from ..checkpoints.pickled import open_pickled
 
-    return _learned(open_pickled(file, limits=limits, likely=likely_tables))
+    return _learned(open_pickled(file, limits=limits, likely=likely_tables), file.name)
 
 
-def _learned(tensors: StoredTensors) -> StoredTensors:
-    return LearnedTokens(tensors) if are_learned_tokens(tensors) else tensors
+def _learned(tensors: StoredTensors, file: str) -> StoredTensors:
+    return LearnedTokens(tensors) if are_learned_tokens(tensors, file) else tensors
 
 
 def open_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours: bool = False) -> Opened:
@@ -86,7 +86,7 @@ def open_repository(source: HubSource, access: Access) -> tuple[Opened, Traffic]
     opened = replace(opened, adapter=partial(found.json, ADAPTER_CONFIG), settings=found.json, labels=found.labels)
     if is_static(found.names()):
         opened = replace(opened, tensors=StaticEmbeddings(found))
-    elif are_learned_tokens(found):
+    elif are_learned_tokens(found, found.file):
         learned = LearnedTokens(found)
         opened = replace(opened, tensors=learned, labels=learned.labels)
     return replace(opened, at_hand=found.at_hand), found.traffic
