@@ -25,7 +25,7 @@ CODED: dict[str, tuple[int, bool]] = {
 
 _NUMPY = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "U8": "u1", "I8": "i1"}
 _MOST_VARINTS = 2**20  # bytes of a tensor whose elements have no fixed place, so that all of it is read
-_DECODED = 2**20  # numbers decoded at a time, so that all but the result stays small
+_DECODED = 2**17  # numbers decoded at a time, so that all but the result stays small
 
 Scales = Literal["", "table", "row", "column", "block"]
 
@@ -144,14 +144,18 @@ class TensorFile:
 
 
 def split(raw: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
-    """Return the numbers of 1 to 8 bits that are packed in the last axis of bytes, the lowest first."""
+    """Return the numbers of 2, 4 or 8 bits that are packed in the last axis of bytes, the lowest first."""
     if bits == 8:
         return raw
-    parts = np.empty((*raw.shape, 8 // bits), np.uint8)
-    for place in range(8 // bits):
-        np.right_shift(raw, place * bits, out=parts[..., place])
-    parts &= 2**bits - 1
-    return parts.reshape(*raw.shape[:-1], -1)
+    count = 8 // bits
+    # All numbers of a byte at once, in an integer with a byte for each.
+    wide = np.ascontiguousarray(raw).astype(f"<u{count}")
+    parts = wide & (2**bits - 1)
+    for place in range(1, count):
+        wide <<= 8 - bits
+        parts |= wide & ((2**bits - 1) << 8 * place)
+    found: NDArray[np.uint8] = parts.view(np.uint8)
+    return found
 
 
 def signed(codes: NDArray[np.uint8], dtype: str) -> NDArray[Any]:
@@ -263,14 +267,13 @@ class TableRows:
     def _decode(self, out: NDArray[np.float32], codes: NDArray[Any], scales: NDArray[Any], zeros: NDArray[Any]) -> None:
         """Write (code − zero point) · scale of some rows to ``out``."""
         table = self.table
-        if table.bits:
-            codes = split(np.ascontiguousarray(codes), table.bits)
-        codes = codes[:, : table.width]
-        if table.per == "block":
-            scales = np.repeat(scales, table.block, axis=1)[:, : table.width]
-            zeros = np.repeat(zeros, table.block, axis=1)[:, : table.width] if table.zeros is not None else zeros
-        np.subtract(codes, zeros, out=out, dtype=np.float32)
-        out *= scales
+        codes = split(codes, table.bits) if table.bits else codes
+        np.copyto(out, codes[:, : table.width])
+        for numbers, apply in ((zeros, np.subtract), (scales, np.multiply)):
+            each = numbers.astype(np.float32, copy=False)
+            if table.per == "block" and each.shape[1] > 1:
+                each = np.repeat(each, table.block, axis=1)[:, : table.width]
+            apply(out, each, out=out)
 
     def _bad(self, rule: str) -> CheckpointError:
         return fault(self.tensors.file.name, f"{shortened(self.table.codes.name)} {rule}")

@@ -27,6 +27,7 @@ from .applied_adapters import apply_adapter, stated_base
 from .config_values import vocabularies
 from .families import is_known, likely_tables, parts_fed, row_offset
 from .named_tables import TENSOR, named_tables, on_offer, tensor_named
+from .native_configs import NATIVE, with_native_config
 from .opened_model import Opened, is_table, itself, labels_of, marks_of, table_axes, table_in_tensor
 from .opening import open_folder, open_repository
 from .output_heads import find_heads
@@ -204,11 +205,12 @@ def _open_base(base: str | Path, access: Access) -> Opened:
 
 
 def _from_files(opened: Opened) -> Embeddings:
+    opened = with_native_config(opened)
     config = opened.config
     if not config:
         how = stated_roles(opened.tensors).how or "by tensor name"
         opened.notes.append(f"there is no config.json: tables were identified {how}, and positions start at row 0")
-    elif not is_known(config):
+    elif not is_known(config) and config.get("model_type") not in NATIVE:
         kind = config.get("model_type")
         what = "config.json states no model type" if kind is None else f"the model type {str(kind)[:40]!r} is unknown"
         opened.notes.append(f"{what}: tables were identified {stated_roles(opened.tensors).how or 'by tensor name'}")
