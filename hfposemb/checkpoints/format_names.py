@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from .strict_json import fault, shortened
 
-SUFFIXES: tuple[str, ...] = ()
+SUFFIXES: tuple[str, ...] = (".onnx",)
 """Suffixes of the files of these formats."""
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .file_ranges import FileRanges
 from .limits import Limits
+from .onnx import open_onnx
 from .safetensors import TensorInfo
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class FormatCheckpoint(StoredTensors, Protocol):
         ...
 
 
-OPENERS: Mapping[str, Callable[[FileRanges, Limits], FormatCheckpoint]] = {}
+OPENERS: Mapping[str, Callable[[FileRanges, Limits], FormatCheckpoint]] = {".onnx": open_onnx}
 """Opens a checkpoint, by the suffix of its file; one for each of ``format_names.SUFFIXES``."""
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import MissingFileError
 from .deadline import Deadline
+from .folder_layouts import EXPORTS
 from .format_names import choose_format, has_format
 from .formats import StoredTensors, open_format
 from .hub_cache import in_hub_cache
@@ -134,6 +135,8 @@ class Locator:
                 found = choose([file for file in inside if "/" not in file], name=shown)
                 if found is not None:
                     return self._chosen(folder, found, deadline)
+            if choose is choose_pickle:
+                folders.append(f"{within}{EXPORTS}/")  # a folder of other formats only
         below = [file.removeprefix(within) for file in listing if file.startswith(within)]
         raise no_checkpoint(below, name=f"{name}/{within}".rstrip("/"), path=f"{name}/{within}".rstrip("/"), hub=True)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from ..errors import CheckpointError
-from .folder_layouts import PIPELINE, advice
+from .folder_layouts import EXPORTS, PIPELINE, advice
 from .format_names import choose_format, has_format
 from .limits import DEFAULT_LIMITS
 from .strict_json import (
@@ -26,7 +26,6 @@ from .strict_json import (
 FOREIGN_FORMATS = {
     **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack"), CONVERT_ADVICE),
     ".gguf": GGUF_ADVICE,
-    ".onnx": "this format is not supported; use the original safetensors checkpoint",
 }
 
 
@@ -169,6 +168,8 @@ def locate(path: Path) -> Path:
     for choose in (choose_file, choose_pickle, choose_format):
         if (found := _search(path, choose)) is not None:
             return found
+    if (exports := path / EXPORTS).is_dir() and (found := _search(exports, choose_format)) is not None:
+        return found
     return locate_safetensors(path)
 
 

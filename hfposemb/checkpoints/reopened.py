@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..tables.sources import HubSource
 from .hub_access import Access
 from .safetensors import TensorInfo
+from .stated_roles import StatedRoles
 
 if TYPE_CHECKING:
     from ..tables.table import Labels
@@ -49,12 +50,20 @@ class Repository(Protocol):
         """Return rows ``[start, stop)`` of a tensor."""
         ...
 
+    def integers(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor of integers."""
+        ...
+
     def tokenizer_folder(self) -> Path | None:
         """Return a folder with the tokenizer's files."""
         ...
 
     def json(self, file: str) -> dict[str, Any] | None:
         """Return a small JSON file next to the checkpoint."""
+        ...
+
+    def roles(self) -> StatedRoles:
+        """Return the tables of each role that the checkpoint itself states."""
         ...
 
     def labels(self, rows: int) -> Labels | None:
@@ -121,6 +130,10 @@ class Reopened:
         """Return rows ``[start, stop)`` of a tensor."""
         return self.opened.read(name, start, stop)
 
+    def integers(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor of integers."""
+        return self.opened.integers(name, start, stop)
+
     def tokenizer_folder(self) -> Path | None:
         """Return a folder with the tokenizer's files."""
         return self.opened.tokenizer_folder()
@@ -128,6 +141,10 @@ class Reopened:
     def json(self, file: str) -> dict[str, Any] | None:
         """Return a small JSON file next to the checkpoint."""
         return self.opened.json(file)
+
+    def roles(self) -> StatedRoles:
+        """Return the tables of each role that the checkpoint itself states."""
+        return self.opened.roles()
 
     def labels(self, rows: int) -> Labels | None:
         """Return labels for token rows that the checkpoint itself states."""

@@ -39,7 +39,10 @@ _BITS = {
 
 _STORED: dict[str, np.dtype[Any]] = {
     name: np.dtype(code)
-    for name, code in (("F64", "<f8"), ("F32", "<f4"), ("F16", "<f2"), ("BF16", "<u2"), ("I8", "i1"))
+    for name, code in (
+        *(("F64", "<f8"), ("F32", "<f4"), ("F16", "<f2"), ("BF16", "<u2")),
+        *(("I8", "i1"), ("I32", "<i4"), ("I64", "<i8")),
+    )
 }
 
 
@@ -47,8 +50,8 @@ _WIDENED = ("F16", "BF16")
 PLAIN = frozenset(("F64", "F32", "F16", "BF16"))
 """Stored dtypes of plain, unquantised vectors."""
 
-CODES = frozenset(("I8",))
-"""Stored dtypes of codes, which ``Checkpoint.codes`` reads."""
+INTEGERS = frozenset(("I8", "I32", "I64"))
+"""Stored dtypes of codes and row numbers, which ``Checkpoint.integers`` reads."""
 
 
 _CHUNK = 2**19  # elements widened at a time, so that source and result stay in the CPU cache
@@ -380,9 +383,9 @@ class Checkpoint:
         """
         return self._rows(name, start, stop, PLAIN)
 
-    def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[np.int8]:
-        """Return rows ``[start, stop)`` of an I8 tensor as they are stored, read-only."""
-        return self._rows(name, start, stop, CODES)
+    def integers(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor of integers as they are stored, read-only."""
+        return self._rows(name, start, stop, INTEGERS)
 
     def _rows(self, name: str, start: int, stop: int | None, dtypes: frozenset[str]) -> NDArray[Any]:
         info = self.info(name)

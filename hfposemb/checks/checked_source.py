@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,12 @@ from ..checkpoints.hub_files import RepositoryFiles
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.locate import INDEX, is_index, locate
 from ..checkpoints.safetensors import TensorInfo
-from ..checkpoints.strict_json import read_json
 from ..errors import CheckpointError, HfposembError, InputError, SourceError
 from ..models.config_values import part_config
 from ..models.extraction import extract
 from ..models.families import likely_tables
 from ..models.opened_model import Tensors
-from ..models.opening import open_tensors
+from ..models.opening import open_tensors, small_file, tokenizer_folder
 from ..tables.embeddings import Embeddings
 from ..tables.source_parser import parse_source
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source
@@ -158,12 +157,8 @@ def _on_disk(path: Path, named: LocalSource | SampleSource, name: str, limits: L
     embeddings = extract(named, limits=limits)
     tensors = open_tensors(path, limits)
     home = locate(path).absolute().parent
-
-    def small(file: str) -> dict[str, Any] | None:
-        there = home / file
-        return read_json(there, limit=limits.config_bytes, kind=dict) if there.is_file() else None
-
-    return CheckedSource(name, embeddings, tensors, full, lambda: home, small, lambda _: True)
+    small = partial(small_file, home, limits)
+    return CheckedSource(name, embeddings, tensors, full, partial(tokenizer_folder, home), small, lambda _: True)
 
 
 def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool) -> CheckedSource:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..checkpoints.peft_adapters import whole_modules
 from ..checkpoints.quantization import coded, packed
+from ..checkpoints.stated_roles import stated_roles
 from ..checkpoints.torch_module import LiveTensors
 from ..errors import MissingTableError
 from ..memory_maps import lent
@@ -21,7 +22,7 @@ from .config_values import vocabularies
 from .head_names import JOINED, bias_names, class_heads, head_candidates, head_evidence, is_headed
 from .named_tables import HEAD, tensor_named
 from .opened_model import Opened, can_reopen, labels_of, table_in_tensor
-from .table_names import Candidate, tower_of
+from .table_names import WHOLE_TOKEN_NAMES, Candidate, tower_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,14 @@ def find_heads(opened: Opened, token: Mapping[str, Candidate], tables: Mapping[s
     headed = _headed(opened)
     # Without any vocabulary, an output layer forecasts numbers or pictures.
     names = frozenset((*stored, *aliases, *packed(stored)) if token or vocabularies(opened.config) else ())
-    found = _by_key(head_candidates(names, loose=bool(headed) and bool(vocabularies(opened.config))), token)
+    raw = "" in token and token[""].tensor in WHOLE_TOKEN_NAMES
+    loose = raw or (bool(headed) and bool(vocabularies(opened.config)))
+    found = _by_key(head_candidates(names, loose=loose), token)
+    stated = stated_roles(opened.tensors)
+    if reason := stated.absent.get("head"):
+        return FoundHeads({}, {}, reason)
+    if heads := stated.tables.get("head"):
+        found = {"decoder.head" if "decoder" in token else "head": heads[0]}
     codes = {name: packed(stored)[name] for name in found.values() if name in packed(stored)}
     if codes and len(codes) == len(found):
         what = next(iter(codes.values()))
@@ -133,6 +141,10 @@ def _stored_tie(opened: Opened, name: str, aliases: Mapping[str, str], role: str
         return Tying(True, "same tensor", f"only {head} is stored, and the configuration ties it", head, role)
     said = _stated(opened, role)
     both = f"{head} and {token} are stored separately"
+    if said is None and head in stated_roles(opened.tensors).tables.get("head", ()) and opened.family().tied:
+        return Tying(
+            True, "configuration", f"{both}, but tie_word_embeddings is not stated, which means true", head, role
+        )
     if said:
         return Tying(True, "configuration", f"{both}, but tie_word_embeddings is true", head, role)
     about = f"{both}, and tie_word_embeddings is {'not stated' if said is None else 'false'}"
@@ -201,6 +213,8 @@ def _labels_of(table: EmbeddingTable) -> Labels:
 def _bias_of(opened: Opened, tie: Tying) -> str | None:
     """Return the tensor with the bias of a head; ``None`` if there is none."""
     stored = opened.tensors.names()
+    if bias := stated_roles(opened.tensors).biases.get(tie.tensor):
+        return bias
     own = tie.tensor if tie.how not in ("absent", "alias") else ""
     return next(bias_names(own, (*stored, *opened.tensors.metadata())), None)
 

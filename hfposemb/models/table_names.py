@@ -49,8 +49,13 @@ LOOSE_TOKEN_ENDINGS: tuple[str, ...] = (
     "text_embedding.weight",
     "text_embeddings.weight",
     "w.weight",
+    "embedding_layer.weight",
 )
 """Ambiguous endings, accepted only if the number of rows equals the size of a vocabulary in the configuration."""
+
+
+WHOLE_TOKEN_NAMES = frozenset(("emb.weight", "embedding_layer.weight", "backbone.embedding_layer.weight"))
+"""Whole names in checkpoints as RWKV's and Evo's authors publish them, mostly without a configuration."""
 
 
 _NO_TOKENS = re.compile(
@@ -149,6 +154,8 @@ def candidates(
         rank = _RANKS[role](name)
         if rank is None and role == "token" and _loose(name) and rows(name) in vocabularies:
             rank = len(TOKEN_ENDINGS)
+        if rank is None and role == "token" and name in WHOLE_TOKEN_NAMES and not vocabularies:
+            rank = len(TOKEN_ENDINGS) + 1
         if rank is not None:
             tower = tower_of(name)
             part = _PART[role](name, tower) if role in _PART else tower
