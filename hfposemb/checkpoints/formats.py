@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,11 +11,13 @@ from numpy.typing import NDArray
 
 from .file_ranges import FileRanges
 from .limits import Limits
-from .strict_json import fault, shortened
+from .strict_json import fault
 
 if TYPE_CHECKING:
     from ..tables.table import Labels
+    from ..tables.token_marks import TokenMarks
     from .safetensors import TensorInfo
+    from .vocabulary import Vocabulary
 
 
 class StoredTensors(Protocol):
@@ -57,8 +60,28 @@ class FormatCheckpoint(StoredTensors, Protocol):
         """Return labels for ``rows`` token rows that the checkpoint itself states; ``None`` if it states none."""
         ...
 
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """The vocabulary that the checkpoint itself states, or ``None``."""
+        ...
 
-OPENERS: Mapping[str, Callable[[FileRanges, Limits], FormatCheckpoint]] = {}
+    def marks(self, labels: Labels) -> TokenMarks | None:
+        """Return the reserved, added and chat tokens that the checkpoint itself states; ``None`` if it states none."""
+        ...
+
+
+def _gguf(file: FileRanges, limits: Limits) -> FormatCheckpoint:
+    from .gguf import open_gguf
+
+    return open_gguf(file, limits)
+
+
+_LATER_SPLIT = re.compile(r"-(\d{5})-of-\d{5}\.gguf$")
+_NO_MODEL = re.compile(r"^mmproj|[-_.]mmproj|imatrix")
+"""Names of GGUF files without a model: the image encoders beside it, and statistics for its quantisation."""
+
+_SHOWN = 12
+OPENERS: Mapping[str, Callable[[FileRanges, Limits], FormatCheckpoint]] = {".gguf": _gguf}
 """Opens a checkpoint, by the suffix of its file; the readers are imported on use."""
 
 
@@ -85,7 +108,14 @@ def choose_format(names: Sequence[str], *, name: str) -> str | None:
     Raises:
         CheckpointError: If the choice is ambiguous.
     """
-    found = sorted(file for file in names if has_format(file))
+    found = models(names)
     if len(found) > 1:
-        raise fault(name, f"holds several checkpoints, {shortened(', '.join(found))}; name one: {name}/{found[0]}")
+        listed = f"{', '.join(found[:_SHOWN])}{f' and {len(found) - _SHOWN} more' if len(found) > _SHOWN else ''}"
+        raise fault(name, f"holds {len(found)} models, {listed}; name one, such as {name}/{found[0]}")
     return found[0] if found else None
+
+
+def models(names: Sequence[str]) -> list[str]:
+    """Return the files among ``names`` that are models of these formats; of several splits, the first."""
+    found = [file for file in names if has_format(file) and not _NO_MODEL.search(PurePosixPath(file).name)]
+    return sorted(file for file in found if (split := _LATER_SPLIT.search(file)) is None or int(split[1]) == 1)

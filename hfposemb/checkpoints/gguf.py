@@ -20,7 +20,7 @@ from ..tables.table import Labels
 from ..tables.token_marks import TokenMarks
 from .file_ranges import FileRanges
 from .gguf_blocks import DECODERS, decoded
-from .gguf_config import ARCHITECTURES, configuration
+from .gguf_config import configuration
 from .gguf_header import GgufHeader, read_header
 from .gguf_vocabulary import read_marks, read_vocabulary
 from .limits import DEFAULT_LIMITS, Limits
@@ -76,14 +76,6 @@ class GgufCheckpoint:
         """Return the configuration in the terms of transformers, ``None`` if the file states no architecture."""
         return configuration(self.headers[0], frozenset(self._split_of), self.read)
 
-    def unknown_positions(self) -> str:
-        """Return why the positions are unknown if no tensor holds them, "" if they are known."""
-        arch = self.headers[0].text("general.architecture")
-        if arch in ARCHITECTURES:
-            return ""
-        named = f"the architecture {shortened(arch)} is" if arch else "the file states no architecture, so it is"
-        return f"{named} unknown, and with it the positions that no tensor holds"
-
     def file_bytes(self, name: str) -> int:
         """Return the size of the file that holds a tensor."""
         return self.headers[self._place(name)].file_bytes
@@ -116,15 +108,15 @@ class GgufCheckpoint:
 
     def labels(self, rows: int) -> Labels | None:
         """Return the labels of a token table from the head, ``None`` if it has no tokens."""
-        return None if self._vocabulary is None else self._vocabulary.labels(rows)
+        return None if self.vocabulary is None else self.vocabulary.labels(rows)
 
-    def marks(self, labels: Labels) -> TokenMarks:
-        """Return the reserved, added and chat tokens according to the head."""
-        found = self._vocabulary
-        return TokenMarks() if found is None else read_marks(self.headers[0], found, labels)
+    def marks(self, labels: Labels) -> TokenMarks | None:
+        """Return the reserved, added and chat tokens according to the head, ``None`` if it has no tokens."""
+        return None if self.vocabulary is None else read_marks(self.headers[0], self.vocabulary, labels)
 
     @cached_property
-    def _vocabulary(self) -> Vocabulary | None:
+    def vocabulary(self) -> Vocabulary | None:
+        """The vocabulary of the head, ``None`` if it has no tokens."""
         return read_vocabulary(self.headers[0])
 
     def _place(self, name: str) -> int:

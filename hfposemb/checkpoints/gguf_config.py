@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from .gguf_header import TOKENS, GgufHeader, Texts
 
+ARCHITECTURE = "gguf_architecture"
+"""Field of the configuration with the architecture as the file states it; no model of transformers has it."""
+
 HEAD = "output.weight"
 """Output head; a model that has one but does not store it uses the token table."""
 
@@ -158,7 +161,7 @@ def configuration(
     if not arch:
         return None
     known = ARCHITECTURES.get(arch)
-    config: dict[str, Any] = {"model_type": known.model_type if known else arch}
+    config: dict[str, Any] = {"model_type": known.model_type if known else arch, ARCHITECTURE: arch}
     for field, key in _FIELDS:
         if (found := _whole(header, f"{arch}.{key}")) is not None:
             config[field] = found

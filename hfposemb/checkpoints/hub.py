@@ -33,6 +33,7 @@ from .safetensors import TensorInfo
 
 if TYPE_CHECKING:
     from ..tables.table import Labels
+    from ..tables.token_marks import TokenMarks
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -144,7 +145,11 @@ class HubCheckpoint:
 
     def labels(self, rows: int) -> Labels | None:
         """Return labels for ``rows`` token rows that the checkpoint itself states; ``None`` if it states none."""
-        return None if self.located.labels is None else self.located.labels(rows)
+        return None if self.located.stating is None else self.located.stating.labels(rows)
+
+    def marks(self, labels: Labels) -> TokenMarks | None:
+        """Return the token marks that the checkpoint itself states; ``None`` if it states none."""
+        return None if self.located.stating is None else self.located.stating.marks(labels)
 
     def tokenizer_folder(self) -> Path | None:
         """Return a local folder with the tokenizer's files, fetched on the first call; ``None`` if there are none."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 from ..errors import MissingFileError
 from .deadline import Deadline
-from .formats import StoredTensors, choose_format, has_format, open_format
+from .formats import FormatCheckpoint, StoredTensors, choose_format, has_format, open_format
 from .hub_cache import in_hub_cache
 from .hub_files import RepositoryFiles
 from .hub_pickles import RepositoryPickles
@@ -30,9 +28,6 @@ from .locate import (
 )
 from .strict_json import parse_json, shortened
 
-if TYPE_CHECKING:
-    from ..tables.table import Labels
-
 
 @dataclass(frozen=True, eq=False)
 class Located:
@@ -42,13 +37,13 @@ class Located:
         folder: Folder of the checkpoint in the repository, with a trailing slash; "" for the repository itself.
         shards: Safetensors file of each tensor.
         stored: The checkpoint, if it is not in safetensors files: a pickle, or one of ``formats``.
-        labels: Returns the token labels that the checkpoint itself states, if its format can state any.
+        stating: The checkpoint, if its format can state token labels.
     """
 
     folder: str
     shards: Mapping[str, str]
     stored: StoredTensors | None = None
-    labels: Callable[[int], Labels | None] | None = None
+    stating: FormatCheckpoint | None = None
 
 
 @dataclass(eq=False)
@@ -107,7 +102,7 @@ class Locator:
         if has_format(file):
             ranges = HubRanges.open(self.files, folder + file)
             opened = open_format(ranges, self.files.access.limits)
-            return Located(folder, {}, opened, opened.labels)
+            return Located(folder, {}, opened, opened)
         return Located(folder, self._in_file(folder + file, deadline))
 
     def _in_file(self, file: str, deadline: Deadline) -> dict[str, str]:

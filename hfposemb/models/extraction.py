@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..checkpoints.gguf_config import ARCHITECTURE, ARCHITECTURES
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.peft_adapters import Adapter, adapter_of, may_be_adapter, whole_modules
 from ..checkpoints.quantization import coded, packed
@@ -174,6 +175,9 @@ def _from_files(opened: Opened) -> Embeddings:
         kind = str(config.get("model_type"))[:40]
         opened.notes.append(f"the model type {kind!r} is unknown: tables were identified by tensor name")
     found = _candidates(opened) | named_tables(opened.tensors, opened.named)
+    if opened.in_gguf and found["token"] and not found["position"] and config[ARCHITECTURE] not in ARCHITECTURES:
+        reason = f"the architecture {str(config[ARCHITECTURE])[:40]!r} is unknown, and no tensor holds its positions"
+        opened.refused["position"] = reason
     adapter = _adapter(opened)
     if adapter is None:
         made = _assemble(opened, found)

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checkpoints.gguf_config import ARCHITECTURE
 from ..checkpoints.safetensors import TensorInfo
 from ..errors import CheckpointError, InputError
 from ..tables.encodings import Grid
@@ -127,6 +128,9 @@ class Opened:
     labels: Callable[[int], Labels | None] | None = None
     """Returns the caller's token labels for a number of rows, or those that the checkpoint states, if any."""
 
+    marks: Callable[[Labels], TokenMarks | None] | None = None
+    """Returns the token marks that the checkpoint states, if any."""
+
     named: Mapping[str, str] = field(default_factory=dict)
     """Names of tensors that the user assigned to roles."""
 
@@ -148,6 +152,16 @@ class Opened:
         if tower not in self._parts:
             self._parts[tower] = part_config(self.config, tower)
         return self._parts[tower]
+
+    @property
+    def config_name(self) -> str:
+        """Where the configuration is stated, for messages."""
+        return "the head of the file" if self.in_gguf else "config.json"
+
+    @property
+    def in_gguf(self) -> bool:
+        """Whether the configuration is that of a GGUF file."""
+        return ARCHITECTURE in self.config
 
     def family(self, tower: str = "text") -> Family:
         """Return the family of the part's model type, or that of the whole model."""
@@ -313,6 +327,8 @@ def marks_of(opened: Opened, table: EmbeddingTable) -> TokenMarks:
     """Return the reserved, added and chat tokens of a vocabulary; none if there are no tokenizer files."""
     from ..checkpoints.added_tokens import read_marks
 
+    if opened.marks is not None and (stated := opened.marks(table.labels)) is not None:
+        return stated
     folder = opened.folder()
     return TokenMarks() if folder is None else read_marks(folder, table.labels, opened.settings)
 

@@ -66,8 +66,8 @@ def open_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours:
     files = partial(_small_file, home, limits)
     config = checkpoint.config() or files("config.json") or {}
     opened = Opened(checkpoint, name, partial(_tokenizer_folder, home), config, notes, ours=ours, settings=files)
-    stated = getattr(checkpoint, "labels", None)
-    return replace(opened, adapter=partial(files, ADAPTER_CONFIG), labels=stated)
+    labels, marks = (getattr(checkpoint, stated, None) for stated in ("labels", "marks"))
+    return replace(opened, adapter=partial(files, ADAPTER_CONFIG), labels=labels, marks=marks)
 
 
 def open_repository(source: HubSource, access: Access) -> tuple[Opened, Traffic]:
@@ -80,7 +80,7 @@ def open_repository(source: HubSource, access: Access) -> tuple[Opened, Traffic]
     found = open_hub(source, access)
     opened = Opened(found, found.name, found.tokenizer_folder, found.config() or {}, found.notes, found.commit)
     opened = replace(opened, adapter=partial(found.json, ADAPTER_CONFIG), settings=found.json, labels=found.labels)
-    opened = replace(opened, at_hand=found.at_hand)
+    opened = replace(opened, at_hand=found.at_hand, marks=found.marks)
     return opened, found.traffic
 
 
