@@ -31,7 +31,7 @@ _BLOCK, _SINGLE = 4096, 256
 
 _KEYS = 10_000
 _KEY_BYTES, _NAME_BYTES, _DIMENSIONS = 256, 64, 4
-_KEPT_TEXT, _KEPT_TEXTS, _KEPT_ARRAY = 2**20, 2**23, 2**16
+_KEPT_TEXT, _KEPT_TEXTS, _KEPT_ARRAY = 2**20, 2**22, 2**16
 _LEAST_KEY, _LEAST_TENSOR = 14, 25
 _STRING, _ARRAY, _BOOL = 8, 9, 7
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "B", 10: "Q", 11: "q", 12: "d"}
@@ -67,7 +67,7 @@ class GgufHeader:
     """Parsed head of one GGUF file.
 
     Attributes:
-        values: Values of the keys, without long texts and arrays other than the tokens and their types.
+        values: Values of the keys, without long texts, and without strings and long arrays other than the tokens and their types.
         tensors: The tensors by name; their shapes are [rows, width].
         file_bytes: Size of the file.
     """
@@ -283,7 +283,7 @@ class _Walk:
             rule = f"states {count} elements of at least {each} bytes, but only {self.file.size - self.at} bytes follow"
             self.wrong(f"{shortened(key)} {rule}; download the file again")
         if kind == _STRING:
-            return self.strings(count, keep=key == TOKENS or count * each <= _KEPT_ARRAY)
+            return self.strings(count, keep=key == TOKENS)
         if key != TOKEN_TYPES and count * each > _KEPT_ARRAY:
             self.skip(count * each)
             return None
