@@ -101,7 +101,9 @@ class GgufCheckpoint:
         # As large as a table in F16 may be.
         if 2 * math.prod(shape) > self.limits.table_bytes:
             rule = f"the limit is {self.limits.table_bytes // 2}; read fewer rows at a time"
-            raise fault(file.name, f"rows {start} to {stop} of {shortened(name)} have {math.prod(shape)} numbers; {rule}")
+            raise fault(
+                file.name, f"rows {start} to {stop} of {shortened(name)} have {math.prod(shape)} numbers; {rule}"
+            )
         made = decoded(info.dtype, file.read(span, whole=whole), shape)
         made.flags.writeable = False
         return made

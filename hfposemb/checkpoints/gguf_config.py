@@ -161,18 +161,7 @@ def configuration(
     if not arch:
         return None
     known = ARCHITECTURES.get(arch)
-    config: dict[str, Any] = {"model_type": known.model_type if known else arch, ARCHITECTURE: arch}
-    for field, key in _FIELDS:
-        if (found := _whole(header, f"{arch}.{key}")) is not None:
-            config[field] = found
-    for field, key in _SETTINGS:
-        if (number := _real(header, f"{arch}.{key}")) is not None:
-            config[field] = number
-    for field, key in _IDS:
-        if (row := header.whole(f"tokenizer.ggml.{key}_token_id")) is not None:
-            config[field] = row
-    if (size := _vocabulary(header, arch)) is not None:
-        config["vocab_size"] = size
+    config = {"model_type": known.model_type if known else arch, ARCHITECTURE: arch, **_sizes(header, arch)}
     if known is None:
         return config
     config["architectures"] = [known.model_class]
@@ -183,6 +172,15 @@ def configuration(
     elif known.kind == "rotary":
         config |= _rotary(header, arch, names, read)
     return config
+
+
+def _sizes(header: GgufHeader, arch: str) -> dict[str, Any]:
+    """Return the fields about sizes, norms and special tokens that are stated."""
+    found: dict[str, Any] = {field: _whole(header, f"{arch}.{key}") for field, key in _FIELDS}
+    found |= {field: _real(header, f"{arch}.{key}") for field, key in _SETTINGS}
+    found |= {field: header.whole(f"tokenizer.ggml.{key}_token_id") for field, key in _IDS}
+    found["vocab_size"] = _vocabulary(header, arch)
+    return {field: value for field, value in found.items() if value is not None}
 
 
 def _vocabulary(header: GgufHeader, arch: str) -> int | None:

@@ -67,7 +67,8 @@ class GgufHeader:
     """Parsed head of one GGUF file.
 
     Attributes:
-        values: Values of the keys, without long texts, and without strings and long arrays other than the tokens and their types.
+        values: Values of the keys, without long texts; of the arrays, the tokens, their types and short ones of
+            numbers.
         tensors: The tensors by name; their shapes are [rows, width].
         file_bytes: Size of the file.
     """
@@ -317,7 +318,8 @@ class _Walk:
         The loop follows the lowest byte of each length; that the other seven are zero is checked for all at once.
         """
         window, place = self.window, self.at - self.base
-        start, starts = place, []
+        start = place
+        starts: list[int] = []
         append = starts.append
         try:
             for _ in range(min(left, _BLOCK)):
@@ -337,7 +339,8 @@ class _Walk:
 
     def _any(self, left: int) -> NDArray[np.uint32]:
         """Pass over the next string, and over those after it as far as the window reaches; as ``_short``."""
-        begin, stops = self.at, []
+        begin = self.at
+        stops: list[int] = []
         size = self.ahead("Q")
         if size > self.file.size - self.at - 8:
             rule = f"a string at byte {self.at} states {size} bytes, but only {self.file.size - self.at - 8} follow"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+
 from ..errors import MissingFileError
 from .deadline import Deadline
-from .formats import FormatCheckpoint, StoredTensors, choose_format, has_format, open_format
+from .format_names import choose_format, has_format
+from .formats import FormatCheckpoint, StoredTensors, open_format
 from .hub_cache import in_hub_cache
 from .hub_files import RepositoryFiles
 from .hub_pickles import RepositoryPickles

@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 
 from ..errors import CheckpointError
 from .folder_layouts import PIPELINE, advice
-from .formats import choose_format, has_format, models
+from .format_names import choose_format, has_format, models
 from .limits import DEFAULT_LIMITS
 from .strict_json import (
     CONVERT_ADVICE,
@@ -144,7 +144,9 @@ def no_checkpoint(names: Sequence[str], *, name: str, path: str = "", hub: bool 
         return fault(name, known)
     if inside := models(names):
         shown = f"{path or name}/{inside[0]}"
-        return fault(name, f"has its models in other folders, {shortened(', '.join(inside))}; name one, such as {shown}")
+        return fault(
+            name, f"has its models in other folders, {shortened(', '.join(inside))}; name one, such as {shown}"
+        )
     foreign = [file for file in names if Path(file).suffix in FOREIGN_FORMATS and not file.startswith(_LEFTOVERS)]
     if foreign:
         return fault(

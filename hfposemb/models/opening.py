@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..checkpoints.file_ranges import LocalRanges
 from ..checkpoints.folder_layouts import tokenizer_folders
-from ..checkpoints.formats import FormatCheckpoint, has_format, open_format
+from ..checkpoints.format_names import has_format
+from ..checkpoints.formats import FormatCheckpoint, open_format
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.locate import is_pickled, locate
 from ..checkpoints.peft_adapters import ADAPTER_CONFIG

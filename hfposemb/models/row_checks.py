@@ -38,7 +38,9 @@ def of_positions(opened: Opened, tower: str, tensor: str, *, offset: int) -> tup
     if rows is None or rows in (length, length + offset):
         return ()
     first = f" from row {offset} on" if offset else ""
-    return (f"{opened.config_name} states {length:,} positions, but {tensor} has {rows:,} rows; all rows{first} are used",)
+    return (
+        f"{opened.config_name} states {length:,} positions, but {tensor} has {rows:,} rows; all rows{first} are used",
+    )
 
 
 def _rows(opened: Opened, tensor: str) -> int | None:

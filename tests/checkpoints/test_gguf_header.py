@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +60,15 @@ def test_no_malformed_file_takes_150_megabytes_or_a_second(tmp_path: Path) -> No
             path.unlink()
 
 
-def written(path: Path, **tensors: np.ndarray[Any, Any]) -> gguf.GGUFWriter:
+def written(path: Path, tensors: Mapping[str, np.ndarray[Any, Any]]) -> gguf.GGUFWriter:
     """Return the writer of a file with every type of value, before its tensors."""
     writer = gguf.GGUFWriter(path, "llama")
     for kind, value in (("uint8", 255), ("int8", -1), ("uint16", 2**16 - 1), ("int16", -2), ("int32", -3)):
         getattr(writer, f"add_{kind}")(f"a.{kind}", value)
-    for kind, value in (("uint64", 2**64 - 1), ("int64", -(2**63)), ("float32", 0.1), ("float64", 0.1)):
+    for kind, value in (("uint64", 2**64 - 1), ("int64", -(2**63))):
         getattr(writer, f"add_{kind}")(f"a.{kind}", value)
+    writer.add_float32("a.float32", 0.1)
+    writer.add_float64("a.float64", 0.1)
     writer.add_bool("a.bool", True)
     writer.add_string("a.string", "naïve 🙂")
     writer.add_array("a.numbers", [1, 2, 3])
@@ -88,7 +91,7 @@ def finished(writer: gguf.GGUFWriter) -> None:
 def test_every_type_of_value_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.gguf"
     rows = np.arange(6, dtype=np.float32).reshape(3, 2)
-    finished(written(path, **{"token_embd.weight": rows, "b.weight": np.ones(5, np.float16)}))
+    finished(written(path, {"token_embd.weight": rows, "b.weight": np.ones(5, np.float16)}))
     header, reference = read_header(LocalRanges.open(path)), gguf.GGUFReader(path)
     assert header.values["a.float64"] == 0.1
     for key, field in reference.fields.items():
