@@ -158,10 +158,10 @@ def _check_splits(files: Sequence[FileRanges], headers: Sequence[GgufHeader]) ->
     """Require that splits are those of one model, in order, and that none of their tensors is stored twice."""
     count, seen = len(files), set[str]()
     for place, (file, header) in enumerate(zip(files, headers, strict=True)):
-        found = header.whole("split.no"), header.whole("split.count")
-        if found != (place, count):
-            rule = f"must be split {place} of {count}; it states {found[0]} of {found[1]}; download it again"
-            raise fault(file.name, rule)
+        number, of = header.whole("split.no"), header.whole("split.count")
+        if (number, of) != (place, count):
+            stated = "no number" if number is None else f"split {number + 1} of {of}"
+            raise fault(file.name, f"must be split {place + 1} of {count}; it states {stated}; download it again")
         if twice := seen.intersection(header.tensors):
             raise fault(file.name, f"{shortened(min(twice))} is in another split too; download the splits again")
         seen.update(header.tensors)
