@@ -15,8 +15,6 @@ from .safetensors import TensorInfo
 
 if TYPE_CHECKING:
     from ..tables.table import Labels
-    from ..tables.token_marks import TokenMarks
-    from .vocabulary import Vocabulary
 
 
 class StoredTensors(Protocol):
@@ -55,17 +53,8 @@ class StoredTensors(Protocol):
 class FormatCheckpoint(StoredTensors, Protocol):
     """Checkpoint of one of the formats of this module."""
 
-    @property
-    def vocabulary(self) -> Vocabulary | None:
-        """The vocabulary that the checkpoint itself states, or ``None``."""
-        ...
-
     def labels(self, rows: int) -> Labels | None:
         """Return labels for ``rows`` token rows that the checkpoint itself states; ``None`` if it states none."""
-        ...
-
-    def marks(self, labels: Labels) -> TokenMarks | None:
-        """Return the reserved, added and chat tokens that the checkpoint itself states; ``None`` if it states none."""
         ...
 
 

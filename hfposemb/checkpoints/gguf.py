@@ -22,7 +22,7 @@ from .file_ranges import FileRanges
 from .gguf_blocks import DECODERS, decoded
 from .gguf_config import configuration
 from .gguf_header import GgufHeader, read_header
-from .gguf_vocabulary import read_marks, read_vocabulary
+from .gguf_vocabulary import read_marks, read_template, read_vocabulary
 from .limits import DEFAULT_LIMITS, Limits
 from .safetensors import PLAIN, TensorInfo, as_rows, check_read
 from .strict_json import fault, shortened
@@ -116,6 +116,11 @@ class GgufCheckpoint:
         """Return the reserved, added and chat tokens according to the head, ``None`` if it has no tokens."""
         return None if self.vocabulary is None else read_marks(self.headers[0], self.vocabulary, labels)
 
+    @property
+    def template(self) -> str:
+        """The chat template of the head, "" if it has none."""
+        return read_template(self.headers[0])
+
     @cached_property
     def vocabulary(self) -> Vocabulary | None:
         """The vocabulary of the head, ``None`` if it has no tokens."""
@@ -158,10 +163,10 @@ def _check_splits(files: Sequence[FileRanges], headers: Sequence[GgufHeader]) ->
     """Require that splits are those of one model, in order, and that none of their tensors is stored twice."""
     count, seen = len(files), set[str]()
     for place, (file, header) in enumerate(zip(files, headers, strict=True)):
-        number, of = header.whole("split.no"), header.whole("split.count")
-        if (number, of) != (place, count):
-            stated = "no number" if number is None else f"split {number + 1} of {of}"
-            raise fault(file.name, f"must be split {place + 1} of {count}; it states {stated}; download it again")
+        at, of = header.whole("split.no"), header.whole("split.count")
+        if (at, of) != (place, count):
+            said = "no number" if at is None else f"split {at + 1} of {of}"
+            raise fault(file.name, f"must be split {place + 1} of {count}; it states {said}; download it again")
         if twice := seen.intersection(header.tensors):
             raise fault(file.name, f"{shortened(min(twice))} is in another split too; download the splits again")
         seen.update(header.tensors)

@@ -82,5 +82,10 @@ def read_marks(header: GgufHeader, found: Vocabulary, labels: Labels) -> TokenMa
     ids = {f"{role}_token": header.whole(f"tokenizer.ggml.{key}_token_id") for key, role in _ROLES.items()}
     whole = {**found.pieces, **found.literal}
     roles = {role: whole[row] for role, row in ids.items() if row is not None and row in whole}
+    return marks_in(found, labels, read_template(header), roles)
+
+
+def read_template(header: GgufHeader) -> str:
+    """Return the chat template of a head, or several joined; "" if there is none."""
     templates = [value for key, value in header.values.items() if key.startswith("tokenizer.chat_template")]
-    return marks_in(found, labels, "\n".join(text for text in templates if isinstance(text, str)), roles)
+    return "\n".join(text for text in templates if isinstance(text, str))

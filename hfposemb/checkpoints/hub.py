@@ -149,7 +149,12 @@ class HubCheckpoint:
 
     def marks(self, labels: Labels) -> TokenMarks | None:
         """Return the token marks that the checkpoint itself states; ``None`` if it states none."""
-        return None if self.located.stating is None else self.located.stating.marks(labels)
+        stated: TokenMarks | None = self.stated("marks")(labels) if self.stated("marks") is not None else None
+        return stated
+
+    def stated(self, name: str) -> Any:
+        """Return an attribute that only some formats have, such as ``vocabulary``; ``None`` if this one has not."""
+        return getattr(self.located.stating, name, None)
 
     def tokenizer_folder(self) -> Path | None:
         """Return a local folder with the tokenizer's files, fetched on the first call; ``None`` if there are none."""

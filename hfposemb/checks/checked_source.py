@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from ..errors import CheckpointError, HfposembError, InputError, SourceError
 from ..models.config_values import part_config
 from ..models.extraction import extract
 from ..models.families import likely_tables
-from ..models.opened_model import Tensors
+from ..models.opened_model import Tensors, nothing
 from ..models.opening import open_tensors
 from ..tables.embeddings import Embeddings
 from ..tables.source_parser import parse_source
@@ -51,6 +51,7 @@ class CheckedSource:
         remote: Whether it is read from the Hub.
         commit: Commit on the Hub.
         traffics: Requests and bytes of its readers.
+        stated: Returns an attribute that only some formats have, such as ``vocabulary``; ``None`` for others.
         not_checked: What was not read, with the reason.
     """
 
@@ -64,6 +65,7 @@ class CheckedSource:
     remote: bool = False
     commit: str | None = None
     traffics: tuple[Traffic, ...] = ()
+    stated: Callable[[str], Any] = nothing
     not_checked: list[str] = field(default_factory=list)
 
     @property
@@ -163,7 +165,12 @@ def _on_disk(path: Path, named: LocalSource | SampleSource, name: str, limits: L
         there = home / file
         return read_json(there, limit=limits.config_bytes, kind=dict) if there.is_file() else None
 
-    return CheckedSource(name, embeddings, tensors, full, lambda: home, small, lambda _: True)
+    stated = partial(_attribute, tensors)
+    return CheckedSource(name, embeddings, tensors, full, lambda: home, small, lambda _: True, stated=stated)
+
+
+def _attribute(tensors: Tensors, name: str) -> Any:
+    return getattr(tensors, name, None)
 
 
 def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool) -> CheckedSource:
@@ -187,6 +194,7 @@ def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool)
         _headers(there, full),
         remote=True,
         commit=files.commit,
+        stated=there.stated,
         traffics=tuple(one for one in (wire.traffic, there.traffic, embeddings.traffic) if one is not None),
     )
 

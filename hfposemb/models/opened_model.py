@@ -12,13 +12,12 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checkpoints.gguf_config import ARCHITECTURE
 from ..checkpoints.safetensors import TensorInfo
 from ..errors import CheckpointError, InputError
 from ..tables.encodings import Grid
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable, Labels, Provenance, row_labels, rows_in_memory
 from ..tables.token_marks import TokenMarks
-from .config_values import CONTINUED, part_config, whole_number
+from .config_values import CONTINUED, in_gguf, part_config, whole_number
 from .families import DEFAULT, Family, family_of
 
 T = TypeVar("T")
@@ -154,14 +153,9 @@ class Opened:
         return self._parts[tower]
 
     @property
-    def config_name(self) -> str:
-        """Where the configuration is stated, for messages."""
-        return "the head of the file" if self.in_gguf else "config.json"
-
-    @property
     def in_gguf(self) -> bool:
         """Whether the configuration is that of a GGUF file."""
-        return ARCHITECTURE in self.config
+        return in_gguf(self.config)
 
     def family(self, tower: str = "text") -> Family:
         """Return the family of the part's model type, or that of the whole model."""
