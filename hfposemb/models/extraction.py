@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,8 +24,8 @@ from ..tables.token_marks import TokenMarks
 from . import row_checks
 from .config_values import vocabularies
 from .families import is_known, likely_tables, parts_fed, row_offset
-from .named_tables import named_tables, on_offer
-from .opened_model import Opened, is_table, itself, marks_of, table_axes, table_in_tensor
+from .named_tables import TENSOR, named_tables, on_offer, tensor_named
+from .opened_model import Opened, is_table, itself, labels_of, marks_of, table_axes, table_in_tensor
 from .opening import open_folder, open_repository
 from .output_heads import find_heads
 from .position_mechanisms import absolute, keys, mechanisms
@@ -51,6 +51,7 @@ def extract(  # noqa: PLR0913 - keywords with defaults
     tokenizer: Tokenizer | None = None,
     tables: Mapping[str, str] | None = None,
     name: str | None = None,
+    rows: Sequence[int | str] | None = None,
 ) -> Embeddings:
     """Open a source and return its embeddings; tables are read on first use.
 
@@ -66,8 +67,11 @@ def extract(  # noqa: PLR0913 - keywords with defaults
             list of labels, or a dictionary between labels and row numbers.
         tables: Tensors of tables, instead of those that would be found, such as ``{"position": "encoder.pe"}``: maps
             ``token``, ``token_type``, ``position``, ``encoder.position``, ``decoder.position`` or ``head`` to the name
-            of a tensor, or of a module, of shape [rows, width], [1, rows, width] or [rows, 1, width]. The name of a
-            source can say the same: ``./folder?position=encoder.pe``.
+            of a tensor, or of a module, of shape [rows, width], [1, rows, width] or [rows, 1, width]; ``tensor`` adds
+            any other tensor as ``tables["tensor"]``. The name of a source can say the same:
+            ``./folder?position=encoder.pe``.
+        rows: Labels or row numbers of tokens; the token table and the output head are restricted to them, and only
+            these rows are read.
         name: Name of the source in figures.
 
     Returns:
@@ -86,33 +90,43 @@ def extract(  # noqa: PLR0913 - keywords with defaults
     >>> layer = torch.nn.Embedding(2, 8)
     >>> hpe.extract(layer, tokenizer=["yes", "no"], name="mine").token["no"].shape
     (8,)
+    >>> hpe.extract("sample:gpt2", rows=["king", "queen"]).token
+    EmbeddingTable('sample:gpt2 tokens', 2 × 128 float32, wte.weight of model.safetensors, stored as F16)
     """
     named = LocalSource(source) if isinstance(source, Path) else source
     if isinstance(named, str):
         named = parse_source(named)
-    if isinstance(named, (BuiltinSource, SampleSource)) and any(one is not None for one in (tokenizer, tables, name)):
-        rule = "tokenizer, tables and name apply to checkpoints and torch modules only"
-        raise InputError(f"{rule}; the source is {str(source)[:80]!r}")
-    match named:
-        case LocalSource(path):
-            given = _Given(named.tables, tables, tokenizer, name)
-            return _from_files(given.applied(open_folder(path, name=str(path), limits=limits)))
+    given = _Given(tables or {}, tokenizer, name)
+    if isinstance(named, HubSource):
+        from ..checkpoints.hub_access import Access
+
+        access = Access(token, limits, allow_full_download, likely=likely_tables)
+        found = _from_hub(_at(named, revision), access, given)
+    else:
+        found = _from_here(named, limits, given)
+    return found if rows is None else found.with_rows(rows)
+
+
+def _from_here(
+    source: LocalSource | BuiltinSource | SampleSource | torch.nn.Module, limits: Limits, given: _Given
+) -> Embeddings:
+    """Return the embeddings of any source but a repository on the Hub."""
+    if isinstance(source, (BuiltinSource, SampleSource)) and given:
+        raise InputError(f"tokenizer, tables and name apply to checkpoints and torch modules, not to {source.name}")
+    match source:
+        case LocalSource(path, tables):
+            return _from_files(given.applied(open_folder(path, name=str(path), limits=limits), tables))
         case SampleSource():
-            return _from_sample(named)
+            return _from_sample(source)
         case BuiltinSource():
             from ..tables.closed_forms import from_source
 
-            return from_source(named)
-        case HubSource():
-            from ..checkpoints.hub_access import Access
-
-            access = Access(token, limits, allow_full_download, likely=likely_tables)
-            return _from_hub(_at(named, revision), access, _Given(named.tables, tables, tokenizer, name))
+            return from_source(source)
     # Duck-typed, to avoid importing torch.
-    if hasattr(named, "state_dict") and hasattr(named, "named_modules"):
+    if hasattr(source, "state_dict") and hasattr(source, "named_modules"):
         from ..checkpoints.torch_module import open_module
 
-        return _from_module(open_module(named, name=name), tokenizer, tables or {})
+        return _from_module(open_module(source, name=given.name), given)
     raise SourceError(f"source must be a name, a path or a torch module; got {type(source).__name__}")
 
 
@@ -162,7 +176,7 @@ def _from_hub(source: HubSource, access: Access, given: _Given) -> Embeddings:
 
     with one_read(access.limits.seconds):
         opened, traffic = open_repository(source, access)
-        return replace(_from_files(given.applied(opened)), traffic=traffic)
+        return replace(_from_files(given.applied(opened, source.tables)), traffic=traffic)
 
 
 def _from_files(opened: Opened) -> Embeddings:
@@ -203,16 +217,19 @@ def _adapter(opened: Opened) -> Adapter | None:
 class _Given:
     """What the caller states about a source: tensors of tables, labels and a name."""
 
-    in_name: Mapping[str, str]
-    tables: Mapping[str, str] | None = None
-    tokenizer: Tokenizer | None = None
-    name: str | None = None
+    tables: Mapping[str, str]
+    tokenizer: Tokenizer | None
+    name: str | None
 
-    def applied(self, opened: Opened) -> Opened:
-        """Return the opened source with what was stated about it."""
+    def __bool__(self) -> bool:
+        """Return whether anything is stated."""
+        return bool(self.tables) or self.tokenizer is not None or self.name is not None
+
+    def applied(self, opened: Opened, in_name: Mapping[str, str] | None = None) -> Opened:
+        """Return the opened source with what is stated about it, here and in its name."""
         from .given_labels import SavedTokenizer, names_of
 
-        opened = replace(opened, name=self.name or opened.name, named={**self.in_name, **(self.tables or {})})
+        opened = replace(opened, name=self.name or opened.name, named={**(in_name or {}), **self.tables})
         if self.tokenizer is None:
             return opened
         names = names_of(self.tokenizer)
@@ -222,10 +239,10 @@ class _Given:
         return replace(opened, ours=True, labels=names)
 
 
-def _from_module(live: LiveTensors, tokenizer: Tokenizer | None, tables: Mapping[str, str]) -> Embeddings:
+def _from_module(live: LiveTensors, given: _Given) -> Embeddings:
     config = live.config() or {}
-    opened = _Given({}, tables, tokenizer).applied(Opened(live, live.name, config=config))
-    found = _candidates(opened) | named_tables(live, tables)
+    opened = given.applied(Opened(live, live.name, config=config))
+    found = _candidates(opened) | named_tables(live, given.tables)
     if not config:
         _add_unnamed(live, found, opened.notes)
     if not any(found.values()):
@@ -235,7 +252,7 @@ def _from_module(live: LiveTensors, tokenizer: Tokenizer | None, tables: Mapping
             f'{live.name} has no nn.Embedding; name its tables: extract(model, tables={{"position": "NAME"}})'
         )
     made = _assemble(opened, found)
-    if tokenizer is not None:
+    if given.tokenizer is not None:
         _ = made.token.labels  # raises if they do not fit
     return made
 
@@ -366,6 +383,8 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         makers[f"{part}.token".strip(".")] = partial(table_in_tensor, opened, "token", candidate.tensor)
     for part, candidate in _parts(opened, "token_type", found["token_type"]).items():
         makers[f"{part}.token_type".strip(".")] = partial(table_in_tensor, opened, "token_type", candidate.tensor)
+    if (named := opened.named.get(TENSOR)) is not None:
+        makers[TENSOR] = partial(_named_tensor, opened, makers.get("token"), tensor_named(opened.tensors, named))
     stored = _planes(opened, _parts(opened, "position", found["position"]))
     split = [_split(part) for part in stored]
     # If a stored table holds rotation angles, the mechanism is rotary and the table is kept separately.
@@ -404,6 +423,15 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     found_all = Embeddings(opened.name, tables, positions, opened.config, absent, tuple(opened.notes), made, fed=fed)
     marks = partial(_marks, opened, tables) if "token" in makers else None
     return replace(found_all, attention=attends, heads=LazyMapping(heads.makers), ties=heads.ties, marks=marks)
+
+
+def _named_tensor(opened: Opened, token: Callable[[], EmbeddingTable] | None, tensor: str) -> EmbeddingTable:
+    """Return the table of a tensor that the user named, with the labels of the tokens if it has as many rows."""
+    table = table_in_tensor(opened, TENSOR, tensor)
+    alike = token is not None and token().shape[0] == table.shape[0]
+    return replace(
+        table, name=f"{opened.name} {tensor}", named=partial(labels_of, opened, len(table)) if alike else None
+    )
 
 
 def _unmatched(opened: Opened) -> str:

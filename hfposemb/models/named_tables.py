@@ -18,16 +18,20 @@ PLACES: dict[str, tuple[Role, str]] = {
     "encoder.position": ("position", "encoder"),
     "decoder.position": ("position", "decoder"),
 }
-"""Tables that a caller can name, with role and part of the model; ``head`` is named as well."""
+"""Tables that a caller can name, with role and part of the model; ``OTHERS`` are named as well."""
 
 HEAD = "head"
+TENSOR = "tensor"
+OTHERS = (HEAD, TENSOR)
+"""Further names: the output head, and any tensor as a table of its own."""
+
 _SHAPES = "[rows, width], [1, rows, width] or [rows, 1, width]"
 _LISTED = 5
 _MOST_READ = 20_000  # tensors whose shapes are looked at for a message
 
 
 def named_tables(tensors: Tensors, tables: Mapping[str, str]) -> dict[Role, tuple[Candidate, ...]]:
-    """Return the tensors named by ``tables``, by role; the head is not among them.
+    """Return the tensors named by ``tables``, by role; those of ``OTHERS`` are not among them.
 
     Args:
         tensors: The tensors of a checkpoint or a live module.
@@ -39,11 +43,11 @@ def named_tables(tensors: Tensors, tables: Mapping[str, str]) -> dict[Role, tupl
     """
     found: dict[Role, tuple[Candidate, ...]] = {}
     for place, name in tables.items():
-        if place not in (*PLACES, HEAD):
-            raise InputError(f"unknown role {place!r} in tables; the roles are {', '.join((*PLACES, HEAD))}")
+        if place not in (*PLACES, *OTHERS):
+            raise InputError(f"unknown role {place!r} in tables; the roles are {', '.join((*PLACES, *OTHERS))}")
         if not isinstance(name, str):
             raise InputError(f"tables[{place!r}] must be the name of a tensor or module; got {type(name).__name__}")
-        if place != HEAD:
+        if place in PLACES:
             role, part = PLACES[place]
             found[role] = (*found.get(role, ()), Candidate(tensor_named(tensors, name), part))
     return found

@@ -13,8 +13,8 @@ _INSIDE = r"(?P<path>(?:/[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,199}){1,8})"
 _REVISION = r"(?P<revision>[A-Za-z0-9][A-Za-z0-9._/-]{0,254})"
 _HUB = rf"(?P<repo>{_HUB_NAME}|{_HUB_NAME}/{_HUB_NAME}{_INSIDE}?)(?:@{_REVISION})?"
 
-ROLES = ("token", "token_type", "position", "head", "encoder.position", "decoder.position")
-"""Roles of tables that a source's name can assign tensors to: ``owner/name?token=TENSOR``."""
+ROLES = ("token", "token_type", "position", "head", "encoder.position", "decoder.position", "tensor")
+"""Roles that a source's name can assign tensors to, ``owner/name?token=TENSOR``; ``tensor`` is a table of its own."""
 
 _OPTIONS = re.compile(r"(?P<source>.*?)\?(?P<query>(?:[a-z_.]+=[^&=]*)(?:&[a-z_.]+=[^&=]*)*)", re.DOTALL)
 

@@ -45,7 +45,9 @@ def test_tables_are_named_in_the_source_or_as_argument(odd: Path) -> None:
         assert np.array_equal(found.position.table, WAVES[0])
         assert np.array_equal(found.head, ROWS + 1)
         assert not found.head.tied
-    labelled = hpe.extract(odd, tables={"token": "encoder.lookup"}, tokenizer=[f"w{row}" for row in range(40)], name="x")
+    labelled = hpe.extract(
+        odd, tables={"token": "encoder.lookup"}, tokenizer=[f"w{row}" for row in range(40)], name="x"
+    )
     assert (labelled.name, labelled.token.row("w7")) == ("x", 7)
 
 

@@ -57,7 +57,9 @@ def test_everything_else_is_one_line(text: str) -> None:
     assert len(str(caught.value)) < 300
 
 
-@pytest.mark.parametrize("text", ["gpt2", "a/b@refs/pr/3", "a/b/c/d.gguf@main?token=t&head=h", "a/b?token=onnx::Gather_7"])
+@pytest.mark.parametrize(
+    "text", ["gpt2", "a/b@refs/pr/3", "a/b/c/d.gguf@main?token=t&head=h", "a/b?token=onnx::Gather_7"]
+)
 def test_a_repository_is_written_as_it_is_read(text: str) -> None:
     assert str(parse_source(text)) == text
 
