@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import random
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import gguf
 import numpy as np
@@ -19,9 +21,11 @@ import hfposemb as hpe
 from hfposemb.checkpoints.gguf_config import ARCHITECTURES
 from hfposemb.errors import CheckpointError, HfposembError, InputError, MissingTableError, SourceError
 from hfposemb.models.families import is_known
+from hfposemb.models.verification import verify
 from hfposemb.samples import folder as sample_folder
 from hfposemb.tables.rotary import Rotary
 from hfposemb.tables.source_parser import parse_source
+from tests.conftest import FULL
 from tests.hub.server import FakeHub
 from tests.support.gguf_models import (
     BYTE,
@@ -38,6 +42,7 @@ from tests.support.gguf_models import (
     word_piece,
 )
 
+T = TypeVar("T")
 WIDTH, ROWS = 32, 40
 RNG = np.random.default_rng(0)
 TABLE = RNG.standard_normal((ROWS, WIDTH)).astype(np.float32)
@@ -501,3 +506,68 @@ def test_a_broken_file_on_the_hub_is_one_line(content: bytes, hub: FakeHub) -> N
 def test_an_argument_out_of_range_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         hpe.extract(plain().write(tmp_path / "a.gguf")).token[ROWS]
+
+
+def test_verify_asks_for_the_original(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="is a GGUF file, .*; verify the checkpoint it was made from"):
+        verify(str(plain().write(tmp_path / "a.gguf")))
+
+
+VALUES: tuple[Any, ...] = (
+    *(0, 1, 2, 3, 7, 8, 2**16, 2**31 - 1, 2**31, 2**32 - 1),
+    *(0.0, -1.0, 1e-30, 1e30, float("nan"), float("inf"), 10_000.0, True, "", "yarn", "linear", "longrope", "x" * 99),
+    *([0, 1, 2], [1.5, float("nan")], ["a", "b"], [0]),
+)
+"""Values of keys, whatever their meaning."""
+
+
+def test_any_values_of_keys_give_tables_or_one_line(tmp_path: Path) -> None:
+    draw = random.Random(2)
+    names = [key.removeprefix("llama.") for key in keys_of({**LLAMA, "rope_parameters": {"rope_theta": 1e4}})]
+    names += ["rope.dimension_count", "rope.freq_base_swa", "attention.kv_lora_rank", "attention.key_length"]
+    names += [f"rope.scaling.{name}" for name in ("type", "factor", "attn_factor", "original_context_length")]
+    names += [f"rope.scaling.yarn_{name}" for name in ("beta_fast", "beta_slow", "attn_factor", "log_multiplier")]
+    names += ["attention.max_alibi_bias", "embedding_scale", "attention.layer_norm_epsilon"]
+    optional = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight", "position_embd.weight")
+    optional += ("token_embd_norm.weight", "output.weight", "enc.blk.0.attn_rel_b.weight", "token_types.weight")
+    made = 0
+    for _ in range(500 if FULL else 120):
+        arch = draw.choice([*ARCHITECTURES, "marvin"])
+        keys = {**plain(arch).keys, **{name: draw.choice(VALUES) for name in draw.sample(names, draw.randint(1, 5))}}
+        tensors: dict[str, Any] = {"token_embd.weight": TABLE}
+        for name in draw.sample(optional, draw.randint(0, 3)):
+            shape = draw.choice([(8,), (16,), (1,), (0,), (ROWS, WIDTH), (4, 3)])
+            tensors[name] = np.full(shape, draw.choice([0.0, 1.0, -1.0, 2.0, np.nan, np.inf]), np.float32)
+        texts = [
+            draw.choice(["a", "Ġb", "▁c", "", "<0x0A>", "\n", "\u202e", "é"]) for _ in range(draw.choice([3, ROWS, 60]))
+        ]
+        types = [draw.randint(0, 9) for _ in texts]
+        tokens = Tokens(
+            draw.choice(["gpt2", "llama", "bert", "t5", "none"]), texts, types, {"bos": draw.choice([0, 999])}
+        )
+        path = Model(arch, keys, tensors, tokens).write(tmp_path / "a.gguf")
+        made += _used(path)
+    assert made > 60
+
+
+def _used(path: Path) -> int:
+    """Use all that a source has; return 1 if it could be opened. Raises for anything but a one-line error."""
+    said: list[str] = []
+
+    def attempted(use: Callable[[], T]) -> T | None:
+        try:
+            return use()
+        except HfposembError as error:
+            said.append(str(error))
+            return None
+
+    found = attempted(partial(hpe.extract, path))
+    if found is not None:
+        uses: list[Callable[[], object]] = [partial(found.inputs, [1, 2]), partial(hpe.check, path), found.marks]
+        uses += [lambda: found.head.bias, *(partial(found.positions.__getitem__, part) for part in found.positions)]
+        for use in uses:
+            attempted(use)
+        assert all(text and text.isprintable() for text in found.token.labels)
+        np.testing.assert_array_equal(found.token, TABLE)
+    assert all(line.isprintable() for line in said)
+    return int(found is not None)
