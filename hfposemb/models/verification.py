@@ -121,9 +121,7 @@ def verify(source: str, *, revision: str | None = None, token: str | bool | None
         )
     embeddings = extract(source, revision=revision, token=token)
     if in_gguf(embeddings.config):
-        raise SourceError(
-            f"{source} is a GGUF file, which transformers does not load as it is; verify the checkpoint it was made from"
-        )
+        raise SourceError(f"{source} is a GGUF file, not one of transformers; verify the checkpoint it was made from")
     try:
         if isinstance(named, HubSource):
             where, options = named.repo, {"revision": revision or named.revision, "token": token}

@@ -509,7 +509,7 @@ def test_an_argument_out_of_range_is_one_line(tmp_path: Path) -> None:
 
 
 def test_verify_asks_for_the_original(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="is a GGUF file, .*; verify the checkpoint it was made from"):
+    with pytest.raises(SourceError, match=r"is a GGUF file, .*; verify the checkpoint it was made from"):
         verify(str(plain().write(tmp_path / "a.gguf")))
 
 
