@@ -27,6 +27,7 @@ from hfposemb.tables.rotary import Rotary
 from hfposemb.tables.source_parser import parse_source
 from tests.conftest import FULL
 from tests.hub.server import FakeHub
+from tests.support import malformed_gguf
 from tests.support.gguf_models import (
     BYTE,
     CONTROL,
@@ -418,6 +419,16 @@ def test_a_folder_with_several_models_lists_them(tmp_path: Path) -> None:
         hpe.extract(tmp_path)
     (tmp_path / "m-Q8_0.gguf").unlink()
     np.testing.assert_array_equal(hpe.extract(tmp_path).token, TABLE)
+
+
+def test_a_configuration_beside_the_file_counts_if_the_head_states_none(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "gpt_neox", "vocab_size": 2, "hidden_size": 4}')
+    (tmp_path / "a.gguf").write_bytes(malformed_gguf.file())
+    assert hpe.extract(tmp_path).config["model_type"] == "llama"
+    (tmp_path / "a.gguf").write_bytes(malformed_gguf.file(malformed_gguf.KEYS[1:]))
+    found = hpe.extract(tmp_path)
+    assert found.config["model_type"] == "gpt_neox"
+    assert found.token.labels.texts == ("a", "b")
 
 
 def test_a_source_is_pickled_as_its_location(tmp_path: Path) -> None:
