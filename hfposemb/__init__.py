@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from .checks.check_report import CheckReport as CheckReport
     from .checks.running import check as check
     from .comparison.aligned_maps import align_maps as align_maps
+    from .comparison.changed_rows import row_changes as row_changes
     from .comparison.moved_words import find_moved_words as find_moved_words
     from .comparison.results import Comparison as Comparison
-    from .comparison.changed_rows import row_changes as row_changes
     from .comparison.side_by_side import compare as compare
     from .comparison.token_against_head import compare_head as compare_head
     from .composition.added_positions import PositionAddition as PositionAddition

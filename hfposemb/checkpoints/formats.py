@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from numpy.typing import NDArray
 
 from .file_ranges import FileRanges
+from .gguf import open_gguf
 from .limits import Limits
 from .onnx import open_onnx
 from .safetensors import TensorInfo
@@ -58,7 +59,7 @@ class FormatCheckpoint(StoredTensors, Protocol):
         ...
 
 
-OPENERS: Mapping[str, Callable[[FileRanges, Limits], FormatCheckpoint]] = {".onnx": open_onnx}
+OPENERS: Mapping[str, Callable[[FileRanges, Limits], FormatCheckpoint]] = {".gguf": open_gguf, ".onnx": open_onnx}
 """Opens a checkpoint, by the suffix of its file; one for each of ``format_names.SUFFIXES``."""
 
 

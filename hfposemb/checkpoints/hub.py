@@ -34,6 +34,7 @@ from .stated_roles import StatedRoles, stated_roles
 
 if TYPE_CHECKING:
     from ..tables.table import Labels
+    from ..tables.token_marks import TokenMarks
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -164,7 +165,16 @@ class HubCheckpoint:
 
     def labels(self, rows: int) -> Labels | None:
         """Return labels for ``rows`` token rows that the checkpoint itself states; ``None`` if it states none."""
-        return None if self.located.labels is None else self.located.labels(rows)
+        return None if self.located.stating is None else self.located.stating.labels(rows)
+
+    def marks(self, labels: Labels) -> TokenMarks | None:
+        """Return the token marks that the checkpoint itself states; ``None`` if it states none."""
+        stated: TokenMarks | None = self.stated("marks")(labels) if self.stated("marks") is not None else None
+        return stated
+
+    def stated(self, name: str) -> Any:
+        """Return an attribute that only some formats have, such as ``vocabulary``; ``None`` if this one has not."""
+        return getattr(self.located.stating, name, None)
 
     def tokenizer_folder(self) -> Path | None:
         """Return a local folder with the tokenizer's files, fetched on the first call; ``None`` if there are none."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..errors import MissingFileError
 from .deadline import Deadline
 from .folder_layouts import EXPORTS
 from .format_names import choose_format, has_format
-from .formats import StoredTensors, open_format
+from .formats import FormatCheckpoint, StoredTensors, open_format
 from .hub_cache import in_hub_cache
 from .hub_files import RepositoryFiles
 from .hub_pickles import RepositoryPickles
@@ -32,9 +31,6 @@ from .locate import (
 )
 from .strict_json import parse_json, shortened
 
-if TYPE_CHECKING:
-    from ..tables.table import Labels
-
 
 @dataclass(frozen=True, eq=False)
 class Located:
@@ -44,13 +40,13 @@ class Located:
         folder: Folder of the checkpoint in the repository, with a trailing slash; "" for the repository itself.
         shards: Safetensors file of each tensor.
         stored: The checkpoint, if it is not in safetensors files: a pickle, or one of ``formats``.
-        labels: Returns the token labels that the checkpoint itself states, if its format can state any.
+        stating: The checkpoint, if its format can state token labels.
     """
 
     folder: str
     shards: Mapping[str, str]
     stored: StoredTensors | None = None
-    labels: Callable[[int], Labels | None] | None = None
+    stating: FormatCheckpoint | None = None
 
 
 @dataclass(eq=False)
@@ -109,7 +105,7 @@ class Locator:
         if has_format(file):
             ranges = HubRanges.open(self.files, folder + file)
             opened = open_format(ranges, self.files.access.limits)
-            return Located(folder, {}, opened, opened.labels)
+            return Located(folder, {}, opened, opened)
         return Located(folder, self._in_file(folder + file, deadline))
 
     def _in_file(self, file: str, deadline: Deadline) -> dict[str, str]:

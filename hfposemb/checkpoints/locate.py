@@ -10,11 +10,10 @@ from typing import Any, TypeGuard
 
 from ..errors import CheckpointError
 from .folder_layouts import EXPORTS, PIPELINE, advice
-from .format_names import choose_format, has_format
+from .format_names import choose_format, has_format, models
 from .limits import DEFAULT_LIMITS
 from .strict_json import (
     CONVERT_ADVICE,
-    GGUF_ADVICE,
     MOST_NAMES,
     MOST_NESTED,
     SHOWN,
@@ -25,7 +24,6 @@ from .strict_json import (
 
 FOREIGN_FORMATS = {
     **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack"), CONVERT_ADVICE),
-    ".gguf": GGUF_ADVICE,
 }
 
 
@@ -143,6 +141,11 @@ def no_checkpoint(names: Sequence[str], *, name: str, path: str = "", hub: bool 
     """
     if known := advice(names, name=path or name, endings=(".safetensors", *PICKLES), hub=hub):
         return fault(name, known)
+    if inside := models(names):
+        shown = f"{path or name}/{inside[0]}"
+        return fault(
+            name, f"has its models in other folders, {shortened(', '.join(inside))}; name one, such as {shown}"
+        )
     foreign = [file for file in names if Path(file).suffix in FOREIGN_FORMATS and not file.startswith(_LEFTOVERS)]
     if foreign:
         return fault(

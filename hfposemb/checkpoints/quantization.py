@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from .gguf_types import DECODED
 from .safetensors import PLAIN, TensorInfo
 
 _SCALED = ", one scale per "
@@ -45,7 +46,7 @@ def coded(info: TensorInfo, names: Collection[str]) -> str:
     module, _, last = info.name.rpartition(".")
     scales = _SCALES if module and last in ("weight", *_PACKED) else ()
     beside = next((f"{module}.{scale}" for scale in scales if f"{module}.{scale}" in names), None)
-    if (info.dtype in PLAIN and beside is None) or _SCALED in info.dtype:
+    if (info.dtype in PLAIN and beside is None) or _SCALED in info.dtype or info.dtype in DECODED:
         return ""
     stored = f"{info.name} is stored as {info.dtype}{f' with {beside}' if beside else ''}"
     return f"{stored}, not as plain vectors; use the full-precision checkpoint of this model"

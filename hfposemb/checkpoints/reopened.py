@@ -17,6 +17,7 @@ from .stated_roles import StatedRoles
 
 if TYPE_CHECKING:
     from ..tables.table import Labels
+    from ..tables.token_marks import TokenMarks
 
 
 class Repository(Protocol):
@@ -68,6 +69,10 @@ class Repository(Protocol):
 
     def labels(self, rows: int) -> Labels | None:
         """Return labels for token rows that the checkpoint itself states."""
+        ...
+
+    def marks(self, labels: Labels) -> TokenMarks | None:
+        """Return the token marks that the checkpoint itself states."""
         ...
 
 
@@ -149,3 +154,7 @@ class Reopened:
     def labels(self, rows: int) -> Labels | None:
         """Return labels for token rows that the checkpoint itself states."""
         return self.opened.labels(rows)
+
+    def marks(self, labels: Labels) -> TokenMarks | None:
+        """Return the token marks that the checkpoint itself states."""
+        return self.opened.marks(labels)

@@ -223,6 +223,7 @@ def check_read(
     *,
     limits: Limits = DEFAULT_LIMITS,
     dtypes: frozenset[str] = PLAIN,
+    row_bytes: int | None = None,
 ) -> range:
     """Return the byte range of rows ``[start, stop)`` in the file.
 
@@ -234,6 +235,7 @@ def check_read(
         stop: End of the rows, exclusive; ``None`` for all.
         limits: Limits of what is read.
         dtypes: Stored dtypes that may be read.
+        row_bytes: Stored bytes of a row; ``None`` for those of its numbers.
 
     Raises:
         CheckpointError: If the tensor cannot be read as vectors or exceeds a limit.
@@ -253,7 +255,7 @@ def check_read(
     if len(info.shape) > 1 and (wanted > limits.rows or width > limits.columns):
         rule = f"the limit is {limits.rows} rows of {limits.columns}; read fewer rows at a time"
         raise fault(info.file, f"{wanted} rows of {width} numbers were asked of {shortened(info.name)}; {rule}")
-    row_bytes = columns * _STORED[info.dtype].itemsize
+    row_bytes = columns * _STORED[info.dtype].itemsize if row_bytes is None else row_bytes
     span = range(info.start + start * row_bytes, info.start + stop * row_bytes)
     if len(span) > limits.table_bytes:
         rule = f"the limit is {limits.table_bytes}; read fewer rows at a time"

@@ -22,7 +22,7 @@ from ..errors import CheckpointError, HfposembError, InputError, SourceError
 from ..models.config_values import part_config
 from ..models.extraction import extract
 from ..models.families import likely_tables
-from ..models.opened_model import Tensors
+from ..models.opened_model import Tensors, nothing
 from ..models.opening import open_tensors, small_file, tokenizer_folder
 from ..tables.embeddings import Embeddings
 from ..tables.source_parser import parse_source
@@ -50,6 +50,7 @@ class CheckedSource:
         remote: Whether it is read from the Hub.
         commit: Commit on the Hub.
         traffics: Requests and bytes of its readers.
+        stated: Returns an attribute that only some formats have, such as ``vocabulary``; ``None`` for others.
         not_checked: What was not read, with the reason.
     """
 
@@ -63,6 +64,7 @@ class CheckedSource:
     remote: bool = False
     commit: str | None = None
     traffics: tuple[Traffic, ...] = ()
+    stated: Callable[[str], Any] = nothing
     not_checked: list[str] = field(default_factory=list)
 
     @property
@@ -158,7 +160,13 @@ def _on_disk(path: Path, named: LocalSource | SampleSource, name: str, limits: L
     tensors = open_tensors(path, limits)
     home = locate(path).absolute().parent
     small = partial(small_file, home, limits)
-    return CheckedSource(name, embeddings, tensors, full, partial(tokenizer_folder, home), small, lambda _: True)
+    stated = partial(_attribute, tensors)
+    found = partial(tokenizer_folder, home)
+    return CheckedSource(name, embeddings, tensors, full, found, small, lambda _: True, stated=stated)
+
+
+def _attribute(tensors: Tensors, name: str) -> Any:
+    return getattr(tensors, name, None)
 
 
 def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool) -> CheckedSource:
@@ -182,6 +190,7 @@ def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool)
         _headers(there, full),
         remote=True,
         commit=files.commit,
+        stated=there.stated,
         traffics=tuple(one for one in (wire.traffic, there.traffic, embeddings.traffic) if one is not None),
     )
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..checkpoints.gguf_config import ARCHITECTURE, ARCHITECTURES
 from ..checkpoints.hub_access import Access
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.peft_adapters import Adapter, adapter_of, may_be_adapter, whole_modules
@@ -234,6 +235,9 @@ def _from_files(opened: Opened) -> Embeddings:
         what = "config.json states no model type" if kind is None else f"the model type {str(kind)[:40]!r} is unknown"
         opened.notes.append(f"{what}: tables were identified {stated_roles(opened.tensors).how or 'by tensor name'}")
     found = _candidates(opened) | named_tables(opened.tensors, opened.named)
+    if opened.in_gguf and found["token"] and not found["position"] and config[ARCHITECTURE] not in ARCHITECTURES:
+        reason = f"the architecture {str(config[ARCHITECTURE])[:40]!r} is unknown, and no tensor holds its positions"
+        opened.refused["position"] = reason
     adapter = _adapter(opened)
     if adapter is None:
         made = _assemble(opened, found)

@@ -70,8 +70,8 @@ def open_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours:
     files = partial(small_file, home, limits)
     config = checkpoint.config() or files("config.json") or {}
     opened = Opened(checkpoint, name, partial(tokenizer_folder, home), config, notes, ours=ours, settings=files)
-    stated = getattr(checkpoint, "labels", None)
-    return replace(opened, adapter=partial(files, ADAPTER_CONFIG), labels=stated)
+    labels, marks = (getattr(checkpoint, stated, None) for stated in ("labels", "marks"))
+    return replace(opened, adapter=partial(files, ADAPTER_CONFIG), labels=labels, marks=marks)
 
 
 def open_repository(source: HubSource, access: Access) -> tuple[Opened, Traffic]:
@@ -89,7 +89,7 @@ def open_repository(source: HubSource, access: Access) -> tuple[Opened, Traffic]
     elif are_learned_tokens(found, found.file):
         learned = LearnedTokens(found)
         opened = replace(opened, tensors=learned, labels=learned.labels)
-    return replace(opened, at_hand=found.at_hand), found.traffic
+    return replace(opened, at_hand=found.at_hand, marks=found.marks), found.traffic
 
 
 def small_file(home: Path, limits: Limits, name: str) -> dict[str, Any] | None:

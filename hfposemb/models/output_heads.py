@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checkpoints.gguf_config import HEAD as HEAD_IN_GGUF
 from ..checkpoints.peft_adapters import whole_modules
 from ..checkpoints.quantization import coded, packed
 from ..checkpoints.stated_roles import stated_roles
@@ -61,7 +62,7 @@ def find_heads(opened: Opened, token: Mapping[str, Candidate], tables: Mapping[s
     # Without any vocabulary, an output layer forecasts numbers or pictures.
     names = frozenset((*stored, *aliases, *packed(stored)) if token or vocabularies(opened.config) else ())
     raw = "" in token and token[""].tensor in WHOLE_TOKEN_NAMES
-    loose = raw or (bool(headed) and bool(vocabularies(opened.config)))
+    loose = raw or opened.in_gguf or (bool(headed) and bool(vocabularies(opened.config)))
     found = _by_key(head_candidates(names, loose=loose), token)
     stated = stated_roles(opened.tensors)
     if reason := stated.absent.get("head"):
@@ -139,7 +140,7 @@ def _stored_tie(opened: Opened, name: str, aliases: Mapping[str, str], role: str
         return Tying(True, "alias", f"{name} is another name of {token}", kept, role)
     if head == kept:
         return Tying(True, "same tensor", f"only {head} is stored, and the configuration ties it", head, role)
-    said = _stated(opened, role)
+    said = None if opened.in_gguf else _stated(opened, role)
     both = f"{head} and {token} are stored separately"
     if said is None and head in stated_roles(opened.tensors).tables.get("head", ()) and opened.family().tied:
         return Tying(
@@ -147,6 +148,8 @@ def _stored_tie(opened: Opened, name: str, aliases: Mapping[str, str], role: str
         )
     if said:
         return Tying(True, "configuration", f"{both}, but tie_word_embeddings is true", head, role)
+    if opened.in_gguf:
+        return Tying(False, "own tensor", both, head, role)
     about = f"{both}, and tie_word_embeddings is {'not stated' if said is None else 'false'}"
     return Tying(False, "own tensor", about, head, role)
 
@@ -156,6 +159,8 @@ def _absent_tie(opened: Opened, headed: str, role: str, token: str) -> Tying | N
     said = _stated(opened, role)
     if not headed or not role or said is False or not (said or opened.family().tied):
         return None
+    if opened.in_gguf:
+        return Tying(True, "absent", f"no {HEAD_IN_GGUF} is stored, so {token} is the head", token, role)
     words = "is true" if said else "is not stated, which means true"
     return Tying(True, "absent", f"no head is stored, and tie_word_embeddings {words}", token, role)
 

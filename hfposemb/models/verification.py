@@ -24,6 +24,7 @@ from ..tables.encodings import Alibi, PositionEncoding, RelativeBias, RelativeTa
 from ..tables.rotary import Rotary
 from ..tables.source_parser import parse_source
 from ..tables.sources import BuiltinSource, HubSource, SampleSource
+from .config_values import in_gguf
 from .extraction import extract
 from .families import RELATIVE
 from .table_names import POSITION_ENDING, tower_of
@@ -119,6 +120,8 @@ def verify(source: str, *, revision: str | None = None, token: str | bool | None
             f"transformers cannot load {source}; give a folder, a repository or a complete sample such as sample:bert"
         )
     embeddings = extract(source, revision=revision, token=token)
+    if in_gguf(embeddings.config):
+        raise SourceError(f"{source} is a GGUF file, not one of transformers; verify the checkpoint it was made from")
     try:
         if isinstance(named, HubSource):
             where, options = named.repo, {"revision": revision or named.revision, "token": token}
