@@ -129,6 +129,13 @@ class HubCheckpoint:
         with one_read(self.files.access.limits.seconds):
             return self.tensors.read(self.info(name), start, stop)
 
+    def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor as they are stored, fetched as by ``read``."""
+        if self.located.pickled is not None:
+            return self.located.pickled.codes(name, start, stop)
+        with one_read(self.files.access.limits.seconds):
+            return self.tensors.read(self.info(name), start, stop, codes=True)
+
     def tokenizer_folder(self) -> Path | None:
         """Return a local folder with the tokenizer's files, fetched on the first call; ``None`` if there are none."""
         with one_read(self.files.access.limits.seconds):

@@ -42,6 +42,10 @@ class Repository(Protocol):
         """Return rows ``[start, stop)`` of a tensor."""
         ...
 
+    def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor as they are stored."""
+        ...
+
     def tokenizer_folder(self) -> Path | None:
         """Return a folder with the tokenizer's files."""
         ...
@@ -106,6 +110,10 @@ class Reopened:
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor."""
         return self.opened.read(name, start, stop)
+
+    def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor as they are stored."""
+        return self.opened.codes(name, start, stop)
 
     def tokenizer_folder(self) -> Path | None:
         """Return a folder with the tokenizer's files."""

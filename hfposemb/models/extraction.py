@@ -9,11 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..checkpoints.decoded import Decoded, refusal
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.locate import is_pickled, locate
 from ..checkpoints.peft_adapters import ADAPTER_CONFIG, Adapter, adapter_of, may_be_adapter, whole_modules
-from ..checkpoints.quantization import coded, packed
-from ..checkpoints.rounded import Rounded
 from ..checkpoints.safetensors import Checkpoint, TensorInfo
 from ..checkpoints.strict_json import read_json
 from ..errors import InputError, SourceError
@@ -145,14 +144,10 @@ def _from_sample(sample: SampleSource) -> Embeddings:
 def _from_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours: bool = False) -> Embeddings:
     if not path.exists():
         raise SourceError(f"{path} does not exist; give a folder with a checkpoint or a .safetensors file")
-    checkpoint: Checkpoint | PickledCheckpoint | Rounded = _open_folder(path, limits)
+    checkpoint = _open_folder(path, limits)
     config, home = checkpoint.config() or {}, checkpoint.folder
-    notes: list[str] = []
-    if ours and isinstance(checkpoint, Checkpoint) and Rounded(checkpoint).rounded:
-        checkpoint = Rounded(checkpoint)
-        notes.append("words are rounded to 8 bits with one scale per row")
     files = partial(_small_file, home, limits)
-    opened = Opened(checkpoint, name, partial(itself, home), config, notes, ours=ours, settings=files)
+    opened = Opened(Decoded(checkpoint, limits), name, partial(itself, home), config, ours=ours, settings=files)
     return _from_files(replace(opened, adapter=partial(files, ADAPTER_CONFIG)))
 
 
@@ -188,7 +183,8 @@ def _from_hub(source: HubSource, access: Access) -> Embeddings:
     with one_read(access.limits.seconds):
         found = open_hub(source, access)
         config = found.config() or {}
-        opened = Opened(found, found.name, found.tokenizer_folder, config, found.notes, found.commit)
+        tensors = Decoded(found, access.limits)
+        opened = Opened(tensors, found.name, found.tokenizer_folder, config, found.notes, found.commit)
         opened = replace(opened, adapter=partial(found.json, ADAPTER_CONFIG), settings=found.json)
         return replace(_from_files(opened), traffic=found.traffic)
 
@@ -265,7 +261,7 @@ def _add_unnamed(live: LiveTensors, found: dict[Role, tuple[Candidate, ...]], no
 def _candidates(opened: Opened) -> dict[Role, tuple[Candidate, ...]]:
     """Return the possible tables of each role, including aliases from the header and tied heads."""
     stored = opened.tensors.names()
-    aliases = {**packed(stored), **opened.tensors.metadata(), **whole_modules(stored)}
+    aliases = {**opened.tensors.metadata(), **whole_modules(stored)}
     aliases = {alias: kept for alias, kept in aliases.items() if kept in stored and alias not in stored}
     names = outside_layers((*stored, *aliases))
     return {role: _find(opened, role, names, aliases) for role in ROLES}
@@ -285,10 +281,10 @@ def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[s
 
     found = []
     for candidate in candidates(names, role, vocabularies=vocabularies(config), rows=rows):
-        info = tensors.info(aliases.get(candidate.tensor, candidate.tensor))
-        if reason := coded(info, stored):
+        tensor = aliases.get(candidate.tensor, candidate.tensor)
+        if reason := refusal(tensors, tensor):
             opened.refused.setdefault(role, reason)
-        elif _can_be(role, info):
+        elif _can_be(role, tensors.info(tensor)):
             found.append(candidate)
     tied = config.get("tie_word_embeddings", opened.part("text").get("tie_word_embeddings", opened.family().tied))
     if role == "token" and not found and role not in opened.refused and config and tied is True:
@@ -369,6 +365,8 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     for part, candidate in token.items():
         if part == "":
             opened.notes.extend(row_checks.of_tokens(opened, candidate.tensor))
+        if (info := opened.tensors.info(candidate.tensor)).parts:
+            opened.notes.append(f"{info.name} is stored as {info.dtype}; its rows are decoded")
         makers[f"{part}.token".strip(".")] = partial(table_in_tensor, opened, "token", candidate.tensor)
     for part, candidate in _parts(opened, "token_type", found["token_type"]).items():
         makers[f"{part}.token_type".strip(".")] = partial(table_in_tensor, opened, "token_type", candidate.tensor)

@@ -1,0 +1,192 @@
+"""Checkpoints whose quantised tables are decoded by rows as they are read, whatever holds their tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from ..errors import CheckpointError, InputError
+from .float8_tables import FLOAT8
+from .limits import DEFAULT_LIMITS, Limits
+from .quantised_layouts import layout_of
+from .quantised_parts import QuantisedParts, grouped
+from .safetensors import TensorInfo
+from .scaled_codes import ScaledCodes
+from .strict_json import fault, shortened
+
+
+class Stored(Protocol):
+    """Interface of ``Checkpoint``, ``HubCheckpoint``, ``Reopened`` and ``PickledCheckpoint``."""
+
+    @property
+    def name(self) -> str:
+        """Name in messages."""
+        ...
+
+    def names(self) -> tuple[str, ...]:
+        """Return the tensors' names."""
+        ...
+
+    def info(self, name: str) -> TensorInfo:
+        """Return a tensor's dtype, shape and location."""
+        ...
+
+    def metadata(self) -> Mapping[str, str]:
+        """Return the metadata of the headers."""
+        ...
+
+    def config(self) -> dict[str, Any] | None:
+        """Return the configuration, or ``None`` if there is none."""
+        ...
+
+    def file_bytes(self, name: str) -> int | None:
+        """Return the size of the file that holds a tensor."""
+        ...
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor."""
+        ...
+
+    def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor as they are stored."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """Checkpoint whose quantised tables are decoded as they are read; all other tensors are read as they are.
+
+    The parts of a quantised table are listed as one tensor, under the name that it has without quantisation. Its dtype
+    describes how it is stored. A table that cannot be decoded is listed too, with the dtype and shape of its codes.
+
+    Attributes:
+        stored: The checkpoint as it is stored.
+        limits: Limits of what is read.
+    """
+
+    stored: Stored
+    limits: Limits = DEFAULT_LIMITS
+    _layouts: dict[str, ScaledCodes | CheckpointError | None] = field(default_factory=dict, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what the checkpoint is pickled as."""
+        return Decoded, (self.stored, self.limits)
+
+    @property
+    def name(self) -> str:
+        """Name in messages."""
+        return self.stored.name
+
+    def names(self) -> tuple[str, ...]:
+        """Return the tensors' names; a quantised table has one, and its parts have none."""
+        return self._names
+
+    def info(self, name: str) -> TensorInfo:
+        """Return a tensor's dtype, shape and location; those of the codes if they cannot be decoded."""
+        layout = self._layout(name)
+        return layout.info(name) if isinstance(layout, ScaledCodes) else self.stored.info(self._codes_of(name))
+
+    def refusal(self, name: str) -> str:
+        """Return why a tensor cannot be read as vectors, on one line; "" if it can."""
+        layout = self._layout(name)
+        if isinstance(layout, CheckpointError):
+            return str(layout)
+        return "" if layout is not None else _not_plain(self.stored.info(name))
+
+    def metadata(self) -> Mapping[str, str]:
+        """Return the metadata of the headers."""
+        return self.stored.metadata()
+
+    def config(self) -> dict[str, Any] | None:
+        """Return the configuration, or ``None`` if there is none."""
+        return self.stored.config()
+
+    def file_bytes(self, name: str) -> int | None:
+        """Return the size of the file that holds a tensor or its codes."""
+        return self.stored.file_bytes(self._codes_of(name))
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor, read-only; those of a quantised table as float32.
+
+        Of every part of the table, the rows that are needed are read and no others. The numbers equal those of the
+        reference implementation, in the precision in which it computes.
+
+        Raises:
+            CheckpointError: If the table cannot be decoded or exceeds a limit.
+            InputError: If the rows do not exist.
+        """
+        layout = self._layout(name)
+        if layout is None:
+            return self.stored.read(name, start, stop)
+        if isinstance(layout, CheckpointError):
+            raise CheckpointError(str(layout))
+        rows = layout.shape[0]
+        stop = rows if stop is None else stop
+        if not 0 <= start <= stop <= rows:
+            raise InputError(f"rows {start} to {stop} of {shortened(name)} do not exist; it has rows 0 to {rows}")
+        found = layout.read(self.stored.codes, start, stop, limits=self.limits)
+        found.flags.writeable = False
+        return found
+
+    @cached_property
+    def _groups(self) -> dict[str, dict[str, str]]:
+        return grouped(self.stored.names())
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        parts = {part: table for table, group in self._groups.items() for part in group.values()}
+        return tuple(dict.fromkeys(parts.get(name, name) for name in self.stored.names()))
+
+    def _codes_of(self, name: str) -> str:
+        return next(iter(self._groups[name].values())) if name in self._groups else name
+
+    def _layout(self, name: str) -> ScaledCodes | CheckpointError | None:
+        """Return how a table is decoded, why it cannot be, or ``None`` for a tensor that is read as it is."""
+        if name not in self._layouts:
+            self._layouts[name] = self._found(name)
+        return self._layouts[name]
+
+    def _found(self, name: str) -> ScaledCodes | CheckpointError | None:
+        group = self._groups.get(name)
+        if group is None and self.stored.info(name).dtype not in FLOAT8:
+            return None
+        stored = {"weight": name} if group is None else group
+        infos = {last: self.stored.info(part) for last, part in stored.items()}
+        metadata, config = self.stored.metadata(), self.stored.config() or {}
+        try:
+            layout = layout_of(QuantisedParts(name, infos, config, metadata, self.stored.codes))
+            self._check_size(layout)
+        except CheckpointError as error:
+            return error
+        return layout
+
+    def _check_size(self, layout: ScaledCodes) -> None:
+        rows, width = layout.shape
+        if rows > self.limits.rows or width > self.limits.columns:
+            rule = f"the limit is {self.limits.rows} rows of {self.limits.columns}"
+            raise fault(layout.codes.file, f"{shortened(layout.codes.name)} has {rows} rows of {width} numbers; {rule}")
+
+
+class Listed(Protocol):
+    """Anything that describes its tensors, such as ``Decoded`` and ``LiveTensors``."""
+
+    def info(self, name: str) -> TensorInfo:
+        """Return a tensor's dtype, shape and location."""
+        ...
+
+
+def refusal(tensors: Listed, name: str) -> str:
+    """Return why a tensor of a checkpoint or live model cannot be read as vectors, on one line; "" if it can."""
+    return tensors.refusal(name) if isinstance(tensors, Decoded) else _not_plain(tensors.info(name))
+
+
+def _not_plain(info: TensorInfo) -> str:
+    if info.readable:
+        return ""
+    return (
+        f"{info.name} is stored as {info.dtype}, not as plain vectors; use the full-precision checkpoint of this model"
+    )
