@@ -88,14 +88,20 @@ class Decoded:
     def info(self, name: str) -> TensorInfo:
         """Return a tensor's dtype, shape and location; those of the codes if they cannot be decoded."""
         layout = self._layout(name)
-        return layout.info(name) if isinstance(layout, ScaledCodes) else self.stored.info(self._codes_of(name))
+        return layout.info(name) if isinstance(layout, ScaledCodes) else self.stored_info(name)
+
+    def stored_info(self, name: str) -> TensorInfo:
+        """Return a tensor as it is stored; the codes of a quantised table."""
+        return self.stored.info(self.parts_of(name)[0])
+
+    def parts_of(self, name: str) -> tuple[str, ...]:
+        """Return the names of the stored tensors that hold a tensor, the codes of a quantised table first."""
+        return tuple(self._groups[name].values()) if name in self._groups else (name,)
 
     def refusal(self, name: str) -> str:
         """Return why a tensor cannot be read as vectors, on one line; "" if it can."""
         layout = self._layout(name)
-        if isinstance(layout, CheckpointError):
-            return str(layout)
-        return "" if layout is not None else _not_plain(self.stored.info(name))
+        return str(layout) if isinstance(layout, CheckpointError) else ""
 
     def metadata(self) -> Mapping[str, str]:
         """Return the metadata of the headers."""
@@ -107,7 +113,7 @@ class Decoded:
 
     def file_bytes(self, name: str) -> int | None:
         """Return the size of the file that holds a tensor or its codes."""
-        return self.stored.file_bytes(self._codes_of(name))
+        return self.stored.file_bytes(self.parts_of(name)[0])
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor, read-only; those of a quantised table as float32.
@@ -141,9 +147,6 @@ class Decoded:
         parts = {part: table for table, group in self._groups.items() for part in group.values()}
         return tuple(dict.fromkeys(parts.get(name, name) for name in self.stored.names()))
 
-    def _codes_of(self, name: str) -> str:
-        return next(iter(self._groups[name].values())) if name in self._groups else name
-
     def _layout(self, name: str) -> ScaledCodes | CheckpointError | None:
         """Return how a table is decoded, why it cannot be, or ``None`` for a tensor that is read as it is."""
         if name not in self._layouts:
@@ -152,8 +155,9 @@ class Decoded:
 
     def _found(self, name: str) -> ScaledCodes | CheckpointError | None:
         group = self._groups.get(name)
-        if group is None and self.stored.info(name).dtype not in FLOAT8:
-            return None
+        if group is None and (found := self.stored.info(name)).dtype not in FLOAT8:
+            reason = _not_plain(found)
+            return CheckpointError(reason) if reason else None
         stored = {"weight": name} if group is None else group
         infos = {last: self.stored.info(part) for last, part in stored.items()}
         metadata, config = self.stored.metadata(), self.stored.config() or {}

@@ -95,7 +95,7 @@ def _settings(parts: QuantisedParts) -> _Settings:
         )
     chosen = own if isinstance(own, Mapping) else stated
     mode = chosen.get("mode", "affine")
-    if mode not in _MODES:
+    if not isinstance(mode, str) or mode not in _MODES:
         raise parts.fault(f"config.json states the mode {shortened(str(mode))}; expected one of {', '.join(_MODES)}")
     known = _MODES[mode]
     group, bits = (chosen.get(key, default) for key, default in (("group_size", known.group), ("bits", known.bits)))

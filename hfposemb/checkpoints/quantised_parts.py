@@ -21,16 +21,19 @@ FLOATS: Mapping[str, Precision] = {"F32": "F32", "F16": "F16", "BF16": "BF16"}
 _CODES = ("weight", "embedding_quantized", "weight_packed", "_weight_qdata", "qweight", "W_q", "codes")
 """Last components of the names of codes: the table itself, Gemma, compressed-tensors, torchao, GPTQ, HQQ, AQLM."""
 
-_MARKS = frozenset(
-    (
-        *("scales", "embedding_scale", "weight_scale", "weight_scale_inv", "_weight_scale", "scale_weight"),
-        *("SCB", "absmax", "quant_map", "qzeros", "scale", "codebooks", "weight_scale_2", "weight_zero_point"),
-    )
+_OWN = frozenset(("embedding_quantized", "weight_packed", "_weight_qdata", "qweight"))
+"""Names of codes that nothing else has, so that they are known without scales."""
+
+_MARKS = (
+    *("scales", "embedding_scale", "weight_scale", "weight_scale_inv", "_weight_scale", "scale_weight", "SCB"),
+    *("absmax", "quant_map", "qzeros", "scale", "codebooks", "weight_scale_2", "weight_zero_point"),
 )
 """Last components of the names of scales, of which a quantised table has at least one."""
 
 _OTHERS = frozenset(("biases", "_weight_zero_point", "weight_global_scale", "weight_shape", "weight_g_idx", "g_idx"))
 
+
+_KNOWN = frozenset((*_CODES, *_MARKS, *_OTHERS))
 
 _NEEDED: Mapping[str, frozenset[str]] = {
     "W_q": frozenset(("scale",)),
@@ -51,16 +54,16 @@ def grouped(names: Iterable[str]) -> dict[str, dict[str, str]]:
         module, _, last = name.rpartition(".")
         if last in ("absmax", "quant_map") and module.endswith("weight"):  # bitsandbytes: m.weight.absmax
             module = module.removesuffix("weight").removesuffix(".")
-        if last in _MARKS or last in _CODES or last in _OTHERS:
+        if last in _KNOWN:
             modules.setdefault(module, {})[last] = name
-            if last in _MARKS:
+            if last in _MARKS or last in _OWN:
                 marked[module] = None
     found = {}
     for module in marked:
         parts = modules[module]
         codes = next((one for one in _CODES[::-1] if one in parts and _NEEDED.get(one, set()) <= set(parts)), None)
         # HQQ's ``scale`` is a name of other things too, such as the scale of a norm.
-        if codes is not None and (codes == "W_q" or set(parts) & (_MARKS - {"scale"})):
+        if codes in _OWN or codes == "W_q" or (codes and set(parts) & (set(_MARKS) - {"scale"})):
             found[f"{module}.weight" if module else "weight"] = {codes: parts[codes]} | parts
     return found
 
@@ -172,8 +175,8 @@ class QuantisedParts:
 
     def refused(self, how: str = "") -> CheckpointError:
         """Return the error that says how this table is stored and that it is not decoded."""
-        codes, scales = self.codes, [info for last, info in self.tensors.items() if last in _MARKS]
-        beside = f" with {scales[0].name}" if scales else ""
+        codes, scales = self.codes, next((last for last in _MARKS if last in self.tensors), None)
+        beside = f" with {self.tensors[scales].name}" if scales else ""
         stored = f"{codes.name} is stored as {codes.dtype}{beside}{f' ({how})' if how else ''}"
         return CheckpointError(f"{stored}, not as plain vectors; use the full-precision checkpoint of this model")
 

@@ -74,7 +74,8 @@ _FIELD = rf'"(?:dtype" : "(\w*+)"|shape" : {_SHAPE}|data_offsets" : \[ (WHOLE , 
 _TENSOR = rf"(STRING) : \{{(?! ,)(?:(?:(?<=\{{)|,) {_FIELD} ){{3}}\}}"
 
 
-_METADATA = r'"__metadata__" : (\{(?: STRING : STRING(?: , STRING : STRING)*+)?+ \})'
+# MLX writes null if there is no metadata.
+_METADATA = r'"__metadata__" : (null|\{ (?:STRING : STRING(?: , STRING : STRING)*+)?+ \})'
 _ENTRY = rf" (?:{_METADATA}|{_TENSOR}) ([,}}])|([\s\S]++)"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..cache import Cache
+from ..checkpoints.decoded import Decoded
 from ..checkpoints.http import Wire
 from ..checkpoints.hub import HubCheckpoint, open_hub
 from ..checkpoints.hub_access import Access
@@ -23,7 +24,7 @@ from ..errors import CheckpointError, HfposembError, InputError, SourceError
 from ..models.config_values import part_config
 from ..models.extraction import extract
 from ..models.families import likely_tables
-from ..models.opened_model import Tensors
+from ..models.table_names import outside_layers
 from ..tables.embeddings import Embeddings
 from ..tables.source_parser import parse_source
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source
@@ -55,7 +56,7 @@ class CheckedSource:
 
     name: str
     embeddings: Embeddings
-    tensors: Tensors
+    tensors: Decoded
     full: bool
     folder: Callable[[], Path | None]
     json: Callable[[str], dict[str, Any] | None]
@@ -87,12 +88,13 @@ class CheckedSource:
 
     @cached_property
     def infos(self) -> Mapping[str, TensorInfo]:
-        """The tensors whose headers are read, by name."""
+        """The tensors whose headers are read, by name; those of quantised layers as they are stored."""
         found: dict[str, TensorInfo] = {}
+        outside = frozenset(outside_layers(self.tensors.names()))
         for name in self.tensors.names():
             with suppress(CheckpointError):
                 if self.at_hand(name):
-                    found[name] = self.tensors.info(name)
+                    found[name] = self.tensors.info(name) if name in outside else self.tensors.stored_info(name)
         return found
 
     def table(self, role: str) -> EmbeddingTable | None:
@@ -172,7 +174,7 @@ def _on_disk(path: Path, named: LocalSource | SampleSource, name: str, limits: L
         there = home / file
         return read_json(there, limit=limits.config_bytes, kind=dict) if there.is_file() else None
 
-    return CheckedSource(name, embeddings, tensors, full, lambda: home, small, lambda _: True)
+    return CheckedSource(name, embeddings, Decoded(tensors, limits), full, lambda: home, small, lambda _: True)
 
 
 def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool) -> CheckedSource:
@@ -187,14 +189,15 @@ def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool)
         HubSource(source.repo, files.commit), token=access.token, limits=access.limits, allow_full_download=False
     )
     there = open_hub(HubSource(source.repo, files.commit), access)
+    tensors = Decoded(there, access.limits)
     return CheckedSource(
         f"{source.repo}@{wanted}" if wanted != "main" else source.repo,
         embeddings,
-        there,
+        tensors,
         full,
         there.tokenizer_folder if full else lambda: None,
         _within(there, full),
-        _headers(there, full),
+        _headers(there, tensors, full),
         remote=True,
         commit=files.commit,
         traffics=tuple(one for one in (wire.traffic, there.traffic, embeddings.traffic) if one is not None),
@@ -210,10 +213,10 @@ def _within(there: HubCheckpoint, full: bool) -> Callable[[str], dict[str, Any] 
     return small
 
 
-def _headers(there: HubCheckpoint, full: bool) -> Callable[[str], bool]:
+def _headers(there: HubCheckpoint, tensors: Decoded, full: bool) -> Callable[[str], bool]:
     def at_hand(name: str) -> bool:
-        file = there.located.shards.get(name)
-        return full or file is None or there.tensors.at_hand(file)
+        files = {there.located.shards.get(part) for part in tensors.parts_of(name)}
+        return full or all(file is None or there.tensors.at_hand(file) for file in files)
 
     return at_hand
 
