@@ -78,8 +78,9 @@ def head_facts(source: CheckedSource) -> HeadFacts:
     if tensor is None or table is None or table.provenance.tensor == tensor:
         return HeadFacts(tensor, None, tied, stated is not None)
     info = source.infos.get(tensor)
-    if info is not None and _apart(info.dtype, table.provenance.stored_dtype):
-        source.skipped(f"whether {tensor} equals the token table, as one of them is quantised and the other is not so")
+    kept = table.provenance.stored_dtype
+    if info is not None and _apart(info.dtype, kept):
+        source.skipped(f"whether {tensor}, stored as {info.dtype}, equals the token table, stored as {kept}")
         return HeadFacts(tensor, None, tied, stated is not None)
     if info is None or not info.readable or (source.remote and not source.full):
         source.skipped(f"whether {tensor} equals the token table; --full compares them")
