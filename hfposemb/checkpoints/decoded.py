@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from numpy.typing import NDArray
 
 from ..errors import CheckpointError, InputError
 from .float8_tables import FLOAT8
+from .formats import StoredTensors
 from .limits import DEFAULT_LIMITS, Limits
 from .quantised_layouts import layout_of
 from .quantised_parts import QuantisedParts, grouped
@@ -19,37 +20,8 @@ from .scaled_codes import ScaledCodes
 from .strict_json import fault, shortened
 
 
-class Stored(Protocol):
+class Stored(StoredTensors, Protocol):
     """Interface of ``Checkpoint``, ``HubCheckpoint``, ``Reopened`` and ``PickledCheckpoint``."""
-
-    @property
-    def name(self) -> str:
-        """Name in messages."""
-        ...
-
-    def names(self) -> tuple[str, ...]:
-        """Return the tensors' names."""
-        ...
-
-    def info(self, name: str) -> TensorInfo:
-        """Return a tensor's dtype, shape and location."""
-        ...
-
-    def metadata(self) -> Mapping[str, str]:
-        """Return the metadata of the headers."""
-        ...
-
-    def config(self) -> dict[str, Any] | None:
-        """Return the configuration, or ``None`` if there is none."""
-        ...
-
-    def file_bytes(self, name: str) -> int | None:
-        """Return the size of the file that holds a tensor."""
-        ...
-
-    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return rows ``[start, stop)`` of a tensor."""
-        ...
 
     def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor as they are stored."""
@@ -111,7 +83,7 @@ class Decoded:
         """Return the configuration, or ``None`` if there is none."""
         return self.stored.config()
 
-    def file_bytes(self, name: str) -> int | None:
+    def file_bytes(self, name: str) -> int:
         """Return the size of the file that holds a tensor or its codes."""
         return self.stored.file_bytes(self.parts_of(name)[0])
 
@@ -163,16 +135,40 @@ class Decoded:
         metadata, config = self.stored.metadata(), self.stored.config() or {}
         try:
             layout = layout_of(QuantisedParts(name, infos, config, metadata, self.stored.codes))
-            self._check_size(layout)
+            self._check_width(layout)
         except CheckpointError as error:
             return error
         return layout
 
-    def _check_size(self, layout: ScaledCodes) -> None:
-        rows, width = layout.shape
-        if rows > self.limits.rows or width > self.limits.columns:
-            rule = f"the limit is {self.limits.rows} rows of {self.limits.columns}"
-            raise fault(layout.codes.file, f"{shortened(layout.codes.name)} has {rows} rows of {width} numbers; {rule}")
+    def _check_width(self, layout: ScaledCodes) -> None:
+        width, most = layout.shape[1], self.limits.columns
+        if width > most:
+            what = f"{shortened(layout.codes.name)} has rows of {width} numbers"
+            raise fault(layout.codes.file, f"{what}; the limit is {most}")
+
+
+def decoded(tensors: StoredTensors, limits: Limits) -> Decoded | StoredTensors:
+    """Return a checkpoint whose quantised tables are decoded; the same one if the reader of its format decodes them.
+
+    Args:
+        tensors: The opened checkpoint.
+        limits: Limits of what is read.
+    """
+    if not hasattr(tensors, "codes") or not getattr(tensors, "stores_codes", True):
+        return tensors
+    return Decoded(cast(Stored, tensors), limits)
+
+
+def as_stored(tensors: Listed, name: str) -> TensorInfo:
+    """Return a tensor as it is stored; the codes of a quantised table."""
+    return tensors.stored_info(name) if isinstance(tensors, Decoded) else tensors.info(name)
+
+
+def at_hand(tensors: Listed, name: str) -> bool:
+    """Return whether dtype and shape of a tensor are known without a request."""
+    stored, parts = (tensors.stored, tensors.parts_of(name)) if isinstance(tensors, Decoded) else (tensors, (name,))
+    known = getattr(stored, "at_hand", None)
+    return known is None or all(known(part) for part in parts)
 
 
 class Listed(Protocol):

@@ -87,8 +87,8 @@ class TensorInfo:
     """Dtype, shape and location of a tensor.
 
     ``start`` and ``stop`` are byte offsets in ``file``, whose path is relative to the checkpoint's folder. A tensor
-    that is decoded as it is read has the stored tensors that it is decoded from in ``parts``, and a description of them
-    as its dtype.
+    that is ``decoded`` as it is read has a description of how it is stored as its dtype; if it is stored as several
+    tensors, these are its ``parts``.
     """
 
     name: str
@@ -97,6 +97,7 @@ class TensorInfo:
     start: int
     stop: int
     file: str
+    decoded: bool = False
     parts: tuple[TensorInfo, ...] = ()
 
     @property
@@ -107,7 +108,7 @@ class TensorInfo:
     @property
     def readable(self) -> bool:
         """Whether it is read as vectors, as they are stored or decoded."""
-        return self.dtype in PLAIN or bool(self.parts)
+        return self.dtype in PLAIN or self.decoded
 
 
 class _Layout(NamedTuple):
@@ -257,9 +258,10 @@ def check_read(
     stop = rows if stop is None else stop
     if not 0 <= start <= stop <= rows:
         raise InputError(f"rows {start} to {stop} of {shortened(info.name)} do not exist; it has rows 0 to {rows}")
-    if len(shape) > 1 and (vectors > limits.rows or width > limits.columns):
-        rule = f"the limit is {limits.rows} rows of {limits.columns}"
-        raise fault(info.file, f"{shortened(info.name)} has {vectors} rows of {width} numbers; {rule}")
+    wanted = stop - start if len(shape) == 2 else vectors
+    if len(shape) > 1 and (wanted > limits.rows or width > limits.columns):
+        rule = f"the limit is {limits.rows} rows of {limits.columns}; read fewer rows at a time"
+        raise fault(info.file, f"{wanted} rows of {width} numbers were asked of {shortened(info.name)}; {rule}")
     row_bytes, rest = divmod(row_bits, 8)
     if rest:
         raise fault(info.file, f"{shortened(info.name)} has rows of {row_bits} bits, which end within a byte")

@@ -94,7 +94,7 @@ class ScaledCodes:
     def info(self, name: str) -> TensorInfo:
         """Return the table as a tensor of the given name, whose dtype is the label."""
         codes = self.codes
-        return TensorInfo(name, self.label, self.shape, codes.start, codes.stop, codes.file, self.parts)
+        return TensorInfo(name, self.label, self.shape, codes.start, codes.stop, codes.file, True, self.parts)
 
     def read(self, read: ReadStored, start: int, stop: int, *, limits: Limits) -> NDArray[np.float32]:
         """Return rows ``[start, stop)``, which exist, as float32; reads only these rows of every part.

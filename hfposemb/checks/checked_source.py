@@ -5,25 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ..cache import Cache
-from ..checkpoints.decoded import Decoded
+from ..checkpoints.decoded import as_stored, at_hand, decoded
 from ..checkpoints.http import Wire
-from ..checkpoints.hub import HubCheckpoint, open_hub
+from ..checkpoints.hub import HubCheckpoint, folder_of, open_hub
 from ..checkpoints.hub_access import Access
 from ..checkpoints.hub_files import RepositoryFiles
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
-from ..checkpoints.locate import INDEX, is_index, is_pickled, locate
-from ..checkpoints.safetensors import Checkpoint, TensorInfo
+from ..checkpoints.locate import INDEX, is_index, locate
+from ..checkpoints.safetensors import TensorInfo
 from ..checkpoints.strict_json import read_json
 from ..errors import CheckpointError, HfposembError, InputError, SourceError
 from ..models.config_values import part_config
 from ..models.extraction import extract
 from ..models.families import likely_tables
+from ..models.opened_model import Tensors
+from ..models.opening import open_tensors
 from ..models.table_names import outside_layers
 from ..tables.embeddings import Embeddings
 from ..tables.source_parser import parse_source
@@ -56,7 +58,7 @@ class CheckedSource:
 
     name: str
     embeddings: Embeddings
-    tensors: Decoded
+    tensors: Tensors
     full: bool
     folder: Callable[[], Path | None]
     json: Callable[[str], dict[str, Any] | None]
@@ -94,7 +96,7 @@ class CheckedSource:
         for name in self.tensors.names():
             with suppress(CheckpointError):
                 if self.at_hand(name):
-                    found[name] = self.tensors.info(name) if name in outside else self.tensors.stored_info(name)
+                    found[name] = self.tensors.info(name) if name in outside else as_stored(self.tensors, name)
         return found
 
     def table(self, role: str) -> EmbeddingTable | None:
@@ -155,26 +157,16 @@ def open_source(
     raise SourceError(f"source must be a name or a path; got {type(source).__name__}")
 
 
-def open_tensors(path: Path, limits: Limits) -> Checkpoint | Any:
-    """Open the checkpoint of a folder or file, whatever its format."""
-    file = locate(path)
-    if not (file.exists() and is_pickled(file.name)):
-        return Checkpoint.open(path, limits=limits)
-    from ..checkpoints.pickled import open_pickled
-
-    return open_pickled(file, limits=limits, likely=likely_tables)
-
-
 def _on_disk(path: Path, named: LocalSource | SampleSource, name: str, limits: Limits, full: bool) -> CheckedSource:
     embeddings = extract(named, limits=limits)
     tensors = open_tensors(path, limits)
-    home: Path = tensors.folder
+    home = locate(path).absolute().parent
 
     def small(file: str) -> dict[str, Any] | None:
         there = home / file
         return read_json(there, limit=limits.config_bytes, kind=dict) if there.is_file() else None
 
-    return CheckedSource(name, embeddings, Decoded(tensors, limits), full, lambda: home, small, lambda _: True)
+    return CheckedSource(name, embeddings, decoded(tensors, limits), full, lambda: home, small, lambda _: True)
 
 
 def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool) -> CheckedSource:
@@ -184,20 +176,19 @@ def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool)
     wire = Wire(source.repo, wanted, access.token, access.limits)
     files = RepositoryFiles(source.repo, wire, access.cache or Cache.default(limit=access.limits.cache_bytes), access)
     # The index first: it pins the commit, and a repository with an index needs no request for model.safetensors.
-    files.small(INDEX, limit=access.limits.header_bytes)
-    embeddings = extract(
-        HubSource(source.repo, files.commit), token=access.token, limits=access.limits, allow_full_download=False
-    )
-    there = open_hub(HubSource(source.repo, files.commit), access)
-    tensors = Decoded(there, access.limits)
+    files.small(INDEX, folder_of(source.path), limit=access.limits.header_bytes)
+    pinned = source.at(files.commit)
+    embeddings = extract(pinned, token=access.token, limits=access.limits, allow_full_download=False)
+    there = open_hub(pinned, access)
+    tensors = decoded(there, access.limits)
     return CheckedSource(
-        f"{source.repo}@{wanted}" if wanted != "main" else source.repo,
+        str(replace(source, revision=wanted if wanted != "main" else None)),
         embeddings,
         tensors,
         full,
         there.tokenizer_folder if full else lambda: None,
         _within(there, full),
-        _headers(there, tensors, full),
+        _headers(tensors, full),
         remote=True,
         commit=files.commit,
         traffics=tuple(one for one in (wire.traffic, there.traffic, embeddings.traffic) if one is not None),
@@ -213,12 +204,11 @@ def _within(there: HubCheckpoint, full: bool) -> Callable[[str], dict[str, Any] 
     return small
 
 
-def _headers(there: HubCheckpoint, tensors: Decoded, full: bool) -> Callable[[str], bool]:
-    def at_hand(name: str) -> bool:
-        files = {there.located.shards.get(part) for part in tensors.parts_of(name)}
-        return full or all(file is None or there.tensors.at_hand(file) for file in files)
+def _headers(tensors: Tensors, full: bool) -> Callable[[str], bool]:
+    def known(name: str) -> bool:
+        return full or at_hand(tensors, name)
 
-    return at_hand
+    return known
 
 
 def index_of(path: Path) -> Path | None:

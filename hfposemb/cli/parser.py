@@ -93,6 +93,9 @@ def _table_commands(commands: Commands) -> None:
     command = _command(commands, "extract", run_extract, "write a table to a file")
     _add_table(command)
     command.add_argument(
+        "--rows", nargs="+", metavar="ROW", help="labels or row numbers; only these rows are read (default: all)"
+    )
+    command.add_argument(
         "--out", type=Path, required=True, metavar="FILE", help=f"{_TABLES}; the suffix sets the format"
     )
 
@@ -414,6 +417,7 @@ def _add_engine(command: argparse.ArgumentParser) -> None:
 def _add_table(command: argparse.ArgumentParser) -> None:
     _add_source(command)
     _add_role(command)
+    command.add_argument("--tensor", metavar="NAME", help="any tensor [rows, width] of the source, by its name")
 
 
 def _add_role(command: argparse.ArgumentParser) -> None:

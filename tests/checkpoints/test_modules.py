@@ -203,8 +203,8 @@ def test_what_does_not_name_the_rows_is_refused(given: object, message: str) -> 
         hpe.extract(NanoGPT(), tokenizer=given)
 
 
-def test_names_are_for_modules() -> None:
-    with pytest.raises(InputError, match=r"apply to torch modules only; the source is 'sample:bert'"):
+def test_names_are_for_checkpoints_and_modules() -> None:
+    with pytest.raises(InputError, match="apply to checkpoints and torch modules, not to bert"):
         hpe.extract("sample:bert", name="mine")
 
 
