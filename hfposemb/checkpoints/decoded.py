@@ -181,7 +181,8 @@ class Listed(Protocol):
 
 def refusal(tensors: Listed, name: str) -> str:
     """Return why a tensor of a checkpoint or live model cannot be read as vectors, on one line; "" if it can."""
-    return tensors.refusal(name) if isinstance(tensors, Decoded) else _not_plain(tensors.info(name))
+    own = getattr(tensors, "refusal", None)
+    return str(own(name)) if own is not None else _not_plain(tensors.info(name))
 
 
 def _not_plain(info: TensorInfo) -> str:

@@ -196,7 +196,7 @@ def open_hub(source: HubSource, access: Access) -> HubCheckpoint:
         SourceError: If the repository cannot be read, including all subclasses.
     """
     revision = source.revision or "main"
-    wire = Wire(source.repo, revision, access.token, access.limits, access.allow_full_download)
+    wire = Wire(source.repo, revision, access.token, access.limits, access.allow_full_download, traffic=access.traffic)
     cache = access.cache or Cache.default(limit=access.limits.cache_bytes)
     files = RepositoryFiles(str(replace(source, path="", tables={})), wire, cache, access)
     tensors = RepositoryTensors(files)

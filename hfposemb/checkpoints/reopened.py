@@ -81,7 +81,7 @@ class Reopened:
     def without_token(self) -> Reopened:
         """Return a copy without anything that must not be pickled."""
         token = None if isinstance(self.access.token, str) else self.access.token
-        return replace(self, access=replace(self.access, token=token, cache=None))
+        return replace(self, access=replace(self.access, token=token, cache=None, traffic=None))
 
     @property
     def name(self) -> str:

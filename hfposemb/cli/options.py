@@ -31,6 +31,7 @@ def opened_source(given: argparse.Namespace) -> Embeddings:
         revision=given.revision,
         allow_full_download=given.allow_full_download,
         tables=None if tensor is None else {"tensor": tensor},
+        base=given.base,
     )
 
 

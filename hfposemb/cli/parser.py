@@ -369,6 +369,13 @@ def _command(commands: Commands, name: str, run: Command, text: str) -> argparse
 def _add_source(command: argparse.ArgumentParser) -> None:
     command.add_argument("source", metavar="SOURCE", help=_SOURCES)
     command.add_argument("--revision", metavar="NAME", help="branch, tag or commit of a model on the Hub")
+    command.add_argument(
+        "--base",
+        nargs="?",
+        const=True,
+        metavar="SOURCE",
+        help="apply an adapter to its base model: the one that it names, or SOURCE",
+    )
     _add_access(command)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..checkpoints.decoded import refusal
+from ..checkpoints.hub_access import Access
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.peft_adapters import Adapter, adapter_of, may_be_adapter, whole_modules
 from ..checkpoints.safetensors import Checkpoint, TensorInfo
@@ -21,6 +22,7 @@ from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource
 from ..tables.table import EmbeddingTable
 from ..tables.token_marks import TokenMarks
 from . import row_checks
+from .applied_adapters import apply_adapter, stated_base
 from .config_values import vocabularies
 from .families import is_known, likely_tables, parts_fed, row_offset
 from .named_tables import TENSOR, named_tables, on_offer, tensor_named
@@ -33,7 +35,6 @@ from .table_names import HEADS, ROLES, Candidate, Role, candidates, outside_laye
 if TYPE_CHECKING:
     import torch
 
-    from ..checkpoints.hub_access import Access
     from ..checkpoints.torch_module import LiveTensors
     from ..tables.attention import Attention
     from ..tables.inputs import InputRecipe
@@ -51,6 +52,7 @@ def extract(  # noqa: PLR0913 - keywords with defaults
     tables: Mapping[str, str] | None = None,
     name: str | None = None,
     rows: Sequence[int | str] | None = None,
+    base: str | Path | bool | None = None,
 ) -> Embeddings:
     """Open a source and return its embeddings; tables are read on first use.
 
@@ -71,6 +73,8 @@ def extract(  # noqa: PLR0913 - keywords with defaults
             ``./folder?position=encoder.pe``.
         rows: Labels or row numbers of tokens; the token table and the output head are restricted to them, and only
             these rows are read.
+        base: Source that a PEFT adapter is applied to as rows are read, ``True`` for the one that it names. Without it,
+            only the tables that the adapter contains are read, and nothing is fetched of its base model.
         name: Name of the source in figures.
 
     Returns:
@@ -95,26 +99,25 @@ def extract(  # noqa: PLR0913 - keywords with defaults
     named = LocalSource(source) if isinstance(source, Path) else source
     if isinstance(named, str):
         named = parse_source(named)
-    given = _Given(tables or {}, tokenizer, name)
+    given = _Given(tables or {}, tokenizer, name, base or "")
+    access = Access(token, limits, allow_full_download, likely=likely_tables)
     if isinstance(named, HubSource):
-        from ..checkpoints.hub_access import Access
-
-        access = Access(token, limits, allow_full_download, likely=likely_tables)
         found = _from_hub(_at(named, revision), access, given)
     else:
-        found = _from_here(named, limits, given)
+        found = _from_here(named, access, given)
     return found if rows is None else found.with_rows(rows)
 
 
 def _from_here(
-    source: LocalSource | BuiltinSource | SampleSource | torch.nn.Module, limits: Limits, given: _Given
+    source: LocalSource | BuiltinSource | SampleSource | torch.nn.Module, access: Access, given: _Given
 ) -> Embeddings:
     """Return the embeddings of any source but a repository on the Hub."""
     if isinstance(source, (BuiltinSource, SampleSource)) and given:
-        raise InputError(f"tokenizer, tables and name apply to checkpoints and torch modules, not to {source.name}")
+        given_for = "tokenizer, tables, name and base apply to checkpoints and torch modules"
+        raise InputError(f"{given_for}, not to {source.name}")
     match source:
-        case LocalSource(path, tables):
-            return _from_files(given.applied(open_folder(path, name=str(path), limits=limits), tables))
+        case LocalSource(path):
+            return _opened_files(open_folder(path, name=str(path), limits=access.limits), source, access, given)
         case SampleSource():
             return _from_sample(source)
         case BuiltinSource():
@@ -165,9 +168,8 @@ def _at(source: HubSource, revision: str | None) -> HubSource:
         return source
     if source.revision is not None:
         raise SourceError(f"the revision is given twice, {source.revision!r} and {revision!r}; give it once")
-    found = parse_source(f"{source.repo}@{revision}")
-    assert isinstance(found, HubSource)
-    return replace(found, path=source.path, tables=source.tables)
+    parse_source(f"{source.repo}@{revision}")  # raises if it is no revision
+    return source.at(revision)
 
 
 def _from_hub(source: HubSource, access: Access, given: _Given) -> Embeddings:
@@ -175,7 +177,29 @@ def _from_hub(source: HubSource, access: Access, given: _Given) -> Embeddings:
 
     with one_read(access.limits.seconds):
         opened, traffic = open_repository(source, access)
-        return replace(_from_files(given.applied(opened, source.tables)), traffic=traffic)
+        return replace(_opened_files(opened, source, replace(access, traffic=traffic), given), traffic=traffic)
+
+
+def _opened_files(opened: Opened, source: LocalSource | HubSource, access: Access, given: _Given) -> Embeddings:
+    """Return the embeddings of an opened source, on its base model if it is an adapter and one is named."""
+    base = given.base or source.base
+    if base:
+        opened = apply_adapter(opened, _open_base(stated_base(opened) if base is True else base, access))
+    return _from_files(given.applied(opened, source.tables))
+
+
+def _open_base(base: str | Path, access: Access) -> Opened:
+    named = LocalSource(base) if isinstance(base, Path) else parse_source(base)
+    match named:
+        case LocalSource(path):
+            return open_folder(path, name=str(path), limits=access.limits)
+        case HubSource():
+            return open_repository(named, access)[0]
+        case SampleSource(name, None):
+            from ..samples import folder
+
+            return open_folder(folder(name), name=f"sample:{name}", ours=True)
+    raise InputError(f"{str(base)[:80]!r} is not a model; give the base model that the adapter was made for")
 
 
 def _from_files(opened: Opened) -> Embeddings:
@@ -211,15 +235,16 @@ def _adapter(opened: Opened) -> Adapter | None:
 
 @dataclass(frozen=True)
 class _Given:
-    """What the caller states about a source: tensors of tables, labels and a name."""
+    """What the caller states about a source: tensors of tables, labels, a name, the base model of an adapter."""
 
     tables: Mapping[str, str]
     tokenizer: Tokenizer | None
     name: str | None
+    base: str | Path | bool = ""
 
     def __bool__(self) -> bool:
         """Return whether anything is stated."""
-        return bool(self.tables) or self.tokenizer is not None or self.name is not None
+        return bool(self.tables or self.base) or self.tokenizer is not None or self.name is not None
 
     def applied(self, opened: Opened, in_name: Mapping[str, str] | None = None) -> Opened:
         """Return the opened source with what is stated about it, here and in its name."""

@@ -16,6 +16,9 @@ _HUB = rf"(?P<repo>{_HUB_NAME}|{_HUB_NAME}/{_HUB_NAME}{_INSIDE}?)(?:@{_REVISION}
 ROLES = ("token", "token_type", "position", "head", "encoder.position", "decoder.position", "tensor")
 """Roles that a source's name can assign tensors to, ``owner/name?token=TENSOR``; ``tensor`` is a table of its own."""
 
+BASE = "base"
+"""Option that names the source that an adapter is applied to."""
+
 _OPTIONS = re.compile(r"(?P<source>.*?)\?(?P<query>(?:[a-z_.]+=[^&=]*)(?:&[a-z_.]+=[^&=]*)*)", re.DOTALL)
 
 
@@ -31,7 +34,8 @@ def parse_source(text: str) -> Source:
         text: ``owner/name``, ``owner/name@revision`` or ``owner/name/folder/or/file@revision`` on the Hub; a local
             path, which must start with ``./``, ``../``, ``/`` or ``~``; a sample such as ``sample:bert``; or a built-in
             such as ``sinusoidal:1024x768``. A name is never looked up in the working directory. For the Hub and local
-            paths, ``?token=TENSOR&position=TENSOR`` at the end names the tensors of tables.
+            paths, ``?token=TENSOR&position=TENSOR`` at the end names the tensors of tables, and ``?base=SOURCE`` the
+            source that an adapter is applied to.
 
     Raises:
         SourceError: If the text is none of these.
@@ -44,13 +48,13 @@ def parse_source(text: str) -> Source:
     if ":" in name.partition("?")[0]:
         scheme, _, rest = name.partition(":")
         return _sample(rest) if scheme == "sample" else _builtin(scheme, rest)
-    asked, tables = _named_tables(name)
+    asked, tables, base = _options(name)
     match = re.fullmatch(_HUB, asked)
     if match and ".." not in asked:
         inside = match["path"] or ""
         repo = match["repo"].removesuffix(inside)
         if "--" not in repo and not repo.endswith(".git"):
-            return HubSource(repo, match["revision"], inside.removeprefix("/"), tables)
+            return HubSource(repo, match["revision"], inside.removeprefix("/"), tables, base)
     raise SourceError(
         f"{name[:80]!r} is not a source; write owner/name for the Hub, ./folder for this machine, "
         "or a built-in such as sinusoidal:1024x768"
@@ -58,26 +62,30 @@ def parse_source(text: str) -> Source:
 
 
 def _local(name: str) -> LocalSource:
-    asked, tables = _named_tables(name)
+    asked, tables, base = _options(name)
     try:
-        return LocalSource(Path(asked).expanduser(), tables)
+        return LocalSource(Path(asked).expanduser(), tables, base)
     except RuntimeError as error:
         raise SourceError(f"{name!r} refers to a home folder that does not exist; write the full path") from error
 
 
-def _named_tables(name: str) -> tuple[str, dict[str, str]]:
-    """Split ``?role=TENSOR&role=TENSOR`` from the end of a source's name. Raises ``SourceError`` for other options."""
+def _options(name: str) -> tuple[str, dict[str, str], str]:
+    """Split ``?role=TENSOR&base=SOURCE`` from the end of a source's name. Raises ``SourceError`` for other options."""
     match = _OPTIONS.fullmatch(name)
     if match is None:
-        return name, {}
-    pairs = [(role, tensor) for role, _, tensor in (option.partition("=") for option in match["query"].split("&"))]
-    tables = dict(pairs)
-    for role, tensor in pairs:
-        if role not in ROLES or not tensor:
-            raise SourceError(f"unknown option {role[:40]!r}; the options are ?role=TENSOR with {', '.join(ROLES)}")
-    if len(tables) != len(pairs):
-        raise SourceError(f"{match['query'][:80]!r} names a role twice; name each once")
-    return match["source"], tables
+        return name, {}, ""
+    pairs = [(key, value) for key, _, value in (option.partition("=") for option in match["query"].split("&"))]
+    options = dict(pairs)
+    for key, value in pairs:
+        if key not in (*ROLES, BASE) or not value:
+            known = f"?role=TENSOR with {', '.join(ROLES)}, and ?base=SOURCE for adapters"
+            raise SourceError(f"unknown option {key[:40]!r}; the options are {known}")
+    if len(options) != len(pairs):
+        raise SourceError(f"{match['query'][:80]!r} has an option twice; give each once")
+    base = options.pop(BASE, "")
+    if base and not base.startswith(LOCAL_PREFIXES):
+        parse_source(base)  # raises if it is none
+    return match["source"], options, base
 
 
 def _sample(rest: str) -> SampleSource:

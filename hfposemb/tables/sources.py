@@ -12,25 +12,27 @@ LOCAL_PREFIXES = ("./", "../", "/", "~")
 
 @dataclass(frozen=True)
 class HubSource:
-    """A repository on the Hub, ``owner/name[/path][@revision][?role=TENSOR]``, or a bare name that the Hub redirects.
+    """A repository on the Hub, ``owner/name[/path][@revision][?option=value]``, or a bare name that the Hub redirects.
 
     Attributes:
         repo: Name of the repository.
         revision: Branch, tag or commit.
         path: Folder or file in the repository; "" for the repository itself.
         tables: Names of tensors by role, which replace those that would be found.
+        base: Name of the source that an adapter is applied to; "" for none.
     """
 
     repo: str
     revision: str | None = None
     path: str = ""
     tables: Mapping[str, str] = field(default_factory=dict)
+    base: str = ""
 
     def __str__(self) -> str:
         """Return the name that is parsed to this source."""
         inside = f"/{self.path}" if self.path else ""
         at = f"@{self.revision}" if self.revision else ""
-        return f"{self.repo}{inside}{at}{_query(self.tables)}"
+        return f"{self.repo}{inside}{at}{_query(self)}"
 
     def at(self, revision: str) -> HubSource:
         """Return the same source at another revision."""
@@ -44,10 +46,12 @@ class LocalSource:
     Attributes:
         path: The folder or file.
         tables: Names of tensors by role, which replace those that would be found.
+        base: Name of the source that an adapter is applied to; "" for none.
     """
 
     path: Path
     tables: Mapping[str, str] = field(default_factory=dict)
+    base: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,5 +75,6 @@ class SampleSource:
 Source: TypeAlias = HubSource | LocalSource | BuiltinSource | SampleSource
 
 
-def _query(tables: Mapping[str, str]) -> str:
-    return "?" + "&".join(f"{role}={tensor}" for role, tensor in tables.items()) if tables else ""
+def _query(source: HubSource) -> str:
+    options = {**source.tables, **({"base": source.base} if source.base else {})}
+    return "?" + "&".join(f"{name}={value}" for name, value in options.items()) if options else ""

@@ -22,6 +22,7 @@ from hfposemb.checkpoints.decoded import Decoded
 from hfposemb.checkpoints.pickled import open_pickled
 from hfposemb.checkpoints.safetensors import Checkpoint
 from hfposemb.cli.main import main
+from hfposemb.errors import MissingTableError
 from tests.checkpoints.test_hub import asked
 from tests.conftest import Build
 from tests.hub import FakeHub
@@ -189,6 +190,25 @@ def test_a_layer_that_is_quantised_is_decoded_for_its_logits(build: Build, tmp_p
     other = hpe.extract(saved(tmp_path / "exact", exact, config))
     ids = [5, 3, 9, 2]
     assert np.array_equal(one.logits(ids).total, other.logits(ids).total)
+
+
+def test_an_adapter_is_applied_to_a_quantised_base(build: Build, tmp_path: Path) -> None:
+    base, token, _ = llama(build, tmp_path / "base")
+    first, second = torch.randn(2, len(token)), torch.randn(token.shape[1], 2)
+    factors = {"lora_embedding_A": first, "lora_embedding_B": second}
+    tensors = {f"base_model.model.model.embed_tokens.{name}": one for name, one in factors.items()}
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    safetensors.torch.save_file(tensors, adapter / "adapter_model.safetensors")
+    stated = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["embed_tokens"]}
+    (adapter / "adapter_config.json").write_text(json.dumps(stated))
+    found = hpe.extract(adapter, base=base).token.vectors
+    np.testing.assert_allclose(found, token + 2 * (second @ first).T, rtol=1e-4, atol=1e-5)
+    config = json.loads((base / "config.json").read_text())
+    config["quantization"]["model.embed_tokens"] = False
+    (base / "config.json").write_text(json.dumps(config))
+    with pytest.raises(MissingTableError, match="is not quantised, but it is stored with scales"):
+        _ = hpe.extract(adapter, base=base).token
 
 
 def test_pickled_codes_are_decoded_too(tmp_path: Path, forked: None, monkeypatch: pytest.MonkeyPatch) -> None:
