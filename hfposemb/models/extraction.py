@@ -94,7 +94,7 @@ def extract(  # noqa: PLR0913 - keywords with defaults
     >>> hpe.extract(layer, tokenizer=["yes", "no"], name="mine").token["no"].shape
     (8,)
     >>> hpe.extract("sample:gpt2", rows=["king", "queen"]).token
-    EmbeddingTable('sample:gpt2 tokens', 2 × 128 float32, wte.weight of model.safetensors, stored as F16)
+    EmbeddingTable('sample:gpt2 tokens', 2 × 128 float32, transformer.wte.weight of model.safetensors, stored as F16)
     """
     named = LocalSource(source) if isinstance(source, Path) else source
     if isinstance(named, str):
