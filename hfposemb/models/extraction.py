@@ -26,6 +26,7 @@ from .applied_adapters import apply_adapter, stated_base
 from .config_values import vocabularies
 from .families import is_known, likely_tables, parts_fed, row_offset
 from .named_tables import TENSOR, named_tables, on_offer, tensor_named
+from .native_configs import NATIVE, with_native_config
 from .opened_model import Opened, is_table, itself, labels_of, marks_of, table_axes, table_in_tensor
 from .opening import open_folder, open_repository
 from .output_heads import find_heads
@@ -203,12 +204,13 @@ def _open_base(base: str | Path, access: Access) -> Opened:
 
 
 def _from_files(opened: Opened) -> Embeddings:
+    opened = with_native_config(opened)
     config = opened.config
     if not config:
         opened.notes.append(
             "there is no config.json: tables were identified by tensor name, and positions start at row 0"
         )
-    elif not is_known(config):
+    elif not is_known(config) and config.get("model_type") not in NATIVE:
         kind = str(config.get("model_type"))[:40]
         opened.notes.append(f"the model type {kind!r} is unknown: tables were identified by tensor name")
     found = _candidates(opened) | named_tables(opened.tensors, opened.named)
