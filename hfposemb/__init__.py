@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .comparison.aligned_maps import align_maps as align_maps
     from .comparison.changed_rows import row_changes as row_changes
     from .comparison.moved_words import find_moved_words as find_moved_words
+    from .comparison.quantisation import compare_quantised as compare_quantised
     from .comparison.results import Comparison as Comparison
     from .comparison.side_by_side import compare as compare
     from .comparison.token_against_head import compare_head as compare_head
@@ -75,6 +76,7 @@ _HOME = {
     "CheckReport": "checks.check_report",
     "compare": "comparison.side_by_side",
     "compare_head": "comparison.token_against_head",
+    "compare_quantised": "comparison.quantisation",
     "Comparison": "comparison.results",
     "Embeddings": "tables.embeddings",
     "EmbeddingTable": "tables.table",

@@ -18,7 +18,7 @@ import pytest
 import hfposemb as hpe
 from hfposemb.analysis.nearest_rows import all_neighbours
 from hfposemb.analysis.projection_quality import measure
-from hfposemb.checkpoints.rounded import Rounded
+from hfposemb.checkpoints.decoded import Decoded
 from hfposemb.checkpoints.safetensors import Checkpoint
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError, SourceError
@@ -34,6 +34,7 @@ HOME = folder("minilm")
 README = (HOME / "README.md").read_text(encoding="utf-8")
 TEXT = "The king saw the queen, unbelievably."
 WEIGHTS = "model.safetensors"
+NOTE = "embeddings.word_embeddings.weight is stored as I8, one scale per row; its rows are decoded"
 
 
 @pytest.fixture(scope="module")
@@ -146,13 +147,13 @@ def test_the_page_states_the_neighbours_kept(sample: Embeddings, original: Embed
 
 
 def test_rounding_is_told(sample: Embeddings, capsys: pytest.CaptureFixture[str]) -> None:
-    assert sample.notes == ("words are rounded to 8 bits with one scale per row",)
+    assert sample.notes == (NOTE,)
     assert sample.token.provenance.stored_dtype == "I8, one scale per row"
     assert sample.position.table.provenance.stored_dtype == "F32"
     assert main(["info", "sample:minilm"]) == 0
     said = capsys.readouterr().out
     assert "30,522 × 384" in said
-    assert "note: words are rounded to 8 bits with one scale per row" in said
+    assert f"note: {NOTE}" in said
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -196,17 +197,14 @@ def test_another_process_reads_the_words_itself(sample: Embeddings) -> None:
 
 
 def test_tables_without_scales_are_read_as_they_are(minilm_folder: Path) -> None:
-    plain, rounded = Checkpoint.open(minilm_folder), Rounded(Checkpoint.open(minilm_folder))
-    assert rounded.rounded == ()
-    assert rounded.names() == plain.names()
-    np.testing.assert_array_equal(rounded.read(pack.EXACT[0]), plain.read(pack.EXACT[0]))
+    plain, decoded = Checkpoint.open(minilm_folder), Decoded(Checkpoint.open(minilm_folder))
+    assert decoded.names() == plain.names()
+    assert decoded.info(pack.EXACT[0]) == plain.info(pack.EXACT[0])
+    np.testing.assert_array_equal(decoded.read(pack.EXACT[0]), plain.read(pack.EXACT[0]))
 
 
-def test_codes_of_another_folder_are_refused_in_one_line() -> None:
-    opened = hpe.extract(HOME)
-    with pytest.raises(hpe.HfposembError, match=r"I8 with .*weight_scale, not as plain vectors") as caught:
-        _ = opened.token
-    assert "\n" not in str(caught.value)
+def test_the_same_codes_in_a_folder_are_decoded_too(sample: Embeddings) -> None:
+    np.testing.assert_array_equal(hpe.extract(HOME).token.vectors, sample.token.vectors)
 
 
 def test_there_are_no_steps() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CheckpointError
+from .decoded import refusal
 from .peft_adapters import ModuleChange
 from .safetensors import TensorInfo
 from .strict_json import shortened
@@ -91,6 +92,13 @@ class Adapted:
         if change is None or change.whole is None:
             return self.base.info(name)
         return replace(self.adapter.info(change.whole), name=name)
+
+    def refusal(self, name: str) -> str:
+        """Return why a tensor cannot be read as vectors, on one line; "" if it can."""
+        change = self.changes.get(name)
+        if change is None or change.whole is None:
+            return refusal(self.base, name)
+        return refusal(self.adapter, change.whole)
 
     def metadata(self) -> Mapping[str, str]:
         """Return the metadata of the base model's headers."""

@@ -96,7 +96,7 @@ class GgufCheckpoint:
             what = f"is stored as {info.dtype}" if info.dtype not in DECODERS else f"is a vector stored as {info.dtype}"
             raise fault(file.name, f"{shortened(name)} {what}, which cannot be read; types of tables are {_TYPES}")
         each = info.nbytes // max(info.shape[0], 1)
-        span = check_read(info, start, stop, limits=self.limits, dtypes=frozenset(DECODERS), row_bytes=each)
+        span = check_read(info, start, stop, limits=self.limits, row_bytes=each)
         shape = (len(range(info.shape[0])[start:stop]), *info.shape[1:])
         # As large as a table in F16 may be.
         if 2 * math.prod(shape) > self.limits.table_bytes:

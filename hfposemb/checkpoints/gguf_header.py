@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .file_ranges import FileRanges
-from .gguf_types import TYPES
+from .gguf_types import DECODED, TYPES
 from .limits import DEFAULT_LIMITS, Limits
 from .safetensors import TensorInfo
 from .strict_json import fault, foreign, shortened
@@ -134,7 +134,7 @@ def _placed(rows: list[_Row], begin: int, alignment: int, file: FileRanges) -> M
             raise fault(file.name, f"{shortened(name)} {rule}")
         if name in made:
             raise fault(file.name, f"tensor names must be unique; found {shortened(name)} twice")
-        made[name] = TensorInfo(name, kind, shape, begin + offset, begin + offset + size, file.name)
+        made[name] = TensorInfo(name, kind, shape, begin + offset, begin + offset + size, file.name, kind in DECODED)
     reached = begin
     for one in sorted(made.values(), key=lambda one: (one.start, one.stop)):
         if one.start < reached:

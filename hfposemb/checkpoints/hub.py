@@ -28,8 +28,9 @@ from .hub_locate import Located, Locator
 from .hub_revisions import pin
 from .hub_tensors import RepositoryTensors
 from .locate import is_checkpoint
+from .pickled import PickledCheckpoint
 from .reopened import Reopened
-from .safetensors import INTEGERS, TensorInfo
+from .safetensors import TensorInfo
 from .stated_roles import StatedRoles, stated_roles
 
 if TYPE_CHECKING:
@@ -154,14 +155,21 @@ class HubCheckpoint:
         with one_read(self.files.access.limits.seconds):
             return self.tensors.read(self.info(name), start, stop)
 
-    def integers(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return rows ``[start, stop)`` of a tensor of integers as they are stored, read-only."""
-        with one_read(self.files.access.limits.seconds):
-            return self.tensors.read(self.info(name), start, stop, dtypes=INTEGERS)
-
     def roles(self) -> StatedRoles:
         """Return the tables of each role that the checkpoint itself states."""
         return stated_roles(self.located.stored)
+
+    def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor as they are stored, fetched as by ``read``."""
+        if isinstance(self.located.stored, PickledCheckpoint):
+            return self.located.stored.codes(name, start, stop)
+        with one_read(self.files.access.limits.seconds):
+            return self.tensors.read(self.info(name), start, stop, codes=True)
+
+    @property
+    def stores_codes(self) -> bool:
+        """Whether quantised tables are several tensors, rather than decoded by the reader of their format."""
+        return self.located.stored is None or isinstance(self.located.stored, PickledCheckpoint)
 
     def labels(self, rows: int) -> Labels | None:
         """Return labels for ``rows`` token rows that the checkpoint itself states; ``None`` if it states none."""

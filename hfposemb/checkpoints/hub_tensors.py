@@ -20,8 +20,6 @@ from .hub_cache import in_hub_cache
 from .hub_files import RepositoryFiles
 from .limits import Limits
 from .safetensors import (
-    INTEGERS,
-    PLAIN,
     Checkpoint,
     Header,
     TensorInfo,
@@ -79,16 +77,16 @@ class RepositoryTensors:
         """Return ``__metadata__``, merged over the headers read so far."""
         return {k: v for file in self._headers.values() for k, v in file.header.metadata.items()}
 
-    def read(self, info: TensorInfo, start: int, stop: int | None, *, dtypes: frozenset[str] = PLAIN) -> NDArray[Any]:
+    def read(self, info: TensorInfo, start: int, stop: int | None, *, codes: bool = False) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor whose header was read, read-only; see ``Checkpoint.read``.
 
-        A few rows of a large table are fetched alone; otherwise the whole tensor is fetched once and cached.
+        A few rows of a large table are fetched alone; otherwise the whole tensor is fetched once and cached. With
+        ``codes`` the numbers are returned as they are stored, as ``Checkpoint.codes`` does.
         """
         if (local := self._local.get(info.file)) is not None:
-            read = local.integers if dtypes == INTEGERS else local.read
-            return read(info.name, start, stop)
-        span = check_read(info, start, stop, limits=self.files.access.limits, dtypes=dtypes)
-        return as_rows(self._bytes(info, span), info, start, stop)
+            return (local.codes if codes else local.read)(info.name, start, stop)
+        span = check_read(info, start, stop, limits=self.files.access.limits, codes=codes)
+        return as_rows(self._bytes(info, span), info, start, stop, codes=codes)
 
     # --- headers ------------------------------------------------------------------------------------------------------
 
@@ -156,7 +154,7 @@ class RepositoryTensors:
 
     def _fetch_table(self, info: TensorInfo) -> Entry:
         """Return a whole tensor, fetched and cached; concurrent callers wait for the first one."""
-        span = check_read(info, limits=self.files.access.limits, dtypes=PLAIN | INTEGERS)
+        span = check_read(info, limits=self.files.access.limits, codes=True)
         asked = time.monotonic()
         with self._fetching:
             self.files.wire.deadline().paused(time.monotonic() - asked)

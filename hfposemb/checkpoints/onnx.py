@@ -72,7 +72,8 @@ class OnnxCheckpoint:
         shape, dtype = tensor.shape, tensor.dtype
         if (table := self._tables.get(name)) is not None:
             shape, dtype = (table.rows, table.width), table.dtype
-        return TensorInfo(name, dtype, shape, tensor.start, tensor.stop, tensor.file or self.file.name)
+        decoded = table is not None and table.per != "" and dtype not in PLAIN
+        return TensorInfo(name, dtype, shape, tensor.start, tensor.stop, tensor.file or self.file.name, decoded)
 
     def metadata(self) -> Mapping[str, str]:
         """Return nothing: aliases of tensors are not stated in ONNX files."""
@@ -101,7 +102,7 @@ class OnnxCheckpoint:
         if table is not None:
             return TableRows(self._tensor_file, table).read(start, table.rows if stop is None else stop)
         info = self.info(name)
-        check_read(info, start, stop, limits=self.limits, dtypes=PLAIN)
+        check_read(info, start, stop, limits=self.limits)
         stop = tensor.shape[0] if stop is None else stop
         width = math.prod(tensor.shape[1:])
         found = self._tensor_file.elements(tensor, start * width, stop * width)

@@ -152,15 +152,16 @@ class PickledFile:
             )
         return found
 
-    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return rows ``[start, stop)`` of a tensor, read-only; see ``Checkpoint.read``."""
+    def read(self, name: str, start: int = 0, stop: int | None = None, *, codes: bool = False) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor, read-only; see ``Checkpoint.read``, and ``codes`` for codes."""
         info = self.info(name)
-        span = check_read(info, start, stop, limits=self.limits)
-        check_read(info, limits=self.limits)  # the whole tensor is cached
+        span = check_read(info, start, stop, limits=self.limits, codes=codes)
+        check_read(info, limits=self.limits, codes=codes)  # the whole tensor is cached
         key = self._key("table", info.name)
         if self._kept(key) is None:
             self._converse((info.name,))
-        return as_rows(self._entries[key].view()[span.start - info.start : span.stop - info.start], info, start, stop)
+        raw = self._entries[key].view()[span.start - info.start : span.stop - info.start]
+        return as_rows(raw, info, start, stop, codes=codes)
 
     def _key(self, kind: str, *tensor: str) -> Key:
         return (kind, *self.identity, self.name, *tensor)
@@ -249,6 +250,10 @@ class PickledCheckpoint:
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor, read-only; see ``Checkpoint.read``."""
         return self._file(name).read(name, start, stop)
+
+    def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor as they are stored, read-only; see ``Checkpoint.codes``."""
+        return self._file(name).read(name, start, stop, codes=True)
 
     def _file(self, name: str) -> PickledFile:
         name = self.metadata().get(name, name)

@@ -51,8 +51,8 @@ class Repository(Protocol):
         """Return rows ``[start, stop)`` of a tensor."""
         ...
 
-    def integers(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return rows ``[start, stop)`` of a tensor of integers."""
+    def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor as they are stored."""
         ...
 
     def tokenizer_folder(self) -> Path | None:
@@ -135,9 +135,9 @@ class Reopened:
         """Return rows ``[start, stop)`` of a tensor."""
         return self.opened.read(name, start, stop)
 
-    def integers(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return rows ``[start, stop)`` of a tensor of integers."""
-        return self.opened.integers(name, start, stop)
+    def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor as they are stored."""
+        return self.opened.codes(name, start, stop)
 
     def tokenizer_folder(self) -> Path | None:
         """Return a folder with the tokenizer's files."""

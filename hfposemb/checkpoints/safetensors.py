@@ -38,11 +38,9 @@ _BITS = {
 
 
 _STORED: dict[str, np.dtype[Any]] = {
-    name: np.dtype(code)
-    for name, code in (
-        *(("F64", "<f8"), ("F32", "<f4"), ("F16", "<f2"), ("BF16", "<u2")),
-        *(("I8", "i1"), ("I32", "<i4"), ("I64", "<i8")),
-    )
+    **{name: np.dtype(code) for name, code in (("F64", "<f8"), ("F32", "<f4"), ("F16", "<f2"), ("BF16", "<u2"))},
+    **{name: np.dtype(code) for name, code in (("I8", "i1"), ("I32", "<i4"), ("U32", "<u4"), ("I64", "<i8"))},
+    **dict.fromkeys(("U8", "F8_E4M3", "F8_E5M2", "F8_E8M0", "F4"), np.dtype("u1")),
 }
 
 
@@ -50,8 +48,8 @@ _WIDENED = ("F16", "BF16")
 PLAIN = frozenset(("F64", "F32", "F16", "BF16"))
 """Stored dtypes of plain, unquantised vectors."""
 
-INTEGERS = frozenset(("I8", "I32", "I64"))
-"""Stored dtypes of codes and row numbers, which ``Checkpoint.integers`` reads."""
+CODES = frozenset(_STORED)
+"""Stored dtypes that ``Checkpoint.codes`` reads; an F4 number takes half a byte."""
 
 
 _CHUNK = 2**19  # elements widened at a time, so that source and result stay in the CPU cache
@@ -76,7 +74,8 @@ _FIELD = rf'"(?:dtype" : "(\w*+)"|shape" : {_SHAPE}|data_offsets" : \[ (WHOLE , 
 _TENSOR = rf"(STRING) : \{{(?! ,)(?:(?:(?<=\{{)|,) {_FIELD} ){{3}}\}}"
 
 
-_METADATA = r'"__metadata__" : (\{(?: STRING : STRING(?: , STRING : STRING)*+)?+ \})'
+# MLX writes null if there is no metadata.
+_METADATA = r'"__metadata__" : (null|\{ (?:STRING : STRING(?: , STRING : STRING)*+)?+ \})'
 _ENTRY = rf" (?:{_METADATA}|{_TENSOR}) ([,}}])|([\s\S]++)"
 
 
@@ -87,7 +86,9 @@ _PAIR = "(STRING) : (STRING)"
 class TensorInfo:
     """Dtype, shape and location of a tensor.
 
-    ``start`` and ``stop`` are byte offsets in ``file``, whose path is relative to the checkpoint's folder.
+    ``start`` and ``stop`` are byte offsets in ``file``, whose path is relative to the checkpoint's folder. A tensor
+    that is ``decoded`` as it is read has a description of how it is stored as its dtype; if it is stored as several
+    tensors, these are its ``parts``.
     """
 
     name: str
@@ -96,11 +97,18 @@ class TensorInfo:
     start: int
     stop: int
     file: str
+    decoded: bool = False
+    parts: tuple[TensorInfo, ...] = ()
 
     @property
     def nbytes(self) -> int:
-        """Stored size in bytes."""
-        return self.stop - self.start
+        """Stored size in bytes, of all parts."""
+        return sum(part.nbytes for part in self.parts) if self.parts else self.stop - self.start
+
+    @property
+    def readable(self) -> bool:
+        """Whether it is read as vectors, as they are stored or decoded."""
+        return self.dtype in PLAIN or self.decoded
 
 
 class _Layout(NamedTuple):
@@ -222,45 +230,55 @@ def check_read(
     stop: int | None = None,
     *,
     limits: Limits = DEFAULT_LIMITS,
-    dtypes: frozenset[str] = PLAIN,
+    codes: bool = False,
     row_bytes: int | None = None,
 ) -> range:
     """Return the byte range of rows ``[start, stop)`` in the file.
 
-    Rows are entries of the first axis; those of a vector are its elements.
+    Rows are entries of the first axis; those of a vector are its elements, and a single code is one row.
 
     Args:
         info: The tensor.
         start: First row.
         stop: End of the rows, exclusive; ``None`` for all.
         limits: Limits of what is read.
-        dtypes: Stored dtypes that may be read.
-        row_bytes: Stored bytes of a row; ``None`` for those of its numbers.
+        codes: Whether the numbers are read as they are stored, in any of ``CODES``.
+        row_bytes: Stored bytes of a row of a format with other dtypes, which the caller has checked.
 
     Raises:
         CheckpointError: If the tensor cannot be read as vectors or exceeds a limit.
         InputError: If the rows do not exist.
     """
-    if info.dtype not in dtypes:
+    if row_bytes is None and info.dtype not in (CODES if codes else PLAIN):
         rule = "only F64, F32, F16 and BF16 can be read; use a full-precision checkpoint of this model"
         raise fault(info.file, f"{shortened(info.name)} is stored as {info.dtype}; {rule}")
-    if not info.shape:
+    if not info.shape and not codes:
         raise fault(info.file, f"{shortened(info.name)} is a single number, not a table")
-    rows, columns = info.shape[0], math.prod(info.shape[1:])
-    vectors, width = math.prod(info.shape[:-1]), info.shape[-1]
+    shape = info.shape or (1,)
+    rows = shape[0]
+    vectors, width = math.prod(shape[:-1]), shape[-1]
     stop = rows if stop is None else stop
     if not 0 <= start <= stop <= rows:
         raise InputError(f"rows {start} to {stop} of {shortened(info.name)} do not exist; it has rows 0 to {rows}")
-    wanted = stop - start if len(info.shape) == 2 else vectors
-    if len(info.shape) > 1 and (wanted > limits.rows or width > limits.columns):
+    wanted = stop - start if len(shape) == 2 else vectors
+    if len(shape) > 1 and (wanted > limits.rows or width > limits.columns):
         rule = f"the limit is {limits.rows} rows of {limits.columns}; read fewer rows at a time"
         raise fault(info.file, f"{wanted} rows of {width} numbers were asked of {shortened(info.name)}; {rule}")
-    row_bytes = columns * _STORED[info.dtype].itemsize if row_bytes is None else row_bytes
+    if row_bytes is None:
+        row_bytes = _row_bytes(info, shape)
     span = range(info.start + start * row_bytes, info.start + stop * row_bytes)
     if len(span) > limits.table_bytes:
         rule = f"the limit is {limits.table_bytes}; read fewer rows at a time"
         raise fault(info.file, f"rows {start} to {stop} of {shortened(info.name)} have {len(span)} bytes; {rule}")
     return span
+
+
+def _row_bytes(info: TensorInfo, shape: tuple[int, ...]) -> int:
+    """Return the stored bytes of a row; raise if rows end within a byte."""
+    bits = math.prod(shape[1:]) * _BITS[info.dtype.encode()]
+    if bits % 8:
+        raise fault(info.file, f"{shortened(info.name)} has rows of {bits} bits, which end within a byte")
+    return bits // 8
 
 
 def widen(raw: NDArray[Any], dtype: str) -> NDArray[Any]:
@@ -282,9 +300,15 @@ def widen(raw: NDArray[Any], dtype: str) -> NDArray[Any]:
 
 
 def as_rows(
-    raw: NDArray[np.uint8], info: TensorInfo, start: int, stop: int | None, *, shared: bool = True
+    raw: NDArray[np.uint8],
+    info: TensorInfo,
+    start: int,
+    stop: int | None,
+    *,
+    shared: bool = True,
+    codes: bool = False,
 ) -> NDArray[Any]:
-    """Return the stored bytes of rows ``[start, stop)`` as read-only rows, widened by ``widen``.
+    """Return the stored bytes of rows ``[start, stop)`` as read-only rows, widened by ``widen`` unless they are codes.
 
     Args:
         raw: The bytes of these rows.
@@ -292,10 +316,18 @@ def as_rows(
         start: First row.
         stop: End of the rows, exclusive; ``None`` for all.
         shared: Whether ``raw`` has other users; the rows are then in separate memory, see ``memory_maps.lent``.
+        codes: Whether to return the numbers as they are stored, in the memory of ``raw``: BF16 as uint16, 8-bit floats
+            as bytes, F4 as bytes of two numbers each.
     """
     stored: np.dtype[Any] = _STORED[info.dtype]
-    shape = ((info.shape[0] if stop is None else stop) - start, *info.shape[1:])
-    rows = widen(raw.view(stored).reshape(shape), info.dtype)
+    whole = info.shape or (1,)
+    halves = 2 if info.dtype == "F4" else 1
+    shape = ((whole[0] if stop is None else stop) - start, *whole[1:-1], *(size // halves for size in whole[1:][-1:]))
+    rows = raw.view(stored).reshape(shape)
+    if codes:
+        rows.flags.writeable = False
+        return rows
+    rows = widen(rows, info.dtype)
     if shared and np.may_share_memory(rows, raw):
         rows = lent(rows)
     rows.flags.writeable = False
@@ -383,21 +415,22 @@ class Checkpoint:
         aligned, so modifying the array changes neither the file nor later reads. The file must not be truncated while
         the array is in use.
         """
-        return self._rows(name, start, stop, PLAIN)
+        return self._rows(name, start, stop)
 
-    def integers(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return rows ``[start, stop)`` of a tensor of integers as they are stored, read-only."""
-        return self._rows(name, start, stop, INTEGERS)
+    def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor as they are stored, read-only; see ``as_rows``."""
+        return self._rows(name, start, stop, codes=True)
 
-    def _rows(self, name: str, start: int, stop: int | None, dtypes: frozenset[str]) -> NDArray[Any]:
+    def _rows(self, name: str, start: int, stop: int | None, *, codes: bool = False) -> NDArray[Any]:
         info = self.info(name)
-        span = check_read(info, start, stop, limits=self.limits, dtypes=dtypes)
+        span = check_read(info, start, stop, limits=self.limits, codes=codes)
         with open_regular(self.folder / info.file) as file:
             status, shard = os.fstat(file.fileno()), self._shards[info.file]
             if status.st_size != shard.header.file_bytes or status.st_mtime_ns != shard.modified:
                 raise fault(info.file, "the file changed since it was opened; open it again")
-            raw = mapped(file.fileno(), span.start, len(span), private=info.dtype not in _WIDENED)
-        return as_rows(raw, info, start, stop, shared=False)
+            lent_out = not codes and info.dtype not in _WIDENED
+            raw = mapped(file.fileno(), span.start, len(span), private=lent_out)
+        return as_rows(raw, info, start, stop, shared=False, codes=codes)
 
     def header(self, file: str) -> Header:
         """Return the header of one of the files."""

@@ -5,55 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .quantization import weighted
-from .safetensors import INTEGERS, TensorInfo
+from .decoded import Stored
+from .safetensors import TensorInfo
 from .stated_roles import StatedRoles
 from .strict_json import fault, shortened
 
 _TABLES = ("embeddings", "embedding.weight")
 _WEIGHTS, _MAPPING = "weights", "mapping"
-
-
-class IntegerTensors(Protocol):
-    """Checkpoint whose tensors of integers can be read: ``Checkpoint`` and ``HubCheckpoint``."""
-
-    @property
-    def name(self) -> str:
-        """Name in messages."""
-        ...
-
-    def names(self) -> tuple[str, ...]:
-        """Return the tensors' names."""
-        ...
-
-    def info(self, name: str) -> TensorInfo:
-        """Return a tensor's dtype, shape and location."""
-        ...
-
-    def metadata(self) -> Mapping[str, str]:
-        """Return the metadata of the headers."""
-        ...
-
-    def config(self) -> dict[str, Any] | None:
-        """Return the configuration."""
-        ...
-
-    def file_bytes(self, name: str) -> int:
-        """Return the size of the file that holds a tensor."""
-        ...
-
-    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return rows ``[start, stop)`` of a tensor."""
-        ...
-
-    def integers(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return rows ``[start, stop)`` of a tensor of integers."""
-        ...
+_INTEGERS = ("I8", "I32", "I64")
 
 
 def is_static(names: tuple[str, ...]) -> bool:
@@ -78,7 +42,7 @@ class StaticEmbeddings:
         stored: The checkpoint as it is stored; see ``is_static``.
     """
 
-    stored: IntegerTensors
+    stored: Stored
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the location of the files."""
@@ -108,8 +72,10 @@ class StaticEmbeddings:
         rows = self._length(_MAPPING) if self._has(_MAPPING) else found.shape[0]
         if self._has(_WEIGHTS) and (weights := self._length(_WEIGHTS)) != rows:
             raise fault(found.file, f"must have a weight for each of the {rows} tokens; found {weights}")
-        dtype = weighted(found.dtype) if self._has(_WEIGHTS) or found.dtype in INTEGERS else found.dtype
-        return replace(found, dtype=dtype, shape=(rows, found.shape[1]))
+        shape = (rows, found.shape[1])
+        if not self._has(_WEIGHTS) and found.dtype not in _INTEGERS:
+            return replace(found, shape=shape)
+        return replace(found, dtype=f"{found.dtype}, one scale per row", shape=shape, decoded=True)
 
     def metadata(self) -> Mapping[str, str]:
         """Return the metadata of the headers."""
@@ -130,9 +96,11 @@ class StaticEmbeddings:
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return the vectors of tokens ``[start, stop)``, read-only; float32 unless the table is float64."""
         stop = self.info(name).shape[0] if stop is None else stop
-        read = self.stored.integers if self.stored.info(name).dtype in INTEGERS else self.stored.read
+        read = self.stored.codes if self.stored.info(name).dtype in _INTEGERS else self.stored.read
         if self._has(_MAPPING):
-            places = self.stored.integers(_MAPPING, start, stop)
+            if (kind := self.stored.info(_MAPPING).dtype) not in _INTEGERS:
+                raise fault(self.stored.info(_MAPPING).file, f"{_MAPPING} must hold whole numbers; found {kind}")
+            places = self.stored.codes(_MAPPING, start, stop)
             count = self.stored.info(name).shape[0]
             if len(places) and not 0 <= places.min() <= places.max() < count:
                 rule = f"{_MAPPING} must name rows 0 to {count - 1}; found {places.min()} to {places.max()}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..cache import Cache
+from ..checkpoints.decoded import as_stored, at_hand, decoded
 from ..checkpoints.http import Wire
 from ..checkpoints.hub import HubCheckpoint, folder_of, open_hub
 from ..checkpoints.hub_access import Access
@@ -24,6 +25,7 @@ from ..models.extraction import extract
 from ..models.families import likely_tables
 from ..models.opened_model import Tensors, nothing
 from ..models.opening import open_tensors, small_file, tokenizer_folder
+from ..models.table_names import outside_layers
 from ..tables.embeddings import Embeddings
 from ..tables.source_parser import parse_source
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source
@@ -89,12 +91,13 @@ class CheckedSource:
 
     @cached_property
     def infos(self) -> Mapping[str, TensorInfo]:
-        """The tensors whose headers are read, by name."""
+        """The tensors whose headers are read, by name; those of quantised layers as they are stored."""
         found: dict[str, TensorInfo] = {}
+        outside = frozenset(outside_layers(self.tensors.names()))
         for name in self.tensors.names():
             with suppress(CheckpointError):
                 if self.at_hand(name):
-                    found[name] = self.tensors.info(name)
+                    found[name] = self.tensors.info(name) if name in outside else as_stored(self.tensors, name)
         return found
 
     def table(self, role: str) -> EmbeddingTable | None:
@@ -162,7 +165,7 @@ def _on_disk(path: Path, named: LocalSource | SampleSource, name: str, limits: L
     small = partial(small_file, home, limits)
     stated = partial(_attribute, tensors)
     found = partial(tokenizer_folder, home)
-    return CheckedSource(name, embeddings, tensors, full, found, small, lambda _: True, stated=stated)
+    return CheckedSource(name, embeddings, decoded(tensors, limits), full, found, small, lambda _: True, stated=stated)
 
 
 def _attribute(tensors: Tensors, name: str) -> Any:
@@ -180,14 +183,15 @@ def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool)
     pinned = source.at(files.commit)
     embeddings = extract(pinned, token=access.token, limits=access.limits, allow_full_download=False)
     there = open_hub(pinned, access)
+    tensors = decoded(there, access.limits)
     return CheckedSource(
         str(replace(source, revision=wanted if wanted != "main" else None)),
         embeddings,
-        there,
+        tensors,
         full,
         there.tokenizer_folder if full else lambda: None,
         _within(there, full),
-        _headers(there, full),
+        _headers(tensors, full),
         remote=True,
         commit=files.commit,
         stated=there.stated,
@@ -204,11 +208,11 @@ def _within(there: HubCheckpoint, full: bool) -> Callable[[str], dict[str, Any] 
     return small
 
 
-def _headers(there: HubCheckpoint, full: bool) -> Callable[[str], bool]:
-    def at_hand(name: str) -> bool:
-        return full or there.at_hand(name)
+def _headers(tensors: Tensors, full: bool) -> Callable[[str], bool]:
+    def known(name: str) -> bool:
+        return full or at_hand(tensors, name)
 
-    return at_hand
+    return known
 
 
 def index_of(path: Path) -> Path | None:

@@ -78,7 +78,11 @@ def head_facts(source: CheckedSource) -> HeadFacts:
     if tensor is None or table is None or table.provenance.tensor == tensor:
         return HeadFacts(tensor, None, tied, stated is not None)
     info = source.infos.get(tensor)
-    if info is None or info.dtype not in PLAIN or (source.remote and not source.full):
+    kept = table.provenance.stored_dtype
+    if info is not None and _apart(info.dtype, kept):
+        source.skipped(f"whether {tensor}, stored as {info.dtype}, equals the token table, stored as {kept}")
+        return HeadFacts(tensor, None, tied, stated is not None)
+    if info is None or not info.readable or (source.remote and not source.full):
         source.skipped(f"whether {tensor} equals the token table; --full compares them")
         return HeadFacts(tensor, None, tied, stated is not None)
     if info.shape != table.shape:
@@ -89,6 +93,11 @@ def head_facts(source: CheckedSource) -> HeadFacts:
         source.skipped(f"whether {tensor} equals the token table: {error}")
         return HeadFacts(tensor, None, tied, stated is not None)
     return HeadFacts(tensor, differing == 0, tied, stated is not None, differing, compared, largest)
+
+
+def _apart(head: str, table: str) -> bool:
+    """Return whether dtypes are those of tables of which at least one is quantised, and not as the other."""
+    return head != table and not {head, table} <= PLAIN
 
 
 def head_tensor(source: CheckedSource) -> str | None:
@@ -212,7 +221,7 @@ def _copies(source: CheckedSource) -> Iterator[Finding]:
         return
     prefix = kept.removesuffix(_SHARED)
     for copy in (prefix + one for one in _COPIES):
-        if copy not in source.infos or kept not in source.infos or source.infos[copy].dtype not in PLAIN:
+        if copy not in source.infos or kept not in source.infos or not source.infos[copy].readable:
             continue
         shapes = source.infos[copy].shape, source.infos[kept].shape
         if shapes[0] == shapes[1]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 def run_compare(given: argparse.Namespace) -> None:
     """Compare sources, and print the comparison or write a report."""
+    from ..comparison.quantisation import compare_quantised, quantised_pair
     from ..comparison.side_by_side import Run, compare
     from ..reports.json_schema import document
     from ..reports.report import check_path, report, write_report
@@ -53,6 +54,8 @@ def run_compare(given: argparse.Namespace) -> None:
         print(json.dumps(document(comparison), indent=2, ensure_ascii=False, allow_nan=False))
     elif given.out is None:
         print(comparison)
+        if (pair := quantised_pair(opened)) is not None:
+            print(f"\n{compare_quantised(*pair, count=5, progress=given.told)}")
 
 
 def run_survey(given: argparse.Namespace) -> None:

@@ -138,13 +138,13 @@ def moved_between(
         sample = pairs[np.sort(rng.choice(len(pairs), CHANCE_WORDS, replace=False))]
         notes.append(f"chance level from {CHANCE_WORDS:,} of {len(pairs):,} shared words, sampled with seed {seed}")
     null = _by_chance(tables, sample, rng, seed)
-    named = _named(tables, pairs)
+    named = only_words(tables, pairs)
     if len(named) < len(pairs):
         notes.append(f"{len(pairs) - len(named):,} unused and special tokens are not listed")
     order = named[np.argsort(distances[named], kind="stable")]
     k = min(k, len(pairs) - 1)
     least, most = order[:count], order[::-1][:count]
-    moves = _moves(tables, pairs, np.concatenate([most, least]), distances, k)
+    moves = described_moves(tables, pairs, np.concatenate([most, least]), distances, k)
     return Moves(
         *names,
         moves[: len(most)],
@@ -172,7 +172,7 @@ def _by_chance(
     return beside(mean(0, np.arange(len(x))), drawn, seed=seed, kind="permutation", side="less")
 
 
-def _blocks(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> Iterator[tuple[slice, Floats, Floats]]:
+def row_blocks(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> Iterator[tuple[slice, Floats, Floats]]:
     """Yield corresponding rows of both tables in blocks."""
     for start in range(0, len(pairs), BLOCK_ROWS):
         part = pairs[start : start + BLOCK_ROWS]
@@ -182,7 +182,7 @@ def _blocks(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> Iter
 
 def _distances(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> NDArray[np.float64]:
     """Return the relative distance of each pair of rows after centring, scaling and rotation [pairs], 0 to √2."""
-    return _turned_distances(lambda: _blocks(tables, pairs), len(pairs))
+    return _turned_distances(lambda: row_blocks(tables, pairs), len(pairs))
 
 
 def _turned_distances(blocks: Callable[[], Iterator[tuple[slice, Floats, Floats]]], count: int) -> NDArray[np.float64]:
@@ -230,19 +230,28 @@ def _turn(cross: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.matmul(turned, vectors.T, out=cross)
 
 
-def _named(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> NDArray[np.int64]:
+def only_words(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> NDArray[np.int64]:
     """Return the indices of pairs that are words, not unused or special tokens in either table."""
     classes = np.stack([table.labels.classes[pairs[:, side]] for side, table in enumerate(tables)])
     return np.flatnonzero(~np.isin(classes, NOT_WORDS).any(axis=0))
 
 
-def _moves(
+def described_moves(
     tables: tuple[EmbeddingTable, EmbeddingTable],
     pairs: Pairs,
     chosen: NDArray[np.int64],
     distances: NDArray[np.float64],
     k: int,
 ) -> tuple[Move, ...]:
+    """Return selected words with their distances and neighbours in both tables.
+
+    Args:
+        tables: The two tables.
+        pairs: Row of the first and row of the second table for each word [words, 2].
+        chosen: Indices of the selected words among the pairs [m].
+        distances: Distance of each word from itself [words].
+        k: Number of neighbours.
+    """
     labels = tables[0].labels
     near = [_nearest(table, pairs[:, side], chosen, k) for side, table in enumerate(tables)]
     found = []

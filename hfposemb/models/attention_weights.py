@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checkpoints.quantization import coded
+from ..checkpoints.decoded import refusal
 from ..errors import CheckpointError, MissingTableError
 from ..tables.attention import Attention, HeadMap, Norm
 from ..tables.encodings import Absolute, Alibi, NoPositions, PositionEncoding, RelativeBias
@@ -132,7 +132,7 @@ class _Layer:
 
     def read(self, name: str) -> NDArray[np.floating]:
         """Read a tensor of the layer. Raises ``MissingTableError`` if it is quantised."""
-        if reason := coded(self.opened.tensors.info(name), self.opened.tensors.names()):
+        if reason := refusal(self.opened.tensors, name):
             raise MissingTableError(f"the first layer's logits of {self.opened.name} cannot be decomposed: {reason}")
         return self.opened.tensors.read(name)
 

@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..checkpoints.decoded import refusal
 from ..checkpoints.gguf_config import ARCHITECTURE, ARCHITECTURES
 from ..checkpoints.hub_access import Access
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.peft_adapters import Adapter, adapter_of, may_be_adapter, whole_modules
-from ..checkpoints.quantization import coded, packed
 from ..checkpoints.safetensors import Checkpoint, TensorInfo
 from ..checkpoints.stated_roles import stated_roles
 from ..errors import InputError, MissingTableError, SourceError
@@ -323,7 +323,7 @@ def _add_unnamed(live: LiveTensors, found: dict[Role, tuple[Candidate, ...]], no
 def _candidates(opened: Opened) -> dict[Role, tuple[Candidate, ...]]:
     """Return the possible tables of each role, including aliases from the header and tied heads."""
     stored = opened.tensors.names()
-    aliases = {**packed(stored), **opened.tensors.metadata(), **whole_modules(stored)}
+    aliases = {**opened.tensors.metadata(), **whole_modules(stored)}
     aliases = {alias: kept for alias, kept in aliases.items() if kept in stored and alias not in stored}
     names = outside_layers((*stored, *aliases))
     return {role: _find(opened, role, names, aliases) for role in ROLES}
@@ -343,10 +343,10 @@ def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[s
 
     found = []
     for candidate in candidates(names, role, vocabularies=vocabularies(config), rows=rows):
-        info = tensors.info(aliases.get(candidate.tensor, candidate.tensor))
-        if reason := coded(info, stored):
+        tensor = aliases.get(candidate.tensor, candidate.tensor)
+        if reason := refusal(tensors, tensor):
             opened.refused.setdefault(role, reason)
-        elif _can_be(role, info):
+        elif _can_be(role, tensors.info(tensor)):
             found.append(candidate)
     found = _by_use(opened, role, found)
     tied = config.get("tie_word_embeddings", opened.part("text").get("tie_word_embeddings", opened.family().tied))
@@ -440,8 +440,7 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     makers: dict[str, Callable[[], EmbeddingTable]] = {}
     token = _tokens(opened, found["token"])
     for part, candidate in token.items():
-        if part == "":
-            opened.notes.extend(row_checks.of_tokens(opened, candidate.tensor))
+        _note_storage(opened, part, candidate.tensor)
         makers[f"{part}.token".strip(".")] = partial(table_in_tensor, opened, "token", candidate.tensor)
     for part, candidate in _parts(opened, "token_type", found["token_type"]).items():
         makers[f"{part}.token_type".strip(".")] = partial(table_in_tensor, opened, "token_type", candidate.tensor)
@@ -485,6 +484,14 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     found_all = Embeddings(opened.name, tables, positions, opened.config, absent, tuple(opened.notes), made, fed=fed)
     marks = partial(_marks, opened, tables) if "token" in makers else None
     return replace(found_all, attention=attends, heads=LazyMapping(heads.makers), ties=heads.ties, marks=marks)
+
+
+def _note_storage(opened: Opened, part: str, tensor: str) -> None:
+    """Add notes about the rows of a token table, and about how they are stored if they are decoded."""
+    if part == "":
+        opened.notes.extend(row_checks.of_tokens(opened, tensor))
+    if (info := opened.tensors.info(tensor)).decoded:
+        opened.notes.append(f"{info.name} is stored as {info.dtype}; its rows are decoded")
 
 
 def _named_tensor(opened: Opened, token: Callable[[], EmbeddingTable] | None, tensor: str) -> EmbeddingTable:

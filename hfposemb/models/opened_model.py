@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checkpoints.decoded import Decoded
 from ..checkpoints.safetensors import TensorInfo
 from ..errors import CheckpointError, InputError
 from ..tables.encodings import Grid
@@ -61,7 +62,8 @@ class Tensors(Protocol):
 
 def can_reopen(tensors: Tensors) -> bool:
     """Return whether tensors are pickled as a reference to their file or repository, which another process can read."""
-    return not {"__getstate__", "__reduce__"}.isdisjoint(vars(type(tensors)))
+    stored = tensors.stored if isinstance(tensors, Decoded) else tensors
+    return not {"__getstate__", "__reduce__"}.isdisjoint(vars(type(stored)))
 
 
 def itself(value: T) -> T:

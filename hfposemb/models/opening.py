@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..checkpoints.decoded import at_hand, decoded
 from ..checkpoints.file_ranges import LocalRanges
 from ..checkpoints.folder_layouts import settings_folders, tokenizer_folders
 from ..checkpoints.format_names import has_format
@@ -15,7 +16,6 @@ from ..checkpoints.learned_tokens import LearnedTokens, are_learned_tokens
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.locate import is_pickled, locate
 from ..checkpoints.peft_adapters import ADAPTER_CONFIG
-from ..checkpoints.rounded import Rounded
 from ..checkpoints.safetensors import Checkpoint
 from ..checkpoints.static_embeddings import StaticEmbeddings, is_static
 from ..checkpoints.strict_json import read_json
@@ -63,13 +63,10 @@ def open_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours:
         raise SourceError(f"{path} does not exist; give a folder with a checkpoint or a checkpoint file")
     checkpoint = open_tensors(path, limits)
     home = locate(path).absolute().parent
-    notes: list[str] = []
-    if ours and isinstance(checkpoint, Checkpoint) and Rounded(checkpoint).rounded:
-        checkpoint = Rounded(checkpoint)
-        notes.append("words are rounded to 8 bits with one scale per row")
     files = partial(small_file, home, limits)
     config = checkpoint.config() or files("config.json") or {}
-    opened = Opened(checkpoint, name, partial(tokenizer_folder, home), config, notes, ours=ours, settings=files)
+    tensors = decoded(checkpoint, limits)
+    opened = Opened(tensors, name, partial(tokenizer_folder, home), config, ours=ours, settings=files)
     labels, marks = (getattr(checkpoint, stated, None) for stated in ("labels", "marks"))
     return replace(opened, adapter=partial(files, ADAPTER_CONFIG), labels=labels, marks=marks)
 
@@ -82,14 +79,15 @@ def open_repository(source: HubSource, access: Access) -> tuple[Opened, Traffic]
     from ..checkpoints.hub import open_hub
 
     found = open_hub(source, access)
-    opened = Opened(found, found.name, found.tokenizer_folder, found.config() or {}, found.notes, found.commit)
+    tensors = decoded(found, access.limits)
+    opened = Opened(tensors, found.name, found.tokenizer_folder, found.config() or {}, found.notes, found.commit)
     opened = replace(opened, adapter=partial(found.json, ADAPTER_CONFIG), settings=found.json, labels=found.labels)
     if is_static(found.names()):
         opened = replace(opened, tensors=StaticEmbeddings(found))
     elif are_learned_tokens(found, found.file):
         learned = LearnedTokens(found)
         opened = replace(opened, tensors=learned, labels=learned.labels)
-    return replace(opened, at_hand=found.at_hand, marks=found.marks), found.traffic
+    return replace(opened, at_hand=partial(at_hand, opened.tensors), marks=found.marks), found.traffic
 
 
 def small_file(home: Path, limits: Limits, name: str) -> dict[str, Any] | None:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checkpoints.decoded import refusal
 from ..checkpoints.gguf_config import HEAD as HEAD_IN_GGUF
 from ..checkpoints.peft_adapters import whole_modules
-from ..checkpoints.quantization import coded, packed
 from ..checkpoints.stated_roles import stated_roles
 from ..checkpoints.torch_module import LiveTensors
 from ..errors import MissingTableError
@@ -60,7 +60,7 @@ def find_heads(opened: Opened, token: Mapping[str, Candidate], tables: Mapping[s
     aliases = {alias: kept for alias, kept in aliases.items() if kept in stored}
     headed = _headed(opened)
     # Without any vocabulary, an output layer forecasts numbers or pictures.
-    names = frozenset((*stored, *aliases, *packed(stored)) if token or vocabularies(opened.config) else ())
+    names = frozenset((*stored, *aliases) if token or vocabularies(opened.config) else ())
     raw = "" in token and token[""].tensor in WHOLE_TOKEN_NAMES
     loose = raw or opened.in_gguf or (bool(headed) and bool(vocabularies(opened.config)))
     found = _by_key(head_candidates(names, loose=loose), token)
@@ -69,15 +69,7 @@ def find_heads(opened: Opened, token: Mapping[str, Candidate], tables: Mapping[s
         return FoundHeads({}, {}, reason)
     if heads := stated.tables.get("head"):
         found = {"decoder.head" if "decoder" in token else "head": heads[0]}
-    codes = {name: packed(stored)[name] for name in found.values() if name in packed(stored)}
-    if codes and len(codes) == len(found):
-        what = next(iter(codes.values()))
-        return FoundHeads({}, {}, f"{what} holds codes, not plain vectors; use the full-precision checkpoint")
-    ties = {
-        key: _stored_tie(opened, name, aliases, *_token_of(key, token))
-        for key, name in found.items()
-        if name not in codes
-    }
+    ties = {key: _stored_tie(opened, name, aliases, *_token_of(key, token)) for key, name in found.items()}
     main = "decoder.head" if "decoder" in token else "head"
     # A head of another part, such as CLVP's speech decoder, is the one that such a class has.
     if main not in ties and not any("lm_head" in name for name in found.values()):
@@ -190,8 +182,7 @@ def _head(opened: Opened, tables: Mapping[str, EmbeddingTable], key: str, tie: T
     if token is not None and tie.how in ("absent", "alias", "same tensor"):
         base = token
     else:
-        info = opened.tensors.info(tie.tensor)
-        if reason := coded(info, opened.tensors.names()):
+        if reason := refusal(opened.tensors, tie.tensor):
             raise MissingTableError(f"{opened.name} has no readable {key}: {reason}", reason=reason)
         base = table_in_tensor(opened, "head", tie.tensor)
     same_rows = token is not None and token.shape[0] == base.shape[0]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checkpoints.rounded import SCALE, Rounded
+from ..checkpoints.decoded import Decoded
 from ..checkpoints.safetensors import Checkpoint
 from ..models.extraction import extract
 from ..tables.table import EmbeddingTable, Provenance, table_of
@@ -37,6 +37,8 @@ EXACT = (
 COPIED = ("config.json", "tokenizer.json", "tokenizer_config.json")
 _NAMES = {np.dtype("<f4"): "F32", np.dtype("<f2"): "F16", np.dtype("i1"): "I8"}
 _LEVELS = 127
+SCALE = "_scale"
+"""Ending of the tensor [rows, 1] with the scales of a table, after the table's own name."""
 
 
 def rounded(words: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
@@ -79,7 +81,7 @@ def pack(folder: Path, out: Path) -> None:
 
 def decoded(out: Path) -> EmbeddingTable:
     """Return the words of a packed checkpoint as a table."""
-    words = Rounded(Checkpoint.open(out)).read(WORDS)
+    words = Decoded(Checkpoint.open(out)).read(WORDS)
     return table_of(words, name="words", provenance=Provenance("words"))
 
 

@@ -71,31 +71,25 @@ INTEGERS = torch.ones((61, 16), dtype=torch.int8)
 EIGHT = torch.ones((61, 16)).to(torch.float8_e4m3fn)
 CODED: dict[str, dict[str, torch.Tensor]] = {
     "I8": {EMBEDDED: INTEGERS},
-    "I8 with embed_tokens.SCB": {EMBEDDED: INTEGERS, "embed_tokens.SCB": torch.ones(61)},
-    "U8 with embed_tokens.weight.absmax": {
+    "I8 with embed_tokens.SCB (bitsandbytes, 8 bits)": {EMBEDDED: INTEGERS, "embed_tokens.SCB": torch.ones(61)},
+    "U8 with embed_tokens.weight.absmax (bitsandbytes, 4 bits)": {
         EMBEDDED: torch.ones((61 * 8, 1), dtype=torch.uint8),
         f"{EMBEDDED}.absmax": torch.ones(61),
     },
-    "F8_E4M3": {EMBEDDED: EIGHT},
-    "F8_E4M3 with embed_tokens.weight_scale": {EMBEDDED: EIGHT, f"{EMBEDDED}_scale": torch.ones(1)},
-    "F8_E4M3 with embed_tokens.weight_scale_inv": {EMBEDDED: EIGHT, f"{EMBEDDED}_scale_inv": torch.ones(1, 1)},
+    "F8_E4M3 with embed_tokens.scale_weight": {EMBEDDED: EIGHT, "embed_tokens.scale_weight": torch.ones(())},
     "BF16 with embed_tokens.weight_scale_inv": {
         EMBEDDED: torch.ones((61, 16), dtype=torch.bfloat16),
         f"{EMBEDDED}_scale_inv": torch.ones(1, 1),
     },
-    "U32 with embed_tokens.scales": {
-        EMBEDDED: torch.ones((61, 2), dtype=torch.uint32),
-        "embed_tokens.scales": torch.ones((61, 1), dtype=torch.float16),
-        "embed_tokens.biases": torch.ones((61, 1), dtype=torch.float16),
-    },
-    "I32 with embed_tokens.scales": {
+    "I32 with embed_tokens.scales (GPTQ or AWQ)": {
         "embed_tokens.qweight": torch.ones((61, 2), dtype=torch.int32),
         "embed_tokens.scales": torch.ones((61, 1), dtype=torch.float16),
     },
-    "I32 with embed_tokens.weight_scale": {
+    "I32 with embed_tokens.weight_scale (compressed-tensors, asymmetric or with permuted columns)": {
         "embed_tokens.weight_packed": torch.ones((61, 2), dtype=torch.int32),
         "embed_tokens.weight_scale": torch.ones((61, 1), dtype=torch.float16),
         "embed_tokens.weight_shape": torch.tensor([61, 16]),
+        "embed_tokens.weight_zero_point": torch.ones((8, 1), dtype=torch.int32),
     },
 }
 

@@ -119,7 +119,7 @@ def test_quantised_head_says_so(tmp_path: Path) -> None:
     codes = np.zeros((ROWS, 2), np.int32)
     config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "tie_word_embeddings": False}
     found = saved(tmp_path, config, model__embed_tokens__weight=TOKENS, lm_head__qweight=codes)
-    with pytest.raises(MissingTableError, match=r"lm_head.qweight holds codes, not plain vectors; use the full-prec"):
+    with pytest.raises(MissingTableError, match=r"lm_head.qweight is stored as I32 \(GPTQ or AWQ\), not as plain vec"):
         _ = found.head
 
 
