@@ -501,7 +501,7 @@ def test_several_exports_are_listed_and_safetensors_come_first(tmp_path: Path) -
     (tmp_path / "onnx").mkdir()
     for name in ("model.onnx", "model_q4.onnx"):
         save(tmp_path / "onnx", _matmul(), name)
-    with pytest.raises(CheckpointError, match=r"several checkpoints, 'model\.onnx, model_q4\.onnx'; name one"):
+    with pytest.raises(CheckpointError, match=r"holds 2 models, 'model\.onnx', 'model_q4\.onnx'; name one"):
         hpe.extract(tmp_path)
     save_file({"wte.weight": HEAD}, tmp_path / "model.safetensors")
     same(hpe.extract(tmp_path).token.vectors, HEAD)
