@@ -30,6 +30,7 @@ from .opened_model import Opened, is_table, itself, marks_of, table_axes, table_
 from .output_heads import find_heads
 from .position_mechanisms import absolute, keys, mechanisms
 from .table_names import HEADS, ROLES, Candidate, Role, candidates, outside_layers, tower_of
+from .tied_types import is_tied
 
 if TYPE_CHECKING:
     import torch
@@ -290,8 +291,7 @@ def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[s
             opened.refused.setdefault(role, reason)
         elif _can_be(role, info):
             found.append(candidate)
-    tied = config.get("tie_word_embeddings", opened.part("text").get("tie_word_embeddings", opened.family().tied))
-    if role == "token" and not found and role not in opened.refused and config and tied is True:
+    if role == "token" and not found and role not in opened.refused and config and is_tied(config):
         heads = [name for name in stored if any(name == head or name.endswith(f".{head}") for head in HEADS)]
         found = [Candidate(name, "") for name in heads[:1]]
         if found:

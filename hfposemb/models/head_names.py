@@ -30,9 +30,6 @@ HEAD_ENDINGS: tuple[str, ...] = (
 LOOSE_HEADS: tuple[str, ...] = ("proj_out.weight", "output.weight", "head.weight", "decoder.weight", "cls.weight")
 """Whole names of heads that name other modules too; accepted for classes that have a head."""
 
-JOINED = frozenset(("encoder-decoder", "vision-encoder-decoder", "speech-encoder-decoder"))
-"""Model types that join two models: the decoder's configuration ties its head, and the whole one says nothing of it."""
-
 _HEADED = re.compile(
     r"(CausalLM|LMHeadModel|MaskedLM|ConditionalGeneration|PreTraining|Seq2SeqLM|DoubleHeadsModel|MTModel|"
     r"2Text|ToText|ForTextToSpeech|SpeechToSpeech|TokenForGeneration|EncoderDecoderModel|GenerationDecoder|"

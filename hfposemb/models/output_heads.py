@@ -18,9 +18,10 @@ from ..memory_maps import lent
 from ..tables.output_head import OutputHead, Tying
 from ..tables.table import EmbeddingTable, Labels
 from .config_values import vocabularies
-from .head_names import JOINED, bias_names, class_heads, head_candidates, head_evidence, is_headed
+from .head_names import bias_names, class_heads, head_candidates, head_evidence, is_headed
 from .opened_model import Opened, can_reopen, labels_of, table_in_tensor
 from .table_names import Candidate, tower_of
+from .tied_types import is_tied, stated_tie
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +94,8 @@ def _token_of(key: str, token: Mapping[str, Candidate]) -> tuple[str, str]:
     return (f"{part}.token".strip("."), token[part].tensor) if part in token else ("", "")
 
 
-def _stated(opened: Opened, role: str) -> bool | None:
-    """Return what the configuration says of tying, the whole before the part; ``None`` if it says nothing."""
-    joined = str(opened.config.get("model_type")) in JOINED
-    part = opened.part("decoder" if joined or role == "decoder.token" else "text")
-    said = (config.get("tie_word_embeddings") for config in ((part,) if joined else (opened.config, part)))
-    return next((one for one in said if isinstance(one, bool)), None)
+def _stated(opened: Opened, role: str, tensor: str = "") -> bool | None:
+    return stated_tie(opened.config, tensor=tensor, decoder=role == "decoder.token")
 
 
 def _headed(opened: Opened) -> str:
@@ -126,7 +123,7 @@ def _stored_tie(opened: Opened, name: str, aliases: Mapping[str, str], role: str
         return Tying(True, "alias", f"{name} is another name of {token}", kept, role)
     if head == kept:
         return Tying(True, "same tensor", f"only {head} is stored, and the configuration ties it", head, role)
-    said = _stated(opened, role)
+    said = _stated(opened, role, name)
     both = f"{head} and {token} are stored separately"
     if said:
         return Tying(True, "configuration", f"{both}, but tie_word_embeddings is true", head, role)
@@ -136,18 +133,18 @@ def _stored_tie(opened: Opened, name: str, aliases: Mapping[str, str], role: str
 
 def _absent_tie(opened: Opened, headed: str, role: str, token: str) -> Tying | None:
     """Return how a head that is not stored is tied; ``None`` if there is no head, or if it should be stored."""
-    said = _stated(opened, role)
-    if not headed or not role or said is False or not (said or opened.family().tied):
+    if not headed or not role or not is_tied(opened.config, decoder=role == "decoder.token"):
         return None
-    words = "is true" if said else "is not stated, which means true"
+    words = "is true" if _stated(opened, role) else "is not stated, which means true"
     return Tying(True, "absent", f"no head is stored, and tie_word_embeddings {words}", token, role)
 
 
 def _reason(opened: Opened, headed: str, tokens: bool) -> tuple[str, bool]:
     """Return why there is no head, and whether the checkpoint should have one."""
     if headed and tokens:
+        said = "is not stated, which means false" if stated_tie(opened.config) is None else "is false"
         reason = (
-            f"{headed} has one and tie_word_embeddings is false, but no tensor is named as one; the checkpoint is "
+            f"{headed} has one and tie_word_embeddings {said}, but no tensor is named as one; the checkpoint is "
             "incomplete, or its head has a name that is not known"
         )
         return reason, True
