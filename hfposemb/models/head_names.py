@@ -78,6 +78,12 @@ def _ends(name: str, ending: str) -> bool:
     return name == ending or (ending not in LOOSE_HEADS and name.endswith(f".{ending}"))
 
 
+def module_of(head: str) -> str:
+    """Return the path of the module that a head is in, with a final dot; "" for one of the whole model."""
+    ending = next(ending for ending in (*HEAD_ENDINGS, *LOOSE_HEADS) if _ends(head, ending))
+    return head.removesuffix(ending)
+
+
 def bias_names(head: str, names: Iterable[str]) -> Iterator[str]:
     """Yield the names among ``names`` that a head's bias can have, the best first.
 

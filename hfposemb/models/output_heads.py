@@ -18,7 +18,7 @@ from ..memory_maps import lent
 from ..tables.output_head import OutputHead, Tying
 from ..tables.table import EmbeddingTable, Labels
 from .config_values import vocabularies
-from .head_names import bias_names, class_heads, head_candidates, head_evidence, is_headed
+from .head_names import bias_names, class_heads, head_candidates, head_evidence, is_headed, module_of
 from .opened_model import Opened, can_reopen, labels_of, table_in_tensor
 from .table_names import Candidate, tower_of
 from .tied_types import is_tied, stated_tie
@@ -84,8 +84,14 @@ def _by_key(candidates: tuple[str, ...], token: Mapping[str, Candidate]) -> dict
     for name in candidates:
         tower = tower_of(name)
         key = text if tower in ("", "text", "encoder", "decoder", main) else f"{tower}.head"
-        found.setdefault(key, name)
+        if key != text or _is_beside(name, token):
+            found.setdefault(key, name)
     return found
+
+
+def _is_beside(head: str, token: Mapping[str, Candidate]) -> bool:
+    """Return whether a head is in a module that holds a token table, not in another language model beside it."""
+    return not token or any(one.tensor.startswith(module_of(head)) for one in token.values())
 
 
 def _token_of(key: str, token: Mapping[str, Candidate]) -> tuple[str, str]:
