@@ -140,7 +140,7 @@ def head_sample(source: Embeddings) -> HeadSample:
         raise InputError(f"{source.name} has {said}; a comparison needs at least {FEWEST}")
     if not usable.all():
         tables = [table_of(one.vectors[usable], name=one.name, provenance=Provenance("")) for one in tables]
-    return HeadSample(*tables, digest.hexdigest())
+    return HeadSample(tables[0], tables[1], digest.hexdigest())
 
 
 def unit_ranks(values: Floats) -> Floats:
