@@ -11,19 +11,23 @@ import numpy as np
 
 from ..tables.table import TOKEN_CLASSES, Labels
 from ..tables.token_marks import TokenMarks
-from .vocabulary import is_regular_file, read_bounded, read_vocabulary
+from .chat_templates import TextReader, chat_template
+from .vocabulary import read_vocabulary
 
 _VARIABLE = re.compile(r"\b([a-z]{2,12}_token)\b")
 """A special token that a template names by its role."""
 
 
-def read_marks(folder: Path, labels: Labels, settings: Callable[[str], Mapping[str, Any] | None]) -> TokenMarks:
+def read_marks(
+    folder: Path, labels: Labels, settings: Callable[[str], Mapping[str, Any] | None], text: TextReader
+) -> TokenMarks:
     """Return the marks of the rows of a vocabulary.
 
     Args:
         folder: Folder with the tokenizer's files.
         labels: Labels of the rows.
         settings: Returns a JSON file next to the checkpoint by its name, or ``None``.
+        text: Returns a small text file next to the checkpoint by its name, or ``None``.
 
     Raises:
         SourceError: If a file violates its format.
@@ -36,24 +40,13 @@ def read_marks(folder: Path, labels: Labels, settings: Callable[[str], Mapping[s
     literal = {row: content for row, content in found.literal.items() if row < rows}
     added = frozenset(row for row in literal if row not in found.pieces)
     said = settings("tokenizer_config.json") or {}
-    text = _template(folder, said)
+    template = chat_template(said, text)
     contents = {row: content for row, content in literal.items() if content.strip()}
     contents |= {row: piece for row, piece in found.pieces.items() if row < rows and piece in found.special}
-    by_role = {name: _content(said.get(name)) for name in _VARIABLE.findall(text)}
+    by_role = {name: _content(said.get(name)) for name in _VARIABLE.findall(template)}
     named = frozenset(content for content in by_role.values() if content)
-    chat = frozenset(row for row, content in contents.items() if content in text or content in named)
-    return TokenMarks(reserved, added, chat if text else frozenset(), bool(text))
-
-
-def _template(folder: Path, said: Mapping[str, Any]) -> str:
-    """Return the chat template, or several joined; "" if there is none."""
-    stated = said.get("chat_template")
-    if isinstance(stated, list):
-        stated = "\n".join(str(one.get("template", "")) for one in stated if isinstance(one, dict))
-    if isinstance(stated, str):
-        return stated
-    file = folder / "chat_template.jinja"
-    return read_bounded(file).decode(errors="replace") if is_regular_file(file) else ""
+    chat = frozenset(row for row, content in contents.items() if content in template or content in named)
+    return TokenMarks(reserved, added, chat if template else frozenset(), bool(template))
 
 
 def _content(token: Any) -> str:

@@ -26,6 +26,7 @@ from .hub_files import RepositoryFiles
 from .hub_locate import Located, Locator
 from .hub_revisions import pin
 from .hub_tensors import RepositoryTensors
+from .locate import INDEX
 from .reopened import Reopened
 from .safetensors import TensorInfo
 
@@ -119,6 +120,14 @@ class HubCheckpoint:
         """Return a small JSON file next to the checkpoint, or ``None`` if there is none."""
         return self.files.json(file, self.located.folder)
 
+    def text(self, file: str) -> str | None:
+        """Return a small text file next to the checkpoint, or ``None`` if the listing of the repository has none."""
+        inside, limit = self.located.folder, self.files.access.limits.config_bytes
+        if inside + file not in self.files.listing:
+            return None
+        raw = self.files.small(file, inside, limit=limit)
+        return None if raw is None else raw.decode(errors="replace")
+
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor, read-only; see ``Checkpoint.read``.
 
@@ -152,7 +161,7 @@ class HubCheckpoint:
         return Path(folder.name)
 
 
-def open_hub(source: HubSource, access: Access) -> HubCheckpoint:
+def open_hub(source: HubSource, access: Access, *, index_first: bool = False) -> HubCheckpoint:
     """Open a repository on the Hub; fetches its first header and its configuration in parallel, but no tensor.
 
     Files that Hugging Face's own cache has at the same commit are read from there.
@@ -160,6 +169,7 @@ def open_hub(source: HubSource, access: Access) -> HubCheckpoint:
     Args:
         source: Repository and revision.
         access: Credentials and limits.
+        index_first: Whether to ask for an index before model.safetensors, which saves a request if there is one.
 
     Raises:
         SourceError: If the repository cannot be read, including all subclasses.
@@ -172,6 +182,8 @@ def open_hub(source: HubSource, access: Access) -> HubCheckpoint:
     deadline = wire.deadline()
     branch = ("commit", source.repo, revision, "anybody" if access.anonymous else "user")
     notes = pin(files, branch, deadline)
+    if index_first:
+        files.small(INDEX, limit=access.limits.header_bytes, deadline=deadline)
     with ThreadPoolExecutor(1) as beside:
         config = beside.submit(copy_context().run, files.json, "config.json")
         located = Locator(files, tensors).locate(deadline)

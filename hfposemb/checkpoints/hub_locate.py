@@ -53,8 +53,7 @@ class Locator:
     def locate(self, deadline: Deadline) -> Located:
         """Find the checkpoint's files and read the first header or the index."""
         files, wire = self.files, self.files.wire
-        listed = wire.commit is not None and files.kept(files.key("file", "?listing"))
-        if listed and not {MODEL, INDEX} & set(files.listing):
+        if files.listed and not {MODEL, INDEX} & set(files.listing):
             return self._listed(deadline)
         index_first = wire.commit is not None and (
             files.kept(files.key("file", INDEX)) is not None or in_hub_cache(wire.repo, INDEX, wire.commit) is not None

@@ -50,6 +50,10 @@ class Repository(Protocol):
         """Return a small JSON file next to the checkpoint."""
         ...
 
+    def text(self, file: str) -> str | None:
+        """Return a small text file next to the checkpoint."""
+        ...
+
 
 @dataclass(frozen=True)
 class Reopened:
@@ -114,3 +118,7 @@ class Reopened:
     def json(self, file: str) -> dict[str, Any] | None:
         """Return a small JSON file next to the checkpoint."""
         return self.opened.json(file)
+
+    def text(self, file: str) -> str | None:
+        """Return a small text file next to the checkpoint."""
+        return self.opened.text(file)

@@ -6,23 +6,22 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from ..cache import Cache
-from ..checkpoints.http import Wire
+from ..checkpoints.chat_templates import TEMPLATE, TextReader, local_text
 from ..checkpoints.hub import HubCheckpoint, open_hub
 from ..checkpoints.hub_access import Access
-from ..checkpoints.hub_files import RepositoryFiles
-from ..checkpoints.limits import DEFAULT_LIMITS, Limits
-from ..checkpoints.locate import INDEX, is_index, is_pickled, locate
+from ..checkpoints.limits import Limits
+from ..checkpoints.locate import is_index, is_pickled, locate
 from ..checkpoints.safetensors import Checkpoint, TensorInfo
 from ..checkpoints.strict_json import read_json
 from ..errors import CheckpointError, HfposembError, InputError, SourceError
-from ..models.config_values import part_config
-from ..models.extraction import extract
+from ..models.config_values import class_of, part_config
+from ..models.extraction import extract, from_repository
 from ..models.families import likely_tables
+from ..models.head_names import is_headed
 from ..models.opened_model import Tensors
 from ..tables.embeddings import Embeddings
 from ..tables.source_parser import parse_source
@@ -46,10 +45,11 @@ class CheckedSource:
         full: Whether everything is read.
         folder: Returns the local folder of its files; on the Hub, one that holds the tokenizer.
         json: Returns a small JSON file, ``None`` if there is none.
+        read_text: Returns a small text file, ``None`` if there is none.
         at_hand: Returns whether the header that lists a tensor can be read within the budget.
         remote: Whether it is read from the Hub.
         commit: Commit on the Hub.
-        traffics: Requests and bytes of its readers.
+        traffic: Requests and bytes so far.
         not_checked: What was not read, with the reason.
     """
 
@@ -59,10 +59,11 @@ class CheckedSource:
     full: bool
     folder: Callable[[], Path | None]
     json: Callable[[str], dict[str, Any] | None]
+    read_text: TextReader
     at_hand: Callable[[str], bool]
     remote: bool = False
     commit: str | None = None
-    traffics: tuple[Traffic, ...] = ()
+    traffic: Traffic = field(default_factory=Traffic)
     not_checked: list[str] = field(default_factory=list)
 
     @property
@@ -172,32 +173,27 @@ def _on_disk(path: Path, named: LocalSource | SampleSource, name: str, limits: L
         there = home / file
         return read_json(there, limit=limits.config_bytes, kind=dict) if there.is_file() else None
 
-    return CheckedSource(name, embeddings, tensors, full, lambda: home, small, lambda _: True)
+    texts = partial(local_text, home, limits.config_bytes)
+    return CheckedSource(name, embeddings, tensors, full, lambda: home, small, texts, lambda _: True)
 
 
 def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool) -> CheckedSource:
     if revision is not None and source.revision is not None:
         raise SourceError(f"the revision is given twice, {source.revision!r} and {revision!r}; give it once")
     wanted = revision or source.revision or "main"
-    wire = Wire(source.repo, wanted, access.token, access.limits)
-    files = RepositoryFiles(source.repo, wire, access.cache or Cache.default(limit=access.limits.cache_bytes), access)
-    # The index first: it pins the commit, and a repository with an index needs no request for model.safetensors.
-    files.small(INDEX, limit=access.limits.header_bytes)
-    embeddings = extract(
-        HubSource(source.repo, files.commit), token=access.token, limits=access.limits, allow_full_download=False
-    )
-    there = open_hub(HubSource(source.repo, files.commit), access)
+    there = open_hub(HubSource(source.repo, wanted), access, index_first=True)
     return CheckedSource(
         f"{source.repo}@{wanted}" if wanted != "main" else source.repo,
-        embeddings,
+        from_repository(there),
         there,
         full,
         there.tokenizer_folder if full else lambda: None,
         _within(there, full),
+        _texts(there, full),
         _headers(there, full),
         remote=True,
-        commit=files.commit,
-        traffics=tuple(one for one in (wire.traffic, there.traffic, embeddings.traffic) if one is not None),
+        commit=there.commit,
+        traffic=there.traffic,
     )
 
 
@@ -208,6 +204,21 @@ def _within(there: HubCheckpoint, full: bool) -> Callable[[str], dict[str, Any] 
         return there.json(file) if full or file in ("config.json", SMALL_FILES[0]) else None
 
     return small
+
+
+def _texts(there: HubCheckpoint, full: bool) -> TextReader:
+    """Return a reader of text files that asks for a chat template without the listing, which takes a request more."""
+    config = there.config() or {}
+
+    def text(file: str) -> str | None:
+        if full or there.files.listed:
+            return there.text(file)
+        if file != TEMPLATE or not is_headed(class_of(config)):
+            return None
+        raw = there.files.small(file, there.located.folder, limit=there.files.access.limits.config_bytes)
+        return None if raw is None else raw.decode(errors="replace")
+
+    return text
 
 
 def _headers(there: HubCheckpoint, full: bool) -> Callable[[str], bool]:
@@ -222,15 +233,6 @@ def index_of(path: Path) -> Path | None:
     """Return the index of a local checkpoint, ``None`` if it has none."""
     found = locate(path)
     return found if is_index(found.name) else None
-
-
-def read_text(path: Path, *, limit: int = DEFAULT_LIMITS.config_bytes) -> str | None:
-    """Return a small text file, ``None`` if there is none or it is not UTF-8."""
-    if not path.is_file() or path.stat().st_size > limit:
-        return None
-    with suppress(UnicodeDecodeError, OSError):
-        return path.read_text(encoding="utf-8")
-    return None
 
 
 def as_json(value: object) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..checkpoints.safetensors import PLAIN
 from ..errors import HfposembError
+from ..models.config_values import class_of
 from ..models.families import is_known
 from ..models.head_names import is_headed
 from ..models.table_names import outside_layers
@@ -72,7 +73,7 @@ def head_facts(source: CheckedSource) -> HeadFacts:
     tied = stated
     if tied is None and is_known(source.config):
         tied = ties_by_default(source.config)
-    if _class(source) in NEVER_TIED or source.model_type in HEADLESS:
+    if class_of(source.config) in NEVER_TIED or source.model_type in HEADLESS:
         tied = None
     facts = HeadFacts(tensor, True if tie.how == "alias" else None, tied, stated is not None, tie.token)
     table = source.table(tie.token)
@@ -134,17 +135,11 @@ def _other_shape(facts: HeadFacts, table: EmbeddingTable, shape: tuple[int, ...]
     return finding("head-shape", said, severity=severity, fix={"rows": table.shape[0]}, head=theirs, table=ours)
 
 
-def _class(source: CheckedSource) -> str:
-    """Return the class of transformers that a checkpoint was saved from, "" if it is not stated."""
-    classes = source.config.get("architectures")
-    return classes[0] if isinstance(classes, list) and classes and isinstance(classes[0], str) else ""
-
-
 def _stated_twice(source: CheckedSource, facts: HeadFacts) -> Iterator[Finding]:
     outer, inner = source.config.get("tie_word_embeddings"), source.text.get("tie_word_embeddings")
     if source.text is source.config or not isinstance(outer, bool) or not isinstance(inner, bool) or outer == inner:
         return
-    if facts.matches or not is_headed(_class(source)):
+    if facts.matches or not is_headed(class_of(source.config)):
         return  # what transformers 5 reads is right, or the class has no head
     said = f"config.json states tie_word_embeddings {str(outer).lower()}, and its text part {str(inner).lower()}; "
     said += f"{'no head is stored' if facts.tensor is None else f'{facts.tensor} is stored'}"
@@ -158,7 +153,7 @@ def _missing(source: CheckedSource, facts: HeadFacts) -> Iterator[Finding]:
         said = "config.json does not tie the output head, but in the file it is another name of the token table"
         yield finding("head-equal-untied", said)
         return
-    kind = _class(source)
+    kind = class_of(source.config)
     if not is_headed(kind) or facts.tied is not False or facts.tensor is not None:
         return
     if not is_known(source.config):

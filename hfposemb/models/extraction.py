@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..checkpoints.chat_templates import local_text
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.locate import is_pickled, locate
 from ..checkpoints.peft_adapters import ADAPTER_CONFIG, Adapter, adapter_of, may_be_adapter, whole_modules
@@ -35,6 +36,7 @@ from .tied_types import is_tied
 if TYPE_CHECKING:
     import torch
 
+    from ..checkpoints.hub import HubCheckpoint
     from ..checkpoints.hub_access import Access
     from ..checkpoints.pickled import PickledCheckpoint
     from ..checkpoints.torch_module import LiveTensors
@@ -153,7 +155,8 @@ def _from_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours
         checkpoint = Rounded(checkpoint)
         notes.append("words are rounded to 8 bits with one scale per row")
     files = partial(_small_file, home, limits)
-    opened = Opened(checkpoint, name, partial(itself, home), config, notes, ours=ours, settings=files)
+    text = partial(local_text, home, limits.config_bytes)
+    opened = Opened(checkpoint, name, partial(itself, home), config, notes, ours=ours, settings=files, text=text)
     return _from_files(replace(opened, adapter=partial(files, ADAPTER_CONFIG)))
 
 
@@ -187,10 +190,17 @@ def _from_hub(source: HubSource, access: Access) -> Embeddings:
     from ..checkpoints.hub import open_hub
 
     with one_read(access.limits.seconds):
-        found = open_hub(source, access)
+        return from_repository(open_hub(source, access))
+
+
+def from_repository(found: HubCheckpoint) -> Embeddings:
+    """Return the embeddings of an opened repository on the Hub."""
+    from ..checkpoints.deadline import one_read
+
+    with one_read(found.files.access.limits.seconds):
         config = found.config() or {}
         opened = Opened(found, found.name, found.tokenizer_folder, config, found.notes, found.commit)
-        opened = replace(opened, adapter=partial(found.json, ADAPTER_CONFIG), settings=found.json)
+        opened = replace(opened, adapter=partial(found.json, ADAPTER_CONFIG), settings=found.json, text=found.text)
         return replace(_from_files(opened), traffic=found.traffic)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checkpoints.chat_templates import TextReader
 from ..checkpoints.safetensors import TensorInfo
 from ..errors import CheckpointError, InputError
 from ..tables.encodings import Grid
@@ -118,6 +119,9 @@ class Opened:
 
     settings: Callable[[str], Mapping[str, Any] | None] = nothing
     """Returns a small JSON file next to the checkpoint by its name, if there is one."""
+
+    text: TextReader = nothing
+    """Returns a small text file next to the checkpoint by its name, if there is one."""
 
     labels: Callable[[int], Labels] | None = None
     """Makes the caller's token labels for a number of rows."""
@@ -303,7 +307,7 @@ def marks_of(opened: Opened, table: EmbeddingTable) -> TokenMarks:
     from ..checkpoints.added_tokens import read_marks
 
     folder = opened.folder()
-    return TokenMarks() if folder is None else read_marks(folder, table.labels, opened.settings)
+    return TokenMarks() if folder is None else read_marks(folder, table.labels, opened.settings, opened.text)
 
 
 def _numbered(rows: int, tokens: int | None) -> Labels:

@@ -17,7 +17,7 @@ from ..errors import MissingTableError
 from ..memory_maps import lent
 from ..tables.output_head import OutputHead, Tying
 from ..tables.table import EmbeddingTable, Labels
-from .config_values import vocabularies
+from .config_values import class_of, vocabularies
 from .head_names import bias_names, class_heads, head_candidates, head_evidence, is_headed, module_of
 from .opened_model import Opened, can_reopen, labels_of, table_in_tensor
 from .table_names import Candidate, tower_of
@@ -108,15 +108,10 @@ def _headed(opened: Opened) -> str:
     """Return the class that was saved if it has an output head, or a tensor that only such a model has; else ""."""
     if isinstance(opened.tensors, LiveTensors):
         return ""  # its state names the head, tied or not
-    if classes := _classes(opened):
-        return classes[0] if is_headed(classes[0]) else ""
+    if kind := class_of(opened.config)[:60]:
+        return kind if is_headed(kind) else ""
     evidence = head_evidence(opened.tensors.names()) if opened.config else ()
     return f"a model with {evidence[0]}" if evidence else ""
-
-
-def _classes(opened: Opened) -> list[str]:
-    said = opened.config.get("architectures")
-    return [one[:60] for one in said if isinstance(one, str)] if isinstance(said, list) else []
 
 
 def _stored_tie(opened: Opened, name: str, aliases: Mapping[str, str], role: str, token: str) -> Tying:
@@ -154,12 +149,12 @@ def _reason(opened: Opened, headed: str, tokens: bool) -> tuple[str, bool]:
             "incomplete, or its head has a name that is not known"
         )
         return reason, True
-    classes = _classes(opened)
-    what = f"it is a {classes[0]}" if classes else "no tensor is named as one, and no class in config.json has one"
+    kind = class_of(opened.config)[:60]
+    what = f"it is a {kind}" if kind else "no tensor is named as one, and no class in config.json has one"
     if others := class_heads(opened.tensors.names()):
-        name, kind = others[0]
-        return f"{what}, and {name} is {kind}", False
-    return f"{what}, which has none" if classes else what, False
+        name, like = others[0]
+        return f"{what}, and {name} is {like}", False
+    return f"{what}, which has none" if kind else what, False
 
 
 # --- making a head ---------------------------------------------------------------------------------------------------

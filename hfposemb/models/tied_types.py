@@ -60,7 +60,7 @@ def stated_tie(config: Mapping[str, Any], *, tensor: str = "", decoder: bool = F
         tensor: Tensor of the head; ``thinker.lm_head.weight`` belongs to the part ``thinker_config``.
         decoder: Whether the head belongs to a decoder with a token table of its own.
     """
-    joined = config.get("model_type") in JOINED
+    joined = str(config.get("model_type")) in JOINED
     text = part_config(config, "decoder" if joined or decoder else "text")
     own = config.get(f"{tensor.partition('.')[0]}_config")
     places = (text,) if joined else (own, config, text)
@@ -70,7 +70,7 @@ def stated_tie(config: Mapping[str, Any], *, tensor: str = "", decoder: bool = F
 
 def ties_by_default(config: Mapping[str, Any]) -> bool:
     """Return whether a configuration that does not say so ties the output head; unknown model types do."""
-    part = part_config(config, "decoder") if config.get("model_type") in JOINED else config
+    part = part_config(config, "decoder") if str(config.get("model_type")) in JOINED else config
     return str(part.get("model_type")) not in UNTIED
 
 

@@ -20,6 +20,7 @@ from ..tables.embeddings import Embeddings
 from ..tables.encodings import PositionEncoding, RelativeBias, RelativeTable, WindowBias
 from ..tables.source_parser import parse_source
 from ..tables.sources import BuiltinSource, HubSource, SampleSource
+from .config_values import class_of
 from .extraction import extract
 from .families import RELATIVE
 from .head_names import is_headed
@@ -103,8 +104,7 @@ def _class_of(config: Mapping[str, Any]) -> Any:
     """Return the class of transformers that was saved if it has an output head, else ``AutoModel``."""
     import transformers
 
-    classes = config.get("architectures")
-    name = classes[0] if isinstance(classes, list) and classes and isinstance(classes[0], str) else ""
+    name = class_of(config)
     kind = getattr(transformers, name, None) if is_headed(name) else None
     return kind if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel) else transformers.AutoModel
 
