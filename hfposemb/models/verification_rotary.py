@@ -5,15 +5,18 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import Alibi
 from ..tables.rotary import Rotary
+from .rotary_parts import TOWERS_APART, part_frequencies
 from .table_names import tower_of
 from .verification_checks import CLOSE, Check, Verdict
 
@@ -21,47 +24,79 @@ if TYPE_CHECKING:
     import torch
 
 
+@dataclass(frozen=True, eq=False)
+class _Turned:
+    """Frequencies that a rotary module of a model holds, with their scaling."""
+
+    path: str
+    module: torch.nn.Module
+    buffer: str
+    frequencies: NDArray[np.float64]
+    scaling: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.path}.{self.buffer}"
+
+    @property
+    def prefix(self) -> str:
+        return self.buffer.removesuffix("inv_freq")
+
+
 def rotary_checks(embeddings: Embeddings, model: torch.nn.Module) -> Iterator[Check]:
     """Compare frequencies, scaling and layout with those of every rotary module of the text; equal ones once.
 
-    Frequencies that change with the length of the input are also compared beyond the trained length.
+    Frequencies that change with the length of the input are also compared beyond the trained length. Of images and
+    sound, the frequencies are compared.
     """
     ours = {name: one for name in embeddings.positions if isinstance(one := embeddings.positions[name], Rotary)}
+    text = {name: one for name, one in ours.items() if tower_of(name) not in TOWERS_APART}
+    parts = [one.frequencies for one in part_frequencies(embeddings.config)]
     done: set[tuple[bytes, float]] = set()
-    for path, module in model.named_modules():
-        if not _is_text(path, type(module).__name__):
+    for turned in _turned(model):
+        if (key := (turned.frequencies.tobytes(), turned.scaling)) in done:
             continue
+        done.add(key)
+        if "token" in embeddings.tables and _is_text(turned.path, type(turned.module).__name__):
+            yield from _text(turned, text)
+        else:
+            yield _part(turned, parts)
+
+
+def _turned(model: torch.nn.Module) -> Iterator[_Turned]:
+    for path, module in model.named_modules():
         for buffer, values in module.named_buffers(recurse=False):
-            if not buffer.endswith("inv_freq") or "original" in buffer:
-                continue
-            prefix = buffer.removesuffix("inv_freq")
-            scaling = float(getattr(module, f"{prefix}attention_scaling", None) or 1.0)
-            theirs = values.double().numpy()
-            if (theirs.tobytes(), scaling) in done:
-                continue
-            done.add((theirs.tobytes(), scaling))
-            name = f"{path}.{buffer}"
-            near = {
-                key: float(np.abs(one.at(1).inv_freq - theirs).max())
-                for key, one in ours.items()
-                if one.inv_freq.shape == theirs.shape and abs(one.attention_scaling - scaling) < 1e-6
-            }
-            key = min(near, key=lambda key: near[key], default="")
-            if not near and "token" not in embeddings.tables:
-                yield Check(
-                    "rotary frequencies", "not compared", "", f"{name} rotates by rows and columns, or by frames"
-                )
-                continue
-            if not near or near[key] > 2 * CLOSE:
-                verdict: Verdict = "different" if ours else "missing"
-                yield Check("rotary frequencies", verdict, ", ".join(ours) or "none", name, near.get(key))
-                continue
-            yield Check("rotary frequencies", "equal", key, name, near[key])
-            if ours[key].by_length is not None:
-                yield from _beyond(ours[key], module, prefix, key, name)
-            if (layout := _layout(module, prefix.rstrip("_"), len(theirs))) is not None:
-                same: Verdict = "equal" if layout == ours[key].layout else "different"
-                yield Check("rotary layout", same, ours[key].layout, layout)
+            if buffer.endswith("inv_freq") and "original" not in buffer and values.numel():
+                scaling = getattr(module, f"{buffer.removesuffix('inv_freq')}attention_scaling", None)
+                yield _Turned(path, module, buffer, values.double().numpy(), float(scaling or 1.0))
+
+
+def _part(one: _Turned, parts: Sequence[NDArray[np.float64]]) -> Check:
+    """Compare the frequencies of a module for images or sound with those of the parts of the configuration."""
+    near = [float(np.abs(ours - one.frequencies).max()) for ours in parts if ours.shape == one.frequencies.shape]
+    if not near or min(near) > 2 * CLOSE:
+        return Check("rotary frequencies", "not compared", "", f"{one.name} belongs to no part whose own are known")
+    return Check("rotary frequencies", "equal", "part", one.name, min(near))
+
+
+def _text(one: _Turned, ours: Mapping[str, Rotary]) -> Iterator[Check]:
+    theirs = one.frequencies
+    near = {
+        key: float(np.abs(encoding.at(1).inv_freq - theirs).max())
+        for key, encoding in ours.items()
+        if encoding.inv_freq.shape == theirs.shape and abs(encoding.attention_scaling - one.scaling) < 1e-6
+    }
+    key = min(near, key=lambda key: near[key], default="")
+    if not near or near[key] > 2 * CLOSE:
+        verdict: Verdict = "different" if ours else "missing"
+        yield Check("rotary frequencies", verdict, ", ".join(ours) or "none", one.name, near.get(key))
+        return
+    yield Check("rotary frequencies", "equal", key, one.name, near[key])
+    if ours[key].by_length is not None:
+        yield from _beyond(ours[key], one.module, one.prefix, key, one.name)
+    if (layout := _layout(one.module, one.prefix.rstrip("_"), len(theirs))) is not None:
+        same: Verdict = "equal" if layout == ours[key].layout else "different"
+        yield Check("rotary layout", same, ours[key].layout, layout)
 
 
 def _beyond(ours: Rotary, module: torch.nn.Module, prefix: str, key: str, name: str) -> Iterator[Check]:
@@ -96,7 +131,7 @@ _OTHER_ROTARY = re.compile(
 
 def _is_text(path: str, kind: str) -> bool:
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind).lower()
-    others = ("vision", "audio", "video", "talker", "action", "qformer")
+    others = (*TOWERS_APART, "talker", "action", "qformer")
     return not (tower_of(path) in others or tower_of(words) in others or _OTHER_ROTARY.search(path))
 
 
