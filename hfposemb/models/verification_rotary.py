@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,7 +58,8 @@ def rotary_checks(embeddings: Embeddings, model: torch.nn.Module) -> Iterator[Ch
         if (key := (turned.frequencies.tobytes(), turned.scaling)) in done:
             continue
         done.add(key)
-        if "token" in embeddings.tables and _is_text(turned.path, type(turned.module).__name__):
+        known = "token" in embeddings.tables or _nearest(turned, text)[1] <= 2 * CLOSE
+        if known and _is_text(turned.path, type(turned.module).__name__):
             yield from _text(turned, text)
         else:
             yield _part(turned, parts)
@@ -79,22 +81,26 @@ def _part(one: _Turned, parts: Sequence[NDArray[np.float64]]) -> Check:
     return Check("rotary frequencies", "equal", "part", one.name, min(near))
 
 
-def _text(one: _Turned, ours: Mapping[str, Rotary]) -> Iterator[Check]:
-    theirs = one.frequencies
+def _nearest(one: _Turned, ours: Mapping[str, Rotary]) -> tuple[str, float]:
+    """Return the encoding whose frequencies are nearest to those of a module, and how far they are; "" and infinity."""
     near = {
-        key: float(np.abs(encoding.at(1).inv_freq - theirs).max())
+        key: float(np.abs(encoding.at(1).inv_freq - one.frequencies).max())
         for key, encoding in ours.items()
-        if encoding.inv_freq.shape == theirs.shape and abs(encoding.attention_scaling - one.scaling) < 1e-6
+        if encoding.inv_freq.shape == one.frequencies.shape and abs(encoding.attention_scaling - one.scaling) < 1e-6
     }
-    key = min(near, key=lambda key: near[key], default="")
-    if not near or near[key] > 2 * CLOSE:
+    return min(near.items(), key=lambda item: item[1], default=("", math.inf))
+
+
+def _text(one: _Turned, ours: Mapping[str, Rotary]) -> Iterator[Check]:
+    key, far = _nearest(one, ours)
+    if far > 2 * CLOSE:
         verdict: Verdict = "different" if ours else "missing"
-        yield Check("rotary frequencies", verdict, ", ".join(ours) or "none", one.name, near.get(key))
+        yield Check("rotary frequencies", verdict, ", ".join(ours) or "none", one.name, far if key else None)
         return
-    yield Check("rotary frequencies", "equal", key, one.name, near[key])
+    yield Check("rotary frequencies", "equal", key, one.name, far)
     if ours[key].by_length is not None:
         yield from _beyond(ours[key], one.module, one.prefix, key, one.name)
-    if (layout := _layout(one.module, one.prefix.rstrip("_"), len(theirs))) is not None:
+    if (layout := _layout(one.module, one.prefix.rstrip("_"), len(one.frequencies))) is not None:
         same: Verdict = "equal" if layout == ours[key].layout else "different"
         yield Check("rotary layout", same, ours[key].layout, layout)
 
