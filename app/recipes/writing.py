@@ -44,7 +44,7 @@ def pinned(source: Opened) -> str:
         parsed = parse_source(name) if commit else None
     except HfposembError:
         parsed = None
-    return f"{parsed.repo}@{commit}" if isinstance(parsed, HubSource) else name
+    return str(parsed.at(commit)) if isinstance(parsed, HubSource) else name
 
 
 def _commit(source: Opened) -> str:

@@ -207,10 +207,12 @@ def open_browser(url: str) -> None:
 def check_sources(sources: Sequence[str], *, public: bool) -> None:
     """Raise ``HfposembError`` for a source with an invalid name, a missing path, or a path in public mode."""
     from hfposemb.tables.source_parser import parse_source
-    from hfposemb.tables.sources import LocalSource
+    from hfposemb.tables.sources import LOCAL_PREFIXES, HubSource, LocalSource
 
     for text in sources:
         source = parse_source(text)
+        if public and isinstance(source, HubSource) and source.base.startswith(LOCAL_PREFIXES):
+            raise InputError(f"{text} names a base model on this machine, and public mode opens no files")
         if not isinstance(source, LocalSource):
             continue
         if public:

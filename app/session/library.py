@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -274,7 +275,7 @@ def allowed(text: str, *, public: bool) -> Source | LentSource:
     if len(text) > LONGEST_SOURCE:
         raise SourceError(f"a source name can have at most {LONGEST_SOURCE:,} characters")
     # Check before parsing, which would look up the home directory of the user in ~name.
-    if public and text.strip().startswith((".", "/", "\\", "~")):
+    if public and re.search(r"(^|[?&]base=)[./\\~]", text.strip()):
         raise SourceError(
             "folders and files can be opened only if the app runs on your own machine: pip install hfposemb"
         )

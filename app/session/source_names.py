@@ -74,9 +74,11 @@ def _called(text: str) -> tuple[str, ...]:
             called = {"sinusoidal": "Sinusoid", "random": "Untrained", "alibi": "ALiBi"}.get(name, name.capitalize())
             called = called if not source.options else f"{called} {' '.join(source.options.values())}"
             return (called, f"{called} {rows:,} × {width:,}", text)
-        case HubSource(repo, revision):
+        case HubSource(repo, revision, inside):
             short = repo.rpartition("/")[2]
-            return (short, repo) if revision is None else (short, f"{short}@{revision[:12]}", repo, text)
+            longer = f"{short}/{inside}" if inside else short
+            pinned = longer if revision is None else f"{longer}@{revision[:12]}"
+            return tuple(dict.fromkeys((short, longer, pinned, repo, text)))
         case LocalSource(path):
             return path_names(path)
 

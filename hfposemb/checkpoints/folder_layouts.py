@@ -48,6 +48,24 @@ def advice(names: Sequence[str], *, name: str, endings: tuple[str, ...], hub: bo
     return None
 
 
+def tokenizer_folders(folder: str) -> tuple[str, ...]:
+    """Return the folders of a repository that can hold the tokenizer of a checkpoint, the most likely first.
+
+    Args:
+        folder: Folder of the checkpoint, with a trailing slash; "" for the repository itself.
+
+    >>> from hfposemb.checkpoints.folder_layouts import tokenizer_folders
+    >>> tokenizer_folders("text_encoder_2/")
+    ('text_encoder_2/', 'tokenizer_2/', '')
+    """
+    parts = folder.rstrip("/").split("/") if folder else []
+    found = [folder]
+    if parts and parts[-1].startswith("text_encoder"):
+        found.append("/".join([*parts[:-1], parts[-1].replace("text_encoder", "tokenizer", 1)]) + "/")
+    found += ["".join(f"{part}/" for part in parts[:depth]) for depth in range(len(parts) - 1, -1, -1)]
+    return tuple(found)
+
+
 def other_ranks(path: str, beside: Iterable[str]) -> int:
     """Return the number of parts of a Megatron-LM checkpoint; 1 if ``path`` is not one of its files.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import tempfile
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -20,15 +20,19 @@ from ..errors import CheckpointError
 from ..tables.sources import HubSource
 from ..transfers import Traffic
 from .deadline import one_read
+from .folder_layouts import tokenizer_folders
 from .http import Wire
 from .hub_access import Access
 from .hub_files import RepositoryFiles
 from .hub_locate import Located, Locator
 from .hub_revisions import pin
 from .hub_tensors import RepositoryTensors
-from .locate import INDEX
+from .locate import INDEX, is_checkpoint
 from .reopened import Reopened
 from .safetensors import TensorInfo
+
+if TYPE_CHECKING:
+    from ..tables.table import Labels
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -49,12 +53,14 @@ class HubCheckpoint:
     All errors are ``SourceError`` or its subclasses.
 
     Attributes:
+        source: Repository and path, as asked for.
         files: Whole files of the repository.
         tensors: Headers and rows of its safetensors files.
         located: Where it keeps its tensors.
         notes: Remarks for the user about how it was found.
     """
 
+    source: HubSource
     files: RepositoryFiles
     tensors: RepositoryTensors
     located: Located
@@ -63,7 +69,7 @@ class HubCheckpoint:
     @property
     def name(self) -> str:
         """Name in messages."""
-        return self.files.name
+        return str(replace(self.source, tables={}))
 
     @property
     def commit(self) -> str:
@@ -77,18 +83,18 @@ class HubCheckpoint:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle repository and commit, without a token; another process opens it when needed."""
-        found = Reopened(self.files.wire.repo, self.commit, self.files.access, open_hub).without_token()
-        return Reopened, (found.repo, found.commit, found.access, found.open)
+        found = Reopened(self.source.at(self.commit), self.files.access, open_hub).without_token()
+        return Reopened, (found.source, found.access, found.open)
 
     def names(self) -> tuple[str, ...]:
         """Return the tensors' names, without a request."""
-        pickled = self.located.pickled
-        return tuple(self.located.shards) if pickled is None else pickled.names()
+        stored = self.located.stored
+        return tuple(self.located.shards) if stored is None else stored.names()
 
     def info(self, name: str) -> TensorInfo:
         """Return a tensor's dtype, shape and location; fetches the header of its file if necessary."""
-        if self.located.pickled is not None:
-            return self.located.pickled.info(name)
+        if self.located.stored is not None:
+            return self.located.stored.info(name)
         shards = self.located.shards
         file = shards.get(name)
         if file is None:
@@ -100,21 +106,27 @@ class HubCheckpoint:
             )
         return found[name]
 
+    def at_hand(self, name: str) -> bool:
+        """Return whether ``info`` needs no request for a tensor."""
+        file = self.located.shards.get(name)
+        return file is None or self.tensors.at_hand(file)
+
     def metadata(self) -> Mapping[str, str]:
         """Return ``__metadata__``, merged over the headers read so far."""
-        if self.located.pickled is not None:
-            return self.located.pickled.metadata()
+        if self.located.stored is not None:
+            return self.located.stored.metadata()
         return MappingProxyType(self.tensors.metadata())
 
     def file_bytes(self, name: str) -> int:
         """Return the size of the file that holds a tensor."""
-        if self.located.pickled is not None:
-            return self.located.pickled.file_bytes(name)
+        if self.located.stored is not None:
+            return self.located.stored.file_bytes(name)
         return self.tensors.header(self.located.shards[name]).file_bytes
 
     def config(self) -> dict[str, Any] | None:
-        """Return config.json, or ``None`` if there is none."""
-        return self.json("config.json")
+        """Return the configuration that the checkpoint states itself, else config.json, else ``None``."""
+        stated = None if self.located.stored is None else self.located.stored.config()
+        return stated or self.json("config.json")
 
     def json(self, file: str) -> dict[str, Any] | None:
         """Return a small JSON file next to the checkpoint, or ``None`` if there is none."""
@@ -133,10 +145,14 @@ class HubCheckpoint:
 
         A few rows of a large table are fetched alone; otherwise the whole tensor is fetched once and cached.
         """
-        if self.located.pickled is not None:
-            return self.located.pickled.read(name, start, stop)
+        if self.located.stored is not None:
+            return self.located.stored.read(name, start, stop)
         with one_read(self.files.access.limits.seconds):
             return self.tensors.read(self.info(name), start, stop)
+
+    def labels(self, rows: int) -> Labels | None:
+        """Return labels for ``rows`` token rows that the checkpoint itself states; ``None`` if it states none."""
+        return None if self.located.labels is None else self.located.labels(rows)
 
     def tokenizer_folder(self) -> Path | None:
         """Return a local folder with the tokenizer's files, fetched on the first call; ``None`` if there are none."""
@@ -145,8 +161,9 @@ class HubCheckpoint:
 
     @cached_property
     def _tokenizer(self) -> Path | None:
-        files, inside = self.files, self.located.folder
-        there = [file for file in TOKENIZER_FILES if inside + file in files.listing]
+        files, found = self.files, self.files.listing
+        inside = next((one for one in tokenizer_folders(self.located.folder) if _holds(found, one)), "")
+        there = [file for file in TOKENIZER_FILES if inside + file in found]
         if "tokenizer.json" in there:
             there = ["tokenizer.json"]  # no other file is needed then
         if not there:
@@ -175,18 +192,30 @@ def open_hub(source: HubSource, access: Access, *, index_first: bool = False) ->
         SourceError: If the repository cannot be read, including all subclasses.
     """
     revision = source.revision or "main"
-    wire = Wire(source.repo, revision, access.token, access.limits, access.allow_full_download)
+    wire = Wire(source.repo, revision, access.token, access.limits, access.allow_full_download, traffic=access.traffic)
     cache = access.cache or Cache.default(limit=access.limits.cache_bytes)
-    files = RepositoryFiles(f"{source.repo}@{revision}" if source.revision else source.repo, wire, cache, access)
+    files = RepositoryFiles(str(replace(source, path="", tables={})), wire, cache, access)
     tensors = RepositoryTensors(files)
     deadline = wire.deadline()
     branch = ("commit", source.repo, revision, "anybody" if access.anonymous else "user")
     notes = pin(files, branch, deadline)
     if index_first:
-        files.small(INDEX, limit=access.limits.header_bytes, deadline=deadline)
+        files.small(INDEX, folder_of(source.path), limit=access.limits.header_bytes, deadline=deadline)
     with ThreadPoolExecutor(1) as beside:
-        config = beside.submit(copy_context().run, files.json, "config.json")
-        located = Locator(files, tensors).locate(deadline)
+        config = beside.submit(copy_context().run, files.json, "config.json", folder_of(source.path))
+        located = Locator(files, tensors).locate(deadline, source.path)
         config.result()
     cache.put(branch, files.commit.encode())
-    return HubCheckpoint(files, tensors, located, notes)
+    return HubCheckpoint(source, files, tensors, located, notes)
+
+
+def _holds(listing: Sequence[str], folder: str) -> bool:
+    return any(folder + file in listing for file in TOKENIZER_FILES)
+
+
+def folder_of(path: str) -> str:
+    """Return the folder of a path in a repository, with a trailing slash unless it is the repository itself."""
+    if path and not is_checkpoint(path.rpartition("/")[2]):
+        return f"{path}/"
+    folder, slash, _ = path.rpartition("/")
+    return folder + slash

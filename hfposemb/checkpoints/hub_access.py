@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..cache import Cache
+from ..transfers import Traffic
 from .limits import DEFAULT_LIMITS, Limits
 from .pickled import LikelyTables, no_tables
 
@@ -20,6 +21,7 @@ class Access:
         allow_full_download: Whether to read whole files if a server ignores ranges, or if a file is a pickle.
         cache: Cache to use; ``None`` for the default one.
         likely: Selects tensor names that are probably tables, which are then read ahead.
+        traffic: Counts requests and bytes; ``None`` for a counter of each repository.
     """
 
     token: str | bool | None = None
@@ -27,6 +29,7 @@ class Access:
     allow_full_download: bool = False
     cache: Cache | None = None
     likely: LikelyTables = no_tables
+    traffic: Traffic | None = None
 
     @property
     def anonymous(self) -> bool:

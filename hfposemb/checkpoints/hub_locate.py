@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ..errors import MissingFileError
 from .deadline import Deadline
+from .format_names import choose_format, has_format
+from .formats import StoredTensors, open_format
 from .hub_cache import in_hub_cache
 from .hub_files import RepositoryFiles
 from .hub_pickles import RepositoryPickles
+from .hub_ranges import HubRanges
 from .hub_tensors import RepositoryTensors
 from .locate import (
     INDEX,
@@ -19,13 +22,17 @@ from .locate import (
     TRANSFORMER,
     choose_file,
     choose_pickle,
+    is_checkpoint,
     is_index,
+    is_pickled,
     module_folder,
     no_checkpoint,
     weight_map,
 )
-from .pickled import PickledCheckpoint
-from .strict_json import parse_json
+from .strict_json import parse_json, shortened
+
+if TYPE_CHECKING:
+    from ..tables.table import Labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +42,14 @@ class Located:
     Attributes:
         folder: Folder of the checkpoint in the repository, with a trailing slash; "" for the repository itself.
         shards: Safetensors file of each tensor.
-        pickled: The checkpoint, if it is a pickle.
+        stored: The checkpoint, if it is not in safetensors files: a pickle, or one of ``formats``.
+        labels: Returns the token labels that the checkpoint itself states, if its format can state any.
     """
 
     folder: str
     shards: Mapping[str, str]
-    pickled: PickledCheckpoint | None = None
+    stored: StoredTensors | None = None
+    labels: Callable[[int], Labels | None] | None = None
 
 
 @dataclass(eq=False)
@@ -50,8 +59,15 @@ class Locator:
     files: RepositoryFiles
     tensors: RepositoryTensors
 
-    def locate(self, deadline: Deadline) -> Located:
-        """Find the checkpoint's files and read the first header or the index."""
+    def locate(self, deadline: Deadline, path: str = "") -> Located:
+        """Find the checkpoint's files and read the first header or the index.
+
+        Args:
+            deadline: Deadline of the read.
+            path: Folder or file of the repository to open; "" for the repository itself.
+        """
+        if path:
+            return self._at(path, deadline)
         files, wire = self.files, self.files.wire
         if files.listed and not {MODEL, INDEX} & set(files.listing):
             return self._listed(deadline)
@@ -66,6 +82,34 @@ class Locator:
         indexed = self._in_index(INDEX, "", deadline)
         return self._listed(deadline) if indexed is None else Located("", indexed)
 
+    def _at(self, path: str, deadline: Deadline) -> Located:
+        """Open the checkpoint in one folder or file of the repository."""
+        folder, slash, file = path.rpartition("/")
+        if is_checkpoint(file):
+            return self._chosen(folder + slash, file, deadline)
+        inside = f"{path}/"
+        try:
+            return Located(inside, self._in_file(inside + MODEL, deadline))
+        except MissingFileError:
+            pass
+        if not any(one.startswith(inside) for one in self.files.listing):
+            listed = sorted({one.rpartition("/")[0] for one in self.files.listing if "/" in one})
+            known = f"its folders are {shortened(', '.join(listed))}" if listed else "it has no folders"
+            raise MissingFileError(f"{self.files.name} has no folder or checkpoint file {path!r:.80}; {known}")
+        return self._listed(deadline, inside)
+
+    def _chosen(self, folder: str, file: str, deadline: Deadline) -> Located:
+        """Open one file of a folder, which ends with a slash unless it is the repository itself."""
+        if is_pickled(file):
+            return Located(folder, {}, RepositoryPickles(self.files, folder).open(file))
+        if is_index(file):
+            return Located(folder, self._in_index(file, folder, deadline) or {})
+        if has_format(file):
+            ranges = HubRanges.open(self.files, folder + file)
+            opened = open_format(ranges, self.files.access.limits)
+            return Located(folder, {}, opened, opened.labels)
+        return Located(folder, self._in_file(folder + file, deadline))
+
     def _in_file(self, file: str, deadline: Deadline) -> dict[str, str]:
         return dict.fromkeys(self.tensors.header(file, deadline).tensors, file)
 
@@ -78,32 +122,26 @@ class Locator:
         index = parse_json(raw, size=len(raw), name=file, limit=limit, kind=dict, unique=True)
         return {tensor: folder + shard for tensor, shard in weight_map(index, name=file).items()}
 
-    def _listed(self, deadline: Deadline) -> Located:
-        """Find the only checkpoint among the repository's files, whatever its name, or among its first module's."""
+    def _listed(self, deadline: Deadline, within: str = "") -> Located:
+        """Find the only checkpoint in a folder of the repository, whatever its name, or in its first module's."""
         name, listing = self.files.name, self.files.listing
-        for choose in (choose_file, choose_pickle):
-            for folder in self._folders():
+        folders = [within, *self._first_module(within)]
+        for choose in (choose_file, choose_pickle, choose_format):
+            for folder in folders:
                 inside = [file.removeprefix(folder) for file in listing if file.startswith(folder)]
-                if (found := choose([file for file in inside if "/" not in file], name=name)) is None:
-                    continue
-                if choose is choose_pickle:
-                    return Located(folder, {}, RepositoryPickles(self.files, folder).open(found))
-                if is_index(found):
-                    return Located(folder, self._in_index(found, folder, deadline) or {})
-                return Located(folder, self._in_file(folder + found, deadline))
-        raise no_checkpoint(listing, name=name, path=name, hub=True)
+                shown = f"{name}/{folder.rstrip('/')}" if folder else name
+                found = choose([file for file in inside if "/" not in file], name=shown)
+                if found is not None:
+                    return self._chosen(folder, found, deadline)
+        below = [file.removeprefix(within) for file in listing if file.startswith(within)]
+        raise no_checkpoint(below, name=f"{name}/{within}".rstrip("/"), path=f"{name}/{within}".rstrip("/"), hub=True)
 
-    def _folders(self) -> Iterator[str]:
-        yield ""
-        if self._first_module is not None:
-            yield self._first_module
-
-    @cached_property
-    def _first_module(self) -> str | None:
-        """Folder of the model, with a trailing slash, if this is a sentence-transformers repository."""
+    def _first_module(self, within: str) -> tuple[str, ...]:
+        """Return the folder of the model, with a trailing slash, if a folder is that of sentence-transformers."""
         limit, listing = self.files.access.limits.config_bytes, self.files.listing
-        raw = self.files.small(MODULES, limit=limit) if MODULES in listing else None
+        raw = self.files.small(MODULES, within, limit=limit) if within + MODULES in listing else None
         if raw is None:
-            return f"{TRANSFORMER}/" if any(file.startswith(f"{TRANSFORMER}/") for file in listing) else None
+            folder = f"{within}{TRANSFORMER}/"
+            return (folder,) if any(file.startswith(folder) for file in listing) else ()
         path = module_folder(parse_json(raw, size=len(raw), name=MODULES, limit=limit, kind=list))
-        return None if path is None else f"{path}/"
+        return () if path is None else (f"{within}{path}/",)

@@ -122,11 +122,17 @@ class RepositoryTensors:
         entry = self.files.kept(self._table_key(info, known))
         if entry is not None:
             self._settle(info.file, known)
-        elif len(span) < ROWS_BYTES and 2 * len(span) < info.nbytes:
+        elif self._alone(info, span):
             return np.frombuffer(self._of_one_version(info.file, partial(self._fetch_rows, info.file, span)), np.uint8)
         else:
             entry = self._fetch_table(info)
         return entry.view()[span.start - info.start : span.stop - info.start]
+
+    def _alone(self, info: TensorInfo, span: range) -> bool:
+        """Return whether bytes are fetched alone: a few rows, or a part of a table too large to keep."""
+        access = self.files.access
+        few = len(span) < ROWS_BYTES and 2 * len(span) < info.nbytes
+        return few or (info.nbytes > access.limits.table_bytes and not access.anonymous)
 
     def _table_key(self, info: TensorInfo, file: _File) -> Key:
         return self.files.key("table", info.file, info.name, file.version.etag)

@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 
 from ..errors import CheckpointError
 from .folder_layouts import PIPELINE, advice
+from .format_names import choose_format, has_format
 from .limits import DEFAULT_LIMITS
 from .strict_json import (
     CONVERT_ADVICE,
@@ -127,6 +128,11 @@ def is_pickled(file: str) -> bool:
     return file.endswith((*PICKLES, PICKLE_INDEX))
 
 
+def is_checkpoint(file: str) -> bool:
+    """Return whether a file name is that of a checkpoint, or of the index of several files."""
+    return file.endswith(".safetensors") or is_index(file) or is_pickled(file) or has_format(file)
+
+
 def no_checkpoint(names: Sequence[str], *, name: str, path: str = "", hub: bool = False) -> CheckpointError:
     """Return the error for a folder without a checkpoint, with what it contains and what to do.
 
@@ -154,10 +160,16 @@ def is_index(file: str) -> bool:
 
 
 def locate(path: Path) -> Path:
-    """Return the file or index of a folder's checkpoint, safetensors before pickles; a file is returned unchanged."""
+    """Return the file or index of a folder's checkpoint: safetensors, else a pickle, else another format.
+
+    A file is returned unchanged.
+    """
     if not os.path.isdir(path):
         return path
-    return _search(path, choose_file) or _search(path, choose_pickle) or locate_safetensors(path)
+    for choose in (choose_file, choose_pickle, choose_format):
+        if (found := _search(path, choose)) is not None:
+            return found
+    return locate_safetensors(path)
 
 
 def locate_safetensors(folder: Path) -> Path:

@@ -6,13 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import NDArray
 
 from ..tables.sources import HubSource
 from .hub_access import Access
 from .safetensors import TensorInfo
+
+if TYPE_CHECKING:
+    from ..tables.table import Labels
 
 
 class Repository(Protocol):
@@ -24,6 +27,10 @@ class Repository(Protocol):
 
     def info(self, name: str) -> TensorInfo:
         """Return a tensor's dtype, shape and location."""
+        ...
+
+    def at_hand(self, name: str) -> bool:
+        """Return whether ``info`` needs no request for a tensor."""
         ...
 
     def metadata(self) -> Mapping[str, str]:
@@ -54,16 +61,19 @@ class Repository(Protocol):
         """Return a small text file next to the checkpoint."""
         ...
 
+    def labels(self, rows: int) -> Labels | None:
+        """Return labels for token rows that the checkpoint itself states."""
+        ...
+
 
 @dataclass(frozen=True)
 class Reopened:
-    """Lazily opened repository at a commit, with the interface of ``HubCheckpoint``.
+    """Lazily opened source at a commit, with the interface of ``HubCheckpoint``.
 
     A token passed by the caller is a secret and is not pickled; the other process uses its user's own.
     """
 
-    repo: str
-    commit: str
+    source: HubSource
     access: Access
     open: Callable[[HubSource, Access], Repository]
     """``open_hub``; not imported here, since ``HubCheckpoint`` imports this module."""
@@ -71,21 +81,21 @@ class Reopened:
     def without_token(self) -> Reopened:
         """Return a copy without anything that must not be pickled."""
         token = None if isinstance(self.access.token, str) else self.access.token
-        return replace(self, access=replace(self.access, token=token, cache=None))
+        return replace(self, access=replace(self.access, token=token, cache=None, traffic=None))
 
     @property
     def name(self) -> str:
-        """Repository and commit."""
-        return f"{self.repo}@{self.commit}"
+        """Repository, path and commit."""
+        return str(self.source)
 
     @cached_property
     def opened(self) -> Repository:
         """The opened repository. Raises ``SourceError`` or a subclass."""
-        return self.open(HubSource(self.repo, self.commit), self.access)
+        return self.open(self.source, self.access)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the location, without what was opened."""
-        return {"repo": self.repo, "commit": self.commit, "access": self.access, "open": self.open}
+        return {"source": self.source, "access": self.access, "open": self.open}
 
     def names(self) -> tuple[str, ...]:
         """Return the tensors' names."""
@@ -94,6 +104,10 @@ class Reopened:
     def info(self, name: str) -> TensorInfo:
         """Return a tensor's dtype, shape and location."""
         return self.opened.info(name)
+
+    def at_hand(self, name: str) -> bool:
+        """Return whether ``info`` needs no request for a tensor."""
+        return self.opened.at_hand(name)
 
     def metadata(self) -> Mapping[str, str]:
         """Return the metadata of the headers."""
@@ -122,3 +136,7 @@ class Reopened:
     def text(self, file: str) -> str | None:
         """Return a small text file next to the checkpoint."""
         return self.opened.text(file)
+
+    def labels(self, rows: int) -> Labels | None:
+        """Return labels for token rows that the checkpoint itself states."""
+        return self.opened.labels(rows)

@@ -246,9 +246,10 @@ def check_read(
     stop = rows if stop is None else stop
     if not 0 <= start <= stop <= rows:
         raise InputError(f"rows {start} to {stop} of {shortened(info.name)} do not exist; it has rows 0 to {rows}")
-    if len(info.shape) > 1 and (vectors > limits.rows or width > limits.columns):
-        rule = f"the limit is {limits.rows} rows of {limits.columns}"
-        raise fault(info.file, f"{shortened(info.name)} has {vectors} rows of {width} numbers; {rule}")
+    wanted = stop - start if len(info.shape) == 2 else vectors
+    if len(info.shape) > 1 and (wanted > limits.rows or width > limits.columns):
+        rule = f"the limit is {limits.rows} rows of {limits.columns}; read fewer rows at a time"
+        raise fault(info.file, f"{wanted} rows of {width} numbers were asked of {shortened(info.name)}; {rule}")
     row_bytes = columns * _STORED[info.dtype].itemsize
     span = range(info.start + start * row_bytes, info.start + stop * row_bytes)
     if len(span) > limits.table_bytes:

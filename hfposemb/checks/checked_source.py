@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ from ..checkpoints.chat_templates import TEMPLATE, TextReader, local_text
 from ..checkpoints.hub import HubCheckpoint, open_hub
 from ..checkpoints.hub_access import Access
 from ..checkpoints.limits import Limits
-from ..checkpoints.locate import is_index, is_pickled, locate
-from ..checkpoints.safetensors import Checkpoint, TensorInfo
+from ..checkpoints.locate import is_index, locate
+from ..checkpoints.safetensors import TensorInfo
 from ..checkpoints.strict_json import read_json
 from ..errors import CheckpointError, HfposembError, InputError, SourceError
 from ..models.config_values import class_of, part_config
@@ -23,6 +23,7 @@ from ..models.extraction import extract, from_repository
 from ..models.families import likely_tables
 from ..models.head_names import is_headed
 from ..models.opened_model import Tensors
+from ..models.opening import open_tensors
 from ..tables.embeddings import Embeddings
 from ..tables.source_parser import parse_source
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source
@@ -154,20 +155,10 @@ def open_source(
     raise SourceError(f"source must be a name or a path; got {type(source).__name__}")
 
 
-def open_tensors(path: Path, limits: Limits) -> Checkpoint | Any:
-    """Open the checkpoint of a folder or file, whatever its format."""
-    file = locate(path)
-    if not (file.exists() and is_pickled(file.name)):
-        return Checkpoint.open(path, limits=limits)
-    from ..checkpoints.pickled import open_pickled
-
-    return open_pickled(file, limits=limits, likely=likely_tables)
-
-
 def _on_disk(path: Path, named: LocalSource | SampleSource, name: str, limits: Limits, full: bool) -> CheckedSource:
     embeddings = extract(named, limits=limits)
     tensors = open_tensors(path, limits)
-    home: Path = tensors.folder
+    home = locate(path).absolute().parent
 
     def small(file: str) -> dict[str, Any] | None:
         there = home / file
@@ -181,10 +172,11 @@ def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool)
     if revision is not None and source.revision is not None:
         raise SourceError(f"the revision is given twice, {source.revision!r} and {revision!r}; give it once")
     wanted = revision or source.revision or "main"
-    there = open_hub(HubSource(source.repo, wanted), access, index_first=True)
+    named = replace(source, revision=wanted)
+    there = open_hub(named, access, index_first=True)
     return CheckedSource(
-        f"{source.repo}@{wanted}" if wanted != "main" else source.repo,
-        from_repository(there),
+        str(replace(source, revision=wanted if wanted != "main" else None)),
+        from_repository(there, named),
         there,
         full,
         there.tokenizer_folder if full else lambda: None,
@@ -223,8 +215,7 @@ def _texts(there: HubCheckpoint, full: bool) -> TextReader:
 
 def _headers(there: HubCheckpoint, full: bool) -> Callable[[str], bool]:
     def at_hand(name: str) -> bool:
-        file = there.located.shards.get(name)
-        return full or file is None or there.tensors.at_hand(file)
+        return full or there.at_hand(name)
 
     return at_hand
 

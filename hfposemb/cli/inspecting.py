@@ -14,6 +14,7 @@ from ..cache import KINDS, Cache, Key, Listed
 from ..errors import HfposembError, InputError
 from ..models.extraction import extract
 from ..tables.embeddings import Embeddings
+from ..tables.row_lookup import typed
 from ..tables.table import EmbeddingTable
 from .options import SHOWN, byte_size, chosen_table, opened_source, parts_of, role_of
 
@@ -54,6 +55,8 @@ def run_extract(given: argparse.Namespace) -> None:
     from ..reports.export import write_table
 
     table = chosen_table(given)
+    if given.rows is not None:
+        table = table.pick([typed(row) for row in given.rows])
     write_table(table, given.out)
     print(f"wrote {given.out}: {table.name}, {table.shape[0]:,} × {table.shape[1]:,} {table.dtype.name}")
 
@@ -140,7 +143,6 @@ def _export_comparison(opened: Sequence[Embeddings], given: argparse.Namespace) 
 def run_similarity(given: argparse.Namespace) -> None:
     """Print the similarity of chosen rows."""
     from ..analysis.row_pairs import pair_similarities
-    from ..tables.row_lookup import typed
 
     table = chosen_table(given)
     found = pair_similarities(
@@ -152,7 +154,6 @@ def run_similarity(given: argparse.Namespace) -> None:
 def run_neighbours(given: argparse.Namespace) -> None:
     """Print the nearest neighbours of one or more rows."""
     from ..analysis.nearest_rows import neighbours
-    from ..tables.row_lookup import typed
 
     table, several = chosen_table(given), len(given.queries) > 1
     queries = [typed(query) for query in given.queries]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from ..errors import MissingTableError
+from ..errors import InputError, MissingTableError
 from ..models.extraction import extract
 from ..tables.embeddings import Embeddings
 from ..tables.table import EmbeddingTable
@@ -25,12 +25,21 @@ def parts_of(given: argparse.Namespace) -> str | list[str | None] | None:
 
 def opened_source(given: argparse.Namespace) -> Embeddings:
     """Return the source that a command names."""
-    return extract(given.source, revision=given.revision, allow_full_download=given.allow_full_download)
+    tensor = getattr(given, "tensor", None)
+    return extract(
+        given.source,
+        revision=given.revision,
+        allow_full_download=given.allow_full_download,
+        tables=None if tensor is None else {"tensor": tensor},
+        base=given.base,
+    )
 
 
 def chosen_table(given: argparse.Namespace) -> EmbeddingTable:
     """Return the table that a command names."""
-    return role_of(opened_source(given), given.table)
+    if given.tensor is not None and given.table is not None:
+        raise InputError("give --table or --tensor, not both")
+    return role_of(opened_source(given), given.table if given.tensor is None else "tensor")
 
 
 def role_of(embeddings: Embeddings, wanted: str | None) -> EmbeddingTable:

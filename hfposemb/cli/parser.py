@@ -93,6 +93,9 @@ def _table_commands(commands: Commands) -> None:
     command = _command(commands, "extract", run_extract, "write a table to a file")
     _add_table(command)
     command.add_argument(
+        "--rows", nargs="+", metavar="ROW", help="labels or row numbers; only these rows are read (default: all)"
+    )
+    command.add_argument(
         "--out", type=Path, required=True, metavar="FILE", help=f"{_TABLES}; the suffix sets the format"
     )
 
@@ -366,6 +369,13 @@ def _command(commands: Commands, name: str, run: Command, text: str) -> argparse
 def _add_source(command: argparse.ArgumentParser) -> None:
     command.add_argument("source", metavar="SOURCE", help=_SOURCES)
     command.add_argument("--revision", metavar="NAME", help="branch, tag or commit of a model on the Hub")
+    command.add_argument(
+        "--base",
+        nargs="?",
+        const=True,
+        metavar="SOURCE",
+        help="apply an adapter to its base model: the one that it names, or SOURCE",
+    )
     _add_access(command)
 
 
@@ -414,6 +424,7 @@ def _add_engine(command: argparse.ArgumentParser) -> None:
 def _add_table(command: argparse.ArgumentParser) -> None:
     _add_source(command)
     _add_role(command)
+    command.add_argument("--tensor", metavar="NAME", help="any tensor [rows, width] of the source, by its name")
 
 
 def _add_role(command: argparse.ArgumentParser) -> None:

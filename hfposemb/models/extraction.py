@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..checkpoints.chat_templates import local_text
+from ..checkpoints.hub_access import Access
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
-from ..checkpoints.locate import is_pickled, locate
-from ..checkpoints.peft_adapters import ADAPTER_CONFIG, Adapter, adapter_of, may_be_adapter, whole_modules
+from ..checkpoints.peft_adapters import Adapter, adapter_of, may_be_adapter, whole_modules
 from ..checkpoints.quantization import coded, packed
-from ..checkpoints.rounded import Rounded
 from ..checkpoints.safetensors import Checkpoint, TensorInfo
-from ..checkpoints.strict_json import read_json
-from ..errors import InputError, SourceError
+from ..errors import InputError, MissingTableError, SourceError
 from ..tables.embeddings import Embeddings, LazyMapping
 from ..tables.encodings import Absolute, PositionEncoding
 from ..tables.source_parser import parse_source
@@ -25,9 +22,13 @@ from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource
 from ..tables.table import EmbeddingTable
 from ..tables.token_marks import TokenMarks
 from . import row_checks
+from .applied_adapters import apply_adapter, stated_base
 from .config_values import vocabularies
 from .families import is_known, likely_tables, parts_fed, row_offset
-from .opened_model import Opened, is_table, itself, marks_of, table_axes, table_in_tensor
+from .named_tables import TENSOR, named_tables, on_offer, tensor_named
+from .native_configs import NATIVE, with_native_config
+from .opened_model import Opened, is_table, itself, labels_of, marks_of, table_axes, table_in_tensor
+from .opening import of_repository, open_folder, open_repository
 from .output_heads import find_heads
 from .position_mechanisms import absolute, keys, mechanisms
 from .table_names import HEADS, ROLES, Candidate, Role, candidates, outside_layers, tower_of
@@ -37,12 +38,10 @@ if TYPE_CHECKING:
     import torch
 
     from ..checkpoints.hub import HubCheckpoint
-    from ..checkpoints.hub_access import Access
-    from ..checkpoints.pickled import PickledCheckpoint
     from ..checkpoints.torch_module import LiveTensors
     from ..tables.attention import Attention
     from ..tables.inputs import InputRecipe
-    from .module_tables import Tokenizer
+    from .given_labels import Tokenizer
 
 
 def extract(  # noqa: PLR0913 - keywords with defaults
@@ -55,6 +54,8 @@ def extract(  # noqa: PLR0913 - keywords with defaults
     tokenizer: Tokenizer | None = None,
     tables: Mapping[str, str] | None = None,
     name: str | None = None,
+    rows: Sequence[int | str] | None = None,
+    base: str | Path | bool | None = None,
 ) -> Embeddings:
     """Open a source and return its embeddings; tables are read on first use.
 
@@ -66,12 +67,18 @@ def extract(  # noqa: PLR0913 - keywords with defaults
         allow_full_download: Whether to download whole files if a server does not support ranges, or if there are only
             pickles, which cannot be read in part.
         limits: Limits of what is read, for local files too.
-        tokenizer: Labels for the tokens of a torch module: a tokenizer of transformers or tokenizers, a list of labels,
-            or a dictionary between labels and row numbers.
-        tables: Tables of a torch module, such as ``{"position": "encoder.pe"}``: maps ``token``, ``token_type``,
-            ``position``, ``encoder.position`` or ``decoder.position`` to the name of a parameter, buffer or module of
-            shape [rows, width], [1, rows, width] or [rows, 1, width].
-        name: Name of a torch module in figures.
+        tokenizer: Labels for the tokens, instead of the checkpoint's own: a tokenizer of transformers or tokenizers, a
+            list of labels, or a dictionary between labels and row numbers.
+        tables: Tensors of tables, instead of those that would be found, such as ``{"position": "encoder.pe"}``: maps
+            ``token``, ``token_type``, ``position``, ``encoder.position``, ``decoder.position`` or ``head`` to the name
+            of a tensor, or of a module, of shape [rows, width], [1, rows, width] or [rows, 1, width]; ``tensor`` adds
+            any other tensor as ``tables["tensor"]``. The name of a source can say the same:
+            ``./folder?position=encoder.pe``.
+        rows: Labels or row numbers of tokens; the token table and the output head are restricted to them, and only
+            these rows are read.
+        base: Source that a PEFT adapter is applied to as rows are read, ``True`` for the one that it names. Without it,
+            only the tables that the adapter contains are read, and nothing is fetched of its base model.
+        name: Name of the source in figures.
 
     Returns:
         The tables and position encodings. Files written by torch.save are read, with torch, if there are no
@@ -79,7 +86,8 @@ def extract(  # noqa: PLR0913 - keywords with defaults
 
     Raises:
         SourceError: If the source cannot be found or read.
-        InputError: If a table or labels do not fit the module.
+        MissingTableError: If no table and no position encoding is found in it.
+        InputError: If a table or labels do not fit the source.
 
     >>> import hfposemb as hpe
     >>> hpe.extract("sample:gpt2").token.shape
@@ -88,30 +96,42 @@ def extract(  # noqa: PLR0913 - keywords with defaults
     >>> layer = torch.nn.Embedding(2, 8)
     >>> hpe.extract(layer, tokenizer=["yes", "no"], name="mine").token["no"].shape
     (8,)
+    >>> hpe.extract("sample:gpt2", rows=["king", "queen"]).token
+    EmbeddingTable('sample:gpt2 tokens', 2 × 128 float32, transformer.wte.weight of model.safetensors, stored as F16)
     """
-    if not hasattr(source, "state_dict") and any(one is not None for one in (tokenizer, tables, name)):
-        raise InputError(f"tokenizer, tables and name apply to torch modules only; the source is {str(source)[:80]!r}")
     named = LocalSource(source) if isinstance(source, Path) else source
     if isinstance(named, str):
         named = parse_source(named)
-    match named:
+    given = _Given(tables or {}, tokenizer, name, base or "")
+    access = Access(token, limits, allow_full_download, likely=likely_tables)
+    if isinstance(named, HubSource):
+        found = _from_hub(_at(named, revision), access, given)
+    else:
+        found = _from_here(named, access, given)
+    return found if rows is None else found.with_rows(rows)
+
+
+def _from_here(
+    source: LocalSource | BuiltinSource | SampleSource | torch.nn.Module, access: Access, given: _Given
+) -> Embeddings:
+    """Return the embeddings of any source but a repository on the Hub."""
+    if isinstance(source, (BuiltinSource, SampleSource)) and given:
+        given_for = "tokenizer, tables, name and base apply to checkpoints and torch modules"
+        raise InputError(f"{given_for}, not to {source.name}")
+    match source:
         case LocalSource(path):
-            return _from_folder(path, name=str(path), limits=limits)
+            return _opened_files(open_folder(path, name=str(path), limits=access.limits), source, access, given)
         case SampleSource():
-            return _from_sample(named)
+            return _from_sample(source)
         case BuiltinSource():
             from ..tables.closed_forms import from_source
 
-            return from_source(named)
-        case HubSource():
-            from ..checkpoints.hub_access import Access
-
-            return _from_hub(_at(named, revision), Access(token, limits, allow_full_download, likely=likely_tables))
+            return from_source(source)
     # Duck-typed, to avoid importing torch.
-    if hasattr(named, "state_dict") and hasattr(named, "named_modules"):
+    if hasattr(source, "state_dict") and hasattr(source, "named_modules"):
         from ..checkpoints.torch_module import open_module
 
-        return _from_module(open_module(named, name=name), tokenizer, tables or {})
+        return _from_module(open_module(source, name=given.name), given)
     raise SourceError(f"source must be a name, a path or a torch module; got {type(source).__name__}")
 
 
@@ -132,7 +152,7 @@ def _from_sample(sample: SampleSource) -> Embeddings:
 
     home = folder(sample.name)
     if sample.step is None:
-        return _from_folder(home, name=f"sample:{sample.name}", ours=True)
+        return _from_files(open_folder(home, name=f"sample:{sample.name}", ours=True))
     check_trained(sample.name)
     moments = Checkpoint.open(home / _MOMENTS)
     tensor = f"{_MOMENT}{sample.step}"
@@ -145,78 +165,79 @@ def _from_sample(sample: SampleSource) -> Embeddings:
     return Embeddings(name, {"position": table}, {"position": Absolute(table)}, absent=absent)
 
 
-def _from_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours: bool = False) -> Embeddings:
-    if not path.exists():
-        raise SourceError(f"{path} does not exist; give a folder with a checkpoint or a .safetensors file")
-    checkpoint: Checkpoint | PickledCheckpoint | Rounded = _open_folder(path, limits)
-    config, home = checkpoint.config() or {}, checkpoint.folder
-    notes: list[str] = []
-    if ours and isinstance(checkpoint, Checkpoint) and Rounded(checkpoint).rounded:
-        checkpoint = Rounded(checkpoint)
-        notes.append("words are rounded to 8 bits with one scale per row")
-    files = partial(_small_file, home, limits)
-    text = partial(local_text, home, limits.config_bytes)
-    opened = Opened(checkpoint, name, partial(itself, home), config, notes, ours=ours, settings=files, text=text)
-    return _from_files(replace(opened, adapter=partial(files, ADAPTER_CONFIG)))
-
-
-def _small_file(home: Path | None, limits: Limits, name: str) -> dict[str, Any] | None:
-    path = None if home is None else home / name
-    return read_json(path, limit=limits.config_bytes, kind=dict) if path is not None and path.exists() else None
-
-
-def _open_folder(path: Path, limits: Limits) -> Checkpoint | PickledCheckpoint:
-    file = locate(path)
-    if not (file.exists() and is_pickled(file.name)):
-        return Checkpoint.open(path, limits=limits)
-    from ..checkpoints.pickled import open_pickled
-
-    return open_pickled(file, limits=limits, likely=likely_tables)
-
-
 def _at(source: HubSource, revision: str | None) -> HubSource:
     """Return a repository at the revision passed as an argument."""
     if revision is None:
         return source
     if source.revision is not None:
         raise SourceError(f"the revision is given twice, {source.revision!r} and {revision!r}; give it once")
-    found = parse_source(f"{source.repo}@{revision}")
-    assert isinstance(found, HubSource)
-    return found
+    parse_source(f"{source.repo}@{revision}")  # raises if it is no revision
+    return source.at(revision)
 
 
-def _from_hub(source: HubSource, access: Access) -> Embeddings:
+def _from_hub(source: HubSource, access: Access, given: _Given) -> Embeddings:
     from ..checkpoints.deadline import one_read
-    from ..checkpoints.hub import open_hub
 
     with one_read(access.limits.seconds):
-        return from_repository(open_hub(source, access))
+        opened, traffic = open_repository(source, access)
+        return replace(_opened_files(opened, source, replace(access, traffic=traffic), given), traffic=traffic)
 
 
-def from_repository(found: HubCheckpoint) -> Embeddings:
-    """Return the embeddings of an opened repository on the Hub."""
+def from_repository(found: HubCheckpoint, source: HubSource) -> Embeddings:
+    """Return the embeddings of a repository on the Hub that is already open.
+
+    Args:
+        found: The open repository.
+        source: What it was opened from.
+    """
     from ..checkpoints.deadline import one_read
 
-    with one_read(found.files.access.limits.seconds):
-        config = found.config() or {}
-        opened = Opened(found, found.name, found.tokenizer_folder, config, found.notes, found.commit)
-        opened = replace(opened, adapter=partial(found.json, ADAPTER_CONFIG), settings=found.json, text=found.text)
-        return replace(_from_files(opened), traffic=found.traffic)
+    access = replace(found.files.access, traffic=found.traffic)
+    with one_read(access.limits.seconds):
+        return replace(
+            _opened_files(of_repository(found), source, access, _Given({}, None, None)), traffic=found.traffic
+        )
+
+
+def _opened_files(opened: Opened, source: LocalSource | HubSource, access: Access, given: _Given) -> Embeddings:
+    """Return the embeddings of an opened source, on its base model if it is an adapter and one is named."""
+    base = given.base or source.base
+    if base:
+        opened = apply_adapter(opened, _open_base(stated_base(opened) if base is True else base, access))
+    return _from_files(given.applied(opened, source.tables))
+
+
+def _open_base(base: str | Path, access: Access) -> Opened:
+    named = LocalSource(base) if isinstance(base, Path) else parse_source(base)
+    match named:
+        case LocalSource(path):
+            return open_folder(path, name=str(path), limits=access.limits)
+        case HubSource():
+            return open_repository(named, access)[0]
+        case SampleSource(name, None):
+            from ..samples import folder
+
+            return open_folder(folder(name), name=f"sample:{name}", ours=True)
+    raise InputError(f"{str(base)[:80]!r} is not a model; give the base model that the adapter was made for")
 
 
 def _from_files(opened: Opened) -> Embeddings:
+    opened = with_native_config(opened)
     config = opened.config
     if not config:
         opened.notes.append(
             "there is no config.json: tables were identified by tensor name, and positions start at row 0"
         )
-    elif not is_known(config):
+    elif not is_known(config) and config.get("model_type") not in NATIVE:
         kind = str(config.get("model_type"))[:40]
         opened.notes.append(f"the model type {kind!r} is unknown: tables were identified by tensor name")
-    found = _candidates(opened)
+    found = _candidates(opened) | named_tables(opened.tensors, opened.named)
     adapter = _adapter(opened)
     if adapter is None:
-        return _assemble(opened, found)
+        made = _assemble(opened, found)
+        if not (made.tables or made.positions or made.heads or opened.refused):
+            raise MissingTableError(f"no table was found in {opened.name}: {made.absent['token']}")
+        return made
     if not any(found.values()):
         raise SourceError(f"{opened.name}: {adapter.nothing}")
     opened.notes.append(adapter.note)
@@ -232,17 +253,37 @@ def _adapter(opened: Opened) -> Adapter | None:
     return None if config is None else adapter_of(names, config)
 
 
-def _from_module(live: LiveTensors, tokenizer: Tokenizer | None, tables: Mapping[str, str]) -> Embeddings:
-    from .module_tables import SavedTokenizer, named_tables, names_of
+@dataclass(frozen=True)
+class _Given:
+    """What the caller states about a source: tensors of tables, labels, a name, the base model of an adapter."""
 
-    config = live.config() or {}
-    opened = Opened(live, live.name, config=config)
-    if tokenizer is not None:
-        names = names_of(tokenizer)
+    tables: Mapping[str, str]
+    tokenizer: Tokenizer | None
+    name: str | None
+    base: str | Path | bool = ""
+
+    def __bool__(self) -> bool:
+        """Return whether anything is stated."""
+        return bool(self.tables or self.base) or self.tokenizer is not None or self.name is not None
+
+    def applied(self, opened: Opened, in_name: Mapping[str, str] | None = None) -> Opened:
+        """Return the opened source with what is stated about it, here and in its name."""
+        from .given_labels import SavedTokenizer, names_of
+
+        opened = replace(opened, name=self.name or opened.name, named={**(in_name or {}), **self.tables})
+        if self.tokenizer is None:
+            return opened
+        names = names_of(self.tokenizer)
         # The caller's tokenizer is trusted and may run in this process.
-        told: dict[str, Any] = {"folder": names} if isinstance(names, SavedTokenizer) else {"labels": names}
-        opened = replace(opened, ours=True, **told)
-    found = _candidates(opened) | named_tables(live, tables)
+        if isinstance(names, SavedTokenizer):
+            return replace(opened, ours=True, folder=names, labels=None)
+        return replace(opened, ours=True, labels=names)
+
+
+def _from_module(live: LiveTensors, given: _Given) -> Embeddings:
+    config = live.config() or {}
+    opened = given.applied(Opened(live, live.name, config=config))
+    found = _candidates(opened) | named_tables(live, given.tables)
     if not config:
         _add_unnamed(live, found, opened.notes)
     if not any(found.values()):
@@ -252,7 +293,7 @@ def _from_module(live: LiveTensors, tokenizer: Tokenizer | None, tables: Mapping
             f'{live.name} has no nn.Embedding; name its tables: extract(model, tables={{"position": "NAME"}})'
         )
     made = _assemble(opened, found)
-    if tokenizer is not None:
+    if given.tokenizer is not None:
         _ = made.token.labels  # raises if they do not fit
     return made
 
@@ -382,6 +423,8 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         makers[f"{part}.token".strip(".")] = partial(table_in_tensor, opened, "token", candidate.tensor)
     for part, candidate in _parts(opened, "token_type", found["token_type"]).items():
         makers[f"{part}.token_type".strip(".")] = partial(table_in_tensor, opened, "token_type", candidate.tensor)
+    if (named := opened.named.get(TENSOR)) is not None:
+        makers[TENSOR] = partial(_named_tensor, opened, makers.get("token"), tensor_named(opened.tensors, named))
     stored = _planes(opened, _parts(opened, "position", found["position"]))
     split = [_split(part) for part in stored]
     # If a stored table holds rotation angles, the mechanism is rotary and the table is kept separately.
@@ -409,18 +452,30 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     ordered = sorted(
         encodings, key=lambda key: (key not in fed, [_ORDER.get(word, 3) for word in re.split(r"[. ]", key)])
     )
-    listed = ", ".join(opened.tensors.names()[:4])
-    reason = f"no tensor name matches; its tensors include {listed[:120]}"
-    absent = {"token": reason, "token_type": "the model has no token types", "position": reason, **opened.refused}
-    absent["head"] = heads.absent
+    said = {"token_type": "the model has no token types", "head": heads.absent, **opened.refused}
     if "token" not in makers:
-        absent["inputs"] = "it has no token table"
+        said["inputs"] = "it has no token table"
+    reasons = {role: partial(itself, reason) for role, reason in said.items()}
+    absent = LazyMapping({**dict.fromkeys(("token", "position"), partial(_unmatched, opened)), **reasons})
     positions = LazyMapping({key: encodings[key] for key in ordered})
     made = partial(_recipe, opened, tables, positions, fed) if "token" in makers else None
     attends = partial(_attention, opened, tables, positions) if made is not None else None
     found_all = Embeddings(opened.name, tables, positions, opened.config, absent, tuple(opened.notes), made, fed=fed)
     marks = partial(_marks, opened, tables) if "token" in makers else None
     return replace(found_all, attention=attends, heads=LazyMapping(heads.makers), ties=heads.ties, marks=marks)
+
+
+def _named_tensor(opened: Opened, token: Callable[[], EmbeddingTable] | None, tensor: str) -> EmbeddingTable:
+    """Return the table of a tensor that the user named, with the labels of the tokens if it has as many rows."""
+    table = table_in_tensor(opened, TENSOR, tensor)
+    alike = token is not None and token().shape[0] == table.shape[0]
+    return replace(
+        table, name=f"{opened.name} {tensor}", named=partial(labels_of, opened, len(table)) if alike else None
+    )
+
+
+def _unmatched(opened: Opened) -> str:
+    return f"no tensor name matches; {on_offer(opened)}"
 
 
 def _marks(opened: Opened, tables: Mapping[str, EmbeddingTable]) -> TokenMarks:

@@ -74,6 +74,11 @@ def _none() -> None:
     return None
 
 
+def always(name: str) -> bool:
+    """Return true for any tensor: its header is on this machine."""
+    return True
+
+
 def nothing(name: str) -> None:
     """Return ``None`` for any file, where a reader of files is expected."""
 
@@ -123,11 +128,17 @@ class Opened:
     text: TextReader = nothing
     """Returns a small text file next to the checkpoint by its name, if there is one."""
 
-    labels: Callable[[int], Labels] | None = None
-    """Makes the caller's token labels for a number of rows."""
+    labels: Callable[[int], Labels | None] | None = None
+    """Returns the caller's token labels for a number of rows, or those that the checkpoint states, if any."""
+
+    named: Mapping[str, str] = field(default_factory=dict)
+    """Names of tensors that the user assigned to roles."""
 
     refused: dict[str, str] = field(default_factory=dict)
     """Why the tensor that would be the table of a role is not read, by role."""
+
+    at_hand: Callable[[str], bool] = always
+    """Returns whether the dtype and shape of a tensor are known without a request."""
 
     _parts: dict[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
 
@@ -295,8 +306,8 @@ def labels_of(opened: Opened, rows: int) -> Labels:
     """Return the labels of a vocabulary's rows: the caller's, the tokenizer's, or row numbers."""
     from ..checkpoints.vocabulary import read_labels
 
-    if opened.labels is not None:
-        return opened.labels(rows)
+    if opened.labels is not None and (stated := opened.labels(rows)) is not None:
+        return stated
     found = opened.folder()
     named = read_labels(found, rows=rows) if found else None
     return _numbered(rows, whole_number(opened.part("text"), "vocab_size")) if named is None else named

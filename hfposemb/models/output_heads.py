@@ -19,6 +19,7 @@ from ..tables.output_head import OutputHead, Tying
 from ..tables.table import EmbeddingTable, Labels
 from .config_values import class_of, vocabularies
 from .head_names import bias_names, class_heads, head_candidates, head_evidence, is_headed, module_of
+from .named_tables import HEAD, tensor_named
 from .opened_model import Opened, can_reopen, labels_of, table_in_tensor
 from .table_names import Candidate, tower_of
 from .tied_types import is_tied, stated_tie
@@ -49,6 +50,10 @@ def find_heads(opened: Opened, token: Mapping[str, Candidate], tables: Mapping[s
         token: The token tables by part, "" and ``decoder``.
         tables: All tables by role, made on first access.
     """
+    if (named := opened.named.get(HEAD)) is not None:
+        tensor = tensor_named(opened.tensors, named)
+        own = Tying(False, "own tensor", f"{tensor} was named as the head", tensor, _token_of("head", token)[0])
+        return FoundHeads({"head": partial(_head, opened, tables, "head", own)}, {"head": own})
     stored = opened.tensors.names()
     aliases = {**opened.tensors.metadata(), **whole_modules(stored)}
     aliases = {alias: kept for alias, kept in aliases.items() if kept in stored}

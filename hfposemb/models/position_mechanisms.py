@@ -28,8 +28,9 @@ from ..tables.encodings import (
 )
 from ..tables.table import EmbeddingTable, Provenance
 from .config_values import real_number
-from .families import CONVOLUTION, RELATIVE, ROTARY_FIELDS, RelativeRule, row_offset
+from .families import CONVOLUTION, RELATIVE, ROTARY_FIELDS, RelativeRule, is_known, row_offset
 from .opened_model import Opened, itself, stored_grid
+from .stored_waves import are_waves, square_grid
 from .table_names import tower_of
 
 if TYPE_CHECKING:
@@ -144,13 +145,24 @@ def absolute(opened: Opened, tower: str, table: EmbeddingTable) -> Absolute:
     """Return the encoding of a stored position table, with the grid of image patches if it has one."""
     family = opened.family(tower)
     filled = bool(family.computed) and opened.part(tower or "text").get(family.computed) is True
-    kind: Literal["sinusoidal", "learned"] = (
-        "sinusoidal" if filled or family.waves or tower in family.filled else "learned"
-    )
     assert table.provenance.tensor is not None
-    fixed = isinstance(opened.tensors, LiveTensors) and not opened.tensors.trained(table.provenance.tensor)
     grid = stored_grid(opened.tensors.info(table.provenance.tensor)) or _patch_grid(opened, tower, table.shape[0])
+    kind: Literal["sinusoidal", "learned"] = "learned"
+    if filled or family.waves or tower in family.filled:
+        kind = "sinusoidal"
+    elif grid is not None or not is_known(opened.config):
+        kind, grid = _by_numbers(table, grid)
+    fixed = isinstance(opened.tensors, LiveTensors) and not opened.tensors.trained(table.provenance.tensor)
     return Absolute(table, "fixed" if fixed and kind == "learned" else kind, table.provenance.row_offset, grid)
+
+
+def _by_numbers(table: EmbeddingTable, grid: Grid | None) -> tuple[Literal["sinusoidal", "learned"], Grid | None]:
+    """Return whether a stored table is one of sinusoids, and its grid, for models of which no rule says it."""
+    guesses = (grid,) if grid is not None else (None, square_grid(table.shape[0]))
+    for guess in dict.fromkeys(guesses):
+        if are_waves(table, guess):
+            return "sinusoidal", guess
+    return "learned", grid
 
 
 def _patch_grid(opened: Opened, tower: str, rows: int) -> Grid | None:

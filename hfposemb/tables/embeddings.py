@@ -196,6 +196,35 @@ class Embeddings:
         heads = LazyMapping({new: partial(self.heads.__getitem__, key) for key, new in keys.items()})
         return replace(found, heads=heads, ties={new: self.ties[key] for key, new in keys.items()})
 
+    def with_rows(self, rows: Sequence[int | str]) -> Embeddings:
+        """Return the same source with some rows of its token table and output head, in the given order.
+
+        Only these rows are read, when they are first used; positions and inputs stay as they are.
+
+        Args:
+            rows: Labels or row numbers of tokens.
+
+        Raises:
+            MissingTableError: If there is no token table.
+            InputError: If there is no such row.
+
+        >>> import hfposemb as hpe
+        >>> hpe.extract("sample:gpt2").with_rows(["king", 7]).token.shape
+        (2, 128)
+        """
+        token = self.token.pick(rows)
+        heads = {}
+        for key, head in self.heads.items():
+            if len(head) == len(self.token):
+                heads[key] = replace(head.pick([self.token.row(one) for one in rows]), token=token)
+        tables = LazyMapping(
+            {
+                role: partial(_itself, token) if role == "token" else partial(self.tables.get, role)
+                for role in self.tables
+            }
+        )
+        return replace(self, tables=tables, heads=heads, ties={key: self.ties[key] for key in heads})
+
     @cached_property
     def _recipe(self) -> InputRecipe:
         if self.recipe is None:

@@ -9,7 +9,17 @@ from ..errors import SourceError
 from .sources import LOCAL_PREFIXES, BuiltinSource, HubSource, LocalSource, SampleSource, Source
 
 _HUB_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
-_HUB = rf"(?P<repo>(?:{_HUB_NAME}/)?{_HUB_NAME})(?:@(?P<revision>[A-Za-z0-9][A-Za-z0-9._/-]{{0,254}}))?"
+_INSIDE = r"(?P<path>(?:/[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,199}){1,8})"
+_REVISION = r"(?P<revision>[A-Za-z0-9][A-Za-z0-9._/-]{0,254})"
+_HUB = rf"(?P<repo>{_HUB_NAME}|{_HUB_NAME}/{_HUB_NAME}{_INSIDE}?)(?:@{_REVISION})?"
+
+ROLES = ("token", "token_type", "position", "head", "encoder.position", "decoder.position", "tensor")
+"""Roles that a source's name can assign tensors to, ``owner/name?token=TENSOR``; ``tensor`` is a table of its own."""
+
+BASE = "base"
+"""Option that names the source that an adapter is applied to."""
+
+_OPTIONS = re.compile(r"(?P<source>.*?)\?(?P<query>(?:[a-z_.]+=[^&=]*)(?:&[a-z_.]+=[^&=]*)*)", re.DOTALL)
 
 
 _SHAPED = r"(?P<rows>[0-9]{1,7})x(?P<width>[0-9]{1,6})"
@@ -21,9 +31,11 @@ def parse_source(text: str) -> Source:
     """Parse the name of a source, without opening or looking up anything.
 
     Args:
-        text: ``owner/name`` or ``owner/name@revision`` on the Hub; a local path, which must start with ``./``, ``../``,
-            ``/`` or ``~``; a sample such as ``sample:bert``; or a built-in such as ``sinusoidal:1024x768``. A name is
-            never looked up in the working directory.
+        text: ``owner/name``, ``owner/name@revision`` or ``owner/name/folder/or/file@revision`` on the Hub; a local
+            path, which must start with ``./``, ``../``, ``/`` or ``~``; a sample such as ``sample:bert``; or a built-in
+            such as ``sinusoidal:1024x768``. A name is never looked up in the working directory. For the Hub and local
+            paths, ``?token=TENSOR&position=TENSOR`` at the end names the tensors of tables, and ``?base=SOURCE`` the
+            source that an adapter is applied to.
 
     Raises:
         SourceError: If the text is none of these.
@@ -32,20 +44,48 @@ def parse_source(text: str) -> Source:
     if len(name) > _LONGEST or any(ord(character) < 32 for character in name):
         raise SourceError("a source must be one line such as owner/name, ./folder, sample:bert or sinusoidal:1024x768")
     if name in (".", "..") or name.startswith(LOCAL_PREFIXES):
-        try:
-            return LocalSource(Path(name).expanduser())
-        except RuntimeError as error:
-            raise SourceError(f"{name!r} refers to a home folder that does not exist; write the full path") from error
-    if ":" in name:
+        return _local(name)
+    if ":" in name.partition("?")[0]:
         scheme, _, rest = name.partition(":")
         return _sample(rest) if scheme == "sample" else _builtin(scheme, rest)
-    match = re.fullmatch(_HUB, name)
-    if match and "--" not in name and ".." not in name and not match["repo"].endswith(".git"):
-        return HubSource(match["repo"], match["revision"])
+    asked, tables, base = _options(name)
+    match = re.fullmatch(_HUB, asked)
+    if match and ".." not in asked:
+        inside = match["path"] or ""
+        repo = match["repo"].removesuffix(inside)
+        if "--" not in repo and not repo.endswith(".git"):
+            return HubSource(repo, match["revision"], inside.removeprefix("/"), tables, base)
     raise SourceError(
         f"{name[:80]!r} is not a source; write owner/name for the Hub, ./folder for this machine, "
         "or a built-in such as sinusoidal:1024x768"
     )
+
+
+def _local(name: str) -> LocalSource:
+    asked, tables, base = _options(name)
+    try:
+        return LocalSource(Path(asked).expanduser(), tables, base)
+    except RuntimeError as error:
+        raise SourceError(f"{name!r} refers to a home folder that does not exist; write the full path") from error
+
+
+def _options(name: str) -> tuple[str, dict[str, str], str]:
+    """Split ``?role=TENSOR&base=SOURCE`` from the end of a source's name. Raises ``SourceError`` for other options."""
+    match = _OPTIONS.fullmatch(name)
+    if match is None:
+        return name, {}, ""
+    pairs = [(key, value) for key, _, value in (option.partition("=") for option in match["query"].split("&"))]
+    options = dict(pairs)
+    for key, value in pairs:
+        if key not in (*ROLES, BASE) or not value:
+            known = f"?role=TENSOR with {', '.join(ROLES)}, and ?base=SOURCE for adapters"
+            raise SourceError(f"unknown option {key[:40]!r}; the options are {known}")
+    if len(options) != len(pairs):
+        raise SourceError(f"{match['query'][:80]!r} has an option twice; give each once")
+    base = options.pop(BASE, "")
+    if base and not base.startswith(LOCAL_PREFIXES):
+        parse_source(base)  # raises if it is none
+    return match["source"], options, base
 
 
 def _sample(rest: str) -> SampleSource:

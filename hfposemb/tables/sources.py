@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,17 +12,46 @@ LOCAL_PREFIXES = ("./", "../", "/", "~")
 
 @dataclass(frozen=True)
 class HubSource:
-    """A repository on the Hub at a revision: ``owner/name``, or a bare name that the Hub redirects."""
+    """A repository on the Hub, ``owner/name[/path][@revision][?option=value]``, or a bare name that the Hub redirects.
+
+    Attributes:
+        repo: Name of the repository.
+        revision: Branch, tag or commit.
+        path: Folder or file in the repository; "" for the repository itself.
+        tables: Names of tensors by role, which replace those that would be found.
+        base: Name of the source that an adapter is applied to; "" for none.
+    """
 
     repo: str
     revision: str | None = None
+    path: str = ""
+    tables: Mapping[str, str] = field(default_factory=dict)
+    base: str = ""
+
+    def __str__(self) -> str:
+        """Return the name that is parsed to this source."""
+        inside = f"/{self.path}" if self.path else ""
+        at = f"@{self.revision}" if self.revision else ""
+        return f"{self.repo}{inside}{at}{_query(self)}"
+
+    def at(self, revision: str) -> HubSource:
+        """Return the same source at another revision."""
+        return replace(self, revision=revision)
 
 
 @dataclass(frozen=True)
 class LocalSource:
-    """A folder or a ``.safetensors`` file on this machine."""
+    """A folder or a checkpoint file on this machine.
+
+    Attributes:
+        path: The folder or file.
+        tables: Names of tensors by role, which replace those that would be found.
+        base: Name of the source that an adapter is applied to; "" for none.
+    """
 
     path: Path
+    tables: Mapping[str, str] = field(default_factory=dict)
+    base: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,3 +73,8 @@ class SampleSource:
 
 
 Source: TypeAlias = HubSource | LocalSource | BuiltinSource | SampleSource
+
+
+def _query(source: HubSource) -> str:
+    options = {**source.tables, **({"base": source.base} if source.base else {})}
+    return "?" + "&".join(f"{name}={value}" for name, value in options.items()) if options else ""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..memory_maps import lendable, lent, made_lendable
 from .html_repr import card
+from .scattered_rows import read_scattered
 
 if TYPE_CHECKING:
     import pandas
@@ -197,8 +198,30 @@ class EmbeddingTable:
         stored = f", stored as {found.stored_dtype}" if found.file else ""
         return f"{' of '.join(part for part in (found.tensor, found.file) if part) or 'computed'}{stored}"
 
-    def rows(self, start: int, stop: int) -> Vectors:
-        """Return rows ``[start, stop)`` [stop − start, width], reading no others; ``InputError`` if out of range."""
+    def rows(self, start: int | Sequence[int | str] | NDArray[Any], stop: int | None = None) -> Vectors:
+        """Return rows ``[start, stop)``, or the given rows, reading no others.
+
+        From the Hub, given rows are fetched by ranges of bytes: neighbouring rows together, and several ranges at once.
+
+        Args:
+            start: First row, or row numbers and labels [m] if ``stop`` is not given.
+            stop: End of the rows, exclusive.
+
+        Returns:
+            Vectors [stop − start, width] or [m, width], in the given order.
+
+        Raises:
+            InputError: If there is no such row.
+
+        >>> import hfposemb as hpe
+        >>> table = hpe.extract("sample:gpt2").token
+        >>> table.rows(0, 3).shape, table.rows([5, 900, 17]).shape
+        ((3, 128), (3, 128))
+        """
+        if not isinstance(start, (int, np.integer)) or stop is None:
+            if stop is not None or isinstance(start, (int, np.integer)):
+                raise InputError("rows takes a first row and an end, rows(3, 7), or a list of rows, rows([3, 'king'])")
+            return self[start]
         if not 0 <= start <= stop <= self.shape[0]:
             raise InputError(f"rows {start}:{stop} are out of range for {self.name}, which has {self.shape[0]:,} rows")
         return self.reader(start, stop) if self._held.rows is None else self._held(start, stop)
@@ -213,13 +236,24 @@ class EmbeddingTable:
         if self._held.rows is not None:
             found: Vectors = self._held.rows[rows]
             return found
-        out = np.empty((len(rows), self.shape[1]), self.dtype)
-        order = np.argsort(rows, kind="stable")
-        for run in np.split(order, np.flatnonzero(np.diff(rows[order]) > 1) + 1):
-            if len(run):
-                first = int(rows[run[0]])
-                out[run] = self.rows(first, int(rows[run[-1]]) + 1)[rows[run] - first]
-        return out
+        return read_scattered(self.rows, rows, self.shape[1], self.dtype, remote=self.provenance.commit is not None)
+
+    def pick(self, rows: Sequence[int | str] | NDArray[Any]) -> Self:
+        """Return the given rows as a separate table, in the given order; they are read on first use.
+
+        Args:
+            rows: Row numbers or labels [m].
+
+        Raises:
+            InputError: If there is no such row.
+
+        >>> import hfposemb as hpe
+        >>> list(hpe.extract("sample:gpt2").token.pick(["king", "queen"]).labels)
+        [' king', ' queen']
+        """
+        places = np.array([self._place(one) for one in rows], np.int64)
+        named = None if self.named is None else partial(_picked_labels, self, places)
+        return replace(self, shape=(len(places), self.shape[1]), reader=_Picked(self, places), named=named)
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -413,6 +447,22 @@ def table_of(
         array = array.astype(np.float32, copy=False)
     shape = (len(array), array.shape[1])
     return EmbeddingTable(name, shape, array.dtype, provenance, rows_in_memory(array), named)
+
+
+@dataclass(frozen=True, eq=False)
+class _Picked:
+    """Reader of some rows of another table."""
+
+    table: EmbeddingTable
+    places: NDArray[np.int64]
+
+    def __call__(self, start: int, stop: int) -> Vectors:
+        """Return rows ``[start, stop)`` of the picked ones."""
+        return self.table.take(self.places[start:stop])
+
+
+def _picked_labels(table: EmbeddingTable, places: NDArray[np.int64]) -> Labels:
+    return table.labels.take(places)
 
 
 def rows_in_memory(vectors: Vectors) -> RowReader:

@@ -312,6 +312,15 @@ def test_crafted_payloads_reach_nothing(turn: int, page: Visitor, served: Served
     other.close()
 
 
+@pytest.mark.parametrize("base", ["./x", "/etc", "~root", "../x"])
+def test_the_base_of_an_adapter_is_no_path_in_public(base: str) -> None:
+    from hfposemb.app.session.library import allowed
+
+    with pytest.raises(hpe.errors.SourceError, match="only if the app runs on your own machine"):
+        allowed(f"a/adapter?base={base}", public=True)
+    assert allowed("a/adapter?base=a/base", public=True)
+
+
 def test_public_mode_comes_by_itself_on_a_space(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not on_a_space()
     assert "Limits of this public page" not in _written(app.build(sources=("sinusoidal:16x8",)))

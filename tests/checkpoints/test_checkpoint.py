@@ -450,8 +450,8 @@ def test_scalar_is_listed_but_not_a_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        (Limits(rows=3), "4 rows of 2 numbers; the limit is 3 rows"),
-        (Limits(columns=1), "4 rows of 2 numbers; the limit is"),
+        (Limits(rows=3), "4 rows of 2 numbers were asked of 't'; the limit is 3 rows"),
+        (Limits(columns=1), "4 rows of 2 numbers were asked of 't'; the limit is"),
         (Limits(table_bytes=31), "have 32 bytes; the limit is 31"),
     ],
 )

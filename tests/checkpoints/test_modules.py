@@ -96,13 +96,13 @@ class TwoSides(nn.Module):
 CASES: dict[str, tuple[Callable[[], nn.Module], dict[str, str], Callable[..., torch.Tensor], str]] = {
     "minGPT": (MinGPT, {"position": "pos_emb"}, lambda m: m.pos_emb[0], "learned"),
     "nanoGPT": (NanoGPT, {"position": "transformer.wpe"}, lambda m: m.transformer.wpe.weight, "learned"),
-    "tutorial": (Tutorial, {"position": "pos_encoder.pe"}, lambda m: m.pos_encoder.pe[:, 0], "fixed"),
-    "tutorial, by module": (Tutorial, {"position": "pos_encoder"}, lambda m: m.pos_encoder.pe[:, 0], "fixed"),
+    "tutorial": (Tutorial, {"position": "pos_encoder.pe"}, lambda m: m.pos_encoder.pe[:, 0], "sinusoidal"),
+    "tutorial, by module": (Tutorial, {"position": "pos_encoder"}, lambda m: m.pos_encoder.pe[:, 0], "sinusoidal"),
     "not persistent": (
         lambda: Tutorial(persistent=False),
         {"position": "pos_encoder.pe"},
         lambda m: m.pos_encoder.pe[:, 0],
-        "fixed",
+        "sinusoidal",
     ),
     "attribute": (Attribute, {"token": "words", "position": "angles"}, lambda m: m.angles, "fixed"),
     "renamed": (Renamed, {"position": "a.0", "token": "a.1"}, lambda m: m.a[0].weight.float(), "learned"),
@@ -203,8 +203,8 @@ def test_what_does_not_name_the_rows_is_refused(given: object, message: str) -> 
         hpe.extract(NanoGPT(), tokenizer=given)
 
 
-def test_names_are_for_modules() -> None:
-    with pytest.raises(InputError, match=r"apply to torch modules only; the source is 'sample:bert'"):
+def test_names_are_for_checkpoints_and_modules() -> None:
+    with pytest.raises(InputError, match="apply to checkpoints and torch modules, not to bert"):
         hpe.extract("sample:bert", name="mine")
 
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -23,7 +24,8 @@ class Forked:
 
     def kill(self) -> None:
         """End the child."""
-        os.kill(self.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # as Popen, which does nothing if it has ended
+            os.kill(self.pid, signal.SIGKILL)
 
     def wait(self) -> None:
         """Wait for its end."""

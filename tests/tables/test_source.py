@@ -20,6 +20,11 @@ from hfposemb.tables.sources import BuiltinSource, HubSource, LocalSource, Sampl
         ("openai-community/gpt2", HubSource("openai-community/gpt2")),
         ("EleutherAI/pythia-70m@step1000", HubSource("EleutherAI/pythia-70m", "step1000")),
         ("a/b@refs/pr/3", HubSource("a/b", "refs/pr/3")),
+        ("a/b/text_encoder", HubSource("a/b", None, "text_encoder")),
+        ("a/b/onnx/model_q4.onnx@v1.0", HubSource("a/b", "v1.0", "onnx/model_q4.onnx")),
+        ("a/b@refs/pr/3?token=emb.weight", HubSource("a/b", "refs/pr/3", "", {"token": "emb.weight"})),
+        ("./d?token=x&position=y.z", LocalSource(Path("d"), {"token": "x", "position": "y.z"})),
+        ("./what?", LocalSource(Path("what?"))),
         ("./gpt2", LocalSource(Path("gpt2"))),
         ("../x/y.safetensors", LocalSource(Path("../x/y.safetensors"))),
         ("/srv/model", LocalSource(Path("/srv/model"))),
@@ -39,8 +44,9 @@ def test_spellings(text: str, source: object) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", " ", "a/b/c", "a b", "-x", "a/", "/../\x00", "x" * 5000, "http://a/b", "a@", "a@@b", "a--b/c", "a..b"),
+        *("", " ", "a/b/../c", "a b", "-x", "a/", "/../\x00", "x" * 5000, "http://a/b", "a@", "a@@b", "a--b/c", "a..b"),
         *("sample:", "sample:bert@3", "sample:gpt2@step-", "sinusoidal:", "sinusoidal:3", "sinusoidal:axb"),
+        *("a/b?tokens=x", "a/b?token=", "a/b?token=x&token=y", "./d?role=x", "a/b/.hidden", "a/b/c//d", "x/y.git/z"),
         *("sinusoidal:3x4?x", "sinusoidal:-3x4", "nope:3x4", "ünïcode/x", "<script>", "a\nb", "~nobody-has-this/x"),
     ],
 )
@@ -49,6 +55,13 @@ def test_everything_else_is_one_line(text: str) -> None:
         parse_source(text)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    "text", ["gpt2", "a/b@refs/pr/3", "a/b/c/d.gguf@main?token=t&head=h", "a/b?token=onnx::Gather_7"]
+)
+def test_a_repository_is_written_as_it_is_read(text: str) -> None:
+    assert str(parse_source(text)) == text
 
 
 @given(st.text(max_size=200))

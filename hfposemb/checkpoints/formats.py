@@ -1,0 +1,66 @@
+"""Checkpoint formats other than safetensors that are read by ranges of bytes, by the suffix of their files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Protocol
+
+from numpy.typing import NDArray
+
+from .file_ranges import FileRanges
+from .limits import Limits
+from .safetensors import TensorInfo
+
+if TYPE_CHECKING:
+    from ..tables.table import Labels
+
+
+class StoredTensors(Protocol):
+    """Named tensors of one checkpoint, whatever its format."""
+
+    @property
+    def name(self) -> str:
+        """Name in messages."""
+        ...
+
+    def names(self) -> tuple[str, ...]:
+        """Return the tensors' names."""
+        ...
+
+    def info(self, name: str) -> TensorInfo:
+        """Return a tensor's dtype, shape and location."""
+        ...
+
+    def metadata(self) -> Mapping[str, str]:
+        """Return the metadata of the headers."""
+        ...
+
+    def config(self) -> dict[str, Any] | None:
+        """Return the configuration that the checkpoint states itself, or ``None``."""
+        ...
+
+    def file_bytes(self, name: str) -> int:
+        """Return the size of the file that holds a tensor."""
+        ...
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor, read-only."""
+        ...
+
+
+class FormatCheckpoint(StoredTensors, Protocol):
+    """Checkpoint of one of the formats of this module."""
+
+    def labels(self, rows: int) -> Labels | None:
+        """Return labels for ``rows`` token rows that the checkpoint itself states; ``None`` if it states none."""
+        ...
+
+
+OPENERS: Mapping[str, Callable[[FileRanges, Limits], FormatCheckpoint]] = {}
+"""Opens a checkpoint, by the suffix of its file; one for each of ``format_names.SUFFIXES``."""
+
+
+def open_format(file: FileRanges, limits: Limits) -> FormatCheckpoint:
+    """Open a checkpoint of one of these formats. Raises ``CheckpointError`` if the file violates its format."""
+    return OPENERS[PurePosixPath(file.name).suffix](file, limits)

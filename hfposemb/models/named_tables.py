@@ -1,0 +1,131 @@
+"""Tables that the user names by their tensors, and the tensors on offer where no table is found."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+
+from ..checkpoints.safetensors import TensorInfo
+from ..checkpoints.torch_module import LiveTensors
+from ..errors import InputError
+from .opened_model import Opened, Tensors, is_table, table_axes
+from .table_names import Candidate, Role, outside_layers
+
+PLACES: dict[str, tuple[Role, str]] = {
+    "token": ("token", ""),
+    "token_type": ("token_type", ""),
+    "position": ("position", ""),
+    "encoder.position": ("position", "encoder"),
+    "decoder.position": ("position", "decoder"),
+}
+"""Tables that a caller can name, with role and part of the model; ``OTHERS`` are named as well."""
+
+HEAD = "head"
+TENSOR = "tensor"
+OTHERS = (HEAD, TENSOR)
+"""Further names: the output head, and any tensor as a table of its own."""
+
+_SHAPES = "[rows, width], [1, rows, width] or [rows, 1, width]"
+_LISTED = 5
+_MOST_READ = 20_000  # tensors whose shapes are looked at for a message
+
+
+def named_tables(tensors: Tensors, tables: Mapping[str, str]) -> dict[Role, tuple[Candidate, ...]]:
+    """Return the tensors named by ``tables``, by role; those of ``OTHERS`` are not among them.
+
+    Args:
+        tensors: The tensors of a checkpoint or a live module.
+        tables: Maps roles to names, such as ``{"position": "encoder.pe"}``. A name is that of a tensor, or of a module
+            with a single table.
+
+    Raises:
+        InputError: For unknown roles and names, and for shapes that are not those of a table.
+    """
+    found: dict[Role, tuple[Candidate, ...]] = {}
+    for place, name in tables.items():
+        if place not in (*PLACES, *OTHERS):
+            raise InputError(f"unknown role {place!r} in tables; the roles are {', '.join((*PLACES, *OTHERS))}")
+        if not isinstance(name, str):
+            raise InputError(f"tables[{place!r}] must be the name of a tensor or module; got {type(name).__name__}")
+        if place in PLACES:
+            role, part = PLACES[place]
+            found[role] = (*found.get(role, ()), Candidate(tensor_named(tensors, name), part))
+    return found
+
+
+def tensor_named(tensors: Tensors, name: str) -> str:
+    """Return the name of the table that the name of a tensor or module refers to. Raises ``InputError``."""
+    if _has(tensors, name):
+        info = tensors.info(name)
+        if not _one_table(info):
+            raise InputError(
+                f"{name} of {tensors.name} has the shape {list(info.shape)}; a table needs {_SHAPES}; "
+                "reshape it and use hpe.from_arrays"
+            )
+        return name
+    inside = [one for one in _names(tensors) if one.startswith(f"{name}.")]
+    fitting = [one for one in inside if _one_table(tensors.info(one))]
+    if f"{name}.weight" in fitting:
+        return f"{name}.weight"
+    if len(fitting) == 1:
+        return fitting[0]
+    if inside:
+        held = f"several tables, {_listed(fitting)}; name one of them" if fitting else f"no tensor of shape {_SHAPES}"
+        raise InputError(f"{name} of {tensors.name} is a module with {held}")
+    kinds = "parameter, buffer or module" if isinstance(tensors, LiveTensors) else "tensor or module"
+    raise InputError(f"{tensors.name} has no {kinds} {name!r:.80}; {_nearest(tensors, name)}")
+
+
+def on_offer(opened: Opened) -> str:
+    """Return what a source has instead of a table: its largest tensors of two axes, and how to name one.
+
+    From the Hub, no header is fetched for it.
+    """
+    tensors, names = opened.tensors, opened.tensors.names()
+    if not names:
+        return "it has no tensors"
+    near = outside_layers(names) or names
+    known = [name for name in near[:_MOST_READ] if opened.at_hand(name)]
+    if largest := _largest(tensors, known):
+        shown = (f"{name} {list(tensors.info(name).shape)}" for name in largest[:_LISTED])
+        said = f"its largest tensors of two axes are {', '.join(shown)}"
+    elif len(known) < len(near):
+        said = f"its tensors include {_listed(near)}"
+    else:
+        return f"none of its {len(names):,} tensors has two axes; they include {_listed(near)}"
+    return f"{said}; name one: ?token=TENSOR or ?position=TENSOR after the source's name"
+
+
+def _largest(tensors: Tensors, names: Sequence[str]) -> list[str]:
+    tables = [name for name in names if is_table(tensors.info(name)) and tensors.info(name).shape[-1] > 1]
+    return sorted(tables, key=lambda name: (-tensors.info(name).nbytes, name))
+
+
+def _has(tensors: Tensors, name: str) -> bool:
+    return tensors.has(name) if isinstance(tensors, LiveTensors) else name in tensors.names()
+
+
+def _names(tensors: Tensors) -> tuple[str, ...]:
+    return tensors.tensors() if isinstance(tensors, LiveTensors) else tensors.names()
+
+
+def _one_table(info: TensorInfo) -> bool:
+    return len(info.shape) >= 2 and len(table_axes(info)) == 2
+
+
+def _nearest(tensors: Tensors, name: str) -> str:
+    """Suggest tables with names similar to a missing one, or else list the tables."""
+    live = isinstance(tensors, LiveTensors)
+    # The headers of a checkpoint in many files are not read only to suggest a name.
+    tables = [one for one in _names(tensors) if not live or _one_table(tensors.info(one))]
+    ends = [one for one in tables if one.rpartition(".")[2] == name.rpartition(".")[2]] if live else []
+    known = {one.removesuffix(".weight"): one for one in tables} | {one: one for one in tables}
+    close = [known[one] for one in difflib.get_close_matches(name, known, n=_LISTED, cutoff=0.5)]
+    if nearest := list(dict.fromkeys([*ends, *close])):
+        return f"similar names: {_listed(nearest)}"
+    return f"its tables are {_listed(outside_layers(tables) or tables)}" if tables else "it has no tables"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(name[:80] for name in names[:_LISTED])
+    return shown + (f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else "")

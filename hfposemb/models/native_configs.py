@@ -1,0 +1,111 @@
+"""Configurations of checkpoints that are not transformers': Meta's and Mistral's originals, open_clip and timm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..text import display
+from .config_values import whole_number
+from .opened_model import Opened
+
+Fields = dict[str, Any]
+
+NATIVE = ("open_clip", "timm")
+"""Names that stand for the model type of libraries without model types."""
+
+
+def with_native_config(opened: Opened) -> Opened:
+    """Return an opened source with a configuration made of the one that its own library wrote.
+
+    Sources with a ``model_type`` stay as they are. At most one further file is read, chosen by the tensor names.
+    """
+    if opened.config.get("model_type"):
+        return opened
+    names = frozenset(opened.tensors.names())
+    for recognised, convert in _CONVERTERS:
+        if recognised(opened, names) and (fields := convert(opened)):
+            about = fields.pop("about")
+            return replace(opened, config={**opened.config, **fields}, notes=[*opened.notes, about])
+    return opened
+
+
+def _is_original_llama(opened: Opened, names: frozenset[str]) -> bool:
+    return not opened.config and "tok_embeddings.weight" in names
+
+
+def _original_llama(opened: Opened) -> Fields | None:
+    """Return the configuration in params.json, which Meta and Mistral write beside their own checkpoints."""
+    given = opened.settings("params.json")
+    if given is None or whole_number(given, "dim", low=1) is None or whole_number(given, "n_heads", low=1) is None:
+        return None
+    found: Fields = {
+        "model_type": "llama",
+        "architectures": ["LlamaForCausalLM"],
+        "tie_word_embeddings": False,
+        "hidden_size": given["dim"],
+        "num_attention_heads": given["n_heads"],
+        "num_key_value_heads": given.get("n_kv_heads") or given["n_heads"],
+        "rms_norm_eps": given.get("norm_eps", 1e-5),
+        "rope_theta": given.get("rope_theta", 10000.0),
+        "rope_interleave": True,  # the originals rotate neighbouring dimensions
+        "vocab_size": opened.tensors.info("tok_embeddings.weight").shape[0],
+        "about": "config.json is missing: its values come from params.json",
+    }
+    if whole_number(given, "max_seq_len", low=1) is None:
+        found["about"] += ", which does not state the longest input: 2,048, the default of transformers, is assumed"
+    found["max_position_embeddings"] = 2048
+    optional = {"head_dim": "head_dim", "max_seq_len": "max_position_embeddings"}
+    found |= {ours: given[name] for name, ours in optional.items() if whole_number(given, name, low=1) is not None}
+    if given.get("use_scaled_rope") is True:
+        found["about"] += "; its use_scaled_rope does not state the scaling, so frequencies are those without it"
+    return found
+
+
+def _is_open_clip(opened: Opened, names: frozenset[str]) -> bool:
+    return not opened.config and {"positional_embedding", "token_embedding.weight"} <= names
+
+
+def _open_clip(opened: Opened) -> Fields | None:
+    """Return the configuration in open_clip_config.json."""
+    given = (opened.settings("open_clip_config.json") or {}).get("model_cfg")
+    if not isinstance(given, dict):
+        return None
+    words = {"vocab_size": "vocab_size", "max_position_embeddings": "context_length", "hidden_size": "width"}
+    image = {"image_size": "image_size", "patch_size": "patch_size", "hidden_size": "width"}
+    return {
+        "model_type": "open_clip",
+        "text_config": {"model_type": "open_clip_text", **_renamed(given.get("text_cfg"), words)},
+        "vision_config": {"model_type": "open_clip_vision", **_renamed(given.get("vision_cfg"), image)},
+        "about": "config.json is missing: its values come from open_clip_config.json",
+    }
+
+
+def _renamed(given: object, names: Mapping[str, str]) -> Fields:
+    return {ours: given[theirs] for ours, theirs in names.items() if theirs in given} if isinstance(given, dict) else {}
+
+
+def _is_timm(opened: Opened, names: frozenset[str]) -> bool:
+    return isinstance(opened.config.get("architecture"), str) and "pos_embed" in names
+
+
+def _timm(opened: Opened) -> Fields | None:
+    """Return the size of images and patches of a timm model, from config.json and the shape of its first layer."""
+    cfg = opened.config.get("pretrained_cfg")
+    size = cfg.get("input_size") if isinstance(cfg, dict) else None
+    patch = "patch_embed.proj.weight"
+    found: Fields = {"model_type": "timm", "about": f"timm's {display(opened.config['architecture'], width=40)}"}
+    if isinstance(size, list) and len(size) == 3 and patch in opened.tensors.names() and opened.at_hand(patch):
+        shape = opened.tensors.info(patch).shape
+        if len(shape) == 4:
+            found |= {"image_size": list(size[1:]), "patch_size": list(shape[2:])}
+    return found
+
+
+_CONVERTERS: tuple[tuple[Callable[[Opened, frozenset[str]], bool], Callable[[Opened], Fields | None]], ...] = (
+    (_is_original_llama, _original_llama),
+    (_is_open_clip, _open_clip),
+    (_is_timm, _timm),
+)
+"""Which sources a converter is for, and the converter."""

@@ -1,0 +1,64 @@
+"""Reading of rows that are far apart: runs of neighbouring rows, from afar several at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+REQUESTS = 8
+"""Runs that are fetched at once."""
+
+GAP_BYTES = 2048
+"""Largest gap between two rows that are fetched together; the answer to another request has about as many bytes."""
+
+MOST_RUNS = 256
+"""Most runs that are fetched; more rows are fetched with larger gaps between them."""
+
+
+def read_scattered(
+    read: Callable[[int, int], NDArray[Any]],
+    rows: NDArray[np.integer[Any]],
+    width: int,
+    dtype: np.dtype[Any],
+    *,
+    remote: bool,
+) -> NDArray[Any]:
+    """Return the given rows [m, width] in the given order.
+
+    Args:
+        read: Reads rows ``[start, stop)``.
+        rows: Row numbers [m], in any order, repeated or not.
+        width: Numbers in a row.
+        dtype: Data type of the rows.
+        remote: Whether each call of ``read`` is a request, so that near rows are read together.
+    """
+    out = np.empty((len(rows), width), dtype)
+    order = np.argsort(rows, kind="stable")
+    runs = [run for run in np.split(order, _breaks(rows[order], width * dtype.itemsize, remote=remote)) if len(run)]
+
+    def fill(run: NDArray[np.int64]) -> None:
+        first = int(rows[run[0]])
+        out[run] = read(first, int(rows[run[-1]]) + 1)[rows[run] - first]
+
+    if not remote or len(runs) == 1:
+        for run in runs:
+            fill(run)
+        return out
+    with ThreadPoolExecutor(REQUESTS) as threads:
+        for done in [threads.submit(copy_context().run, fill, run) for run in runs]:
+            done.result()
+    return out
+
+
+def _breaks(rows: NDArray[np.integer[Any]], row_bytes: int, *, remote: bool) -> NDArray[np.int64]:
+    """Return the places in sorted row numbers at which another run begins."""
+    gaps = np.diff(rows) - 1
+    near = GAP_BYTES // max(row_bytes, 1) if remote else 0
+    if remote and np.count_nonzero(gaps > near) >= MOST_RUNS:
+        near = int(np.partition(gaps, -MOST_RUNS)[-MOST_RUNS])
+    return np.flatnonzero(gaps > near) + 1
