@@ -367,7 +367,8 @@ def test_a_head_on_the_hub_is_sampled(hub: FakeHub, tmp_path: Path) -> None:
     found = hpe.survey(["a/headed"], metrics=["head*"], draws=19, engine=ONE)
     fetched = sum(one.body_bytes for one in hub.requests[before:] if one.host == "cdn")
     assert fetched == said.fetched == 2 * 2_000 * 64 * 4
-    assert len(hub.requests) - before <= said.requests
+    # Several at once are each redirected until the first redirect is known.
+    assert sum(one.host == "cdn" for one in hub.requests[before:]) <= said.requests
     assert list(found.metric) == ["head and tokens, CKA", "head and tokens, norms", "head and tokens, first directions"]
     assert found.value.abs().max() < 0.1
     assert set(found.table) == {"token + head"}
