@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .checks.check_report import CheckReport as CheckReport
     from .checks.running import check as check
     from .comparison.aligned_maps import align_maps as align_maps
+    from .comparison.changed_rows import row_changes as row_changes
     from .comparison.moved_words import find_moved_words as find_moved_words
     from .comparison.results import Comparison as Comparison
     from .comparison.side_by_side import compare as compare
@@ -105,6 +106,7 @@ _HOME = {
     "reorder_words": "composition.word_order",
     "retention_at": "composition.amplitude_sweep",
     "revisions": "surveys.source_lists",
+    "row_changes": "comparison.changed_rows",
     "row_origin": "analysis.new_rows",
     "shift_by_distance": "analysis.shift_curves",
     "similarity_by_distance": "analysis.geometry",

@@ -12,7 +12,7 @@ import numpy as np
 from ..tables.table import TOKEN_CLASSES, Labels
 from ..tables.token_marks import TokenMarks
 from .chat_templates import TextReader, chat_template
-from .vocabulary import read_vocabulary
+from .vocabulary import Vocabulary, read_vocabulary
 
 _VARIABLE = re.compile(r"\b([a-z]{2,12}_token)\b")
 """A special token that a template names by its role."""
@@ -32,21 +32,34 @@ def read_marks(
     Raises:
         SourceError: If a file violates its format.
     """
-    reserved = frozenset(np.flatnonzero(labels.classes == TOKEN_CLASSES.index("unused")).tolist())
     found = read_vocabulary(folder)
     if found is None:
-        return TokenMarks(reserved)
+        return TokenMarks(_reserved(labels))
+    said = settings("tokenizer_config.json") or {}
+    return marks_in(found, labels, chat_template(said, text), {name: _content(value) for name, value in said.items()})
+
+
+def marks_in(found: Vocabulary, labels: Labels, template: str, roles: Mapping[str, str]) -> TokenMarks:
+    """Return the marks of the rows of a vocabulary.
+
+    Args:
+        found: The vocabulary.
+        labels: Labels of the rows.
+        template: The chat template; "" if there is none.
+        roles: Special tokens by role, such as ``bos_token``; "" for none.
+    """
     rows = len(labels)
     literal = {row: content for row, content in found.literal.items() if row < rows}
     added = frozenset(row for row in literal if row not in found.pieces)
-    said = settings("tokenizer_config.json") or {}
-    template = chat_template(said, text)
     contents = {row: content for row, content in literal.items() if content.strip()}
     contents |= {row: piece for row, piece in found.pieces.items() if row < rows and piece in found.special}
-    by_role = {name: _content(said.get(name)) for name in _VARIABLE.findall(template)}
-    named = frozenset(content for content in by_role.values() if content)
+    named = frozenset(content for name in _VARIABLE.findall(template) if (content := roles.get(name)))
     chat = frozenset(row for row, content in contents.items() if content in template or content in named)
-    return TokenMarks(reserved, added, chat if template else frozenset(), bool(template))
+    return TokenMarks(_reserved(labels), added, chat if template else frozenset(), bool(template))
+
+
+def _reserved(labels: Labels) -> frozenset[int]:
+    return frozenset(np.flatnonzero(labels.classes == TOKEN_CLASSES.index("unused")).tolist())
 
 
 def _content(token: Any) -> str:

@@ -8,6 +8,9 @@ from collections.abc import Iterable, Sequence
 PIPELINE = "model_index.json"
 """File that diffusers writes next to the folders of a pipeline's models."""
 
+EXPORTS = "onnx"
+"""Folder of ONNX files in the repository of a model, whose configuration and tokenizer are one level up."""
+
 _MEGATRON = re.compile(r"(?:.*/)?mp_rank_\d\d(?:_\d{3})?/(?:model_optim_rng|model_rng|model_weights)\.(?:pt|ckpt)")
 _DEEPSPEED = re.compile(r"(?:.*/)?(?:zero_to_fp32\.py|global_step\d+/.*_model_states\.pt)")
 _SHOWN = 3
@@ -64,6 +67,20 @@ def tokenizer_folders(folder: str) -> tuple[str, ...]:
         found.append("/".join([*parts[:-1], parts[-1].replace("text_encoder", "tokenizer", 1)]) + "/")
     found += ["".join(f"{part}/" for part in parts[:depth]) for depth in range(len(parts) - 1, -1, -1)]
     return tuple(found)
+
+
+def settings_folders(folder: str) -> tuple[str, ...]:
+    """Return the folders that can hold the configuration of a checkpoint, the most likely first.
+
+    Args:
+        folder: Folder of the checkpoint, with a trailing slash; "" for the repository itself.
+
+    >>> from hfposemb.checkpoints.folder_layouts import settings_folders
+    >>> settings_folders("onnx/")
+    ('onnx/', '')
+    """
+    parts = folder.rstrip("/").split("/")
+    return (folder, "".join(f"{part}/" for part in parts[:-1])) if parts[-1] == EXPORTS else (folder,)
 
 
 def other_ranks(path: str, beside: Iterable[str]) -> int:

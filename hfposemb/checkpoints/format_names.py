@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from .strict_json import fault, shortened
 
-SUFFIXES: tuple[str, ...] = ()
+SUFFIXES: tuple[str, ...] = (".gguf", ".onnx")
 """Suffixes of the files of these formats."""
+
+
+_SPLIT = re.compile(r"-(\d{5})-of-\d{5}\.gguf$")
+_NO_MODEL = re.compile(r"^mmproj|[-_.]mmproj|imatrix")
+"""Names of GGUF files without a model: the image encoders beside it, and statistics for its quantisation."""
+
+_SHOWN = 8
 
 
 def has_format(file: str) -> bool:
@@ -29,7 +37,15 @@ def choose_format(names: Sequence[str], *, name: str) -> str | None:
     Raises:
         CheckpointError: If the choice is ambiguous.
     """
-    found = sorted(file for file in names if has_format(file))
+    found = models(names)
     if len(found) > 1:
-        raise fault(name, f"holds several checkpoints, {shortened(', '.join(found))}; name one: {name}/{found[0]}")
+        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        listed = ", ".join(map(shortened, found[:_SHOWN]))
+        raise fault(name, f"holds {len(found)} models, {listed}{more}; name one, such as {name}/{found[0]}")
     return found[0] if found else None
+
+
+def models(names: Sequence[str]) -> list[str]:
+    """Return the files among ``names`` that are models of these formats; of several splits, the first."""
+    found = [file for file in names if has_format(file) and not _NO_MODEL.search(PurePosixPath(file).name)]
+    return sorted(file for file in found if (split := _SPLIT.search(file)) is None or int(split[1]) == 1)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from numpy.typing import NDArray
 
 from .file_ranges import FileRanges
+from .gguf import open_gguf
 from .limits import Limits
+from .onnx import open_onnx
 from .safetensors import TensorInfo
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ class FormatCheckpoint(StoredTensors, Protocol):
         ...
 
 
-OPENERS: Mapping[str, Callable[[FileRanges, Limits], FormatCheckpoint]] = {}
+OPENERS: Mapping[str, Callable[[FileRanges, Limits], FormatCheckpoint]] = {".gguf": open_gguf, ".onnx": open_onnx}
 """Opens a checkpoint, by the suffix of its file; one for each of ``format_names.SUFFIXES``."""
 
 

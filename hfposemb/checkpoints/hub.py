@@ -20,7 +20,7 @@ from ..errors import CheckpointError
 from ..tables.sources import HubSource
 from ..transfers import Traffic
 from .deadline import one_read
-from .folder_layouts import tokenizer_folders
+from .folder_layouts import settings_folders, tokenizer_folders
 from .http import Wire
 from .hub_access import Access
 from .hub_files import RepositoryFiles
@@ -29,10 +29,12 @@ from .hub_revisions import pin
 from .hub_tensors import RepositoryTensors
 from .locate import INDEX, is_checkpoint
 from .reopened import Reopened
-from .safetensors import TensorInfo
+from .safetensors import INTEGERS, TensorInfo
+from .stated_roles import StatedRoles, stated_roles
 
 if TYPE_CHECKING:
     from ..tables.table import Labels
+    from ..tables.token_marks import TokenMarks
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -70,6 +72,15 @@ class HubCheckpoint:
     def name(self) -> str:
         """Name in messages."""
         return str(replace(self.source, tables={}))
+
+    @property
+    def file(self) -> str:
+        """Name of its file, of the first of several; "" if it has no tensors."""
+        name = next(iter(self.names()), None)
+        if name is None:
+            return ""
+        path = self.located.shards.get(name) or self.info(name).file
+        return path.rpartition("/")[2]
 
     @property
     def commit(self) -> str:
@@ -130,7 +141,8 @@ class HubCheckpoint:
 
     def json(self, file: str) -> dict[str, Any] | None:
         """Return a small JSON file next to the checkpoint, or ``None`` if there is none."""
-        return self.files.json(file, self.located.folder)
+        found = (self.files.json(file, folder) for folder in settings_folders(self.located.folder))
+        return next((one for one in found if one is not None), None)
 
     def text(self, file: str) -> str | None:
         """Return a small text file next to the checkpoint, or ``None`` if the listing of the repository has none."""
@@ -150,9 +162,27 @@ class HubCheckpoint:
         with one_read(self.files.access.limits.seconds):
             return self.tensors.read(self.info(name), start, stop)
 
+    def integers(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor of integers as they are stored, read-only."""
+        with one_read(self.files.access.limits.seconds):
+            return self.tensors.read(self.info(name), start, stop, dtypes=INTEGERS)
+
+    def roles(self) -> StatedRoles:
+        """Return the tables of each role that the checkpoint itself states."""
+        return stated_roles(self.located.stored)
+
     def labels(self, rows: int) -> Labels | None:
         """Return labels for ``rows`` token rows that the checkpoint itself states; ``None`` if it states none."""
-        return None if self.located.labels is None else self.located.labels(rows)
+        return None if self.located.stating is None else self.located.stating.labels(rows)
+
+    def marks(self, labels: Labels) -> TokenMarks | None:
+        """Return the token marks that the checkpoint itself states; ``None`` if it states none."""
+        stated: TokenMarks | None = self.stated("marks")(labels) if self.stated("marks") is not None else None
+        return stated
+
+    def stated(self, name: str) -> Any:
+        """Return an attribute that only some formats have, such as ``vocabulary``; ``None`` if this one has not."""
+        return getattr(self.located.stating, name, None)
 
     def tokenizer_folder(self) -> Path | None:
         """Return a local folder with the tokenizer's files, fetched on the first call; ``None`` if there are none."""

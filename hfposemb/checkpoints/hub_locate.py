@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..errors import MissingFileError
 from .deadline import Deadline
+from .folder_layouts import EXPORTS
 from .format_names import choose_format, has_format
-from .formats import StoredTensors, open_format
+from .formats import FormatCheckpoint, StoredTensors, open_format
 from .hub_cache import in_hub_cache
 from .hub_files import RepositoryFiles
 from .hub_pickles import RepositoryPickles
@@ -31,9 +31,6 @@ from .locate import (
 )
 from .strict_json import parse_json, shortened
 
-if TYPE_CHECKING:
-    from ..tables.table import Labels
-
 
 @dataclass(frozen=True, eq=False)
 class Located:
@@ -43,13 +40,13 @@ class Located:
         folder: Folder of the checkpoint in the repository, with a trailing slash; "" for the repository itself.
         shards: Safetensors file of each tensor.
         stored: The checkpoint, if it is not in safetensors files: a pickle, or one of ``formats``.
-        labels: Returns the token labels that the checkpoint itself states, if its format can state any.
+        stating: The checkpoint, if its format can state token labels.
     """
 
     folder: str
     shards: Mapping[str, str]
     stored: StoredTensors | None = None
-    labels: Callable[[int], Labels | None] | None = None
+    stating: FormatCheckpoint | None = None
 
 
 @dataclass(eq=False)
@@ -107,7 +104,7 @@ class Locator:
         if has_format(file):
             ranges = HubRanges.open(self.files, folder + file)
             opened = open_format(ranges, self.files.access.limits)
-            return Located(folder, {}, opened, opened.labels)
+            return Located(folder, {}, opened, opened)
         return Located(folder, self._in_file(folder + file, deadline))
 
     def _in_file(self, file: str, deadline: Deadline) -> dict[str, str]:
@@ -133,6 +130,8 @@ class Locator:
                 found = choose([file for file in inside if "/" not in file], name=shown)
                 if found is not None:
                     return self._chosen(folder, found, deadline)
+            if choose is choose_pickle:
+                folders.append(f"{within}{EXPORTS}/")  # a folder of other formats only
         below = [file.removeprefix(within) for file in listing if file.startswith(within)]
         raise no_checkpoint(below, name=f"{name}/{within}".rstrip("/"), path=f"{name}/{within}".rstrip("/"), hub=True)
 

@@ -19,7 +19,17 @@ from .http_answers import Version
 from .hub_cache import in_hub_cache
 from .hub_files import RepositoryFiles
 from .limits import Limits
-from .safetensors import Checkpoint, Header, TensorInfo, as_rows, check_read, header_length, parse_header
+from .safetensors import (
+    INTEGERS,
+    PLAIN,
+    Checkpoint,
+    Header,
+    TensorInfo,
+    as_rows,
+    check_read,
+    header_length,
+    parse_header,
+)
 
 _T = TypeVar("_T")
 
@@ -69,14 +79,15 @@ class RepositoryTensors:
         """Return ``__metadata__``, merged over the headers read so far."""
         return {k: v for file in self._headers.values() for k, v in file.header.metadata.items()}
 
-    def read(self, info: TensorInfo, start: int, stop: int | None) -> NDArray[Any]:
+    def read(self, info: TensorInfo, start: int, stop: int | None, *, dtypes: frozenset[str] = PLAIN) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor whose header was read, read-only; see ``Checkpoint.read``.
 
         A few rows of a large table are fetched alone; otherwise the whole tensor is fetched once and cached.
         """
         if (local := self._local.get(info.file)) is not None:
-            return local.read(info.name, start, stop)
-        span = check_read(info, start, stop, limits=self.files.access.limits)
+            read = local.integers if dtypes == INTEGERS else local.read
+            return read(info.name, start, stop)
+        span = check_read(info, start, stop, limits=self.files.access.limits, dtypes=dtypes)
         return as_rows(self._bytes(info, span), info, start, stop)
 
     # --- headers ------------------------------------------------------------------------------------------------------
@@ -145,7 +156,7 @@ class RepositoryTensors:
 
     def _fetch_table(self, info: TensorInfo) -> Entry:
         """Return a whole tensor, fetched and cached; concurrent callers wait for the first one."""
-        span = check_read(info, limits=self.files.access.limits)
+        span = check_read(info, limits=self.files.access.limits, dtypes=PLAIN | INTEGERS)
         asked = time.monotonic()
         with self._fetching:
             self.files.wire.deadline().paused(time.monotonic() - asked)

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from ..errors import CheckpointError
-from .folder_layouts import PIPELINE, advice
-from .format_names import choose_format, has_format
+from .folder_layouts import EXPORTS, PIPELINE, advice
+from .format_names import choose_format, has_format, models
 from .limits import DEFAULT_LIMITS
 from .strict_json import (
     CONVERT_ADVICE,
-    GGUF_ADVICE,
     MOST_NAMES,
     MOST_NESTED,
     SHOWN,
@@ -25,8 +24,6 @@ from .strict_json import (
 
 FOREIGN_FORMATS = {
     **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack"), CONVERT_ADVICE),
-    ".gguf": GGUF_ADVICE,
-    ".onnx": "this format is not supported; use the original safetensors checkpoint",
 }
 
 
@@ -144,6 +141,11 @@ def no_checkpoint(names: Sequence[str], *, name: str, path: str = "", hub: bool 
     """
     if known := advice(names, name=path or name, endings=(".safetensors", *PICKLES), hub=hub):
         return fault(name, known)
+    if inside := models(names):
+        shown = f"{path or name}/{inside[0]}"
+        return fault(
+            name, f"has its models in other folders, {shortened(', '.join(inside))}; name one, such as {shown}"
+        )
     foreign = [file for file in names if Path(file).suffix in FOREIGN_FORMATS and not file.startswith(_LEFTOVERS)]
     if foreign:
         return fault(
@@ -169,6 +171,8 @@ def locate(path: Path) -> Path:
     for choose in (choose_file, choose_pickle, choose_format):
         if (found := _search(path, choose)) is not None:
             return found
+    if (exports := path / EXPORTS).is_dir() and (found := _search(exports, choose_format)) is not None:
+        return found
     return locate_safetensors(path)
 
 

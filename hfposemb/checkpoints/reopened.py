@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from ..tables.sources import HubSource
 from .hub_access import Access
 from .safetensors import TensorInfo
+from .stated_roles import StatedRoles
 
 if TYPE_CHECKING:
     from ..tables.table import Labels
+    from ..tables.token_marks import TokenMarks
 
 
 class Repository(Protocol):
@@ -49,6 +51,10 @@ class Repository(Protocol):
         """Return rows ``[start, stop)`` of a tensor."""
         ...
 
+    def integers(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor of integers."""
+        ...
+
     def tokenizer_folder(self) -> Path | None:
         """Return a folder with the tokenizer's files."""
         ...
@@ -61,8 +67,16 @@ class Repository(Protocol):
         """Return a small text file next to the checkpoint."""
         ...
 
+    def roles(self) -> StatedRoles:
+        """Return the tables of each role that the checkpoint itself states."""
+        ...
+
     def labels(self, rows: int) -> Labels | None:
         """Return labels for token rows that the checkpoint itself states."""
+        ...
+
+    def marks(self, labels: Labels) -> TokenMarks | None:
+        """Return the token marks that the checkpoint itself states."""
         ...
 
 
@@ -125,6 +139,10 @@ class Reopened:
         """Return rows ``[start, stop)`` of a tensor."""
         return self.opened.read(name, start, stop)
 
+    def integers(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor of integers."""
+        return self.opened.integers(name, start, stop)
+
     def tokenizer_folder(self) -> Path | None:
         """Return a folder with the tokenizer's files."""
         return self.opened.tokenizer_folder()
@@ -137,6 +155,14 @@ class Reopened:
         """Return a small text file next to the checkpoint."""
         return self.opened.text(file)
 
+    def roles(self) -> StatedRoles:
+        """Return the tables of each role that the checkpoint itself states."""
+        return self.opened.roles()
+
     def labels(self, rows: int) -> Labels | None:
         """Return labels for token rows that the checkpoint itself states."""
         return self.opened.labels(rows)
+
+    def marks(self, labels: Labels) -> TokenMarks | None:
+        """Return the token marks that the checkpoint itself states."""
+        return self.opened.marks(labels)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .quantization import ROUNDED
-from .safetensors import CODES, Checkpoint, TensorInfo
+from .safetensors import Checkpoint, TensorInfo
 
 SCALE = "_scale"
 """Ending of the tensor [rows, 1] with the scales of a table, after the table's own name."""
@@ -46,7 +46,7 @@ class Rounded:
         """Names of the tables that are decoded."""
         names = self.stored.names()
         beside = [name.removesuffix(SCALE) for name in names if name.endswith(SCALE)]
-        return tuple(name for name in beside if name in names and self.stored.info(name).dtype in CODES)
+        return tuple(name for name in beside if name in names and self.stored.info(name).dtype == "I8")
 
     def names(self) -> tuple[str, ...]:
         """Return the tensors' names, without the scales."""
@@ -78,7 +78,7 @@ class Rounded:
         """
         if name not in self.rounded:
             return self.stored.read(name, start, stop)
-        codes, scales = self.stored.codes(name, start, stop), self.stored.read(f"{name}{SCALE}", start, stop)
+        codes, scales = self.stored.integers(name, start, stop), self.stored.read(f"{name}{SCALE}", start, stop)
         rows: NDArray[np.float32] = np.multiply(codes, scales, dtype=np.float32)
         rows.flags.writeable = False
         return rows

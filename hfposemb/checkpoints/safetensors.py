@@ -39,7 +39,10 @@ _BITS = {
 
 _STORED: dict[str, np.dtype[Any]] = {
     name: np.dtype(code)
-    for name, code in (("F64", "<f8"), ("F32", "<f4"), ("F16", "<f2"), ("BF16", "<u2"), ("I8", "i1"))
+    for name, code in (
+        *(("F64", "<f8"), ("F32", "<f4"), ("F16", "<f2"), ("BF16", "<u2")),
+        *(("I8", "i1"), ("I32", "<i4"), ("I64", "<i8")),
+    )
 }
 
 
@@ -47,8 +50,8 @@ _WIDENED = ("F16", "BF16")
 PLAIN = frozenset(("F64", "F32", "F16", "BF16"))
 """Stored dtypes of plain, unquantised vectors."""
 
-CODES = frozenset(("I8",))
-"""Stored dtypes of codes, which ``Checkpoint.codes`` reads."""
+INTEGERS = frozenset(("I8", "I32", "I64"))
+"""Stored dtypes of codes and row numbers, which ``Checkpoint.integers`` reads."""
 
 
 _CHUNK = 2**19  # elements widened at a time, so that source and result stay in the CPU cache
@@ -220,6 +223,7 @@ def check_read(
     *,
     limits: Limits = DEFAULT_LIMITS,
     dtypes: frozenset[str] = PLAIN,
+    row_bytes: int | None = None,
 ) -> range:
     """Return the byte range of rows ``[start, stop)`` in the file.
 
@@ -231,6 +235,7 @@ def check_read(
         stop: End of the rows, exclusive; ``None`` for all.
         limits: Limits of what is read.
         dtypes: Stored dtypes that may be read.
+        row_bytes: Stored bytes of a row; ``None`` for those of its numbers.
 
     Raises:
         CheckpointError: If the tensor cannot be read as vectors or exceeds a limit.
@@ -250,7 +255,7 @@ def check_read(
     if len(info.shape) > 1 and (wanted > limits.rows or width > limits.columns):
         rule = f"the limit is {limits.rows} rows of {limits.columns}; read fewer rows at a time"
         raise fault(info.file, f"{wanted} rows of {width} numbers were asked of {shortened(info.name)}; {rule}")
-    row_bytes = columns * _STORED[info.dtype].itemsize
+    row_bytes = columns * _STORED[info.dtype].itemsize if row_bytes is None else row_bytes
     span = range(info.start + start * row_bytes, info.start + stop * row_bytes)
     if len(span) > limits.table_bytes:
         rule = f"the limit is {limits.table_bytes}; read fewer rows at a time"
@@ -380,9 +385,9 @@ class Checkpoint:
         """
         return self._rows(name, start, stop, PLAIN)
 
-    def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[np.int8]:
-        """Return rows ``[start, stop)`` of an I8 tensor as they are stored, read-only."""
-        return self._rows(name, start, stop, CODES)
+    def integers(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor of integers as they are stored, read-only."""
+        return self._rows(name, start, stop, INTEGERS)
 
     def _rows(self, name: str, start: int, stop: int | None, dtypes: frozenset[str]) -> NDArray[Any]:
         info = self.info(name)

@@ -17,9 +17,6 @@ _JSON_VALUES = 300_000
 SHOWN = 80
 _T = TypeVar("_T")
 CONVERT_ADVICE = "load it with transformers and save it with model.save_pretrained(folder)"
-GGUF_ADVICE = (
-    "GGUF is llama.cpp's own format, whose tables are mostly quantised; use the safetensors checkpoint it was made from"
-)
 
 
 _MAGIC = (
@@ -28,7 +25,7 @@ _MAGIC = (
     (b"\x1f\x8b", "is gzip-compressed; unpack it first"),
     (b"PK\x03\x04", f"is a zip archive, probably written by torch.save; {CONVERT_ADVICE}"),
     (b"\x80", f"is a Python pickle; {CONVERT_ADVICE}"),
-    (b"GGUF", f"is a GGUF file; {GGUF_ADVICE}"),
+    (b"GGUF", "is a GGUF file; rename it to end in .gguf"),
     (b"\x89HDF", f"is an HDF5 file; {CONVERT_ADVICE}"),
 )
 

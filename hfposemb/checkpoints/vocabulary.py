@@ -174,6 +174,7 @@ class Vocabulary:
         literal: Added tokens by id, which are written literally.
         special: Special tokens.
         declared: Special tokens by role (``cls_token``), if declared.
+        unused: Ids that are declared unused, whatever their names.
     """
 
     file: str
@@ -182,6 +183,7 @@ class Vocabulary:
     literal: Mapping[int, str] = field(default_factory=dict)
     special: frozenset[str] = frozenset()
     declared: Mapping[str, str] = field(default_factory=dict)
+    unused: frozenset[int] = frozenset()
 
     def text(self, row: int, piece: str) -> str:
         """Return the readable text of the piece at an id."""
@@ -199,7 +201,7 @@ class Vocabulary:
             piece = found(row) if literal is None else literal
             if piece is None:
                 piece, reserved[row] = f"(padding {row})", _PADDING
-            elif piece[:1] in _UNUSED_STARTS and _UNUSED_NAME.fullmatch(piece):
+            elif row in self.unused or (piece[:1] in _UNUSED_STARTS and _UNUSED_NAME.fullmatch(piece)):
                 reserved[row] = _UNUSED
             elif piece in self.special:
                 reserved[row] = _SPECIAL
@@ -506,7 +508,7 @@ def _from_vocab_txt(folder: Path) -> Vocabulary | None:
 def _from_vocab_json(folder: Path) -> Vocabulary:
     declared = _declared(folder)
     pieces = _by_id(read_tokenizer_json(folder / "vocab.json"), "vocab.json")
-    return _bare("vocab.json", pieces, _style_by_share(pieces.values()), declared)
+    return _bare("vocab.json", pieces, style_by_share(pieces.values()), declared)
 
 
 def _bare(file: str, pieces: Mapping[int, str], style: Style, declared: _Declared) -> Vocabulary:
@@ -516,8 +518,8 @@ def _bare(file: str, pieces: Mapping[int, str], style: Style, declared: _Declare
     return Vocabulary(file, pieces, style, declared.literal, special, declared.parts)
 
 
-def _style_by_share(pieces: Iterable[str]) -> Style:
-    """Infer the notation of a bare vocabulary from its pieces."""
+def style_by_share(pieces: Iterable[str]) -> Style:
+    """Return the notation of a vocabulary, inferred from its pieces alone."""
     known = set(pieces)
     enough = max(1, len(known) // 20)
 

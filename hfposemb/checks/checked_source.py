@@ -16,14 +16,13 @@ from ..checkpoints.hub_access import Access
 from ..checkpoints.limits import Limits
 from ..checkpoints.locate import is_index, locate
 from ..checkpoints.safetensors import TensorInfo
-from ..checkpoints.strict_json import read_json
 from ..errors import CheckpointError, HfposembError, InputError, SourceError
 from ..models.config_values import class_of, part_config
 from ..models.extraction import extract, from_repository
 from ..models.families import likely_tables
 from ..models.head_names import is_headed
-from ..models.opened_model import Tensors
-from ..models.opening import open_tensors
+from ..models.opened_model import Tensors, nothing
+from ..models.opening import open_tensors, small_file, tokenizer_folder
 from ..tables.embeddings import Embeddings
 from ..tables.source_parser import parse_source
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source
@@ -51,6 +50,7 @@ class CheckedSource:
         remote: Whether it is read from the Hub.
         commit: Commit on the Hub.
         traffic: Requests and bytes so far.
+        stated: Returns an attribute that only some formats have, such as ``vocabulary``; ``None`` for others.
         not_checked: What was not read, with the reason.
     """
 
@@ -65,6 +65,7 @@ class CheckedSource:
     remote: bool = False
     commit: str | None = None
     traffic: Traffic = field(default_factory=Traffic)
+    stated: Callable[[str], Any] = nothing
     not_checked: list[str] = field(default_factory=list)
 
     @property
@@ -159,13 +160,15 @@ def _on_disk(path: Path, named: LocalSource | SampleSource, name: str, limits: L
     embeddings = extract(named, limits=limits)
     tensors = open_tensors(path, limits)
     home = locate(path).absolute().parent
-
-    def small(file: str) -> dict[str, Any] | None:
-        there = home / file
-        return read_json(there, limit=limits.config_bytes, kind=dict) if there.is_file() else None
-
+    small = partial(small_file, home, limits)
+    stated = partial(_attribute, tensors)
+    found = partial(tokenizer_folder, home)
     texts = partial(local_text, home, limits.config_bytes)
-    return CheckedSource(name, embeddings, tensors, full, lambda: home, small, texts, lambda _: True)
+    return CheckedSource(name, embeddings, tensors, full, found, small, texts, lambda _: True, stated=stated)
+
+
+def _attribute(tensors: Tensors, name: str) -> Any:
+    return getattr(tensors, name, None)
 
 
 def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool) -> CheckedSource:
@@ -186,6 +189,7 @@ def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool)
         remote=True,
         commit=there.commit,
         traffic=there.traffic,
+        stated=there.stated,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from ..errors import HfposembError
-from ..models.config_values import vocabularies, whole_number
+from ..models.config_values import name_of, vocabularies, whole_number
 from ..models.families import ROTARY_FIELDS, is_known
 from ..tables.closed_forms import sine_rows
 from ..tables.encodings import Absolute
@@ -55,7 +55,7 @@ def _length(source: CheckedSource, table: EmbeddingTable) -> Iterator[Finding]:
     rows, offset = info.shape[0], table.provenance.row_offset
     if rows in (stated, stated + offset):
         return
-    said = f"config.json states {stated:,} positions, but {info.name} has {rows:,} rows"
+    said = f"{name_of(source.config)} states {stated:,} positions, but {info.name} has {rows:,} rows"
     severity: Severity | None = None if is_known(source.config) else "suspicious"
     yield finding(
         "position-rows",

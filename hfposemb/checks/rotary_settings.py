@@ -11,7 +11,7 @@ import numpy as np
 
 from ..analysis.base_bound import lowest_sum
 from ..errors import HfposembError
-from ..models.config_values import real_number, whole_number
+from ..models.config_values import in_gguf, real_number, whole_number
 from ..models.rope import TYPES
 from ..tables.encodings import PositionEncoding, Unmeasured
 from ..tables.rotary import DynamicScaling, LongFactors, Rotary
@@ -81,7 +81,7 @@ def _unknown(source: CheckedSource, part: str, stated: Mapping[str, Any]) -> Ite
     where = f" of {part}" if part else ""
     said = f"the rotary positions{where} are scaled by the unknown type {kind!r}; known are {', '.join(TYPES)}"
     # Code that comes with a model may know it.
-    severity: Severity | None = "suspicious" if source.config.get("auto_map") else None
+    severity: Severity | None = "suspicious" if source.config.get("auto_map") or in_gguf(source.config) else None
     yield finding("rope-unknown-type", said, severity=severity, rope_type=kind)
 
 

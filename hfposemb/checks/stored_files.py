@@ -11,7 +11,7 @@ from ..checkpoints.limits import DEFAULT_LIMITS
 from ..checkpoints.locate import weight_map
 from ..checkpoints.safetensors import PLAIN, Checkpoint
 from ..checkpoints.strict_json import read_json
-from ..models.config_values import whole_number
+from ..models.config_values import in_gguf, name_of, whole_number
 from .catalogue import finding
 from .checked_source import CheckedSource, index_of
 from .findings import Finding
@@ -116,7 +116,8 @@ def _dtypes(source: CheckedSource) -> Iterator[Finding]:
     matrices = Counter(info.dtype for info in source.infos.values() if info.dtype in PLAIN and len(info.shape) > 1)
     table = source.table("token")
     own = table.provenance.stored_dtype if table is not None else None
-    if len(matrices) > 1:
+    # Converters to GGUF keep small tensors at full precision on purpose.
+    if len(matrices) > 1 and not in_gguf(source.config):
         listed = ", ".join(f"{count} in {dtype}" for dtype, count in matrices.most_common())
         most = matrices.most_common(1)[0][0]
         yield finding("mixed-dtypes", f"weights are stored as {listed}", fix={"dtype": _TORCH[most]}, listed=listed)
@@ -134,9 +135,9 @@ def _width(source: CheckedSource) -> Iterator[Finding]:
     table = source.table("token")
     if table is None or source.model_type not in LAYERED_TYPES | {"t5", "mt5", "bart", "mbart", "albert"}:
         return
-    width = table.shape[1]
-    stated = {name: source.config[name] for name in _WIDTHS if isinstance(source.config.get(name), int)}
+    width, config = table.shape[1], source.config
+    stated = {name: config[name] for name in _WIDTHS if isinstance(config.get(name), int)}
     if stated and width not in stated.values():
         listed = ", ".join(f"{name} {value:,}" for name, value in stated.items())
-        said = f"config.json states {listed}, but the vectors of {table.provenance.tensor} have {width:,} numbers"
+        said = f"{name_of(config)} states {listed}, but the vectors of {table.provenance.tensor} have {width:,} numbers"
         yield finding("width", said, width=width, **stated)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..models.config_values import vocabularies, whole_number
+from ..models.config_values import name_of, vocabularies, whole_number
 from ..models.families import is_known
 from .catalogue import finding
 from .checked_source import CheckedSource, as_json, text_field
@@ -50,7 +50,7 @@ def _vocabulary_size(source: CheckedSource, rows: int, tensor: str) -> Iterator[
     sizes = vocabularies(source.config)
     if kinds & set(_OTHER_ROWS) or rows % stated == 0 or rows in sizes or rows - stated in sizes:
         return
-    said = f"config.json states {stated:,} tokens, but {tensor} has {rows:,} rows"
+    said = f"{name_of(source.config)} states {stated:,} tokens, but {tensor} has {rows:,} rows"
     severity: Severity | None = None if is_known(source.config) else "suspicious"
     yield finding("vocabulary-size", said, severity=severity, stated=stated, rows=rows)
 

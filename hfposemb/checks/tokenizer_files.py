@@ -69,7 +69,9 @@ class Tokens:
 
 
 def read_tokens(source: CheckedSource) -> Tokens:
-    """Read the files of the tokenizer, within the budget of the source."""
+    """Read the files of the tokenizer, within the budget of the source; or what the checkpoint itself states."""
+    if (whole := source.stated("vocabulary")) is not None:
+        return Tokens({}, {}, whole, source.stated("template") or "", None, True)
     settings = source.json(SMALL_FILES[0]) or {}
     listed = source.json("added_tokens.json") or {}
     extra = source.json("special_tokens_map.json") or {}

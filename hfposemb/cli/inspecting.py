@@ -195,6 +195,29 @@ def run_odd(given: argparse.Namespace) -> None:
     print(json.dumps(asdict(found), indent=2, ensure_ascii=False, allow_nan=False) if given.json else found)
 
 
+def run_changes(given: argparse.Namespace) -> None:
+    """Print the rows that differ most between two versions of a table."""
+    from ..comparison.changed_rows import row_changes
+    from ..models.extraction import base_of
+
+    if (given.after is None) == (given.base is None):
+        raise InputError("give two sources, before and after, or one adapter with --base")
+    allow = given.allow_full_download
+    if given.base is None:
+        first = opened_source(given)
+        second = extract(given.after, allow_full_download=allow)
+    else:
+        second = opened_source(given)
+        base = base_of(given.source, revision=given.revision) if given.base is True else given.base
+        first = extract(base, allow_full_download=allow)
+    wanted = given.table if given.tensor is None else "tensor"
+    found = row_changes(role_of(first, wanted), role_of(second, wanted))
+    if given.json:
+        print(json.dumps(found.to_dict(given.count), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        print(found.listed(given.count))
+
+
 def run_head(given: argparse.Namespace) -> None:
     """Print the comparison of a token table with the output head."""
     from ..comparison.token_against_head import compare_head

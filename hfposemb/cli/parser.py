@@ -18,6 +18,7 @@ from ..surveys.worker_pool import REQUESTS
 from .checking import run_check, run_rope
 from .inspecting import (
     run_cache,
+    run_changes,
     run_export,
     run_extract,
     run_head,
@@ -314,6 +315,16 @@ def _finding_commands(commands: Commands) -> None:
     command.add_argument(
         "--draws", type=_count, default=39, metavar="N", help="surrogates per chance level, at least 19 (default: 39)"
     )
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+    command = _command(
+        commands, "changes", run_changes, "list the rows that an adapter, or a fine-tuning, changed the most"
+    )
+    _add_table(command)
+    command.add_argument(
+        "after", nargs="?", metavar="AFTER", help="the source after training; not for an adapter with --base"
+    )
+    command.add_argument("--count", type=int, default=20, metavar="N", help="number of rows listed (default: 20)")
     command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(commands, "requirements", run_requirements, "check the requirements of a position encoding")

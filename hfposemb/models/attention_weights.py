@@ -45,6 +45,11 @@ def attention(
     """
     if not opened.config:
         raise MissingTableError(f"{opened.name} has no configuration, so the attention of its first layer is unknown")
+    if opened.in_gguf:
+        raise MissingTableError(
+            f"the first layer's logits of {opened.name} are not computed: GGUF stores the rows of query and key "
+            "projections in the order of llama.cpp's rotation; use the safetensors checkpoint"
+        )
     if reason := no_logits(opened.config):
         raise MissingTableError(f"the first layer's logits of {opened.name} cannot be decomposed: {reason}")
     layer = _Layer(opened, _rule(opened), tables["token"].provenance.tensor or "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..checkpoints.gguf_config import ARCHITECTURE
 from .table_names import tower_of
 
 CONTINUED: Mapping[str, str] = {"wte.embedding": "wte.new_embedding"}
@@ -53,6 +54,16 @@ def vocabularies(config: Mapping[str, Any]) -> frozenset[int]:
         whole_number(part, name, low=2) for part in parts for name in part if isinstance(name, str) and "vocab" in name
     )
     return frozenset(size for size in sizes if size is not None)
+
+
+def in_gguf(config: Mapping[str, Any]) -> bool:
+    """Return whether a configuration is that of a GGUF file, in the terms of transformers."""
+    return ARCHITECTURE in config
+
+
+def name_of(config: Mapping[str, Any]) -> str:
+    """Return where a configuration is stated, for messages."""
+    return "the head of the file" if in_gguf(config) else "config.json"
 
 
 def whole_number(config: Mapping[str, Any], name: str, *, low: int = 0, high: int = 10_000_000) -> int | None:

@@ -9,11 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..checkpoints.gguf_config import ARCHITECTURE, ARCHITECTURES
 from ..checkpoints.hub_access import Access
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.peft_adapters import Adapter, adapter_of, may_be_adapter, whole_modules
 from ..checkpoints.quantization import coded, packed
 from ..checkpoints.safetensors import Checkpoint, TensorInfo
+from ..checkpoints.stated_roles import stated_roles
 from ..errors import InputError, MissingTableError, SourceError
 from ..tables.embeddings import Embeddings, LazyMapping
 from ..tables.encodings import Absolute, PositionEncoding
@@ -207,6 +209,25 @@ def _opened_files(opened: Opened, source: LocalSource | HubSource, access: Acces
     return _from_files(given.applied(opened, source.tables))
 
 
+def base_of(adapter: str | Path, *, revision: str | None = None) -> str:
+    """Return the base model that the configuration of an adapter names.
+
+    Args:
+        adapter: Name or path of the adapter.
+        revision: Branch, tag or commit of a repository on the Hub.
+
+    Raises:
+        SourceError: If it cannot be opened.
+        InputError: If it names no base model.
+    """
+    named = LocalSource(adapter) if isinstance(adapter, Path) else parse_source(adapter)
+    if isinstance(named, HubSource):
+        return stated_base(open_repository(_at(named, revision), Access(likely=likely_tables))[0])
+    if not isinstance(named, LocalSource):
+        raise InputError(f"{str(adapter)[:80]!r} is not an adapter")
+    return stated_base(open_folder(named.path, name=str(named.path)))
+
+
 def _open_base(base: str | Path, access: Access) -> Opened:
     named = LocalSource(base) if isinstance(base, Path) else parse_source(base)
     match named:
@@ -225,13 +246,16 @@ def _from_files(opened: Opened) -> Embeddings:
     opened = with_native_config(opened)
     config = opened.config
     if not config:
-        opened.notes.append(
-            "there is no config.json: tables were identified by tensor name, and positions start at row 0"
-        )
+        how = stated_roles(opened.tensors).how or "by tensor name"
+        opened.notes.append(f"there is no config.json: tables were identified {how}, and positions start at row 0")
     elif not is_known(config) and config.get("model_type") not in NATIVE:
-        kind = str(config.get("model_type"))[:40]
-        opened.notes.append(f"the model type {kind!r} is unknown: tables were identified by tensor name")
+        kind = config.get("model_type")
+        what = "config.json states no model type" if kind is None else f"the model type {str(kind)[:40]!r} is unknown"
+        opened.notes.append(f"{what}: tables were identified {stated_roles(opened.tensors).how or 'by tensor name'}")
     found = _candidates(opened) | named_tables(opened.tensors, opened.named)
+    if opened.in_gguf and found["token"] and not found["position"] and config[ARCHITECTURE] not in ARCHITECTURES:
+        reason = f"the architecture {str(config[ARCHITECTURE])[:40]!r} is unknown, and no tensor holds its positions"
+        opened.refused["position"] = reason
     adapter = _adapter(opened)
     if adapter is None:
         made = _assemble(opened, found)
@@ -342,6 +366,7 @@ def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[s
             opened.refused.setdefault(role, reason)
         elif _can_be(role, info):
             found.append(candidate)
+    found = _by_use(opened, role, found)
     if role == "token" and not found and role not in opened.refused and config and is_tied(config):
         heads = [name for name in stored if any(name == head or name.endswith(f".{head}") for head in HEADS)]
         found = [Candidate(name, "") for name in heads[:1]]
@@ -350,6 +375,20 @@ def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[s
                 f"the token table is {found[0].tensor}, the output head tied to it by the configuration"
             )
     return tuple(Candidate(aliases.get(one.tensor, one.tensor), one.part) for one in found)
+
+
+def _by_use(opened: Opened, role: Role, named: list[Candidate]) -> list[Candidate]:
+    """Return the tables that the checkpoint itself states for a role, or else those found by name.
+
+    The names are kept where they agree, since they also say which part of the model a table belongs to.
+    """
+    roles = stated_roles(opened.tensors)
+    stated = roles.tables.get(role, ())
+    if set(stated) <= {candidate.tensor for candidate in named}:
+        return named
+    if roles.how:
+        opened.notes.append(f"{role.replace('_', ' ')}: {', '.join(stated)[:200]}, identified {roles.how}")
+    return [Candidate(name, "") for name in stated]
 
 
 def _can_be(role: Role, info: TensorInfo) -> bool:

@@ -52,11 +52,12 @@ class RelativeRule:
     def fits(self, name: str) -> bool:
         """Return whether a tensor name matches; those of cross-attention do not."""
         ends = name == self.ending or name.endswith((f".{self.ending}", f"_{self.ending}"))
-        return ends and "EncDec" not in name
+        return ends and "EncDec" not in name and "cross_attn" not in name
 
 
 RELATIVE: tuple[RelativeRule, ...] = (
     RelativeRule("relative_attention_bias.weight", "buckets"),
+    RelativeRule("attn_rel_b.weight", "buckets"),
     RelativeRule("rel_attn_embed.weight", "buckets", far=("max_bucket_distance",)),
     RelativeRule("relative_position_bias_table", "window"),
     RelativeRule("rel_embeddings.weight", "logarithmic"),
@@ -173,6 +174,7 @@ _NORMS = (
     "layer_norm_emb",
     "word_embeddings_layernorm",
     "emb_ln",
+    "token_embd_norm",
 )
 
 

@@ -18,7 +18,7 @@ from ..errors import CheckpointError, InputError
 from ..tables.encodings import Grid
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable, Labels, Provenance, row_labels, rows_in_memory
 from ..tables.token_marks import TokenMarks
-from .config_values import CONTINUED, part_config, whole_number
+from .config_values import CONTINUED, in_gguf, part_config, whole_number
 from .families import DEFAULT, Family, family_of
 
 T = TypeVar("T")
@@ -131,6 +131,9 @@ class Opened:
     labels: Callable[[int], Labels | None] | None = None
     """Returns the caller's token labels for a number of rows, or those that the checkpoint states, if any."""
 
+    marks: Callable[[Labels], TokenMarks | None] | None = None
+    """Returns the token marks that the checkpoint states, if any."""
+
     named: Mapping[str, str] = field(default_factory=dict)
     """Names of tensors that the user assigned to roles."""
 
@@ -152,6 +155,11 @@ class Opened:
         if tower not in self._parts:
             self._parts[tower] = part_config(self.config, tower)
         return self._parts[tower]
+
+    @property
+    def in_gguf(self) -> bool:
+        """Whether the configuration is that of a GGUF file."""
+        return in_gguf(self.config)
 
     def family(self, tower: str = "text") -> Family:
         """Return the family of the part's model type, or that of the whole model."""
@@ -317,6 +325,8 @@ def marks_of(opened: Opened, table: EmbeddingTable) -> TokenMarks:
     """Return the reserved, added and chat tokens of a vocabulary; none if there are no tokenizer files."""
     from ..checkpoints.added_tokens import read_marks
 
+    if opened.marks is not None and (stated := opened.marks(table.labels)) is not None:
+        return stated
     folder = opened.folder()
     return TokenMarks() if folder is None else read_marks(folder, table.labels, opened.settings, opened.text)
 

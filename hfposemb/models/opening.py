@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..checkpoints.chat_templates import local_text
 from ..checkpoints.file_ranges import LocalRanges
-from ..checkpoints.folder_layouts import tokenizer_folders
+from ..checkpoints.folder_layouts import settings_folders, tokenizer_folders
 from ..checkpoints.format_names import has_format
-from ..checkpoints.formats import FormatCheckpoint, open_format
+from ..checkpoints.formats import StoredTensors, open_format
+from ..checkpoints.learned_tokens import LearnedTokens, are_learned_tokens
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.locate import is_pickled, locate
 from ..checkpoints.peft_adapters import ADAPTER_CONFIG
 from ..checkpoints.rounded import Rounded
 from ..checkpoints.safetensors import Checkpoint
+from ..checkpoints.static_embeddings import StaticEmbeddings, is_static
 from ..checkpoints.strict_json import read_json
 from ..checkpoints.vocabulary import has_vocabulary
 from ..errors import SourceError
@@ -29,21 +30,23 @@ from .opened_model import Opened
 if TYPE_CHECKING:
     from ..checkpoints.hub import HubCheckpoint
     from ..checkpoints.hub_access import Access
-    from ..checkpoints.pickled import PickledCheckpoint
 
 
-def open_tensors(path: Path, limits: Limits) -> Checkpoint | PickledCheckpoint | FormatCheckpoint:
+def open_tensors(path: Path, limits: Limits) -> StoredTensors:
     """Open the checkpoint of a folder or file on this machine, whatever its format."""
     file = locate(path)
-    if not file.exists():
-        return Checkpoint.open(path, limits=limits)
-    if has_format(file.name):
+    if file.exists() and has_format(file.name):
         return open_format(LocalRanges.open(file), limits)
-    if not is_pickled(file.name):
-        return Checkpoint.open(path, limits=limits)
+    if not (file.exists() and is_pickled(file.name)):
+        found = Checkpoint.open(path, limits=limits)
+        return StaticEmbeddings(found) if is_static(found.names()) else _learned(found, file.name)
     from ..checkpoints.pickled import open_pickled
 
-    return open_pickled(file, limits=limits, likely=likely_tables)
+    return _learned(open_pickled(file, limits=limits, likely=likely_tables), file.name)
+
+
+def _learned(tensors: StoredTensors, file: str) -> StoredTensors:
+    return LearnedTokens(tensors) if are_learned_tokens(tensors, file) else tensors
 
 
 def open_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours: bool = False) -> Opened:
@@ -60,18 +63,20 @@ def open_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours:
     """
     if not path.exists():
         raise SourceError(f"{path} does not exist; give a folder with a checkpoint or a checkpoint file")
-    checkpoint: Checkpoint | PickledCheckpoint | FormatCheckpoint | Rounded = open_tensors(path, limits)
+    checkpoint = open_tensors(path, limits)
     home = locate(path).absolute().parent
     notes: list[str] = []
     if ours and isinstance(checkpoint, Checkpoint) and Rounded(checkpoint).rounded:
         checkpoint = Rounded(checkpoint)
         notes.append("words are rounded to 8 bits with one scale per row")
-    files = partial(_small_file, home, limits)
+    files = partial(small_file, home, limits)
     config = checkpoint.config() or files("config.json") or {}
-    opened = Opened(checkpoint, name, partial(_tokenizer_folder, home), config, notes, ours=ours, settings=files)
-    stated = getattr(checkpoint, "labels", None)
-    text = partial(local_text, home, limits.config_bytes)
-    return replace(opened, adapter=partial(files, ADAPTER_CONFIG), labels=stated, text=text)
+    opened = Opened(checkpoint, name, partial(tokenizer_folder, home), config, notes, ours=ours, settings=files)
+    opened = replace(
+        opened, adapter=partial(files, ADAPTER_CONFIG), text=partial(local_text, home, limits.config_bytes)
+    )
+    labels, marks = (getattr(checkpoint, stated, None) for stated in ("labels", "marks"))
+    return replace(opened, labels=labels, marks=marks)
 
 
 def open_repository(source: HubSource, access: Access) -> tuple[Opened, Traffic]:
@@ -89,16 +94,28 @@ def of_repository(found: HubCheckpoint) -> Opened:
     """Return an open repository on the Hub as an opened source."""
     opened = Opened(found, found.name, found.tokenizer_folder, found.config() or {}, found.notes, found.commit)
     opened = replace(opened, adapter=partial(found.json, ADAPTER_CONFIG), settings=found.json, text=found.text)
-    return replace(opened, labels=found.labels, at_hand=found.at_hand)
+    opened = replace(opened, labels=found.labels)
+    if is_static(found.names()):
+        opened = replace(opened, tensors=StaticEmbeddings(found))
+    elif are_learned_tokens(found, found.file):
+        learned = LearnedTokens(found)
+        opened = replace(opened, tensors=learned, labels=learned.labels)
+    return replace(opened, at_hand=found.at_hand, marks=found.marks)
 
 
-def _small_file(home: Path, limits: Limits, name: str) -> Mapping[str, Any] | None:
-    path = home / name
-    found: dict[str, Any] | None = read_json(path, limit=limits.config_bytes, kind=dict) if path.exists() else None
-    return found
+def small_file(home: Path, limits: Limits, name: str) -> dict[str, Any] | None:
+    """Return a small JSON file of a checkpoint in the folder ``home`` by its name, if there is one."""
+    for folder in settings_folders(f"{home.name}/"):
+        path = home.parent / folder / name
+        if path.exists():
+            found: dict[str, Any] = read_json(path, limit=limits.config_bytes, kind=dict)
+            return found
+    return None
 
 
-def _tokenizer_folder(home: Path) -> Path:
+def tokenizer_folder(home: Path) -> Path:
     """Return the folder with the tokenizer of a checkpoint: its own, or the one beside it in a pipeline."""
-    beside = [home.parent / folder for folder in tokenizer_folders(f"{home.name}/") if folder]
+    inside = f"{home.name}/"
+    folders = (*(folder for folder in tokenizer_folders(inside) if folder), *settings_folders(inside))
+    beside = [home.parent / folder for folder in folders]
     return next((folder for folder in beside if folder.is_dir() and has_vocabulary(folder)), home)

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checkpoints.gguf_config import HEAD as HEAD_IN_GGUF
 from ..checkpoints.peft_adapters import whole_modules
 from ..checkpoints.quantization import coded, packed
+from ..checkpoints.stated_roles import stated_roles
 from ..checkpoints.torch_module import LiveTensors
 from ..errors import MissingTableError
 from ..memory_maps import lent
@@ -21,8 +23,8 @@ from .config_values import class_of, vocabularies
 from .head_names import bias_names, class_heads, head_candidates, head_evidence, is_headed, module_of
 from .named_tables import HEAD, tensor_named
 from .opened_model import Opened, can_reopen, labels_of, table_in_tensor
-from .table_names import Candidate, tower_of
-from .tied_types import is_tied, stated_tie
+from .table_names import WHOLE_TOKEN_NAMES, Candidate, tower_of
+from .tied_types import is_tied, stated_tie, ties_by_default
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +62,14 @@ def find_heads(opened: Opened, token: Mapping[str, Candidate], tables: Mapping[s
     headed = _headed(opened)
     # Without any vocabulary, an output layer forecasts numbers or pictures.
     names = frozenset((*stored, *aliases, *packed(stored)) if token or vocabularies(opened.config) else ())
-    found = _by_key(head_candidates(names, loose=bool(headed) and bool(vocabularies(opened.config))), token)
+    raw = "" in token and token[""].tensor in WHOLE_TOKEN_NAMES
+    loose = raw or opened.in_gguf or (bool(headed) and bool(vocabularies(opened.config)))
+    found = _by_key(head_candidates(names, loose=loose), token)
+    stated = stated_roles(opened.tensors)
+    if reason := stated.absent.get("head"):
+        return FoundHeads({}, {}, reason)
+    if heads := stated.tables.get("head"):
+        found = {"decoder.head" if "decoder" in token else "head": heads[0]}
     codes = {name: packed(stored)[name] for name in found.values() if name in packed(stored)}
     if codes and len(codes) == len(found):
         what = next(iter(codes.values()))
@@ -129,17 +138,27 @@ def _stored_tie(opened: Opened, name: str, aliases: Mapping[str, str], role: str
         return Tying(True, "alias", f"{name} is another name of {token}", kept, role)
     if head == kept:
         return Tying(True, "same tensor", f"only {head} is stored, and the configuration ties it", head, role)
-    said = _stated(opened, role, name)
+    said = None if opened.in_gguf else _stated(opened, role, name)
     both = f"{head} and {token} are stored separately"
+    if said is None and head in stated_roles(opened.tensors).tables.get("head", ()) and ties_by_default(opened.config):
+        return Tying(
+            True, "configuration", f"{both}, but tie_word_embeddings is not stated, which means true", head, role
+        )
     if said:
         return Tying(True, "configuration", f"{both}, but tie_word_embeddings is true", head, role)
+    if opened.in_gguf:
+        return Tying(False, "own tensor", both, head, role)
     about = f"{both}, and tie_word_embeddings is {'not stated' if said is None else 'false'}"
     return Tying(False, "own tensor", about, head, role)
 
 
 def _absent_tie(opened: Opened, headed: str, role: str, token: str) -> Tying | None:
     """Return how a head that is not stored is tied; ``None`` if there is no head, or if it should be stored."""
-    if not headed or not role or not is_tied(opened.config, decoder=role == "decoder.token"):
+    if not headed or not role:
+        return None
+    if opened.in_gguf and _stated(opened, role) is not False:
+        return Tying(True, "absent", f"no {HEAD_IN_GGUF} is stored, so {token} is the head", token, role)
+    if not is_tied(opened.config, decoder=role == "decoder.token"):
         return None
     words = "is true" if _stated(opened, role) else "is not stated, which means true"
     return Tying(True, "absent", f"no head is stored, and tie_word_embeddings {words}", token, role)
@@ -199,6 +218,8 @@ def _labels_of(table: EmbeddingTable) -> Labels:
 def _bias_of(opened: Opened, tie: Tying) -> str | None:
     """Return the tensor with the bias of a head; ``None`` if there is none."""
     stored = opened.tensors.names()
+    if bias := stated_roles(opened.tensors).biases.get(tie.tensor):
+        return bias
     own = tie.tensor if tie.how not in ("absent", "alias") else ""
     return next(bias_names(own, (*stored, *opened.tensors.metadata())), None)
 

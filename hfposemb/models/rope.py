@@ -169,6 +169,12 @@ def _factors(settings: _Settings, name: str) -> NDArray[np.float64]:
     return np.array(factors, np.float64)
 
 
+def _frequency_factors(settings: _Settings) -> _Scaled:
+    """Divide every frequency by its factor, as GGUF files state them."""
+    factors = _factors(settings, "frequency_factors") * settings.number("factor", 1.0, low=1e-6)
+    return _Scaled(settings.frequencies() / factors)
+
+
 def _llama3(settings: _Settings) -> _Scaled:
     """Divide the frequencies of long waves by the factor, keep those of short waves, and interpolate between."""
     factor, kept = settings.number("factor", low=1e-6), settings.frequencies()
@@ -188,6 +194,7 @@ TYPES: Mapping[str, Callable[[_Settings], _Scaled]] = {
     "longrope": _longrope,
     "su": _longrope,
     "llama3": _llama3,
+    "frequency_factors": _frequency_factors,
 }
 """Frequencies of every rope type by its name in a configuration; ``su`` is the older name of longrope."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .config_values import vocabularies, whole_number
+from .config_values import name_of, vocabularies, whole_number
 from .opened_model import Opened, padded_rows
 
 _LENGTHS = ("max_position_embeddings", "n_positions")
@@ -15,7 +15,7 @@ def of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:
     # A table may hold several vocabularies, as for the codebooks of audio models.
     if tokens is None or rows is None or rows % tokens == 0 or rows in vocabularies(opened.config):
         return ()
-    said = f"config.json states {tokens:,} tokens, but {tensor} has {rows:,} rows"
+    said = f"{name_of(opened.config)} states {tokens:,} tokens, but {tensor} has {rows:,} rows"
     if not padded_rows(rows, tokens):
         return (f"{said}; all rows are used",)
     # On the Hub, nothing is fetched to check whether labels identify the padding.
@@ -38,7 +38,8 @@ def of_positions(opened: Opened, tower: str, tensor: str, *, offset: int) -> tup
     if rows is None or rows in (length, length + offset):
         return ()
     first = f" from row {offset} on" if offset else ""
-    return (f"config.json states {length:,} positions, but {tensor} has {rows:,} rows; all rows{first} are used",)
+    said = f"{name_of(opened.config)} states {length:,} positions, but {tensor} has {rows:,} rows"
+    return (f"{said}; all rows{first} are used",)
 
 
 def _rows(opened: Opened, tensor: str) -> int | None:

@@ -31,6 +31,7 @@ TOKEN_ENDINGS: tuple[str, ...] = (
     "token_emb.weight",
     "tok_embed.weight",
     "token_embed.weight",
+    "token_embd.weight",
     "input_embeds_layer.weight",
     "input_embedding.weight",
     "text_token_embedding.weight",
@@ -49,8 +50,13 @@ LOOSE_TOKEN_ENDINGS: tuple[str, ...] = (
     "text_embedding.weight",
     "text_embeddings.weight",
     "w.weight",
+    "embedding_layer.weight",
 )
 """Ambiguous endings, accepted only if the number of rows equals the size of a vocabulary in the configuration."""
+
+
+WHOLE_TOKEN_NAMES = frozenset(("emb.weight", "embedding_layer.weight", "backbone.embedding_layer.weight"))
+"""Whole names in checkpoints as RWKV's and Evo's authors publish them, mostly without a configuration."""
 
 
 _NO_TOKENS = re.compile(
@@ -63,7 +69,7 @@ _NO_TOKENS = re.compile(
 POSITION_ENDING = re.compile(
     r"(?:(?P<axis>x|y|h|w|row|col|column|height|width|box|char|temporal|spatial|mid|visual|text)_)?"
     r"(?:wpe|embed_positions|positions_embed|"
-    r"(?:[a-z0-9]+_)*?(?:pos|position|positions|positional)_?(?:emb|embed|embeds|embedding|embeddings|enc|encoding)"
+    r"(?:[a-z0-9]+_)*?(?:pos|position|positions|positional)_?(?:emb|embd|embed|embeds|embedding|embeddings|enc|encoding)"
     r"(?:_(?P<kind>layer|table|window|vlm))?|(?P<line>row|column|col)_embed(?:der|ding|dings)?|pos_idx_to_embed)"
 )
 """Pattern for the last component of a position table's name, without ``weight``."""
@@ -73,7 +79,7 @@ _NO_POSITIONS = re.compile(r"class_pos|query_pos|conv_embed|shared_(image_)?embe
 """Names that resemble those of position tables: rotary angles, object queries, random waves."""
 
 
-TYPE_ENDING = re.compile(r"(visual_)?(token_type|segment)_(emb|embedding|embeddings)(_\d+)?")
+TYPE_ENDING = re.compile(r"(visual_)?(token_type|segment)_(emb|embedding|embeddings)(_\d+)?|token_types")
 """Pattern for the module of a token-type (segment) table."""
 
 
@@ -99,6 +105,9 @@ AXES: Mapping[str, str] = {"col": "column", "char": "character", "visual": "visi
 """Axis or part meant by the first word of a position table's name, if not the word itself."""
 
 
+_SHORT: Mapping[str, str] = {"enc": "encoder", "dec": "decoder"}
+"""Names of modules of GGUF files."""
+
 _NUMBERED = re.compile(r"\.\d+\.")
 
 
@@ -107,7 +116,7 @@ def tower_of(name: str) -> str:
 
     A tower for one kind of input takes precedence over encoders and decoders inside it.
     """
-    words = [frozenset(part.lower().split("_")) for part in name.split(".")]
+    words = [frozenset(_SHORT.get(part, part).lower().split("_")) for part in name.split(".")]
     found = [tower for component in words for tower, told in TOWERS.items() if component & told]
     apart = [tower for tower in found if tower not in ("encoder", "decoder")]
     return next(iter(apart or found), "")
@@ -149,6 +158,8 @@ def candidates(
         rank = _RANKS[role](name)
         if rank is None and role == "token" and _loose(name) and rows(name) in vocabularies:
             rank = len(TOKEN_ENDINGS)
+        if rank is None and role == "token" and name in WHOLE_TOKEN_NAMES and not vocabularies:
+            rank = len(TOKEN_ENDINGS) + 1
         if rank is not None:
             tower = tower_of(name)
             part = _PART[role](name, tower) if role in _PART else tower

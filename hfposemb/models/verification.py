@@ -20,7 +20,7 @@ from ..tables.embeddings import Embeddings
 from ..tables.encodings import PositionEncoding, RelativeBias, RelativeTable, WindowBias
 from ..tables.source_parser import parse_source
 from ..tables.sources import BuiltinSource, HubSource, SampleSource
-from .config_values import class_of
+from .config_values import class_of, in_gguf
 from .extraction import extract
 from .families import RELATIVE
 from .head_names import is_headed
@@ -84,6 +84,8 @@ def verify(source: str, *, revision: str | None = None, token: str | bool | None
             f"transformers cannot load {source}; give a folder, a repository or a complete sample such as sample:bert"
         )
     embeddings = extract(source, revision=revision, token=token)
+    if in_gguf(embeddings.config):
+        raise SourceError(f"{source} is a GGUF file, not one of transformers; verify the checkpoint it was made from")
     if isinstance(named, HubSource):
         where, options = named.repo, {"revision": revision or named.revision, "token": token}
     else:

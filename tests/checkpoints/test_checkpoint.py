@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import struct
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,9 +24,8 @@ from hfposemb.errors import CheckpointError, InputError
 from tests.conftest import FULL
 from tests.support import malformed
 from tests.support.malformed import CASES, ENTRY, Case, listing, with_header
+from tests.support.refusals import LINUX, MEMORY, assert_refused, peaks
 
-MEMORY = 150_000_000
-LINUX = Path("/proc/self/status").exists()
 """Whether peak memory can be read. If so, the bulk of 25 MB is refused there, and not once more."""
 
 FLOATS = ("F64", "F32", "F16", "BF16")
@@ -59,30 +56,6 @@ def write(folder: Path, content: bytes, *, name: str = "model.safetensors") -> P
 
 
 # --- malformed files ---
-
-
-def assert_refused(case: Case, folder: Path, read: Callable[[Path], object]) -> None:
-    """Require one short line, and nothing but a CheckpointError."""
-    path = case.write(folder)
-    try:
-        found = read(path)
-    except CheckpointError as error:
-        message = str(error)
-    except BaseException as error:
-        raise AssertionError(f"{case.name}: raised {type(error).__name__}") from error
-    else:
-        raise AssertionError(f"{case.name}: was read as {found!r:.80}")
-    finally:
-        path.unlink()
-    assert_one_line(path, message)
-
-
-def assert_one_line(path: Path, message: str) -> None:
-    """Require a short line that begins with the file's name."""
-    assert message.startswith(path.name)
-    assert message.isprintable(), message
-    assert len(message) <= 300, message
-    message.encode()
 
 
 @pytest.mark.parametrize(
@@ -128,57 +101,9 @@ def test_the_corpus_test_notices_a_raw_exception(tmp_path: Path) -> None:
         assert_refused(case, tmp_path, _lenient)
 
 
-CHILD = """
-import json, resource, sys
-from pathlib import Path
-import hfposemb.checkpoints.safetensors as checkpoint
-from hfposemb.errors import CheckpointError
-
-def status(key):
-    return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith(key))
-
-def greedy(path):
-    raise CheckpointError(f"{path.name}: {len(bytes(b'x' * 200_000_000))}")
-
-read = greedy if sys.argv[1] == "greedy" else checkpoint.Checkpoint.open
-limit = status("VmSize") + 600_000_000
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-peaks, base = {}, status("VmRSS")
-for line in sys.stdin:
-    try:
-        read(Path(line.strip()))
-    except CheckpointError as error:
-        peaks[Path(line.strip()).stem] = status("VmHWM") - base
-        print(json.dumps(str(error)), flush=True)
-    else:
-        print(flush=True)
-print(json.dumps(peaks))
-"""
-
-
-def peaks(cases: tuple[Case, ...], folder: Path, *, reader: str) -> dict[str, int]:
-    """Return, for each case, the peak memory of a child process that has refused it and those before it in one line."""
-    with subprocess.Popen(
-        [sys.executable, "-c", CHILD, reader], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as child:
-        assert child.stdin
-        assert child.stdout
-        for case in cases:
-            path = case.write(folder)
-            child.stdin.write(f"{path}\n")
-            child.stdin.flush()
-            said = child.stdout.readline()
-            assert said, f"{case.name} ended the process"
-            assert_one_line(path, json.loads(said))
-            path.unlink()
-        rest, _ = child.communicate(timeout=300)
-    found: dict[str, int] = json.loads(rest)
-    return found
-
-
 @pytest.mark.skipif(not LINUX, reason="peak memory is read from /proc")
 def test_no_malformed_file_takes_150_megabytes(tmp_path: Path) -> None:
-    found = peaks(CASES, tmp_path, reader="ours")
+    found = peaks(CASES, tmp_path, reader="hfposemb.checkpoints.safetensors:Checkpoint.open")
     assert set(found) == {case.name for case in CASES}
     assert max(found.values()) < MEMORY, {name: peak for name, peak in found.items() if peak >= MEMORY}
 
@@ -657,7 +582,6 @@ def test_index_of_a_variant(tmp_path: Path) -> None:
         (["pytorch_model.bin"], r"'pytorch_model.bin'; .*save_pretrained"),
         (["tf_model.h5"], r"'tf_model.h5'; .*save_pretrained"),
         (["flax_model.msgpack"], r"'flax_model.msgpack'; .*save_pretrained"),
-        (["llama.Q4_K_M.gguf"], r"'llama.Q4_K_M.gguf'; GGUF is .*; use the safetensors checkpoint it was"),
         (["a.safetensors", "b.safetensors"], r"'a.safetensors, b.safetensors'; name one file"),
         (["model.fp16.safetensors", "model.bf16.safetensors"], "name one file"),
         (["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"], "but not their index"),
@@ -728,7 +652,7 @@ def test_link_to_its_own_folder_ends(tmp_path: Path) -> None:
         ("a\0b.safetensors", "cannot be read"),
         ("x" * 300 + ".safetensors", "cannot be read"),
         ("pytorch_model.bin", "save_pretrained"),
-        ("model.gguf", "mostly quantised; use the safetensors checkpoint it was made from"),
+        ("model.gguf", "is not a .safetensors file"),
         ("broken-link.safetensors", "the file is missing"),
     ],
 )

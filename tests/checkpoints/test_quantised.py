@@ -135,18 +135,3 @@ def test_codes_of_a_live_model() -> None:
     module.embed_tokens.register_buffer("weight", INTEGERS)
     with pytest.raises(SourceError, match="is stored as int8, not as plain vectors"):
         hpe.extract(module)
-
-
-@pytest.mark.parametrize("file", ["model-Q4_K_M.gguf", "BF16/model-00001-of-00002.gguf"])
-def test_a_repository_of_gguf_files(hub: FakeHub, file: str) -> None:
-    hub.add("a/GGUF", {file: b"GGUF\x03\0\0\0", "README.md": b"x"})
-    with pytest.raises(SourceError, match=r"gguf'; GGUF is llama\.cpp's own format.*use the safetensors checkpoint"):
-        hpe.extract("a/GGUF")
-
-
-@pytest.mark.parametrize("name", ["model.gguf", "model.safetensors", ""])
-def test_gguf_files_here(tmp_path: Path, name: str) -> None:
-    (tmp_path / (name or "model.gguf")).write_bytes(b"GGUF\x03\0\0\0" + bytes(64))
-    with pytest.raises(SourceError, match=r"GGUF is llama\.cpp's own format.*use the safetensors checkpoint") as caught:
-        hpe.extract(tmp_path / name)
-    assert str(caught.value).isprintable()

@@ -28,10 +28,11 @@ class Case:
     name: str
     build: Callable[[], bytes]
     size: int = 0
+    suffix: str = ".safetensors"
 
     def write(self, folder: Path) -> Path:
         """Write the file into a folder under its name."""
-        path = folder / f"{self.name}.safetensors"
+        path = folder / f"{self.name}{self.suffix}"
         path.write_bytes(self.build())
         if self.size:
             with open(path, "r+b") as file:

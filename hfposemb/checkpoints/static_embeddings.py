@@ -1,0 +1,154 @@
+"""Static embeddings, as model2vec and sentence-transformers save them: a table with weights and a mapping of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .quantization import weighted
+from .safetensors import INTEGERS, TensorInfo
+from .stated_roles import StatedRoles
+from .strict_json import fault, shortened
+
+_TABLES = ("embeddings", "embedding.weight")
+_WEIGHTS, _MAPPING = "weights", "mapping"
+
+
+class IntegerTensors(Protocol):
+    """Checkpoint whose tensors of integers can be read: ``Checkpoint`` and ``HubCheckpoint``."""
+
+    @property
+    def name(self) -> str:
+        """Name in messages."""
+        ...
+
+    def names(self) -> tuple[str, ...]:
+        """Return the tensors' names."""
+        ...
+
+    def info(self, name: str) -> TensorInfo:
+        """Return a tensor's dtype, shape and location."""
+        ...
+
+    def metadata(self) -> Mapping[str, str]:
+        """Return the metadata of the headers."""
+        ...
+
+    def config(self) -> dict[str, Any] | None:
+        """Return the configuration."""
+        ...
+
+    def file_bytes(self, name: str) -> int:
+        """Return the size of the file that holds a tensor."""
+        ...
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor."""
+        ...
+
+    def integers(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor of integers."""
+        ...
+
+
+def is_static(names: tuple[str, ...]) -> bool:
+    """Return whether tensor names are those of static embeddings.
+
+    >>> from hfposemb.checkpoints.static_embeddings import is_static
+    >>> is_static(("embeddings", "weights")), is_static(("embeddings", "encoder.weight"))
+    (True, False)
+    """
+    tables = [name for name in names if name in _TABLES]
+    return len(tables) == 1 and set(names) <= {tables[0], _WEIGHTS, _MAPPING}
+
+
+@dataclass(frozen=True)
+class StaticEmbeddings:
+    """Checkpoint whose row for token i is ``embeddings[mapping[i]] · weights[i]``.
+
+    Without ``mapping`` row i is used, and without ``weights`` it is used as it is. All errors are ``CheckpointError``,
+    except ``InputError`` for rows that do not exist.
+
+    Attributes:
+        stored: The checkpoint as it is stored; see ``is_static``.
+    """
+
+    stored: IntegerTensors
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the location of the files."""
+        return StaticEmbeddings, (self.stored,)
+
+    @property
+    def name(self) -> str:
+        """Name in messages."""
+        return self.stored.name
+
+    @cached_property
+    def _table(self) -> str:
+        return next(name for name in self.stored.names() if name in _TABLES)
+
+    def _has(self, name: str) -> bool:
+        return name in self.stored.names()
+
+    def names(self) -> tuple[str, ...]:
+        """Return the name of the table."""
+        return (self._table,)
+
+    def info(self, name: str) -> TensorInfo:
+        """Return dtype, shape and location of the table, with a row for each token."""
+        found = self.stored.info(name)
+        if len(found.shape) != 2:
+            raise fault(found.file, f"{shortened(name)} must have the axes [rows, width]; found {list(found.shape)}")
+        rows = self._length(_MAPPING) if self._has(_MAPPING) else found.shape[0]
+        if self._has(_WEIGHTS) and (weights := self._length(_WEIGHTS)) != rows:
+            raise fault(found.file, f"must have a weight for each of the {rows} tokens; found {weights}")
+        dtype = weighted(found.dtype) if self._has(_WEIGHTS) or found.dtype in INTEGERS else found.dtype
+        return replace(found, dtype=dtype, shape=(rows, found.shape[1]))
+
+    def metadata(self) -> Mapping[str, str]:
+        """Return the metadata of the headers."""
+        return self.stored.metadata()
+
+    def config(self) -> dict[str, Any] | None:
+        """Return the configuration, or ``None`` if there is none."""
+        return self.stored.config()
+
+    def roles(self) -> StatedRoles:
+        """Return the table as that of the tokens."""
+        return StatedRoles({"token": self.names()})
+
+    def file_bytes(self, name: str) -> int:
+        """Return the size of the file that holds a tensor."""
+        return self.stored.file_bytes(name)
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return the vectors of tokens ``[start, stop)``, read-only; float32 unless the table is float64."""
+        stop = self.info(name).shape[0] if stop is None else stop
+        read = self.stored.integers if self.stored.info(name).dtype in INTEGERS else self.stored.read
+        if self._has(_MAPPING):
+            places = self.stored.integers(_MAPPING, start, stop)
+            count = self.stored.info(name).shape[0]
+            if len(places) and not 0 <= places.min() <= places.max() < count:
+                rule = f"{_MAPPING} must name rows 0 to {count - 1}; found {places.min()} to {places.max()}"
+                raise fault(self.stored.info(name).file, rule)
+            found: NDArray[Any] = read(name)[places]
+        else:
+            found = read(name, start, stop)
+        if self._has(_WEIGHTS):
+            weights = self.stored.read(_WEIGHTS, start, stop)[:, None]
+            found = np.multiply(found, weights, dtype=np.result_type(found, np.float32))
+        found = found.astype(np.float32) if found.dtype.kind == "i" else found
+        found.flags.writeable = False
+        return found
+
+    def _length(self, name: str) -> int:
+        info = self.stored.info(name)
+        if len(info.shape) != 1:
+            raise fault(info.file, f"{name} must have one axis; found the shape {list(info.shape)}")
+        return info.shape[0]

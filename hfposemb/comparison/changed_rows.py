@@ -1,0 +1,135 @@
+"""Rows that differ between two versions of one table, such as before and after an adapter or a fine-tuning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..numbers import number, percent
+from ..tables.encodings import PositionEncoding, table_in
+from ..tables.table import CHUNK_BYTES, EmbeddingTable
+
+if TYPE_CHECKING:
+    import pandas
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RowChanges:
+    """Rows of a table that changed, and by how much.
+
+    Attributes:
+        before: Name of the first table.
+        after: Name of the second table.
+        rows: Number of rows in both.
+        changed: Row numbers of those that are not equal, the most changed first [m].
+        labels: Their labels in the first table.
+        sizes: Their relative changes, ‖after − before‖ / ‖before‖ [m]; infinite for rows that were zero.
+        cosines: Cosines of their two vectors [m]; NaN where one is zero.
+    """
+
+    before: str
+    after: str
+    rows: int
+    changed: NDArray[np.int64]
+    labels: tuple[str, ...]
+    sizes: Floats
+    cosines: Floats
+
+    def __len__(self) -> int:
+        """Return the number of rows that changed."""
+        return len(self.changed)
+
+    def __str__(self) -> str:
+        """List the rows that changed most."""
+        return self.listed(20)
+
+    def listed(self, count: int) -> str:
+        """Return the number of changed rows and a line for each of the ``count`` most changed ones."""
+        share = percent(len(self.changed) / self.rows)
+        lines = [f"{len(self.changed):,} of {self.rows:,} rows ({share}) differ between {self.before} and {self.after}"]
+        if len(self.changed):
+            middle = number(float(np.median(self.sizes)))
+            lines.append(f"median relative change of these rows {middle}, largest {number(float(self.sizes[0]))}")
+        width = max(map(len, self.labels[:count]), default=0)
+        shown = zip(self.changed.tolist(), self.labels, self.sizes, self.cosines, strict=True)
+        for place, (row, label, size, cosine) in enumerate(shown):
+            if place == count:
+                lines.append(f"  and {len(self.changed) - count:,} more")
+                break
+            lines.append(f"  {row:>7,}  {label:<{width}}  change {number(size)}  cosine {number(cosine)}")
+        return "\n".join(lines)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a pandas DataFrame with one line per changed row. Requires pandas."""
+        try:
+            import pandas
+        except ImportError as error:
+            from ..errors import MissingExtraError
+
+            raise MissingExtraError("pandas", extra="export", purpose="to_frame()") from error
+        columns = {"row": self.changed, "label": self.labels, "change": self.sizes, "cosine": self.cosines}
+        return pandas.DataFrame(columns)
+
+    def to_dict(self, count: int | None = None) -> dict[str, Any]:
+        """Return plain values that can be serialised as JSON, of the ``count`` most changed rows."""
+        listed = zip(self.changed.tolist(), self.labels, self.sizes.tolist(), self.cosines.tolist(), strict=True)
+        names = ("row", "label", "change", "cosine")
+        lines = [dict(zip(names, line, strict=True)) for line in listed][:count]
+        plain = [
+            {name: None if value != value or value == np.inf else value for name, value in one.items()} for one in lines
+        ]
+        return {"before": self.before, "after": self.after, "rows": self.rows, "changed": len(self), "listed": plain}
+
+
+def row_changes(before: EmbeddingTable | PositionEncoding, after: EmbeddingTable | PositionEncoding) -> RowChanges:
+    """Find the rows that differ between two tables of the same model, by row number, and sort them by their change.
+
+    Tables of different lengths are compared over the rows that both have. Nothing is aligned: for models that were
+    trained apart, use ``find_moved_words``.
+
+    Args:
+        before: Table or position encoding [n, d].
+        after: The same after training, or with an adapter [m, d].
+
+    Raises:
+        InputError: If the vectors have different widths.
+
+    >>> import hfposemb as hpe
+    >>> whole = hpe.extract("sample:gpt2").token
+    >>> moved = whole.vectors.copy()
+    >>> moved[7] *= 2
+    >>> hpe.row_changes(whole, hpe.from_arrays(token=moved).token).to_dict()["listed"][0]["change"]
+    1.0
+    """
+    first, second = table_in(before), table_in(after)
+    if first.shape[1] != second.shape[1]:
+        found = f"{first.name} has vectors of {first.shape[1]:,} numbers and {second.name} of {second.shape[1]:,}"
+        raise InputError(f"{found}; rows are compared between versions of one table")
+    rows = min(len(first), len(second))
+    step = max(1, CHUNK_BYTES // (8 * first.shape[1]))
+    parts = [_changed(first, second, start, min(start + step, rows)) for start in range(0, rows, step)]
+    places, sizes, cosines = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(-sizes, kind="stable")
+    changed = places[order]
+    labels = tuple(first.labels[int(row)] for row in changed)
+    return RowChanges(first.name, second.name, rows, changed, labels, sizes[order], cosines[order])
+
+
+def _changed(
+    first: EmbeddingTable, second: EmbeddingTable, start: int, stop: int
+) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """Return the rows in ``[start, stop)`` that differ, their relative changes and their cosines."""
+    ours, theirs = first.rows(start, stop), second.rows(start, stop)
+    apart = np.flatnonzero((ours != theirs).any(axis=1) & ~(np.isnan(ours) & np.isnan(theirs)).all(axis=1))
+    x, y = (np.asarray(rows[apart], np.float64) for rows in (ours, theirs))
+    length, other = np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sizes = np.linalg.norm(y - x, axis=1) / length
+        cosines = np.einsum("ij,ij->i", x, y) / (length * other)
+    return start + apart, np.where(np.isnan(sizes), np.inf, sizes), cosines
