@@ -238,12 +238,16 @@ def findings() -> str:
         "where it is not certain, as for a model type that the library does not know.\n",
         "Exit code 0 if nothing is wrong, 1 if something is, 2 if a source could not be checked. `--json` prints the "
         "report (`--schema` its JSON Schema), `--sarif FILE` writes SARIF 2.1.0 for GitHub.\n",
-        "From the Hub, `check` reads config.json, the index, one header, tokenizer_config.json and up to 1 MB of rows "
-        "around the special tokens: at most six requests besides redirects and 2 MB, whatever the size of the model. "
+        "From the Hub, `check` reads config.json, the index, one header, tokenizer_config.json, chat_template.jinja "
+        "where the settings have no template, and up to 1 MB of rows around the special tokens: at most six requests "
+        "besides two redirects, and 2 MB, whatever the size of the model. "
         "The end of the report says what was not read. `--full` reads whole tables, the head, all headers and the "
         "whole tokenizer. Local folders are read whole, tables of more than 256 MB in part.\n",
-        "In a GitHub workflow:\n",
+        "In a GitHub workflow, with the account that holds the repository of hfposemb for `OWNER`, and for `COMMIT` "
+        "the 40 digits of the commit to use:\n",
         "```yaml\n- uses: OWNER/hfposemb@COMMIT\n  with:\n    sources: ./model\n```\n",
+        "`action.yml` uploads with `github/codeql-action/upload-sarif@v3`. Where actions must be pinned, replace `v3` "
+        "in a copy of it by the commit of a release of that action.\n",
         "Before each commit, in `.pre-commit-config.yaml`:\n",
         "```yaml\n- repo: https://github.com/OWNER/hfposemb\n  rev: COMMIT\n  hooks:\n    - id: hfposemb-check\n"
         "      args: [./model]\n```\n",

@@ -47,6 +47,9 @@ STYLES = {
     "longrope": (CLASSES["unused"].light, "dot"),
     "llama3": (SOURCES[2].colour.light, "dash"),
 }
+NAMES = {"longrope": "LongRoPE", "yarn": "YaRN", "llama3": "Llama 3"}
+"""Names of scalings that do not begin like other words."""
+
 ABOUT = (
     "Scaling slows the rotation for texts longer than those of training. The plots show the kernel by distance, in "
     "inputs of 1, 2, 4 and 8 trained lengths."
@@ -173,7 +176,9 @@ def _agreement_panel(source: Opened, report: RopeReport, search: int | None) -> 
     numbers = [(f"{report.never_turned:,}", f"of {report.pairs:,} pairs never made a full turn in training")]
     if report.base is not None:
         numbers += _base_numbers(report.base)
-    absent = [f"{sentence_case(name)} is not compared: {reason}." for name, reason in report.absent.items()]
+    absent = [
+        f"{NAMES.get(name, sentence_case(name))} is not compared: {reason}." for name, reason in report.absent.items()
+    ]
     return Panel(
         f"rope {source.text}",
         agreement_title(report),

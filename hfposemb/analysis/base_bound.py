@@ -96,7 +96,7 @@ def _bound(width: int, length: int, step: float) -> float:
 
 @dataclass
 class _Search:
-    """Bases tried in order; a base usually fails in the block of distances in which the one before it failed."""
+    """Bases tried in order; a base usually fails at the distance at which the one before it failed, or near it."""
 
     width: int
     length: int
@@ -104,10 +104,14 @@ class _Search:
 
     def fails(self, theta: float) -> bool:
         """Return whether some sum is negative."""
-        blocks = range(-(-self.length // _BLOCK))
-        for block in sorted(blocks, key=lambda one: abs(one - self.last)):
-            if _sums(theta, self.width, block * _BLOCK, self.length).min() < 0:
-                self.last = block
+        frequencies = theta ** -(np.arange(0, self.width, 2) / self.width)
+        if np.cos(self.last * frequencies).sum() < 0:
+            return True
+        blocks, near = range(-(-self.length // _BLOCK)), self.last // _BLOCK
+        for block in sorted(blocks, key=lambda one: abs(one - near)):
+            sums = _sums(theta, self.width, block * _BLOCK, self.length)
+            if sums.min() < 0:
+                self.last = block * _BLOCK + int(sums.argmin())
                 return True
         return False
 

@@ -31,15 +31,25 @@ def first_direction(value: EmbeddingTable | PositionEncoding, *, found: Scatter 
     """
     table = table_in(value)
     found = scatter(table, single=True) if found is None else found
-    if found.dual:
-        whole = np.concatenate([vectors - found.mean for _, vectors in finite_blocks(table)])
-        return np.asarray(np.linalg.svd(whole, full_matrices=False)[2][0])
-    if len(found.matrix) < 64:
-        return np.asarray(np.linalg.eigh(found.matrix)[1][:, -1])
+    top = _leading(found.matrix, seed)
+    if not found.dual:
+        return top
+    direction = np.zeros(table.shape[1])
+    place = 0
+    for _, vectors in finite_blocks(table):
+        direction += top[place : place + len(vectors)] @ (vectors - found.mean)
+        place += len(vectors)
+    return np.asarray(direction / (np.linalg.norm(direction) or 1.0))
+
+
+def _leading(matrix: Floats, seed: int) -> Floats:
+    """Return the eigenvector of the largest eigenvalue of a symmetric matrix."""
+    if len(matrix) < 64 or not matrix.any():
+        return np.asarray(np.linalg.eigh(matrix)[1][:, -1])
     from scipy.sparse.linalg import eigsh
 
-    begin = np.random.default_rng(seed).standard_normal(len(found.matrix))
-    return np.asarray(eigsh(found.matrix, k=1, v0=begin)[1][:, 0])
+    begin = np.random.default_rng(seed).standard_normal(len(matrix))
+    return np.asarray(eigsh(matrix, k=1, v0=begin)[1][:, 0])
 
 
 def along(table: EmbeddingTable, direction: Floats) -> Floats:

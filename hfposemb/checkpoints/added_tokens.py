@@ -11,19 +11,23 @@ import numpy as np
 
 from ..tables.table import TOKEN_CLASSES, Labels
 from ..tables.token_marks import TokenMarks
-from .vocabulary import Vocabulary, is_regular_file, read_bounded, read_vocabulary
+from .chat_templates import TextReader, chat_template
+from .vocabulary import Vocabulary, read_vocabulary
 
 _VARIABLE = re.compile(r"\b([a-z]{2,12}_token)\b")
 """A special token that a template names by its role."""
 
 
-def read_marks(folder: Path, labels: Labels, settings: Callable[[str], Mapping[str, Any] | None]) -> TokenMarks:
+def read_marks(
+    folder: Path, labels: Labels, settings: Callable[[str], Mapping[str, Any] | None], text: TextReader
+) -> TokenMarks:
     """Return the marks of the rows of a vocabulary.
 
     Args:
         folder: Folder with the tokenizer's files.
         labels: Labels of the rows.
         settings: Returns a JSON file next to the checkpoint by its name, or ``None``.
+        text: Returns a small text file next to the checkpoint by its name, or ``None``.
 
     Raises:
         SourceError: If a file violates its format.
@@ -32,7 +36,7 @@ def read_marks(folder: Path, labels: Labels, settings: Callable[[str], Mapping[s
     if found is None:
         return TokenMarks(_reserved(labels))
     said = settings("tokenizer_config.json") or {}
-    return marks_in(found, labels, _template(folder, said), {name: _content(value) for name, value in said.items()})
+    return marks_in(found, labels, chat_template(said, text), {name: _content(value) for name, value in said.items()})
 
 
 def marks_in(found: Vocabulary, labels: Labels, template: str, roles: Mapping[str, str]) -> TokenMarks:
@@ -56,17 +60,6 @@ def marks_in(found: Vocabulary, labels: Labels, template: str, roles: Mapping[st
 
 def _reserved(labels: Labels) -> frozenset[int]:
     return frozenset(np.flatnonzero(labels.classes == TOKEN_CLASSES.index("unused")).tolist())
-
-
-def _template(folder: Path, said: Mapping[str, Any]) -> str:
-    """Return the chat template, or several joined; "" if there is none."""
-    stated = said.get("chat_template")
-    if isinstance(stated, list):
-        stated = "\n".join(str(one.get("template", "")) for one in stated if isinstance(one, dict))
-    if isinstance(stated, str):
-        return stated
-    file = folder / "chat_template.jinja"
-    return read_bounded(file).decode(errors="replace") if is_regular_file(file) else ""
 
 
 def _content(token: Any) -> str:

@@ -135,16 +135,26 @@ class Wire:
         return self._retried(lambda: self._read_once(state, deadline), deadline, what=file)
 
     def _read_once(self, state: Reading, deadline: Deadline) -> Version:
+        whole = state.span is None and state.most <= self.limits.header_bytes
+        small = self._connection.small_url(state.file) if whole else None
+        try:
+            return self._read_at(self._final.get(state.file) or small, state, deadline)
+        except WrongAnswerError:
+            if small is not None:
+                self._connection.forget_small()
+            raise
+
+    def _read_at(self, known: str | None, state: Reading, deadline: Deadline) -> Version:
+        """Read what is left from a known address, or from the ordinary one."""
         headers, pinned = state.range_header(), self.commit
-        url = self._final.get(state.file) or self._connection.url(state.file)
+        url = known or self._connection.url(state.file)
         with self._connection.ask(url, headers, deadline) as answer:
             response = answer.response
             if pinned is None and answer.commit is None and response.status_code in (200, 206, 404):
                 # A 404, too, is valid for one commit only.
                 raise unnamed(self._connection, response, state.file)
             if response.status_code not in (200, 206):
-                if self._forget(state.file) and 400 <= response.status_code < 500:
-                    raise NotYetError("the file's URL has expired", wait=0.0)
+                self._again_elsewhere(response, state.file)
                 raise refusal(self._connection, response, state.file)
             expected = self._validator.check(answer, state)
             if answer.elsewhere is not None and strong(answer.etag):
@@ -155,11 +165,24 @@ class Wire:
                     report(Progress(f"{self.repo} {state.file}", state.done, state.wanted))
                 if state.complete:
                     break  # ignore anything beyond the requested bytes
+            self._connection.learn(state.file, answer.redirected)
             if state.wanted is None:
                 return Version(state.done, expected.etag)
             if not state.complete:
                 raise NotYetError(f"the response ended after {state.done:,} of {state.wanted:,} bytes")
         return expected
+
+    def _again_elsewhere(self, response: httpx2.Response, file: str) -> None:
+        """Raise ``NotYetError`` if a refused request was sent to an address that was learned from a redirect."""
+        forgotten, status = self._forget(file), response.status_code
+        if not 400 <= status < 500 or status == 429:
+            return
+        absent = status == 404 and response.headers.get("x-error-code") == "EntryNotFound"
+        if not absent and str(response.url) == self._connection.small_url(file):
+            self._connection.forget_small()
+            raise NotYetError("the address is not that of the file", wait=0.0)
+        if forgotten:
+            raise NotYetError("the file's URL has expired", wait=0.0)
 
     def _chunks(self, response: httpx2.Response, deadline: Deadline) -> Iterator[bytes]:
         """Yield a response's body as it arrives, until the deadline has passed."""

@@ -42,13 +42,17 @@ class NotYetError(Exception):
 
 
 class Answer(NamedTuple):
-    """A response with its ETag, the ETag of the linked file, its URL if not on the Hub itself, and its commit."""
+    """A response with its ETag, the ETag of the linked file, its URL if not on the Hub itself, and its commit.
+
+    ``redirected`` is its URL on the Hub, if the Hub redirected to it.
+    """
 
     response: httpx2.Response
     etag: str
     linked: str
     elsewhere: str | None
     commit: str | None
+    redirected: str | None = None
 
 
 @dataclass(eq=False)

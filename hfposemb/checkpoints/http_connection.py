@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 from ..errors import HubError, InputError
 from ..transfers import Traffic, request_gate
@@ -56,6 +56,8 @@ class Connection:
     traffic: Traffic
     commit: str | None = None
     _pinning: Lock = field(default_factory=Lock, repr=False)
+    _small: str | None = field(default=None, repr=False)
+    """Address of the folder in which the Hub keeps the small files of the commit."""
 
     def __post_init__(self) -> None:
         """Reject a malformed token before anything is sent."""
@@ -67,6 +69,25 @@ class Connection:
         from huggingface_hub import hf_hub_url
 
         return hf_hub_url(self.repo, file, revision=self.commit or self.revision)
+
+    def learn(self, file: str, redirected: str | None) -> None:
+        """Remember where the Hub keeps the small files of the commit, from a redirect to one of them.
+
+        Args:
+            file: The file that was read.
+            redirected: Its URL on the Hub after a redirect, ``None`` without one.
+        """
+        place, ending = urlsplit(redirected or "")._replace(query="").geturl(), f"/{self.commit}/{quote(file)}"
+        if self.commit is not None and place.endswith(ending):
+            self._small = place.removesuffix(quote(file))
+
+    def small_url(self, file: str) -> str | None:
+        """Return the address of a small file where the Hub keeps others of this commit; ``None`` if that is unknown."""
+        return None if self._small is None else self._small + quote(file)
+
+    def forget_small(self) -> None:
+        """Ask for files by their ordinary addresses again."""
+        self._small = None
 
     def headers(self) -> dict[str, str]:
         """Return the headers of every request to the Hub, with the token if there is one."""
@@ -96,7 +117,7 @@ class Connection:
             hub = _origin(constants.ENDPOINT)
         except ValueError:
             raise InputError(f"HF_ENDPOINT is {constants.ENDPOINT[:80]!r}, which is not a URL; correct it") from None
-        linked, commit = "", None
+        linked, commit, asked = "", None, url
         for _ in range(_REDIRECTS):
             at_hub = _origin(url) == hub
             own = self.headers()
@@ -113,7 +134,8 @@ class Connection:
                     linked = response.headers.get("x-linked-etag", "") or linked
                 location = response.headers.get("location") if 300 <= response.status_code < 400 else None
                 if location is None or (method == "HEAD" and self.commit is not None):
-                    yield Answer(response, response.headers.get("etag", ""), linked, None if at_hub else url, commit)
+                    tag, moved = response.headers.get("etag", ""), url if at_hub and url != asked else None
+                    yield Answer(response, tag, linked, None if at_hub else url, commit, moved)
                     return
                 url = self._target(url, location, hub)
         raise WrongAnswerError("too many redirects")

@@ -27,7 +27,7 @@ from .hub_files import RepositoryFiles
 from .hub_locate import Located, Locator
 from .hub_revisions import pin
 from .hub_tensors import RepositoryTensors
-from .locate import is_checkpoint
+from .locate import INDEX, is_checkpoint
 from .pickled import PickledCheckpoint
 from .reopened import Reopened
 from .safetensors import TensorInfo
@@ -145,6 +145,14 @@ class HubCheckpoint:
         found = (self.files.json(file, folder) for folder in settings_folders(self.located.folder))
         return next((one for one in found if one is not None), None)
 
+    def text(self, file: str) -> str | None:
+        """Return a small text file next to the checkpoint, or ``None`` if the listing of the repository has none."""
+        inside, limit = self.located.folder, self.files.access.limits.config_bytes
+        if inside + file not in self.files.listing:
+            return None
+        raw = self.files.small(file, inside, limit=limit)
+        return None if raw is None else raw.decode(errors="replace")
+
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor, read-only; see ``Checkpoint.read``.
 
@@ -208,7 +216,7 @@ class HubCheckpoint:
         return Path(folder.name)
 
 
-def open_hub(source: HubSource, access: Access) -> HubCheckpoint:
+def open_hub(source: HubSource, access: Access, *, index_first: bool = False) -> HubCheckpoint:
     """Open a repository on the Hub; fetches its first header and its configuration in parallel, but no tensor.
 
     Files that Hugging Face's own cache has at the same commit are read from there.
@@ -216,6 +224,7 @@ def open_hub(source: HubSource, access: Access) -> HubCheckpoint:
     Args:
         source: Repository and revision.
         access: Credentials and limits.
+        index_first: Whether to ask for an index before model.safetensors, which saves a request if there is one.
 
     Raises:
         SourceError: If the repository cannot be read, including all subclasses.
@@ -228,6 +237,8 @@ def open_hub(source: HubSource, access: Access) -> HubCheckpoint:
     deadline = wire.deadline()
     branch = ("commit", source.repo, revision, "anybody" if access.anonymous else "user")
     notes = pin(files, branch, deadline)
+    if index_first:
+        files.small(INDEX, folder_of(source.path), limit=access.limits.header_bytes, deadline=deadline)
     with ThreadPoolExecutor(1) as beside:
         config = beside.submit(copy_context().run, files.json, "config.json", folder_of(source.path))
         located = Locator(files, tensors).locate(deadline, source.path)

@@ -49,6 +49,11 @@ class RepositoryFiles:
         raw = self.fetch_once("file", "?listing", partial(_list_files, self.wire))
         return tuple(raw.decode().split("\n"))
 
+    @property
+    def listed(self) -> bool:
+        """Whether the listing is known, so that a file that it lacks needs no request."""
+        return self.wire.commit is not None and self.kept(self.key("file", "?listing")) is not None
+
     def json(self, file: str, folder: str = "") -> dict[str, Any] | None:
         """Return a small JSON file of a folder of the repository, or ``None`` if there is none."""
         limit = self.access.limits.config_bytes
@@ -65,7 +70,7 @@ class RepositoryFiles:
             deadline: Deadline of the read, by default the current one.
         """
         path = folder + file
-        if path in self._absent:
+        if path in self._absent or (self.listed and path not in self.listing):
             return None
         if (here := in_hub_cache(self.wire.repo, path, self.wire.commit)) is not None:
             raw = here.read_bytes()[: limit + 1]

@@ -66,8 +66,7 @@ class Locator:
         if path:
             return self._at(path, deadline)
         files, wire = self.files, self.files.wire
-        listed = wire.commit is not None and files.kept(files.key("file", "?listing"))
-        if listed and not {MODEL, INDEX} & set(files.listing):
+        if files.listed and not {MODEL, INDEX} & set(files.listing):
             return self._listed(deadline)
         index_first = wire.commit is not None and (
             files.kept(files.key("file", INDEX)) is not None or in_hub_cache(wire.repo, INDEX, wire.commit) is not None

@@ -63,6 +63,10 @@ class Repository(Protocol):
         """Return a small JSON file next to the checkpoint."""
         ...
 
+    def text(self, file: str) -> str | None:
+        """Return a small text file next to the checkpoint."""
+        ...
+
     def roles(self) -> StatedRoles:
         """Return the tables of each role that the checkpoint itself states."""
         ...
@@ -146,6 +150,10 @@ class Reopened:
     def json(self, file: str) -> dict[str, Any] | None:
         """Return a small JSON file next to the checkpoint."""
         return self.opened.json(file)
+
+    def text(self, file: str) -> str | None:
+        """Return a small text file next to the checkpoint."""
+        return self.opened.text(file)
 
     def roles(self) -> StatedRoles:
         """Return the tables of each role that the checkpoint itself states."""

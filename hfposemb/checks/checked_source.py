@@ -10,19 +10,18 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from ..cache import Cache
+from ..checkpoints.chat_templates import TEMPLATE, TextReader, local_text
 from ..checkpoints.decoded import as_stored, at_hand, decoded
-from ..checkpoints.http import Wire
-from ..checkpoints.hub import HubCheckpoint, folder_of, open_hub
+from ..checkpoints.hub import HubCheckpoint, open_hub
 from ..checkpoints.hub_access import Access
-from ..checkpoints.hub_files import RepositoryFiles
-from ..checkpoints.limits import DEFAULT_LIMITS, Limits
-from ..checkpoints.locate import INDEX, is_index, locate
+from ..checkpoints.limits import Limits
+from ..checkpoints.locate import is_index, locate
 from ..checkpoints.safetensors import TensorInfo
 from ..errors import CheckpointError, HfposembError, InputError, SourceError
-from ..models.config_values import part_config
-from ..models.extraction import extract
+from ..models.config_values import class_of, part_config
+from ..models.extraction import extract, from_repository
 from ..models.families import likely_tables
+from ..models.head_names import is_headed
 from ..models.opened_model import Tensors, nothing
 from ..models.opening import open_tensors, small_file, tokenizer_folder
 from ..models.table_names import outside_layers
@@ -48,10 +47,11 @@ class CheckedSource:
         full: Whether everything is read.
         folder: Returns the local folder of its files; on the Hub, one that holds the tokenizer.
         json: Returns a small JSON file, ``None`` if there is none.
+        read_text: Returns a small text file, ``None`` if there is none.
         at_hand: Returns whether the header that lists a tensor can be read within the budget.
         remote: Whether it is read from the Hub.
         commit: Commit on the Hub.
-        traffics: Requests and bytes of its readers.
+        traffic: Requests and bytes so far.
         stated: Returns an attribute that only some formats have, such as ``vocabulary``; ``None`` for others.
         not_checked: What was not read, with the reason.
     """
@@ -62,10 +62,11 @@ class CheckedSource:
     full: bool
     folder: Callable[[], Path | None]
     json: Callable[[str], dict[str, Any] | None]
+    read_text: TextReader
     at_hand: Callable[[str], bool]
     remote: bool = False
     commit: str | None = None
-    traffics: tuple[Traffic, ...] = ()
+    traffic: Traffic = field(default_factory=Traffic)
     stated: Callable[[str], Any] = nothing
     not_checked: list[str] = field(default_factory=list)
 
@@ -165,7 +166,10 @@ def _on_disk(path: Path, named: LocalSource | SampleSource, name: str, limits: L
     small = partial(small_file, home, limits)
     stated = partial(_attribute, tensors)
     found = partial(tokenizer_folder, home)
-    return CheckedSource(name, embeddings, decoded(tensors, limits), full, found, small, lambda _: True, stated=stated)
+    texts = partial(local_text, home, limits.config_bytes)
+    return CheckedSource(
+        name, embeddings, decoded(tensors, limits), full, found, small, texts, lambda _: True, stated=stated
+    )
 
 
 def _attribute(tensors: Tensors, name: str) -> Any:
@@ -176,26 +180,22 @@ def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool)
     if revision is not None and source.revision is not None:
         raise SourceError(f"the revision is given twice, {source.revision!r} and {revision!r}; give it once")
     wanted = revision or source.revision or "main"
-    wire = Wire(source.repo, wanted, access.token, access.limits)
-    files = RepositoryFiles(source.repo, wire, access.cache or Cache.default(limit=access.limits.cache_bytes), access)
-    # The index first: it pins the commit, and a repository with an index needs no request for model.safetensors.
-    files.small(INDEX, folder_of(source.path), limit=access.limits.header_bytes)
-    pinned = source.at(files.commit)
-    embeddings = extract(pinned, token=access.token, limits=access.limits, allow_full_download=False)
-    there = open_hub(pinned, access)
+    named = replace(source, revision=wanted)
+    there = open_hub(named, access, index_first=True)
     tensors = decoded(there, access.limits)
     return CheckedSource(
         str(replace(source, revision=wanted if wanted != "main" else None)),
-        embeddings,
+        from_repository(there, named),
         tensors,
         full,
         there.tokenizer_folder if full else lambda: None,
         _within(there, full),
+        _texts(there, full),
         _headers(tensors, full),
         remote=True,
-        commit=files.commit,
+        commit=there.commit,
+        traffic=there.traffic,
         stated=there.stated,
-        traffics=tuple(one for one in (wire.traffic, there.traffic, embeddings.traffic) if one is not None),
     )
 
 
@@ -206,6 +206,21 @@ def _within(there: HubCheckpoint, full: bool) -> Callable[[str], dict[str, Any] 
         return there.json(file) if full or file in ("config.json", SMALL_FILES[0]) else None
 
     return small
+
+
+def _texts(there: HubCheckpoint, full: bool) -> TextReader:
+    """Return a reader of text files that asks for a chat template without the listing, which takes a request more."""
+    config = there.config() or {}
+
+    def text(file: str) -> str | None:
+        if full or there.files.listed:
+            return there.text(file)
+        if file != TEMPLATE or not is_headed(class_of(config)):
+            return None
+        raw = there.files.small(file, there.located.folder, limit=there.files.access.limits.config_bytes)
+        return None if raw is None else raw.decode(errors="replace")
+
+    return text
 
 
 def _headers(tensors: Tensors, full: bool) -> Callable[[str], bool]:
@@ -219,15 +234,6 @@ def index_of(path: Path) -> Path | None:
     """Return the index of a local checkpoint, ``None`` if it has none."""
     found = locate(path)
     return found if is_index(found.name) else None
-
-
-def read_text(path: Path, *, limit: int = DEFAULT_LIMITS.config_bytes) -> str | None:
-    """Return a small text file, ``None`` if there is none or it is not UTF-8."""
-    if not path.is_file() or path.stat().st_size > limit:
-        return None
-    with suppress(UnicodeDecodeError, OSError):
-        return path.read_text(encoding="utf-8")
-    return None
 
 
 def as_json(value: object) -> str:

@@ -6,28 +6,26 @@ Tensors and configuration are compared; what transformers does with them when it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ..checkpoints.safetensors import PLAIN
 from ..errors import HfposembError
+from ..models.config_values import class_of
 from ..models.families import is_known
+from ..models.head_names import is_headed
 from ..models.table_names import outside_layers
+from ..models.tied_types import HEADLESS, NEVER_TIED, stated_tie, ties_by_default
+from ..tables.output_head import UNTIED, OutputHead, Tying
+from ..tables.table import EmbeddingTable
 from .catalogue import finding
 from .checked_source import CheckedSource
 from .findings import Finding, Severity
-from .tied_types import HEADLESS, NEVER_TIED, UNTIED
+from .table_rows import LOCAL
 
-HEADS = (
-    *("lm_head.weight", "cls.predictions.decoder.weight", "predictions.decoder.weight", "generator_lm_head.weight"),
-    *("lm_head.decoder.weight", "embed_out.weight"),
-)
-"""Ends of the names of output heads."""
-
-_OTHER_PARTS = re.compile(r"(^|[._])(talker|audio|speech|depth|vision|visual|mtp|token2wav|code_predictor)([._]|$)")
-_HEADED = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 _ANY_HEAD = re.compile(
     r"head|embed_out|output|logit|proj_out|final_proj|predictions|generator|classifier|decoder\.weight"
 )
@@ -41,10 +39,12 @@ class HeadFacts:
 
     Attributes:
         tensor: Name of the head's tensor, ``None`` if none is stored.
-        equal: Whether it is equal to the token table; ``None`` if there is no head, or it was not read.
+        equal: Whether it is equal to the token table, or another name of it; ``None`` if there is no head, or it was
+            not read.
         tied: Whether the configuration ties it, by what it states or by the default of its model type; ``None`` if
             that is not known.
         stated: Whether the configuration states it.
+        role: Role of the token table that it belongs to.
         differing: Number of rows that differ, of those that were compared.
         compared: Number of rows that were compared.
         largest: Largest absolute difference.
@@ -54,6 +54,7 @@ class HeadFacts:
     equal: bool | None
     tied: bool | None
     stated: bool
+    role: str = "token"
     differing: int = 0
     compared: int = 0
     largest: float = 0.0
@@ -66,17 +67,18 @@ class HeadFacts:
 
 def head_facts(source: CheckedSource) -> HeadFacts:
     """Return what is stored of the output head of a source, and what its configuration says."""
-    tensor = head_tensor(source)
-    stated = _stated(source, tensor)
+    key, tie = _main(source)
+    tensor = tie.tensor if tie.tensor in source.names and tie.how in ("configuration", "own tensor") else None
+    stated = stated_tie(source.config, tensor=tensor or "", decoder=key == "decoder.head")
     tied = stated
-    kind = source.model_type
     if tied is None and is_known(source.config):
-        tied = kind not in UNTIED
-    if _class(source) in NEVER_TIED or kind in HEADLESS:
+        tied = ties_by_default(source.config)
+    if class_of(source.config) in NEVER_TIED or source.model_type in HEADLESS:
         tied = None
-    table = source.table("token")
-    if tensor is None or table is None or table.provenance.tensor == tensor:
-        return HeadFacts(tensor, None, tied, stated is not None)
+    facts = HeadFacts(tensor, True if tie.how == "alias" else None, tied, stated is not None, tie.token)
+    table = source.table(tie.token)
+    if tensor is None or table is None:
+        return facts
     info = source.infos.get(tensor)
     kept = table.provenance.stored_dtype
     if info is not None and _apart(info.dtype, kept):
@@ -84,15 +86,16 @@ def head_facts(source: CheckedSource) -> HeadFacts:
         return HeadFacts(tensor, None, tied, stated is not None)
     if info is None or not info.readable or (source.remote and not source.full):
         source.skipped(f"whether {tensor} equals the token table; --full compares them")
-        return HeadFacts(tensor, None, tied, stated is not None)
+        return facts
     if info.shape != table.shape:
-        return HeadFacts(tensor, False, tied, stated is not None)
+        return replace(facts, equal=False)
     try:
-        differing, compared, largest = _compare(source, tensor, table.provenance.row_offset)
+        whole = source.full or info.nbytes <= LOCAL
+        differing, compared, largest = _compare(source.embeddings.heads[key], table, whole=whole)
     except HfposembError as error:
         source.skipped(f"whether {tensor} equals the token table: {error}")
-        return HeadFacts(tensor, None, tied, stated is not None)
-    return HeadFacts(tensor, differing == 0, tied, stated is not None, differing, compared, largest)
+        return facts
+    return replace(facts, equal=differing == 0, differing=differing, compared=compared, largest=largest)
 
 
 def _apart(head: str, table: str) -> bool:
@@ -100,76 +103,52 @@ def _apart(head: str, table: str) -> bool:
     return head != table and not {head, table} <= PLAIN
 
 
-def head_tensor(source: CheckedSource) -> str | None:
-    """Return the name of the output head's tensor, ``None`` if none is stored."""
-    table = source.table("token")
-    inside = "" if table is None else str(table.provenance.tensor)
-    ends = [name for name in outside_layers(source.names) if name.endswith(HEADS) and not _OTHER_PARTS.search(name)]
-    # The head belongs to the part of the model that holds the table, not to another language model beside it.
-    known = ((name, head) for name in ends for head in HEADS if name == head or name.endswith(f".{head}"))
-    own = [name for name, head in known if inside.startswith(name.removesuffix(head))]
-    return min(own, key=lambda name: (name.count("."), name), default=None)
+def _main(source: CheckedSource) -> tuple[str, Tying]:
+    """Return key and tying of the head of the text, those of no head if there is none."""
+    ties = source.embeddings.ties
+    return next(((key, ties[key]) for key in ("head", "decoder.head") if key in ties), ("head", UNTIED))
 
 
 def check_head(source: CheckedSource) -> Iterator[Finding]:
     """Yield findings about the output head, and about copies of the token table."""
-    facts, table = head_facts(source), source.table("token")
+    facts = head_facts(source)
     yield from _copies(source)
+    table = source.table(facts.role)
     if table is None:
         return
     yield from _stated_twice(source, facts)
-    name, rows = table.provenance.tensor, table.shape[0]
-    if facts.tensor is None or facts.tensor == name:
+    info = None if facts.tensor is None else source.infos.get(facts.tensor)
+    if facts.tensor is None:
         yield from _missing(source, facts)
-        return
-    info = source.infos.get(facts.tensor)
-    if facts.tied and facts.stated and info is not None and info.shape != table.shape:
-        said = f"config.json ties the output head, but {facts.tensor} has the shape {list(info.shape)} and {name} "
-        said += f"{list(table.shape)}"
-        yield finding("head-shape", said, fix={"rows": rows}, head=str(list(info.shape)), table=str(list(table.shape)))
+    elif facts.tied and info is not None and info.shape != table.shape:
+        yield _other_shape(facts, table, info.shape)
     elif facts.tied and facts.equal is False:
-        said = (
-            f"config.json ties the output head, but {facts.differing:,} of {facts.compared:,} rows of {facts.tensor} "
-        )
-        said += f"differ from {name}, by up to {facts.largest:.4g}"
-        severity: Severity | None = None if facts.stated else "suspicious"
-        yield finding(
-            "head-differs",
-            said,
-            severity=severity,
-            differing=facts.differing,
-            compared=facts.compared,
-            largest=facts.largest,
-        )
+        said = f"config.json ties the output head, but {facts.differing:,} of {facts.compared:,} rows of "
+        said += f"{facts.tensor} differ from {table.provenance.tensor}, by up to {facts.largest:.4g}"
+        numbers: dict[str, Any] = {one: getattr(facts, one) for one in ("differing", "compared", "largest")}
+        yield finding("head-differs", said, severity=None if facts.stated else "suspicious", **numbers)
     elif facts.tied and facts.equal:
-        said = f"{facts.tensor} is an equal copy of {name}, to which config.json ties it"
+        said = f"{facts.tensor} is an equal copy of {table.provenance.tensor}, to which config.json ties it"
         yield finding("head-stored-twice", said, compared=facts.compared)
     elif facts.tied is False and facts.equal:
-        said = f"config.json does not tie the output head, but {facts.tensor} is equal to {name} in all "
-        said += f"{facts.compared:,} rows that were compared"
+        said = f"config.json does not tie the output head, but {facts.tensor} is equal to {table.provenance.tensor} "
+        said += f"in all {facts.compared:,} rows that were compared"
         yield finding("head-equal-untied", said, compared=facts.compared)
 
 
-def _class(source: CheckedSource) -> str:
-    """Return the class of transformers that a checkpoint was saved from, "" if it is not stated."""
-    classes = source.config.get("architectures")
-    return classes[0] if isinstance(classes, list) and classes and isinstance(classes[0], str) else ""
-
-
-def _stated(source: CheckedSource, tensor: str | None) -> bool | None:
-    """Return what is stated about the part that has the head: ``thinker_config`` for ``thinker.lm_head.weight``."""
-    part = source.config.get(f"{(tensor or '').partition('.')[0]}_config")
-    for config in (part, source.config, source.text):
-        if isinstance(config, Mapping) and isinstance(stated := config.get("tie_word_embeddings"), bool):
-            return stated
-    return None
+def _other_shape(facts: HeadFacts, table: EmbeddingTable, shape: tuple[int, ...]) -> Finding:
+    ours, theirs = str(list(table.shape)), str(list(shape))
+    said = f"config.json ties the output head, but {facts.tensor} has the shape {theirs} and "
+    said += f"{table.provenance.tensor} {ours}"
+    severity: Severity | None = None if facts.stated else "suspicious"
+    return finding("head-shape", said, severity=severity, fix={"rows": table.shape[0]}, head=theirs, table=ours)
 
 
 def _stated_twice(source: CheckedSource, facts: HeadFacts) -> Iterator[Finding]:
     outer, inner = source.config.get("tie_word_embeddings"), source.text.get("tie_word_embeddings")
     if source.text is source.config or not isinstance(outer, bool) or not isinstance(inner, bool) or outer == inner:
         return
-    if facts.matches or not _class(source).endswith(_HEADED):
+    if facts.matches or not is_headed(class_of(source.config)):
         return  # what transformers 5 reads is right, or the class has no head
     said = f"config.json states tie_word_embeddings {str(outer).lower()}, and its text part {str(inner).lower()}; "
     said += f"{'no head is stored' if facts.tensor is None else f'{facts.tensor} is stored'}"
@@ -178,9 +157,13 @@ def _stated_twice(source: CheckedSource, facts: HeadFacts) -> Iterator[Finding]:
 
 
 def _missing(source: CheckedSource, facts: HeadFacts) -> Iterator[Finding]:
-    """Yield a finding if the class of the model has a head that is neither tied nor stored."""
-    kind = _class(source)
-    if not kind.endswith(_HEADED) or facts.tied is not False or facts.tensor is not None:
+    """Yield a finding for a head that is neither tied nor stored, or tied in the file only."""
+    if facts.equal and facts.tied is False:
+        said = "config.json does not tie the output head, but in the file it is another name of the token table"
+        yield finding("head-equal-untied", said)
+        return
+    kind = class_of(source.config)
+    if not is_headed(kind) or facts.tied is not False or facts.tensor is not None:
         return
     if not is_known(source.config):
         return
@@ -191,16 +174,13 @@ def _missing(source: CheckedSource, facts: HeadFacts) -> Iterator[Finding]:
     yield finding("head-missing", said, tensors=len(source.names))
 
 
-def _compare(source: CheckedSource, tensor: str, offset: int) -> tuple[int, int, float]:
+def _compare(head: OutputHead, table: EmbeddingTable, *, whole: bool) -> tuple[int, int, float]:
     """Return the number of differing rows, of compared rows, and the largest difference from the token table."""
-    table = source.table("token")
-    assert table is not None
     rows, differing, compared, largest = table.shape[0], 0, 0, 0.0
-    whole = source.full or source.infos[tensor].nbytes <= 256_000_000
     starts = range(0, rows, _ROWS) if whole else sorted({rows * part // 4 for part in range(4)})
     for start in starts:
         stop = min(start + _ROWS, rows)
-        ours, theirs = table.rows(start, stop), source.tensors.read(tensor, start + offset, stop + offset)
+        ours, theirs = table.rows(start, stop), head.rows(start, stop)
         same = np.equal(ours, theirs) | (np.isnan(ours) & np.isnan(theirs))
         differing += int((~same.all(axis=1)).sum())
         compared += stop - start

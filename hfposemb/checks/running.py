@@ -65,15 +65,14 @@ def check(
         name = str(source)
         return CheckReport(name, _sorted(found), ("files",), (display(str(error), width=300),))
     found += _all(opened)
-    traffic = opened.traffics
     return CheckReport(
         opened.name,
         _sorted(found),
         _checked(opened),
         tuple(opened.not_checked),
         opened.commit,
-        sum(one.requests for one in traffic),
-        sum(one.received for one in traffic),
+        opened.traffic.requests,
+        opened.traffic.received,
     )
 
 

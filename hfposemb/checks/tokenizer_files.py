@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..checkpoints.chat_templates import chat_template
 from ..checkpoints.vocabulary import Vocabulary, has_vocabulary, read_vocabulary
 from ..errors import SourceError
 from ..models.config_values import whole_number
 from .catalogue import finding
-from .checked_source import SMALL_FILES, CheckedSource, read_text
+from .checked_source import SMALL_FILES, CheckedSource
 from .findings import Finding
 
 ROLES = ("bos", "eos", "pad", "cls", "sep", "mask", "unk")
-_TEMPLATES = ("chat_template.jinja", "chat_template.json")
 _MARKED = re.compile(r"<\|[\w.-]{1,60}\|>")
 
 
@@ -81,7 +81,7 @@ def read_tokens(source: CheckedSource) -> Tokens:
     findings = [*findings, *_conflicts(_decoder(settings), _plain(listed), vocabulary)]
     longest = whole_number(settings, "model_max_length", low=1, high=10**9)
     stated = bool(settings or added or vocabulary is not None)
-    return Tokens(added, roles, vocabulary, _template(source, settings), longest, stated, tuple(findings))
+    return Tokens(added, roles, vocabulary, chat_template(settings, source.read_text), longest, stated, tuple(findings))
 
 
 def _decoder(settings: Mapping[str, Any]) -> dict[int, str]:
@@ -121,18 +121,6 @@ def _vocabulary(source: CheckedSource) -> tuple[Vocabulary | None, list[Finding]
         return read_vocabulary(folder), []
     except SourceError as error:
         return None, [finding("tokenizer-unreadable", str(error))]
-
-
-def _template(source: CheckedSource, settings: Mapping[str, Any]) -> str:
-    stated = settings.get("chat_template")
-    if isinstance(stated, list):
-        texts = [one.get("template") for one in stated if isinstance(one, dict)]
-        return "\n".join(text for text in texts if isinstance(text, str))
-    if isinstance(stated, str):
-        return stated
-    folder = None if source.remote and not source.full else source.folder()
-    found = [read_text(folder / name) for name in _TEMPLATES] if folder is not None else []
-    return "\n".join(text for text in found if text)
 
 
 def _conflicts(

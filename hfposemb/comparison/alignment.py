@@ -95,20 +95,35 @@ def every_cka(tables: Sequence[NDArray[np.floating]]) -> Rows:
     above = np.triu_indices(count, 1)
     pairs = np.zeros((len(tables), len(above[0])), np.float32)
     for place, rows in enumerate(tables):
-        centred = TableSide(rows).block(slice(None), single=False)
-        kernel = centred @ centred.T
-        np.fill_diagonal(kernel, 0)
-        sums = kernel.sum(axis=1)
-        kernel -= (sums[:, None] + sums) / (count - 2)
-        kernel += sums.sum() / ((count - 1) * (count - 2))
-        found = kernel[above]
-        if (length := float(np.linalg.norm(found))) > 0 and TableSide(rows).length > 0:
+        found = u_centred(rows)[above]
+        if (length := float(np.linalg.norm(found))) > 0:
             pairs[place] = found / length
     alike = np.asarray(pairs @ pairs.T, np.float64)
     undefined = ~pairs.any(axis=1)
     alike[undefined], alike[:, undefined] = np.nan, np.nan
     np.fill_diagonal(alike, np.where(undefined, np.nan, 1.0))
     return alike
+
+
+def u_centred(rows: NDArray[np.floating]) -> Rows:
+    """Return the U-centred kernel of rows [n, n] (Székely & Rizzo 2014), with a diagonal of 0; all 0 for equal rows.
+
+    The cosine of two such kernels is the unbiased linear CKA of their rows.
+
+    Args:
+        rows: Rows [n, d], at least 3.
+    """
+    side, count = TableSide(rows), len(rows)
+    if not side.length > 0:
+        return np.zeros((count, count))
+    centred = side.block(slice(None), single=False)
+    kernel = centred @ centred.T
+    np.fill_diagonal(kernel, 0)
+    sums = kernel.sum(axis=1)
+    kernel -= (sums[:, None] + sums) / (count - 2)
+    kernel += sums.sum() / ((count - 1) * (count - 2))
+    np.fill_diagonal(kernel, 0)
+    return np.asarray(kernel)
 
 
 def procrustes(left: Rows, right: Rows) -> float:

@@ -2,7 +2,8 @@
 
 A figure of positions is given with its value for an untrained table and for the sinusoid of the same shape. Figures of
 tokens do not depend on row order, so they are compared with a random table of the same shape and scale, from whose
-closed-form distribution values are drawn.
+closed-form distribution values are drawn. Figures of an output head relate its rows to those of the token table, so
+they are compared with permutations of its rows.
 """
 
 from __future__ import annotations
@@ -45,12 +46,18 @@ from ..errors import HfposembError, InputError, MissingTableError
 from ..tables.closed_forms import sinusoidal
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import Absolute, table_in
-from ..tables.null_comparison import Null, beside
+from ..tables.null_comparison import Kind, Null, Side, beside
 from ..tables.rotary import Rotary
 from ..tables.table import EmbeddingTable, Provenance, table_of
+from .head_sample import HeadFigure, HeadSample, head_sample
 
-Section: TypeAlias = Literal["position", "token", "both"]
-SECTIONS: Mapping[Section, str] = {"position": "positions", "token": "tokens", "both": "tokens and positions"}
+Section: TypeAlias = Literal["position", "token", "both", "head"]
+SECTIONS: Mapping[Section, str] = {
+    "position": "positions",
+    "token": "tokens",
+    "both": "tokens and positions",
+    "head": "output heads",
+}
 """Sections of the figures, with their headings."""
 
 Extra: TypeAlias = Literal["probes", "sums"]
@@ -142,6 +149,11 @@ class Tables:
         """The overlap of token variance with the subspace of positions."""
         return subspace_overlap(self.source)
 
+    @cached_property
+    def head_sample(self) -> HeadSample:
+        """Rows of token table and output head. Raises ``InputError`` if they are tied."""
+        return head_sample(self.source)
+
     def variance(self, components: int) -> float:
         """Return the percentage of variance that the first components of the positions explain."""
         return 100 * float(self.position_spectrum.cumulative[:components][-1])
@@ -210,6 +222,8 @@ class Measure:
         extra: The extra it belongs to, if it is computed on request only.
         against: Whether a figure of positions has values of references.
         chance: Draws the null of other figures; ``None`` for no null.
+        kind: Kind of that null.
+        side: Which values are extreme.
         deviation: Computes its standard deviation over seeds, if it depends on them.
     """
 
@@ -220,6 +234,8 @@ class Measure:
     extra: Extra | None = None
     against: bool = True
     chance: Chance | None = None
+    kind: Kind = "random"
+    side: Side = "both"
     deviation: Callable[[Tables], float] | None = None
 
 
@@ -272,6 +288,10 @@ def _position_by_chance(tables: Tables, rng: np.random.Generator, draws: int) ->
     return np.asarray(100 * rng.binomial(found.tokens, found.position_by_chance, draws) / found.tokens)
 
 
+def _permuted_head(tables: Tables, rng: np.random.Generator, draws: int, *, name: HeadFigure) -> Values:
+    return tables.head_sample.permuted(name, rng, draws)
+
+
 # --- the measures -----------------------------------------------------------------------------------------------------
 
 
@@ -309,6 +329,15 @@ def _probe_deviation(tables: Tables, *, name: str, scale: float) -> float:
 
 def _kept(tables: Tables, *, protocol: Protocol) -> float:
     return 100 * tables.kept(protocol).share
+
+
+def _of_head(tables: Tables, *, name: HeadFigure) -> float:
+    return tables.head_sample.figure(name)
+
+
+def _head(title: str, name: HeadFigure, side: Side) -> Measure:
+    chance = partial(_permuted_head, name=name)
+    return Measure(title, "", "head", partial(_of_head, name=name), chance=chance, kind="permutation", side=side)
 
 
 def _probe(name: str, unit: str, probe: str) -> Measure:
@@ -423,6 +452,9 @@ MEASURES: tuple[Measure, ...] = (
         extra="sums",
         chance=lambda tables, rng, draws: 100 * np.array(tables.overlap.drawn),
     ),
+    _head("head and tokens, CKA", "CKA", "greater"),
+    _head("head and tokens, norms", "norms", "both"),
+    _head("head and tokens, first directions", "first directions", "greater"),
 )
 """All figures that are compared, in display order."""
 
@@ -506,7 +538,7 @@ def _known(measure: Measure, tables: Tables) -> float | None:
 
 
 def beside_noise(tables: Tables, observed: Mapping[str, float], *, draws: int, seed: int = 0) -> dict[str, Null]:
-    """Compare figures of tokens, or of tokens and positions, with random rows of the same scale.
+    """Compare figures of tokens with random rows of the same scale, and those of a head with permutations of its rows.
 
     Args:
         tables: Tables of the source.
@@ -521,5 +553,5 @@ def beside_noise(tables: Tables, observed: Mapping[str, float], *, draws: int, s
     for measure in MEASURES:
         if measure.chance is not None and measure.name in observed and draws > 0:
             drawn = measure.chance(tables, np.random.default_rng(seed), draws)
-            found[measure.name] = beside(observed[measure.name], drawn, seed=seed, kind="random", side="both")
+            found[measure.name] = beside(observed[measure.name], drawn, seed=seed, kind=measure.kind, side=measure.side)
     return found

@@ -54,6 +54,7 @@ class SourceFigures:
         neighbours: Nearest neighbours of each word, as (label, cosine).
         notes: Remarks on the source.
         part: Part of the model that the positions belong to; "" for a model with a single part.
+        head: Size of its output head, "tied", or "" if it has none.
     """
 
     source: str
@@ -64,6 +65,7 @@ class SourceFigures:
     neighbours: Mapping[str, tuple[tuple[str, float], ...]]
     notes: tuple[str, ...]
     part: str = ""
+    head: str = ""
 
     @property
     def positions(self) -> str:
@@ -133,6 +135,7 @@ class Comparison:
                     "part": source.part,
                     "position_shape": None if source.position_shape is None else list(source.position_shape),
                     "token_shape": None if source.token_shape is None else list(source.token_shape),
+                    "head": source.head,
                     "metrics": {
                         name: {key: value for key, value in asdict(figure).items() if key != "name"}
                         for name, figure in source.metrics.items()
@@ -165,6 +168,7 @@ WIDEST = 120
 
 
 WIDEST_NAME = 24
+FACTS = ("positions", "position table", "token table", "output head")
 MOST_MOVED = 8
 
 
@@ -175,7 +179,8 @@ def as_text(comparison: Comparison) -> str:
     if any(figure.null or figure.references for source in comparison.sources for figure in source.metrics.values()):
         parts.append(
             "In brackets, for positions: the same figure of an untrained table and of a sinusoid of that shape. For\n"
-            "tokens: 2.5 to 97.5 % of random tables of the same shape and scale; * marks values outside."
+            "tokens: 2.5 to 97.5 % of random tables of the same shape and scale; for output heads: permuted rows of\n"
+            "at most 2,000 tokens. * marks values outside."
         )
     for word in comparison.words:
         near = [
@@ -196,7 +201,7 @@ def as_text(comparison: Comparison) -> str:
 def as_html(comparison: Comparison) -> str:
     """Return a comparison as HTML tables: the figures, and the similarity of every two sources."""
     columns = [_column(source) for source in comparison.sources]
-    rows = [(name, *(cells[name] for cells in columns)) for name in ("positions", "position table", "token table")]
+    rows = [(name, *(cells[name] for cells in columns)) for name in FACTS]
     for section, heading in SECTIONS.items():
         names = _named(section, comparison.sources)
         rows += [(heading.capitalize(),)] if names else []
@@ -262,6 +267,8 @@ def _tables(sources: Sequence[SourceFigures]) -> Iterator[list[str]]:
 def _named(section: str, sources: Sequence[SourceFigures]) -> dict[str, str]:
     """Return the measures of a section that any source has, with their titles including the unit."""
     taken = {name for source in sources for name in source.metrics}
+    if section == "head":  # most models have no head of their own
+        taken = {name for source in sources for name, one in source.metrics.items() if one.value is not None}
     found = [measure for measure in MEASURES if measure.section == section and measure.name in taken]
     return {one.name: f"{one.name}, %" if one.unit == "%" else one.name for one in found}
 
@@ -277,6 +284,7 @@ def _column(source: SourceFigures) -> dict[str, str]:
         "positions": source.positions,
         "position table": _shape(source.position_shape),
         "token table": _shape(source.token_shape),
+        "output head": source.head or "–",
     }
     values = {name: str(figure) + _plus_minus(figure) for name, figure in source.metrics.items()}
     chances = {name: _beside_it(figure) for name, figure in source.metrics.items()}

@@ -175,7 +175,16 @@ def _source_figures(
         neighbours=near,
         notes=tuple(dict.fromkeys(notes)),
         part=stack(source),
+        head=_head(source),
     )
+
+
+def _head(source: Embeddings) -> str:
+    """Return the size of the output head, "tied", or "" if there is none; no row is read."""
+    try:
+        return f"{source.head.shape[0]} × {source.head.shape[1]}" if not source.head.tied else "tied"
+    except HfposembError:
+        return ""
 
 
 def _open(source: str | Path | Embeddings) -> Embeddings:

@@ -6,7 +6,6 @@ directions of largest variance are compared with directions drawn at random, whi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,14 +22,8 @@ from ..tables.null_comparison import Null, beside
 from ..tables.output_head import OutputHead, Tying
 from ..tables.table import EmbeddingTable
 from .alignment import beside_surrogates, cka, procrustes
+from .head_sample import DRAWS, spread_rows, unit_ranks
 from .moved_words import Move, moved_between
-from .similarity_ranks import mean_ranks
-
-SAMPLE = 2_000
-"""Maximum number of rows of CKA and Procrustes; more are sampled with the seed."""
-
-DRAWS = 39
-"""Default number of surrogates, the fewest whose interval and p agree in two-sided tests."""
 
 Floats = NDArray[np.float64]
 
@@ -127,7 +120,7 @@ def compare_head(
         count: Number of tokens listed of each kind.
         k: Number of neighbours of each of them.
         draws: Number of surrogates, at least 19.
-        seed: Random seed of surrogates and samples.
+        seed: Random seed of surrogates.
         progress: Callback for the share done, 0 to 1, and the stage.
 
     Raises:
@@ -173,11 +166,10 @@ def _compared(  # noqa: PLR0913 - what one comparison needs
     report: Report,
 ) -> HeadComparison:
     rows = _usable(name, token, head)
-    rng = np.random.default_rng(seed)
-    sample = rows if len(rows) <= SAMPLE else np.sort(rng.choice(rows, SAMPLE, replace=False))
+    sample = rows[spread_rows(len(rows))]
     notes = []
     if len(sample) < len(rows):
-        notes.append(f"CKA and Procrustes from {len(sample):,} of {len(rows):,} tokens, sampled with seed {seed}")
+        notes.append(f"CKA and Procrustes from {len(sample):,} of {len(rows):,} tokens, in runs spread over the table")
     if left := max(len(token), len(head)) - len(rows):
         notes.append(f"{left:,} rows are left out, as they are zero, not finite or in one table only")
     report(0.05, "similarity of the tables")
@@ -239,11 +231,11 @@ def _by_row(
     scores = [along(table, direction)[rows] for table, direction in zip((token, head), first, strict=True)]
     found = [
         HeadMeasure(
-            "norms", _correlation(lengths, draws, seed, float), "rank correlation of the lengths of both vectors"
+            "norms", _correlation(lengths, draws, seed, signed=True), "rank correlation of the lengths of both vectors"
         ),
         HeadMeasure(
             "first directions, scores",
-            _correlation(scores, draws, seed, abs),
+            _correlation(scores, draws, seed, signed=False),
             "rank correlation along the first directions, in magnitude",
         ),
     ]
@@ -255,13 +247,19 @@ def _by_row(
     return found
 
 
-def _correlation(values: list[Floats], draws: int, seed: int, taken: Callable[[float], float]) -> Null:
-    """Return the Spearman correlation of two numbers of each token, with permuted tokens as null."""
-    ranks = []
-    for one in values:
-        rank = mean_ranks(one)
-        rank = rank - rank.mean()
-        ranks.append(rank / (np.linalg.norm(rank) or 1.0))
+def _correlation(values: list[Floats], draws: int, seed: int, *, signed: bool) -> Null:
+    """Return the Spearman correlation of two numbers of each token, with permuted tokens as null.
+
+    Args:
+        values: The numbers, by table [rows] each.
+        draws: Number of permutations.
+        seed: Random seed.
+        signed: Whether its sign counts, and the test has two sides; otherwise its magnitude is taken.
+    """
+    one, other = (unit_ranks(found) for found in values)
     rng = np.random.default_rng(seed)
-    drawn = np.array([taken(float(ranks[0] @ ranks[1][rng.permutation(len(ranks[1]))])) for _ in range(draws)])
-    return beside(taken(float(ranks[0] @ ranks[1])), drawn, seed=seed, kind="permutation")
+    drawn = np.array([float(one @ other[rng.permutation(len(other))]) for _ in range(draws)])
+    observed = float(one @ other)
+    if not signed:
+        return beside(abs(observed), np.abs(drawn), seed=seed, kind="permutation")
+    return beside(observed, drawn, seed=seed, kind="permutation", side="both")

@@ -12,6 +12,12 @@ CONTINUED: Mapping[str, str] = {"wte.embedding": "wte.new_embedding"}
 """Endings of token tables that continue in a second tensor, with the ending of its name."""
 
 
+def class_of(config: Mapping[str, Any]) -> str:
+    """Return the class of transformers that a checkpoint was saved from, "" if it is not stated."""
+    classes = config.get("architectures")
+    return classes[0] if isinstance(classes, list) and classes and isinstance(classes[0], str) else ""
+
+
 def part_config(config: Mapping[str, Any], tower: str) -> Mapping[str, Any]:
     """Return the configuration of a part of the model: the field named after it, at any depth, else the whole.
 

@@ -30,14 +30,16 @@ from .families import is_known, likely_tables, parts_fed, row_offset
 from .named_tables import TENSOR, named_tables, on_offer, tensor_named
 from .native_configs import NATIVE, with_native_config
 from .opened_model import Opened, is_table, itself, labels_of, marks_of, table_axes, table_in_tensor
-from .opening import open_folder, open_repository
+from .opening import of_repository, open_folder, open_repository
 from .output_heads import find_heads
 from .position_mechanisms import absolute, keys, mechanisms
 from .table_names import HEADS, ROLES, Candidate, Role, candidates, outside_layers, tower_of
+from .tied_types import is_tied
 
 if TYPE_CHECKING:
     import torch
 
+    from ..checkpoints.hub import HubCheckpoint
     from ..checkpoints.torch_module import LiveTensors
     from ..tables.attention import Attention
     from ..tables.inputs import InputRecipe
@@ -181,6 +183,22 @@ def _from_hub(source: HubSource, access: Access, given: _Given) -> Embeddings:
     with one_read(access.limits.seconds):
         opened, traffic = open_repository(source, access)
         return replace(_opened_files(opened, source, replace(access, traffic=traffic), given), traffic=traffic)
+
+
+def from_repository(found: HubCheckpoint, source: HubSource) -> Embeddings:
+    """Return the embeddings of a repository on the Hub that is already open.
+
+    Args:
+        found: The open repository.
+        source: What it was opened from.
+    """
+    from ..checkpoints.deadline import one_read
+
+    access = replace(found.files.access, traffic=found.traffic)
+    with one_read(access.limits.seconds):
+        return replace(
+            _opened_files(of_repository(found), source, access, _Given({}, None, None)), traffic=found.traffic
+        )
 
 
 def _opened_files(opened: Opened, source: LocalSource | HubSource, access: Access, given: _Given) -> Embeddings:
@@ -349,8 +367,7 @@ def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[s
         elif _can_be(role, tensors.info(tensor)):
             found.append(candidate)
     found = _by_use(opened, role, found)
-    tied = config.get("tie_word_embeddings", opened.part("text").get("tie_word_embeddings", opened.family().tied))
-    if role == "token" and not found and role not in opened.refused and config and tied is True:
+    if role == "token" and not found and role not in opened.refused and config and is_tied(config):
         heads = [name for name in stored if any(name == head or name.endswith(f".{head}") for head in HEADS)]
         found = [Candidate(name, "") for name in heads[:1]]
         if found:

@@ -159,8 +159,6 @@ class Family:
     """Choice of ALiBi slopes if the number of heads is not a power of two; see ``encodings.alibi_slopes``."""
     alibi_scaled: bool = False
     """Whether ALiBi biases are rounded to bfloat16 and scaled with the scores by 1/√(head width)."""
-    tied: bool = True
-    """Whether the output head is the token table, unless the configuration states otherwise."""
     order: str = ""
     """What conveys the order of the input in a model without position encoding."""
 
@@ -264,7 +262,7 @@ FAMILIES: tuple[Family, ...] = (
 """Properties of single model types that neither tensors nor configuration fields state."""
 
 
-DEFAULT = Family((), tied=True)
+DEFAULT = Family(())
 """Model types without a row of their own: only tensors and configuration count."""
 
 

@@ -30,9 +30,6 @@ HEAD_ENDINGS: tuple[str, ...] = (
 LOOSE_HEADS: tuple[str, ...] = ("proj_out.weight", "output.weight", "head.weight", "decoder.weight", "cls.weight")
 """Whole names of heads that name other modules too; accepted for classes that have a head."""
 
-JOINED = frozenset(("encoder-decoder", "vision-encoder-decoder", "speech-encoder-decoder"))
-"""Model types that join two models: the decoder's configuration ties its head, and the whole one says nothing of it."""
-
 _HEADED = re.compile(
     r"(CausalLM|LMHeadModel|MaskedLM|ConditionalGeneration|PreTraining|Seq2SeqLM|DoubleHeadsModel|MTModel|"
     r"2Text|ToText|ForTextToSpeech|SpeechToSpeech|TokenForGeneration|EncoderDecoderModel|GenerationDecoder|"
@@ -79,6 +76,12 @@ def head_candidates(names: Iterable[str], *, loose: bool) -> tuple[str, ...]:
 
 def _ends(name: str, ending: str) -> bool:
     return name == ending or (ending not in LOOSE_HEADS and name.endswith(f".{ending}"))
+
+
+def module_of(head: str) -> str:
+    """Return the path of the module that a head is in, with a final dot; "" for one of the whole model."""
+    ending = next(ending for ending in (*HEAD_ENDINGS, *LOOSE_HEADS) if _ends(head, ending))
+    return head.removesuffix(ending)
 
 
 def bias_names(head: str, names: Iterable[str]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checkpoints.chat_templates import TextReader
 from ..checkpoints.decoded import Decoded
 from ..checkpoints.safetensors import TensorInfo
 from ..errors import CheckpointError, InputError
@@ -125,6 +126,9 @@ class Opened:
 
     settings: Callable[[str], Mapping[str, Any] | None] = nothing
     """Returns a small JSON file next to the checkpoint by its name, if there is one."""
+
+    text: TextReader = nothing
+    """Returns a small text file next to the checkpoint by its name, if there is one."""
 
     labels: Callable[[int], Labels | None] | None = None
     """Returns the caller's token labels for a number of rows, or those that the checkpoint states, if any."""
@@ -326,7 +330,7 @@ def marks_of(opened: Opened, table: EmbeddingTable) -> TokenMarks:
     if opened.marks is not None and (stated := opened.marks(table.labels)) is not None:
         return stated
     folder = opened.folder()
-    return TokenMarks() if folder is None else read_marks(folder, table.labels, opened.settings)
+    return TokenMarks() if folder is None else read_marks(folder, table.labels, opened.settings, opened.text)
 
 
 def _numbered(rows: int, tokens: int | None) -> Labels:

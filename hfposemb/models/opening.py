@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..checkpoints.chat_templates import local_text
 from ..checkpoints.decoded import at_hand, decoded
 from ..checkpoints.file_ranges import LocalRanges
 from ..checkpoints.folder_layouts import settings_folders, tokenizer_folders
@@ -27,6 +28,7 @@ from .families import likely_tables
 from .opened_model import Opened
 
 if TYPE_CHECKING:
+    from ..checkpoints.hub import HubCheckpoint
     from ..checkpoints.hub_access import Access
 
 
@@ -67,8 +69,11 @@ def open_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours:
     config = checkpoint.config() or files("config.json") or {}
     tensors = decoded(checkpoint, limits)
     opened = Opened(tensors, name, partial(tokenizer_folder, home), config, ours=ours, settings=files)
+    opened = replace(
+        opened, adapter=partial(files, ADAPTER_CONFIG), text=partial(local_text, home, limits.config_bytes)
+    )
     labels, marks = (getattr(checkpoint, stated, None) for stated in ("labels", "marks"))
-    return replace(opened, adapter=partial(files, ADAPTER_CONFIG), labels=labels, marks=marks)
+    return replace(opened, labels=labels, marks=marks)
 
 
 def open_repository(source: HubSource, access: Access) -> tuple[Opened, Traffic]:
@@ -79,15 +84,21 @@ def open_repository(source: HubSource, access: Access) -> tuple[Opened, Traffic]
     from ..checkpoints.hub import open_hub
 
     found = open_hub(source, access)
-    tensors = decoded(found, access.limits)
+    return of_repository(found), found.traffic
+
+
+def of_repository(found: HubCheckpoint) -> Opened:
+    """Return an open repository on the Hub as an opened source."""
+    tensors = decoded(found, found.files.access.limits)
     opened = Opened(tensors, found.name, found.tokenizer_folder, found.config() or {}, found.notes, found.commit)
-    opened = replace(opened, adapter=partial(found.json, ADAPTER_CONFIG), settings=found.json, labels=found.labels)
+    opened = replace(opened, adapter=partial(found.json, ADAPTER_CONFIG), settings=found.json, text=found.text)
+    opened = replace(opened, labels=found.labels)
     if is_static(found.names()):
         opened = replace(opened, tensors=StaticEmbeddings(found))
     elif are_learned_tokens(found, found.file):
         learned = LearnedTokens(found)
         opened = replace(opened, tensors=learned, labels=learned.labels)
-    return replace(opened, at_hand=partial(at_hand, opened.tensors), marks=found.marks), found.traffic
+    return replace(opened, at_hand=partial(at_hand, opened.tensors), marks=found.marks)
 
 
 def small_file(home: Path, limits: Limits, name: str) -> dict[str, Any] | None:

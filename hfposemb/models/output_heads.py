@@ -19,11 +19,12 @@ from ..errors import MissingTableError
 from ..memory_maps import lent
 from ..tables.output_head import OutputHead, Tying
 from ..tables.table import EmbeddingTable, Labels
-from .config_values import vocabularies
-from .head_names import JOINED, bias_names, class_heads, head_candidates, head_evidence, is_headed
+from .config_values import class_of, vocabularies
+from .head_names import bias_names, class_heads, head_candidates, head_evidence, is_headed, module_of
 from .named_tables import HEAD, tensor_named
 from .opened_model import Opened, can_reopen, labels_of, table_in_tensor
 from .table_names import WHOLE_TOKEN_NAMES, Candidate, tower_of
+from .tied_types import is_tied, stated_tie, ties_by_default
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +90,14 @@ def _by_key(candidates: tuple[str, ...], token: Mapping[str, Candidate]) -> dict
     for name in candidates:
         tower = tower_of(name)
         key = text if tower in ("", "text", "encoder", "decoder", main) else f"{tower}.head"
-        found.setdefault(key, name)
+        if key != text or _is_beside(name, token):
+            found.setdefault(key, name)
     return found
+
+
+def _is_beside(head: str, token: Mapping[str, Candidate]) -> bool:
+    """Return whether a head is in a module that holds a token table, not in another language model beside it."""
+    return not token or any(one.tensor.startswith(module_of(head)) for one in token.values())
 
 
 def _token_of(key: str, token: Mapping[str, Candidate]) -> tuple[str, str]:
@@ -99,27 +106,18 @@ def _token_of(key: str, token: Mapping[str, Candidate]) -> tuple[str, str]:
     return (f"{part}.token".strip("."), token[part].tensor) if part in token else ("", "")
 
 
-def _stated(opened: Opened, role: str) -> bool | None:
-    """Return what the configuration says of tying, the whole before the part; ``None`` if it says nothing."""
-    joined = str(opened.config.get("model_type")) in JOINED
-    part = opened.part("decoder" if joined or role == "decoder.token" else "text")
-    said = (config.get("tie_word_embeddings") for config in ((part,) if joined else (opened.config, part)))
-    return next((one for one in said if isinstance(one, bool)), None)
+def _stated(opened: Opened, role: str, tensor: str = "") -> bool | None:
+    return stated_tie(opened.config, tensor=tensor, decoder=role == "decoder.token")
 
 
 def _headed(opened: Opened) -> str:
     """Return the class that was saved if it has an output head, or a tensor that only such a model has; else ""."""
     if isinstance(opened.tensors, LiveTensors):
         return ""  # its state names the head, tied or not
-    if classes := _classes(opened):
-        return classes[0] if is_headed(classes[0]) else ""
+    if kind := class_of(opened.config)[:60]:
+        return kind if is_headed(kind) else ""
     evidence = head_evidence(opened.tensors.names()) if opened.config else ()
     return f"a model with {evidence[0]}" if evidence else ""
-
-
-def _classes(opened: Opened) -> list[str]:
-    said = opened.config.get("architectures")
-    return [one[:60] for one in said if isinstance(one, str)] if isinstance(said, list) else []
 
 
 def _stored_tie(opened: Opened, name: str, aliases: Mapping[str, str], role: str, token: str) -> Tying:
@@ -132,9 +130,9 @@ def _stored_tie(opened: Opened, name: str, aliases: Mapping[str, str], role: str
         return Tying(True, "alias", f"{name} is another name of {token}", kept, role)
     if head == kept:
         return Tying(True, "same tensor", f"only {head} is stored, and the configuration ties it", head, role)
-    said = None if opened.in_gguf else _stated(opened, role)
+    said = None if opened.in_gguf else _stated(opened, role, name)
     both = f"{head} and {token} are stored separately"
-    if said is None and head in stated_roles(opened.tensors).tables.get("head", ()) and opened.family().tied:
+    if said is None and head in stated_roles(opened.tensors).tables.get("head", ()) and ties_by_default(opened.config):
         return Tying(
             True, "configuration", f"{both}, but tie_word_embeddings is not stated, which means true", head, role
         )
@@ -148,29 +146,31 @@ def _stored_tie(opened: Opened, name: str, aliases: Mapping[str, str], role: str
 
 def _absent_tie(opened: Opened, headed: str, role: str, token: str) -> Tying | None:
     """Return how a head that is not stored is tied; ``None`` if there is no head, or if it should be stored."""
-    said = _stated(opened, role)
-    if not headed or not role or said is False or not (said or opened.family().tied):
+    if not headed or not role:
         return None
-    if opened.in_gguf:
+    if opened.in_gguf and _stated(opened, role) is not False:
         return Tying(True, "absent", f"no {HEAD_IN_GGUF} is stored, so {token} is the head", token, role)
-    words = "is true" if said else "is not stated, which means true"
+    if not is_tied(opened.config, decoder=role == "decoder.token"):
+        return None
+    words = "is true" if _stated(opened, role) else "is not stated, which means true"
     return Tying(True, "absent", f"no head is stored, and tie_word_embeddings {words}", token, role)
 
 
 def _reason(opened: Opened, headed: str, tokens: bool) -> tuple[str, bool]:
     """Return why there is no head, and whether the checkpoint should have one."""
     if headed and tokens:
+        said = "is not stated, which means false" if stated_tie(opened.config) is None else "is false"
         reason = (
-            f"{headed} has one and tie_word_embeddings is false, but no tensor is named as one; the checkpoint is "
+            f"{headed} has one and tie_word_embeddings {said}, but no tensor is named as one; the checkpoint is "
             "incomplete, or its head has a name that is not known"
         )
         return reason, True
-    classes = _classes(opened)
-    what = f"it is a {classes[0]}" if classes else "no tensor is named as one, and no class in config.json has one"
+    kind = class_of(opened.config)[:60]
+    what = f"it is a {kind}" if kind else "no tensor is named as one, and no class in config.json has one"
     if others := class_heads(opened.tensors.names()):
-        name, kind = others[0]
-        return f"{what}, and {name} is {kind}", False
-    return f"{what}, which has none" if classes else what, False
+        name, like = others[0]
+        return f"{what}, and {name} is {like}", False
+    return f"{what}, which has none" if kind else what, False
 
 
 # --- making a head ---------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def mechanisms(opened: Opened, main: str, absolute: frozenset[str]) -> list[Plac
     own = {main, "", *(("encoder", "decoder") if main in ("", "encoder", "decoder") else ())}
     if not served & own or opened.part("text").get("rope_parameters"):
         found = [*_by_configuration(opened, main), *found]
-    return found
+    return [*found, *_of_towers(opened, absolute)]
 
 
 def _by_configuration(opened: Opened, main: str) -> list[Placed]:
@@ -91,15 +91,41 @@ def _by_configuration(opened: Opened, main: str) -> list[Placed]:
 
 def _rotary(opened: Opened, tower: str) -> list[Placed]:
     config = opened.part(tower or "text")
-    if "vocab_size" not in config and "patch_size" in config:
-        reason = f"{opened.name} rotates by the row and column of a patch, which is not computed"
-        return [Placed(tower, "", partial(Unmeasured, "rotary", reason))]
     from .rope import rotary_encodings
+    from .rotary_parts import of_part, tower_encodings
 
+    if "vocab_size" not in config and "patch_size" in config:
+        axial = [one for one in of_part("", config) if len(one.axes) > 1]
+        if axial and (made := tower_encodings(axial[0], config)):
+            return [Placed(tower, axis, partial(itself, encoding)) for axis, encoding in made.items()]
+        reason = f"{opened.name} rotates by the row and column of a patch, by angles that config.json does not tell"
+        return [Placed(tower, "", partial(Unmeasured, "rotary", reason))]
     return [
         Placed(tower, "" if axis == "position" else axis, partial(itself, encoding))
         for axis, encoding in rotary_encodings(config, name=opened.name).items()
     ]
+
+
+def _of_towers(opened: Opened, absolute: frozenset[str]) -> Iterator[Placed]:
+    """Yield the rotary positions of images and sound, of the parts whose tensors are there."""
+    from .rotary_parts import TOWERS_APART, part_frequencies, part_of, tower_encodings
+
+    there: frozenset[str] | None = None
+    for one in part_frequencies(opened.config):
+        tower = tower_of(one.part.replace("_config", ""))
+        if tower not in TOWERS_APART:
+            continue
+        there = frozenset(map(tower_of, opened.tensors.names())) if there is None else there
+        if tower not in there:
+            continue
+        made = tower_encodings(one, part_of(opened.config, one.part))
+        if tower == "vision" and len(one.axes) == 1:
+            made = {}  # the rows and columns of patches are rotated in a way of the model's own, as in Llama 4
+        for axis, encoding in made.items():
+            yield Placed(tower, axis or ("rotary" if tower in absolute else ""), partial(itself, encoding))
+        if not made:
+            reason = f"{opened.name} rotates patches of images, by angles that config.json does not tell"
+            yield Placed(tower, "rotary" if tower in absolute else "", partial(Unmeasured, "rotary", reason))
 
 
 def _stated_kind(config: Mapping[str, Any]) -> str:

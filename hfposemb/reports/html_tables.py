@@ -86,6 +86,7 @@ def metrics_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
         ("positions", [source.positions for source in comparison.sources]),
         ("position table", [_shape(source.position_shape) for source in comparison.sources]),
         ("token table", [_shape(source.token_shape) for source in comparison.sources]),
+        ("output head", [source.head or "–" for source in comparison.sources]),
     )
     rows = [
         f'<tr><th scope="row">{name}</th>{"".join(f"<td>{text(value)}</td>" for value in values)}</tr>'

@@ -93,6 +93,7 @@ COMPARISON: dict[str, Any] = {
             part={**_TEXT, "description": "part that its positions belong to; empty for a model with a single part"},
             position_shape=_SHAPE,
             token_shape=_SHAPE,
+            head={**_TEXT, "description": "size of its output head, or tied; empty if it has none"},
             metrics=_map("metrics by name", {"$ref": "#/$defs/figure"}),
             neighbours=_map(
                 "nearest tokens by word", _list(_object("One neighbour.", label=_TEXT, cosine={"type": "number"}))

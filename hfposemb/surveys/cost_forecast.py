@@ -11,6 +11,7 @@ import numpy as np
 
 from ..analysis.row_values import Progress
 from ..analysis.surrogates import on_one_core
+from ..comparison.head_sample import RUNS, spread_rows
 from ..comparison.metrics import Section, Tables
 from ..comparison.side_by_side import figures_of
 from ..errors import HfposembError, one_line
@@ -141,14 +142,24 @@ def needed(job: Job, permits: Permits) -> Need:
             found = [(view.section, _tables(view)) for view in views(source) if job.measures(view.section)]
     except (HfposembError, OSError) as error:
         return Need(job.target.source, error=one_line(error))
-    tables = {table.name: table.provenance for _, of in found for table in of}
-    nbytes = sum(one.nbytes for one in tables.values())
+    whole = {table.name: table for section, of in found for table in of if section != "head"}
+    sampled = {table.name: table for _, of in found for table in of if table.name not in whole}
+    tables = [one.provenance for one in (*whole.values(), *sampled.values())]
+    nbytes = sum(one.provenance.nbytes for one in whole.values()) + sum(map(_sample_bytes, sampled.values()))
     shapes = tuple((section, of[0].shape) for section, of in found if of)
     if (traffic := source.traffic) is None:
         return Need(job.target.source, nbytes, tables=shapes)
-    # One request to resolve the revision, one to locate each file, and one for each table.
-    requests = 1 + len({one.file for one in tables.values()}) + len(tables)
+    # One request to resolve the revision, one to locate each file, and one for each table or run of rows.
+    requests = 1 + len({one.file for one in tables}) + len(whole) + sum(_runs(len(one)) for one in sampled.values())
     return Need(job.target.source, nbytes, nbytes, requests, waited / max(1, traffic.requests), shapes)
+
+
+def _sample_bytes(table: EmbeddingTable) -> int:
+    return table.provenance.nbytes * len(spread_rows(len(table))) // len(table)
+
+
+def _runs(rows: int) -> int:
+    return 1 if len(spread_rows(rows)) == rows else RUNS
 
 
 def _tables(view: View) -> tuple[EmbeddingTable, ...]:
@@ -174,9 +185,15 @@ class _Timed:
     def _taken(self, section: Section, shape: tuple[int, int]) -> float:
         measures = [one for one in self._asked.measures if one.section == section and one.extra is None]
         noise = np.random.default_rng(0).standard_normal((min(shape[0], _ROWS), shape[1])).astype(np.float32)
-        position = section == "position"
-        drawn = from_arrays(position=noise) if position else from_arrays(token=noise)
+        match section:
+            case "position":
+                drawn = from_arrays(position=noise)
+            case "head":
+                drawn = from_arrays(token=noise, head=noise[::-1])
+            case _:
+                drawn = from_arrays(token=noise)
         began = time.perf_counter()
         with on_one_core():
             figures_of(Tables(drawn), measures, draws=self._asked.draws)
-        return (time.perf_counter() - began) * (shape[0] / len(noise))
+        rows = len(spread_rows(shape[0])) if section == "head" else shape[0]
+        return (time.perf_counter() - began) * (rows / len(noise))

@@ -17,6 +17,7 @@ from ..analysis.cached_results import LIBRARIES, library_version
 from ..analysis.row_values import Progress
 from ..analysis.surrogates import DRAWS, on_one_core
 from ..checkpoints.locate import locate
+from ..comparison.head_sample import own_head
 from ..comparison.metrics import MEASURES, SECTIONS, Measure, Section, Tables, measures_named
 from ..comparison.side_by_side import figures_of
 from ..errors import HfposembError, HubError, InputError, MissingTableError, one_line
@@ -335,7 +336,7 @@ def failure(target: Target, reason: str) -> Row:
 
 @dataclass(frozen=True)
 class View:
-    """One table of a source, or its tokens and positions together, for the figures of a ``section``."""
+    """One table of a source, or two of them together, for the figures of a ``section``."""
 
     name: str
     section: Section
@@ -354,10 +355,12 @@ def _of_section(tables: Tables, section: Section) -> tuple[EmbeddingTable, ...]:
             return (tables.token,)
         case "both":
             return (tables.token, tables.position)
+        case "head":
+            return own_head(tables.source)
 
 
 def views(source: Embeddings) -> Iterator[View]:
-    """Yield every table of a source that has figures: positions by part, tokens by part, and both together.
+    """Yield every table of a source that has figures: positions by part, tokens by part, both together, and the head.
 
     If no part has a position table, there is one view of positions, which gives the reason.
     """
@@ -375,6 +378,7 @@ def views(source: Embeddings) -> Iterator[View]:
     if not tokens:
         yield View("token", "token", source)
     yield View("token + position", "both", source)
+    yield View("token + head", "head", source)
 
 
 def _has_rows(view: View) -> bool:
@@ -392,8 +396,9 @@ def _rows(job: Job, view: View) -> Iterator[Row]:
     began = time.perf_counter()
     same: Row = {"source": job.target.source, "table": view.name, "versions": _versions()}
     try:
+        shared = Tables(view.source)
         tables = view.tables()
-        same |= _provenance(view, tables)  # reads all tables
+        same |= _provenance(view, tables, shared)  # reads all tables
     except HubError:
         raise
     except HfposembError as error:
@@ -403,7 +408,7 @@ def _rows(job: Job, view: View) -> Iterator[Row]:
             {**same, "metric": one.name, "unit": one.unit, "seconds": seconds, "error": reason} for one in measures
         )
         return
-    figures = figures_of(Tables(view.source), measures, draws=job.draws, seed=job.seed)
+    figures = figures_of(shared, measures, draws=job.draws, seed=job.seed)
     same["seconds"] = time.perf_counter() - began
     for figure in figures.values():
         row = {**same, "metric": figure.name, "value": figure.value, "unit": figure.unit, "deviation": figure.deviation}
@@ -416,21 +421,23 @@ def _rows(job: Job, view: View) -> Iterator[Row]:
         yield row
 
 
-def _provenance(view: View, tables: Sequence[EmbeddingTable]) -> dict[str, Any]:
+def _provenance(view: View, tables: Sequence[EmbeddingTable], shared: Tables) -> dict[str, Any]:
     """Return origin and content of the tables; for two tables, values are joined with " + "."""
     origins = [table.provenance for table in tables]
+    # Of a head only a sample is read, whose hash is that of the figures.
+    read = [shared.head_sample.digest] if view.section == "head" else [table.digest for table in tables]
 
     def joined(texts: Sequence[str | None]) -> str | None:
         return " + ".join(dict.fromkeys(text for text in texts if text)) or None
 
     return {
         "commit": joined([origin.commit for origin in origins]),
-        "kind": view.source.position.kind if view.section != "token" else None,
+        "kind": view.source.position.kind if view.section in ("position", "both") else None,
         "tensor": joined([origin.tensor for origin in origins]),
         "file": joined([origin.file for origin in origins]),
         "rows": tables[0].shape[0],
         "width": tables[0].shape[1],
-        "digest": " + ".join(table.digest for table in tables),
+        "digest": " + ".join(read),
     }
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from hfposemb.analysis.base_bound import base_bound, lowest_sum
+from hfposemb.analysis.base_bound import _sums, base_bound, lowest_sum
 from hfposemb.errors import InputError
 
 FOUND = {1024: 4293.4, 2048: 11_587.2, 4096: 26_952.3, 8192: 83_763.8}
@@ -67,3 +67,18 @@ def test_impossible_arguments_are_refused(width: int, length: int) -> None:
 def test_impossible_bases_are_refused() -> None:
     with pytest.raises(InputError, match="above 1"):
         lowest_sum(1.0, 64, 64)
+
+
+def test_wide_heads_are_searched_with_few_whole_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most bases fail at the distance of the one before, so that a sum at one distance decides."""
+    taken: list[float] = []
+
+    def counted(theta: float, *rest: int) -> np.ndarray:
+        taken.append(theta)
+        return _sums(theta, *rest)
+
+    monkeypatch.setattr("hfposemb.analysis.base_bound._sums", counted)
+    bound = base_bound(1000, 2000, step=1e-3 + 1e-9)
+    assert len(taken) < 400
+    assert lowest_sum(bound * (1 + 1e-9), 1000, 2000) >= 0
+    assert lowest_sum(bound * (1 - 1e-5), 1000, 2000) < 0

@@ -63,7 +63,7 @@ def test_plain_positions_are_compared_with_every_scaling() -> None:
     assert not row.panels[-1].drawings
     linear = max((one for one in report.effects if one.multiple == 1), key=lambda one: one.near)
     assert row.panels[0].title == f"Near words change most by {linear.scaling}: {number(linear.near)}"
-    assert "Longrope is not compared" in row.panels[-1].message
+    assert "LongRoPE is not compared" in row.panels[-1].message
 
 
 def test_sources_without_rotary_positions_take_no_room() -> None:

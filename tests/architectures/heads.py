@@ -16,7 +16,8 @@ import torch
 import transformers
 
 import hfposemb as hpe
-from hfposemb.models.verification import Check, Verdict
+from hfposemb.models.verification_checks import Check, Verdict
+from hfposemb.models.verification_heads import head_differences, output_module
 from tests.architectures.tiny import _classes, configurations, randomise
 
 LARGEST = 300_000_000
@@ -123,51 +124,8 @@ def compared(model: transformers.PreTrainedModel, folder: Path) -> HeadRow:
     if not isinstance(getattr(theirs, "weight", None), torch.Tensor):
         return HeadRow(name, scope=f"{type(theirs).__name__} of {sum(1 for _ in theirs.parameters())} heads")
     try:
-        found = hpe.extract(folder)
-        head = found.head
+        head = hpe.extract(folder).head
     except hpe.HfposembError as error:
         return HeadRow(name, wrong=str(error).replace(str(folder), name)[:200])
-    bias = bias_of(model, theirs)
-    tied = head.tied_by_bytes if head.tied.how == "configuration" else head.tied
-    wrong = []
-    if not np.array_equal(head.vectors, theirs.weight.detach().float().numpy()):
-        wrong.append(f"vectors of {head.provenance.tensor} {list(head.shape)}, not {list(theirs.weight.shape)}")
-    if (bias is None) != (head.bias is None):
-        wrong.append(f"bias {head.bias_tensor}")
-    elif bias is not None and head.bias is not None and not np.array_equal(head.bias, bias.detach().float().numpy()):
-        wrong.append(f"numbers of the bias {head.bias_tensor}")
-    if tied.tied != shares(model, theirs.weight):
-        wrong.append(f"said to be {tied}")
-    return HeadRow(
-        name, str(head.provenance.tensor), head.tied.how, head.bias_tensor or "", "; ".join(wrong).replace("\n", " ")
-    )
-
-
-MULTIPLIED = {"fsmt": "decoder.output_projection"}
-"""The module whose product is the logits, by type, where ``get_output_embeddings()`` returns another.
-
-FSMT returns the decoder's input table, which is the same parameter only if the configuration ties both.
-"""
-
-
-def output_module(model: transformers.PreTrainedModel) -> Any:
-    """Return the module whose product with the final vectors is the logits."""
-    ending = MULTIPLIED.get(model.config.model_type)
-    named = (module for name, module in model.named_modules() if ending and f".{name}".endswith(f".{ending}"))
-    asked: Any = model.get_output_embeddings
-    return next(named, None) or asked()
-
-
-def bias_of(model: transformers.PreTrainedModel, head: Any) -> torch.Tensor | None:
-    """Return the bias of a head, or that of the module around it, which ESM and Reformer add to its product."""
-    around = next(module for module in model.modules() if head in module.children())
-    for bias in (getattr(head, "bias", None), getattr(around, "bias", None)):
-        if isinstance(bias, torch.Tensor) and len(bias) == len(head.weight):
-            return bias
-    return None
-
-
-def shares(model: transformers.PreTrainedModel, weight: torch.Tensor) -> bool:
-    """Return whether a head's weight is the weight of an ``nn.Embedding`` of the model too."""
-    tables = [getattr(module, "weight", None) for module in model.modules() if "Embedding" in type(module).__name__]
-    return any(isinstance(table, torch.Tensor) and table.data_ptr() == weight.data_ptr() for table in tables)
+    wrong = "; ".join(head_differences(head, model, theirs)).replace("\n", " ")
+    return HeadRow(name, str(head.provenance.tensor), head.tied.how, head.bias_tensor or "", wrong)

@@ -13,6 +13,8 @@ import transformers
 from safetensors.numpy import save_file
 
 import hfposemb as hpe
+from hfposemb.checks.rope_report import rope_report
+from hfposemb.numbers import number
 from tests.conftest import in_full
 
 from . import waiting
@@ -354,6 +356,30 @@ def test_a_folder_with_positions_alone_opens_in_every_tab(site: Callable[..., st
     assert "it has no token table" in page.locator(".panel[data-key=input]").inner_text()
     assert "Neighbouring positions have cosine" in page.locator(".panel[data-key=picture]").inner_text()
     assert page.locator(".panel[data-state=failed]").count() == 0
+
+
+def test_scalings_of_rotary_positions_are_drawn_by_a_link(own_site: Callable[..., str], page: Page) -> None:
+    """The fold Waves has a kernel for each length and the base, none clipped, in both themes and on a phone."""
+    page.goto(f"{own_site('rotary:256x32')}?tab=positions&dimensions=unfolded")
+    panels = page.locator('.panel[data-key^="rope "]:visible')
+    until(page, panels.count, 5)
+    drawn(page)
+    report = rope_report(hpe.extract("rotary:256x32"))
+    for place, multiple in enumerate((1, 2, 4, 8)):
+        plot = panels.nth(place).locator(".plot").first
+        names = set(plot.evaluate("(node) => node.querySelector('.stage').data.map((one) => one.name)"))
+        assert {one.scaling for one in report.effects if one.multiple == multiple} <= names
+    base = panels.nth(4)
+    said = base.inner_text()
+    assert report.base is not None
+    assert number(report.base.lowest, digits=2) in said
+    assert "LongRoPE is not compared" in said
+    box, message = base.bounding_box(), base.locator(".message").bounding_box()
+    assert box is not None
+    assert message is not None
+    assert box["height"] < 320, "numbers and a line need no more"
+    assert message["x"] + message["width"] <= box["x"] + box["width"]
+    accessible_everywhere(page)
 
 
 def test_accessible_in_both_themes_and_on_a_phone(site: Callable[..., str], page: Page) -> None:

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
+from tests.checks.planted import llama
+from tests.checks.test_planted import EMBED, set_rows
 
 from .waiting import accessible_everywhere, drawn, shifts, until
 
@@ -109,4 +111,24 @@ def test_a_model_is_added_above_the_tabs(site: Callable[..., str], page: Page, t
 
 def test_accessible_in_both_themes_and_on_a_phone(site: Callable[..., str], page: Page, tiny: str) -> None:
     open_start(page, site, tiny, "sinusoidal:64x16")
+    accessible_everywhere(page)
+
+
+def test_findings_of_files_are_shown_by_a_link(own_site: Callable[..., str], page: Page, tmp_path: Path) -> None:
+    """The fold that the address opens shows each finding with its reason and its fix, in both themes and on a phone."""
+    folder = llama(tmp_path)
+    set_rows(EMBED, 92, 0)(folder)
+    page.goto(f"{own_site(str(folder), 'sinusoidal:64x16')}?check=unfolded")
+    fold = page.locator(".fold-check")
+    fold.get_by_text("Fix for model.safetensors").wait_for()
+    drawn(page)
+    found = hpe.check(folder)["reserved-row-in-use"]
+    shown = fold.inner_text()
+    assert "Is anything wrong with these files? 1 wrong in" in shown
+    assert found.message in shown
+    assert found.why in shown
+    assert found.fix in shown
+    assert "is computed and has no files." in shown
+    wider = "(fold) => [...fold.querySelectorAll('pre, section, p')].filter((one) => one.scrollWidth > one.clientWidth)"
+    assert fold.evaluate(f"(fold) => ({wider})(fold).length") == 0, "nothing is clipped"
     accessible_everywhere(page)

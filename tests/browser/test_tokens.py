@@ -16,6 +16,7 @@ import pytest
 import hfposemb as hpe
 from app.findings.chosen_word import Word, row_of
 from tests.app.test_app import HOSTILE, WORDS, anisotropic, checkpoint
+from tests.app.test_heads import untied
 from tests.conftest import in_full
 
 from .waiting import accessible_everywhere, drawn, point, still, until
@@ -321,3 +322,26 @@ def test_long_name_leaves_room_for_the_others(tokens: Callable[..., Page], tmp_p
         assert not clipped[0], width
         assert not clipped[2], width
         assert names.nth(1).evaluate("(one) => one.clientWidth") > 100
+
+
+def test_the_output_head_is_shown_in_place_of_the_tokens(tokens: Callable[..., Page], tmp_path: Path) -> None:
+    source = untied(tmp_path / "untied")
+    page = tokens(source, query="layout=PCA&word=king")
+    head, token = (page.get_by_role("radio", name=name, exact=True) for name in ("Head", "Token"))
+    assert token.is_checked()
+    first = listed(page)[0]
+    page.get_by_text("Head", exact=True).locator("visible=true").click()
+    page.get_by_text(re.compile("Closest to king in untied’s output head")).wait_for()
+    drawn(page)
+    assert head.is_checked()
+    assert "table=head" in page.evaluate("location.search")
+    table = hpe.extract(source).head
+    assert listed(page)[0][0][0] == hpe.neighbours(table, "king", k=1).labels[0]
+    assert listed(page)[0] != first
+    box = page.locator(".segmented:visible", has=head).bounding_box()
+    assert box is not None
+    for label in page.locator(".segmented:visible", has=head).locator("label").all():
+        inner = label.bounding_box()
+        assert inner is not None
+        assert inner["x"] + inner["width"] <= box["x"] + box["width"] + 1, "no choice is clipped"
+    accessible_everywhere(page)

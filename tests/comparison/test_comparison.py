@@ -83,6 +83,9 @@ REFERENCE = {
     "token IsoScore": (".532", "–", "–"),
     "token IsoScore of noise": (".988", "–", "–"),
     "token norm / position norm": ("2.248", "–", "–"),
+    "head and tokens, CKA": ("–", "–", "–"),
+    "head and tokens, norms": ("–", "–", "–"),
+    "head and tokens, first directions": ("–", "–", "–"),
 }
 
 

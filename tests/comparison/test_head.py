@@ -10,6 +10,8 @@ import pytest
 import hfposemb as hpe
 from hfposemb.analysis.first_direction import along, first_direction
 from hfposemb.cli.main import main
+from hfposemb.comparison.alignment import cka
+from hfposemb.comparison.head_sample import head_sample
 from hfposemb.comparison.token_against_head import compare_head
 
 ROWS, WIDTH = 400, 16
@@ -103,3 +105,58 @@ def test_commands_know_heads(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["neighbours", "sample:minilm", "king", "--table", "head"]) == 1
     assert main(["head", "sample:gpt2"]) == 1
     assert "give an untied model" in capsys.readouterr().err
+
+
+def large(rows: int, width: int, *, share: float = 0.5) -> hpe.Embeddings:
+    """Return a model with more rows than a sample has."""
+    rng = np.random.default_rng(7)
+    token, own = (rng.standard_normal((rows, width), np.float32) for _ in range(2))
+    return hpe.from_arrays(token=token, head=share * token + (1 - share) * own)
+
+
+def test_sampled_figures_are_those_of_the_whole_comparison() -> None:
+    source = large(6000, 24)
+    sample, whole = head_sample(source), compare_head(source, count=1, draws=19)
+    assert len(sample.head) == 2000
+    assert sample.figure("CKA") == pytest.approx(whole["CKA"].observed, abs=1e-6)
+    assert sample.figure("CKA") == pytest.approx(cka(source.token.vectors, source.head.vectors), abs=0.02)
+    assert sample.figure("norms") == pytest.approx(whole["norms"].observed, abs=0.05)
+
+
+def test_permuted_figures_are_those_of_permuted_rows() -> None:
+    source = made(5, 0.6)
+    sample, order = head_sample(source), np.random.default_rng(0).permutation(ROWS)
+    other = head_sample(hpe.from_arrays(token=source.token.vectors, head=source.head.vectors[order]))
+    for name in ("CKA", "norms", "first directions"):
+        assert sample.figure(name, order) == pytest.approx(other.figure(name), abs=1e-6)  # type: ignore[arg-type]
+
+
+def test_figures_of_tables_with_more_columns_than_rows() -> None:
+    rng = np.random.default_rng(0)
+    token = rng.standard_normal((60, 200)) + 9 * rng.standard_normal((60, 1)) * rng.standard_normal(200)
+    turn = np.linalg.qr(rng.standard_normal((200, 200)))[0]
+    sample = head_sample(hpe.from_arrays(token=token, head=token @ turn))
+    assert sample.figure("CKA") == pytest.approx(1)
+    assert sample.figure("first directions") == pytest.approx(1)
+
+
+def test_comparisons_give_figures_of_heads_and_say_what_is_tied() -> None:
+    found = hpe.compare(made(6, 0.7), "sample:gpt2", "sample:minilm", pairs=False, words=[], draws=39)
+    own, tied, none = found.sources
+    assert (own.head, tied.head, none.head) == (f"{ROWS} × {WIDTH}", "tied", "")
+    figure = own.metrics["head and tokens, CKA"]
+    assert figure.null is not None
+    assert (figure.null.kind, figure.null.beyond) == ("permutation", True)
+    assert tied.metrics["head and tokens, CKA"].note.startswith("tied: no head is stored")
+    assert "Output heads\n" in str(found)
+    assert "Output heads\n" not in str(hpe.compare("sample:gpt2", pairs=False, words=[], draws=0))
+
+
+def test_equal_tables_are_tied_whatever_the_configuration_says() -> None:
+    token = made(3, 0.5).token.vectors
+    with pytest.raises(hpe.HfposembError, match="tied: head and token table are equal in all 400 rows"):
+        head_sample(hpe.from_arrays(token=token, head=token))
+    head = np.zeros_like(token)
+    head[:9] = 1
+    with pytest.raises(hpe.HfposembError, match="has 9 of 400 tokens with vectors in token table and head"):
+        head_sample(hpe.from_arrays(token=token, head=head))

@@ -18,7 +18,7 @@ from hfposemb.errors import SourceError
 from hfposemb.models.families import FAMILIES, NO_INPUTS
 from hfposemb.models.verification import compare, verify
 from hfposemb.models.verified_types import KNOWN
-from hfposemb.tables.encodings import Absolute, Alibi, WindowBias
+from hfposemb.tables.encodings import Absolute, Alibi, Unmeasured, WindowBias
 from hfposemb.tables.rotary import Rotary
 from tests.architectures.__main__ import PAGE, tables_agree
 from tests.architectures.survey import Row, one, share
@@ -211,12 +211,61 @@ def test_window_biases_are_those_that_swin_adds(tmp_path: Path) -> None:
     assert np.allclose(position.matrix(), theirs.mean(axis=0), atol=1e-6)
 
 
-def test_a_model_of_images_that_turns_by_patches_gets_no_false_frequencies(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [(56, 56), (56, 84)])
+def test_a_model_of_images_turns_by_rows_and_columns_as_its_module(tmp_path: Path, size: tuple[int, int]) -> None:
+    """DINOv3 turns by places in the image from −1 to 1; from patch to patch, that is what the encodings say."""
+    model = build("dinov3_vit")
+    model.save_pretrained(tmp_path)
+    patch = model.config.patch_size
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"image_size": [patch * side // 14 for side in size]}))
+    found = hpe.extract(tmp_path)
+    rows, columns = (side // 14 for side in size)
+    angles = model.rope_embeddings(torch.zeros(1, 3, patch * rows, patch * columns))
+    cos, sin = (values.double().numpy().reshape(rows, columns, -1) for values in angles)
+    turned = cos + 1j * sin
+    for axis, of in (("row", turned[1, 0] / turned[0, 0]), ("column", turned[0, 1] / turned[0, 0])):
+        encoding = found.positions[axis]
+        assert isinstance(encoding, Rotary)
+        pairs = len(encoding.inv_freq)
+        start = 0 if axis == "row" else pairs
+        np.testing.assert_allclose(of[start : start + pairs], np.exp(1j * encoding.inv_freq), atol=1e-5)
+        assert encoding.length == (rows if axis == "row" else columns)
+
+
+def test_relative_places_need_the_size_of_the_image(tmp_path: Path) -> None:
     build("dinov3_vit").save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"image_size": None}))
     position = hpe.extract(tmp_path).position
     assert not isinstance(position, Rotary)
     with pytest.raises(hpe.HfposembError, match="row and column"):
         position.profile(np.arange(3))
+
+
+@pytest.mark.parametrize(
+    ("model_type", "keys"),
+    [
+        ("qwen2_vl", ("text", "vision.row", "vision.column")),
+        ("glmasr", ("text", "audio")),
+        ("qwen3_vl", ("text", "vision", "vision.row", "vision.column")),
+        ("llama4", ("text", "vision", "vision.rotary")),
+    ],
+)
+def test_parts_for_images_and_sound_have_their_rotary_positions(
+    tmp_path: Path, model_type: str, keys: tuple[str, ...]
+) -> None:
+    build(model_type).save_pretrained(tmp_path)
+    found = hpe.extract(tmp_path)
+    assert tuple(found.positions) == keys
+    last = found.positions[keys[-1]]
+    if model_type == "llama4":
+        assert isinstance(last, Unmeasured)
+        return
+    assert isinstance(last, Rotary)
+    assert last.profile(np.arange(3))[0] == 1.0
+    verified = compare(found, build(model_type))
+    assert {check.verdict for check in verified.of("rotary frequencies")} == {"equal"}
 
 
 def test_an_unknown_type_is_read_by_names_and_says_so(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 import pandas
 import psutil
 import pytest
+from safetensors.numpy import save
 
 import hfposemb as hpe
 from hfposemb.cli.main import main
@@ -352,6 +353,28 @@ def test_a_forecast_reads_headers_alone_and_is_right(hub: FakeHub, tmp_path: Pat
     assert forecast(asked, out, engine=ONE) == replace(said, before=4, nbytes=0, fetched=0, requests=0, seconds=0.0), (
         "what is done needs nothing"
     )
+
+
+def test_a_head_on_the_hub_is_sampled(hub: FakeHub, tmp_path: Path) -> None:
+    """Figures of a head of its own read 25 runs of its rows and of the token table, and say what they are of."""
+    rng = np.random.default_rng(0)
+    tables = {name: rng.standard_normal((30_000, 64), np.float32) for name in ("wte.weight", "lm_head.weight")}
+    config = {"model_type": "gpt2", "tie_word_embeddings": False, "vocab_size": 30_000, "n_embd": 64}
+    hub.add("a/headed", {"config.json": json.dumps(config).encode(), "model.safetensors": save(tables)})
+    asked = plan(["a/headed"], metrics=["head*"], draws=19)
+    said = forecast(asked, check_out(str(tmp_path / "out"), asked.settings), engine=ONE)
+    before = len(hub.requests)
+    found = hpe.survey(["a/headed"], metrics=["head*"], draws=19, engine=ONE)
+    fetched = sum(one.body_bytes for one in hub.requests[before:] if one.host == "cdn")
+    assert fetched == said.fetched == 2 * 2_000 * 64 * 4
+    # Several at once are each redirected until the first redirect is known.
+    assert sum(one.host == "cdn" for one in hub.requests[before:]) <= said.requests
+    assert list(found.metric) == ["head and tokens, CKA", "head and tokens, norms", "head and tokens, first directions"]
+    assert found.value.abs().max() < 0.1
+    assert set(found.table) == {"token + head"}
+    assert set(found.tensor) == {"wte.weight + lm_head.weight"}
+    (tied,) = set(hpe.survey(["sample:gpt2"], metrics=["head*CKA"], **QUICK).error)
+    assert tied.startswith("tied: no head is stored")
 
 
 # --- the command ------------------------------------------------------------------------------------------------------

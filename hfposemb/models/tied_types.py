@@ -1,9 +1,14 @@
-"""Model types whose output head is not tied unless the configuration says so, and types without a usual head.
+"""What a configuration says of tying the output head to the token table, and the default of each model type.
 
 ``UNTIED`` are the defaults of the configuration classes of transformers 5.23; a test compares it with them.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .config_values import part_config
 
 _NAMES = """
     EvollaModel
@@ -40,3 +45,36 @@ NEVER_TIED: frozenset[str] = frozenset(
     (*("BigBirdPegasusForCausalLM", "InklingForCausalLM", "LukeForMaskedLM", "Pop2PianoForConditionalGeneration"),)
 )
 """Classes of transformers that keep a head of their own, whatever the configuration states."""
+
+JOINED = frozenset(("encoder-decoder", "vision-encoder-decoder", "speech-encoder-decoder"))
+"""Model types that join two models: the decoder's configuration ties its head, and the whole one says nothing of it."""
+
+
+def stated_tie(config: Mapping[str, Any], *, tensor: str = "", decoder: bool = False) -> bool | None:
+    """Return what a configuration says of tying the output head; ``None`` if it says nothing.
+
+    The part that holds the head precedes the whole, and the whole precedes its text part.
+
+    Args:
+        config: Configuration of the whole.
+        tensor: Tensor of the head; ``thinker.lm_head.weight`` belongs to the part ``thinker_config``.
+        decoder: Whether the head belongs to a decoder with a token table of its own.
+    """
+    joined = str(config.get("model_type")) in JOINED
+    text = part_config(config, "decoder" if joined or decoder else "text")
+    own = config.get(f"{tensor.partition('.')[0]}_config")
+    places = (text,) if joined else (own, config, text)
+    said = (one.get("tie_word_embeddings") for one in places if isinstance(one, Mapping))
+    return next((one for one in said if isinstance(one, bool)), None)
+
+
+def ties_by_default(config: Mapping[str, Any]) -> bool:
+    """Return whether a configuration that does not say so ties the output head; unknown model types do."""
+    part = part_config(config, "decoder") if str(config.get("model_type")) in JOINED else config
+    return str(part.get("model_type")) not in UNTIED
+
+
+def is_tied(config: Mapping[str, Any], *, decoder: bool = False) -> bool:
+    """Return whether a configuration ties the output head, by what it states or by the default of its model type."""
+    stated = stated_tie(config, decoder=decoder)
+    return ties_by_default(config) if stated is None else stated
