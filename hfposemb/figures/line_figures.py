@@ -93,7 +93,7 @@ def curves(
     legend: dict[str, Any] = {}
     if names is None:
         margin["t"] = 36
-        legend = {"showlegend": True, "legend": _legend_row()}
+        legend = {"showlegend": True, "legend": legend_row()}
     shapes = [] if marked is None else [_upright(marked)]
     yaxis = _axis(y, spans[1], grid=True)
     margin["l"] = max(margin["l"], 36 + int(max(map(wide, yaxis["ticktext"]))))
@@ -110,7 +110,8 @@ def curves(
     )
 
 
-def _legend_row() -> dict[str, Any]:
+def legend_row() -> dict[str, Any]:
+    """Return the layout of a legend in one row above the plot."""
     return {
         "orientation": "h",
         "x": 0,
@@ -397,7 +398,7 @@ def turned_planes(series: Sequence[Series], *, height: int = 300) -> go.Figure:
         marker = {"size": 8, "color": s.colour, "opacity": 0.8, "line": {"width": 0}}
         look = {"mode": "markers", "marker": marker, "name": name, "hoverinfo": "none"}
         figure.add_scatter(x=s.x, y=np.asarray(s.values), text=text, **look)
-    return figure.update_layout(hovermode="closest", showlegend=True, legend=_legend_row(), margin_t=36)
+    return figure.update_layout(hovermode="closest", showlegend=True, legend=legend_row(), margin_t=36)
 
 
 def distribution(
