@@ -91,7 +91,10 @@ def quantisation_panels(session: Session, forms: tuple[Opened, Opened] | None, *
         said = "The comparison was stopped." if stopped else "Comparing every token with the original…"
         title = f"{quantised.name} against {original.name}"
         return Panels((Panel(NAME, title, message=said, help=HELP, actions=(AGAIN,) if stopped else ()),))
-    worst = tuple(NeighbourRow(shown(move.label), move.distance, id=row) for row, move in enumerate(found.worst))
+    columns = {
+        "Largest relative errors": [move.distance for move in found.worst],
+        "Share of their neighbours kept": [move.kept for move in found.worst],
+    }
     figure = quantisation_errors(found, style=(quantised.color, quantised.dash))
     panel = Panel(
         NAME,
@@ -100,12 +103,17 @@ def quantisation_panels(session: Session, forms: tuple[Opened, Opened] | None, *
         source=(quantised.name, f"{found.stored[1]}; {original.name} is {found.stored[0]}"),
         color=quantised.color,
         help=HELP,
-        lists=(NeighbourList("Largest errors", "", worst),),
+        lists=tuple(NeighbourList(name, "", _rows(found, values)) for name, values in columns.items()),
         foot="; ".join([f"{len(found.labels):,} tokens", *map(one_line, found.notes)]),
         actions=("PNG", "SVG"),
         recipe=comparison_snippets.quantised(original, quantised, count=LISTED),
     )
     return Panels((panel,))
+
+
+def _rows(found: QuantisationDamage, values: Sequence[float]) -> tuple[NeighbourRow, ...]:
+    words = (shown(move.label) for move in found.worst)
+    return tuple(NeighbourRow(word, value, id=row) for row, (word, value) in enumerate(zip(words, values, strict=True)))
 
 
 def quantisation_fold(session: Session, chosen: gr.State) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..numbers import small_percent
 from .label_placement import LINE
 from .line_figures import curves, legend_row
 from .style import ACCENT, ACCENT_TEXT, BASELINE, MARGIN, PANEL, Axis, Series, add_label, escape
@@ -46,25 +47,23 @@ def quantisation_errors(
     """
     errors, random = np.sort(found.errors)[::-1], found.random
     values = errors[random.ranks - 1]
-    chance = Series(
-        "random errors, same energy", random.mean, BASELINE, at=random.ranks, band=(random.low, random.high)
-    )
+    chance = Series("random errors", random.mean, BASELINE, at=random.ranks, band=(random.low, random.high))
     drawn = Series("quantised", values, *style, at=random.ranks, chosen=True)
-    x, count = Axis("tokens, largest error first, log scale", log=True), len(errors)
+    x = Axis("tokens, largest error first, log scale", log=True, span=(0.8, 1.25 * len(errors)))
     y = _error_axis(np.concatenate([values, random.low, random.high]), found.worst[:named], height)
-    figure = curves([chance, drawn], x=Axis(x.title, log=True, span=(0.8, 1.25 * count)), y=y, height=height)
+    figure = curves([chance, drawn], x=x, y=y, height=height)
     dots = [(move, 1 + int((errors > move.distance).sum())) for move in found.worst[:named]]
     figure.add_scatter(
         x=[rank for _, rank in dots],
         y=[move.distance for move, _ in dots],
-        text=[escape(move.label.strip() or move.label) for move, _ in dots],
+        text=[f"{_word(move)}: {small_percent(move.distance)}" for move, _ in dots],
         mode="markers",
         marker={"size": 8, "color": ACCENT, "line": {"width": 0}},
         hoverinfo="none",
         showlegend=False,
     )
-    figure.update_layout(annotations=_names(dots, log=y.log), showlegend=True, legend=legend_row(), margin_t=LEGEND)
-    return figure
+    figure.layout.annotations = _names(dots, log=y.log)  # update_layout would merge them with the names of the lines
+    return figure.update_layout(showlegend=True, legend=legend_row(), margin_t=LEGEND)
 
 
 def _error_axis(values: np.ndarray[Any, Any], named: tuple[Move, ...], height: int) -> Axis:
@@ -87,6 +86,10 @@ def _names(dots: list[tuple[Move, int]], *, log: bool) -> list[dict[str, Any]]:
         rise = RISE + LINE * (len(dots) - 1 - order)
         leader = {"showarrow": True, "arrowhead": 0, "arrowwidth": 1, "arrowcolor": ACCENT, "ax": 0, "ay": -rise}
         at: dict[str, Any] = {"x": float(np.log10(rank)), "y": float(np.log10(move.distance)) if log else move.distance}
-        name = escape(move.label.strip() or move.label, width=20)
+        name = f"“{_word(move)}”"
         notes.append(add_label(name, colour=ACCENT_TEXT, bgcolor=PANEL, xanchor="left", **at) | leader)
     return notes
+
+
+def _word(move: Move) -> str:
+    return escape(move.label.strip() or move.label, width=20)
