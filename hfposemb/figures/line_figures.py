@@ -16,7 +16,6 @@ from .label_placement import LINE, Frame, wide
 from .style import (
     ACCENT,
     BASELINE,
-    CLEAR,
     MARGIN,
     SUBDUED,
     Array,
@@ -28,6 +27,7 @@ from .style import (
     decimal_places,
     escape,
     finite_span,
+    legend_row,
     new_figure,
     nice_ticks,
     plotly_scale,
@@ -108,20 +108,6 @@ def curves(
         shapes=shapes,
         **legend,
     )
-
-
-def legend_row() -> dict[str, Any]:
-    """Return the layout of a legend in one row above the plot."""
-    return {
-        "orientation": "h",
-        "x": 0,
-        "y": 1.02,
-        "yanchor": "bottom",
-        "itemclick": False,
-        "itemdoubleclick": False,
-        "bgcolor": CLEAR,
-        "font": {"color": SUBDUED, "size": 12.5},
-    }
 
 
 def _upright(place: float) -> dict[str, Any]:

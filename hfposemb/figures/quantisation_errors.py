@@ -8,8 +8,8 @@ import numpy as np
 
 from ..numbers import small_percent
 from .label_placement import LINE
-from .line_figures import curves, legend_row
-from .style import ACCENT, ACCENT_TEXT, BASELINE, MARGIN, PANEL, Axis, Series, add_label, escape
+from .line_figures import curves
+from .style import ACCENT, ACCENT_TEXT, BASELINE, MARGIN, PANEL, Axis, Series, add_label, escape, legend_row
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
