@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
     from hfposemb.analysis.projection import Projection
     from hfposemb.analysis.projection_quality import PointTrust
     from hfposemb.analysis.undertrained import UndertrainedTokens
+    from hfposemb.comparison.quantisation import QuantisationDamage
     from hfposemb.comparison.token_against_head import HeadComparison
     from hfposemb.tables.table import EmbeddingTable
 
@@ -78,6 +81,17 @@ def head(source: str, count: int, report: Report, *, public: bool = False) -> He
     report(0.0, "reading the tables")
     found = extract(source, public=public)
     return compare_head(found, count=count, progress=_rest(report, "comparing token table and head"))
+
+
+def quantised(sources: Sequence[str], count: int, report: Report, *, public: bool = False) -> QuantisationDamage:
+    """Compare the token tables of a source and its quantised form."""
+    from hfposemb.comparison.quantisation import compare_quantised
+
+    from .fetching import extract
+
+    report(0.0, "reading the tables")
+    original, other = (extract(source, public=public) for source in sources)
+    return compare_quantised(original, other, count=count, progress=_rest(report, "comparing with random errors"))
 
 
 def odd(source: str, count: int, report: Report, *, public: bool = False) -> UndertrainedTokens:

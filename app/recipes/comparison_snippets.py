@@ -48,6 +48,20 @@ def moves(left: Opened, right: Opened, at: int) -> Recipe:
     return recipe_of(body, [left, right], roles=TOKEN_ROLES)
 
 
+def quantised(original: Opened, other: Opened, *, count: int) -> Recipe:
+    """Return the recipe of the comparison of a source with its quantised form."""
+    body = [
+        f"found = hpe.compare_quantised({of_part(original)}, {of_part(other)}, count={count})",
+        *dict_lines(
+            {
+                "figures": "[null.observed for null in found.measures.values()]",
+                "largest errors": "[move.distance for move in found.worst]",
+            }
+        ),
+    ]
+    return recipe_of(body, [original, other], roles=TOKEN_ROLES)
+
+
 def maps(left: Opened, right: Opened, role: str, method: str, side: str) -> Recipe:
     """Return the recipe of one of two aligned maps."""
     body = [

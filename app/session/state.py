@@ -208,6 +208,13 @@ class Session:
         """Return the updates of ``tabs`` and ``active`` that activate a tab, if the page has it."""
         return (gr.update(selected=key), key) if self.has(key) else (gr.skip(), gr.skip())
 
+    def show_word(self, source: Opened, label: str) -> list[Any]:
+        """Return the updates of ``asked``, ``tabs`` and ``active`` that open a word of a source in Tokens."""
+        table = source.table("token")
+        row = None if table is None else table.labels.exact(label)
+        asked = self.ask_for(label, "" if row is None else source.text, -1 if row is None else row)
+        return [asked, *self.show("tokens")]
+
     def has(self, key: str) -> bool:
         """Return whether the page has a tab."""
         return not self.keys or key in self.keys

@@ -37,6 +37,9 @@ function chooseTheme(select) {
   });
 }
 
+const SOURCES = "owner/name on the Hub, or a folder or file inside it, such as owner/name/model.gguf or "
+  + "owner/name/onnx/model.onnx; an adapter on its base: owner/name?base=owner/base; or a sample";
+
 /**
  * Say in the empty field of the source bar what it is for, and name its buttons. Gradio creates both anew.
  * @param {GradioElement} host
@@ -45,7 +48,10 @@ export function sourceField({ element }) {
   const bar = element.closest(".source-bar");
   if (!bar) return;
   const say = () => {
-    for (const input of bar.querySelectorAll("input")) input.placeholder = "+ Add model";
+    for (const input of bar.querySelectorAll("input")) {
+      input.placeholder = "+ Add model";
+      if (input.title !== SOURCES) input.title = SOURCES; // a title set anew would call the observer again
+    }
     nameButtons(bar);
   };
   say();

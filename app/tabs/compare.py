@@ -37,6 +37,7 @@ from ..findings.comparison import (
     parts_of,
 )
 from ..findings.comparison_jobs import ComparisonJobs
+from ..findings.quantisation import quantisation_fold
 from ..session.address import number_up_to, text_up_to
 from ..session.background_jobs import BackgroundJob
 from ..session.guard import guarded
@@ -175,14 +176,7 @@ class Handlers:
             if not 0 <= row < len(near):
                 return [gr.skip(), *stay]
             label = near[row][0]
-        return [gr.skip(), *self.to_tokens(found.sources[pair[side]], label)]
-
-    def to_tokens(self, source: Opened, label: str) -> list[Any]:
-        """Return the updates that open a word of a source in Tokens."""
-        table = source.table("token")
-        row = None if table is None else table.labels.exact(label)
-        asked = self.session.ask_for(label, "" if row is None else source.text, -1 if row is None else row)
-        return [asked, *self.session.show("tokens")]
+        return [gr.skip(), *self.session.show_word(found.sources[pair[side]], label)]
 
 
 def tab(session: Session) -> None:
@@ -220,6 +214,7 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
         box, unfolded = session.fold("moves", "Words: which moved most from one model to the other?", holds=["moved"])
         with box:
             words = PanelRow((), scope=session.scope)
+        quantisation_fold(session, pair)
     return Layout(
         part=part,
         pair=pair,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def run_compare(given: argparse.Namespace) -> None:
     """Compare sources, and print the comparison or write a report."""
-    from ..comparison.quantisation import compare_quantised, quantised_pair
+    from ..comparison.quantisation import quantised_forms
     from ..comparison.side_by_side import Run, compare
     from ..reports.json_schema import document
     from ..reports.report import check_path, report, write_report
@@ -44,18 +44,17 @@ def run_compare(given: argparse.Namespace) -> None:
         part=parts_of(given),
         run=Run(extras=tuple(given.also), cache=Cache.default(), progress=given.told),
     )
+    damage = quantised_forms(opened, progress=given.told)
     if given.out is not None:
-        write_report(report(*opened, comparison=comparison, part=parts_of(given), progress=given.told), given.out)
-    if given.out is not None:
+        page = report(*opened, comparison=comparison, quantisation=damage, part=parts_of(given), progress=given.told)
+        write_report(page, given.out)
         size = f"{given.out.stat().st_size / 1e6:.1f} MB"
         said = f"wrote {given.out}: {size}, opens in any browser, offline too"
         print(said, file=sys.stderr if given.json else sys.stdout)
     if given.json:
-        print(json.dumps(document(comparison), indent=2, ensure_ascii=False, allow_nan=False))
+        print(json.dumps(document(comparison, damage), indent=2, ensure_ascii=False, allow_nan=False))
     elif given.out is None:
-        print(comparison)
-        if (pair := quantised_pair(opened)) is not None:
-            print(f"\n{compare_quantised(*pair, count=5, progress=given.told)}")
+        print("\n\n".join(map(str, (comparison, *damage))))
 
 
 def run_survey(given: argparse.Namespace) -> None:

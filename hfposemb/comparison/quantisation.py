@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,10 +37,31 @@ SAMPLE = 2_000
 DRAWS = 39
 """Default number of random errors, the fewest whose interval and p agree in two-sided tests."""
 
+LISTED = 10
+"""Number of tokens of largest error in the app, in reports and on the command line."""
+
 _BLOCK = 250
+_RANKS = 400
 
 Floats = NDArray[np.float64]
 Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class RandomErrors:
+    """Relative errors of the tokens, largest first, if the same energy is spread evenly over the table at random.
+
+    Attributes:
+        ranks: Ranks, from 1, at which the errors are known [m].
+        mean: Mean error at these ranks [m].
+        low: The 2.5 % quantile of the errors at these ranks [m].
+        high: The 97.5 % quantile of the errors at these ranks [m].
+    """
+
+    ranks: NDArray[np.int64]
+    mean: Floats
+    low: Floats
+    high: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +74,7 @@ class QuantisationDamage:
         stored: How the two token tables are stored.
         labels: Labels of the tokens that were compared [n].
         errors: Relative error of each token, ‖y − x‖ / ‖x‖ [n].
+        random: The same errors for random ones of the same energy, sorted.
         cosines: Cosine of the two vectors of each token [n].
         measures: Means over the ``sampled`` tokens with their nulls: ``relative error``, ``cosine``, ``neighbours
             kept`` (share of the nearest neighbours that are the same) and ``neighbours' rank`` (mean rank, in the
@@ -67,6 +90,7 @@ class QuantisationDamage:
     stored: tuple[str, str]
     labels: tuple[str, ...]
     errors: Floats
+    random: RandomErrors
     cosines: Floats
     measures: Mapping[str, Null]
     worst: tuple[Move, ...]
@@ -142,7 +166,7 @@ def compare_quantised(
         raise InputError(f"count and k must be at least 1 and draws at least 19; got {count}, {k} and {draws}")
     tables = (original.token, quantised.token)
     pairs = _pairs(original, quantised)
-    errors, cosines = _of_each(tables, pairs)
+    errors, cosines, lengths = _of_each(tables, pairs)
     if not errors.any():
         raise InputError(f"the token tables of {original.name} and {quantised.name} are equal; nothing was quantised")
     notes: list[str] = []
@@ -160,6 +184,7 @@ def compare_quantised(
         (tables[0].provenance.stored_dtype, tables[1].provenance.stored_dtype),
         tuple(tables[0].labels[int(row)] for row in pairs[:, 0]),
         errors,
+        _random_errors(errors, lengths, tables[0].shape[1], draws=draws, seed=seed),
         cosines,
         measures,
         described_moves(tables, pairs, worst, errors, k),
@@ -184,6 +209,26 @@ def quantised_pair(sources: Sequence[Embeddings]) -> tuple[Embeddings, Embedding
         return None
     first, second = sources
     return (first, second) if (bits[0] or 0) > (bits[1] or 0) else (second, first)
+
+
+def quantised_forms(sources: Sequence[Embeddings], *, progress: Report | None = None) -> tuple[QuantisationDamage, ...]:
+    """Measure what quantisation did, for every two sources that are a model in both forms and differ.
+
+    Args:
+        sources: The sources.
+        progress: Callback for the share done of each pair, 0 to 1, and the stage.
+
+    Returns:
+        One result for each of these pairs, in the order of the sources; empty if there is none.
+    """
+    pairs = [pair for two in combinations(sources, 2) if (pair := quantised_pair(two)) is not None]
+    found = []
+    for original, quantised in pairs:
+        try:
+            found.append(compare_quantised(original, quantised, count=LISTED, progress=progress))
+        except InputError:  # the tables are equal, or too small to compare
+            continue
+    return tuple(found)
 
 
 def _bits(table: EmbeddingTable) -> float | None:
@@ -213,20 +258,33 @@ def _sampled(pairs: NDArray[np.int64], seed: int, notes: list[str]) -> NDArray[n
     return pairs[np.sort(np.random.default_rng(seed).choice(len(pairs), SAMPLE, replace=False))]
 
 
-def _of_each(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return the relative error and the cosine of each token [n]."""
+def _of_each(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+    """Return the relative error and the cosine of each token, and its norm in the original [n]."""
     found = [_errors_and_cosines(x, y) for _, x, y in row_blocks(tables, pairs)]
-    errors, cosines = (np.concatenate(part) for part in zip(*found, strict=True))
-    return errors, cosines
+    errors, cosines, lengths = (np.concatenate(part) for part in zip(*found, strict=True))
+    return errors, cosines, lengths
 
 
-def _errors_and_cosines(x: Vectors, y: Vectors) -> tuple[Floats, Floats]:
-    """Return relative errors and cosines of corresponding rows [m]; 0 is the cosine of a row that became zero."""
+def _errors_and_cosines(x: Vectors, y: Vectors) -> tuple[Floats, Floats, Floats]:
+    """Return relative errors, cosines and norms of corresponding rows [m]; 0 is the cosine of a row that became 0."""
     wide, other = x.astype(np.float64), y.astype(np.float64)
     left, right, apart = (np.sqrt(np.einsum("ij,ij->i", one, one)) for one in (wide, other, other - wide))
     lengths = left * right
     products = np.einsum("ij,ij->i", wide, other)
-    return apart / left, np.divide(products, lengths, out=np.zeros(len(x)), where=lengths > 0)
+    return apart / left, np.divide(products, lengths, out=np.zeros(len(x)), where=lengths > 0), left
+
+
+def _random_errors(errors: Floats, lengths: Floats, width: int, *, draws: int, seed: int) -> RandomErrors:
+    """Return the sorted relative errors of random errors of the same energy, at ranks that are evenly spaced in log."""
+    count, rng = len(errors), np.random.default_rng(seed)
+    ranks = np.unique(np.geomspace(1, count, min(count, _RANKS)).round().astype(np.int64))
+    variance = float(np.mean(np.square(errors * lengths))) / width
+    drawn = np.empty((draws, len(ranks)))
+    for one in drawn:  # the squared norm of normal numbers has a chi-squared distribution
+        found = np.sqrt(variance * rng.chisquare(width, count)) / lengths
+        one[:] = np.sort(found)[count - ranks]
+    low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
+    return RandomErrors(ranks, drawn.mean(axis=0), low, high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +343,7 @@ def _measures(
     rng = np.random.default_rng(seed)
 
     def means(rows: Vectors) -> tuple[float, ...]:
-        errors, cosines = _errors_and_cosines(x, rows)
+        errors, cosines, _ = _errors_and_cosines(x, rows)
         return float(errors.mean()), float(cosines.mean()), *nearest.kept(rows)
 
     observed, drawn = means(y), []

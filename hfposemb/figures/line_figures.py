@@ -16,7 +16,6 @@ from .label_placement import LINE, Frame, wide
 from .style import (
     ACCENT,
     BASELINE,
-    CLEAR,
     MARGIN,
     SUBDUED,
     Array,
@@ -28,6 +27,7 @@ from .style import (
     decimal_places,
     escape,
     finite_span,
+    legend_row,
     new_figure,
     nice_ticks,
     plotly_scale,
@@ -93,7 +93,7 @@ def curves(
     legend: dict[str, Any] = {}
     if names is None:
         margin["t"] = 36
-        legend = {"showlegend": True, "legend": _legend_row()}
+        legend = {"showlegend": True, "legend": legend_row()}
     shapes = [] if marked is None else [_upright(marked)]
     yaxis = _axis(y, spans[1], grid=True)
     margin["l"] = max(margin["l"], 36 + int(max(map(wide, yaxis["ticktext"]))))
@@ -108,19 +108,6 @@ def curves(
         shapes=shapes,
         **legend,
     )
-
-
-def _legend_row() -> dict[str, Any]:
-    return {
-        "orientation": "h",
-        "x": 0,
-        "y": 1.02,
-        "yanchor": "bottom",
-        "itemclick": False,
-        "itemdoubleclick": False,
-        "bgcolor": CLEAR,
-        "font": {"color": SUBDUED, "size": 12.5},
-    }
 
 
 def _upright(place: float) -> dict[str, Any]:
@@ -397,7 +384,7 @@ def turned_planes(series: Sequence[Series], *, height: int = 300) -> go.Figure:
         marker = {"size": 8, "color": s.colour, "opacity": 0.8, "line": {"width": 0}}
         look = {"mode": "markers", "marker": marker, "name": name, "hoverinfo": "none"}
         figure.add_scatter(x=s.x, y=np.asarray(s.values), text=text, **look)
-    return figure.update_layout(hovermode="closest", showlegend=True, legend=_legend_row(), margin_t=36)
+    return figure.update_layout(hovermode="closest", showlegend=True, legend=legend_row(), margin_t=36)
 
 
 def distribution(

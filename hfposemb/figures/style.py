@@ -137,6 +137,20 @@ def new_figure(traces: Iterable[Any], *, height: int | None, **layout: Any) -> g
     return go.Figure(list(traces), {**base, **layout})
 
 
+def legend_row() -> dict[str, Any]:
+    """Return the layout of a legend in one row above the plot."""
+    return {
+        "orientation": "h",
+        "x": 0,
+        "y": 1.02,
+        "yanchor": "bottom",
+        "itemclick": False,
+        "itemdoubleclick": False,
+        "bgcolor": CLEAR,
+        "font": {"color": SUBDUED, "size": 12.5},
+    }
+
+
 def bare_figure(**more: Any) -> dict[str, Any]:
     """Return the properties of an axis without grid, ticks and labels, overridden by ``more``."""
     return {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": "", "automargin": False, **more}

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from ..comparison.metrics import MEASURES, SECTIONS
 from ..figures.palette import PALETTE, SOURCES
 from ..figures.style import listed
-from ..numbers import number, percent
+from ..numbers import number, percent, small_percent
 from ..text import display
 
 if TYPE_CHECKING:
     from ..comparison.alignment import Alignment
     from ..comparison.moved_words import Move, Moves
+    from ..comparison.quantisation import QuantisationDamage
     from ..comparison.results import Comparison, Figure, SourceFigures
     from ..tables.null_comparison import Null
 
@@ -243,16 +244,50 @@ def moves_table(moves: Moves, names: Mapping[str, str] | None = None) -> str:
         moves: The words.
         names: Display names of the sources by their own names.
     """
-    left, right = (text((names or {}).get(name, name)) for name in (moves.left, moves.right))
-    heads = ("Word", "Moved", "Kept", f"Neighbours in {left}", f"Neighbours in {right}")
+    return _moves_sheet(
+        (moves.left, moves.right), {"Moved most": moves.most, "Moved least": moves.least}, "Moved", names or {}
+    )
+
+
+def errors_table(found: QuantisationDamage, names: Mapping[str, str] | None = None) -> str:
+    """Return the tokens of largest relative error, with their neighbours in both sources.
+
+    Args:
+        found: Comparison of a token table with its quantised form.
+        names: Display names of the sources by their own names.
+    """
+    return _moves_sheet((found.original, found.quantised), {"Largest errors": found.worst}, "Error", names or {})
+
+
+def damage(found: QuantisationDamage) -> str:
+    """State in a sentence the mean relative error and the neighbours kept, each with its chance interval."""
+    error, kept = (found.measures[name] for name in ("relative error", "neighbours kept"))
+    return (
+        f"Quantisation changes a token by {small_percent(error.observed)} (random errors of the same energy "
+        f"{_interval(error)}) and keeps {percent(kept.observed, digits=1)} of its neighbours ({_interval(kept)})"
+    )
+
+
+def _interval(null: Null) -> str:
+    low, high = (small_percent(end) if null.observed < 0.5 else percent(end, digits=1) for end in (null.low, null.high))
+    return low if low == high else f"{low} to {high}"
+
+
+def _moves_sheet(
+    sides: tuple[str, str], groups: Mapping[str, Sequence[Move]], distance: str, names: Mapping[str, str]
+) -> str:
+    """Return groups of words of two sources, with their distances and neighbours."""
+    left, right = (text(names.get(name, name)) for name in sides)
+    heads = ("Word", distance, "Kept", f"Neighbours in {left}", f"Neighbours in {right}")
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)
     parts = [
         f'<tr><th colspan="5" scope="rowgroup">{title}</th></tr>{"".join(map(_move, found))}'
-        for title, found in (("Moved most", moves.most), ("Moved least", moves.least))
+        for title, found in groups.items()
         if found
     ]
+    label = f"{next(iter(groups))}: {left} and {right}"
     return (
-        f'<div class="sheet" role="region" aria-label="Words that moved between {left} and {right}" tabindex="0">'
+        f'<div class="sheet" role="region" aria-label="{label}" tabindex="0">'
         f'<table class="moves"><thead><tr>{head}</tr></thead><tbody>{"".join(parts)}</tbody></table></div>'
     )
 

@@ -11,21 +11,28 @@ from typing import TYPE_CHECKING, Any, get_args
 from ..tables.null_comparison import Side
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..comparison.quantisation import QuantisationDamage
     from ..comparison.results import Comparison
 
 VERSION = 1
 
 
-def document(comparison: Comparison) -> dict[str, Any]:
+def document(comparison: Comparison, quantisation: Sequence[QuantisationDamage] = ()) -> dict[str, Any]:
     """Return a comparison as JSON-compatible values that conform to the schema ``COMPARISON``.
+
+    Args:
+        comparison: The comparison.
+        quantisation: What quantisation did, for the pairs of its sources that are a model in both forms.
 
     Examples:
         >>> import hfposemb as hpe
         >>> from hfposemb.reports.json_schema import document
         >>> list(document(hpe.compare(hpe.sinusoidal(64, 16), words=[], draws=0)))
-        ['version', 'words', 'sources', 'pairs', 'missing', 'moves']
+        ['version', 'words', 'sources', 'pairs', 'missing', 'moves', 'quantisation']
     """
-    return {"version": VERSION, **comparison.to_dict()}
+    return {"version": VERSION, **comparison.to_dict(), "quantisation": [one.to_dict() for one in quantisation]}
 
 
 def _object(about: str, **properties: Any) -> dict[str, Any]:
@@ -63,6 +70,7 @@ COMPARISON: dict[str, Any] = {
         pairs=_list({"$ref": "#/$defs/pair"}),
         missing={**_list(_TEXT), "description": "reasons why pairs could not be compared"},
         moves=_list({"$ref": "#/$defs/moves"}),
+        quantisation=_list({"$ref": "#/$defs/quantisation"}),
     ),
     "$defs": {
         "null": _object(
@@ -134,6 +142,19 @@ COMPARISON: dict[str, Any] = {
             null=_NULL,
             shared=_COUNT,
             rows=_COUNT,
+            notes=_list(_TEXT),
+        ),
+        "quantisation": _object(
+            "What quantisation did to a token table. Nulls are those of random errors of the same energy; the distance "
+            "of a token is its relative error.",
+            original=_TEXT,
+            quantised=_TEXT,
+            sampled={**_COUNT, "description": "number of tokens in measures"},
+            k={**_COUNT, "description": "number of neighbours"},
+            tokens=_COUNT,
+            measures=_map("means over the sampled tokens", _NULL),
+            stored={"type": "array", "items": _TEXT, "minItems": 2, "maxItems": 2},
+            worst=_list({"$ref": "#/$defs/move"}),
             notes=_list(_TEXT),
         ),
     },

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from ..comparison.quantisation import QuantisationDamage, quantised_forms
 from ..comparison.results import Comparison
 from ..comparison.side_by_side import Run, compare, of_parts
 from ..errors import InputError
@@ -23,6 +24,7 @@ from .report_page import Page, names_of
 from .report_pairs import add_maps, add_moved_words, pair_measures
 from .report_positions import add_positions
 from .report_provenance import provenance
+from .report_quantisation import add_quantisation
 from .report_words import add_words
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 def report(
     *sources: Embeddings,
     comparison: Comparison | None = None,
+    quantisation: Sequence[QuantisationDamage] | None = None,
     part: str | Sequence[str | None] | None = None,
     title: str = "",
     written: str = "",
@@ -42,6 +45,8 @@ def report(
     Args:
         sources: The sources.
         comparison: Comparison of these sources, by default ``compare(*sources)``.
+        quantisation: What quantisation did, by default ``quantised_forms(sources)``: empty unless two of the sources
+            are a model in full precision and quantised.
         part: The parts that are compared, as passed to ``compare``.
         title: Title of the page, by default the names of the sources.
         written: Date shown on the page, if any; without it the page is always the same.
@@ -70,7 +75,7 @@ def report(
         )
     with shown("drawing the report", progress) as told:
         page = Page(sources, comparison)
-        _draw(page, told)
+        _draw(page, quantisation, told)
     return page.html(title or f"{listed(names_of(sources))} compared", written)
 
 
@@ -97,7 +102,7 @@ def check_path(path: Path) -> None:
     check_place(path)
 
 
-def _draw(page: Page, told: Report) -> None:
+def _draw(page: Page, quantisation: Sequence[QuantisationDamage] | None, told: Report) -> None:
     """Create all sections in order."""
     page.add("Metrics", html_tables.finding(page.comparison, page.names), _metrics(page))
     if page.comparison.pairs or page.comparison.missing:
@@ -109,6 +114,9 @@ def _draw(page: Page, told: Report) -> None:
     told(0.8, "drawing aligned maps")
     add_maps(page)
     add_moved_words(page)
+    if quantisation is None:
+        quantisation = quantised_forms(page.sources, progress=lambda share, doing: told(0.9 + 0.05 * share, doing))
+    add_quantisation(page, quantisation)
     told(0.95, "hashing the tables")
     page.add("Provenance", "", provenance(page))
     told(1.0, "done")

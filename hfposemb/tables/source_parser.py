@@ -56,8 +56,8 @@ def parse_source(text: str) -> Source:
         if "--" not in repo and not repo.endswith(".git"):
             return HubSource(repo, match["revision"], inside.removeprefix("/"), tables, base)
     raise SourceError(
-        f"{name[:80]!r} is not a source; write owner/name for the Hub, ./folder for this machine, "
-        "or a built-in such as sinusoidal:1024x768"
+        f"{name[:80]!r} is not a source; write owner/name for the Hub or owner/name/model.gguf for a file or folder "
+        "in it, ./folder for this machine, or a built-in such as sinusoidal:1024x768"
     )
 
 

@@ -140,6 +140,39 @@ def test_measuring_is_cancelled_for_good(compare: Callable[..., Page]) -> None:
     until(page, workers, [])
 
 
+def test_a_quantised_pair_has_a_fold_that_computes_once_it_is_opened(
+    compare: Callable[..., Page], three: tuple[str, str, str], tmp_path: Path
+) -> None:
+    stored = hpe.extract("sample:minilm").token
+    steps = np.abs(stored.vectors).max(axis=1, keepdims=True) / 127
+    full = stored.vectors + steps * (np.random.default_rng(0).random(stored.shape) - 0.5)
+    original = checkpoint(tmp_path / "original", stored.labels.texts, full.astype(np.float32))
+    page = compare(original, "sample:minilm")
+    fold = page.locator(".fold-quantisation")
+    fold.get_by_text("what did it do to the tokens?").wait_for()
+    assert not panel(page, "quantisation").count(), "nothing is computed before the fold is opened"
+    fold.locator("> button").click()
+    shown = panel(page, "quantisation")
+    shown.get_by_role("heading", name="Quantisation changes a token by").wait_for()
+    shown.locator(".plot").scroll_into_view_if_needed()
+    drawn(page)
+    exact = hpe.compare_quantised(hpe.extract(original), hpe.extract("sample:minilm"), count=10, draws=19)
+    words = [move.label.strip() for move in exact.worst]
+    assert shown.locator(".list").first.locator("li button bdi").all_inner_texts() == words
+    assert "quantisation=unfolded" in page.url
+    page.get_by_label("Theme").select_option("dark")
+    page.set_viewport_size({"width": 360, "height": 800})
+    drawn(page)
+    until(page, lambda: page.evaluate("document.documentElement.scrollWidth <= innerWidth"), expected=True)
+    shown.locator(".list").first.locator("li button").first.click()
+    panel(page, "neighbours").wait_for()
+    page.goto(page.url.partition("?")[0])
+    # Other sources have no such fold.
+    other = compare(*three[:2])
+    measured(other)
+    assert not other.locator(".fold-quantisation:visible").count()
+
+
 def test_tab_is_accessible_in_both_modes_and_on_a_phone(
     compare: Callable[..., Page], three: tuple[str, str, str]
 ) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import hfposemb as hpe
 from hfposemb.cli.main import main
-from hfposemb.comparison.quantisation import QuantisationDamage, quantised_pair
+from hfposemb.comparison.quantisation import QuantisationDamage, quantised_forms, quantised_pair
 from hfposemb.errors import InputError
 from tests.support.quantised import MLX, TOKENS, affine, of_codes, saved
 
@@ -131,3 +131,34 @@ def test_compare_prints_the_damage(tmp_path: Path, capsys: pytest.CaptureFixture
     said = capsys.readouterr().out
     assert "quantisation of " in said
     assert "F32 against 4 bits, groups of 64 (MLX), 300 tokens" in said
+    assert main(["compare", str(coded), str(plain), "--draws", "0", "--words", "", "--json"]) == 0
+    (one,) = json.loads(capsys.readouterr().out)["quantisation"]
+    exact = hpe.compare_quantised(*pair, count=len(one["worst"]))
+    assert one == json.loads(json.dumps(exact.to_dict()))
+    out = tmp_path / "report.html"
+    assert main(["compare", str(coded), str(plain), "--draws", "0", "--words", "", "--out", str(out)]) == 0
+    page = out.read_text(encoding="utf-8")
+    assert "<h2>Quantisation</h2>" in page
+    assert page.count("Largest errors") >= 1
+
+
+def test_equal_tables_of_other_precision_are_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = torch.from_numpy(vectors(0)).bfloat16()
+    folders = [saved(tmp_path / name, {TOKENS: one}) for name, one in (("half", x), ("single", x.float()))]
+    opened = [hpe.extract(folder) for folder in folders]
+    assert quantised_pair(opened) is not None
+    assert quantised_forms(opened) == ()
+    assert main(["compare", *map(str, folders), "--draws", "0", "--words", ""]) == 0
+    assert "quantisation" not in capsys.readouterr().out
+    assert main(["compare", *map(str, folders), "--draws", "0", "--words", "", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["quantisation"] == []
+
+
+def test_every_two_of_several_sources_are_taken(tmp_path: Path) -> None:
+    x = np.repeat(vectors(0), 2, axis=1)
+    plain = saved(tmp_path / "plain", {TOKENS: torch.from_numpy(x)})
+    half = saved(tmp_path / "half", {TOKENS: torch.from_numpy(x).half()})
+    coded = saved(tmp_path / "coded", {f"model.embed_tokens.{key}": one for key, one in affine(x).items()}, MLX)
+    opened = [hpe.extract(one) for one in (coded, half, plain)]
+    found = [(one.original, one.quantised) for one in quantised_forms([*opened, hpe.sinusoidal(64, 16)])]
+    assert found == [(str(half), str(coded)), (str(plain), str(coded)), (str(plain), str(half))]

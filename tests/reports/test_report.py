@@ -269,8 +269,11 @@ def violations(value: Any, schema: dict[str, Any], path: str = "$") -> list[str]
 
 
 def test_json_is_as_its_schema_says(compared: tuple[list[Embeddings], Comparison]) -> None:
-    found = json.loads(json.dumps(document(compared[1]), allow_nan=False))
+    x = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
+    damage = hpe.compare_quantised(hpe.from_arrays(token=x), hpe.from_arrays(token=x.round(1)), count=2)
+    found = json.loads(json.dumps(document(compared[1], [damage]), allow_nan=False))
     assert violations(found, COMPARISON) == []
+    assert len(found["quantisation"][0]["worst"]) == 2
     assert found["pairs"]
     assert found["moves"][0]["most"]
     assert violations({**found, "version": 2}, COMPARISON) == ["$.version is not 1"]
