@@ -152,7 +152,8 @@ class Adapted:
             raise CheckpointError(f"{shortened(change.magnitude)} has {found}; the adapter is for another model")
         factor = magnitude / norms
         factor = factor[start:stop, None] if by_row else factor[None, :]
-        return np.multiply(changed, factor, out=changed, casting="same_kind")
+        np.multiply(changed, factor, out=changed, casting="same_kind")
+        return changed
 
     def _factors(self, change: ModuleChange, shape: tuple[int, ...]) -> tuple[NDArray[Any], NDArray[Any], bool]:
         """Return the factors [rows, r] and [r, columns] whose product is added to a tensor of ``shape``.
