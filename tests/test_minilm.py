@@ -163,7 +163,7 @@ def test_positions_are_read_without_the_words(monkeypatch: pytest.MonkeyPatch) -
     def refused(*_: Any) -> None:
         raise AssertionError("the words are read")
 
-    monkeypatch.setattr(Checkpoint, "integers", refused)
+    monkeypatch.setattr(Checkpoint, "codes", refused)
     opened = hpe.extract("sample:minilm")
     assert opened.position.table.vectors.shape == (512, 384)
     assert opened.token.shape == (30_522, 384)

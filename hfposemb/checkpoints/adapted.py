@@ -122,6 +122,8 @@ class Adapted:
             return self.base.read(name, start, stop)
         if change.refused:
             raise CheckpointError(f"{shortened(name)} {change.refused}")
+        if change.magnitude is not None:
+            self._norms(name, change, self.info(name).shape)  # before other rows are in memory
         rows = self._unchanged(name, change, start, stop)
         stop = start + len(rows)
         if change.first is not None and change.second is not None:
@@ -140,7 +142,7 @@ class Adapted:
         """Return rows plus the scaled low-rank product, with the magnitudes of DoRA where there are any."""
         total = self.info(name).shape
         left, right, by_row = self._factors(change, total)
-        changed: NDArray[Any] = rows + change.scale * (left[start:stop] @ right)
+        changed = _added(rows, left[start:stop], right, change.scale)
         if change.magnitude is None:
             return changed
         magnitude = self._whole(change.magnitude).reshape(-1)
@@ -149,8 +151,9 @@ class Adapted:
             found = f"{len(magnitude)} magnitudes for {len(norms)} vectors"
             raise CheckpointError(f"{shortened(change.magnitude)} has {found}; the adapter is for another model")
         factor = magnitude / norms
-        made: NDArray[Any] = changed * (factor[start:stop, None] if by_row else factor[None, :])
-        return made.astype(changed.dtype, copy=False)
+        factor = factor[start:stop, None] if by_row else factor[None, :]
+        np.multiply(changed, factor, out=changed, casting="same_kind")
+        return changed
 
     def _factors(self, change: ModuleChange, shape: tuple[int, ...]) -> tuple[NDArray[Any], NDArray[Any], bool]:
         """Return the factors [rows, r] and [r, columns] whose product is added to a tensor of ``shape``.
@@ -180,8 +183,10 @@ class Adapted:
             parts = []
             for start in range(0, shape[0], step):
                 stop = min(start + step, shape[0])
-                rows = self._unchanged(name, change, start, stop) + change.scale * (left[start:stop] @ right)
-                parts.append(np.square(rows, dtype=np.float64).sum(axis=1 if by_row else 0))
+                rows = _added(self._unchanged(name, change, start, stop), left[start:stop], right, change.scale)
+                squares = "ij,ij->i" if by_row else "ij,ij->j"
+                parts.append(np.einsum(squares, rows, rows, dtype=np.float64, casting="same_kind"))
+                del rows
             total = np.concatenate(parts) if by_row else np.sum(parts, axis=0)
             self._kept[key] = np.sqrt(total)
         return self._kept[key]
@@ -205,6 +210,15 @@ class Adapted:
         if name not in self._kept:
             self._kept[name] = self.adapter.read(name)
         return self._kept[name]
+
+
+def _added(rows: NDArray[Any], left: NDArray[Any], right: NDArray[Any], scale: float) -> NDArray[Any]:
+    """Return ``rows + scale · left @ right``, without memory for the product besides."""
+    out: NDArray[Any] = left @ right
+    out = out.astype(np.result_type(rows, out), copy=False)
+    out *= scale
+    out += rows
+    return out
 
 
 def scale_of(rank: int, alpha: float, *, root: bool) -> float:

@@ -22,6 +22,7 @@ from .locate import (
     TRANSFORMER,
     choose_file,
     choose_pickle,
+    foreign_file,
     is_checkpoint,
     is_index,
     is_pickled,
@@ -29,7 +30,7 @@ from .locate import (
     no_checkpoint,
     weight_map,
 )
-from .strict_json import parse_json, shortened
+from .strict_json import fault, parse_json, shortened
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +90,8 @@ class Locator:
             return Located(inside, self._in_file(inside + MODEL, deadline))
         except MissingFileError:
             pass
+        if path in self.files.listing:
+            raise fault(f"{self.files.name}/{path}", foreign_file(path))
         if not any(one.startswith(inside) for one in self.files.listing):
             listed = sorted({one.rpartition("/")[0] for one in self.files.listing if "/" in one})
             known = f"its folders are {shortened(', '.join(listed))}" if listed else "it has no folders"

@@ -41,6 +41,8 @@ class RepositoryPickles:
                 f"not read in public mode or with token=False{self._instead()}"
             )
         path = self.folder + found
+        if files.wire.commit is None:  # a file that the user named is the first that is asked for
+            files.wire.pin(path, files.wire.deadline())
         if not found.endswith(PICKLE_INDEX):
             return one_file(path, name=files.name, open_file=self._open_file)
         limit = files.access.limits.header_bytes

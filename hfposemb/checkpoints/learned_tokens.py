@@ -103,8 +103,17 @@ class LearnedTokens:
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a table, read-only."""
-        parts = [np.atleast_2d(self.stored.read(part)) for part in self._parts.get(name) or (name,)]
-        found: NDArray[Any] = (parts[0] if len(parts) == 1 else np.concatenate(parts))[start:stop]
+        whole = self.info(name)
+        stop = whole.shape[0] if stop is None else stop
+        parts, first = [np.empty((0, whole.shape[1]), np.float64 if whole.dtype == "F64" else np.float32)], 0
+        for part in self._parts.get(name) or (name,):
+            shape = self.stored.info(part).shape
+            end = first + (shape[0] if len(shape) == 2 else 1)
+            if max(start, first) < min(stop, end):
+                inside = (max(start, first) - first, min(stop, end) - first) if len(shape) == 2 else (0, None)
+                parts.append(np.atleast_2d(self.stored.read(part, *inside)))
+            first = end
+        found: NDArray[Any] = parts[1] if len(parts) == 2 else np.concatenate(parts)
         found.flags.writeable = False
         return found
 

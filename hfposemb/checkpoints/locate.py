@@ -22,9 +22,17 @@ from .strict_json import (
     shortened,
 )
 
+_TRANSFORMERS_4 = "convert it with transformers 4: AutoModel.from_pretrained(folder, from_{}=True).save_pretrained(out)"
+_ARRAYS = "read its arrays with {} and pass them to hfposemb.from_arrays"
+
 FOREIGN_FORMATS = {
-    **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack"), CONVERT_ADVICE),
+    **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt"), CONVERT_ADVICE),
+    ".h5": _TRANSFORMERS_4.format("tf"),
+    ".msgpack": _TRANSFORMERS_4.format("flax"),
+    ".pb": _ARRAYS.format("tensorflow"),
+    **dict.fromkeys((".npz", ".npy"), _ARRAYS.format("numpy.load")),
 }
+"""What to do with files that are not read, by their suffix."""
 
 
 MODEL = "model.safetensors"
@@ -128,6 +136,11 @@ def is_pickled(file: str) -> bool:
 def is_checkpoint(file: str) -> bool:
     """Return whether a file name is that of a checkpoint, or of the index of several files."""
     return file.endswith(".safetensors") or is_index(file) or is_pickled(file) or has_format(file)
+
+
+def foreign_file(file: str) -> str:
+    """Return what to say of a file that is no checkpoint of a format that is read."""
+    return f"is not a .safetensors file; {FOREIGN_FORMATS.get(Path(file).suffix, CONVERT_ADVICE)}"
 
 
 def no_checkpoint(names: Sequence[str], *, name: str, path: str = "", hub: bool = False) -> CheckpointError:

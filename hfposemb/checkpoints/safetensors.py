@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..memory_maps import lent, mapped
 from .limits import DEFAULT_LIMITS, Limits
-from .locate import FOREIGN_FORMATS, is_index, locate_safetensors, weight_map
-from .strict_json import CONVERT_ADVICE, fault, foreign, open_regular, read_json, shortened
+from .locate import foreign_file, is_index, locate_safetensors, weight_map
+from .strict_json import fault, foreign, open_regular, read_json, shortened
 
 _BITS = {
     **dict.fromkeys((b"BOOL", b"U8", b"I8", b"F8_E5M2", b"F8_E4M3", b"F8_E8M0", b"F8_E4M3FNUZ", b"F8_E5M2FNUZ"), 8),
@@ -372,7 +372,7 @@ class Checkpoint:
             index: dict[str, Any] = read_json(path, limit=limits.header_bytes, kind=dict, unique=True)
             return cls(name, path.parent, MappingProxyType(weight_map(index, name=path.name)), limits)
         if path.suffix != ".safetensors" and os.path.exists(path):
-            raise fault(path.name, f"is not a .safetensors file; {FOREIGN_FORMATS.get(path.suffix, CONVERT_ADVICE)}")
+            raise fault(path.name, foreign_file(path.name))
         shard = _read_shard(path, limits)
         files = dict.fromkeys(shard.header.tensors, path.name)
         return cls(name, path.parent, MappingProxyType(files), limits, {path.name: shard})

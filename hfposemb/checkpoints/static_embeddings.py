@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..tables.scattered_rows import read_scattered
 from .decoded import Stored
 from .safetensors import TensorInfo
 from .stated_roles import StatedRoles
@@ -18,6 +19,8 @@ from .strict_json import fault, shortened
 _TABLES = ("embeddings", "embedding.weight")
 _WEIGHTS, _MAPPING = "weights", "mapping"
 _INTEGERS = ("I8", "I32", "I64")
+_DTYPES = {"I8": "i1", "I32": "i4", "I64": "i8", "F64": "f8"}
+"""Data types as which rows are read; all others are read as float32."""
 
 
 def is_static(names: tuple[str, ...]) -> bool:
@@ -101,16 +104,20 @@ class StaticEmbeddings:
             if (kind := self.stored.info(_MAPPING).dtype) not in _INTEGERS:
                 raise fault(self.stored.info(_MAPPING).file, f"{_MAPPING} must hold whole numbers; found {kind}")
             places = self.stored.codes(_MAPPING, start, stop)
-            count = self.stored.info(name).shape[0]
+            count, width = self.stored.info(name).shape
             if len(places) and not 0 <= places.min() <= places.max() < count:
                 rule = f"{_MAPPING} must name rows 0 to {count - 1}; found {places.min()} to {places.max()}"
                 raise fault(self.stored.info(name).file, rule)
-            found: NDArray[Any] = read(name)[places]
+            dtype = np.dtype(_DTYPES.get(self.stored.info(name).dtype, "f4"))
+            found: NDArray[Any] = read_scattered(partial(read, name), places, width, dtype, remote=True)
         else:
             found = read(name, start, stop)
         if self._has(_WEIGHTS):
             weights = self.stored.read(_WEIGHTS, start, stop)[:, None]
-            found = np.multiply(found, weights, dtype=np.result_type(found, np.float32))
+            dtype = np.result_type(found, np.float32)
+            found = np.multiply(
+                found, weights, dtype=dtype, out=found if found.flags.writeable and found.dtype == dtype else None
+            )
         found = found.astype(np.float32) if found.dtype.kind == "i" else found
         found.flags.writeable = False
         return found

@@ -19,7 +19,7 @@ from ..checkpoints.locate import is_index, locate
 from ..checkpoints.safetensors import TensorInfo
 from ..errors import CheckpointError, HfposembError, InputError, SourceError
 from ..models.config_values import class_of, part_config
-from ..models.extraction import extract, from_repository
+from ..models.extraction import from_disk, from_repository
 from ..models.families import likely_tables
 from ..models.head_names import is_headed
 from ..models.opened_model import Tensors, nothing
@@ -160,7 +160,7 @@ def open_source(
 
 
 def _on_disk(path: Path, named: LocalSource | SampleSource, name: str, limits: Limits, full: bool) -> CheckedSource:
-    embeddings = extract(named, limits=limits)
+    embeddings = from_disk(named, limits)
     tensors = open_tensors(path, limits)
     home = locate(path).absolute().parent
     small = partial(small_file, home, limits)

@@ -28,7 +28,7 @@ from .applied_adapters import apply_adapter, stated_base
 from .config_values import vocabularies
 from .families import is_known, likely_tables, parts_fed, row_offset
 from .named_tables import TENSOR, named_tables, on_offer, tensor_named
-from .native_configs import NATIVE, with_native_config
+from .native_configs import NATIVE, with_exported_labels, with_native_config
 from .opened_model import Opened, is_table, itself, labels_of, marks_of, table_axes, table_in_tensor
 from .opening import of_repository, open_folder, open_repository
 from .output_heads import find_heads
@@ -186,7 +186,7 @@ def _from_hub(source: HubSource, access: Access, given: _Given) -> Embeddings:
 
 
 def from_repository(found: HubCheckpoint, source: HubSource) -> Embeddings:
-    """Return the embeddings of a repository on the Hub that is already open.
+    """Return the embeddings of a repository on the Hub that is already open, even if no table is found.
 
     Args:
         found: The open repository.
@@ -197,8 +197,22 @@ def from_repository(found: HubCheckpoint, source: HubSource) -> Embeddings:
     access = replace(found.files.access, traffic=found.traffic)
     with one_read(access.limits.seconds):
         return replace(
-            _opened_files(of_repository(found), source, access, _Given({}, None, None)), traffic=found.traffic
+            _opened_files(of_repository(found), source, access, _Given({}, None, None, empty=True)),
+            traffic=found.traffic,
         )
+
+
+def from_disk(source: LocalSource | SampleSource, limits: Limits) -> Embeddings:
+    """Return the embeddings of a source on this machine, even if no table is found.
+
+    Args:
+        source: A folder, a file, or a sample at the end of its training.
+        limits: Limits of what is read.
+    """
+    if isinstance(source, SampleSource):
+        return _from_sample(source)
+    opened = open_folder(source.path, name=str(source.path), limits=limits)
+    return _opened_files(opened, source, Access(limits=limits), _Given({}, None, None, empty=True))
 
 
 def _opened_files(opened: Opened, source: LocalSource | HubSource, access: Access, given: _Given) -> Embeddings:
@@ -206,7 +220,7 @@ def _opened_files(opened: Opened, source: LocalSource | HubSource, access: Acces
     base = given.base or source.base
     if base:
         opened = apply_adapter(opened, _open_base(stated_base(opened) if base is True else base, access))
-    return _from_files(given.applied(opened, source.tables))
+    return _from_files(given.applied(opened, source.tables), empty=given.empty)
 
 
 def base_of(adapter: str | Path, *, revision: str | None = None) -> str:
@@ -242,8 +256,8 @@ def _open_base(base: str | Path, access: Access) -> Opened:
     raise InputError(f"{str(base)[:80]!r} is not a model; give the base model that the adapter was made for")
 
 
-def _from_files(opened: Opened) -> Embeddings:
-    opened = with_native_config(opened)
+def _from_files(opened: Opened, *, empty: bool = False) -> Embeddings:
+    opened = with_exported_labels(with_native_config(opened))
     config = opened.config
     if not config:
         how = stated_roles(opened.tensors).how or "by tensor name"
@@ -259,7 +273,7 @@ def _from_files(opened: Opened) -> Embeddings:
     adapter = _adapter(opened)
     if adapter is None:
         made = _assemble(opened, found)
-        if not (made.tables or made.positions or made.heads or opened.refused):
+        if not (empty or made.tables or made.positions or made.heads or opened.refused):
             raise MissingTableError(f"no table was found in {opened.name}: {made.absent['token']}")
         return made
     if not any(found.values()):
@@ -285,6 +299,8 @@ class _Given:
     tokenizer: Tokenizer | None
     name: str | None
     base: str | Path | bool = ""
+    empty: bool = False
+    """Whether a source without any table is accepted."""
 
     def __bool__(self) -> bool:
         """Return whether anything is stated."""

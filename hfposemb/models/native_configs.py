@@ -1,16 +1,23 @@
-"""Configurations of checkpoints that are not transformers': Meta's and Mistral's originals, open_clip and timm."""
+"""Configurations and labels of checkpoints of other libraries than transformers, and of exported tables."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from ..tables.table import Labels
 from ..text import display
 from .config_values import whole_number
+from .given_labels import GivenLabels
 from .opened_model import Opened
 
 Fields = dict[str, Any]
+
+EXPORTED = "vectors"
+"""Tensor of a table that this package exported."""
 
 NATIVE = ("open_clip", "timm")
 """Names that stand for the model type of libraries without model types."""
@@ -29,6 +36,24 @@ def with_native_config(opened: Opened) -> Opened:
             about = fields.pop("about")
             return replace(opened, config={**opened.config, **fields}, notes=[*opened.notes, about])
     return opened
+
+
+def with_exported_labels(opened: Opened) -> Opened:
+    """Return a table that this package exported as safetensors with its labels; any other source as it is."""
+    if opened.tensors.names() != (EXPORTED,) or "labels" not in (stated := opened.tensors.metadata()):
+        return opened
+    return replace(opened, named={"token": EXPORTED, **opened.named}, labels=partial(_exported, stated["labels"]))
+
+
+def _exported(text: str, rows: int) -> Labels | None:
+    """Return the labels in the metadata of an exported table; ``None`` if they do not fit."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, list) or len(found) != rows or not all(isinstance(one, str) for one in found):
+        return None
+    return GivenLabels(tuple(found))(rows)
 
 
 def _is_original_llama(opened: Opened, names: frozenset[str]) -> bool:

@@ -19,6 +19,9 @@ GAP_BYTES = 2048
 MOST_RUNS = 256
 """Most runs that are fetched; more rows are fetched with larger gaps between them."""
 
+STEP = 1024
+"""Rows that are put in their places at once."""
+
 
 def read_scattered(
     read: Callable[[int, int], NDArray[Any]],
@@ -43,7 +46,10 @@ def read_scattered(
 
     def fill(run: NDArray[np.int64]) -> None:
         first = int(rows[run[0]])
-        out[run] = read(first, int(rows[run[-1]]) + 1)[rows[run] - first]
+        found = read(first, int(rows[run[-1]]) + 1)
+        for start in range(0, len(run), STEP):
+            some = run[start : start + STEP]
+            out[some] = found[rows[some] - first]
 
     if not remote or len(runs) == 1:
         for run in runs:

@@ -106,7 +106,7 @@ def test_check(client: Client) -> None:
     found = ask(client, "check", source="sample:minilm")
     expected = hpe.check("sample:minilm").to_json()
     assert found == json.loads(json.dumps(expected))
-    assert [one["name"] for one in found["findings"]] == ["mixed-dtypes"]
+    assert found["checked"]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ LORA: dict[str, dict[str, Any]] = {
 Made = Callable[[str], Path]
 
 
-def model(kind: str) -> Any:
+def model(kind: str, **changes: int) -> Any:
     import transformers
 
     small = {"vocab_size": 60, "bos_token_id": 1, "eos_token_id": 2}
@@ -39,16 +39,16 @@ def model(kind: str) -> Any:
         config = transformers.GPT2Config(n_embd=16, n_layer=1, n_head=2, n_positions=32, **small)
         return transformers.GPT2LMHeadModel(config)
     sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    llama = transformers.LlamaConfig(**sizes, **small, tie_word_embeddings="tied" in kind)
+    llama = transformers.LlamaConfig(**(sizes | small | changes), tie_word_embeddings="tied" in kind)
     return transformers.LlamaForCausalLM(llama)
 
 
-def write(folder: Path, kind: str, adapter: Any) -> None:
-    """Write a base model, an adapter with random numbers, and the model that PEFT merges."""
+def write(folder: Path, kind: str, adapter: Any, **changes: int) -> None:
+    """Write a base model, an adapter with random numbers, and the model that PEFT merges; ``changes`` are sizes."""
     import torch
 
     torch.manual_seed(0)
-    base = model(kind)
+    base = model(kind, **changes)
     base.save_pretrained(folder / "base")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 import hfposemb as hpe
 from hfposemb.checks.catalogue import RULES, finding
@@ -305,3 +306,12 @@ def test_minilm_is_sound(minilm_folder: Path, tmp_path: Path) -> None:
     edit(copy, lambda tensors: tensors["embeddings.word_embeddings.weight"].__setitem__(2332, 0))
     write(copy, "config.json", {**json.loads((copy / "config.json").read_text()), "vocab_size": 30_528})
     assert {one.name for one in hpe.check(copy).findings} == {"zero-rows", "vocabulary-size"}
+
+
+def test_a_model_without_tables_is_checked_too(tmp_path: Path) -> None:
+    tensors = {"stem.weight": np.ones((8, 3, 3, 3), np.float32), "norm.scale": np.ones(8, np.float32)}
+    save_file(tensors, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "resnet"}))
+    with pytest.raises(hpe.errors.MissingTableError, match="none of its 2 tensors has two axes"):
+        hpe.extract(tmp_path)
+    assert hpe.check(tmp_path).passed

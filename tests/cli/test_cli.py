@@ -42,6 +42,7 @@ COMMANDS = (
     "verify",
     "reproduce",
     "odd",
+    "changes",
     "head",
     "requirements",
     "cache",

@@ -51,7 +51,9 @@ def test_safetensors(table: hpe.EmbeddingTable, tmp_path: Path) -> None:
     with safe_open(path, "numpy") as opened:
         assert json.loads(opened.metadata()["labels"]) == list(HOSTILE)
     # What was written can be a source again.
-    assert hpe.extract(path).name == str(path)
+    found = hpe.extract(path).token
+    np.testing.assert_array_equal(found, table.vectors)
+    assert list(found.labels) == list(HOSTILE)
 
 
 def test_npy(table: hpe.EmbeddingTable, tmp_path: Path) -> None:
