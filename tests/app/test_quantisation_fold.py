@@ -14,6 +14,7 @@ from app.findings import quantisation
 from app.findings.quantisation import forms_of, measure, quantisation_panels, wanted_of
 from app.jobs.queue import Visitor
 from app.session.state import Session
+from hfposemb.comparison.quantisation import LISTED
 from tests.app.test_app import open_session
 from tests.app.test_heads import taken
 from tests.support.quantised import MLX, TOKENS, affine, saved
@@ -64,12 +65,13 @@ def test_it_shows_what_the_function_returns(forms: tuple[str, str]) -> None:
     asyncio.run(taken(measure(session, Visitor("one"), "part", [[*wanted[0], "again"]])))
     assert wanted_of(session, pair) == []
     (panel,) = quantisation_panels(session, pair).panels
-    found = hpe.compare_quantised(*map(hpe.extract, forms), count=quantisation.LISTED)
+    found = hpe.compare_quantised(*map(hpe.extract, forms), count=LISTED)
     errors, kept = panel.lists
     assert [(row.label, row.value) for row in errors.rows] == [(move.label, move.distance) for move in found.worst]
     assert [row.value for row in kept.rows] == [move.kept for move in found.worst]
     error = found.measures["relative error"].observed
     assert f"changes a token by {100 * error:.1f}".replace(" 0.", " .") in panel.title
+    assert panel.source is not None
     assert "4 bits" in panel.source[1]
     line = next(trace for trace in panel.drawings[0].figure.data if trace.name == "quantised")
     assert line.y[0] == found.errors.max()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def vectors(seed: int, spread: float = 0.0) -> NDArray[np.float32]:
     return (found * np.exp(spread * rng.standard_normal((ROWS, 1)))).astype(np.float32)
 
 
-def damage(x: NDArray[np.float32], y: NDArray[np.float32], **options: int) -> QuantisationDamage:
+def damage(x: NDArray[np.float32], y: NDArray[np.float32], **options: Any) -> QuantisationDamage:
     return hpe.compare_quantised(hpe.from_arrays(token=x), hpe.from_arrays(token=y), **options)
 
 
