@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _TABLES = ".safetensors, .npy, .npz, .parquet, .csv or .tsv"
 _DEBUG = "print the full traceback of an error"
 _SOURCES = (
-    f"owner/name, ./folder, ./file.safetensors, {', '.join(f'sample:{name}' for name in SAMPLES)} "
+    f"owner/name, ./folder, ./model.gguf, {', '.join(f'sample:{name}' for name in SAMPLES)} "
     "or a built-in such as sinusoidal:512x384"
 )
 

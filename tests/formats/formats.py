@@ -15,7 +15,7 @@ ROWS, WIDTH = 6000, 128
 
 YES = "yes"
 WHOLE = "no: the file is read whole"
-SEEN = "no: all positions are read, to tell learned from fixed ones"
+LEADING = "no: a table of three axes is read whole"
 NORMS = "no: the norms need the whole table"
 AGREED = "with `--allow-full-download`"
 NONE = "–"

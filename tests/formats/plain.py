@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from tests.formats.formats import AGREED, ROWS, SEEN, WHOLE, Format, Made, random_rows, write
+from tests.formats.formats import AGREED, LEADING, ROWS, WHOLE, Format, Made, random_rows, write
 
 TABLE = random_rows()
 GPT2 = {"model_type": "gpt2", "vocab_size": ROWS, "n_embd": 128, "n_positions": 16}
@@ -180,7 +180,7 @@ PLAIN = (
             config=TIMM,
             expected=GRID[0],
         ),
-        rows=SEEN,
+        rows=LEADING,
     ),
     Format(
         "open_clip",
