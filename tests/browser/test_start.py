@@ -129,6 +129,9 @@ def test_findings_of_files_are_shown_by_a_link(own_site: Callable[..., str], pag
     assert found.why in shown
     assert found.fix in shown
     assert "is computed and has no files." in shown
-    wider = "(fold) => [...fold.querySelectorAll('pre, section, p')].filter((one) => one.scrollWidth > one.clientWidth)"
-    assert fold.evaluate(f"(fold) => ({wider})(fold).length") == 0, "nothing is clipped"
+    # A long path in the Python code scrolls in its own box; nothing else may be wider than its place.
+    clipped = """(fold) => [...fold.querySelectorAll('pre, section, p')]
+        .filter((one) => one.scrollWidth > one.clientWidth && getComputedStyle(one).overflowX !== 'auto')
+        .map((one) => one.innerText)"""
+    assert fold.evaluate(clipped) == []
     accessible_everywhere(page)
