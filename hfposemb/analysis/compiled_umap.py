@@ -1,10 +1,9 @@
-"""UMAP with an on-disk cache of its compiled code, so that compilation happens once per machine, not once per process.
+"""On-disk cache of UMAP's compiled code, so that compilation happens once per machine, not once per process.
 
 numba compiles umap-learn on first call, which takes five seconds of processor time, and discards the result when the
 process ends. Functions marked for caching are kept by numba in $NUMBA_CACHE_DIR, next to the module or in the user's
-cache folder, keyed by source file, processor and versions; this module marks the remaining ones. No function of
-umap-learn is replaced. Where numba can write to none of these folders, importing umap-learn fails, so numba is given a
-folder in our cache.
+cache folder, keyed by source file, processor and versions; this module marks the remaining ones. Where numba can write
+to none of these folders, importing umap-learn fails, so numba is given a folder in our cache.
 """
 
 from __future__ import annotations
@@ -12,25 +11,21 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..cache import Cache
 from ..errors import HfposembError
 
-if TYPE_CHECKING:
-    from umap import UMAP
-
 _NO_FOLDER = "no locator available"
 """Text of numba's error when it finds no writable folder for compiled code."""
 
 
-def umap_class() -> type[UMAP]:
-    """Return umap-learn's ``UMAP``, with compiled code read from disk where available.
+def compiled_umap() -> Any:
+    """Return umap-learn, with compiled code read from disk where available: its own and that of ``umap_layout``.
 
     Raises:
         HfposembError: If no folder is writable, not even the one for temporary files.
@@ -38,12 +33,14 @@ def umap_class() -> type[UMAP]:
     from numba.core.dispatcher import Dispatcher
 
     umap = _umap()
-    for module in (umap.umap_, umap.layouts):
+    from . import umap_layout
+
+    for module in (umap.umap_, umap_layout):
         for compiled in vars(module).values():
             if isinstance(compiled, Dispatcher) and not compiled.signatures:
                 with suppress(RuntimeError):  # no writable folder any more: compile for this process only
                     compiled.enable_caching()
-    return umap.UMAP  # type: ignore[no-any-return]
+    return umap
 
 
 def _umap() -> Any:
@@ -82,11 +79,11 @@ def warm_umap() -> None:
 
     Meant for a background process: processes started later on this machine find the code compiled.
     """
-    near = np.zeros((64, 16), np.float32)
-    own = np.arange(64, dtype=np.int32)[:, None]
-    given = (np.hstack([own, (own + np.arange(1, 16, dtype=np.int32)) % 64]), near)
-    points = np.random.default_rng(0).standard_normal((64, 2), dtype=np.float32)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="precomputed_knn\\[2\\]")
-        fit = umap_class()(init=points, n_epochs=2, random_state=0, n_jobs=1, precomputed_knn=given)
-        fit.fit_transform(points)
+    from .umap_layout import optimised_layout
+
+    umap = compiled_umap().umap_
+    near = np.full((64, 15), 0.1, np.float32)
+    others = (np.arange(64)[:, None] + np.arange(15)) % 64
+    graph = umap.fuzzy_simplicial_set(near, 15, np.random.RandomState(0), "cosine", {}, others.astype(np.int32), near)
+    points = np.random.default_rng(0).standard_normal((64, 3))
+    optimised_layout(graph[0], points, epochs=2, curve=(1.6, 0.9), seed=0)

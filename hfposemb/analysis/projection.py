@@ -15,7 +15,7 @@ from ..progress import shown
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.html_repr import card
 from ..tables.table import EmbeddingTable, all_rows
-from .compiled_umap import umap_class
+from .compiled_umap import compiled_umap
 from .geometry import scatter
 from .nearest_rows import all_neighbours
 from .projection_quality import DOUBLE_ROWS, PointTrust, Quality, point_trust
@@ -252,45 +252,33 @@ def pca(table: EmbeddingTable, dims: int, *, progress: Progress | None = None) -
     return Layout(rows, coordinates, ratio)
 
 
-class _Epochs:
-    """File-like object for umap-learn's progress bar that forwards its epoch counts to a callback."""
-
-    def __init__(self, progress: Progress, start: float) -> None:
-        self.progress, self.start = progress, start
-
-    def write(self, text: str) -> None:
-        done, _, total = text.strip().partition("/")
-        if done.isdigit() and total.isdigit():
-            share = int(done) / max(1, int(total))
-            self.progress(self.start + (1 - self.start) * share, f"layout, epoch {done} of {total}")
-
-    def flush(self) -> None: ...
-
-
-def _bar(progress: Progress | None, start: float) -> dict[str, Any]:
-    from tqdm.auto import tqdm
-    from tqdm.std import tqdm as terminal
-
-    # In a notebook tqdm draws a widget and ignores the file, so only the stages are reported there.
-    if progress is None or tqdm.status_printer is not terminal.status_printer:
-        return {"disable": True}
-    return {"disable": False, "file": _Epochs(progress, start), "bar_format": "{n_fmt}/{total_fmt}", "mininterval": 0.2}
-
-
 def _exact(rows: int, width: int) -> bool:
     return rows <= EXACT_ROWS and rows**2 * width <= EXACT_PRODUCTS
 
 
-def _start(table: EmbeddingTable, rows: NDArray[np.int64], dims: int, seed: int) -> NDArray[np.float32]:
-    """Return umap-learn's initial layout from exact PCA: [n, dims] within ±10, with a little noise."""
-    layout = pca(table, min(dims, table.shape[1]))
-    known = layout.coordinates[np.isin(layout.rows, rows)]
-    start = np.zeros((len(rows), dims))
-    start[:, : known.shape[1]] = known * (10 / (np.abs(known).max() or 1))
-    return (start + np.random.default_rng(seed).normal(scale=1e-4, size=start.shape)).astype(np.float32)
+def _start(
+    table: EmbeddingTable, rows: NDArray[np.int64], graph: Any, dims: int, seed: int, parameters: UMAPParameters
+) -> NDArray[np.float64]:
+    """Return umap-learn's initial layout [n, dims], within ±10 and with a little noise, with exact PCA for "pca"."""
+    generator = np.random.default_rng(seed)
+    if parameters.init == "random":
+        return generator.uniform(-10, 10, size=(len(rows), dims))
+    known = np.zeros((len(rows), dims))
+    if parameters.init == "pca":
+        layout = pca(table, min(dims, table.shape[1]))
+        found = layout.coordinates[np.isin(layout.rows, rows)]
+    else:
+        from umap.spectral import spectral_layout
+
+        vectors = np.asarray(all_rows(table)[rows], np.float32)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # where it does not converge, it falls back to a random layout
+            found = spectral_layout(vectors, graph, dims, np.random.RandomState(seed), metric=parameters.metric)
+    known[:, : found.shape[1]] = found * (10 / (np.abs(found).max() or 1))
+    return known + generator.normal(scale=1e-4, size=known.shape)
 
 
-def _umap(table: EmbeddingTable, dims: int, seed: int, parameters: UMAPParameters, progress: Progress | None) -> Layout:
+def _umap(table: EmbeddingTable, dims: int, seed: int, parameters: UMAPParameters, progress: Progress) -> Layout:
     rows = np.flatnonzero(usable(table, parameters.metric))
     if len(rows) <= parameters.neighbors:
         fewer = f", or umap=UMAPParameters(neighbors={len(rows) - 1})" if len(rows) > 2 else ""
@@ -298,46 +286,54 @@ def _umap(table: EmbeddingTable, dims: int, seed: int, parameters: UMAPParameter
             f"UMAP with {parameters.neighbors} neighbours needs more than {parameters.neighbors} rows; "
             f"{table.name} has {len(rows)}: use method='pca'{fewer}"
         )
+    progress(0.0, "preparing UMAP")
+    umap = compiled_umap()
+    from .umap_layout import optimised_layout
 
-    def report(share: float, doing: str) -> None:
-        if progress is not None:
-            progress(share, doing)
+    random = np.random.RandomState(seed)
+    indices, distances = _nearest(table, rows, umap, random, parameters, progress)
+    progress(0.3, "graph")
+    graph, _, _ = umap.umap_.fuzzy_simplicial_set(
+        indices, parameters.neighbors, random, parameters.metric, {}, indices, distances
+    )
+    curve = umap.umap_.find_ab_params(1.0, parameters.min_dist)
+    epochs = parameters.epochs or (500 if len(rows) <= 10_000 else 200)
 
-    report(0.0, "preparing UMAP")
-    fitting = umap_class()
-    extra: dict[str, Any] = {}
+    def report(epoch: int, _: NDArray[np.float32]) -> None:
+        progress(0.4 + 0.6 * epoch / epochs, f"layout, epoch {epoch} of {epochs}")
+
+    start = _start(table, rows, graph, dims, seed, parameters)
+    return Layout(rows, optimised_layout(graph, start, epochs=epochs, curve=curve, seed=seed, each=report))
+
+
+def _nearest(
+    table: EmbeddingTable,
+    rows: NDArray[np.int64],
+    umap: Any,
+    random: np.random.RandomState,
+    parameters: UMAPParameters,
+    progress: Progress,
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return the places of the nearest of ``rows`` and their distances [n, k], each row itself first."""
+    metric, k = parameters.metric, parameters.neighbors
     if _exact(len(rows), table.shape[1]):
         found = all_neighbours(
-            table,
-            k=parameters.neighbors - 1,
-            metric=parameters.metric,
-            progress=lambda share, doing: report(0.3 * share, doing),
+            table, k=k - 1, metric=metric, progress=lambda share, doing: progress(0.3 * share, doing)
         )
-        near = found.values if parameters.metric == "euclidean" else np.maximum(1 - found.values, 0)
+        near = found.values if metric == "euclidean" else np.maximum(1 - found.values, 0)
         own = np.arange(len(rows))[:, None]
-        extra["precomputed_knn"] = (
+        return (
             np.hstack([own, np.searchsorted(rows, found.indices)]).astype(np.int32),
             np.hstack([np.zeros(own.shape), near]).astype(np.float32),
         )
-    report(0.3, "graph")
-    fit = fitting(
-        n_components=dims,
-        n_neighbors=parameters.neighbors,
-        min_dist=parameters.min_dist,
-        metric=parameters.metric,
-        n_epochs=parameters.epochs,
-        init=_start(table, rows, dims, seed) if parameters.init == "pca" else parameters.init,
-        random_state=seed,
-        n_jobs=1,
-        tqdm_kwds=_bar(progress, 0.4),
-        **extra,
-    )
+    progress(0.0, "neighbours")
     vectors = all_rows(table) if len(rows) == table.shape[0] else all_rows(table)[rows]
     with warnings.catch_warnings():
-        # umap-learn warns that rows cannot be added to precomputed neighbours; none will be.
-        warnings.filterwarnings("ignore", message="precomputed_knn\\[2\\]")
-        coordinates = fit.fit_transform(np.asarray(vectors, np.float32))
-    return Layout(rows, coordinates)
+        warnings.simplefilter("ignore")
+        indices, distances, _ = umap.umap_.nearest_neighbors(
+            np.asarray(vectors, np.float32), k, metric, {}, False, random, low_memory=False, n_jobs=-1
+        )
+    return indices.astype(np.int32), distances.astype(np.float32)
 
 
 def project(

@@ -14,7 +14,7 @@ import os
 import numpy as np
 from numba.core import event
 from hfposemb import UMAPParameters, project
-from hfposemb.analysis.compiled_umap import umap_class
+from hfposemb.analysis.compiled_umap import compiled_umap
 from hfposemb.tables.table import Provenance, table_of
 
 class Compilations(event.Listener):
@@ -28,9 +28,9 @@ class Compilations(event.Listener):
 
 if "first" in sys.argv:
     import umap
-    project.__globals__["umap_class"] = lambda: umap.UMAP
+    project.__globals__["compiled_umap"] = lambda: umap
 else:
-    umap_class()
+    compiled_umap()
 event.register("numba:compile", Compilations())
 table = table_of(np.random.default_rng(0).normal(size=(20, 6)), name="made", provenance=Provenance("made"))
 for dims in (2, 3):
@@ -69,7 +69,9 @@ from umap import layouts, umap_
 NOWHERE = {"NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator", "NUMBA_CACHE_DIR": os.devnull + "/none"}
 """Leaves numba no folder, whatever this user may write."""
 
-CHOSEN = "from hfposemb.analysis.compiled_umap import umap_class as f; f(); import numba; print(numba.config.CACHE_DIR)"
+CHOSEN = (
+    "from hfposemb.analysis.compiled_umap import compiled_umap as f; f(); import numba; print(numba.config.CACHE_DIR)"
+)
 
 
 @pytest.fixture
