@@ -32,6 +32,13 @@ compile the approximate search in every new process.
 """
 
 
+SEARCHED = 1.6
+"""How many times as many neighbours the approximate search is asked for: it finds .96 of the nearest 15 then, not .91.
+
+Measured on 30,522 words of a sentence encoder.
+"""
+
+
 @dataclass(frozen=True)
 class UMAPParameters:
     """Parameters of UMAP, with umap-learn's defaults except for cosine distances and initialisation from PCA.
@@ -327,13 +334,14 @@ def _nearest(
             np.hstack([np.zeros(own.shape), near]).astype(np.float32),
         )
     progress(0.0, "neighbours")
+    asked = min(round(SEARCHED * k), len(rows) - 1)
     vectors = all_rows(table) if len(rows) == table.shape[0] else all_rows(table)[rows]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         indices, distances, _ = umap.umap_.nearest_neighbors(
-            np.asarray(vectors, np.float32), k, metric, {}, False, random, low_memory=False, n_jobs=-1
+            np.asarray(vectors, np.float32), asked, metric, {}, False, random, low_memory=False, n_jobs=-1
         )
-    return indices.astype(np.int32), distances.astype(np.float32)
+    return indices[:, :k].astype(np.int32), distances[:, :k].astype(np.float32)
 
 
 def project(
