@@ -21,7 +21,7 @@ from .projection_quality import PointTrust
 from .row_values import Progress
 from .surrogates import Keep
 
-FORMAT = 3
+FORMAT = 4
 """Cache format of projections; increase it when computation or serialisation changes, to invalidate old entries."""
 
 NULL_FORMAT = 2
