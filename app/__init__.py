@@ -38,7 +38,6 @@ import gc
 import html
 import os
 import sys
-from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -59,7 +58,7 @@ os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "10000")
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import gradio as gr
 
@@ -276,18 +275,6 @@ def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Bloc
     return blocks
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Disable the garbage collector, which would take a fifth of the start to re-scan objects that stay alive."""
-    held = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if held:
-            gc.enable()
-
-
 def launch(  # noqa: PLR0913 - keywords with defaults
     sources: Sequence[str] = (),
     *,
@@ -334,12 +321,15 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     """
     from . import failures
     from .jobs import children
+    from .server.collector import uncollected
+    from .server.gradio_import import import_gradio
     from .server.reach import free_port, open_browser, reach
     from .server.temporary_folder import own_folder
 
     if fixed := _FIXED & options.keys():
         raise InputError(f"launch sets {', '.join(sorted(fixed))} itself; set the address with host= and port=")
     own_folder()
+    import_gradio()
     if mcp and find_spec("mcp") is None:
         raise MissingExtraError("gradio[mcp]", extra="mcp", purpose="an MCP server")
     options["auth"] = _login(auth, mcp=mcp)
@@ -348,12 +338,13 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     failures.show_tracebacks(debug)
     quiet, blocking = options.pop("quiet", False), not options.pop("prevent_thread_lock", False)
     say: Callable[[str], None] = partial(print, flush=True) if not quiet else lambda _: None
-    with _uncollected():
+    with uncollected():
         blocks = build(public=at.public, sources=sources)
     say(at.sentence)
     warming = children.warm_later(public=at.public) if warm else None
     try:
-        _serve(blocks, at, free, mcp_server=mcp, **options)
+        with uncollected():
+            _serve(blocks, at, free, mcp_server=mcp, **options)
     except OSError as error:
         if warming is not None:
             warming.set()
@@ -362,6 +353,7 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     if inbrowser:
         open_browser(blocks.share_url or blocks.local_url or f"http://{at.host}:{free}")
     if blocking and not hasattr(sys, "ps1") and not sys.flags.interactive:
+        gc.freeze()  # a process that only serves keeps its page and modules: no collection scans them again
         blocks.block_thread()
     return blocks
 

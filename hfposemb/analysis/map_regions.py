@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable
 from .projection import Projection
@@ -106,6 +105,8 @@ def _once(regions: list[Region]) -> Iterator[Region]:
 
 def _dense(points: NDArray[np.float32]) -> Iterator[NDArray[np.int64]]:
     """Yield the points around each maximum of the smoothed density."""
+    from scipy import ndimage  # a tenth of a second to import, needed for maps of tokens only
+
     low, high = points.min(axis=0), points.max(axis=0)
     unit = (points - low) / np.where(high > low, high - low, 1)
     x, y = np.clip((unit * CELLS).astype(int), 0, CELLS - 1).T

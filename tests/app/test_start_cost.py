@@ -1,0 +1,27 @@
+"""What the start of the app does without: stub files of Gradio's components."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+IMPORTED = """
+import ast, gc, sys
+from hfposemb.app.server.gradio_import import import_gradio
+parsed, parse = [], ast.get_source_segment
+ast.get_source_segment = lambda *args, **options: parsed.append(args) or parse(*args, **options)
+finders = list(sys.meta_path)
+import_gradio()
+writer = sys.modules["gradio.component_meta"].create_or_modify_pyi
+print(len(parsed), "of the stubs' classes parsed")
+print(writer.__module__, writer.__name__, sys.meta_path == finders, gc.isenabled())
+"""
+
+
+def test_gradio_is_imported_without_stubs_and_left_as_it_is() -> None:
+    """No class is parsed during the import; afterwards Gradio's function is its own again, and parses."""
+    printed = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=True).stdout
+    assert printed.splitlines() == [
+        "0 of the stubs' classes parsed",
+        "gradio.component_meta create_or_modify_pyi True True",
+    ]
