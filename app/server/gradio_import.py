@@ -1,7 +1,7 @@
 """Import of Gradio without the stub files that only authors of components need. This module imports nothing heavy.
 
-For each of its 80 components Gradio parses the component's source twice, renders a ``.pyi`` file and compares it with the
-one that is installed: two fifths of the time that ``import gradio`` takes. No setting turns this off.
+For each of its 80 components Gradio parses the component's source twice, renders a ``.pyi`` file and compares it with
+the one that is installed: two fifths of the time that ``import gradio`` takes. No setting turns this off.
 """
 
 from __future__ import annotations
