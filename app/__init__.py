@@ -427,8 +427,10 @@ def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool) -> dict
 
     from .server.page_delivery import PageDelivery
     from .server.route_allowlist import Doors
+    from .server.static_delivery import StaticDelivery
 
     if public and os.environ.get("GRADIO_ALLOWED_PATHS"):
         raise InputError("GRADIO_ALLOWED_PATHS serves local files, which public mode does not allow; unset it")
     outermost = [Middleware(Doors, login=login)] if public else []
-    return {**app_kwargs, "middleware": [*outermost, Middleware(PageDelivery), *app_kwargs.get("middleware", ())]}
+    delivery = Middleware(PageDelivery), Middleware(StaticDelivery)
+    return {**app_kwargs, "middleware": [*outermost, *delivery, *app_kwargs.get("middleware", ())]}

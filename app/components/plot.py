@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import gradio as gr
 from gradio.data_classes import FileData
 
-from hfposemb.figures.assets import asset, plotly_js
+from hfposemb.figures.assets import asset, compressed_plotly_js, plotly_js
 from hfposemb.figures.figure_packing import Packer, sendable
 from hfposemb.figures.palette import dark_map
 
@@ -313,6 +313,7 @@ class _Store:
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._lock = Lock()
+        self.kept: dict[str, bytes | None] = {}
 
     def put(self, content: bytes, name: str) -> dict[str, Any]:
         """Store ``content``, and return the entry by which Gradio serves it."""
@@ -331,7 +332,9 @@ class _Store:
                     dropped.parent.rmdir()
         return FileData(path=str(path), orig_name=name).model_dump()
 
-    def keep(self, name: str, read: Callable[[], bytes]) -> dict[str, Any]:
+    def keep(
+        self, name: str, read: Callable[[], bytes], compressed: Callable[[], bytes | None] = lambda: None
+    ) -> dict[str, Any]:
         """Write a script or a style sheet once, never to drop it, and serve it from there.
 
         Copies in Gradio's own cache are only offered as downloads.
@@ -341,6 +344,7 @@ class _Store:
             if not path.exists():
                 path.write_bytes(read())
                 gr.set_static_paths(path)
+                self.kept[f"/gradio_api/file={path}"] = compressed()
         return FileData(path=str(path), orig_name=name).model_dump()
 
 
@@ -354,10 +358,18 @@ def kept_file(content: bytes, name: str) -> str:
     return str(_store().put(content, name)["path"])
 
 
+def kept_files() -> Mapping[str, bytes | None]:
+    """Return the paths at which the scripts and the style sheet of all rows are served.
+
+    Each maps to its content compressed with Brotli, or ``None`` if that is to be computed.
+    """
+    return _store().kept
+
+
 def _scripts() -> dict[str, Any]:
     """Return the scripts and the style sheet that a page loads once for all its rows."""
     return {
         "script": _store().keep("hfposemb.js", lambda: page_script().encode()),
         "style": _store().keep("hfposemb.css", lambda: asset("plot.css").encode()),
-        "plotly": _store().keep("plotly.min.js", lambda: plotly_js().encode()),
+        "plotly": _store().keep("plotly.min.js", lambda: plotly_js().encode(), compressed_plotly_js),
     }

@@ -1,7 +1,10 @@
-"""How the page reaches a browser: compressed, since it repeats its style, and with a preview of its link."""
+"""How the page reaches a browser: compressed, with a preview of its link, and with the app's script among the first."""
 
 from __future__ import annotations
 
+import html
+import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
 
 DESCRIPTIONS = frozenset({"config", "info"})
 """Last parts of the paths of descriptions of the page. Gradio compresses scripts; numbers hardly shrink."""
+
+_SCRIPT = re.compile(r'"url":"[^"\\]*(/gradio_api/file=(?:[^"\\]|\\.)*/hfposemb\.js)"')
+"""The address of the app's script in the value of a row of panels, as a JSON string."""
 
 
 class PageDelivery:
@@ -40,8 +46,19 @@ class PageDelivery:
             await self.app(scope, receive, send)
 
 
+def with_script(page: str) -> str:
+    """Return the page with the script of its rows in its head, so that figures load while Gradio builds the page.
+
+    A page without rows, such as that of a login, stays as it is.
+    """
+    if (found := _SCRIPT.search(page)) is None:
+        return page
+    address = html.escape("." + json.loads(f'"{found[1]}"'))  # relative, because a proxy may have another scheme
+    return page.replace("</head>", f'\t<script type="module" src="{address}"></script>\n\t</head>', 1)
+
+
 class _Previewed:
-    """ASGI middleware that writes the preview of the link into the page."""
+    """ASGI middleware that writes the preview of the link and the app's script into the page."""
 
     def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
         self.app = app
@@ -72,7 +89,7 @@ def _is_html(start: Mapping[str, Any]) -> bool:
 
 async def _send_page(scope: Scope, start: Message, body: bytes, send: Send) -> None:
     query = scope.get("query_string", b"").decode("latin-1")
-    page = with_preview(body.decode(), query=query, origin=_origin(scope)).encode()
+    page = with_script(with_preview(body.decode(), query=query, origin=_origin(scope))).encode()
     headers = MutableHeaders(raw=list(start["headers"]))
     headers["content-length"] = str(len(page))
     await send({**start, "headers": headers.raw})

@@ -8,6 +8,7 @@ import { lessonPath, lessonResult } from "./lessons.js";
 import { followQuestions, openCard } from "./links.js";
 import { markPosition } from "./marked_position.js";
 import { rememberSources } from "./preferences.js";
+import { page } from "../../hfposemb/figures/static/page.js";
 import { announceReady } from "./ready.js";
 import { drawStyledRow } from "./styled_row.js";
 import { stepSlider } from "./step_slider.js";
@@ -32,3 +33,10 @@ function run([name, host, options]) {
 const waiting = window.hfposembCalls ?? [];
 window.hfposembCalls = { push: run };
 if (Array.isArray(waiting)) waiting.forEach(run);
+
+// What every row needs is served next to this script: it is loaded while Gradio still builds the page. A row that finds
+// it failed loads it again.
+for (const load of [
+  () => page.style(new URL("hfposemb.css", import.meta.url).href),
+  () => page.load(new URL("plotly.min.js", import.meta.url).href),
+]) load().catch(() => {});

@@ -44,6 +44,7 @@ PINS = {
     "fsspec": "2026.9.0",
     "gradio": "6.31.0",
     "starlette": "1.10.0",
+    "brotli": "1.2.1",
 }
 """Versions that are tested together, the same as in ``requirements.txt`` of the repository."""
 

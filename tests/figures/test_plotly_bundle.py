@@ -6,7 +6,9 @@ import json
 import re
 from pathlib import Path
 
-from hfposemb.figures.assets import plotly_js
+import brotli
+
+from hfposemb.figures.assets import compressed_plotly_js, plotly_js
 
 ROOT = Path(__file__).parents[2]
 RECIPE = ROOT / "tests" / "javascript" / "bundle"
@@ -28,3 +30,7 @@ def test_the_bundle_is_of_the_version_that_its_recipe_names() -> None:
     assert head.startswith(f"/*!\nplotly.js v{version} with the traces ")
     assert "MIT License" in head
     assert f'.version="{version}"' in plotly_js()
+
+
+def test_the_compressed_bundle_is_the_same_script() -> None:
+    assert brotli.decompress(compressed_plotly_js()).decode() == plotly_js()

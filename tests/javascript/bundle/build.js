@@ -1,6 +1,8 @@
-// Writes hfposemb/figures/bundle/plotly.min.js: plotly.js as its own build makes it, without the traces that are not drawn.
+// Writes hfposemb/figures/bundle/plotly.min.js: plotly.js as its own build makes it, without the traces that are not drawn;
+// and the same compressed, which takes too long to be done at every start of the app.
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { brotliCompressSync, constants } from "node:zlib";
 import { build } from "esbuild";
 
 const require = createRequire(import.meta.url);
@@ -28,4 +30,6 @@ const { outputFiles } = await build({
   define: { global: "window", "define.amd": "false" },
   target: "es2016",
 });
-writeFileSync(new URL("../../../hfposemb/figures/bundle/plotly.min.js", import.meta.url), outputFiles[0].contents);
+const script = outputFiles[0].contents, path = new URL("../../../hfposemb/figures/bundle/plotly.min.js", import.meta.url);
+writeFileSync(path, script);
+writeFileSync(`${path.pathname}.br`, brotliCompressSync(script, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: script.length } }));

@@ -1,0 +1,89 @@
+"""Files that never change while the app runs, such as scripts: compressed once, and kept by browsers.
+
+Gradio compresses them at every request, quickly and a tenth less than it could. Its own ones have a digest in their
+names, and the app's are in a folder with a new name for every start, so a browser need not ask for them twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import brotli
+from anyio import to_thread
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+
+from ..components.plot import kept_files
+
+if TYPE_CHECKING:
+    from starlette.types import Message, Receive, Scope, Send
+
+NAMED = "/assets/"
+"""Path of Gradio's modules and style sheets, with digests in their names."""
+
+QUALITY = 9
+"""Of Brotli, 0 to 11. The highest takes 20 times as long for another tenth."""
+
+MOST_BYTES = 4 * 2**20
+"""Size of the largest file that is compressed here, and of all compressed ones together."""
+
+KEEP = "public, max-age=31536000, immutable"
+
+
+class StaticDelivery:
+    """ASGI middleware that answers a request for such a file with what it compressed before.
+
+    Gradio answers the first request for each file, and all that it would not answer with the whole file. It asks for no
+    password before it sends its modules; those of the app are part of the published package.
+    """
+
+    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+        self.app = app
+        self.known: dict[str, Response] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if not _compressible(scope):
+            await self.app(scope, receive, send)
+            return
+        path = scope["path"]
+        if path not in self.known:
+            found = await self._read(scope, receive, send)
+            if found is None:
+                return
+            self.known[path] = found
+        await self.known[path](scope, receive, send)
+
+    async def _read(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
+        """Return the compressed answer to keep; ``None`` if there is none and the request has been answered."""
+        messages: list[Message] = []
+
+        async def keep(message: Message) -> None:
+            messages.append(message)
+
+        plain = [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]
+        await self.app({**scope, "headers": plain}, receive, keep)
+        body = b"".join(message.get("body", b"") for message in messages)
+        room = MOST_BYTES - sum(len(known.body) for known in self.known.values())
+        if not messages or messages[0].get("status") != 200 or len(body) > room:
+            for message in messages:
+                await send(message)
+            return None
+        packed = kept_files().get(scope["path"])
+        packed = packed or await to_thread.run_sync(partial(brotli.compress, body, quality=QUALITY))
+        headers = MutableHeaders(raw=list(messages[0]["headers"]))
+        for name in ("accept-ranges", "content-length", "date", "server"):
+            del headers[name]
+        headers.update({"cache-control": KEEP, "content-encoding": "br", "vary": "Accept-Encoding"})
+        return Response(packed, headers=dict(headers.items()))
+
+
+def _compressible(scope: Scope) -> bool:
+    """Return whether the whole of a file that never changes is asked for, by a browser that reads Brotli."""
+    if scope["type"] != "http" or scope["method"] != "GET":
+        return False
+    headers, path = Headers(scope=scope), scope["path"]
+    asked = path.startswith(NAMED) or path in kept_files()
+    return asked and "range" not in headers and "br" in headers.get("accept-encoding", "")

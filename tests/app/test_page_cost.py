@@ -1,0 +1,77 @@
+"""What the page costs: its bytes, and what a server sends for it and how often. Sizes and counts, never times."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import brotli
+import httpx
+import pytest
+
+from hfposemb import app
+from hfposemb.app.server.page_delivery import with_script
+from hfposemb.figures.assets import plotly_js
+
+TWO = ("sinusoidal:64x16", "random:64x16")
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SimpleNamespace]:
+    """The app on this machine, and its page."""
+    blocks = app.launch(TWO, warm=False, prevent_thread_lock=True, quiet=True)
+    with httpx.Client(base_url=blocks.local_url, headers={"accept-encoding": "br"}) as client:
+        yield SimpleNamespace(client=client, page=client.get("/").text, blocks=blocks)
+    blocks.close(verbose=False)
+
+
+def script_of(page: str) -> str:
+    """Return the address of the script in a page's head."""
+    head = page.partition("</head>")[0]
+    return re.findall(r'<script type="module" src="\.(/gradio_api/file=[^"]+/hfposemb\.js)"></script>', head)[0]
+
+
+def test_the_head_names_the_script_of_the_rows(site: SimpleNamespace) -> None:
+    """The address is the one that a row gives, so that the browser loads it once."""
+    address = script_of(site.page)
+    assert f'"url":"{str(site.client.base_url).rstrip("/")}{address}"' in site.page
+    assert site.client.get(address).status_code == 200
+    login = "<head></head><script>window.gradio_config = {}</script>"
+    assert with_script(login) == login
+
+
+def test_the_address_of_the_script_stays_text() -> None:
+    config = json.dumps({"url": 'http://a/gradio_api/file=/x"><b>/hfposemb.js'}, separators=(",", ":"))
+    page = with_script(f"<head></head>{config}")
+    assert '<script type="module" src="./gradio_api/file=/x&quot;&gt;&lt;b&gt;/hfposemb.js"></script>' in page
+
+
+def test_files_that_never_change_are_compressed_once_and_kept(site: SimpleNamespace) -> None:
+    script = script_of(site.page)
+    module = re.findall(r'src="\.(/assets/index-[^"]+\.js)"', site.page)[0]
+    for path in (script, script.replace("hfposemb.js", "plotly.min.js"), module):
+        first, again = (site.client.get(path) for _ in range(2))
+        assert first.headers["content-encoding"] == "br"
+        assert "immutable" in first.headers["cache-control"]
+        plain = site.client.get(path, headers={"accept-encoding": "identity"})
+        assert "content-encoding" not in plain.headers
+        assert first.content == again.content == plain.content
+        part = site.client.get(path, headers={"range": "bytes=2-9"})
+        assert (part.status_code, part.content) == (206, plain.content[2:10])
+        assert not site.client.head(path).content
+
+
+def test_plotly_is_sent_as_it_was_compressed_for_the_package(site: SimpleNamespace) -> None:
+    path = script_of(site.page).replace("hfposemb.js", "plotly.min.js")
+    with site.client.stream("GET", path) as answer:
+        raw = b"".join(answer.iter_raw())
+    assert brotli.decompress(raw).decode() == plotly_js()
+    assert len(raw) == int(answer.headers["content-length"]) <= 560_000
+
+
+def test_what_is_not_a_kept_file_is_not_kept(site: SimpleNamespace) -> None:
+    for path in ("/assets/no-such.js", "/assets/..%2f..%2fblocks.py", "/theme.css", "/config"):
+        assert "immutable" not in site.client.get(path).headers.get("cache-control", "")
+    assert site.client.get("/assets/no-such.js").status_code == 404
