@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import brotli
 import httpx
 import pytest
+from hfposemb.app.server.page_delivery import with_script
 
 from hfposemb import app
-from hfposemb.app.server.page_delivery import with_script
 from hfposemb.figures.assets import plotly_js
 
 TWO = ("sinusoidal:64x16", "random:64x16")
