@@ -7,11 +7,10 @@ names, and the app's are in a folder with a new name for every start, so a brows
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 import brotli
-from anyio import to_thread
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 
@@ -72,7 +71,7 @@ class StaticDelivery:
                 await send(message)
             return None
         packed = kept_files().get(scope["path"])
-        packed = packed or await to_thread.run_sync(partial(brotli.compress, body, quality=QUALITY))
+        packed = packed or await run_in_threadpool(brotli.compress, body, quality=QUALITY)
         headers = MutableHeaders(raw=list(messages[0]["headers"]))
         for name in ("accept-ranges", "content-length", "date", "server"):
             del headers[name]
