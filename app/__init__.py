@@ -425,6 +425,7 @@ def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool) -> dict
     """Return server options that deliver the page, behind the route allow-list in public mode."""
     from starlette.middleware import Middleware
 
+    from .components.plot import kept_files
     from .server.page_delivery import PageDelivery
     from .server.route_allowlist import Doors
     from .server.static_delivery import StaticDelivery
@@ -432,5 +433,5 @@ def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool) -> dict
     if public and os.environ.get("GRADIO_ALLOWED_PATHS"):
         raise InputError("GRADIO_ALLOWED_PATHS serves local files, which public mode does not allow; unset it")
     outermost = [Middleware(Doors, login=login)] if public else []
-    delivery = Middleware(PageDelivery), Middleware(StaticDelivery)
+    delivery = Middleware(PageDelivery), Middleware(StaticDelivery, kept=kept_files)
     return {**app_kwargs, "middleware": [*outermost, *delivery, *app_kwargs.get("middleware", ())]}

@@ -6,15 +6,13 @@ names, and the app's are in a folder with a new name for every start, so a brows
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 import brotli
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
-
-from ..components.plot import kept_files
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
@@ -36,18 +34,29 @@ class StaticDelivery:
 
     Gradio answers the first request for each file, and all that it would not answer with the whole file. It asks for no
     password before it sends its modules; those of the app are part of the published package.
+
+    Args:
+        app: What is behind it.
+        kept: Returns the paths of the app's own such files, each with its content compressed with Brotli, or ``None``
+            if that is to be computed.
     """
 
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        app: Callable[[Scope, Receive, Send], Awaitable[None]],
+        *,
+        kept: Callable[[], Mapping[str, bytes | None]],
+    ) -> None:
         self.app = app
+        self.kept = kept
         self.known: dict[str, Response] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        if not _compressible(scope):
+        path = scope["path"] if _compressible(scope) else ""
+        if not path.startswith(NAMED) and path not in self.kept():
             await self.app(scope, receive, send)
             return
-        path = scope["path"]
         if path not in self.known:
             found = await self._read(scope, receive, send)
             if found is None:
@@ -70,7 +79,7 @@ class StaticDelivery:
             for message in messages:
                 await send(message)
             return None
-        packed = kept_files().get(scope["path"])
+        packed = self.kept().get(scope["path"])
         packed = packed or await run_in_threadpool(brotli.compress, body, quality=QUALITY)
         headers = MutableHeaders(raw=list(messages[0]["headers"]))
         for name in ("accept-ranges", "content-length", "date", "server"):
@@ -80,9 +89,8 @@ class StaticDelivery:
 
 
 def _compressible(scope: Scope) -> bool:
-    """Return whether the whole of a file that never changes is asked for, by a browser that reads Brotli."""
+    """Return whether the whole of a file is asked for, by a browser that reads Brotli."""
     if scope["type"] != "http" or scope["method"] != "GET":
         return False
-    headers, path = Headers(scope=scope), scope["path"]
-    asked = path.startswith(NAMED) or path in kept_files()
-    return asked and "range" not in headers and "br" in headers.get("accept-encoding", "")
+    headers = Headers(scope=scope)
+    return "range" not in headers and "br" in headers.get("accept-encoding", "")

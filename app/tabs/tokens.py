@@ -375,12 +375,13 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
     events = [method.change, layout.dims.input, layout.color.input, word.change, centring.input, *turned]
     session.redraw(handlers.draw_field, [field], inputs=[table, which], on=turned)
     session.redraw(draw_table_field, [layout.table_field], inputs=[table], on=[table.change])
+    # First, because the map of a large vocabulary takes longer.
+    both = [centring.input, *turned]
+    session.redraw(handlers.draw_word, [layout.words], inputs=[table, word, centring], on=[word.change, *both])
     # Draw at once with the field's value, and not again when the state receives it.
     session.when([field.input], handlers.draw_map, drawn, inputs=[table, field, *asked[2:]])
     session.redraw(handlers.draw_map, drawn, inputs=asked, on=events)
     session.when([umaps.done.change], handlers.draw_map, drawn, inputs=[*asked, umaps.done])
-    both = [centring.input, *turned]
-    session.redraw(handlers.draw_word, [layout.words], inputs=[table, word, centring], on=[word.change, *both])
     asked, events = [layout.spread, table, which, word, centring], [layout.spread.change, word.change, which.change]
     session.redraw(handlers.draw_spread, [layout.hill], inputs=asked, on=[*events, *both])
     asked, events = [layout.pairs, table, chosen, centring], [layout.pairs.change, chosen.change]
