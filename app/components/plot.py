@@ -217,7 +217,7 @@ class PanelRow(gr.HTML, metaclass=NoStub):
         every event.
         """
         if value is None:
-            return {"row": "null", **_scripts(), "files": []}
+            return {"row": "null", "script": _script(), "files": []}
         row = value if isinstance(value, Panels) else Panels(tuple(value))
         files = Packer(_store().put)
         panels = [_panel(panel, files) for panel in row.panels]
@@ -238,7 +238,7 @@ class PanelRow(gr.HTML, metaclass=NoStub):
             "panels": panels,
         }
         text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
-        return {"row": text, **_scripts(), "files": files.listed}
+        return {"row": text, "script": _script(), "files": files.listed}
 
     def preprocess(self, payload: Any) -> Any:
         """Return the payload unchanged: a row is never used as an input."""
@@ -366,10 +366,9 @@ def kept_files() -> Mapping[str, bytes | None]:
     return _store().kept
 
 
-def _scripts() -> dict[str, Any]:
-    """Return the scripts and the style sheet that a page loads once for all its rows."""
-    return {
-        "script": _store().keep("hfposemb.js", lambda: page_script().encode()),
-        "style": _store().keep("hfposemb.css", lambda: asset("plot.css").encode()),
-        "plotly": _store().keep("plotly.min.js", lambda: plotly_js().encode(), compressed_plotly_js),
-    }
+def _script() -> dict[str, Any]:
+    """Return the script that a page loads once for all its rows, which loads what is served next to it."""
+    store = _store()
+    store.keep("hfposemb.css", lambda: asset("plot.css").encode())
+    store.keep("plotly.min.js", lambda: plotly_js().encode(), compressed_plotly_js)
+    return store.keep("hfposemb.js", lambda: page_script().encode())

@@ -27,6 +27,7 @@ from ..jobs.fetching import Work
 from ..limits import MOST_SOURCES
 from .address import Control, control
 from .background_jobs import JobRunner, umap_of
+from .drawn_inputs import drawn_once
 from .guard import guarded
 from .library import Library, allowed, shared_library, source_key
 from .opened import WAITING, Opened, waiting
@@ -163,18 +164,28 @@ class Session:
         return box, unfolded
 
     def when(self, on: Sequence[Any], draw: Draw, outputs: Sequence[Any], *, inputs: Sequence[Any] = ()) -> None:
-        """Call ``draw(opened, *inputs)`` for ``outputs`` on the events ``on``."""
+        """Call ``draw(opened, *inputs)`` for ``outputs`` on the events ``on``.
 
-        def on_event(due: list[Any], *values: Any) -> Any:
+        If all of them are changes, it is not called again for values that the outputs show already.
+        """
+        values = [self.due, *inputs]
+        values += [one.__self__ for one in on if one.__self__ not in values]
+
+        def on_event(due: list[Any], *given: Any) -> Any:
             opened = self.shown(due)
-            return gr.skip() if not due or waiting(opened) else draw(opened, *values)
+            if not due or waiting(opened):
+                return gr.skip()
+            return draw(opened, *given[: len(inputs)])
 
-        handler = guarded(on_event, public=self.public, outputs=outputs)
+        handler = on_event
+        if all(one.event_name in ("change", "input") for one in on):
+            handler = drawn_once(on_event, outputs)
+        handler = guarded(handler, public=self.public, outputs=outputs)
         options = {**QUIET, "trigger_mode": "always_last"}
         # One row shows progress for all: the page copies every component that ever did, at each message of the server.
         if row := next((output for output in outputs if isinstance(output, PanelRow)), None):
             options |= {"show_progress": "minimal", "show_progress_on": row}
-        gr.on(list(on), handler, inputs=[self.due, *inputs], outputs=list(outputs), **options)
+        gr.on(list(on), handler, inputs=values, outputs=list(outputs), **options)
 
     def projection(self, table: EmbeddingTable, method: str, dims: int) -> Projection | None:
         """Return a projection: PCA computed if needed, UMAP only if it is known.

@@ -10,7 +10,7 @@ import { followKeyboard } from "./keyboard.js";
  */
 export async function drawStyledRow(host) {
   try {
-    await page.style(host.props.value.style.url);
+    await page.style(new URL("hfposemb.css", host.props.value.script.url).href);
   } catch (error) {
     host.element.textContent = error instanceof Error ? error.message : String(error);
     return;

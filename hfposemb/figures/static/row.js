@@ -20,14 +20,15 @@ export function drawRow({ element, trigger, props, watch }) {
 }
 
 /**
- * Return a row as it was sent: one text, and the files beside it. A report has it as it is.
+ * Return a row as it was sent: one text, the files beside it, and the script, next to which plotly.js is served. A
+ * report has it as it is.
  * @param {any} sent
  * @returns {RowValue | null}
  */
 export function received(sent) {
   if (typeof sent?.row !== "string") return sent;
-  const { row, ...files } = JSON.parse(JSON.stringify(sent)); // once through Gradio's proxies
-  return { ...JSON.parse(row), ...files };
+  const { row, script, files } = JSON.parse(JSON.stringify(sent)); // once through Gradio's proxies
+  return { ...JSON.parse(row), files, plotly: { url: new URL("plotly.min.js", script.url).href } };
 }
 
 /** The panels of a row, in the element of the page that it has. */
