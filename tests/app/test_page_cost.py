@@ -75,3 +75,24 @@ def test_what_is_not_a_kept_file_is_not_kept(site: SimpleNamespace) -> None:
     for path in ("/assets/no-such.js", "/assets/..%2f..%2fblocks.py", "/theme.css", "/config"):
         assert "immutable" not in site.client.get(path).headers.get("cache-control", "")
     assert site.client.get("/assets/no-such.js").status_code == 404
+
+
+def test_the_page_repeats_neither_style_nor_scripts(site: SimpleNamespace) -> None:
+    """Every row names the script, next to which all else is served; the style sheet is there once."""
+    rows = sum(one["props"].get("component_class_name") == "PanelRow" for one in site.blocks.config["components"])
+    assert rows > 20
+    assert site.page.count('/hfposemb.js","size"') == rows
+    assert "plotly.min.js" not in site.page
+    assert site.page.count("The HTML of the app") == 1
+    longest = max(len(text) for text in re.findall(r'"js_on_load":"((?:[^"\\]|\\.)*)"', site.page))
+    assert longest < 1_500, "scripts are files, not text of a component"
+
+
+def test_the_page_stays_small(site: SimpleNamespace) -> None:
+    """Two thirds of it are what Gradio writes of each component and listener."""
+    with site.client.stream("GET", "/", headers={"accept-encoding": "gzip, br"}) as answer:
+        sent = len(b"".join(answer.iter_raw()))
+    assert len(site.page.encode()) <= 470_000
+    assert sent <= 46_000
+    values = [len(json.dumps(one["props"].get("value"))) for one in site.blocks.config["components"]]
+    assert sum(values) <= 60_000, "what is drawn at once is small; numbers are files"
