@@ -47,8 +47,34 @@ class Frame:
         return wide if self.centre is None else np.asarray(wide - self.centre)
 
     def usable(self, metric: Metric) -> NDArray[np.bool_]:
-        """Return a mask of the rows [rows] that have a value under the metric."""
-        return np.asarray(self.lengths > 0 if metric == "cosine" else ~np.isnan(self.lengths))
+        """Return a mask of the rows [rows] that have a value under the metric; read-only."""
+        return self._usable[metric == "cosine"][0]
+
+    def absent(self, metric: Metric) -> Rows:
+        """Return the numbers of the rows that have no value under the metric, in order."""
+        return self._usable[metric == "cosine"][1]
+
+    @cached_property
+    def _usable(self) -> dict[bool, tuple[NDArray[np.bool_], Rows]]:
+        masks = {True: self.lengths > 0, False: ~np.isnan(self.lengths)}
+        for mask in masks.values():
+            mask.flags.writeable = False
+        return {key: (mask, np.flatnonzero(~mask)) for key, mask in masks.items()}
+
+    def terms(self, metric: Metric, dtype: np.dtype[np.floating]) -> Vectors:
+        """Return what the inner product with each row [rows] is multiplied by for cosines, or reduced by for distances.
+
+        That is 1 / length and length² / 2; anything for rows without a value. Computed once for each dtype.
+        """
+        if (metric, dtype) not in self._terms:
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                found = 1 / self.lengths if metric == "cosine" else self.lengths**2 / 2
+                self._terms[metric, dtype] = found.astype(dtype)
+        return self._terms[metric, dtype]
+
+    @cached_property
+    def _terms(self) -> dict[tuple[Metric, np.dtype[np.floating]], Vectors]:
+        return {}
 
     @cached_property
     def shift(self) -> float:
@@ -158,7 +184,7 @@ class Query:
     row: int | None
     note: str = ""
 
-    @property
+    @cached_property
     def length(self) -> float:
         """The length of the vector."""
         return float(np.sqrt(np.einsum("i,i->", self.vector, self.vector)))

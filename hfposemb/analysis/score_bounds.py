@@ -45,7 +45,11 @@ class Scores:
         # Twice the bound of Higham (2002, eq. 3.5) on a rounded inner product, to cover the rounding of the query.
         error = 2 * (width + 4) * float(np.finfo(dtype).eps) / 2
         scale = {"cosine": 1.0, "dot": longest * query, "euclidean": longest * query + longest**2}[metric]
-        return cls(metric, frame, frame.lengths, dtype, error * scale, error * (1.0 if metric == "cosine" else query))
+        margin = error * scale
+        if metric == "euclidean":
+            # Distances that are equal in float64 count as ties, even where the scores tell the rows apart.
+            margin += 2 * (width + 4) * float(np.finfo(np.float64).eps) * (longest + query) ** 2
+        return cls(metric, frame, frame.lengths, dtype, margin, error * (1.0 if metric == "cosine" else query))
 
     def query(self, vector: Vectors) -> Vectors:
         """Return a query vector [width], relative to the frame, prepared for ``score``."""
@@ -54,18 +58,18 @@ class Scores:
 
     def score(self, query: Vectors, vectors: Vectors, start: int) -> Vectors:
         """Return the scores [m] of the rows from ``start``; −Inf for rows without a value."""
-        lengths = self.lengths[start : start + len(vectors)]
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        stop = start + len(vectors)
+        with np.errstate(invalid="ignore", over="ignore"):
             scores: Vectors = vectors.astype(self.dtype, copy=False) @ query
             if self.frame.centre is not None:
                 scores -= self.dtype.type(np.asarray(query, np.float64) @ self.frame.centre)
             if self.metric == "cosine":
-                scores /= lengths.astype(self.dtype)
+                scores *= self.frame.terms("cosine", self.dtype)[start:stop]
             elif self.metric == "euclidean":
-                scores -= (lengths**2 / 2).astype(self.dtype)
-        absent = ~(lengths > 0) if self.metric == "cosine" else np.isnan(lengths)
-        if absent.any():
-            scores[absent] = -np.inf
+                scores -= self.frame.terms("euclidean", self.dtype)[start:stop]
+        absent = self.frame.absent(self.metric)
+        if len(absent):
+            scores[absent[slice(*np.searchsorted(absent, (start, stop)))] - start] = -np.inf
         return scores
 
     def slack(self, start: int, stop: int) -> float | Vectors:

@@ -481,8 +481,12 @@ def all_rows(table: EmbeddingTable) -> Vectors:
     return held.rows
 
 
-def walk(table: EmbeddingTable) -> Iterator[tuple[int, Vectors]]:
+def walk(table: EmbeddingTable, *, whole: bool = False) -> Iterator[tuple[int, Vectors]]:
     """Iterate over a table like ``EmbeddingTable.chunks``, without copying rows in memory; for internal computation.
+
+    Args:
+        table: Table [n, d].
+        whole: Whether to yield rows that are in memory in one piece.
 
     >>> import hfposemb as hpe
     >>> from hfposemb.tables.table import walk
@@ -490,6 +494,8 @@ def walk(table: EmbeddingTable) -> Iterator[tuple[int, Vectors]]:
     [(0, (64, 16))]
     """
     held = table._held.rows
+    if whole and held is not None:
+        return iter([(0, held)])
     read = table.reader if held is None else lambda start, stop: held[start:stop]
     return _walk(table.shape, table.dtype, read)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Literal
@@ -112,6 +113,30 @@ def test_neighbours_are_those_of_brute_force_ties_included(
     assert found.left_out == (0 if metric != "cosine" else int((~vectors.any(axis=1)).sum()))
     assert neighbours(table, query, k=k, metric=metric, include_query=True).rows.tolist() == with_query
     assert neighbours(table, vectors[query], k=k, metric=metric).rows.tolist() == with_query
+
+
+def test_distances_that_are_equal_in_float64_are_ties() -> None:
+    vectors = _noise(1_000, 16) * np.float32(1e-20)
+    found = neighbours(_table(vectors), np.ones(16), k=10, metric="euclidean")
+    assert found.rows.tolist() == list(range(10))
+    assert set(found.values) == {4.0}
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_rows_in_memory_and_rows_read_in_chunks_give_the_same_neighbours(
+    metric: Metric, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors = _noise(3_000, 8)
+    vectors[[3, 1_700]], vectors[5], vectors[2_999] = 0, np.nan, vectors[40]
+    whole = neighbours(_table(vectors), 40, k=20, metric=metric)
+    monkeypatch.setattr("hfposemb.tables.table.CHUNK_BYTES", 4_000)
+    read = replace(_table(vectors), reader=lambda start, stop: vectors[start:stop])
+    chunked = neighbours(read, 40, k=20, metric=metric)
+    assert (
+        whole.rows.tolist() == chunked.rows.tolist() == _ranked(_brute(vectors, vectors[40], metric), metric, 40)[:20]
+    )
+    assert whole.values.tolist() == chunked.values.tolist()
+    assert whole.left_out == chunked.left_out == (3 if metric == "cosine" else 1)
 
 
 @settings(max_examples=100, deadline=None)
