@@ -148,8 +148,9 @@ def look(url: str) -> None:
     page.show("Tokens")
     assert {"map", "neighbours"} <= panels(page)
     fetched = files(page)
-    assert any(name.endswith("plotly.min.js") for name in fetched)
-    for name in fetched:
+    script = next(name for name in fetched if name.endswith("/hfposemb.js"))
+    beside = [script.removesuffix("hfposemb.js") + name for name in ("plotly.min.js", "hfposemb.css")]
+    for name in [*fetched, *beside]:
         assert urlsplit(name).path.startswith(urlsplit(url).path.rstrip("/") + "/"), name
         answer = httpx.get(name, timeout=60)
         assert answer.status_code == 200, name
