@@ -21,7 +21,7 @@ from .projection_quality import PointTrust
 from .row_values import Progress
 from .surrogates import Keep
 
-FORMAT = 4
+FORMAT = 5
 """Cache format of projections; increase it when computation or serialisation changes, to invalidate old entries."""
 
 NULL_FORMAT = 2
@@ -29,7 +29,7 @@ NULL_FORMAT = 2
 
 LIBRARIES = {
     "pca": ("numpy", "scipy"),
-    "umap": ("numpy", "scipy", "scikit-learn", "numba", "pynndescent", "umap-learn"),
+    "umap": ("numpy", "scipy", "scikit-learn", "numba", "umap-learn"),
 }
 """Libraries that affect the numerical result of each method; their versions are part of the cache key."""
 

@@ -25,7 +25,7 @@ _NO_FOLDER = "no locator available"
 
 
 def compiled_umap() -> Any:
-    """Return umap-learn, with compiled code read from disk where available: its own and that of ``umap_layout``.
+    """Return umap-learn, with compiled code read from disk where available: its own and ours.
 
     Raises:
         HfposembError: If no folder is writable, not even the one for temporary files.
@@ -33,9 +33,9 @@ def compiled_umap() -> Any:
     from numba.core.dispatcher import Dispatcher
 
     umap = _umap()
-    from . import umap_layout
+    from . import projected_neighbours, umap_layout
 
-    for module in (umap.umap_, umap_layout):
+    for module in (umap.umap_, umap_layout, projected_neighbours):
         for compiled in vars(module).values():
             if isinstance(compiled, Dispatcher) and not compiled.signatures:
                 with suppress(RuntimeError):  # no writable folder any more: compile for this process only
@@ -79,6 +79,7 @@ def warm_umap() -> None:
 
     Meant for a background process: processes started later on this machine find the code compiled.
     """
+    from .projected_neighbours import projected_neighbours
     from .umap_layout import optimised_layout
 
     umap = compiled_umap().umap_
@@ -87,3 +88,5 @@ def warm_umap() -> None:
     graph = umap.fuzzy_simplicial_set(near, 15, np.random.RandomState(0), "cosine", {}, others.astype(np.int32), near)
     points = np.random.default_rng(0).standard_normal((64, 3))
     optimised_layout(graph[0], points, epochs=2, curve=(1.6, 0.9), seed=0)
+    for metric in ("cosine", "euclidean"):
+        projected_neighbours(points, k=2, metric=metric)

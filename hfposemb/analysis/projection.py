@@ -24,19 +24,8 @@ from .rows import finite_blocks
 
 MOST_COMPONENTS = 50
 
-EXACT_ROWS, EXACT_PRODUCTS = 64_000, 2.6e12
-"""Limits on rows, and on rows² × width, below which UMAP is given exact neighbours; beyond, it searches approximately.
-
-50,257 × 1,024 is just within. There, exact neighbours take half a minute on one processor, which is what numba takes to
-compile the approximate search in every new process.
-"""
-
-
-SEARCHED = 1.6
-"""How many times as many neighbours the approximate search is asked for: it finds .96 of the nearest 15 then, not .91.
-
-Measured on 30,522 words of a sentence encoder.
-"""
+EXACT_ROWS = 16_000
+"""Number of rows up to which UMAP is given exact neighbours; beyond, at least .95 of those of a sample are found."""
 
 
 @dataclass(frozen=True)
@@ -259,10 +248,6 @@ def pca(table: EmbeddingTable, dims: int, *, progress: Progress | None = None) -
     return Layout(rows, coordinates, ratio)
 
 
-def _exact(rows: int, width: int) -> bool:
-    return rows <= EXACT_ROWS and rows**2 * width <= EXACT_PRODUCTS
-
-
 def _start(
     table: EmbeddingTable, rows: NDArray[np.int64], graph: Any, dims: int, seed: int, parameters: UMAPParameters
 ) -> NDArray[np.float64]:
@@ -297,11 +282,10 @@ def _umap(table: EmbeddingTable, dims: int, seed: int, parameters: UMAPParameter
     umap = compiled_umap()
     from .umap_layout import optimised_layout
 
-    random = np.random.RandomState(seed)
-    indices, distances = _nearest(table, rows, umap, random, parameters, progress)
+    indices, distances = _nearest(table, rows, parameters, seed, progress)
     progress(0.3, "graph")
     graph, _, _ = umap.umap_.fuzzy_simplicial_set(
-        indices, parameters.neighbors, random, parameters.metric, {}, indices, distances
+        indices, parameters.neighbors, np.random.RandomState(seed), parameters.metric, {}, indices, distances
     )
     curve = umap.umap_.find_ab_params(1.0, parameters.min_dist)
     epochs = parameters.epochs or (500 if len(rows) <= 10_000 else 200)
@@ -314,34 +298,29 @@ def _umap(table: EmbeddingTable, dims: int, seed: int, parameters: UMAPParameter
 
 
 def _nearest(
-    table: EmbeddingTable,
-    rows: NDArray[np.int64],
-    umap: Any,
-    random: np.random.RandomState,
-    parameters: UMAPParameters,
-    progress: Progress,
+    table: EmbeddingTable, rows: NDArray[np.int64], parameters: UMAPParameters, seed: int, progress: Progress
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Return the places of the nearest of ``rows`` and their distances [n, k], each row itself first."""
-    metric, k = parameters.metric, parameters.neighbors
-    if _exact(len(rows), table.shape[1]):
-        found = all_neighbours(
-            table, k=k - 1, metric=metric, progress=lambda share, doing: progress(0.3 * share, doing)
-        )
-        near = found.values if metric == "euclidean" else np.maximum(1 - found.values, 0)
-        own = np.arange(len(rows))[:, None]
-        return (
-            np.hstack([own, np.searchsorted(rows, found.indices)]).astype(np.int32),
-            np.hstack([np.zeros(own.shape), near]).astype(np.float32),
-        )
-    progress(0.0, "neighbours")
-    asked = min(round(SEARCHED * k), len(rows) - 1)
-    vectors = all_rows(table) if len(rows) == table.shape[0] else all_rows(table)[rows]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        indices, distances, _ = umap.umap_.nearest_neighbors(
-            np.asarray(vectors, np.float32), asked, metric, {}, False, random, low_memory=False, n_jobs=-1
-        )
-    return indices[:, :k].astype(np.int32), distances[:, :k].astype(np.float32)
+    from .projected_neighbours import projected_neighbours
+
+    metric, k = parameters.metric, parameters.neighbors - 1
+
+    def report(share: float, stage: str) -> None:
+        progress(0.3 * share, stage)
+
+    if len(rows) <= EXACT_ROWS:
+        exact = all_neighbours(table, k=k, metric=metric, progress=report)
+        indices, values = np.searchsorted(rows, exact.indices), exact.values
+    else:
+        vectors = all_rows(table) if len(rows) == table.shape[0] else all_rows(table)[rows]
+        near = projected_neighbours(vectors, k=k, metric=metric, seed=seed, progress=report)
+        indices, values = near.indices.astype(np.int64), near.values.astype(np.float64)
+    own = np.arange(len(rows))[:, None]
+    distances = values if metric == "euclidean" else np.maximum(1 - values, 0)
+    return (
+        np.hstack([own, indices]).astype(np.int32),
+        np.hstack([np.zeros(own.shape), distances]).astype(np.float32),
+    )
 
 
 def project(
@@ -403,7 +382,7 @@ def _projected(
         metric, parameters, layout = "euclidean", {"solver": "covariance_eigh"}, pca(table, dims, progress=progress)
     else:
         metric, layout = chosen.metric, _umap(table, dims, seed, chosen, progress)
-        search = "exact" if _exact(len(layout.rows), table.shape[1]) else "approximate"
+        search = "exact" if len(layout.rows) <= EXACT_ROWS else "approximate"
         parameters = {**asdict(chosen), "neighbour_search": search}
 
     def measure(found: Projection) -> PointTrust | None:
