@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from hfposemb.analysis.cached_results import cached_projection
 from hfposemb.analysis.projection import Projection, UMAPParameters, project
-from hfposemb.analysis.projection_quality import PointTrust
+from hfposemb.analysis.projection_quality import PointTrust, point_trust
 from hfposemb.cache import KINDS, STALE_SECONDS, Cache, Key
 from hfposemb.errors import InputError
 from hfposemb.reports.export import write_table
@@ -681,6 +681,24 @@ def test_other_versions_are_computed(cache: Cache, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr("hfposemb.analysis.cached_results.version", lambda name, release=release: release)
         cached_projection(cache, Counted().table, method="pca", dims=2, seed=0)
     assert len(files(cache)) == 2
+
+
+def test_trust_is_measured_when_it_is_read_and_kept(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted, measured = Counted(), []
+    monkeypatch.setattr(
+        "hfposemb.analysis.projection.point_trust",
+        lambda *given, **named: measured.append(given) or point_trust(*given, **named),
+    )
+    found = cached_projection(cache, counted.table, method="pca", dims=2, seed=0)
+    assert not found.measured
+    assert len(files(cache)) == 1
+    expected = found.quality
+    assert (len(measured), len(files(cache))) == (1, 2)
+    again = cached_projection(cache, counted.table, method="pca", dims=2, seed=0)
+    assert (again.quality, again.trust.quality, len(measured)) == (expected, expected, 1)
+    cache.put(next(one.key for one in cache.entries() if one.key[-1] == "trust"), b"PK\x03\x04 nonsense")
+    assert cached_projection(cache, counted.table, method="pca", dims=2, seed=0).quality == expected
+    assert len(measured) == 2
 
 
 @pytest.mark.parametrize("fault", ["altered", "not a projection"])

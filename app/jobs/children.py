@@ -324,16 +324,20 @@ _SEARCHES = threading.BoundedSemaphore(1 + MOST_SEARCHES)
 
 
 def umap(source: str, role: str, dims: int, report: Report, *, public: bool = False) -> Projection:
-    """Compute UMAP of a source's table, in the child, which reads the table itself; cached on disk."""
+    """Compute UMAP of a source's table, in the child, which reads the table itself; cached on disk.
+
+    The quality of a large one is not measured here, since the picture would have to wait for it.
+    """
     from hfposemb.analysis.cached_results import cached_projection
     from hfposemb.cache import Cache
     from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
 
     from .fetching import extract, table_of
+    from .picture_quality import quickly_measured
 
     cache = Cache.default(limit=(PUBLIC_LIMITS if public else DEFAULT_LIMITS).cache_bytes)
     table = table_of(extract(source, public=public), role)
-    return cached_projection(cache, table, method="umap", dims=dims, seed=0, progress=report)
+    return quickly_measured(cached_projection(cache, table, method="umap", dims=dims, seed=0, progress=report), table)
 
 
 def warm() -> None:

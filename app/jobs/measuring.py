@@ -44,14 +44,12 @@ def _rest(report: Report, doing: str) -> Report:
 
 def pca(source: str, role: str, dims: int, report: Report, *, public: bool = False) -> Projection:
     """Project a table by PCA, without measuring the projection's quality, which is a separate job."""
-    from dataclasses import replace
-
     from hfposemb.analysis.projection import project
-    from hfposemb.analysis.projection_quality import NOT_MEASURED
+
+    from .picture_quality import unmeasured
 
     table = _table(source, role, report, public=public)
-    found = project(table, method="pca", dims=dims, progress=_rest(report, "PCA"))
-    return replace(found, trust=None, quality=NOT_MEASURED)
+    return unmeasured(project(table, method="pca", dims=dims, progress=_rest(report, "PCA")))
 
 
 @dataclass(frozen=True)

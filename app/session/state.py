@@ -13,17 +13,16 @@ from uuid import uuid4
 import gradio as gr
 
 import hfposemb as hpe
-from hfposemb.analysis.projection_quality import NOT_MEASURED, SAMPLE
 from hfposemb.figures.style import source_style
 from hfposemb.tables.table import EmbeddingTable
 from hfposemb.text import one_line
 
-from .. import limits
 from ..components.events import QUIET, UNFOLDED
 from ..components.hidden import State
 from ..components.plot import PanelRow
 from ..failures import said_of
 from ..jobs.fetching import Work
+from ..jobs.picture_quality import quickly_measured
 from ..limits import MOST_SOURCES
 from .address import Control, control
 from .background_jobs import JobRunner, umap_of
@@ -233,8 +232,4 @@ class Session:
 
 def _first_picture(table: EmbeddingTable, dims: int) -> Projection:
     """Return the PCA of a table, with its quality if that is quick to measure, without keeping the table alive."""
-    found = hpe.project(table, method="pca", dims=dims)
-    if SAMPLE * table.shape[0] * table.shape[1] > limits.QUICK_FLOPS:
-        return replace(found, trust=None, quality=NOT_MEASURED)
-    _ = found.quality
-    return found
+    return quickly_measured(hpe.project(table, method="pca", dims=dims), table)

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from ..cache import Cache, Key
 from ..tables.null_comparison import Null
 from ..tables.table import EmbeddingTable
-from .projection import Projection, UMAPParameters, project
-from .projection_quality import PointTrust
+from .projection import Projection, UMAPParameters, measured_by, project, trust_of
+from .projection_quality import NOT_MEASURED, PointTrust
 from .row_values import Progress
 from .surrogates import Keep
 
-FORMAT = 5
+FORMAT = 6
 """Cache format of projections; increase it when computation or serialisation changes, to invalidate old entries."""
 
 NULL_FORMAT = 2
@@ -35,6 +35,9 @@ LIBRARIES = {
 
 POINTS = ("points", "neighbours_kept", "trustworthiness", "continuity")
 """Array fields of a projection's ``PointTrust``."""
+
+BROKEN = (ValueError, TypeError, LookupError, EOFError, zipfile.BadZipFile)
+"""What reading a damaged entry raises."""
 
 
 def cached_projection(
@@ -50,7 +53,7 @@ def cached_projection(
     """Return the result of ``project``, from the cache if it was computed before.
 
     A cached result is used only for equal numbers in the table, equal arguments and equal versions of the libraries
-    involved.
+    involved. Its quality is measured when it is first read, and cached as well.
 
     Args:
         cache: Cache to read from and write to.
@@ -62,13 +65,33 @@ def cached_projection(
         progress: Callback for the share done, 0 to 1, and the current stage.
     """
     key = projection_key(table, method=method, dims=dims, seed=seed, umap=umap)
-    if (entry := cache.find(key)) is not None and (kept := _unpack(entry.bytes(), name=table.name)) is not None:
+    if (entry := cache.find(key)) is not None and (kept := _unpack(entry.bytes(), table, cache, key)) is not None:
         if progress is not None:
             progress(1.0, "done")
         return kept
     found = project(table, method=method, dims=dims, seed=seed, umap=umap, progress=progress)
     cache.put(key, _pack(found))
-    return found
+    return measured_by(found, lambda: _trust(found, table, cache, key))
+
+
+def _trust(found: Projection, table: EmbeddingTable, cache: Cache, key: Key) -> PointTrust:
+    """Return how faithful the points are, from the cache if it was measured before."""
+    key = (*key, "trust")
+    if (entry := cache.find(key)) is not None and (kept := _read_trust(entry.bytes())) is not None:
+        return kept
+    trust = trust_of(found, table)
+    arrays = {name: getattr(trust, name) for name in POINTS}
+    cache.put(key, _packed({"k": trust.k, "rows": trust.rows, "metric": trust.metric}, arrays))
+    return trust
+
+
+def _read_trust(payload: bytes) -> PointTrust | None:
+    try:
+        with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
+            facts = json.loads(arrays["facts"].tobytes())
+            return PointTrust(**{name: arrays[name] for name in POINTS}, **facts)
+    except BROKEN:
+        return None
 
 
 def keep_nulls(cache: Cache) -> Keep:
@@ -111,41 +134,40 @@ def library_version(library: str) -> str:
         return "unknown"
 
 
+def _packed(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, facts=np.frombuffer(json.dumps(facts).encode(), np.uint8), **arrays)
+    return file.getvalue()
+
+
 def _pack(found: Projection) -> bytes:
-    trust = found.trust
-    assert trust is not None
     facts = {
         "left_out": found.left_out,
         "method": found.method,
         "dims": found.dims,
         "seed": found.seed,
         "parameters": dict(found.parameters),
-        "trust": {"k": trust.k, "rows": trust.rows, "metric": trust.metric},
     }
     arrays: dict[str, NDArray[Any]] = {"coordinates": found.coordinates, "rows": found.rows}
-    arrays |= {name: getattr(trust, name) for name in POINTS}
     if found.explained_variance_ratio is not None:
         arrays["explained_variance_ratio"] = found.explained_variance_ratio
-    file = io.BytesIO()
-    np.savez(file, allow_pickle=False, facts=np.frombuffer(json.dumps(facts).encode(), np.uint8), **arrays)
-    return file.getvalue()
+    return _packed(facts, arrays)
 
 
-def _unpack(payload: bytes, *, name: str) -> Projection | None:
+def _unpack(payload: bytes, table: EmbeddingTable, cache: Cache, key: Key) -> Projection | None:
     """Return the projection stored in a payload; ``None`` if the payload is invalid."""
     try:
         with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
             facts = json.loads(arrays["facts"].tobytes())
-            trust = PointTrust(**{name: arrays[name] for name in POINTS}, **facts.pop("trust"))
             # The name is not stored: another table may hold the same numbers.
-            return Projection(
+            found = Projection(
                 coordinates=arrays["coordinates"],
                 rows=arrays["rows"],
                 explained_variance_ratio=arrays.get("explained_variance_ratio"),
-                name=name,
-                trust=trust,
-                quality=trust.quality,
+                name=table.name,
+                quality=NOT_MEASURED,
                 **facts,
             )
-    except (ValueError, TypeError, LookupError, EOFError, zipfile.BadZipFile):
+    except BROKEN:
         return None
+    return measured_by(found, lambda: _trust(found, table, cache, key))

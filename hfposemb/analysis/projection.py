@@ -18,7 +18,7 @@ from ..tables.table import EmbeddingTable, all_rows
 from .compiled_umap import compiled_umap
 from .geometry import scatter
 from .nearest_rows import all_neighbours
-from .projection_quality import DOUBLE_ROWS, PointTrust, Quality, point_trust
+from .projection_quality import DOUBLE_ROWS, NOT_MEASURED, PointTrust, Quality, point_trust
 from .row_values import Progress, usable
 from .rows import finite_blocks
 
@@ -375,21 +375,17 @@ def _projected(
     chosen: UMAPParameters,
     progress: Progress,
 ) -> Projection:
-    metric: Literal["cosine", "euclidean"]
     parameters: dict[str, object]
     if method == "pca":
         progress(0.0, "components")
-        metric, parameters, layout = "euclidean", {"solver": "covariance_eigh"}, pca(table, dims, progress=progress)
+        parameters, layout = {"solver": "covariance_eigh"}, pca(table, dims, progress=progress)
     else:
-        metric, layout = chosen.metric, _umap(table, dims, seed, chosen, progress)
+        layout = _umap(table, dims, seed, chosen, progress)
         search = "exact" if len(layout.rows) <= EXACT_ROWS else "approximate"
         parameters = {**asdict(chosen), "neighbour_search": search}
 
-    def measure(found: Projection) -> PointTrust | None:
-        return point_trust(table, found.coordinates, rows=found.rows, metric=metric, seed=seed)
-
     progress(1.0, "done")
-    return Projection(
+    found = Projection(
         coordinates=np.ascontiguousarray(layout.coordinates, np.float32),
         rows=layout.rows,
         left_out=table.shape[0] - len(layout.rows),
@@ -398,10 +394,24 @@ def _projected(
         seed=seed,
         parameters=parameters,
         explained_variance_ratio=layout.ratio,
-        quality=_Later(_quality),
+        quality=NOT_MEASURED,
         name=table.name,
-        trust=_Later(measure),
     )
+    return measured_by(found, lambda: trust_of(found, table))
+
+
+def measured_by(found: Projection, measure: Callable[[], PointTrust]) -> Projection:
+    """Return the same projection with quality and trust measured by a function when they are first read."""
+    later = {"trust": _Later(lambda _: measure()), "quality": _Later(_quality)}
+    return Projection(**{**vars(found), **later})
+
+
+def trust_of(found: Projection, table: EmbeddingTable) -> PointTrust:
+    """Measure a projection of a table: by Euclidean distance for PCA, and by UMAP's own metric for UMAP."""
+    metric: Literal["cosine", "euclidean"] = "euclidean"
+    if found.method == "umap" and found.parameters["metric"] == "cosine":
+        metric = "cosine"
+    return point_trust(table, found.coordinates, rows=found.rows, metric=metric, seed=found.seed)
 
 
 def _quality(found: Projection) -> Quality:
