@@ -236,7 +236,7 @@ class Session:
 def _first_picture(table: EmbeddingTable, dims: int) -> Projection:
     """Return the PCA of a table, with its quality if that is quick to measure, without keeping the table alive."""
     found = hpe.project(table, method="pca", dims=dims)
-    if SAMPLE * table.shape[0] * table.shape[1] > limits.QUICK_FLOPS:
+    if SAMPLE * table.shape[0] * table.shape[1] > limits.TRUST_FLOPS:
         return replace(found, trust=None, quality=NOT_MEASURED)
     _ = found.quality
     return found
