@@ -135,6 +135,7 @@ def _drawn(
     import gradio as gr
 
     from .components.hidden import State
+    from .components.lines import pending_mark
     from .components.page_style import style_sheet
     from .lessons import card as lesson_card
     from .server import api
@@ -154,6 +155,7 @@ def _drawn(
     states: dict[str, Any] = {"fetched": State({}), "restored": State("")}
     states |= {"beyond": State(beyond), **{name: State([]) for name in ("due", "asked", "own")}}
     dues = {name: State([]) for name in modules}
+    states["pending"] = pending_mark()
     style_sheet()
     scope = f"p{uuid4().hex[:12]}"
     bar = SourceBar.drawn(first, scope)

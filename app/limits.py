@@ -55,6 +55,12 @@ PUBLIC_CHECKPOINTS = 16
 QUICK_FLOPS = 10**10
 """Multiplications up to which tables are measured while the page waits; larger ones run as a job."""
 
+TRUST_FLOPS = 10**9
+"""Multiplications up to which a map's quality is measured before it is drawn, a few hundredths of a second.
+
+For larger tables that takes several times as long as PCA, so it is measured only when the map is coloured by trust.
+"""
+
 PCA_FLOPS = 2 * 10**11
 """Multiplications up to which PCA is computed while the page waits, about a second; more run as a job."""
 

@@ -45,6 +45,16 @@ def folded_controls() -> None:
     )
 
 
+def pending_mark() -> gr.HTML:
+    """Create what Gradio marks as pending while pictures are computed; ``plot.css`` makes the last ones fainter then.
+
+    One for the page, and the first in it: at each message of the server Gradio's page looks up every component that
+    ever showed progress, from the top, and copies its properties. With a mark on each row, most of the time between
+    a click and its picture was spent on that.
+    """
+    return gr.HTML("<i data-drawing></i>", apply_default_css=False, scale=0, min_width=0, elem_classes="unseen")
+
+
 def unseen_heading(text: str, *, level: int) -> None:
     """Create a heading for screen readers only."""
     style = "position: absolute; width: 1px; height: 1px; margin: 0; overflow: hidden; clip-path: inset(50%)"

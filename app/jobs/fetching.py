@@ -28,6 +28,9 @@ AT_ONCE = 4
 POLL = 0.25
 """Seconds between polls of a read's progress."""
 
+LATE = 0.02
+"""Seconds by which the end of a read is noticed late at most."""
+
 GRACE = 2.0
 """Seconds that a read continues when no page waits for it, because adding a source restarts the page's wait."""
 
@@ -101,6 +104,11 @@ class _Page:
     fetches: list[Fetch]
     stopped: bool = False
 
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing left to wait for."""
+        return self.stopped or all(fetch.over.is_set() for fetch in self.fetches)
+
 
 class Fetches:
     """The reads of this process. Pages that want the same share one read, which continues while any of them waits."""
@@ -122,9 +130,11 @@ class Fetches:
         mine = _Page(what, [self._join(key, name, work) for key, (name, work) in wanted.items()])
         self._pages[page] = mine
         try:
-            while not mine.stopped and not all(fetch.over.is_set() for fetch in mine.fetches):
+            while not mine.ended:
                 yield mine.fetches
-                await asyncio.sleep(POLL)
+                until = time.monotonic() + POLL
+                while not mine.ended and time.monotonic() < until:
+                    await asyncio.sleep(LATE)
             if mine.stopped:
                 raise CancelledError("reading was stopped")
             yield mine.fetches

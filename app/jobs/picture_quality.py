@@ -20,9 +20,9 @@ def unmeasured(found: Projection) -> Projection:
 
 
 def quickly_measured(found: Projection, table: EmbeddingTable) -> Projection:
-    """Return a projection measured if that takes less than a second, else unmeasured; neither keeps the table."""
+    """Return a projection measured if that takes hundredths of a second, else unmeasured; neither keeps the table."""
     from hfposemb.analysis.projection_quality import SAMPLE
 
-    if SAMPLE * table.shape[0] * table.shape[1] > limits.QUICK_FLOPS:
+    if SAMPLE * table.shape[0] * table.shape[1] > limits.TRUST_FLOPS:
         return unmeasured(found)
     return replace(found, trust=found.trust, quality=found.quality)

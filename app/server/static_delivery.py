@@ -14,6 +14,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 
+from .gradio_mends import mended
+
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
@@ -79,6 +81,7 @@ class StaticDelivery:
             for message in messages:
                 await send(message)
             return None
+        body = mended(scope["path"], body)
         packed = self.kept().get(scope["path"])
         packed = packed or await run_in_threadpool(brotli.compress, body, quality=QUALITY)
         headers = MutableHeaders(raw=list(messages[0]["headers"]))

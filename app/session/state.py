@@ -82,6 +82,9 @@ class Session:
     opens: dict[str, str] = field(default_factory=dict)
     """The accordion that a control is in, both by their names in the URL: a link with the control opens it."""
 
+    pending: gr.HTML | None = None
+    """What Gradio marks while rows of panels are computed, and the last pictures fade: see ``lines.pending_mark``."""
+
     keys: tuple[str, ...] = ()
     """The tabs that the page has; empty if it has all."""
 
@@ -181,9 +184,8 @@ class Session:
             handler = drawn_once(on_event, outputs)
         handler = guarded(handler, public=self.public, outputs=outputs)
         options = {**QUIET, "trigger_mode": "always_last"}
-        # One row shows progress for all: the page copies every component that ever did, at each message of the server.
-        if row := next((output for output in outputs if isinstance(output, PanelRow)), None):
-            options |= {"show_progress": "minimal", "show_progress_on": row}
+        if self.pending is not None and any(isinstance(output, PanelRow) for output in outputs):
+            options |= {"show_progress": "minimal", "show_progress_on": self.pending}
         gr.on(list(on), handler, inputs=values, outputs=list(outputs), **options)
 
     def projection(self, table: EmbeddingTable, method: str, dims: int) -> Projection | None:

@@ -54,12 +54,12 @@ class Vocabulary:
 
 
 GPT2 = Vocabulary("lab/fifty", 50_257, 768, "float16", 3)
-GEMMA = Vocabulary("lab/quarter", 262_144, 640, "bfloat16", 15)
+GEMMA = Vocabulary("lab/quarter", 262_144, 640, "bfloat16", 6)
 MEMORY = 1_500
 """Megabytes above its start that the server may take for the larger one."""
 
-NEIGHBOURS = 300
-"""Milliseconds from a word to its neighbours in the smaller one."""
+NEIGHBOURS = {GPT2.name: 300, GEMMA.name: 400}
+"""Milliseconds from a word to its neighbours."""
 
 
 def size_rows(*, rounds: int) -> Iterator[Row]:
@@ -92,10 +92,9 @@ class _Found:
 def _judged(one: Vocabulary, found: list[_Found]) -> Iterator[Row]:
     seconds = median(run.first_map for run in found)
     yield count(SIZE, f"app, public: {one.size}, name to map", 1e3 * seconds, 1e3 * one.first_map, unit="ms")
-    if one is GPT2:
-        words = median(word for run in found for word in run.words)
-        yield count(SIZE, f"app, public: {one.size}, word to neighbours", words, NEIGHBOURS, unit="ms")
-    else:
+    words = median(word for run in found for word in run.words)
+    yield count(SIZE, f"app, public: {one.size}, word to neighbours", words, NEIGHBOURS[one.name], unit="ms")
+    if one is GEMMA:
         memory = median(run.memory for run in found)
         yield count(SIZE, f"app, public: {one.size}, memory of the server", memory, MEMORY, unit="MB")
 

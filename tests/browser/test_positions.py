@@ -275,7 +275,6 @@ def test_units_are_never_mixed_and_parts_are_chosen(
     page.get_by_role("option", name="decoder").click()
     panel_of(page, sources[0]).get_by_text("20 learned positions · decoder").wait_for()
     panel_of(page, sources[3]).get_by_text("relative-bias positions · decoder").wait_for()
-    until(page, page.locator(".pending .plot:visible").count, 0)
     drawn(page)
     decoder = hpe.extract(sources[0]).positions["decoder"]
     z = plot_of(page, sources[0], 1).evaluate(

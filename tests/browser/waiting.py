@@ -18,7 +18,7 @@ PATIENCE = 600  # polls
 
 _SEEN = """
   const seen = [...document.querySelectorAll('hfposemb-row .panel')].filter((node) => node.offsetWidth);
-  const waiting = [...document.querySelectorAll('.pending hfposemb-row')].some((node) => node.offsetWidth);
+  const waiting = document.querySelector('.pending [data-drawing]') !== null;
   const drawn = seen.length > 0 && !waiting && seen.every((node) => node.dataset.state === 'drawn');
 """
 

@@ -40,7 +40,7 @@ window.walk = (() => {
     return [
       ...(events.size ? [`${events.size} events are not answered`] : []),
       ...all("hfposemb-row .panel").filter((one) => one.dataset.state === "loading").map((one) => `panel ${one.dataset.key} is being drawn`),
-      ...all(".pending").filter((one) => one.querySelector("hfposemb-row")).map(() => "a row waits"),
+      ...(document.querySelector(".pending [data-drawing]") ? ["a row waits"] : []),
       ...all(".work .track").map((one) => `work: ${words(one.closest(".work"), 120)}`),
     ];
   };
