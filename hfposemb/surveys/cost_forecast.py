@@ -112,7 +112,7 @@ def forecast(asked: Plan, campaign: Campaign, *, engine: Engine = HERE, progress
     jobs = [asked.job(target) for target in left(asked, campaign)]
     needs: list[Need] = []
     with engine.running() as pool:
-        for found in pool.each(needed, jobs):
+        for found in pool.each(needed, jobs, reading=True):
             if isinstance(found, Lost):
                 found = Need(found.item.target.source, error=found.reason)
             needs.append(found)
