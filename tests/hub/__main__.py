@@ -1,9 +1,11 @@
 """Serve folders as repositories, to try things by hand: ``python -m tests.hub owner/name=./folder``.
 
-Prints the environment that points a client here, and serves until standard input ends.
+Prints the environment that points a client here, and serves until standard input ends. Each line that comes in is
+answered by one of JSON: every request so far, as [time of arrival, method, URL, range].
 """
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -27,7 +29,13 @@ def main() -> None:
         add_run(hub, given.run, positions=256, tokens=2_000, width=64, layers=given.layers)
         hub.shape(delay=given.delay, rate=given.rate)
         print(f"HF_ENDPOINT={hub.endpoint} HFPOSEMB_HUB_HOSTS=localhost", flush=True)
-        sys.stdin.read()
+        for _ in sys.stdin:
+            print(json.dumps(_asked(hub)), flush=True)
+
+
+def _asked(hub: FakeHub) -> list[tuple[float, str, str, str | None]]:
+    servers = {"hub": hub.endpoint, "cdn": hub.cdn, "elsewhere": hub.elsewhere}
+    return [(one.at, one.method, servers[one.host] + one.path, one.headers.get("range")) for one in hub.requests]
 
 
 if __name__ == "__main__":
