@@ -43,8 +43,13 @@ class Share:
     permits: int
 
     def open(self) -> Gate:
-        """Return a semaphore of this process."""
-        return threading.BoundedSemaphore(self.permits)
+        """Return the semaphore of this process, which its threads share."""
+        return _process_semaphore(self.permits)
+
+
+@cache
+def _process_semaphore(permits: int) -> Gate:
+    return threading.BoundedSemaphore(permits)
 
 
 @dataclass(frozen=True)
@@ -78,9 +83,10 @@ class Lost:
 
 @dataclass(frozen=True)
 class Pool:
-    """A running engine that makes ``workers`` calls at a time."""
+    """A running engine that makes ``workers`` calls at a time, or ``readers`` if they mostly wait for the Hub."""
 
     workers: int
+    readers: int
     _run: Callable[..., Generator[Any, None, None]] = field(repr=False)
 
     def each(
@@ -143,10 +149,12 @@ class Engine:
         if self.scheduler is None:
             # Every worker needs at least one permit.
             workers = min(self.workers or joblib.cpu_count(), self.requests)
-            yield Pool(workers, partial(_here, workers, self.requests))
+            readers = 1 if workers == 1 else workers * (self.requests // workers)
+            yield Pool(workers, readers, partial(_here, workers, self.requests))
         else:
             with _client(self.scheduler) as client:
-                yield Pool(max(1, sum(client.ncores().values())), partial(_there, client, self.requests))
+                workers = max(1, sum(client.ncores().values()))
+                yield Pool(workers, workers, partial(_there, client, self.requests))
 
 
 HERE = Engine()
@@ -171,7 +179,7 @@ def _here(
         partial(_given, function, share),
         items,
         workers=workers,
-        at_once=share.permits + 1 if reading else 1,
+        at_once=share.permits if reading else 1,
         lost=partial(Lost, reason=_ENDED),
     )
 
