@@ -81,8 +81,9 @@ plotly:
 check: lint lint-js
 	$(MAKE) test
 
-# Our cost beside its bounds, in one run: a table on the terminal and in docs/benchmarks.md, half an hour. Quick: two
-# minutes, smaller tables, nothing written.
+# Our cost beside its bounds and other libraries, in one run: a table on the terminal, and the page, its plot and its
+# figures in docs/benchmarks.{md,svg,json}; 25 minutes. Quick: two minutes, smaller tables, nothing written. Some groups:
+# python -m tests.benchmarks.bench --only umap,pca.
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.benchmarks.bench
 

@@ -120,13 +120,13 @@ class _Head:
 class _Found:
     """A file of the cache with its status at the time of the scan."""
 
-    path: Path
+    path: str  # scans of many files would spend most of their time on Path objects
     status: os.stat_result
 
     @property
     def partial(self) -> bool:
         """Whether it is a temporary file rather than an entry."""
-        return self.path.name.endswith(_SUFFIX)
+        return self.path.endswith(_SUFFIX)
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class Cache:
                 status = os.fstat(file.fileno())
                 head = _Head.read(file)
                 if head is None or head.key != key or not _is_intact(file, head, status):
-                    _remove(_Found(path, status))
+                    _remove(_Found(str(path), status))
                     return None
                 payload = mapped(file.fileno(), len(head.text), head.size)
                 _mark(file.fileno(), status)
@@ -226,7 +226,7 @@ class Cache:
         for found in self._walk():
             if found.partial:
                 continue
-            with suppress(OSError), _opened(found.path) as file:
+            with suppress(OSError), _opened(Path(found.path)) as file:
                 if (head := _Head.read(file)) is not None:
                     listed.append(Listed(head.key, head.size, found.status.st_atime_ns / 1e9))
         return tuple(sorted(listed, key=lambda entry: -entry.used))
@@ -237,7 +237,7 @@ class Cache:
         for found in self._walk():
             if _remove(found):
                 freed += found.status.st_size
-                emptied.add(found.path.parent)
+                emptied.add(Path(found.path).parent)
         for folder in [*emptied, *{shard.parent for shard in emptied}]:
             with suppress(OSError):  # folders with other files stay
                 folder.rmdir()
@@ -252,15 +252,15 @@ class Cache:
     def _walk(self) -> Iterator[_Found]:
         """Yield the cache's own files, both entries and temporary files, without following links."""
         for kind in KINDS:
-            for shard in _listed(self.folder / kind):
+            for shard in _listed(os.path.join(self.folder, kind)):
                 if not _SHARD.fullmatch(shard.name):
                     continue
-                for file in _listed(Path(shard.path)):
+                for file in _listed(shard.path):
                     name = file.name
                     ours = _ENTRY.fullmatch(name) or (name.startswith(_PREFIX) and name.endswith(_SUFFIX))
                     with suppress(OSError):
                         if ours and file.is_file(follow_symlinks=False):
-                            yield _Found(Path(file.path), file.stat(follow_symlinks=False))
+                            yield _Found(file.path, file.stat(follow_symlinks=False))
 
     def _trim(self, *, keep: Path, added: int) -> None:
         """Evict the least recently used entries beyond the limit, and remove files left by dead processes.
@@ -286,7 +286,7 @@ class Cache:
         for found in files:
             if size <= self.limit:
                 break
-            if found.path != keep:
+            if found.path != str(keep):
                 _remove(found)
                 size -= found.status.st_size
         _seen[self.folder] = _Seen(len(files), size)
@@ -488,10 +488,10 @@ def _mark(handle: int, status: os.stat_result) -> None:
         os.utime(handle, ns=(time.time_ns(), status.st_mtime_ns))
 
 
-def _listed(folder: Path) -> list[os.DirEntry[str]]:
+def _listed(folder: str) -> list[os.DirEntry[str]]:
     """List a folder; empty if it does not exist or is a link."""
     try:
-        if folder.is_symlink():
+        if os.path.islink(folder):
             return []
         with os.scandir(folder) as found:
             return list(found)
@@ -503,7 +503,7 @@ def _remove(found: _Found) -> bool:
     """Remove a file, unless another file has taken its name since; return whether it was removed."""
     with suppress(OSError):
         if os.path.samestat(os.lstat(found.path), found.status):
-            found.path.unlink()
+            os.unlink(found.path)
             return True
     return False
 

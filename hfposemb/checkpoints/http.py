@@ -159,11 +159,14 @@ class Wire:
             expected = self._validator.check(answer, state)
             if answer.elsewhere is not None and strong(answer.etag):
                 self._final[state.file] = answer.elsewhere
+            length = 0
             for chunk in self._chunks(response, deadline):
+                length += len(chunk)
                 state.take(chunk)
                 if (report := progress_watcher.get()) is not None:
                     report(Progress(f"{self.repo} {state.file}", state.done, state.wanted))
-                if state.complete:
+                # A response that is read to its end leaves its connection open for the next request.
+                if state.complete and response.headers.get("content-length") != str(length):
                     break  # ignore anything beyond the requested bytes
             self._connection.learn(state.file, answer.redirected)
             if state.wanted is None:

@@ -6,7 +6,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -19,6 +19,7 @@ from ..errors import HubError, InputError
 from ..transfers import Traffic, request_gate
 from .deadline import Deadline
 from .http_answers import Answer, NotYetError, WrongAnswerError
+from .http_errors import http_errors
 
 if TYPE_CHECKING:
     import httpx2
@@ -29,6 +30,7 @@ HOSTS = "HFPOSEMB_HUB_HOSTS"
 
 
 _REDIRECTS = 5
+_REDIRECT_BYTES = 4096
 _LONGEST_URL = 16_384
 _HOST = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}|[0-9a-f:.]+")  # a name, an IPv4 or IPv6 address
 _HUB_HOSTS = ("huggingface.co", "hf.co")
@@ -138,7 +140,17 @@ class Connection:
                     yield Answer(response, tag, linked, None if at_hub else url, commit, moved)
                     return
                 url = self._target(url, location, hub)
+                self._drain(response)
         raise WrongAnswerError("too many redirects")
+
+    def _drain(self, response: httpx2.Response) -> None:
+        """Read the short body of a redirect, which leaves its connection open for the next request."""
+        stated = response.headers.get("content-length", "")
+        if re.fullmatch(r"\d{1,4}", stated) and int(stated) <= _REDIRECT_BYTES:
+            errors = http_errors()
+            with suppress(errors.request, errors.stream):  # the redirect itself is known
+                for chunk in response.iter_raw():
+                    self.traffic.received += len(chunk)
 
     def _target(self, url: str, location: str, hub: tuple[str, str, int | None]) -> str:
         """Return a redirect's target if it is the Hub or a known host for large files; raise otherwise."""

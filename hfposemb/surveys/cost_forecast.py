@@ -112,22 +112,23 @@ def forecast(asked: Plan, campaign: Campaign, *, engine: Engine = HERE, progress
     jobs = [asked.job(target) for target in left(asked, campaign)]
     needs: list[Need] = []
     with engine.running() as pool:
-        for found in pool.each(needed, jobs):
+        for found in pool.each(needed, jobs):  # one at a time, so that waiting is timed
             if isinstance(found, Lost):
                 found = Need(found.item.target.source, error=found.reason)
             needs.append(found)
             if progress is not None:
                 progress(len(needs) / len(jobs), f"{len(needs):,} of {len(jobs):,} headers")
-        workers = max(1, min(pool.workers, len(jobs)))
+        workers, readers = (max(1, min(count, len(jobs))) for count in (pool.workers, pool.readers))
     computing = _Timed(asked)
-    seconds = sum(need.seconds + sum(computing.of(*table) for table in need.tables) for need in needs)
+    reading = sum(need.seconds for need in needs) / readers
+    measuring = sum(computing.of(*table) for need in needs for table in need.tables) / workers
     return Forecast(
         sources=len(asked.targets),
         before=len(asked.targets) - len(jobs),
         nbytes=sum(need.nbytes for need in needs),
         fetched=sum(need.fetched for need in needs),
         requests=sum(need.requests for need in needs),
-        seconds=seconds / workers,
+        seconds=reading + measuring,
         failed={need.source: need.error for need in needs if need.error},
     )
 

@@ -27,6 +27,7 @@ from ..tables.source_parser import parse_source
 from ..tables.sources import BuiltinSource, LocalSource, SampleSource
 from ..tables.table import EmbeddingTable
 from ..transfers import limited, watching
+from .process_crews import computing_turn
 from .survey_folder import FORMAT, Campaign, Row, check_out, opened
 from .worker_pool import HERE, Engine, Lost, Permits, Pool
 
@@ -285,7 +286,7 @@ def conduct(asked: Plan, campaign: Campaign, *, engine: Engine = HERE, progress:
 
 def each(pool: Pool, jobs: Sequence[Job]) -> Generator[tuple[Target, list[Row]], None, None]:
     """Run the jobs and yield the target and rows of each, in order of completion."""
-    with closing(pool.each(_named, jobs)) as results:
+    with closing(pool.each(_named, jobs, reading=True)) as results:
         for found in results:
             if isinstance(found, Lost):
                 target: Target = found.item.target
@@ -408,7 +409,8 @@ def _rows(job: Job, view: View) -> Iterator[Row]:
             {**same, "metric": one.name, "unit": one.unit, "seconds": seconds, "error": reason} for one in measures
         )
         return
-    figures = figures_of(shared, measures, draws=job.draws, seed=job.seed)
+    with computing_turn.get():  # all is read
+        figures = figures_of(shared, measures, draws=job.draws, seed=job.seed)
     same["seconds"] = time.perf_counter() - began
     for figure in figures.values():
         row = {**same, "metric": figure.name, "value": figure.value, "unit": figure.unit, "deviation": figure.deviation}

@@ -1,20 +1,17 @@
-"""Workers for many sources: processes of this machine or an existing Dask cluster, both run by joblib."""
+"""Workers for many sources: processes of this machine, or an existing Dask cluster run by joblib."""
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
-import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
-from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from ..errors import HfposembError, InputError, MissingExtraError
+from .process_crews import work_in_processes
 
 if TYPE_CHECKING:
     from ..transfers import Gate
@@ -46,8 +43,13 @@ class Share:
     permits: int
 
     def open(self) -> Gate:
-        """Return a semaphore of this process."""
-        return threading.BoundedSemaphore(self.permits)
+        """Return the semaphore of this process, which its threads share."""
+        return _process_semaphore(self.permits)
+
+
+@cache
+def _process_semaphore(permits: int) -> Gate:
+    return threading.BoundedSemaphore(permits)
 
 
 @dataclass(frozen=True)
@@ -81,19 +83,26 @@ class Lost:
 
 @dataclass(frozen=True)
 class Pool:
-    """A running engine that makes ``workers`` calls at a time."""
+    """A running engine that makes ``workers`` calls at a time, or ``readers`` if they mostly wait for the Hub."""
 
     workers: int
+    readers: int
     _run: Callable[..., Generator[Any, None, None]] = field(repr=False)
 
     def each(
-        self, function: Callable[[Item, Permits], Result], items: Sequence[Item]
+        self, function: Callable[[Item, Permits], Result], items: Sequence[Item], *, reading: bool = False
     ) -> Generator[Result | Lost, None, None]:
         """Call a function on each item and yield the results in order of completion.
 
         Closing the generator cancels unfinished calls.
+
+        Args:
+            function: Called with an item and the permits of its process.
+            items: The items.
+            reading: Whether the function waits for the Hub most of its time and computes in its turn only
+                (``process_crews.computing_turn``). Each local process then calls it for several items at a time.
         """
-        return self._run(function, items)
+        return self._run(function, items, reading)
 
 
 _ENDED = "the worker process ended unexpectedly, most likely out of memory"
@@ -140,10 +149,12 @@ class Engine:
         if self.scheduler is None:
             # Every worker needs at least one permit.
             workers = min(self.workers or joblib.cpu_count(), self.requests)
-            yield Pool(workers, partial(_here, workers, self.requests))
+            readers = 1 if workers == 1 else workers * (self.requests // workers)
+            yield Pool(workers, readers, partial(_here, workers, self.requests))
         else:
             with _client(self.scheduler) as client:
-                yield Pool(max(1, sum(client.ncores().values())), partial(_there, client, self.requests))
+                workers = max(1, sum(client.ncores().values()))
+                yield Pool(workers, workers, partial(_there, client, self.requests))
 
 
 HERE = Engine()
@@ -151,60 +162,30 @@ HERE = Engine()
 
 
 def _here(
-    most: int, requests: int, function: Callable[[Item, Permits], Result], items: Sequence[Item]
+    most: int,
+    requests: int,
+    function: Callable[[Item, Permits], Result],
+    items: Sequence[Item],
+    reading: bool = False,
 ) -> Generator[Result | Lost, None, None]:
     """Run in processes of this machine, or in this process if there is only one worker."""
-    import joblib
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
     workers = max(1, min(most, len(items)))
-    share, left = Share(requests // workers), dict(enumerate(items))
-
-    def together(numbers: Iterable[int]) -> Iterator[tuple[int, Result]]:
-        first = {"initializer": _begin, "initargs": (os.getpid(), _settings())}
-        with joblib.parallel_config("loky", n_jobs=workers, inner_max_num_threads=1, **first):
-            # No batching, so that each result is returned at once and is not lost if this process ends.
-            parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
-        with _keyboard_elsewhere():
-            outputs = parallel(joblib.delayed(_numbered)(function, number, items[number], share) for number in numbers)
-        yield from _quietly(outputs)
-
-    while left:
-        begun: list[int] = []
-
-        def begin(into: list[int] = begun) -> Iterator[int]:
-            for number in list(left):
-                into.append(number)
-                yield number
-
-        try:
-            for number, result in together(begin()):
-                del left[number]
-                yield result
-        except TerminatedWorkerError:
-            # joblib abandons everything that was begun. Run each item alone to find the one that ended its process.
-            for number in [number for number in begun if number in left]:
-                item = left.pop(number)
-                try:
-                    ((_, result),) = together([number])
-                except TerminatedWorkerError:
-                    yield Lost(item, _ENDED)
-                else:
-                    yield result
-
-
-@contextmanager
-def _keyboard_elsewhere() -> Iterator[None]:
-    """Block Ctrl-C, which the terminal sends to all processes, in those started inside; this process ends them."""
-    if not hasattr(signal, "pthread_sigmask"):  # not on every platform
-        yield
+    share = Share(requests // workers)
+    if workers == 1:
+        for item in items:
+            yield function(item, share)
         return
-    resource_tracker.ensure_running()  # starting it later would unblock the signal
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    yield from work_in_processes(
+        partial(_given, function, share),
+        items,
+        workers=workers,
+        at_once=share.permits if reading else 1,
+        lost=partial(Lost, reason=_ENDED),
+    )
+
+
+def _given(function: Callable[[Item, Permits], Result], permits: Permits, item: Item) -> Result:
+    return function(item, permits)
 
 
 def _quietly(outputs: Generator[Result, None, None]) -> Iterator[Result]:
@@ -219,37 +200,17 @@ def _quietly(outputs: Generator[Result, None, None]) -> Iterator[Result]:
             outputs.close()
 
 
-def _settings() -> dict[str, str]:
-    """Return the environment variables that configure where files are read and kept."""
-    return {name: value for name, value in os.environ.items() if name.startswith(("HFPOSEMB_", "HF_"))}
-
-
-def _begin(process: int, settings: dict[str, str]) -> None:
-    """Prepare a worker: give it the parent's settings, and end it soon after the parent ends.
-
-    joblib reuses workers for the next call, and starts new ones only if these arguments differ. Without this, workers
-    would outlive the parent by minutes.
-    """
-    os.environ.update(settings)
-
-    def watch() -> None:
-        while os.getppid() == process:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def _numbered(
-    function: Callable[[Item, Permits], Result], number: int, item: Item, permits: Permits
-) -> tuple[int, Result]:
-    return number, function(item, permits)
-
-
 def _there(
-    client: Any, requests: int, function: Callable[[Item, Permits], Result], items: Sequence[Item]
+    client: Any,
+    requests: int,
+    function: Callable[[Item, Permits], Result],
+    items: Sequence[Item],
+    reading: bool = False,
 ) -> Generator[Result | Lost, None, None]:
-    """Run on a Dask cluster, which reassigns the work of a lost worker and gives up after several attempts."""
+    """Run on a Dask cluster, which reassigns the work of a lost worker and gives up after several attempts.
+
+    How many items a worker takes at a time is the cluster's choice, whether they are ``reading`` or not.
+    """
     import joblib
 
     try:

@@ -1,138 +1,183 @@
-"""Compare what this package costs with its bounds: ``python -m tests.benchmarks.bench [--quick]``.
+"""Compare what this package costs with its bounds and with other libraries.
 
-Every figure is the median of interleaved runs (ours, bound, ours, bound, …) in one script on one machine, and what
-counts is the ratio beside its goal. Files are read from the page cache. Nothing here is a test. The whole of it prints
-a table and writes ``docs/benchmarks.md``; ``--quick`` prints one of smaller tables and fewer rounds, in two minutes.
+``python -m tests.benchmarks.bench [--quick] [--only GROUP,…]``. Every figure is the median of interleaved runs (ours,
+bound, ours, bound, …) in one script on one machine, and what counts is the ratio beside its goal. Files are read from
+the page cache. Nothing here is a test. The whole of it prints a table and writes ``docs/benchmarks.md``, its plot
+``docs/benchmarks.svg`` and ``docs/benchmarks.json``, from which the next run takes what it is compared with. With
+``--quick``, two minutes of smaller tables and fewer rounds, or ``--only``, some groups, nothing is written.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import tempfile
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from importlib.metadata import version
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from .app import app_rows
-from .computing import (
-    alignment_rows,
-    fresh_umap_rows,
-    minilm_tokens,
-    neighbour_rows,
-    pca_rows,
-    peer_rows,
-    umap_rows,
-)
-from .cost import ROOT, Cost, Row, times
+from .benchmark_page import line, page_text
+from .computing import Rows, alignment_rows, fresh_umap_rows, minilm_tokens, neighbour_rows, pca_rows, umap_rows
+from .cost import ROOT, Row
 from .growth import Growth, growths
-from .reading import counted_rows, hub_rows, import_rows, local_rows, process_rows, write_gpt2
+from .growth_plot import growth_svg
+from .kept_run import Found, machine, name_of, read_values, value_of, worse, write_values
+from .peers import Peer, missing, peer_rows
+from .reading import counted_rows, gguf_rows, hub_rows, import_rows, local_rows, process_rows, write_gpt2
 from .size import size_rows
 from .surveying import COUNTS, survey_rows
 
-PAGE = ROOT / "docs" / "benchmarks.md"
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "umap-learn", "torch", "transformers", "huggingface_hub")
+PAGE, PLOT = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmarks.svg"
 
 
-def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
-    """Yield every comparison, in the order of the goals as far as what they need allows."""
-    rounds = 3
-    yield from import_rows(rounds=rounds)
-    yield from local_rows(folder, rounds=rounds)
-    yield from process_rows(folder, rounds=1 if quick else rounds)
-    yield from hub_rows(folder, rounds=rounds)
-    yield from counted_rows(folder)
-    sizes = ((20_000, 256),) if quick else ((50_257, 768), (128_256, 2_048))
-    yield from pca_rows(sizes=sizes, rounds=rounds)
-    if not quick:
-        yield from app_rows(folder.parent, rounds=rounds)
-        yield from size_rows(rounds=rounds)
-    yield from survey_rows(rounds=1 if quick else rounds, counts=(10, 20) if quick else COUNTS)
-    tokens = minilm_tokens()
-    yield from umap_rows(tokens[:4_000] if quick else tokens, rounds=1 if quick else rounds)
-    if not quick:
-        yield from fresh_umap_rows(tokens, rounds=rounds)
-    yield from neighbour_rows(tokens[:10_000] if quick else tokens, rounds=rounds)
-    yield from alignment_rows(rows=10_000 if quick else 50_000, width=256 if quick else 768, rounds=rounds)
+@dataclass(frozen=True)
+class Setting:
+    """How large the groups are, and what several of them read."""
+
+    folder: Path
+    quick: bool = False
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of what takes seconds; what takes longer has fewer, what takes less has more."""
+        return 3
+
+    @property
+    def slow(self) -> int:
+        """Rounds of what takes longer."""
+        return 1 if self.quick else self.rounds
+
+    @cached_property
+    def gpt2(self) -> Path:
+        """A checkpoint of GPT-2's size."""
+        return write_gpt2(self.folder / "gpt2")
+
+    @cached_property
+    def tokens(self) -> Rows:
+        """The token table of a trained model, or a part of it."""
+        return minilm_tokens()
 
 
-def line(row: Row) -> str:
-    """Return one line for the terminal."""
-    verdict = ("met" if row.met else "MISSED") if row.goal else ""
-    return f"{row.number:>2} {row.name:<62} {row.ours:<34} {row.bound:<34} {row.found:>9} {row.goal:>10}  {verdict}"
+def _reading(given: Setting) -> Iterator[Row]:
+    yield from import_rows(rounds=given.rounds)
+    yield from local_rows(given.gpt2, rounds=given.rounds)
+    yield from process_rows(given.gpt2, rounds=given.slow)
+    yield from gguf_rows(rounds=given.rounds)
 
 
-def page(found: Sequence[Row], peers: Sequence[tuple[str, Cost, Cost]], grown: Sequence[Growth]) -> str:
-    """Return ``docs/benchmarks.md``."""
-    versions = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
-    asked = [row for row in found if row.goal]
-    missed = [row for row in asked if not row.met]
-    head = (
-        "# Benchmarks\n\n"
-        "Written by `make bench`. Each line is the median of interleaved runs of both sides in one script; what counts "
-        "is the ratio, since machines are noisy.\n\n"
-        f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {platform.system()} {platform.machine()}, "
-        f"{os.cpu_count()} cores, {_model()}; {versions}.\n\n"
-        f"{len(asked) - len(missed)} of {len(asked)} goals met.\n"
-    )
-    table = [
-        "| goal | operation | ours | bound | found | wanted | |",
-        "|---|---|---|---|---|---|---|",
-        *(
-            f"| {row.number} | {row.name} | {row.ours} | {row.bound} | {row.found} | {row.goal} | "
-            f"{('met' if row.met else '**missed**') if row.goal else ''} |"
-            for row in sorted(found, key=lambda row: row.number)
-        ),
-    ]
-    beside = [
-        "\n## Beside what one would write by hand\n",
-        "| operation | ours | theirs | ours over theirs |",
-        "|---|---|---|---|",
-        *(f"| {name} | {ours} | {theirs} | {times(ours.wall / theirs.wall)} |" for name, ours, theirs in peers),
-    ]
-    how = [
-        "\n## How cost grows\n",
-        "Cost ∝ size^exponent, fitted over four sizes, width 128.\n",
-        "| operation | grows with | sizes | seconds | exponent | expected, at most |",
-        "|---|---|---|---|---|---|",
-        *(
-            f"| {one.name} | {one.of} | {', '.join(f'{size:,}' for size in one.sizes)} | "
-            f"{', '.join(f'{value:.3g}' for value in one.seconds)} | {one.exponent:.2f} | {one.expected:g} |"
-            for one in grown
-        ),
-    ]
-    return "\n".join([head, *table, *beside, *how]) + "\n"
+def _hub(given: Setting) -> Iterator[Row]:
+    yield from hub_rows(given.gpt2, rounds=given.rounds)
+    yield from counted_rows(given.gpt2)
 
 
-def _model() -> str:
-    """Return what the processor calls itself."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or "unknown processor"
-    return next((text.split(":", 1)[1].strip() for text in lines if text.startswith("model name")), "unknown processor")
+def _pca(given: Setting) -> Iterator[Row]:
+    sizes = ((20_000, 256),) if given.quick else ((50_257, 768), (128_256, 2_048))
+    return pca_rows(sizes=sizes, rounds=given.rounds)
+
+
+def _umap(given: Setting) -> Iterator[Row]:
+    return umap_rows(given.tokens[:4_000] if given.quick else given.tokens, rounds=given.slow)
+
+
+def _neighbours(given: Setting) -> Iterator[Row]:
+    return neighbour_rows(given.tokens[:10_000] if given.quick else given.tokens, rounds=given.rounds)
+
+
+def _alignment(given: Setting) -> Iterator[Row]:
+    rows, width = (10_000, 256) if given.quick else (50_000, 768)
+    return alignment_rows(rows=rows, width=width, rounds=given.rounds)
+
+
+def _surveys(given: Setting) -> Iterator[Row]:
+    return survey_rows(rounds=given.slow, counts=(10, 20) if given.quick else COUNTS)
+
+
+def _peers(given: Setting) -> Iterator[Peer]:
+    return peer_rows(given.gpt2, given.tokens, rounds=given.slow, quick=given.quick)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some lines that run together, and whether ``--quick`` has them."""
+
+    lines: Callable[[Setting], Iterator[Row | Peer | Growth]]
+    quick: bool = True
+
+
+GROUPS: dict[str, Group] = {
+    "reading": Group(_reading),
+    "hub": Group(_hub),
+    "pca": Group(_pca),
+    "app": Group(lambda given: app_rows(given.folder / "app", rounds=given.rounds), quick=False),
+    "size": Group(lambda given: size_rows(rounds=given.rounds), quick=False),
+    "surveys": Group(_surveys),
+    "umap": Group(_umap),
+    "umap-fresh": Group(lambda given: fresh_umap_rows(given.tokens, rounds=2), quick=False),
+    "neighbours": Group(_neighbours),
+    "alignment": Group(_alignment),
+    "growth": Group(lambda _: growths(), quick=False),
+    "peers": Group(_peers, quick=False),
+}
+"""In the order in which they run; the peers come last, since some bring threads of their own into this process."""
+
+
+def measure(names: Sequence[str], *, quick: bool, show: Callable[[Row | Peer | Growth], None]) -> Found:
+    """Run some groups, and show each line when it is there."""
+    found = Found()
+    with tempfile.TemporaryDirectory() as made:
+        given = Setting(Path(made), quick)
+        for name in names:
+            began = time.perf_counter()
+            for one in GROUPS[name].lines(given):
+                found.add(one)
+                show(one)
+            found.seconds[name] = time.perf_counter() - began
+            print(f"-- {name}: {found.seconds[name]:.0f} s", flush=True)
+    return found
+
+
+def _chosen(text: str) -> list[str]:
+    """Return the groups that are named, in the order in which they run."""
+    names = text.split(",")
+    if unknown := [name for name in names if name not in GROUPS]:
+        raise argparse.ArgumentTypeError(f"no group {', '.join(unknown)}; there are {', '.join(GROUPS)}")
+    return [name for name in GROUPS if name in names]
 
 
 def main() -> None:
-    """Run all comparisons, print a line for each, and write the page unless it was to be quick."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Run the comparisons, print a line for each, and write the page if all of them ran in full."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller tables and fewer rounds; nothing is written")
-    quick = parser.parse_args().quick
-    found = []
-    with tempfile.TemporaryDirectory() as made:
-        folder = write_gpt2(Path(made) / "gpt2")
-        for row in rows(folder, quick=quick):
-            found.append(row)
-            print(line(row), flush=True)
-        if quick:
-            return
-        peers = list(peer_rows(folder, minilm_tokens()))
-    grown = list(growths())
-    for one in grown:
-        print(f"{one.name:<30} {one.of:<10} exponent {one.exponent:.2f}, expected {one.expected:g}", flush=True)
-    PAGE.write_text(page(found, peers, grown), encoding="utf-8")
+    parser.add_argument(
+        "--only", type=_chosen, metavar="GROUP,…", help=f"only these groups, of {', '.join(GROUPS)}; nothing is written"
+    )
+    given = parser.parse_args()
+    before = {} if given.quick else read_values()
+
+    def show(one: Row | Peer | Growth) -> None:
+        times = worse(one, before)
+        text = line(one) if isinstance(one, Row) else f"   {name_of(one):<80} {value_of(one):.3g} {_beside(one)}"
+        print(text + (f"  ▲ {times:.2f} × the run before" if times else ""), flush=True)
+
+    names = given.only or [name for name, group in GROUPS.items() if group.quick or not given.quick]
+    found = measure(names, quick=given.quick, show=show)
+    print(f"{sum(found.seconds.values()) / 60:.1f} minutes")
+    if absent := missing():
+        print(f"peers not installed: {', '.join(absent)}; pip install -e '.[bench]'")
+    if given.quick or given.only:
+        return
+    PAGE.write_text(page_text(found, before=before, missing=absent, machine=machine()), encoding="utf-8")
+    PLOT.write_text(growth_svg(found.growths), encoding="utf-8")
+    write_values(found)
+
+
+def _beside(one: Peer | Growth) -> str:
+    """Return what else a terminal shows of a line."""
+    if isinstance(one, Peer):
+        return f"× {one.costs[0]} over {one.costs[1]}; {one.note}"
+    return f"times for twice the size; exponent {one.exponent:.2f}, expected {one.expected:g}"
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -19,18 +19,33 @@ from .reading import touch
 
 @dataclass(frozen=True)
 class Growth:
-    """Hold what an operation took at each size in seconds, and the exponents: cost ∝ size^exponent."""
+    """Hold what an operation took at each size in seconds, in each of some rounds: cost ∝ size^exponent."""
 
     name: str
     of: str
     sizes: tuple[int, ...]
-    seconds: tuple[float, ...]
+    rounds: tuple[tuple[float, ...], ...]
     expected: float
 
     @property
+    def seconds(self) -> tuple[float, ...]:
+        """The median at each size."""
+        return tuple(median(taken) for taken in zip(*self.rounds, strict=True))
+
+    @property
     def exponent(self) -> float:
-        """The slope of log cost over log size, by least squares."""
-        return float(np.polyfit(np.log(self.sizes), np.log(self.seconds), 1)[0])
+        """The exponent of the medians."""
+        return slope(self.sizes, self.seconds)
+
+    @property
+    def exponents(self) -> list[float]:
+        """The exponent of each round."""
+        return [slope(self.sizes, taken) for taken in self.rounds]
+
+
+def slope(sizes: Sequence[float], costs: Sequence[float]) -> float:
+    """Return the slope of log cost over log size, by least squares."""
+    return float(np.polyfit(np.log(sizes), np.log(costs), 1)[0])
 
 
 def growths() -> Iterator[Growth]:
@@ -84,10 +99,10 @@ def _write_half(folder: Path, rows: int) -> str:
 def _growth(
     name: str, of: str, sizes: tuple[int, ...], make: Callable[[int], Any], run: Callable[[Any], Any], expected: float
 ) -> Growth:
-    seconds = []
+    timed = []
     for size in sizes:
         given = make(size)
-        timed = here(lambda given=given: run(given))
-        timed()
-        seconds.append(median(timed().wall for _ in range(3)))
-    return Growth(name, of, sizes, tuple(seconds), expected)
+        run_one = here(lambda given=given: run(given))
+        run_one()
+        timed.append([run_one().wall for _ in range(3)])
+    return Growth(name, of, sizes, tuple(zip(*timed, strict=True)), expected)

@@ -7,19 +7,29 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
-from statistics import median
+from urllib.parse import urlsplit
 
-import numpy as np
-
-from .cost import ROOT, Row
+from .cost import ROOT, Cost, Row, here, in_turns, middle, ratio, span
+from .growth import Growth
 
 COUNTS = (50, 100, 200, 400)
+MANY = 1_000
+SPARE = 4
+"""Checkpoints that are surveyed before, so that processes are started and libraries loaded."""
+
+REQUESTS = 8
+"""Requests in flight at most, in a survey by default and in what it is compared with."""
 
 CHILD = """
-import itertools, json, os, sys, time
+import atexit, functools, itertools, json, os, sys, time
 import psutil
 import hfposemb as hpe
 from hfposemb.surveys.survey_folder import check_out
@@ -34,9 +44,17 @@ def run(kind, first, count, workers, out, draws):
             assert measured(asked.job(target), Share(8))[0]["metric"]
     else:
         told = watch if kind == "watched" else None
-        found = conduct(asked, check_out(out, asked.settings), engine=Engine(workers=workers), progress=told)
+        engine = Engine("dask", cluster(workers)) if kind == "dask" else Engine(workers=workers)
+        found = conduct(asked, check_out(out, asked.settings), engine=engine, progress=told)
         assert not found.failed, found.failed
     return time.perf_counter() - began
+
+@functools.cache
+def cluster(workers):
+    from distributed import LocalCluster
+    made = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None)
+    atexit.register(made.close)
+    return made.scheduler_address
 
 peaks, calls = {}, itertools.count()
 
@@ -57,25 +75,75 @@ def cpu():
 
 if __name__ == "__main__":
     kind, count, workers, out, draws = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], int(sys.argv[5])
-    run(kind, 400, 4, workers, out + "-warm", draws)
+    run(kind, count, SPARE, workers, out + "-warm", draws)
     peaks.clear()
-    before = cpu()
+    before, began = cpu(), time.monotonic()
     seconds = run(kind, 0, count, workers, out, draws)
-    print(json.dumps({"seconds": seconds, "cpu": cpu() - before, **peaks}))
-"""
+    print(json.dumps({"seconds": seconds, "cpu": cpu() - before, "began": began, **peaks}))
+""".replace("SPARE", str(SPARE))
+
+
+@dataclass(frozen=True)
+class Hub:
+    """A Hub in a process of its own: the environment that finds it, and what it was asked."""
+
+    settings: dict[str, str]
+    process: subprocess.Popen[str]
+
+    def requests(self, since: float) -> list[tuple[str, str, str | None]]:
+        """Return method, URL and range of every request from a time on, in order of arrival."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(file=self.process.stdin, flush=True)
+        return [
+            (method, url, span) for at, method, url, span in json.loads(self.process.stdout.readline()) if at >= since
+        ]
 
 
 @contextmanager
-def run_on_hub(count: int, *, delay: float) -> Iterator[dict[str, str]]:
-    """Serve a training run of ``count`` checkpoints from a process of its own; yield the environment that finds it."""
-    command = [sys.executable, "-m", "tests.hub", "--run", str(count), "--delay", str(delay)]
+def run_on_hub(count: int, *, delay: float, layers: int = 0) -> Iterator[Hub]:
+    """Serve a training run of ``count`` checkpoints and some to spare from a process of its own."""
+    command = [sys.executable, "-m", "tests.hub", "--run", str(count + SPARE), "--delay", str(delay)]
+    command += ["--layers", str(layers)]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield dict(part.split("=", 1) for part in process.stdout.readline().split())
+        yield Hub(dict(part.split("=", 1) for part in process.stdout.readline().split()), process)
         process.communicate("")
 
 
-def taken(settings: dict[str, str], kind: str, count: int, *, workers: int = 1, draws: int = 0) -> dict[str, float]:
+def replayed(requests: Sequence[tuple[str, str, str | None]]) -> float:
+    """Return the seconds that the requests of a survey take with as many in flight, and nothing else.
+
+    Every thread keeps a connection to each host and takes the next request as soon as it has read an answer: no client
+    that sends these requests can be faster.
+    """
+    waiting = deque(requests)
+
+    def send() -> None:
+        open_connections: dict[str, HTTPConnection] = {}
+        with suppress(IndexError):
+            while True:
+                method, url, span = waiting.popleft()
+                parts = urlsplit(url)
+                connection = open_connections.setdefault(parts.netloc, HTTPConnection(parts.netloc))
+                headers = {} if span is None else {"Range": span}
+                connection.request(
+                    method, f"{parts.path}?{parts.query}" if parts.query else parts.path, headers=headers
+                )
+                answer = connection.getresponse()
+                answer.read()
+                assert answer.status < 400, (answer.status, url)
+        for connection in open_connections.values():
+            connection.close()
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        for done in [pool.submit(send) for _ in range(REQUESTS)]:
+            done.result()
+    return time.perf_counter() - began
+
+
+def taken(hub: Hub, kind: str, count: int, *, workers: int = 1, draws: int = 0) -> dict[str, float]:
     """Survey the first checkpoints in a fresh process with an empty cache.
 
     Returns its seconds, those of its processors, and where ``kind`` is "watched" the peaks of its memory.
@@ -86,7 +154,7 @@ def taken(settings: dict[str, str], kind: str, count: int, *, workers: int = 1, 
         arguments = (kind, str(count), str(workers), f"{folder}/out", str(draws))
         found = subprocess.run(
             [sys.executable, str(script), *arguments],
-            env={**os.environ, **settings, "HFPOSEMB_CACHE": f"{folder}/cache", "HF_HOME": folder},
+            env={**os.environ, **hub.settings, "HFPOSEMB_CACHE": f"{folder}/cache", "HF_HOME": folder},
             cwd=ROOT,
             check=True,
             capture_output=True,
@@ -95,48 +163,67 @@ def taken(settings: dict[str, str], kind: str, count: int, *, workers: int = 1, 
     return dict(json.loads(found.stdout))
 
 
-def survey_rows(*, rounds: int, counts: tuple[int, ...] = COUNTS) -> Iterator[Row]:
+def survey_rows(*, rounds: int, counts: tuple[int, ...] = COUNTS, many: int = MANY) -> Iterator[Row]:
     """Goal 14: surveys."""
+    yield from network_rows(many)
     yield from growth_rows(counts, rounds=rounds)
     yield from overhead_rows(counts[0], rounds=rounds)
     yield from process_rows(counts[0], rounds=rounds)
 
 
+def network_rows(count: int, *, rounds: int = 1) -> Iterator[Row]:
+    """How far the network bounds a survey of checkpoints with GPT-2's tensors, where the Hub is 50 ms away."""
+    with run_on_hub(count, delay=0.05, layers=12) as hub:
+        ours, bound = [], []
+        for _ in range(rounds):
+            found = taken(hub, "survey", count, workers=2)
+            requests = hub.requests(found["began"])
+            ours.append(Cost(found["seconds"], found["cpu"]))
+            bound.append(here(lambda requests=requests: replayed(requests))())
+    name = f"survey of {count:,} checkpoints 50 ms away, over its {len(requests):,} requests, {REQUESTS} in flight"
+    yield ratio(14, name, (middle(ours), middle(bound)), 1.3)
+
+
 def growth_rows(counts: tuple[int, ...], *, rounds: int) -> Iterator[Row]:
     """How time and memory grow with the checkpoints."""
-    with run_on_hub(404, delay=0) as hub:
+    with run_on_hub(counts[-1], delay=0) as hub:
         runs = [[taken(hub, "watched", count, workers=2) for count in counts] for _ in range(rounds)]
     for what, name in (("seconds", "time"), ("cpu", "processor time")):
-        seconds = [median(run[place][what] for run in runs) for place in range(len(counts))]
-        exponent = float(np.polyfit(np.log(counts), np.log(seconds), 1)[0])
+        costs = tuple(tuple(one[what] for one in run) for run in runs)
+        found = Growth(f"survey, {name}", "checkpoints", counts, costs, 1)
         title = f"survey of {', '.join(map(str, counts))} checkpoints, exponent of its {name}"
-        ours = f"{', '.join(f'{value:.1f}' for value in seconds)} s"
-        yield Row(14, title, ours, "", f"{exponent:.2f}", "≤ 1.05", exponent <= 1.05)
+        ours = f"{', '.join(f'{value:.1f}' for value in found.seconds)} s"
+        exponent, spread = found.exponent, span(found.exponents, lambda value: f"{value:.2f}")
+        yield Row(14, title, ours, "", f"{exponent:.2f}", "≤ 1.05", exponent <= 1.05, 2**exponent, spread)
     for who in ("driver", "worker"):
-        first, last = (median(run[place][who] for run in runs) for place in (0, -1))
+        last, first = (middle([Cost(0, 0, run[place][who]) for run in runs]) for place in (-1, 0))
         name = f"memory of the {who}, {counts[-1]} checkpoints over {counts[0]}"
-        yield _ratio(name, last, first, 1.15, form=lambda value: f"{value / 1e6:.0f} MB")
+        yield ratio(14, name, (last, first), 1.15, measure="peak")
 
 
 def overhead_rows(count: int, *, rounds: int) -> Iterator[Row]:
     """What the engine and the folder cost beside the same work in a loop."""
-    with run_on_hub(404, delay=0) as hub:
-        runs = [(taken(hub, "survey", count), taken(hub, "loop", count)) for _ in range(rounds)]
-    for what, name in (("seconds", ""), ("cpu", ", processor time")):
-        ours, bare = (median(run[side][what] for run in runs) for side in (0, 1))
-        yield _ratio(f"survey over a bare loop, {count} checkpoints{name}", ours, bare, 1.2)
+    with run_on_hub(count, delay=0) as hub:
+        costs = in_turns(cost_of(hub, "survey", count), cost_of(hub, "loop", count), rounds=rounds, warm=False)
+    name = f"survey over a bare loop, {count} checkpoints"
+    yield ratio(14, name, costs, 1.2)
+    yield ratio(14, f"{name}, processor time", costs, 1.2, measure="cpu")
 
 
 def process_rows(count: int, *, rounds: int) -> Iterator[Row]:
-    """What a second process saves where the Hub is 50 ms away."""
-    with run_on_hub(404, delay=0.05) as hub:
-        runs = [[taken(hub, "survey", count, workers=workers, draws=2) for workers in (2, 1)] for _ in range(rounds)]
-    two, one = (median(run[side]["seconds"] for run in runs) for side in (0, 1))
-    yield _ratio(f"two processes over one, {count} checkpoints 50 ms away", two, one, 1 / 1.6)
+    """What a second process saves where the Hub is 50 ms away, one of this machine and one of a cluster."""
+    with run_on_hub(count, delay=0.05) as hub:
+        for kind, what, most in (("survey", "processes", 1.6), ("dask", "Dask workers", 1.8)):
+            two, one = (cost_of(hub, kind, count, workers=workers, draws=2) for workers in (2, 1))
+            costs = in_turns(two, one, rounds=rounds, warm=False)
+            yield ratio(14, f"two {what} over one, {count} checkpoints 50 ms away", costs, 1 / most)
 
 
-def _ratio(
-    name: str, ours: float, bound: float, most: float, *, form: Callable[[float], str] = lambda value: f"{value:.2f} s"
-) -> Row:
-    found = ours / bound
-    return Row(14, name, form(ours), form(bound), f"{found:.2f} ×", f"≤ {most:.3g} ×", found <= most)
+def cost_of(hub: Hub, kind: str, count: int, *, workers: int = 1, draws: int = 0) -> Callable[[], Cost]:
+    """Survey the first checkpoints in a fresh process each time."""
+
+    def run() -> Cost:
+        found = taken(hub, kind, count, workers=workers, draws=draws)
+        return Cost(found["seconds"], found["cpu"])
+
+    return run

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from hfposemb.checkpoints.file_ranges import LocalRanges
-from hfposemb.checkpoints.gguf_header import TOKENS, Texts, read_header
+from hfposemb.checkpoints.gguf_header import Texts, read_header
 from hfposemb.checkpoints.gguf_types import TYPES
 from hfposemb.errors import CheckpointError
 from tests.conftest import FULL
@@ -129,19 +129,6 @@ def test_version_2_is_read(tmp_path: Path) -> None:
     assert checkpoint.info("output.weight").dtype == "Q4_0"
 
 
-def vocabulary(tokens: int, merges: int) -> bytes:
-    """Return a head with a vocabulary of this size."""
-    words = [f"Ġword{place}" for place in range(tokens)]
-    keys = [
-        *made.KEYS[:2],
-        made.key(TOKENS, made.ARRAY, made.texts(words)),
-        made.key("tokenizer.ggml.scores", made.ARRAY, made.array(made.F32, tokens, bytes(4 * tokens))),
-        made.key("tokenizer.ggml.token_type", made.ARRAY, made.array(made.I32, tokens, b"\1\0\0\0" * tokens)),
-        made.key("tokenizer.ggml.merges", made.ARRAY, made.texts([f"Ġ{place} w" for place in range(merges)])),
-    ]
-    return made.file(keys)
-
-
 OPENED = """
 import sys, time
 from pathlib import Path
@@ -163,7 +150,7 @@ print(time.process_time() - began, peak() - base, found.labels(128_256).texts[12
 @pytest.mark.skipif(not LINUX, reason="peak memory is read from /proc")
 def test_a_vocabulary_of_128256_with_merges_opens_at_once(tmp_path: Path) -> None:
     path = tmp_path / "a.gguf"
-    path.write_bytes(vocabulary(128_256, 280_147))
+    path.write_bytes(made.vocabulary(128_256, 280_147))
     run = subprocess.run([sys.executable, "-c", OPENED, path], capture_output=True, text=True, check=True)
     seconds, memory, *last = run.stdout.split()
     assert float(seconds) < 0.2 * (1 if FULL else 3)

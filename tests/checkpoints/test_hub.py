@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -129,6 +130,23 @@ def test_only_the_header_and_the_table_are_read(hub: FakeHub, repo: str) -> None
     assert found.traffic.requests == len(hub.requests)
     commits = {one.path.split("/resolve/")[1].split("/")[0] for one in hub.requests if "/resolve/" in one.path}
     assert commits <= {"main", found.position.table.provenance.commit}
+
+
+def test_connections_stay_open_for_the_next_request(hub: FakeHub, repo: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Redirects and ranges are read to their end; a connection that is not would be closed."""
+    hub.add(REPO, {"config.json": CONFIG, "model.safetensors": FILE}, branch="other")
+    connect, opened = socket.create_connection, list[object]()
+
+    def noted(address: tuple[str, int], *rest: Any, **options: Any) -> socket.socket:
+        opened.append(address)
+        return connect(address, *rest, **options)
+
+    monkeypatch.setattr(socket, "create_connection", noted)
+    positions(repo)
+    before, opened[:] = len(hub.requests), []
+    positions(f"{repo}@other")
+    assert len(hub.requests) - before >= 5
+    assert len(opened) <= 1, "one more where both files are asked for at the same time for the first time"
 
 
 def test_a_few_rows_are_read_alone_and_a_table_once(hub: FakeHub, repo: str) -> None:

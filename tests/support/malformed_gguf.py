@@ -83,6 +83,19 @@ def file(
     return start + bytes(-len(start) % 32) + data
 
 
+def vocabulary(tokens: int, merges: int) -> bytes:
+    """Return a head with a vocabulary of this size."""
+    words = [f"Ġword{place}" for place in range(tokens)]
+    keys = [
+        *KEYS[:2],
+        key(TOKENS, ARRAY, texts(words)),
+        key("tokenizer.ggml.scores", ARRAY, array(F32, tokens, bytes(4 * tokens))),
+        key("tokenizer.ggml.token_type", ARRAY, array(I32, tokens, b"\1\0\0\0" * tokens)),
+        key("tokenizer.ggml.merges", ARRAY, texts([f"Ġ{place} w" for place in range(merges)])),
+    ]
+    return file(keys)
+
+
 def opened(path: Path) -> GgufCheckpoint:
     """Open a file."""
     return open_gguf(LocalRanges.open(path))

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,43 @@ def test_a_process_that_ends_loses_its_item_alone() -> None:
     items = ["a", "end", "b", "c", "d", "e"]
     reason = "the worker process ended unexpectedly, most likely out of memory"
     assert results(Engine(workers=2), items) == sorted([*"abcde", Lost("end", reason)], key=str)
+
+
+def test_a_process_that_ends_while_it_reads_several_loses_one() -> None:
+    items = ["a", "end", *"bcdefghij"]
+    with Engine(workers=2).running() as pool:
+        found = list(pool.each(end_at, items, reading=True))
+    assert [one.item for one in found if isinstance(one, Lost)] == ["end"]
+    assert sorted(one for one in found if isinstance(one, str)) == list("abcdefghij")
+
+
+def test_processes_keep_all_permitted_requests_in_flight(hub: FakeHub) -> None:
+    sources = add_run(hub, 12)
+    hub.shape(delay=0.1)
+    found = hpe.survey(sources, metrics=["mean norm"], draws=0, engine=Engine(workers=2, requests=6))
+    assert found.value.notna().all()
+    assert 4 < at_once(hub, 0.1) <= 6
+
+
+def test_a_process_reads_several_items_and_computes_one() -> None:
+    def overlapping(_item: int, _given: Permits) -> tuple[int, float, float]:
+        import os
+        import time
+
+        from hfposemb.surveys.process_crews import computing_turn
+
+        time.sleep(0.2)
+        with computing_turn.get():
+            began = time.monotonic()
+            time.sleep(0.05)
+            return os.getpid(), began, time.monotonic()
+
+    with Engine(workers=2).running() as pool:
+        found = [one for one in pool.each(overlapping, list(range(8)), reading=True) if not isinstance(one, Lost)]
+    assert len(found) == 8
+    for process in {one[0] for one in found}:
+        turns = sorted(one[1:] for one in found if one[0] == process)
+        assert all(ended <= began for (_, ended), (began, _) in pairwise(turns))
 
 
 def test_processes_share_the_permits_equally() -> None:

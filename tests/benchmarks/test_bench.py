@@ -1,0 +1,185 @@
+"""What ``make bench`` writes: medians with their spread, and a mark where a figure is worse than before."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.benchmarks import bench
+from tests.benchmarks.benchmark_page import line, page_text
+from tests.benchmarks.cost import Cost, Pair, beside, count, here, in_turns, middle, ratio, ratios, score, span
+from tests.benchmarks.growth import Growth
+from tests.benchmarks.growth_plot import growth_svg
+from tests.benchmarks.kept_run import Found, name_of, read_values, regressions, value_of, write_values
+from tests.benchmarks.peers import Peer
+
+MACHINE = {
+    "date": "2030-01-01",
+    "python": "3.11",
+    "system": "Linux",
+    "cores": 2,
+    "processor": "a",
+    "libraries": {"numpy": "2"},
+}
+
+
+def pair(ours: list[float], theirs: list[float]) -> Pair:
+    """Return costs whose walls are these."""
+    return middle([Cost(wall, wall) for wall in ours]), middle([Cost(wall, wall) for wall in theirs])
+
+
+def growth(*rounds: tuple[float, ...], name: str = "PCA") -> Growth:
+    """Return an operation at three sizes."""
+    return Growth(name, "rows", (100, 200, 400), rounds, 1)
+
+
+def found_of(*lines: Any) -> Found:
+    """Return a run with these lines."""
+    found = Found(seconds={"pca": 60.0})
+    for one in lines:
+        found.add(one)
+    return found
+
+
+def written(found: Found, before: dict[str, float] | None = None, missing: tuple[str, ...] = ()) -> str:
+    """Return the page of a run."""
+    return page_text(found, before=before or {}, missing=missing, machine=MACHINE)
+
+
+def test_a_cost_is_the_median_with_its_range() -> None:
+    found = middle([Cost(3.0, 1.0, 2e6), Cost(1.0, 3.0, 1e6), Cost(2.0, 2.0, 3e6)])
+    assert (found.wall, found.cpu, found.peak) == (2.0, 2.0, 2e6)
+    assert str(found) == "2 s [1 s – 3 s] (2 s CPU, 2 MB)"
+    assert str(Cost(0.0025, 0.001)) == "2.5 ms (1 ms CPU)"
+    assert span([0.5], str) == ""
+
+
+def test_rounds_are_interleaved_and_the_first_is_left_out() -> None:
+    calls: list[str] = []
+    ours, theirs = in_turns(here(lambda: calls.append("ours")), here(lambda: calls.append("theirs")), rounds=2)
+    assert calls == ["ours", "theirs"] * 3
+    assert len(ours.runs) == len(theirs.runs) == 2
+
+
+def test_a_ratio_is_that_of_each_round() -> None:
+    """A machine that is slow for one round slows both sides of it."""
+    costs = pair([1.0, 20.0, 3.0], [1.0, 10.0, 1.0])
+    assert ratios(costs) == [1.0, 2.0, 3.0]
+    row = ratio(7, "PCA", costs, 1.5)
+    assert (row.value, row.found, row.spread, row.met) == (2.0, "2.00 ×", "1.00 × – 3.00 ×", False)
+    assert ratio(7, "PCA", costs, 2).met
+    assert beside(7, "PCA", costs).goal == ""
+    assert ratios((Cost(3, 1), Cost(2, 1))) == [1.5]
+
+
+def test_a_count_takes_one_number_or_several() -> None:
+    one, several = count(13, "app", 80.0, 100, unit="ms"), count(13, "app", [90.0, 70.0, 300.0], 100, unit="ms")
+    assert (one.value, one.spread, one.met) == (80.0, "", True)
+    assert (several.value, several.spread, several.ours) == (90.0, "70 – 300", "90 ms")
+
+
+def test_a_score_is_a_mean_over_seeds_and_compared_as_a_ratio() -> None:
+    row = score(8, "trust", [0.8, 0.9], [0.85, 0.86], slack=0.002)
+    assert (row.ours, row.bound, row.found, row.met) == ("0.8500", "0.8550", "−0.0050", False)
+    assert row.value == pytest.approx(0.855 / 0.85)
+    assert row.spread == "−0.0500 – +0.0400"
+    assert score(8, "trust", [0.8, 0.9], [0.85, 0.854], slack=0.002).met
+
+
+@pytest.mark.parametrize(("before", "mark"), [(2.0, False), (1.75, False), (1.73, True), (0.0, True), (None, False)])
+def test_a_figure_is_marked_from_fifteen_percent_on(before: float | None, mark: bool) -> None:
+    row = ratio(7, "PCA", pair([2.0], [1.0]), 3)
+    found, then = found_of(row), {} if before is None else {"PCA": before}
+    assert ("PCA" in regressions(found.rows, then)) is mark
+    page = written(found, then)
+    assert ("▲" in next(one for one in page.splitlines() if "| PCA |" in one)) is mark
+    assert ("1 figure is worse by more than 15%" in page) is mark
+    assert ("No figure is worse" in page) is (not mark and before is not None)
+
+
+def test_a_growth_is_compared_by_what_twice_the_size_costs() -> None:
+    linear, steep = growth((1.0, 2.0, 4.0)), growth((1.0, 4.0, 16.0))
+    assert (linear.exponent, steep.exponent) == (pytest.approx(1), pytest.approx(2))
+    assert value_of(steep) == pytest.approx(4)
+    assert regressions([steep], {name_of(linear): 2.0}) == {name_of(steep): pytest.approx(2)}
+    noisy = growth((1.0, 2.0, 4.0), (1.0, 4.0, 16.0), (1.0, 2.0, 4.0))
+    assert (noisy.seconds, noisy.exponents) == ((1.0, 2.0, 4.0), pytest.approx([1, 2, 1]))
+
+
+def test_what_is_kept_is_what_the_next_run_reads(tmp_path: Path) -> None:
+    path = tmp_path / "benchmarks.json"
+    assert read_values(path) == {}
+    peer = Peer("nearest of one row", "faiss", pair([1.0, 4.0], [2.0, 4.0]))
+    rows = (ratio(7, "PCA", pair([2.0], [1.0]), 3), count(13, "app", 80.0, 100, unit="ms"))
+    found = found_of(*rows, peer, growth((1.0, 2.0, 4.0)))
+    write_values(found, path)
+    kept = read_values(path)
+    assert kept == {"PCA": 2.0, "app": 80.0, "nearest of one row, over faiss": 0.75, "growth of PCA": pytest.approx(2)}
+    assert regressions((*found.rows, *found.peers, *found.growths), kept) == {}
+    run = json.loads(path.read_text(encoding="utf-8"))
+    assert run["seconds"] == {"pca": 60.0}
+    assert run["machine"]["cores"] >= 1
+
+
+def test_the_page_has_every_line_once_and_a_table_is_a_table() -> None:
+    peer = Peer("nearest of one row", "faiss", pair([1.0, 4.0], [2.0, 4.0]), "trustworthiness 1 and 1")
+    rows = (count(13, "app", 180.0, 100, unit="ms"), ratio(7, "PCA", pair([2.0, 3.0], [1.0, 1.0]), 3))
+    page = written(found_of(*rows, peer, growth((1.0, 2.0, 4.0), name="UMAP")), missing=("openTSNE",))
+    assert "1 of 2 goals met" in page
+    assert "| 7 | PCA | 2.5 s [2 s – 3 s] (2.5 s CPU) | 1 s [1 s – 1 s] (1 s CPU) |" in page
+    assert page.index("| 7 | PCA") < page.index("| 13 | app")  # in the order of the goals
+    assert "| **missed** |" in page
+    assert "| nearest of one row | faiss |" in page
+    assert "| 0.75 × [0.50 × – 1.00 ×] |" in page
+    assert "openTSNE. To have them: `pip install -e '.[bench]'`" in page
+    assert "not installed" not in written(found_of(*rows, peer))
+    for table in re.findall(r"(?:^\|.*\n)+", page, flags=re.M):
+        assert len({one.count("|") for one in table.splitlines()}) == 1
+    assert all(row.name in line(row) for row in rows)
+
+
+def test_the_plot_is_drawn_to_scale() -> None:
+    """A cost that doubles with the size is as straight as the line that is expected, in a panel of its own."""
+    svg = growth_svg([growth((1.0, 2.0, 4.0)), growth((1.0, 1.0, 1.0), (1.0, 2.0, 3.0), name="a < b")])
+    root = ElementTree.fromstring(svg)
+    name = "{http://www.w3.org/2000/svg}"
+    panels = root.findall(f"{name}g")
+    assert len(panels) == 2
+    lines = {one.get("class"): one.get("d", "") for one in panels[0].iter(f"{name}path")}
+    points = re.findall(r"[\d.]+", lines["found"])
+    assert re.findall(r"[\d.]+", lines["expected"]) == points[:2] + points[-2:]
+    centres = [float(one.get("cx", "")) for one in panels[0].iter(f"{name}circle")]
+    assert math.isclose(centres[1] - centres[0], centres[2] - centres[1], abs_tol=0.2)
+    assert next(one.text for one in panels[1].iter(f"{name}text")) == "a < b"
+
+
+def test_groups_are_chosen_by_name_and_run_in_their_order(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran: list[str] = []
+    for name, group in bench.GROUPS.items():
+
+        def lines(given: bench.Setting, name: str = name) -> Any:
+            ran.append(name)
+            assert given.quick
+            yield count(1, name, 1, 2, unit="s")
+
+        monkeypatch.setitem(bench.GROUPS, name, bench.Group(lines, quick=group.quick))
+    monkeypatch.setattr("sys.argv", ["bench", "--quick", "--only", "umap,pca"])
+    bench.main()
+    assert ran == ["pca", "umap"]
+    assert "minutes" in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", ["bench", "--quick"])
+    bench.main()
+    assert "size" not in ran[2:]
+    assert {"reading", "umap"} < set(ran[2:])
+    monkeypatch.setattr("sys.argv", ["bench", "--only", "umpa"])
+    with pytest.raises(SystemExit):
+        bench.main()
+    assert "no group umpa; there are reading, " in capsys.readouterr().err
