@@ -111,11 +111,13 @@ class Decoded:
         return found
 
     @cached_property
-    def _groups(self) -> dict[str, dict[str, str]]:
-        return grouped(self.stored.names())
+    def _groups(self) -> Mapping[str, Mapping[str, str]]:
+        return grouped(tuple(self.stored.names()))
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
+        if not self._groups:
+            return tuple(self.stored.names())
         parts = {part: table for table, group in self._groups.items() for part in group.values()}
         return tuple(dict.fromkeys(parts.get(name, name) for name in self.stored.names()))
 

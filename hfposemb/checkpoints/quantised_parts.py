@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from numpy.typing import NDArray
@@ -42,7 +43,8 @@ _NEEDED: Mapping[str, frozenset[str]] = {
 """Names of codes that other modules use too, with parts that tell them apart."""
 
 
-def grouped(names: Iterable[str]) -> dict[str, dict[str, str]]:
+@lru_cache(maxsize=16)
+def grouped(names: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
     """Return the parts of each quantised table, ``{"m.weight": {"weight": "m.weight", "scales": "m.scales"}}``.
 
     Args:

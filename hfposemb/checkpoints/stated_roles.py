@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
 
 
 @dataclass(frozen=True)
@@ -24,15 +23,7 @@ class StatedRoles:
     how: str = ""
 
 
-@runtime_checkable
-class StatesRoles(Protocol):
-    """Checkpoint that knows the roles of its tensors."""
-
-    def roles(self) -> StatedRoles:
-        """Return the tables of each role."""
-        ...
-
-
 def stated_roles(tensors: object) -> StatedRoles:
-    """Return the roles that a checkpoint states; none if their names are to tell them."""
-    return tensors.roles() if isinstance(tensors, StatesRoles) else StatedRoles()
+    """Return the roles that a checkpoint states by a method ``roles``; none if their names are to tell them."""
+    roles: Callable[[], StatedRoles] | None = getattr(tensors, "roles", None)
+    return StatedRoles() if roles is None else roles()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from .table_names import outside_layers, tower_of
 
@@ -68,10 +69,15 @@ def head_candidates(names: Iterable[str], *, loose: bool) -> tuple[str, ...]:
     order = {"": 0, "text": 0, "decoder": 1}
     found = []
     for name in outside_layers(names):
-        rank = next((rank for rank, ending in enumerate(endings) if _ends(name, ending)), None)
+        rank = _rank(name, endings)
         if rank is not None:
             found.append((order.get(tower_of(name), 2), rank, name.count("."), name))
     return tuple(entry[-1] for entry in sorted(found))
+
+
+@lru_cache(maxsize=1024)
+def _rank(name: str, endings: tuple[str, ...]) -> int | None:
+    return next((rank for rank, ending in enumerate(endings) if _ends(name, ending)), None)
 
 
 def _ends(name: str, ending: str) -> bool:

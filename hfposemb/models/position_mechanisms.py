@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -226,11 +226,17 @@ def _sines(width: int, layout: Layout, offset: int, scale: float, start: int, st
     return (sine_rows(start, stop, width, layout=layout, offset=offset) * scale).astype(np.float32)
 
 
+@lru_cache(maxsize=16)
+def _likely(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names that may be those of relative positions."""
+    endings = tuple(rule.ending for rule in RELATIVE)
+    return tuple(name for name in names if name.endswith(endings))
+
+
 def _relative(opened: Opened, main: str) -> Iterator[Placed]:
     """Yield the relative positions stored in tensors for every tower, from the first layer if all layers have them."""
     # Models with many experts have tens of thousands of names, so filter them before applying the rules.
-    endings = tuple(rule.ending for rule in RELATIVE)
-    likely = [name for name in opened.tensors.names() if name.endswith(endings)]
+    likely = _likely(opened.tensors.names())
     for rule in RELATIVE:
         towers: dict[str, list[str]] = {}
         for name in filter(rule.fits, likely):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 Role: TypeAlias = Literal["token", "token_type", "position"]
@@ -176,16 +177,24 @@ def _ends(name: str, ending: str) -> bool:
 
 def outside_layers(names: Iterable[str]) -> tuple[str, ...]:
     """Return the names outside numbered layers; the number in ``word_emb.emb_layers.0.weight`` does not count."""
+    return _outside(tuple(names))
+
+
+# Models have the same names, and a name does not change its meaning.
+@lru_cache(maxsize=16)
+def _outside(names: tuple[str, ...]) -> tuple[str, ...]:
     ending = "word_emb.emb_layers.0.weight"
     return tuple(name for name in names if not _NUMBERED.search(f".{name.removesuffix(ending)}."))
 
 
+@lru_cache(maxsize=1024)
 def _token_rank(name: str) -> int | None:
     if _NO_TOKENS.search(name):
         return None
     return next((rank for rank, ending in enumerate(TOKEN_ENDINGS) if _ends(name, ending)), None)
 
 
+@lru_cache(maxsize=1024)
 def _loose(name: str) -> bool:
     return not _NO_TOKENS.search(name) and any(_ends(name, ending) for ending in LOOSE_TOKEN_ENDINGS)
 
@@ -196,6 +205,7 @@ def _module(name: str) -> str:
     return path.rsplit(".", 1)[-1]
 
 
+@lru_cache(maxsize=1024)
 def _position_rank(name: str) -> int | None:
     if _NO_POSITIONS.search(name) or name.endswith((".bias", "_bias")):
         return None
@@ -207,6 +217,7 @@ def _position_rank(name: str) -> int | None:
     return int(_module(name) not in ("wpe", "embed_positions", "positions_embed", "position_embeddings"))
 
 
+@lru_cache(maxsize=1024)
 def _type_rank(name: str) -> int | None:
     return 0 if TYPE_ENDING.fullmatch(_module(name)) else None
 

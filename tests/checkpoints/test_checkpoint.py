@@ -705,3 +705,19 @@ def test_malformed_config(content: bytes, tmp_path: Path) -> None:
         checkpoint.config()
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) <= 300
+
+
+def test_a_header_that_changes_under_the_same_size_and_time_is_read_again(tmp_path: Path) -> None:
+    path = saved(tmp_path, first=torch.zeros(4, 6), other=torch.ones(6, 4))
+    assert Checkpoint.open(path).info("first").shape == (4, 6)
+    status, whole = path.stat(), path.read_bytes()
+    changed = whole.replace(b'"shape":[4,6]', b'"shape":[3,8]').replace(b'"first"', b'"third"')
+    assert (changed != whole, len(changed)) == (True, len(whole))
+    path.write_bytes(changed)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    again = Checkpoint.open(path)
+    assert sorted(again.names()) == ["other", "third"]
+    assert again.info("third").shape == (3, 8)
+    path.write_bytes(changed + b"\0")  # the same header, but the file has a byte that it does not cover
+    with pytest.raises(CheckpointError, match="for them"):
+        Checkpoint.open(path)
