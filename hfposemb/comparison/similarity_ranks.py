@@ -25,9 +25,12 @@ def mean_ranks(values: NDArray[np.floating]) -> Rows:
     """Return the rank of each value [n], from 0; ties get their mean rank."""
     order = np.argsort(values)
     placed = values[order]
+    ranks = np.empty(len(values))
+    if (placed[1:] > placed[:-1]).all():
+        ranks[order] = np.arange(len(values))
+        return ranks
     first = np.flatnonzero(np.diff(placed, prepend=-np.inf))
     counts = np.diff(first, append=len(values))
-    ranks = np.empty(len(values))
     ranks[order] = np.repeat(first + (counts - 1) / 2, counts)
     return ranks
 
