@@ -27,6 +27,7 @@ from hfposemb.text import one_line, sentence_case
 from .. import limits
 from ..components.plot import Drawing, LegendItem, Panel, ScaleBar
 from ..jobs import children, measuring
+from ..jobs.first_pictures import is_draft
 from ..jobs.queue import Visitor
 from ..recipes import token_snippets
 from ..session.background_jobs import BackgroundJob
@@ -152,7 +153,7 @@ def asked_map(
 ) -> list[Any]:
     """Return updates of the chosen projection, the map, the work needed first, the colour, and the projection's field.
 
-    While UMAP is computed, PCA is drawn.
+    While UMAP is computed, PCA is drawn, and then the layouts on the way to UMAP's.
     """
     source, kept = source_of(opened, controls.which), gr.skip()
     if source is None:
@@ -161,6 +162,7 @@ def asked_map(
     table, size = source.tokens, int(controls.dims[0])
     method = controls.method if controls.method in METHODS else automatic(session, table, size)
     asked, color, back, paint = method, controls.color, kept, kept
+    draft = None
     try:
         wanted = _before_map(session, source, table, method, size, color)
         if wanted and done and BackgroundJob.failed(done, wanted):
@@ -176,9 +178,10 @@ def asked_map(
             wanted = []
         elif wanted:
             method, color = "PCA", "Class" if color == "Trust" else color
-            if len(wanted[0]) > 3 or _before_map(session, source, table, method, size, color):
+            draft = session.jobs.draft(table, size) if len(wanted[0]) == 3 else None
+            if draft is None and (len(wanted[0]) > 3 or _before_map(session, source, table, method, size, color)):
                 return [kept, kept, wanted, kept, gr.update(value=asked)]  # the last picture stays
-        projection = session.projection(table, method.lower(), size)
+        projection = draft or session.projection(table, method.lower(), size)
         assert projection is not None
         word = Word.of(controls.word)
         panels = map_panels(session, source, projection, color, word, centred=controls.centred)
@@ -247,7 +250,7 @@ async def map_work(
 
 def regions_of(session: Session, table: EmbeddingTable, projection: Projection) -> tuple[Region, ...]:
     """Return the named regions of a map by UMAP in two dimensions, found once for all visitors."""
-    if projection.method != "umap" or projection.dims != 2:
+    if projection.method != "umap" or projection.dims != 2 or is_draft(projection):
         return ()
     return session.library.result(table, ("regions", projection.method), lambda: named_regions(projection, table))
 
@@ -257,6 +260,8 @@ def _map_title(source: Opened, projection: Projection, regions: Sequence[Region]
         share = float(projection.explained_variance_ratio.sum())
         rest = ". For neighbourhoods, use UMAP" if share < 0.5 else ""
         return f"PCA shows {percent(share)} of the variation of {_owned(source)}{rest}"
+    if is_draft(projection):
+        return f"UMAP of {_owned(source)}, not finished yet"
     islands = [region_name(region) for region in regions if region.kind]
     if not islands:
         return f"Map of {_owned(source)}: close dots tend to be similar"
@@ -334,6 +339,8 @@ def _map_foot(projection: Projection) -> str:
     """State how many neighbours the map keeps, and which rows it leaves out."""
     left_out = f" · {projection.left_out:,} rows left out" if projection.left_out else ""
     method = projection.method.upper()
+    if is_draft(projection):
+        return f"{method} of all tokens, being computed{left_out}"
     if not projection.measured:
         return f"{method} of all tokens; colour by trust to measure it{left_out}"
     quality = projection.quality

@@ -26,7 +26,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import IO, TYPE_CHECKING, Any
@@ -38,6 +38,9 @@ from ..failures import BugError
 from ..limits import PUBLIC_MEMORY, PUBLIC_SECONDS, SEARCH_MEMORY
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from hfposemb.analysis.probes import Probe
     from hfposemb.analysis.projection import Projection
     from hfposemb.comparison.aligned_maps import AlignedMaps
@@ -46,6 +49,26 @@ if TYPE_CHECKING:
     from hfposemb.tables.embeddings import Embeddings
 
 Report = Callable[[float, str], None]
+
+
+class Reporter:
+    """The child's side of a job's progress: called with the share done and the stage, as a ``Report``."""
+
+    def __init__(self, answer: Callable[[str, Any], None]) -> None:
+        self._answer, self._last = answer, -1.0
+
+    def __call__(self, share: float, doing: str) -> None:
+        """Report the share done, 0 to 1, and the stage."""
+        now = time.monotonic()
+        if now - self._last > POLL / 2 or share >= 1:
+            self._last = now
+            self._answer("progress", (float(share), str(doing)))
+
+    def draft(self, value: Any) -> None:
+        """Send an unfinished result."""
+        self._answer("draft", value)
+
+
 """Called by the work with the fraction done, 0 to 1, and a description of the current step."""
 
 WARM_AFTER = 10.0
@@ -81,11 +104,15 @@ class JobError(HfposembError):
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a job: fraction done in ``share``, what it is ``doing``, and estimated seconds ``left`` if known."""
+    """Progress of a job: fraction done in ``share``, what it is ``doing``, and estimated seconds ``left`` if known.
+
+    ``drafts`` is the number of unfinished results so far.
+    """
 
     share: float
     doing: str
     left: float | None = None
+    drafts: int = 0
 
     def __str__(self) -> str:
         return self.doing if self.left is None else f"{self.doing} · {_duration(self.left)} left"
@@ -129,6 +156,8 @@ class Job:
         self._outcome: tuple[str, Any] | None = None
         self._stage: tuple[str, float, float] = ("", self.started, 0.0)
         self._latest = Progress(0.0, "")
+        self.draft: Any = None
+        """The latest unfinished result."""
         self._stopped = self._killed = False
         self._process = subprocess.Popen(
             [sys.executable, "-c", start],
@@ -189,6 +218,9 @@ class Job:
                 continue
             if kind == "progress":
                 self._latest = self._progress(*value)
+            elif kind == "draft":
+                self.draft = value
+                self._latest = replace(self._latest, drafts=self._latest.drafts + 1)
             else:
                 self._outcome = (kind, value)
         return None
@@ -202,7 +234,7 @@ class Job:
             known, since, first = since_now
         done = share - first
         left = (now - since) * (1 - share) / done if done > 0.02 and now - since > 1 else None
-        return Progress(share, doing, left)
+        return Progress(share, doing, left, self._latest.drafts)
 
     def result(self) -> Any:
         """Wait for the job to end and return the result of the work."""
@@ -333,11 +365,17 @@ def umap(source: str, role: str, dims: int, report: Report, *, public: bool = Fa
     from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
 
     from .fetching import extract, table_of
-    from .picture_quality import quickly_measured
+    from .first_pictures import draft_of, quickly_measured
 
     cache = Cache.default(limit=(PUBLIC_LIMITS if public else DEFAULT_LIMITS).cache_bytes)
     table = table_of(extract(source, public=public), role)
-    return quickly_measured(cached_projection(cache, table, method="umap", dims=dims, seed=0, progress=report), table)
+
+    def preview(rows: NDArray[np.int64], points: NDArray[np.float32]) -> None:
+        if isinstance(report, Reporter):
+            report.draft(draft_of(table, rows, points))
+
+    found = cached_projection(cache, table, method="umap", dims=dims, seed=0, progress=report, preview=preview)
+    return quickly_measured(found, table)
 
 
 def warm() -> None:
@@ -489,21 +527,14 @@ def _child() -> None:
     memory, work, arguments, reports = pickle.loads(_receive(sys.stdin.buffer))
     _bound(memory)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    lock, last = threading.Lock(), -1.0
+    lock = threading.Lock()
 
     def answer(kind: str, value: Any) -> None:
         with lock:
             _send(answers, pickle.dumps((kind, value)))
 
-    def report(share: float, doing: str) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last > POLL / 2 or share >= 1:
-            last = now
-            answer("progress", (float(share), str(doing)))
-
     try:
-        answer("done", work(*arguments, report) if reports else work(*arguments))
+        answer("done", work(*arguments, Reporter(answer)) if reports else work(*arguments))
     except HfposembError as error:
         answer("failed", str(error))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the parent reports any error

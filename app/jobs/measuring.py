@@ -46,7 +46,7 @@ def pca(source: str, role: str, dims: int, report: Report, *, public: bool = Fal
     """Project a table by PCA, without measuring the projection's quality, which is a separate job."""
     from hfposemb.analysis.projection import project
 
-    from .picture_quality import unmeasured
+    from .first_pictures import unmeasured
 
     table = _table(source, role, report, public=public)
     return unmeasured(project(table, method="pca", dims=dims, progress=_rest(report, "PCA")))

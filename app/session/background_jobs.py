@@ -80,8 +80,8 @@ class BackgroundJob:
     """Components behind a tab's heavy work: the progress ``line`` and the states ``wanted`` and ``done``.
 
     A tab sets ``wanted`` to a list of lists (for UMAP ``[[source, role, dims], …]``), or to ``[]`` when it needs
-    nothing. ``done`` changes when the work is finished, cancelled or failed. ``BackgroundJob.failed(done, wanted)``
-    distinguishes failure, for which the line shows the reason.
+    nothing. ``done`` changes when the work is finished, cancelled or failed, and at each unfinished result.
+    ``BackgroundJob.failed(done, wanted)`` distinguishes failure, for which the line shows the reason.
     """
 
     line: gr.HTML
@@ -120,11 +120,13 @@ class JobRunner:
             if not wanted:
                 yield gr.skip()
                 return
-            line, ok = gr.update(visible=False), True
+            line, ok, drafts = gr.update(visible=False), True, 0
             try:
                 async with aclosing(work(self._visitor(request), part, wanted)) as steps:
                     async for progress in steps:
-                        yield gr.update(value=work_line(progress, label=label), visible=True), gr.skip()
+                        fresh, drafts = progress.drafts > drafts, progress.drafts
+                        shown = gr.update(value=work_line(progress, label=label), visible=True)
+                        yield shown, _done(wanted, ok=True) if fresh else gr.skip()
             except Exception as error:  # noqa: BLE001 - show any error in the progress line instead of breaking the page
                 ok = False
                 if said := said_of(error, public=self.public):  # empty if the visitor cancelled
@@ -194,6 +196,11 @@ class JobRunner:
                 async for progress in steps:
                     yield progress
 
+    def draft(self, table: EmbeddingTable, dims: int) -> Projection | None:
+        """Return the UMAP projection of a table as far as it has been computed, if any of it has."""
+        found: Projection | None = self.library.results.get(_draft_key(umap_key(self.library, table, dims)))
+        return found
+
     async def _turn(self, ticket: Ticket) -> AsyncGenerator[children.Progress, None]:
         """Yield the place in the queue until the ticket is first."""
         while place := ticket.place():
@@ -210,7 +217,11 @@ class JobRunner:
         if self.public:
             bounds = {"deadline": PUBLIC_SECONDS, "memory": PUBLIC_MEMORY, "sealed": True}
         job = await asyncio.to_thread(ticket.run, partial(work, public=self.public), *arguments, **bounds)
+        drafts = 0
         while (progress := job.poll(0.0)) is not None:
+            if progress.drafts > drafts:
+                self.library.results.put(_draft_key(key), job.draft)
+                drafts = progress.drafts
             yield progress
             await asyncio.sleep(children.POLL)
         self.library.results.put(key, await asyncio.to_thread(ticket.result))
@@ -224,6 +235,10 @@ class JobRunner:
         if found is None or role not in (*found.tables, "head"):
             return False
         return umap_of(self.library, table_of(found, role), dims) is not None
+
+
+def _draft_key(key: Hashable) -> Hashable:
+    return ("draft", key)
 
 
 def _done(wanted: list[list[Any]], *, ok: bool) -> dict[str, Any]:

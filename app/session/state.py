@@ -22,7 +22,7 @@ from ..components.hidden import State
 from ..components.plot import PanelRow
 from ..failures import said_of
 from ..jobs.fetching import Work
-from ..jobs.picture_quality import quickly_measured
+from ..jobs.first_pictures import quickly_measured
 from ..limits import MOST_SOURCES
 from .address import Control, control
 from .background_jobs import JobRunner, umap_of

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..cache import Cache, Key
 from ..tables.null_comparison import Null
 from ..tables.table import EmbeddingTable
-from .projection import Projection, UMAPParameters, measured_by, project, trust_of
+from .projection import Preview, Projection, UMAPParameters, measured_by, project, trust_of
 from .projection_quality import NOT_MEASURED, PointTrust
 from .row_values import Progress
 from .surrogates import Keep
@@ -40,7 +40,7 @@ BROKEN = (ValueError, TypeError, LookupError, EOFError, zipfile.BadZipFile)
 """What reading a damaged entry raises."""
 
 
-def cached_projection(
+def cached_projection(  # noqa: PLR0913 - keywords with defaults
     cache: Cache,
     table: EmbeddingTable,
     *,
@@ -49,6 +49,7 @@ def cached_projection(
     seed: int,
     umap: UMAPParameters | None = None,
     progress: Progress | None = None,
+    preview: Preview | None = None,
 ) -> Projection:
     """Return the result of ``project``, from the cache if it was computed before.
 
@@ -63,13 +64,14 @@ def cached_projection(
         seed: Random seed.
         umap: UMAP parameters; defaults if ``None``.
         progress: Callback for the share done, 0 to 1, and the current stage.
+        preview: Callback for the rows and coordinates of an unfinished layout; see ``project``.
     """
     key = projection_key(table, method=method, dims=dims, seed=seed, umap=umap)
     if (entry := cache.find(key)) is not None and (kept := _unpack(entry.bytes(), table, cache, key)) is not None:
         if progress is not None:
             progress(1.0, "done")
         return kept
-    found = project(table, method=method, dims=dims, seed=seed, umap=umap, progress=progress)
+    found = project(table, method=method, dims=dims, seed=seed, umap=umap, progress=progress, preview=preview)
     cache.put(key, _pack(found))
     return measured_by(found, lambda: _trust(found, table, cache, key))
 

@@ -172,7 +172,7 @@ def _workers() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _principal(rows: Vectors) -> Vectors:
+def principal_directions(rows: Vectors) -> Vectors:
     """Return the directions [d, d] in which rows are longest, as columns, longest first."""
     total = np.zeros((rows.shape[1],) * 2)
     for start in range(0, len(rows), 8192):
@@ -199,7 +199,7 @@ def _scored(rows: Vectors, k: int, most: int, half: Vectors | None, seed: int) -
     if not tried:
         return rows
     asked = np.random.default_rng(seed).choice(len(rows), min(SAMPLE, len(rows)), replace=False)
-    onto, own = _principal(rows), (np.arange(len(asked)), asked)
+    onto, own = principal_directions(rows), (np.arange(len(asked)), asked)
     penalty = np.zeros(1, np.float32) if half is None else half
     scores = rows[asked] @ rows.T - penalty
     scores[own] = -np.inf
@@ -264,6 +264,16 @@ class _Candidates:
             done.result()
 
 
+def unit_or_centred(vectors: NDArray[np.floating], metric: Literal["cosine", "euclidean"]) -> Vectors:
+    """Return rows [n, d] scaled to length 1 for cosines, or less their mean for distances, which keeps their digits."""
+    rows = np.array(vectors, np.float32)
+    if metric == "euclidean":
+        rows -= rows.mean(axis=0)
+    else:
+        rows /= np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    return rows
+
+
 def projected_neighbours(
     vectors: NDArray[np.floating],
     *,
@@ -281,12 +291,7 @@ def projected_neighbours(
         seed: Seed of the sample from which the number of directions is chosen.
         progress: Callback for the share done, 0 to 1, and the stage.
     """
-    rows = np.array(vectors, np.float32)
-    apart = metric == "euclidean"
-    if apart:
-        rows -= rows.mean(axis=0)  # so that products keep their digits
-    else:
-        rows /= np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    rows, apart = unit_or_centred(vectors, metric), metric == "euclidean"
     half = np.einsum("ij,ij->i", rows, rows) / 2 if apart else None
     count = len(rows)
     most = min(k + min(3 * k, MORE), count - 1)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,16 @@ EXACT_ROWS = 16_000
 """Number of rows up to which UMAP is given exact neighbours; beyond, at least .95 of those of a sample are found."""
 
 
+COARSE_ROWS = 64_000
+"""Number of rows from which the layout of a sample is the initial layout, instead of PCA."""
+
+PREVIEW_SECONDS = 4.0
+"""Minimum time between two previews of a layout that is optimised."""
+
+Preview: TypeAlias = Callable[[NDArray[np.int64], NDArray[np.float32]], None]
+"""Callback for an unfinished layout: rows [m] and their coordinates [m, dims]."""
+
+
 @dataclass(frozen=True)
 class UMAPParameters:
     """Parameters of UMAP, with umap-learn's defaults except for cosine distances and initialisation from PCA.
@@ -38,7 +49,8 @@ class UMAPParameters:
         metric: Metric of the table's rows.
         epochs: Number of epochs; ``None`` means 500 up to 10,000 rows and 200 beyond.
         init: Initial layout. "pca" and "spectral" preserve neighbourhoods equally well; "pca" is faster and keeps the
-            global arrangement similar across seeds.
+            global arrangement similar across seeds. From 64,000 rows, "pca" starts from UMAP of a sample of the rows,
+            which starts from PCA.
 
     Examples:
         >>> import hfposemb as hpe
@@ -262,7 +274,7 @@ def _start(
     else:
         from umap.spectral import spectral_layout
 
-        vectors = np.asarray(all_rows(table)[rows], np.float32)
+        vectors = np.asarray(_vectors(table, rows), np.float32)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # where it does not converge, it falls back to a random layout
             found = spectral_layout(vectors, graph, dims, np.random.RandomState(seed), metric=parameters.metric)
@@ -270,7 +282,14 @@ def _start(
     return known + generator.normal(scale=1e-4, size=known.shape)
 
 
-def _umap(table: EmbeddingTable, dims: int, seed: int, parameters: UMAPParameters, progress: Progress) -> Layout:
+def _umap(
+    table: EmbeddingTable,
+    dims: int,
+    seed: int,
+    parameters: UMAPParameters,
+    progress: Progress,
+    preview: Preview | None,
+) -> Layout:
     rows = np.flatnonzero(usable(table, parameters.metric))
     if len(rows) <= parameters.neighbors:
         fewer = f", or umap=UMAPParameters(neighbors={len(rows) - 1})" if len(rows) > 2 else ""
@@ -282,19 +301,81 @@ def _umap(table: EmbeddingTable, dims: int, seed: int, parameters: UMAPParameter
     umap = compiled_umap()
     from .umap_layout import optimised_layout
 
-    indices, distances = _nearest(table, rows, parameters, seed, progress)
+    curve = umap.umap_.find_ab_params(1.0, parameters.min_dist)
+    start = None
+    if _is_coarse(len(rows), parameters):
+        progress(0.0, "first layout")
+        start = _coarse(table, rows, dims, seed, parameters, curve)
+        if preview is not None:
+            preview(rows, start.astype(np.float32))
+    graph = _graph(*_nearest(table, rows, parameters, seed, progress), parameters, seed)
     progress(0.3, "graph")
-    graph, _, _ = umap.umap_.fuzzy_simplicial_set(
+    if start is None:
+        start = _start(table, rows, graph, dims, seed, parameters)
+    epochs = parameters.epochs or (500 if len(rows) <= 10_000 else 200)
+    shown_at = time.monotonic()
+
+    def report(epoch: int, points: NDArray[np.float32]) -> None:
+        nonlocal shown_at
+        progress(0.4 + 0.6 * epoch / epochs, f"layout, epoch {epoch} of {epochs}")
+        if preview is not None and time.monotonic() - shown_at >= PREVIEW_SECONDS:
+            preview(rows, points.copy())
+            shown_at = time.monotonic()
+
+    return Layout(rows, optimised_layout(graph, start, epochs=epochs, curve=curve, seed=seed, each=report))
+
+
+def _is_coarse(rows: int, parameters: UMAPParameters) -> bool:
+    return rows >= COARSE_ROWS and parameters.init == "pca"
+
+
+def _coarse(
+    table: EmbeddingTable,
+    rows: NDArray[np.int64],
+    dims: int,
+    seed: int,
+    parameters: UMAPParameters,
+    curve: tuple[float, float],
+) -> NDArray[np.float64]:
+    """Return the initial layout [n, dims] of a large table, from the layout of a sample of its rows."""
+    from .coarse_layout import coarse_layout
+
+    def graph_of(indices: NDArray[np.int32], values: NDArray[np.float32]) -> Any:
+        return _graph(*_with_own(indices, values, parameters.metric), parameters, seed)
+
+    return coarse_layout(
+        _vectors(table, rows),
+        _start(table, rows, None, dims, seed, parameters),
+        neighbors=parameters.neighbors,
+        metric=parameters.metric,
+        curve=curve,
+        seed=seed,
+        graph_of=graph_of,
+    )
+
+
+def _graph(indices: NDArray[np.int32], distances: NDArray[np.float32], parameters: UMAPParameters, seed: int) -> Any:
+    """Return UMAP's fuzzy simplicial set, a sparse matrix [n, n], from neighbours and their distances [n, k]."""
+    found = compiled_umap().umap_.fuzzy_simplicial_set(
         indices, parameters.neighbors, np.random.RandomState(seed), parameters.metric, {}, indices, distances
     )
-    curve = umap.umap_.find_ab_params(1.0, parameters.min_dist)
-    epochs = parameters.epochs or (500 if len(rows) <= 10_000 else 200)
+    return found[0]
 
-    def report(epoch: int, _: NDArray[np.float32]) -> None:
-        progress(0.4 + 0.6 * epoch / epochs, f"layout, epoch {epoch} of {epochs}")
 
-    start = _start(table, rows, graph, dims, seed, parameters)
-    return Layout(rows, optimised_layout(graph, start, epochs=epochs, curve=curve, seed=seed, each=report))
+def _vectors(table: EmbeddingTable, rows: NDArray[np.int64]) -> NDArray[np.floating]:
+    return all_rows(table) if len(rows) == table.shape[0] else all_rows(table)[rows]
+
+
+def _with_own(
+    indices: NDArray[np.integer], values: NDArray[np.floating], metric: str
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return neighbours and their distances [n, k + 1], each row itself first, from cosines or distances [n, k]."""
+    own = np.arange(len(indices))[:, None]
+    distances = values if metric == "euclidean" else np.maximum(1 - values, 0)
+    return (
+        np.hstack([own, indices]).astype(np.int32),
+        np.hstack([np.zeros(own.shape), distances]).astype(np.float32),
+    )
 
 
 def _nearest(
@@ -310,17 +391,9 @@ def _nearest(
 
     if len(rows) <= EXACT_ROWS:
         exact = all_neighbours(table, k=k, metric=metric, progress=report)
-        indices, values = np.searchsorted(rows, exact.indices), exact.values
-    else:
-        vectors = all_rows(table) if len(rows) == table.shape[0] else all_rows(table)[rows]
-        near = projected_neighbours(vectors, k=k, metric=metric, seed=seed, progress=report)
-        indices, values = near.indices.astype(np.int64), near.values.astype(np.float64)
-    own = np.arange(len(rows))[:, None]
-    distances = values if metric == "euclidean" else np.maximum(1 - values, 0)
-    return (
-        np.hstack([own, indices]).astype(np.int32),
-        np.hstack([np.zeros(own.shape), distances]).astype(np.float32),
-    )
+        return _with_own(np.searchsorted(rows, exact.indices), exact.values, metric)
+    near = projected_neighbours(_vectors(table, rows), k=k, metric=metric, seed=seed, progress=report)
+    return _with_own(near.indices, near.values, metric)
 
 
 def project(
@@ -331,6 +404,7 @@ def project(
     seed: int = 0,
     umap: UMAPParameters | None = None,
     progress: Progress | Literal[False] | None = None,
+    preview: Preview | None = None,
 ) -> Projection:
     """Project a table to ``dims`` dimensions by PCA or UMAP.
 
@@ -345,6 +419,8 @@ def project(
         umap: UMAP parameters; defaults if ``None``.
         progress: Callback for the share done, 0 to 1, and the stage. By default a bar is drawn in terminals and
             notebooks (``progress.shown``); ``False`` disables it.
+        preview: Callback for the rows [m] and the coordinates [m, dims] of an unfinished layout of UMAP, called every
+            few seconds. The result does not depend on it.
 
     Raises:
         InputError: If the method or ``dims`` is not supported, or the table is too small.
@@ -364,7 +440,7 @@ def project(
         most = min(MOST_COMPONENTS, table.shape[1])
         raise InputError(f"PCA of {table.name} needs dims from 1 to {most}; got {dims}")
     with shown(f"{method.upper()} of {table.name}", progress) as told:
-        return _projected(table, method, dims, seed, umap or UMAPParameters(), told)
+        return _projected(table, method, dims, seed, umap or UMAPParameters(), told, preview)
 
 
 def _projected(
@@ -374,15 +450,18 @@ def _projected(
     seed: int,
     chosen: UMAPParameters,
     progress: Progress,
+    preview: Preview | None,
 ) -> Projection:
     parameters: dict[str, object]
     if method == "pca":
         progress(0.0, "components")
         parameters, layout = {"solver": "covariance_eigh"}, pca(table, dims, progress=progress)
     else:
-        layout = _umap(table, dims, seed, chosen, progress)
+        layout = _umap(table, dims, seed, chosen, progress, preview)
         search = "exact" if len(layout.rows) <= EXACT_ROWS else "approximate"
         parameters = {**asdict(chosen), "neighbour_search": search}
+        if _is_coarse(len(layout.rows), chosen):
+            parameters["init"] = "layout of a sample"
 
     progress(1.0, "done")
     found = Projection(

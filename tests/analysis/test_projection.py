@@ -243,6 +243,27 @@ def test_umap_says_how_far_it_is() -> None:
     assert said == [(0.0, "components"), (1.0, "done")]
 
 
+def test_a_large_table_starts_from_a_sample_and_is_seen_before_it_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hfposemb.analysis.projection.COARSE_ROWS", 5_000)
+    monkeypatch.setattr("hfposemb.analysis.projection.PREVIEW_SECONDS", 0.0)
+    random = np.random.default_rng(0)
+    centres = random.standard_normal((12, 24))
+    group = random.integers(12, size=5_000)
+    table = _table(centres[group] + 0.3 * random.standard_normal((5_000, 24)))
+    seen: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []
+    short = UMAPParameters(epochs=10)
+    found = project(table, method="umap", umap=short, preview=lambda *given: seen.append(given))
+    assert found.parameters["init"] == "layout of a sample"
+    assert [len(rows) for rows, _ in seen] == [5_000] * 11
+    first, last = seen[0][1], seen[-1][1]
+    np.testing.assert_array_equal(last, found.coordinates)
+    for points in (first, last):  # each group is a cluster from the first layout on
+        means = np.stack([points[group == one].mean(axis=0) for one in range(12)])
+        nearest = ((points[:, None] - means) ** 2).sum(axis=2).argmin(axis=1)
+        assert (nearest == group).mean() > 0.95
+    np.testing.assert_array_equal(project(table, method="umap", umap=short).coordinates, found.coordinates)
+
+
 def test_umap_keeps_neighbourhoods_as_umap_learn_does(positions: EmbeddingTable) -> None:
     from umap import UMAP
 

@@ -30,7 +30,7 @@ import hfposemb as hpe
 from hfposemb.errors import CancelledError, HfposembError
 from tests.conftest import FULL
 from tests.support import errands
-from tests.support.errands import asleep, slow
+from tests.support.errands import asleep, drafted, slow
 
 ROOT = Path(__file__).parents[2]
 
@@ -64,6 +64,16 @@ def test_job_reports_and_returns() -> None:
     assert [one.share for one in seen] == sorted(one.share for one in seen)
     assert any(one.left is not None for one in seen)
     assert "layout, epoch" in str(seen[-1])
+
+
+def test_job_sends_unfinished_results() -> None:
+    seen = []
+    with children.Job(drafted, reports=True) as job:
+        seen = [(progress.drafts, job.draft) for progress in followed(job)]
+        assert job.result() == 3
+    assert (1, 1) in seen
+    assert (2, 2) in seen
+    assert all(number == draft for number, draft in seen if number)
 
 
 def test_cancelled_job_is_gone_with_all_it_started() -> None:

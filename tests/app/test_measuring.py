@@ -14,10 +14,10 @@ import psutil
 import pytest
 from hfposemb.app import limits
 from hfposemb.app.findings import chosen_word, token_map, token_neighbours
-from hfposemb.app.jobs import fetching
+from hfposemb.app.jobs import fetching, first_pictures
 from hfposemb.app.jobs.children import Progress
 from hfposemb.app.jobs.queue import LINE, Visitor
-from hfposemb.app.session import library
+from hfposemb.app.session import background_jobs, library
 from hfposemb.app.session.state import Session
 
 import hfposemb as hpe
@@ -108,6 +108,28 @@ def test_cancelled_trust_goes_back_to_classes(session: Session) -> None:
     assert color["value"] == "Class"
     assert panel.legend
     assert not again
+
+
+def test_an_unfinished_layout_is_drawn_and_says_so(session: Session) -> None:
+    controls = token_map.MapControls(None, "UMAP", "2-D", "Trust", chosen_word.Word("king").state)
+
+    def drawn(done: dict[str, Any] | None = None) -> list[Any]:
+        return token_map.asked_map(session, session.open((SOURCE,)), controls, done)
+
+    wanted = drawn()[2]
+    assert wanted == [[SOURCE, "token", 2]]
+    table = session.open((SOURCE,))[0].tokens
+    points = np.random.default_rng(0).standard_normal((table.shape[0], 2)).astype(np.float32)
+
+    key = background_jobs.umap_key(session.library, table, 2)
+    session.library.results.put(("draft", key), first_pictures.draft_of(table, np.arange(table.shape[0]), points))
+    back, (panel,), again, *_ = drawn({"ok": True, "wanted": wanted})
+    assert again == wanted, "the work goes on"
+    assert isinstance(back, dict)
+    assert panel.title.endswith("not finished yet")
+    assert "being computed" in panel.foot
+    figure = panel.drawings[0].figure
+    assert sum(len(trace.x) for trace in figure.data if trace.x is not None) >= table.shape[0]
 
 
 def test_results_of_a_file_that_changed_are_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from typing import Any
 
 Report = Callable[[float, str], None]
 
@@ -87,3 +88,12 @@ def own_process(_item: int, _: object) -> int:
 def hears_the_keyboard(_item: str, _: object) -> bool:
     """Tell whether Ctrl-C of the terminal reaches this process."""
     return signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def drafted(report: Any) -> int:
+    """Send two unfinished results before the finished one."""
+    for number in (1, 2):
+        report.draft(number)
+        report(number / 3, "layout")
+        time.sleep(0.5)
+    return 3
