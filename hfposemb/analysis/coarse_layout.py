@@ -18,9 +18,10 @@ DIRECTIONS = 64
 """Number of principal directions along which the other rows are compared with them."""
 
 EPOCHS = 200
+"""Number of epochs of the sample's layout."""
 
-JITTER = 0.003
-"""Standard deviation of a row's distance from the row that it is placed at, as a share of the layout's extent."""
+JITTER = 0.06
+"""Standard deviation of each coordinate about the row that a row is placed at, in a layout from −10 to 10."""
 
 
 def coarse_layout(
@@ -63,4 +64,4 @@ def coarse_layout(
         place[part] = (along[part] @ few.T - penalty).argmax(axis=1)
     place[chosen] = np.arange(SAMPLE)
     found = points[place].astype(np.float64)
-    return found + random.normal(scale=JITTER * 20, size=found.shape)
+    return found + random.normal(scale=JITTER, size=found.shape)

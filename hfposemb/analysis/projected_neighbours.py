@@ -9,7 +9,6 @@ result is then exact up to rounding.
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from .row_values import Progress
+from .umap_layout import processors
 
 Vectors = NDArray[np.float32]
 
@@ -167,11 +167,6 @@ def _rank(rows: Any, span: Any, held: Any, apart: Any, into: Any) -> None:
             found = min(found + 1, k)
 
 
-def _workers() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def principal_directions(rows: Vectors) -> Vectors:
     """Return the directions [d, d] in which rows are longest, as columns, longest first."""
     total = np.zeros((rows.shape[1],) * 2)
@@ -206,14 +201,13 @@ def _scored(rows: Vectors, k: int, most: int, half: Vectors | None, seed: int) -
     true = _largest(scores, k)
     scores = np.broadcast_to(-penalty, scores.shape).copy()
     scores[own] = -np.inf
-    along, known = np.empty((len(rows), tried[-1]), np.float32), 0
-    for count in tried:
-        along[:, known:count] = rows @ onto[:, known:count]
-        scores += along[asked, known:count] @ along[:, known:count].T
-        known = count
+    along: list[Vectors] = []
+    for known, count in itertools.pairwise((0, *tried)):
+        along.append(rows @ onto[:, known:count])
+        scores += along[-1][asked] @ along[-1].T
         floors = np.partition(scores, len(rows) - most, axis=1)[:, len(rows) - most]
         if (np.take_along_axis(scores, true, 1) >= floors[:, None]).mean() >= RECALL:
-            return np.ascontiguousarray(along[:, :count])
+            return np.hstack(along)
     return rows
 
 
@@ -302,7 +296,7 @@ def projected_neighbours(
         left, right = np.column_stack([along, -half, ones]), np.column_stack([along, ones, -half])
     indices, values = np.zeros((count, k), np.int32), np.full((count, k), -np.inf, np.float32)
     # The threads multiply, too: those of a BLAS of several would wait busily while candidates are taken.
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(min(2, _workers())) as pool:
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(min(2, processors())) as pool:
         found = _Candidates(left, right, most, pool)
         for first in range(0, count, TILE[0]):
             for start in range(first, count, TILE[1]):

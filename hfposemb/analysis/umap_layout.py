@@ -178,7 +178,7 @@ def _optimise(
             points[head, 2] = z
 
 
-def _workers() -> int:
+def processors() -> int:
     """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -245,7 +245,7 @@ def optimised_layout(
         _optimise((points, seen, moves[part]), bounds, edges, due, step, forces)
 
     rate = 1.0
-    with ThreadPoolExecutor(min(parts, workers or _workers())) as pool:
+    with ThreadPoolExecutor(min(parts, workers or processors())) as pool:
         for epoch in range(epochs):
             for chunk in range(chunks):
                 np.copyto(seen, points)

@@ -67,7 +67,7 @@ def test_every_pair_is_seen_whatever_the_number_of_tiles(metric: Metric, rows: i
 def test_the_result_does_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = tilted(2_500, 128, power=0.8)
     several = projected_neighbours(vectors, k=15, metric="cosine")
-    monkeypatch.setattr(searching, "_workers", lambda: 1)
+    monkeypatch.setattr(searching, "processors", lambda: 1)
     alone = projected_neighbours(vectors, k=15, metric="cosine")
     np.testing.assert_array_equal(several.indices, alone.indices)
     np.testing.assert_array_equal(several.values, alone.values)
