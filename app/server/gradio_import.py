@@ -12,6 +12,8 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import Any
 
+from hfposemb.errors import require
+
 from .collector import uncollected
 
 MODULE, WRITER = "gradio.component_meta", "create_or_modify_pyi"
@@ -19,9 +21,14 @@ MODULE, WRITER = "gradio.component_meta", "create_or_modify_pyi"
 
 
 def import_gradio() -> None:
-    """Import Gradio without writing stubs; later classes of components get theirs as usual."""
+    """Import Gradio without writing stubs; later classes of components get theirs as usual.
+
+    Raises:
+        MissingExtraError: Gradio is not installed.
+    """
     if "gradio" in sys.modules:
         return
+    require("gradio", extra="app", purpose="the app")
     finder = _Finder()
     sys.meta_path.insert(0, finder)
     try:
