@@ -26,9 +26,9 @@ def import_gradio() -> None:
     Raises:
         MissingExtraError: Gradio is not installed.
     """
+    require("gradio", extra="app", purpose="the app")
     if "gradio" in sys.modules:
         return
-    require("gradio", extra="app", purpose="the app")
     finder = _Finder()
     sys.meta_path.insert(0, finder)
     try:
