@@ -180,4 +180,4 @@ def test_clone_runs_as_it_is(bare: Path, tmp_path: Path) -> None:
         assert "kind" in json.dumps(page.heard[-4:])
         page.close()
         assert "Traceback" not in app.said
-    assert not list(folder.rglob("*.pyi"))
+    assert not list((folder / "app").rglob("*.pyi"))

@@ -10,6 +10,7 @@ import tomllib
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import jedi
 import pytest
 import yaml
 
@@ -57,6 +58,30 @@ def test_no_module_has_the_name_of_a_public_function() -> None:
 def test_public_names_exist(name: str) -> None:
     assert getattr(hpe, name) is not None
     assert name in dir(hpe)
+
+
+def test_the_stub_has_every_name_from_its_module() -> None:
+    """What type checkers and editors read says the same as what Python runs."""
+    stub = ast.parse((ROOT / "hfposemb" / "__init__.pyi").read_text(encoding="utf-8"))
+    said = {
+        alias.asname: node.module for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert said == hpe._HOME
+
+
+def completed(code: str) -> set[str]:
+    """Return what an editor offers after some code that imports the package as ``hpe``."""
+    lines = f"import hfposemb as hpe\n{code}".split("\n")
+    script = jedi.Script("\n".join(lines), project=jedi.Project(ROOT))
+    return {found.name for found in script.complete(len(lines), len(lines[-1]))}
+
+
+def test_editors_complete_names_and_what_functions_return() -> None:
+    assert set(hpe.__all__) <= completed("hpe.")
+    assert {"token", "position", "head"} <= completed("hpe.extract('x').")
+    assert {"vectors", "labels", "to_frame"} <= completed("hpe.extract('x').token.")
+    assert {"coordinates", "explained_variance_ratio"} <= completed("hpe.project(hpe.sinusoidal(4, 4).position).")
+    assert completed("hpe.exctract('x').") == set()
 
 
 def test_unknown_names_say_what_there_is() -> None:
