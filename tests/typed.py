@@ -1,4 +1,4 @@
-"""The first lines that a user writes; `make check` has mypy --strict read them, and tests run them, with pyright too."""
+"""The first lines that a user writes; `make check` has mypy --strict read them, and tests run them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from hfposemb.tables.table import Vectors
 
 if TYPE_CHECKING:
     import gradio as gr
-
     from hfposemb.app.session.plugged import Plugged
 
 bert = hpe.extract("sample:bert")

@@ -63,9 +63,7 @@ def test_public_names_exist(name: str) -> None:
 def test_the_stub_has_every_name_from_its_module() -> None:
     """What type checkers and editors read says the same as what Python runs."""
     stub = ast.parse((ROOT / "hfposemb" / "__init__.pyi").read_text(encoding="utf-8"))
-    said = {
-        alias.asname: node.module for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names
-    }
+    said = {alias.asname: node.module for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names}
     assert said == hpe._HOME
 
 
