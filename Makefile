@@ -101,9 +101,11 @@ browser: $(VENV)/dev.stamp
 	     && apt-get update -qq >/dev/null 2>&1 && apt-get install -y -qq chromium >/dev/null 2>&1; } \
 	|| $(BIN)/python -m playwright install chromium >/dev/null 2>&1 || true
 
+# A wheel and an sdist whose bytes depend on the sources and the version of setuptools only, as an index wants them.
 dist: $(VENV)/dev.stamp
 	rm -rf dist
 	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
 
 clean:
 	rm -rf $(VENV) $(JS)/node_modules build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

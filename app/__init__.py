@@ -40,11 +40,10 @@ import os
 import sys
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from hfposemb.errors import HfposembError, InputError, MissingExtraError
+from hfposemb.errors import HfposembError, InputError, require
 from hfposemb.samples import TRAINED
 from hfposemb.text import display
 
@@ -101,7 +100,9 @@ def panel(
     Raises:
         HfposembError: No ``gr.Blocks`` is open.
         InputError: There is no such tab, or none.
+        MissingExtraError: The extra ``app`` is not installed.
     """
+    require("gradio", extra="app", purpose="the app")
     from gradio.context import Context
 
     if Context.root_block is None:
@@ -255,6 +256,7 @@ def _read(embeddings: Embeddings) -> list[str]:
 
 def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Blocks:
     """Return a page that contains only the app; ``public`` as in ``launch``, and then the footer lists the limits."""
+    require("gradio", extra="app", purpose="the app")
     import gradio as gr
 
     from .components.lines import unseen_heading
@@ -318,7 +320,7 @@ def launch(  # noqa: PLR0913 - keywords with defaults
 
     Raises:
         InputError: An option is invalid.
-        MissingExtraError: ``mcp`` is set and the extra is not installed.
+        MissingExtraError: The extra ``app`` is not installed, or ``mcp`` is set and that extra is not.
         HfposembError: The app cannot listen on the address.
     """
     from . import failures
@@ -332,8 +334,8 @@ def launch(  # noqa: PLR0913 - keywords with defaults
         raise InputError(f"launch sets {', '.join(sorted(fixed))} itself; set the address with host= and port=")
     own_folder()
     import_gradio()
-    if mcp and find_spec("mcp") is None:
-        raise MissingExtraError("gradio[mcp]", extra="mcp", purpose="an MCP server")
+    if mcp:
+        require("mcp", package="gradio[mcp]", extra="mcp", purpose="an MCP server")
     options["auth"] = _login(auth, mcp=mcp)
     at = reach(host, share, public)
     free = free_port(at.host, port)

@@ -89,7 +89,7 @@ def told() -> tuple[str, ...]:
     most = PUBLIC_LIMITS
     return (
         "Sources are public models of the Hugging Face Hub, samples and built-ins. To open your own files and private "
-        "models, run the app on your machine: pip install hfposemb.",
+        "models, run the app on your machine: pip install 'hfposemb[app]'.",
         f"A table has at most {most.rows:,} rows, {most.columns:,} columns and {most.table_bytes / 1e9:g} GB, "
         f"a built-in {BUILTIN_BYTES >> 20} MB.",
         f"A sentence has at most {LONGEST_SENTENCE} characters, a search {LONGEST_QUERY}, a comparison {MOST_WORDS} "

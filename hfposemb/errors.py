@@ -58,6 +58,25 @@ class MissingExtraError(HfposembError, ImportError):
         super().__init__(f"{purpose} needs the package {package}: pip install 'hfposemb[{extra}]'")
 
 
+def require(module: str, *, extra: str, purpose: str, package: str | None = None) -> None:
+    """Raise ``MissingExtraError`` if a module is not installed, without importing it.
+
+    Args:
+        module: Name of the module.
+        extra: Extra of this package that installs it.
+        purpose: What needs it, as the beginning of a sentence.
+        package: Name of the package if it is not that of the module.
+
+    Examples:
+        >>> from hfposemb.errors import require
+        >>> require("numpy", extra="umap", purpose="UMAP")
+    """
+    from importlib.util import find_spec  # not at the top: every command imports this module
+
+    if find_spec(module) is None:
+        raise MissingExtraError(package or module, extra=extra, purpose=purpose)
+
+
 def one_line(error: object) -> str:
     """Return an error's message, or a text, on one line."""
     return " ".join(str(error).split())

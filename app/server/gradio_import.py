@@ -12,6 +12,8 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import Any
 
+from hfposemb.errors import require
+
 from .collector import uncollected
 
 MODULE, WRITER = "gradio.component_meta", "create_or_modify_pyi"
@@ -19,7 +21,12 @@ MODULE, WRITER = "gradio.component_meta", "create_or_modify_pyi"
 
 
 def import_gradio() -> None:
-    """Import Gradio without writing stubs; later classes of components get theirs as usual."""
+    """Import Gradio without writing stubs; later classes of components get theirs as usual.
+
+    Raises:
+        MissingExtraError: Gradio is not installed.
+    """
+    require("gradio", extra="app", purpose="the app")
     if "gradio" in sys.modules:
         return
     finder = _Finder()

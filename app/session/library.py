@@ -277,7 +277,7 @@ def allowed(text: str, *, public: bool) -> Source | LentSource:
     # Check before parsing, which would look up the home directory of the user in ~name.
     if public and re.search(r"(^|[?&]base=)[./\\~]", text.strip()):
         raise SourceError(
-            "folders and files can be opened only if the app runs on your own machine: pip install hfposemb"
+            "folders and files can be opened only if the app runs on your own machine: pip install 'hfposemb[app]'"
         )
     if lent(text) is not None:
         return LentSource(text)

@@ -18,18 +18,25 @@ from typing import Any
 import numpy as np
 
 from ..cache import Cache
-from ..errors import HfposembError
+from ..errors import HfposembError, require
 
 _NO_FOLDER = "no locator available"
 """Text of numba's error when it finds no writable folder for compiled code."""
+
+
+def require_umap() -> None:
+    """Raise ``MissingExtraError`` if umap-learn is not installed; does not import it."""
+    require("umap", package="umap-learn", extra="umap", purpose="UMAP")
 
 
 def compiled_umap() -> Any:
     """Return umap-learn, with compiled code read from disk where available: its own and ours.
 
     Raises:
+        MissingExtraError: If umap-learn is not installed.
         HfposembError: If no folder is writable, not even the one for temporary files.
     """
+    require_umap()
     from numba.core.dispatcher import Dispatcher
 
     umap = _umap()

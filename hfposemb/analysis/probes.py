@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..errors import InputError, require
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable, table_of
 from .surrogates import finite_rows
@@ -47,6 +47,11 @@ class Probe:
         return float(np.std(self.errors, ddof=1)) if len(self.errors) > 1 else 0.0
 
 
+def require_probes() -> None:
+    """Raise ``MissingExtraError`` if scikit-learn is not installed, which fits the probes."""
+    require("sklearn", package="scikit-learn", extra="probes", purpose="a probe")
+
+
 def absolute_probe(
     value: EmbeddingTable | PositionEncoding, *, components: int | None = None, seeds: Sequence[int] = range(10)
 ) -> Probe:
@@ -61,7 +66,9 @@ def absolute_probe(
 
     Raises:
         InputError: If there are fewer than 10 finite rows.
+        MissingExtraError: If scikit-learn is not installed.
     """
+    require_probes()
     from sklearn.decomposition import PCA
     from sklearn.linear_model import LinearRegression
     from sklearn.pipeline import make_pipeline
@@ -101,7 +108,9 @@ def relative_probe(
 
     Raises:
         InputError: If there are fewer than 10 finite rows.
+        MissingExtraError: If scikit-learn is not installed.
     """
+    require_probes()
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -182,6 +191,7 @@ def position_probes(
 
     Raises:
         InputError: As the probes do.
+        MissingExtraError: If scikit-learn is not installed.
     """
     table = _first(value)
     found: dict[str, list[float]] = {name: [] for name in PROBES}

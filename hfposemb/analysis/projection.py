@@ -16,7 +16,7 @@ from ..progress import shown
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.html_repr import card
 from ..tables.table import EmbeddingTable, all_rows
-from .compiled_umap import compiled_umap
+from .compiled_umap import compiled_umap, require_umap
 from .geometry import scatter
 from .nearest_rows import all_neighbours
 from .projection_quality import DOUBLE_ROWS, NOT_MEASURED, PointTrust, Quality, point_trust
@@ -424,6 +424,7 @@ def project(
 
     Raises:
         InputError: If the method or ``dims`` is not supported, or the table is too small.
+        MissingExtraError: If the method is ``"umap"`` and umap-learn is not installed.
 
     Examples:
         >>> import hfposemb as hpe
@@ -439,6 +440,8 @@ def project(
     if method == "pca" and not 1 <= dims <= min(MOST_COMPONENTS, table.shape[1]):
         most = min(MOST_COMPONENTS, table.shape[1])
         raise InputError(f"PCA of {table.name} needs dims from 1 to {most}; got {dims}")
+    if method == "umap":
+        require_umap()
     with shown(f"{method.upper()} of {table.name}", progress) as told:
         return _projected(table, method, dims, seed, umap or UMAPParameters(), told, preview)
 

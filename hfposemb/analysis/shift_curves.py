@@ -13,7 +13,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..errors import InputError, require
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable
 from .shift_operator import COMPONENTS, Shift, Split, fit_shift_of_scores, pca_scores, rotation
@@ -101,7 +101,11 @@ def shift_null(
         leave_out: Number of rows to leave out at either end.
         draws: Number of surrogates.
         seed: Random seed of the surrogates and splits.
+
+    Raises:
+        MissingExtraError: If scikit-learn is not installed.
     """
+    require("sklearn", package="scikit-learn", extra="probes", purpose="shift_null()")
     from sklearn.utils.extmath import randomized_svd
 
     table = _inner(value, leave_out)

@@ -27,7 +27,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, Self
@@ -35,7 +34,7 @@ from typing import Any, NoReturn, Self
 from numpy.typing import NDArray
 
 from ..cache import Cache, Entry, Key
-from ..errors import CheckpointError, MissingExtraError, one_line
+from ..errors import CheckpointError, one_line, require
 from .folder_layouts import other_ranks
 from .hub_access import LikelyTables, no_tables
 from .limits import DEFAULT_LIMITS, Limits
@@ -58,8 +57,7 @@ _NUMBERED = r"\.\d+\."
 
 def require_torch() -> None:
     """Raise ``MissingExtraError`` if torch is not installed; does not import it."""
-    if find_spec("torch") is None:
-        raise MissingExtraError("torch", extra="torch", purpose="reading a checkpoint saved by torch.save")
+    require("torch", extra="torch", purpose="reading a checkpoint saved by torch.save")
 
 
 def _wanted(header: Header, limits: Limits, likely: LikelyTables) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def facts_of(table: EmbeddingTable, spans: list[range]) -> RowFacts:
         for start in range(span.start, span.stop, step):
             stop = min(start + step, span.stop)
             vectors = np.ascontiguousarray(table.rows(start, stop))
-            good = np.isfinite(vectors).all(axis=1)
+            good = np.asarray(np.isfinite(vectors).all(axis=1))
             safe = np.where(good[:, None], vectors, 0).astype(np.float64)
             finite.append(good)
             norms.append(np.sqrt(np.einsum("ij,ij->i", safe, safe)))

@@ -100,7 +100,10 @@ def run_export(given: argparse.Namespace) -> None:
             f"{given.out.suffix} can hold one table only; got {len(given.sources)} sources; export them one by one"
         )
     from ..comparison.side_by_side import of_parts
+    from ..figures.graph_objects import require_plotly
 
+    if whole or given.figure:
+        require_plotly("a report" if whole else "a figure")
     opened = [extract(source, allow_full_download=given.allow_full_download) for source in given.sources]
     opened = of_parts(opened, parts_of(given))
     if whole:

@@ -27,10 +27,12 @@ def run_compare(given: argparse.Namespace) -> None:
     """Compare sources, and print the comparison or write a report."""
     from ..comparison.quantisation import quantised_forms
     from ..comparison.side_by_side import Run, compare
+    from ..figures.graph_objects import require_plotly
     from ..reports.json_schema import document
     from ..reports.report import check_path, report, write_report
 
     if given.out is not None:
+        require_plotly("a report")
         check_path(given.out)
     words = tuple(word for word in given.words.split(",") if word)
     opened = [extract(source, allow_full_download=given.allow_full_download) for source in given.sources]
@@ -126,6 +128,7 @@ def _engine(given: argparse.Namespace) -> Engine:
 
 def run_trajectory(given: argparse.Namespace) -> None:
     """Follow a table through the checkpoints of a training run."""
+    from ..figures.graph_objects import require_plotly
     from ..figures.position_figures import trajectory_map
     from ..files import check_place
     from ..reports.export import check_ending, write_figure
@@ -133,6 +136,7 @@ def run_trajectory(given: argparse.Namespace) -> None:
     from ..surveys.training_run import trajectory
 
     if given.out is not None:
+        require_plotly()
         check_ending(given.out, (".html",))
         check_place(given.out)
     engine, sources = _engine(given), revisions(given.source, given.revisions)

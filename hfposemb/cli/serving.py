@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from importlib.util import find_spec
 
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError, require
 from .options import byte_size
 
 
 def run_app(given: argparse.Namespace) -> None:
     """Serve the app."""
-    if find_spec("gradio") is None:
-        raise MissingExtraError("gradio", extra="app", purpose="the app")
+    require("gradio", extra="app", purpose="the app")
     from ..app import launch
     from ..app.limits import MOST_SOURCES
     from ..app.server.reach import check_sources, has_a_browser, reach

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..analysis.compiled_umap import require_umap
 from ..analysis.projection import MOST_COMPONENTS, pca
 from ..analysis.row_values import read_rows
 from ..errors import InputError
@@ -75,6 +76,7 @@ def align_maps(
 
     Raises:
         InputError: If there are fewer than 20 shared rows, or ``role``, ``method`` or ``dims`` is not supported.
+        MissingExtraError: If the method is ``"umap"`` and umap-learn is not installed.
     """
     if method not in ("pca", "umap"):
         raise InputError(f'method must be "pca" or "umap"; got {method!r}')
@@ -84,6 +86,8 @@ def align_maps(
     most = min(MOST_COMPONENTS, *(table.shape[1] for table in tables))
     if not 1 <= dims <= most:
         raise InputError(f"PCA of {left.name} and {right.name} needs dims from 1 to {most}; got {dims}")
+    if method == "umap":
+        require_umap()
     rows = shared_rows(left, right, role)
     shared = len(rows)
     notes = []

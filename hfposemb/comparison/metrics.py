@@ -29,7 +29,7 @@ from ..analysis.geometry import (
     spectrum,
     translation_invariance,
 )
-from ..analysis.probes import PROBES, STABLE, Probe, extrapolation_probe
+from ..analysis.probes import PROBES, STABLE, Probe, extrapolation_probe, require_probes
 from ..analysis.rows import breaks, deepest_fall, finite_blocks, norms
 from ..analysis.shift_operator import Helix, Shift, Split, fit_shift_of_scores, helix, pca_scores
 from ..analysis.surrogates import Rows, finite_rows
@@ -464,9 +464,12 @@ def measures_of(extras: Collection[Extra] = ()) -> tuple[Measure, ...]:
 
     Raises:
         InputError: If an extra is unknown.
+        MissingExtraError: If "probes" is requested and scikit-learn is not installed.
     """
     if unknown := sorted(set(extras) - set(EXTRAS)):
         raise InputError(f"extras must be among {', '.join(EXTRAS)}; got {', '.join(unknown)}")
+    if "probes" in extras:
+        require_probes()
     return tuple(measure for measure in MEASURES if measure.extra is None or measure.extra in extras)
 
 

@@ -16,7 +16,7 @@ from ..analysis.row_values import Progress
 from ..analysis.rows import breaks, directed, outliers, some_rows, without
 from ..analysis.surrogates import DRAWS, FEWEST_DRAWS, Keep, compute_always
 from ..cache import Cache
-from ..errors import HfposembError, InputError
+from ..errors import HfposembError, InputError, MissingExtraError
 from ..progress import shown
 from ..tables.embeddings import Embeddings, stack
 from ..tables.encodings import Absolute, PositionEncoding
@@ -61,6 +61,8 @@ def _figure(tables: Tables, measure: Measure) -> Figure:
     try:
         value = measure.take(tables)
         deviation = None if measure.deviation is None else measure.deviation(tables)
+    except MissingExtraError:
+        raise
     except HfposembError as error:
         return Figure(measure.name, None, measure.unit, str(error))
     if not math.isfinite(value):
@@ -254,6 +256,7 @@ def compare(  # noqa: PLR0913 - keywords with defaults
 
     Raises:
         InputError: If there are no sources, or a source does not have the part.
+        MissingExtraError: If probes are requested and scikit-learn is not installed.
         SourceError: If a source cannot be opened.
 
     Examples:

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import plotly.graph_objects as go
 
 from ..errors import InputError
 from ..figures import label_placement
 from ..numbers import number, tick
+from .graph_objects import go
 from .label_placement import LINE, Frame, wide
 from .style import (
     ACCENT,

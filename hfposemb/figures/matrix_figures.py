@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from ..errors import InputError
 from ..numbers import number, standing
+from .graph_objects import go
 from .label_placement import wide
 from .palette import SHARE, SIMILARITY, Scale
 from .style import (

@@ -17,6 +17,7 @@ from ..tables.embeddings import Embeddings
 from ..tables.encodings import PositionEncoding
 from ..tables.rotary import Rotary
 from ..tables.table import EmbeddingTable
+from .graph_objects import require_plotly
 from .style import Series, listed
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def view(name: str, *sources: Embeddings) -> go.Figure:
 
     Raises:
         InputError: If there is no such view or no source, or if there are several for a view of one.
+        MissingExtraError: If plotly is not installed.
         HfposembError: If a source cannot be read or measured.
 
     Examples:
@@ -48,6 +50,7 @@ def view(name: str, *sources: Embeddings) -> go.Figure:
     """
     if not sources:
         raise InputError(f"the view {name!r} needs a source")
+    require_plotly()
     if name in SIDE_BY_SIDE:
         return SIDE_BY_SIDE[name](sources)
     if name not in VIEWS:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from ..errors import InputError
 from ..numbers import tick
 from . import label_placement
 from .camera import best_camera
 from .cloud_frame import CloudFrame
+from .graph_objects import go
 from .palette import CLASSES, POSITION, SHARE, Scale
 from .style import (
     CLEAR,

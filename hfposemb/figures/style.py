@@ -9,12 +9,12 @@ from typing import Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from ..numbers import tick
 from ..tables.table import TOKEN_CLASSES, Labels
 from ..text import display
+from .graph_objects import go
 from .palette import CLASSES, PALETTE, SOURCES, dark_map
 
 Array: TypeAlias = NDArray[Any]

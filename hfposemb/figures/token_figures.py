@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import plotly.graph_objects as go
 
 from ..errors import InputError
 from ..numbers import number
 from ..tables.table import TOKEN_CLASSES, Labels
 from . import label_placement
+from .graph_objects import go
 from .label_placement import Corner, wide
 from .map_names import MAP_WIDTH, island_names, region_names, token_name
 from .matrix_figures import as_matrix, heatmap

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from ..errors import InputError
+from .graph_objects import go
 from .label_placement import wide
 from .line_figures import curves
 from .map_names import token_name

@@ -243,7 +243,7 @@ def table_in_tensor(
         file_bytes=tensors.file_bytes(tensor),
         row_offset=offset,
     )
-    dtype = np.dtype(np.float64 if info.dtype == "F64" else np.float32)
+    dtype = np.dtype(np.float64) if info.dtype == "F64" else np.dtype(np.float32)
     named = partial(labels_of, opened, rows) if role == "token" else None
     read = _Rows(tensors, info, rows, offset=offset, plane=plane, turned=turned)
     return EmbeddingTable(f"{opened.name} {role.replace('_', ' ')}s", (rows, width), dtype, provenance, read, named)

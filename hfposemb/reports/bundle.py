@@ -53,6 +53,7 @@ def write_bundle(
 
     Raises:
         InputError: If the path has another ending, or the sources are not those of the comparison.
+        MissingExtraError: If plotly is not installed.
         HfposembError: If the file cannot be written.
     """
     if path.suffix != ".zip":

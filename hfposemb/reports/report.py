@@ -16,6 +16,7 @@ from ..comparison.quantisation import QuantisationDamage, quantised_forms
 from ..comparison.results import Comparison
 from ..comparison.side_by_side import Run, compare, of_parts
 from ..errors import InputError
+from ..figures.graph_objects import require_plotly
 from ..figures.style import listed
 from ..files import check_place, complete_file
 from ..progress import Report, shown
@@ -57,6 +58,7 @@ def report(
 
     Raises:
         InputError: If there is no source, or the comparison is of others.
+        MissingExtraError: If plotly is not installed.
 
     Examples:
         >>> import hfposemb as hpe
@@ -66,6 +68,7 @@ def report(
         >>> report(*sources, comparison=found, progress=False).splitlines()[0]
         '<!doctype html>'
     """
+    require_plotly("a report")
     sources = tuple(of_parts(sources, part))
     if comparison is None:
         comparison = compare(*sources, run=Run(progress=progress))

@@ -17,11 +17,16 @@ from .table import EmbeddingTable, Labels, Provenance, Vectors, table_of
 from .token_marks import TokenMarks
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     import pandas
+    from numpy.typing import NDArray
 
     from ..transfers import Traffic
     from .attention import Attention, LogitSplit
     from .inputs import Given, InputRecipe, Inputs
+
+    Numbers: TypeAlias = NDArray[np.floating[Any] | np.integer[Any]] | pandas.DataFrame | Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,9 +292,9 @@ def stack(source: Embeddings) -> str:
 
 def from_arrays(
     *,
-    token: Vectors | pandas.DataFrame | Sequence[Sequence[float]] | None = None,
-    position: Vectors | pandas.DataFrame | Sequence[Sequence[float]] | None = None,
-    head: Vectors | pandas.DataFrame | Sequence[Sequence[float]] | None = None,
+    token: Numbers | None = None,
+    position: Numbers | None = None,
+    head: Numbers | None = None,
     labels: Sequence[str] | None = None,
     name: str = "arrays",
 ) -> Embeddings:
@@ -360,7 +365,7 @@ def _frame(vectors: object) -> Any:
     return vectors if hasattr(vectors, "to_numpy") and hasattr(vectors, "index") else None
 
 
-def _array(role: str, vectors: Vectors | pandas.DataFrame | Sequence[Sequence[float]]) -> Vectors:
+def _array(role: str, vectors: Numbers) -> Vectors:
     if (frame := _frame(vectors)) is not None:
         vectors = frame.to_numpy()
     try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas
     import torch
 
-Vectors: TypeAlias = NDArray[Any]
+Vectors: TypeAlias = NDArray[np.floating[Any]]
 """Floating-point vectors [rows, width]: float32, or float64 if the file stores float64."""
 
 RowReader: TypeAlias = Callable[[int, int], Vectors]
@@ -164,7 +164,7 @@ class EmbeddingTable:
 
     name: str
     shape: tuple[int, int]
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.floating[Any]]
     provenance: Provenance
     reader: RowReader = field(repr=False)
     named: Callable[[], Labels] | None = field(default=None, repr=False)

@@ -22,7 +22,7 @@ from tests.support.serving import Served, Visitor, serving
 
 TOKEN = "hf_canaryToken0123456789"
 SECRET = "canary-content-that-nobody-may-read"
-REFUSAL = "folders and files can be opened only if the app runs on your own machine: pip install hfposemb"
+REFUSAL = "folders and files can be opened only if the app runs on your own machine: pip install 'hfposemb[app]'"
 
 
 @pytest.fixture(scope="module")

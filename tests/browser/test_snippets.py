@@ -68,7 +68,10 @@ def test_a_view_is_reproduced_from_its_fold(page: Page, site: Callable[..., str]
         fold.get_by_role("button", name="Notebook").click()
     notebook = nbformat.read(saved.value.path(), as_version=4)
     nbformat.validate(notebook)
-    assert [cell.source for cell in notebook.cells][1:] == ["%pip install -q hfposemb", recipe.python.rstrip()]
+    assert [cell.source for cell in notebook.cells][1:] == [
+        "%pip install -q 'hfposemb[umap,plot,probes]'",
+        recipe.python.rstrip(),
+    ]
     assert saved.value.suggested_filename.endswith(".ipynb")
     # It stays open while the panel is drawn anew, with what is shown then.
     page.get_by_text("2-D", exact=True).locator("visible=true").click()

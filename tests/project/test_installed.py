@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-import subprocess
 import sys
-import tarfile
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
@@ -16,56 +12,11 @@ import pytest
 
 import hfposemb as hpe
 from tests.hub.session import HUB
-from tests.support.installing import ROOT, clone, environment, install, run, serving, space, tracked
+from tests.project.conftest import PINNED
+from tests.support.installing import clone, environment, install, run, serving, space
 from tests.support.serving import Visitor
 
 TOKEN = "hf_tokenThatMayWrite"
-PINNED = (ROOT / "requirements.txt").read_text(encoding="utf-8").split()
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the sdist of a clone, and the wheel that is built from that sdist."""
-    folder = tmp_path_factory.mktemp("dist")
-    tree = clone(tmp_path_factory.mktemp("clone"))
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(tree)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
-
-
-@pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of a Space: ``requirements.txt`` is installed, this package is not."""
-    return environment(tmp_path_factory.mktemp("bare"), PINNED)
-
-
-@pytest.fixture(scope="module")
-def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python with the wheel and what it needs, the extra "app" included."""
-    python = environment(tmp_path_factory.mktemp("installed"), PINNED)
-    (wheel,) = built.glob("*.whl")
-    install(python, wheel)
-    return python
-
-
-def test_wheel_holds_the_tree(built: Path) -> None:
-    (wheel,) = built.glob("*.whl")
-    packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    ours = [name for name in tracked() if name.startswith(("hfposemb/", "app/"))]
-    assert packed == {re.sub(r"^app/", "hfposemb/app/", name) for name in ours}
-
-
-def test_sdist_holds_what_a_wheel_needs(built: Path) -> None:
-    (sdist,) = built.glob("*.tar.gz")
-    with tarfile.open(sdist) as archive:
-        packed = {name.partition("/")[2] for name in archive.getnames()}
-    needed = {name for name in tracked() if name.startswith(("hfposemb/", "app/"))}
-    assert needed | {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml"} <= packed
-
-
-def test_files_are_named_by_the_version(built: Path) -> None:
-    assert {path.name.split("-")[1].removesuffix(".tar.gz") for path in built.iterdir()} == {hpe.__version__}
 
 
 def test_bare_environment_is_bare(bare: Path, tmp_path: Path) -> None:
@@ -180,4 +131,4 @@ def test_clone_runs_as_it_is(bare: Path, tmp_path: Path) -> None:
         assert "kind" in json.dumps(page.heard[-4:])
         page.close()
         assert "Traceback" not in app.said
-    assert not list(folder.rglob("*.pyi"))
+    assert not list((folder / "app").rglob("*.pyi"))

@@ -10,10 +10,12 @@ import tomllib
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import jedi
 import pytest
 import yaml
 
 import hfposemb as hpe
+from tests.versions import declared
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = sorted((ROOT / "hfposemb").rglob("*.py"))
@@ -56,6 +58,28 @@ def test_no_module_has_the_name_of_a_public_function() -> None:
 def test_public_names_exist(name: str) -> None:
     assert getattr(hpe, name) is not None
     assert name in dir(hpe)
+
+
+def test_the_stub_has_every_name_from_its_module() -> None:
+    """What type checkers and editors read says the same as what Python runs."""
+    stub = ast.parse((ROOT / "hfposemb" / "__init__.pyi").read_text(encoding="utf-8"))
+    said = {alias.asname: node.module for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert said == hpe._HOME
+
+
+def completed(code: str) -> set[str]:
+    """Return what an editor offers after some code that imports the package as ``hpe``."""
+    lines = f"import hfposemb as hpe\n{code}".split("\n")
+    script = jedi.Script("\n".join(lines), project=jedi.Project(ROOT))
+    return {found.name for found in script.complete(len(lines), len(lines[-1]))}
+
+
+def test_editors_complete_names_and_what_functions_return() -> None:
+    assert set(hpe.__all__) <= completed("hpe.")
+    assert {"token", "position", "head"} <= completed("hpe.extract('x').")
+    assert {"vectors", "labels", "to_frame"} <= completed("hpe.extract('x').token.")
+    assert {"coordinates", "explained_variance_ratio"} <= completed("hpe.project(hpe.sinusoidal(4, 4).position).")
+    assert completed("hpe.exctract('x').") == set()
 
 
 def test_unknown_names_say_what_there_is() -> None:
@@ -185,10 +209,8 @@ def test_the_direction_test_can_fail() -> None:
 
 
 def test_pins_match_the_dependencies() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["app"]]
     pins = dict(line.split("==") for line in (ROOT / "requirements.txt").read_text().split())
-    assert set(pins) == {re.split(r"[><=~!\[]", name)[0] for name in wanted}
+    assert set(pins) == {one.name for one in declared(("app",))}
     front = (ROOT / "README.md").read_text(encoding="utf-8").split("---")[1]
     assert f"sdk_version: {pins['gradio']}" in front
 
@@ -196,7 +218,7 @@ def test_pins_match_the_dependencies() -> None:
 def test_version_stands_in_one_place() -> None:
     """``hfposemb/__init__.py`` says it; the build reads it there, and what else names it is held equal."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert project["project"]["dynamic"] == ["version"]
+    assert "version" in project["project"]["dynamic"]
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "hfposemb.__version__"}
     assert re.fullmatch(r"\d+\.\d+\.\d+", hpe.__version__)
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"] == hpe.__version__
