@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,11 @@ COPIED = {
 """Pages of the site that are kept outside docs/, by their path in the repository."""
 
 NOTEBOOKS = {f"docs/{path.name}": f"{path.stem}.md" for path in sorted((ROOT / "docs").glob("*.ipynb"))}
+WIDE = {"index.md": ["navigation", "toc"]} | dict.fromkeys(
+    ("architectures.md", "formats.md", "check.md", "benchmarks.md", "api.md"), ["toc"]
+)
+"""Pages without a table of contents beside them, whose place their tables take."""
+
 MODULES = {f"hfposemb/{name.replace('.', '/')}.py": f"api/{name}.md" for name in documented()}
 MOVED = COPIED | NOTEBOOKS | MODULES
 ORIGINS = {there: here for here, there in (COPIED | NOTEBOOKS).items()}
@@ -85,8 +91,13 @@ def notebook_page(path: Path) -> tuple[str, dict[str, bytes]]:
     return f"{title}\n\n{download}\n{rest}", dict(resources["outputs"])
 
 
+LINK = r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\]|!\[[^\]]*\]\([^)]*\))*)\]\(([^)\s]+)\)"
+"""Text, which may have brackets or a picture in it, and target of a link; a picture alone is none."""
+
+
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Lead the links of a page to where the site has their targets."""
+    page.meta.setdefault("hide", WIDE.get(page.file.src_uri, []))
     here = ORIGINS.get(page.file.src_uri, f"docs/{page.file.src_uri}")
 
     def led(found: re.Match[str]) -> str:
@@ -102,7 +113,7 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
             raise ValueError(f"{here} links to {there}, which does not exist")
         return f"[{text}]({config.repo_url.rstrip('/')}/blob/main/{there})" if config.repo_url else text
 
-    return _outside_code(markdown, lambda text: re.sub(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\]|!\[[^\]]*\]\([^)]*\))*)\]\(([^)\s]+)\)", led, text))
+    return _outside_code(markdown, lambda text: re.sub(LINK, led, text))
 
 
 def _outside_code(markdown: str, change: Callable[[str], str]) -> str:
@@ -117,9 +128,9 @@ def on_page_content(html: str, *, page: Page, config: MkDocsConfig, files: Files
 
 
 def _drawn(found: re.Match[str]) -> str:
-    from html import unescape
-
     source = unescape(found[2]).strip()[2:-2]
     block = found[1] == "div"
     formula = convert(source, display="block" if block else "inline")
+    if "\\" in formula:
+        raise ValueError(f"{source} has a command that latex2mathml does not know")
     return f'<div class="formula">{formula}</div>' if block else formula

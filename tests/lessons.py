@@ -1,4 +1,4 @@
-"""Write the lessons as one notebook, out of ``app/lessons/lessons.py``: see ``tests.reference``."""
+"""Write the lessons as one notebook, out of ``app/lessons/lessons.py``: ``tests.notebooks`` runs it and stores its outputs."""
 
 from __future__ import annotations
 

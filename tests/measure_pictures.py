@@ -39,6 +39,7 @@ def drawing(name: str, panels: int = 1, height: float = 2.4) -> Callable[[Callab
             style = {
                 "svg.fonttype": "none",
                 "svg.hashsalt": name,
+                "savefig.dpi": 200,
                 "font.family": "sans-serif",
                 "font.size": 9,
                 "axes.spines.top": False,
@@ -113,7 +114,7 @@ def _isoscore(axes: Any) -> None:
     drawn = np.random.default_rng(0).normal(size=(300, 2))
     for one, stretch in zip(axes, (1.0, 0.4, 0.05), strict=True):
         cloud = drawn * [1, stretch]
-        one.scatter(*cloud.T, s=3, color=BLUE)
+        one.scatter(*cloud.T, s=3, color=BLUE, rasterized=True)
         score = geometry.spectrum(hpe.from_arrays(position=cloud).position).isoscore
         one.set_title(f"IsoScore {score:.2f}", color=GREY, fontsize=9)
         one.set(xlim=(-3.5, 3.5), ylim=(-3.5, 3.5), aspect="equal", xticks=[], yticks=[])
@@ -197,7 +198,8 @@ def _absolute(axes: Any) -> None:
         for test in np.array_split(order, 5):
             fit = np.setdiff1d(order, test)
             slope = np.linalg.lstsq(np.c_[table[fit], np.ones(len(fit))], fit, rcond=1e-6)[0]
-            one.scatter(test, np.c_[table[test], np.ones(len(test))] @ slope, s=2, color=BLUE)
+            predicted = np.c_[table[test], np.ones(len(test))] @ slope
+            one.scatter(test, predicted, s=2, color=BLUE, rasterized=True)
         one.plot([0, 255], [0, 255], color=GREY, linewidth=0.6)
         one.set(ylim=(-150, 400), title=name)
         one.title.set(color=GREY, fontsize=9)
@@ -227,7 +229,7 @@ def _extrapolation(axes: Any) -> None:
         table = finite_rows(sources()[name].position)
         half = len(table) // 2
         slope = np.linalg.lstsq(np.c_[table[:half], np.ones(half)], np.arange(half), rcond=1e-6)[0]
-        one.scatter(np.arange(half, len(table)), (np.c_[table, np.ones(len(table))] @ slope)[half:], s=2, color=BLUE)
+        one.scatter(np.arange(half, len(table)), (np.c_[table, np.ones(len(table))] @ slope)[half:], s=2, color=BLUE, rasterized=True)
         one.plot([0, 255], [0, 255], color=GREY, linewidth=0.6)
         one.set_title(name, color=GREY, fontsize=9)
     labelled(axes[0], "position", "predicted from the first half", legend=False)
@@ -318,7 +320,7 @@ def _head(axes: Any) -> None:
     turned = token @ np.linalg.qr(rng.normal(size=(128, 128)))[0]
     for one, noise in zip(axes, (0.05, 1.0), strict=True):
         head = turned + noise * token.std() * rng.normal(size=token.shape)
-        one.scatter(*(np.linalg.norm(table, axis=1) for table in (token, head)), s=1, color=BLUE, alpha=0.5)
+        one.scatter(*(np.linalg.norm(table, axis=1) for table in (token, head)), s=1, color=BLUE, alpha=0.5, rasterized=True)
         found = cka(token[::4].astype(float), head[::4].astype(float))
         one.set_title(f"turned, with noise × {noise:g}: CKA {found:.2f}", color=GREY, fontsize=9)
         labelled(one, "norm in the token table", "norm in the head", legend=False)
@@ -344,7 +346,7 @@ def _cka(axes: Any) -> None:
     ):
         kernels = [rows_ @ rows_.T for rows_ in (table - table.mean(0), other - other.mean(0))]
         above = np.triu_indices(64, 1)
-        one.scatter(kernels[0][above], kernels[1][above], s=1, color=BLUE, alpha=0.5)
+        one.scatter(kernels[0][above], kernels[1][above], s=1, color=BLUE, alpha=0.5, rasterized=True)
         one.set_title(f"{name}: CKA {cka(table, other):.2f}", color=GREY, fontsize=9)
         one.set(xticks=[], yticks=[])
         labelled(one, "inner product in one table", "in the other", legend=False)
@@ -355,7 +357,7 @@ def _rsa(axes: Any) -> None:
     left, right = (hpe.similarity(sources()[name].position) for name in ("sample:bert", "sample:gpt2"))
     above = np.triu_indices(256, 1)
     some = np.random.default_rng(0).choice(len(above[0]), 3000, replace=False)
-    axes.scatter(left[above][some], right[above][some], s=1, color=BLUE, alpha=0.5)
+    axes.scatter(left[above][some], right[above][some], s=1, color=BLUE, alpha=0.5, rasterized=True)
     labelled(axes, "cosine of two positions in sample:bert", "in sample:gpt2", legend=False)
 
 

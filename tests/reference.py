@@ -15,7 +15,6 @@ from hfposemb.checks.catalogue import SUBJECTS
 from hfposemb.cli.parser import parser
 from tests.atlas import atlas
 from tests.gallery import gallery
-from tests.lessons import notebook
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -139,13 +138,13 @@ def _cell(text: str) -> str:
 
 def api() -> str:
     """Return the overview of what scripts import; the site has a page for each module, out of its docstrings."""
-    names = sorted((name for name in hpe._HOME), key=str.lower)
+    names = sorted(hpe._HOME, key=str.lower)
     parts = [
         "# API\n",
         "`import hfposemb as hpe` gives the names below. Everything else is imported from its module, as in\n"
         "`from hfposemb.analysis.probes import absolute_probe`. Names that are not listed here may change without notice.\n",
-        "Written by `python -m tests.reference`. The site has a page for each module with its signatures, arguments and\n"
-        "examples; here the links lead to the source.\n",
+        "Written by `python -m tests.reference`. On the site, each module is a page with its signatures, arguments and\n"
+        "examples; in the repository, it is the source.\n",
         "## Names of `hpe`\n",
         "| name | | module |",
         "|---|---|---|",
@@ -215,7 +214,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands,
     "api.md": api,
     "check.md": findings,
-    "lessons.ipynb": notebook,
     "gallery.md": gallery,
     "atlas.md": atlas,
 }
