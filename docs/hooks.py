@@ -1,7 +1,7 @@
 """What mkdocs calls while it builds the site: pages that are made then, and links as the site has them.
 
-In the repository, pages link to files: a notebook, a source file, CONTRIBUTING.md. On the site the notebook is a page with
-its outputs, the source file is the page of its module, and CONTRIBUTING.md is a page beside the others.
+In the repository, pages link to files: a notebook, a source file, CONTRIBUTING.md. On the site the notebook is a page
+with its outputs, the source file is the page of its module, and CONTRIBUTING.md is a page like the others.
 """
 
 from __future__ import annotations
@@ -33,10 +33,8 @@ COPIED = {
 """Pages of the site that are kept outside docs/, by their path in the repository."""
 
 NOTEBOOKS = {f"docs/{path.name}": f"{path.stem}.md" for path in sorted((ROOT / "docs").glob("*.ipynb"))}
-WIDE = {"index.md": ["navigation", "toc"]} | dict.fromkeys(
-    ("architectures.md", "formats.md", "check.md", "benchmarks.md", "api.md"), ["toc"]
-)
-"""Pages without a table of contents beside them, whose place their tables take."""
+WIDE = {"index.md", "architectures.md", "formats.md", "check.md", "benchmarks.md", "api.md"}
+"""Pages whose tables or pictures take the place of the table of contents."""
 
 MODULES = {f"hfposemb/{name.replace('.', '/')}.py": f"api/{name}.md" for name in documented()}
 MOVED = COPIED | NOTEBOOKS | MODULES
@@ -97,7 +95,8 @@ LINK = r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\]|!\[[^\]]*\]\([^)]*\))*)\]\(([^)\s]+)\)"
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Lead the links of a page to where the site has their targets."""
-    page.meta.setdefault("hide", WIDE.get(page.file.src_uri, []))
+    if page.file.src_uri in WIDE:
+        page.meta["hide"] = ["toc", "navigation"] if page.is_homepage else ["toc"]
     here = ORIGINS.get(page.file.src_uri, f"docs/{page.file.src_uri}")
 
     def led(found: re.Match[str]) -> str:

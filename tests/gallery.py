@@ -14,6 +14,7 @@ from app.session.address import MODELS, written
 from hfposemb.surveys.published_findings import STUDIES
 from hfposemb.surveys.reproduction import outcome
 
+
 @dataclass(frozen=True)
 class Finding:
     """One entry: a ``study`` of ``reproduce`` with the sources that stand for its models here, or a ``lesson``.
@@ -167,10 +168,10 @@ FINDINGS: tuple[Finding, ...] = (
 
 OPENING = """# Gallery of findings
 
-Published findings about words and positions, measured again on the two small models trained for this package. The command
-below each finding opens the app with its sources; where a query follows, put it behind the address of the app to set the
-controls as well. Written by `python -m tests.reference`, which repeats every measurement; the pictures are taken from the
-app by `make pictures`.
+Published findings about words and positions, measured again on the two small models trained for this package. The
+command below each finding opens the app with its sources; the query after it, added to the address of the app, opens
+the tab and sets its controls. Written by `python -m tests.reference`, which repeats every measurement; the pictures are
+taken from the app by `make pictures`.
 
 To measure the published models, with a connection to the Hub:
 

@@ -1,7 +1,7 @@
 """Draw the pictures of docs/measures: ``python -m tests.measure_pictures NAME …``, all of them without a name.
 
-Each shows one measure on the included models. Lines and text are of middle tones on nothing, so that the same file can be
-read on a light page and on a dark one. Needs matplotlib, of the extra ``docs``.
+Each shows one measure on the included models. Lines and text are of middle tones on a transparent ground, so that the
+same file can be read on a light page and on a dark one. Needs matplotlib, of the extra ``docs``.
 """
 
 from __future__ import annotations
@@ -81,12 +81,13 @@ def each() -> Iterator[tuple[str, hpe.Embeddings, str]]:
         yield name, source, COLOURS[name]
 
 
-def labelled(axes: Any, x: str, y: str, *, legend: bool = True) -> None:
-    """Name the axes, and the lines."""
+def labelled(axes: Any, x: str, y: str, *, legend: str = "beside") -> None:
+    """Name the axes, and the lines, beside the axes or where they are empty."""
     axes.set_xlabel(x)
     axes.set_ylabel(y)
+    place = {"loc": "center left", "bbox_to_anchor": (1, 0.5)} if legend == "beside" else {"loc": legend}
     if legend:
-        axes.legend(fontsize=8, handlelength=1.2)
+        axes.legend(fontsize=8, handlelength=1.2, **place)
 
 
 @drawing("variance")
@@ -180,7 +181,7 @@ def _break(axes: Any) -> None:
     position = hpe.extract("sample:minilm").position
     axes.plot(rows.adjacent(position), color=BLUE, linewidth=0.8)
     axes.axvline(rows.breaks(position)[0].before, color=ORANGE, linestyle="--", linewidth=0.8)
-    labelled(axes, "position t of sample:minilm", "cos(pₜ, pₜ₊₁)", legend=False)
+    labelled(axes, "position t of sample:minilm", "cos(pₜ, pₜ₊₁)", legend="")
 
 
 @drawing("norms")
@@ -211,7 +212,7 @@ def _absolute(axes: Any) -> None:
 def _relative(axes: Any) -> None:
     from hfposemb.analysis.probes import relative_probe
 
-    for place, (name, source, colour) in enumerate(each()):
+    for place, (_, source, colour) in enumerate(each()):
         plain, standardised = (
             100 * relative_probe(source.position, standardised=flag, seeds=[0]).mean for flag in (False, True)
         )
@@ -220,7 +221,7 @@ def _relative(axes: Any) -> None:
     axes.axvline(50, color=GREY, linewidth=0.6, linestyle=":")
     axes.set_yticks(range(4), list(sources()))
     axes.invert_yaxis()
-    labelled(axes, "wrong answers (%); the lighter bar is standardised", "", legend=False)
+    labelled(axes, "wrong answers (%); the lighter bar is standardised", "", legend="")
 
 
 @drawing("extrapolation", panels=2)
@@ -229,10 +230,16 @@ def _extrapolation(axes: Any) -> None:
         table = finite_rows(sources()[name].position)
         half = len(table) // 2
         slope = np.linalg.lstsq(np.c_[table[:half], np.ones(half)], np.arange(half), rcond=1e-6)[0]
-        one.scatter(np.arange(half, len(table)), (np.c_[table, np.ones(len(table))] @ slope)[half:], s=2, color=BLUE, rasterized=True)
+        one.scatter(
+            np.arange(half, len(table)),
+            (np.c_[table, np.ones(len(table))] @ slope)[half:],
+            s=2,
+            color=BLUE,
+            rasterized=True,
+        )
         one.plot([0, 255], [0, 255], color=GREY, linewidth=0.6)
         one.set_title(name, color=GREY, fontsize=9)
-    labelled(axes[0], "position", "predicted from the first half", legend=False)
+    labelled(axes[0], "position", "predicted from the first half", legend="")
 
 
 @drawing("token-norms")
@@ -277,7 +284,7 @@ def _ratio(axes: Any) -> None:
             one.hist(found[np.isfinite(found)], 40, density=True, color=colour, alpha=0.7, label=label)
         one.set_title(name, color=GREY, fontsize=9)
         one.set_yticks([])
-        labelled(one, "norm", "")
+        labelled(one, "norm", "", legend="best")
 
 
 @drawing("kept")
@@ -310,7 +317,7 @@ def _overlap(axes: Any) -> None:
         one.axvline(100 * found.flat, color=GREY, linestyle=":", label="k / d")
         one.set_title(name, color=GREY, fontsize=9)
         one.set_yticks([])
-        labelled(one, "token variance in 16 directions (%)", "")
+        labelled(one, "token variance in 16 directions (%)", "", legend="best")
 
 
 @drawing("head", panels=2)
@@ -320,10 +327,12 @@ def _head(axes: Any) -> None:
     turned = token @ np.linalg.qr(rng.normal(size=(128, 128)))[0]
     for one, noise in zip(axes, (0.05, 1.0), strict=True):
         head = turned + noise * token.std() * rng.normal(size=token.shape)
-        one.scatter(*(np.linalg.norm(table, axis=1) for table in (token, head)), s=1, color=BLUE, alpha=0.5, rasterized=True)
+        one.scatter(
+            *(np.linalg.norm(table, axis=1) for table in (token, head)), s=1, color=BLUE, alpha=0.5, rasterized=True
+        )
         found = cka(token[::4].astype(float), head[::4].astype(float))
         one.set_title(f"turned, with noise × {noise:g}: CKA {found:.2f}", color=GREY, fontsize=9)
-        labelled(one, "norm in the token table", "norm in the head", legend=False)
+        labelled(one, "norm in the token table", "norm in the head", legend="")
 
 
 @drawing("null")
@@ -349,7 +358,7 @@ def _cka(axes: Any) -> None:
         one.scatter(kernels[0][above], kernels[1][above], s=1, color=BLUE, alpha=0.5, rasterized=True)
         one.set_title(f"{name}: CKA {cka(table, other):.2f}", color=GREY, fontsize=9)
         one.set(xticks=[], yticks=[])
-        labelled(one, "inner product in one table", "in the other", legend=False)
+        labelled(one, "inner product in one table", "in the other", legend="")
 
 
 @drawing("rsa")
@@ -358,12 +367,14 @@ def _rsa(axes: Any) -> None:
     above = np.triu_indices(256, 1)
     some = np.random.default_rng(0).choice(len(above[0]), 3000, replace=False)
     axes.scatter(left[above][some], right[above][some], s=1, color=BLUE, alpha=0.5, rasterized=True)
-    labelled(axes, "cosine of two positions in sample:bert", "in sample:gpt2", legend=False)
+    labelled(axes, "cosine of two positions in sample:bert", "in sample:gpt2", legend="")
 
 
 @drawing("procrustes", panels=2)
 def _procrustes(axes: Any) -> None:
-    tables = [shift_operator.pca_scores(sources()[name].position)[:, :8] for name in ("sample:bert", "sample:gpt2")]
+    pair = [sources()[name].position for name in ("sample:bert", "sample:gpt2")]
+    usual = np.setdiff1d(np.arange(1, 255), np.concatenate([rows.outliers(one) for one in pair]))
+    tables = [shift_operator.pca_scores(one)[usual, :8] for one in pair]
     left, right = (one / np.linalg.norm(one) for one in (table - table.mean(0) for table in tables))
     u, _, vt = np.linalg.svd(right.T @ left)
     for one, moved, title in zip(axes, (right, right @ (u @ vt)), ("as stored", "rotated onto it"), strict=True):
@@ -381,14 +392,12 @@ def _shared(axes: Any) -> None:
 
     left, right = sources()["sample:bert"], sources()["sample:gpt2"]
     pairs = shared_rows(left, right, "token")
-    near = [
-        TableSide(source.token.vectors[pairs[:, side]]).nearest for side, source in enumerate((left, right))
-    ]
+    near = [TableSide(source.token.vectors[pairs[:, side]]).nearest for side, source in enumerate((left, right))]
     shared = (near[0][:, :, None] == near[1][:, None, :]).sum(axis=(1, 2))
     axes.bar(range(11), np.bincount(shared, minlength=11), color=BLUE)
     axes.set_xticks(range(11))
     title = "of a token's 10 nearest, how many are the same in sample:bert and sample:gpt2"
-    labelled(axes, title, "tokens", legend=False)
+    labelled(axes, title, "tokens", legend="")
 
 
 @drawing("moved")

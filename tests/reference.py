@@ -141,10 +141,10 @@ def api() -> str:
     names = sorted(hpe._HOME, key=str.lower)
     parts = [
         "# API\n",
-        "`import hfposemb as hpe` gives the names below. Everything else is imported from its module, as in\n"
-        "`from hfposemb.analysis.probes import absolute_probe`. Names that are not listed here may change without notice.\n",
-        "Written by `python -m tests.reference`. On the site, each module is a page with its signatures, arguments and\n"
-        "examples; in the repository, it is the source.\n",
+        "`import hfposemb as hpe` gives the names below; everything else is imported from its module, as in\n"
+        "`from hfposemb.analysis.probes import absolute_probe`. Names that no page lists may change without notice.\n",
+        "Written by `python -m tests.reference`. On the site, the links lead to a page for each module, with its\n"
+        "signatures, arguments and examples; in the repository, to its source.\n",
         "## Names of `hpe`\n",
         "| name | | module |",
         "|---|---|---|",

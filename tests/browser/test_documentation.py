@@ -53,14 +53,18 @@ def served(built: Path) -> Iterator[str]:
 
 
 def test_every_public_name_has_its_entry(built: Path) -> None:
-    anchors = {found for path in (built / "api").glob("*.html") for found in re.findall(r' id="([\w.]+)"', path.read_text())}
+    anchors = {
+        found for path in (built / "api").glob("*.html") for found in re.findall(r' id="([\w.]+)"', path.read_text())
+    }
     missing = [name for name in hpe.__all__[1:] if f"{getattr(hpe, name).__module__}.{name}" not in anchors]
     assert missing == []
 
 
 def test_a_page_loads_nothing_from_elsewhere(built: Path) -> None:
     for path in built.rglob("*.html"):
-        loaded = re.findall(r"<(?:script|img|iframe|link|source)[^>]*(?:src|href)=[\"']?(?:https?:)?//[^>]*>", path.read_text())
+        loaded = re.findall(
+            r"<(?:script|img|iframe|link|source)[^>]*(?:src|href)=[\"']?(?:https?:)?//[^>]*>", path.read_text()
+        )
         assert loaded == [], path.name
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from hfposemb.cli.main import main
 from hfposemb.cli.parser import parser
@@ -79,6 +80,16 @@ def test_commands_are_understood(page: Path) -> None:
                 assert parser().parse_args(shlex.split(line, comments=True)[1:]), line
 
 
+def test_every_page_and_notebook_is_in_the_navigation() -> None:
+    """The strict build fails otherwise, but it takes longer."""
+    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    named = set(re.findall(r"[\w/-]+\.md", str(settings["nav"])))
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    pages |= {f"{path.stem}.md" for path in (ROOT / "docs").glob("*.ipynb")}
+    assert pages - named == set(), "add it to nav in mkdocs.yml"
+    assert "MODULES" in str(settings["nav"])
+
+
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_no_link_leads_to_the_reader_s_own_machine(page: Path) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -115,7 +126,12 @@ def test_every_measure_of_two_tables_has_a_section() -> None:
 
 
 def test_sections_name_measures_that_exist() -> None:
-    named = [name for page in PAGE_OF.values() for section in SECTIONS[page] for name, _ in re.findall(NAMED, section, flags=re.M)]
+    named = [
+        name
+        for page in PAGE_OF.values()
+        for section in SECTIONS[page]
+        for name, _ in re.findall(NAMED, section, flags=re.M)
+    ]
     assert set(named) == {measure.name.strip() for measure in MEASURES}
 
 

@@ -42,7 +42,7 @@ def outputs(ran: dict[str, Any]) -> list[Any]:
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_notebooks_are_stored_with_their_outputs(name: str, ran: dict[str, Any]) -> None:
-    """What the cells give now is stored, but for digits that another processor rounds otherwise; figures are pictures."""
+    """What the cells give now is stored, but for digits that another processor rounds otherwise."""
     notebook = nbformat.read(DOCS / name, as_version=4)
     nbformat.validate(notebook)
     assert (DOCS / name).stat().st_size <= 300_000
