@@ -45,7 +45,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the pages of the modules where the navigation says MODULES."""
     chapters: list[Any] = [{chapter: [_entry(name) for name in names]} for chapter, names in CHAPTERS.items()]
     listed = {name for names in CHAPTERS.values() for name in names}
-    chapters.append({"More of hpe": [_entry(name) for name in documented() if name not in listed]})
+    chapters.insert(0, {"Opening": [_entry(name) for name in documented() if name not in listed]})
     for section in config.nav or ():
         for pages in section.values():
             if isinstance(pages, list) and "MODULES" in pages:

@@ -21,7 +21,7 @@ from tests.conftest import in_full
 from tests.support.installing import ROOT
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 pytestmark = in_full
 
@@ -98,6 +98,17 @@ def test_search_filter_formulae_and_theme(served: str, page: Page) -> None:
     page.emulate_media(color_scheme="dark")
     page.reload()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+
+def test_pages_and_search_work_from_a_disk(built: Path, browser: Browser) -> None:
+    context = browser.new_context()
+    page, asked = context.new_page(), []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((built / "measures" / "tokens.html").as_uri())
+    page.locator("input.md-search__input").fill("anisotropy")
+    page.locator("a.md-search-result__link").first.wait_for()
+    context.close()
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
 @pytest.mark.parametrize("name", ["index", "tutorial", "gallery", "questions", "architectures", "api", "measures/sums"])
