@@ -11,7 +11,7 @@ RECENT := -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hfposemb need
 	Python %d.%d; install one, then: make clean run PYTHON=/path/to/python" % ((sys.executable,) + sys.version_info[:2]))'
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test test-unit test-browser test-full test-families lint lint-js check coverage bench bench-quick pictures plotly browser dist clean
+.PHONY: run test test-unit test-browser test-full test-families lint lint-js check coverage bench bench-quick pictures plotly docs browser dist clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/hfposemb app $(if $(PORT),--port $(PORT))
@@ -78,7 +78,7 @@ $(JS)/node_modules/stamp: $(JS)/package.json $(JS)/package-lock.json
 plotly:
 	cd $(JS)/bundle && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
 
-check: lint lint-js
+check: lint lint-js docs
 	$(MAKE) test
 
 # Our cost beside its bounds and other libraries, in one run: a table on the terminal, and the page, its plot and its
@@ -94,6 +94,11 @@ bench-quick: $(VENV)/dev.stamp
 pictures: $(VENV)/dev.stamp browser
 	$(BIN)/python -m tests.pictures
 
+# The documentation site, in site/: offline, and a warning or a broken link is an error.
+docs: $(VENV)/dev.stamp
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo "site/index.html"
+
 # A Chromium from PATH, else Debian's, else Playwright's. Without one the browser tests are skipped, and `make test` says so.
 browser: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.browser.chromium >/dev/null 2>&1 \
@@ -108,7 +113,7 @@ dist: $(VENV)/dev.stamp
 	$(BIN)/python -m twine check --strict dist/*
 
 clean:
-	rm -rf $(VENV) $(JS)/node_modules build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(JS)/node_modules build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	@$(PYTHON) $(RECENT)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import parse_qs, urlencode
 
 import hfposemb as hpe
 from app.lessons.card import link
 from app.lessons.lessons import LESSONS, Lesson
-from app.session.address import written
+from app.session.address import MODELS, written
 from hfposemb.surveys.published_findings import STUDIES
 from hfposemb.surveys.reproduction import outcome
-
-HOME = "http://127.0.0.1:7860/"
-"""Where ``make run`` serves the app."""
 
 
 @dataclass(frozen=True)
@@ -167,11 +166,13 @@ FINDINGS: tuple[Finding, ...] = (
 )
 """What is published first, then what this project measured."""
 
-OPENING = f"""# Gallery of findings
+OPENING = """# Gallery of findings
 
-Published findings about words and positions, measured again on the two small models trained for this package. Written
-by `python -m tests.reference`, which repeats every measurement; the pictures are taken from the app by `make pictures`.
-Start the app with `make run`; “Open it” then shows each finding there ({HOME}).
+Published findings about words and positions, measured again on the two small models trained for this package. The
+command below each finding opens the app with its sources; the query after it, added to the address of the app, opens
+the tab and sets its controls. Written by `python -m tests.reference`, which repeats every measurement; the pictures are
+taken from the app by `make pictures`.
+
 To measure the published models, with a connection to the Hub:
 
 ```
@@ -193,7 +194,14 @@ def _entry(finding: Finding) -> Iterator[str]:
     yield "\n".join(_measured(finding) if finding.study else _of_lesson(LESSONS[finding.lesson - 1]))
     source = f"{STUDIES[finding.study].citation}. `hfposemb reproduce {finding.study}`" if finding.study else ""
     own = f"[Lesson {finding.lesson}](lessons.ipynb)" if finding.lesson else ""
-    yield f"[Open it]({HOME}{finding.query}) · {source or own}"
+    yield f"{_opened(finding)} · {source or own}"
+
+
+def _opened(finding: Finding) -> str:
+    """Return the command that opens a finding's sources, and the rest of its address."""
+    values = parse_qs(finding.query.removeprefix("?"))
+    command = shlex.join(["hfposemb", "app", *values.pop(MODELS)])
+    return f"See it: `{command}`, then `?{urlencode(values, doseq=True)}`"
 
 
 def _measured(finding: Finding) -> Iterator[str]:

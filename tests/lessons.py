@@ -1,4 +1,4 @@
-"""Write the lessons as one notebook, out of ``app/lessons/lessons.py``: see ``tests.reference``."""
+"""Write the lessons of ``app/lessons/lessons.py`` as one notebook, which ``tests.notebooks`` runs and stores."""
 
 from __future__ import annotations
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import hfposemb as hpe
@@ -17,7 +15,6 @@ from hfposemb.checks.catalogue import SUBJECTS
 from hfposemb.cli.parser import parser
 from tests.atlas import atlas
 from tests.gallery import gallery
-from tests.lessons import notebook
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -140,94 +137,43 @@ def _cell(text: str) -> str:
 
 
 def api() -> str:
-    """Return the page of what scripts import."""
+    """Return the overview of what scripts import; the site has a page for each module, out of its docstrings."""
+    names = sorted(hpe._HOME, key=str.lower)
     parts = [
-        "# In Python\n",
-        "Written by `python -m tests.reference` out of the docstrings. `import hfposemb as hpe` gives "
-        f"{', '.join(f'`hpe.{name}`' for name in hpe.__all__ if not name.startswith('_'))}; the rest is imported from "
-        "its module, `from hfposemb.analysis import geometry`.\n",
-        *(f"- {chapter}: {', '.join(map(_link, names))}" for chapter, names in CHAPTERS.items()),
-        "\n## hfposemb\n",
-        *(_entry(f"hpe.{name}", getattr(hpe, name)) for name in hpe.__all__ if not name.startswith("_")),
+        "# API\n",
+        "`import hfposemb as hpe` gives the names below; everything else is imported from its module, as in\n"
+        "`from hfposemb.analysis.probes import absolute_probe`. Names that no page lists may change without notice.\n",
+        "Written by `python -m tests.reference`. On the site, the links lead to a page for each module, with its\n"
+        "signatures, arguments and examples; in the repository, to its source.\n",
+        "## Names of `hpe`\n",
+        "| name | | module |",
+        "|---|---|---|",
+        *(f"| `hpe.{name}` | {_cell(summary(getattr(hpe, name)))} | {_link(hpe._HOME[name])} |" for name in names),
     ]
-    for names in CHAPTERS.values():
-        for name in names:
-            module = import_module(f"hfposemb.{name}")
-            parts.append(f"\n## hfposemb.{name}\n\n{_text(module)}\n")
-            parts += [_entry(f"{name.rpartition('.')[2]}.{one}", value) for one, value in public(module)]
+    for chapter, modules in CHAPTERS.items():
+        parts += [f"\n## {chapter}\n", "| module | |", "|---|---|"]
+        parts += [f"| {_link(name)} | {_cell(summary(import_module(f'hfposemb.{name}')))} |" for name in modules]
     return "\n".join(parts) + "\n"
 
 
-def _link(name: str) -> str:
-    """Return a link to a module's chapter of the page."""
-    return f"[{name}](#hfposemb{name.replace('.', '')})"
+def documented() -> dict[str, tuple[str, ...]]:
+    """Return the modules that the site documents, each with the names it shows; without names it shows all of them."""
+    found: dict[str, tuple[str, ...]] = {name: () for names in CHAPTERS.values() for name in names}
+    for name, module in hpe._HOME.items():
+        if found.get(module) != ():
+            found[module] = (*found.get(module, ()), name)
+    return found
 
 
-def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """Yield the functions and classes that a module defines for others, as they stand in it."""
-    for name, value in vars(module).items():
-        ours = getattr(value, "__module__", "") == module.__name__
-        if ours and not name.startswith("_") and (inspect.isfunction(value) or inspect.isclass(value)):
-            yield name, value
+def _link(module: str) -> str:
+    """Return a link to a module's source, in whose place the site has the module's page."""
+    return f"[`{module}`](../hfposemb/{module.replace('.', '/')}.py)"
 
 
-def _entry(name: str, value: Any) -> str:
-    members = ""
-    if inspect.isclass(value):
-        lines = [f"- `{one}{_signature(member)}`: {_text(member).splitlines()[0]}" for one, member in _members(value)]
-        members = "".join(f"\n{line}" for line in ["", *lines]) if lines else ""
-    return f"### {name}\n\n```python\n{name}{_signature(value)}\n```\n\n{_text(value)}{members}\n"
-
-
-def _members(value: type) -> Iterator[tuple[str, Any]]:
-    for name, member in vars(value).items():
-        inner: Any = getattr(member, "fget", None) or getattr(member, "func", None) or member
-        inner = getattr(inner, "__func__", inner)
-        if not name.startswith("_") and inspect.isfunction(inner) and inner.__doc__:
-            yield name, inner if member is inner or isinstance(member, (classmethod, staticmethod)) else _Value(inner)
-
-
-class _Value:
-    """A property: it has words and no arguments."""
-
-    def __init__(self, inner: Callable[..., Any]) -> None:
-        self.__doc__ = inner.__doc__
-
-
-def _signature(value: Any) -> str:
-    if isinstance(value, _Value) or (inspect.isclass(value) and issubclass(value, Exception)):
-        return ""
-    try:
-        said = str(inspect.signature(value))
-    except ValueError:
-        return ""
-    said = re.sub(r"(: |-> )'([^']*)'", r"\1\2", said)
-    said = re.sub(r"<function (\w+) at 0x\w+>", r"\1", said)
-    said = re.sub(r"= (\w+)\([^()]*\)", r"= \1(…)", said)
-    said = re.sub(r"\b(?:[a-z_]\w*\.)+([A-Z]\w*)", r"\1", said)  # types by their last name
-    return said.replace("(self, ", "(").replace("(self)", "()").replace(" -> None", "")
-
-
-def _text(value: Any) -> str:
-    """Return a docstring as Markdown: sections of the Google style as lists, examples as blocks of code."""
-    said = inspect.getdoc(value) or ""
-    said = re.sub(r":(?:class|func|meth|mod):`~?([^`]+)`", r"`\1`", said).replace("``", "`")
-    said = re.sub(r"^(\w[\w ]*):\n((?:(?:    .*)?(?:\n|\Z))+)", _section, said, flags=re.MULTILINE)
-    return re.sub(
-        r"^>>> (?:.+(?:\n|\Z))+", lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", said, flags=re.M
-    ).rstrip()
-
-
-def _section(found: re.Match[str]) -> str:
-    """Return a section such as "Args:" as a list with an item for each name, or its text where it has none."""
-    name, body = found[1], inspect.cleandoc(found[2])
-    if name in ("Example", "Examples"):
-        return f"{body}\n\n"
-    items = [" ".join(item.split()) for item in re.split(r"\n(?=\S)", body)]
-    if name == "Returns":
-        return f"**{name}:** {' '.join(items)}\n\n"
-    listed = [re.sub(r"^(\*{0,2}[\w, `*]+): ", lambda k: f"`{k[1].strip('`')}`: ", item) for item in items]
-    return f"**{name}**\n\n" + "\n".join(f"- {item}" for item in listed) + "\n\n"
+def summary(value: Any) -> str:
+    """Return the first sentence of a docstring, in Markdown."""
+    said = (inspect.getdoc(value) or "").partition("\n\n")[0]
+    return " ".join(said.split()).replace("``", "`")
 
 
 def findings() -> str:
@@ -268,7 +214,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands,
     "api.md": api,
     "check.md": findings,
-    "lessons.ipynb": notebook,
     "gallery.md": gallery,
     "atlas.md": atlas,
 }

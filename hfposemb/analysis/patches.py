@@ -14,7 +14,7 @@ from ..tables.encodings import Absolute, Grid, PositionEncoding, table_in
 from ..tables.null_comparison import Null, beside
 
 MOST_TILES = 14
-"""Maximum number of patches per row or column in :func:`patch_maps`: more tiles would be too small to read."""
+"""Maximum number of patches per row or column in ``patch_maps``: more tiles would be too small to read."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """The colours of all figures: roles, sources, token classes and scales, each in a light and a dark form.
 
 Figures are made with the light colours. To show one on a dark page, replace each colour by its partner from
-:func:`dark_map`, without making the figure again. This works because each light colour has exactly one dark partner.
+``dark_map``, without making the figure again. This works because each light colour has exactly one dark partner.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The README: every snippet runs, every command works, every link leads somewhere."""
+"""README and documentation: snippets run, commands work, links lead somewhere, and every measure has its section."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from hfposemb.cli.main import main
+from hfposemb.cli.parser import parser
+from hfposemb.comparison.alignment import MEASURES as PAIR_MEASURES
+from hfposemb.comparison.metrics import MEASURES, Measure
 from tests.hub import FakeHub
 from tests.hub.gpt2 import add_gpt2
 
@@ -27,7 +31,10 @@ def hub_with_gpt2(hub: FakeHub, tmp_path: Path) -> None:
     add_gpt2(hub, tmp_path)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+RUN = ("README.md", "docs/index.md", "docs/tutorial.md", "docs/howto/scripts.md")
+
+
+@pytest.mark.parametrize("page", RUN)
 def test_snippets_run_in_order_and_say_what_is_so(page: str) -> None:
     """A line that ends in a comment with a value, such as ``x.shape  # (3, 4)``, has that value."""
     assert run_snippets((ROOT / page).read_text(encoding="utf-8"), {})
@@ -47,7 +54,8 @@ def run_snippets(text: str, names: dict[str, Any], *, after: Callable[[], None] 
     return checked
 
 
-COMMANDS = [line for line in README.splitlines() if line.startswith("hfposemb ")]
+EXAMPLES = README + (ROOT / "docs" / "howto" / "command-line.md").read_text(encoding="utf-8")
+COMMANDS = list(dict.fromkeys(line for line in EXAMPLES.splitlines() if line.startswith("hfposemb ")))
 
 
 @pytest.mark.parametrize("line", COMMANDS)
@@ -57,7 +65,82 @@ def test_commands_run(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert main(shlex.split(line, comments=True)[1:]) == 0
 
 
-PAGES = sorted(path.relative_to(ROOT) for pattern in ("*.md", "docs/*.md") for path in ROOT.glob(pattern))
+PAGES = sorted(path.relative_to(ROOT) for pattern in ("*.md", "docs/**/*.md") for path in ROOT.glob(pattern))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_commands_are_understood(page: Path) -> None:
+    """Whatever a page says to type has the names and options that the parser knows."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    if page.name in ("commands.md", "CHANGELOG.md"):
+        return  # usage lines, and commands of the past
+    for block in re.findall(r"^```\n(.*?)^```", text, flags=re.S | re.M):
+        for line in block.splitlines():
+            if line.startswith("hfposemb "):
+                assert parser().parse_args(shlex.split(line, comments=True)[1:]), line
+
+
+def test_every_page_and_notebook_is_in_the_navigation() -> None:
+    """The strict build fails otherwise, but it takes longer."""
+    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    named = set(re.findall(r"[\w/-]+\.md", str(settings["nav"])))
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    pages |= {f"{path.stem}.md" for path in (ROOT / "docs").glob("*.ipynb")}
+    assert pages - named == set(), "add it to nav in mkdocs.yml"
+    assert "MODULES" in str(settings["nav"])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_no_link_leads_to_the_reader_s_own_machine(page: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert re.findall(r"\]\(https?://(?:127\.0\.0\.1|localhost)[^)]*\)", text) == []
+
+
+def test_the_readme_quotes_the_benchmarks() -> None:
+    """The two ratios that it gives as the reason for an extra are those of the page, rounded."""
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    for of in ("time", "memory"):
+        found = re.search(rf"whole process over AutoModel, {of} \|.*\| 1/([\d.]+) \|", page)
+        assert found is not None
+        assert re.search(rf"1/{float(found[1]):.0f} of the\s+{of}", README)
+
+
+SECTIONS = {
+    name: re.split(r"^## ", (ROOT / "docs" / "measures" / f"{name}.md").read_text(encoding="utf-8"), flags=re.M)[1:]
+    for name in ("positions", "tokens", "sums", "heads", "pairs")
+}
+PAGE_OF = {"position": "positions", "token": "tokens", "both": "sums", "head": "heads"}
+NAMED = r"^\| `([^`]+)` \| ([^|]+) \|$"
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name.strip())
+def test_every_measure_has_a_section(measure: Measure) -> None:
+    """On the page of what it is a measure of, once, with its unit."""
+    rows = [row for section in SECTIONS[PAGE_OF[measure.section]] for row in re.findall(NAMED, section, flags=re.M)]
+    assert rows.count((measure.name.strip(), measure.unit or "number")) == 1
+
+
+def test_every_measure_of_two_tables_has_a_section() -> None:
+    rows = {name for section in SECTIONS["pairs"] for name, _ in re.findall(NAMED, section, flags=re.M)}
+    assert rows == {*PAIR_MEASURES, "moved words"}
+
+
+def test_sections_name_measures_that_exist() -> None:
+    named = [
+        name
+        for page in PAGE_OF.values()
+        for section in SECTIONS[page]
+        for name, _ in re.findall(NAMED, section, flags=re.M)
+    ]
+    assert set(named) == {measure.name.strip() for measure in MEASURES}
+
+
+@pytest.mark.parametrize("page", SECTIONS)
+def test_a_section_has_formula_picture_reading_pitfalls_and_source(page: str) -> None:
+    for section in SECTIONS[page]:
+        title = section.partition("\n")[0]
+        for part in ("$$", "![", "**How to read it.**", "**What fools it.**", "**Source.**"):
+            assert part in section, (title, part)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
@@ -69,7 +152,7 @@ def test_links_lead_somewhere(page: Path) -> None:
             continue
         to = ROOT / page.parent / path if path else ROOT / page
         assert to.exists(), link
-        if place:
+        if place and to.suffix == ".md":
             assert place in places(to.read_text(encoding="utf-8")), link
 
 
@@ -95,7 +178,7 @@ def test_pictures_are_there_and_small(page: Path) -> None:
 
 def test_every_picture_stands_on_a_page_and_all_of_them_are_small() -> None:
     shown = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
-    pictures = list((ROOT / "docs" / "pictures").glob("*"))
+    pictures = [path for path in (ROOT / "docs" / "pictures").rglob("*") if path.is_file()]
     assert [path.name for path in pictures if path.name not in shown] == []
     assert sum(path.stat().st_size for path in pictures) <= 3_000_000
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 
 import numpy as np
 import pytest
 
+import hfposemb as hpe
 from hfposemb.cli.parser import parser
-from tests.reference import DOCS, PAGES, usage
+from tests.reference import DOCS, PAGES, documented, usage
 
 NUMBER = r"\d[\d,]*\.?\d*(?:e[-+]\d+)?"
 MEASURED = "gallery.md"
@@ -24,6 +26,16 @@ def test_pages_are_up_to_date(page: str) -> None:
         assert np.allclose(_numbers(written), _numbers(now), rtol=0.05, atol=1e-5), "run: python -m tests.reference"
         written, now = (re.sub(NUMBER, "#", text) for text in (written, now))
     assert written == now, "run: python -m tests.reference"
+
+
+def test_every_public_name_is_on_a_page_of_the_api() -> None:
+    shown = documented()
+    for name in hpe.__all__[1:]:
+        value = getattr(hpe, name)
+        home = value.__module__.removeprefix("hfposemb.")
+        assert home in shown, name
+        assert shown[home] == () or name in shown[home], name
+        assert inspect.getdoc(value), name
 
 
 def _numbers(text: str) -> list[float]:

@@ -1,0 +1,118 @@
+"""The documentation site, built as `make docs` does and read in a browser: nothing comes from another host."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import hfposemb as hpe
+from hfposemb.comparison.metrics import MEASURES
+from tests.conftest import in_full
+from tests.support.installing import ROOT
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = in_full
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves a folder without a line for each request."""
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built strictly: a warning ends the build."""
+    folder = tmp_path_factory.mktemp("documentation")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def served(built: Path) -> Iterator[str]:
+    """The address of the site."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(built)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def test_every_public_name_has_its_entry(built: Path) -> None:
+    anchors = {
+        found for path in (built / "api").glob("*.html") for found in re.findall(r' id="([\w.]+)"', path.read_text())
+    }
+    missing = [name for name in hpe.__all__[1:] if f"{getattr(hpe, name).__module__}.{name}" not in anchors]
+    assert missing == []
+
+
+def test_a_page_loads_nothing_from_elsewhere(built: Path) -> None:
+    for path in built.rglob("*.html"):
+        loaded = re.findall(
+            r"<(?:script|img|iframe|link|source)[^>]*(?:src|href)=[\"']?(?:https?:)?//[^>]*>", path.read_text()
+        )
+        assert loaded == [], path.name
+
+
+def test_the_search_index_has_measures_rows_and_formats(built: Path) -> None:
+    text = json.loads((built / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
+    found = " ".join(one["text"] for one in text)
+    for measure in MEASURES:
+        assert measure.name.strip() in found
+    for words in ("modernbert", "GatherBlockQuantized", "survey sample:gpt2"):
+        assert words in found, words
+
+
+def test_search_filter_formulae_and_theme(served: str, page: Page) -> None:
+    page.goto(f"{served}/measures/positions.html")
+    assert page.locator("math").count() > 12
+    assert page.locator("article img").evaluate_all("all => all.every((one) => one.complete && one.naturalWidth > 0)")
+
+    page.locator("input.md-search__input").fill("translation invariance")
+    page.locator("a.md-search-result__link").first.wait_for()
+    assert "invariance" in page.locator(".md-search-result__list").inner_text().lower()
+
+    page.goto(f"{served}/architectures.html")
+    table = page.locator("article table").last
+    everything = table.locator("tbody tr:visible").count()
+    page.get_by_label("Filter rows").last.fill("modernbert rotary")
+    left = table.locator("tbody tr:visible")
+    assert 0 < left.count() < everything / 10
+    assert all("modernbert" in text.lower() for text in left.all_inner_texts())
+
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.emulate_media(color_scheme="dark")
+    page.reload()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+
+def test_pages_and_search_work_from_a_disk(built: Path, browser: Browser) -> None:
+    context = browser.new_context()
+    page, asked = context.new_page(), []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((built / "measures" / "tokens.html").as_uri())
+    page.locator("input.md-search__input").fill("anisotropy")
+    page.locator("a.md-search-result__link").first.wait_for()
+    context.close()
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+@pytest.mark.parametrize("name", ["index", "tutorial", "gallery", "questions", "architectures", "api", "measures/sums"])
+def test_no_page_is_wider_than_a_phone(served: str, page: Page, name: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(f"{served}/{name}.html")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
