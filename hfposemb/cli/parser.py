@@ -368,7 +368,7 @@ def _add_serving(command: argparse.ArgumentParser) -> None:
         help="do not open local files; implied by --share and by a --host other than this machine",
     )
     mode.add_argument("--trusted", action="store_true", help="let everyone who can reach the app open local files")
-    command.add_argument("--mcp", action="store_true", help="also serve the API endpoints as MCP tools")
+    command.add_argument("--mcp", action="store_true", help="also serve tools for agents at /gradio_api/mcp/ (MCP)")
 
 
 def _command(commands: Commands, name: str, run: Command, text: str) -> argparse.ArgumentParser:

@@ -29,7 +29,7 @@ def run_app(given: argparse.Namespace) -> None:
         share=at.share,
         public=public,
         auth=given.auth,
-        mcp=given.mcp,
+        mcp=given.mcp or None,
         inbrowser=not given.no_open and has_a_browser(),
         debug=given.debug,
     )
