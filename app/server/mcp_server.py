@@ -171,9 +171,8 @@ class McpServer:
         try:
             found, failed = await self._answer(name, arguments, request), False
         except Exception as error:  # noqa: BLE001 - a client reads every failure in its answer
-            kind = "UnexpectedError" if is_bug(error) else type(error).__name__
             message = one_line(said_of(error, public=self.session.public))
-            found, failed = {"error": {"type": kind, "message": message}}, True
+            found, failed = {"error": {"type": _kind(error), "message": message}}, True
         text = types.TextContent(type="text", text=text_of(found))
         return types.CallToolResult(content=[text], structuredContent=found, isError=failed)
 
@@ -231,6 +230,13 @@ class McpServer:
         fields = ("name", "description", "inputSchema")
         tools = [one.model_dump(include=set(fields)) for one in self.tools]
         return JSONResponse([{**tool, "meta": {"file_data_present": False, "mcp_type": "tool"}} for tool in tools])
+
+
+def _kind(error: Exception) -> str:
+    """Return the name of a public class of errors."""
+    if is_bug(error):
+        return "UnexpectedError"
+    return type(error).__name__ if type(error).__module__ == HfposembError.__module__ else HfposembError.__name__
 
 
 _FOREIGN = PlainTextResponse("pages of other origins cannot use this server\n", 403)

@@ -33,6 +33,7 @@ from .inspecting import (
 from .measuring import run_again, run_compare, run_reproduce, run_survey, run_trajectory
 from .options import Command
 from .serving import run_app, run_space
+from .skill import run_skill
 
 if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -63,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
         _check_commands,
         _finding_commands,
         _cache_command,
+        _skill_command,
     ):
         add(commands)
     for command in commands.choices.values():  # accepted after a command too, without overriding a value before it
@@ -345,6 +347,19 @@ def _cache_command(commands: Commands) -> None:
     command = _command(commands, "cache", run_cache, "show or clear the disk cache")
     command.add_argument("--clear", action="store_true", help="clear the cache")
     command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _skill_command(commands: Commands) -> None:
+    """Add the command that prints or installs the skill for agents."""
+    command = _command(commands, "skill", run_skill, "print the skill that teaches agents this command, or install it")
+    command.add_argument(
+        "--add", action="store_true", help="install it into .agents/skills, with a link in .claude/skills"
+    )
+    command.add_argument(
+        "--global", dest="everywhere", action="store_true", help="install it for all projects, in the home directory"
+    )
+    command.add_argument("--dest", type=Path, metavar="FOLDER", help="install it into this folder of skills instead")
+    command.add_argument("--force", action="store_true", help="replace an installed one")
 
 
 def _add_serving(command: argparse.ArgumentParser) -> None:
