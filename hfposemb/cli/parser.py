@@ -78,11 +78,19 @@ def _serving_commands(commands: Commands) -> None:
     command.add_argument("sources", nargs="*", metavar="SOURCE", help=f"sources to open: {_SOURCES}")
     _add_serving(command)
 
-    command = _command(commands, "space", run_space, "deploy the app to your Space on the Hugging Face Hub")
+    command = _command(
+        commands, "space", run_space, "deploy the app, or a report, to your Space on the Hugging Face Hub"
+    )
     command.add_argument("name", metavar="OWNER/NAME", help="the Space to create or update")
     command.add_argument("--private", action="store_true", help="create it as a private Space")
     command.add_argument(
         "--models", default="", metavar="A,B,…", help="sources it opens with (default: some that need no network)"
+    )
+    command.add_argument(
+        "--static",
+        type=Path,
+        metavar="REPORT",
+        help="upload a page as a static Space instead: an .html file of compare --out, or a folder with an index.html",
     )
     command.add_argument("--dry-run", action="store_true", help="list what would be uploaded, and upload nothing")
 

@@ -15,12 +15,15 @@ from urllib.request import urlopen
 import pytest
 
 import hfposemb as hpe
+from hfposemb.cli.space import GRADIO
 from tests.hub.session import HUB
 from tests.support.installing import ROOT, clone, environment, install, run, serving, space, tracked
 from tests.support.serving import Visitor
 
 TOKEN = "hf_tokenThatMayWrite"
 PINNED = (ROOT / "requirements.txt").read_text(encoding="utf-8").split()
+HUBS = f"gradio[oauth,mcp]=={GRADIO}"
+"""What the Hub installs into a Space by itself."""
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +39,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of a Space: ``requirements.txt`` is installed, this package is not."""
-    return environment(tmp_path_factory.mktemp("bare"), PINNED)
+    """The Python of a Space: the Hub's Gradio and ``requirements.txt`` are installed, this package is not."""
+    return environment(tmp_path_factory.mktemp("bare"), [HUBS, *PINNED])
 
 
 @pytest.fixture(scope="module")
 def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Python with the wheel and what it needs, the extra "app" included."""
-    python = environment(tmp_path_factory.mktemp("installed"), PINNED)
+    python = environment(tmp_path_factory.mktemp("installed"), [HUBS, *PINNED])
     (wheel,) = built.glob("*.whl")
     install(python, wheel)
     return python
@@ -85,7 +88,7 @@ def test_commands_run_where_it_is_installed(installed: Path, tmp_path: Path) -> 
 
 
 def test_without_the_extra_app_there_is_the_rest(built: Path, tmp_path: Path) -> None:
-    python = environment(tmp_path / "plain", [line for line in PINNED if not line.startswith("gradio")])
+    python = environment(tmp_path / "plain", PINNED)
     (wheel,) = built.glob("*.whl")
     install(python, wheel)
     missing = run(python, "-m", "hfposemb", "app", cwd=tmp_path)
@@ -156,6 +159,8 @@ def test_installed_package_makes_a_space_that_runs(installed: Path, bare: Path, 
         page.close()
         with urlopen(app.url, timeout=60) as answer:
             assert "hfposemb" in answer.read().decode()
+        with urlopen(f"{app.url}/gradio_api/mcp/schema", timeout=60) as answer:
+            assert [tool["name"] for tool in json.load(answer)][:2] == ["hfposemb_info", "hfposemb_search"]
         assert "Traceback" not in app.said
     asked = HUB.requests[before:]
     assert asked, "the model is read"
