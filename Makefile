@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # The CPU build is taken where it is offered; installed first, so that nothing else chooses another one.
 TORCH := torch==2.13.0
+# The version of Gradio stands where a Space reads it, and nowhere else.
+GRADIO = gradio==$(shell sed -n 's/^sdk_version: *//p' README.md)
 # Ends with one line where it is run by a Python that is too old, which the pip of that Python would tell in ten.
 RECENT := -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hfposemb needs Python 3.11 or later, and %s is \
 	Python %d.%d; install one, then: make clean run PYTHON=/path/to/python" % ((sys.executable,) + sys.version_info[:2]))'
@@ -122,11 +124,11 @@ $(BIN)/python:
 $(VENV)/run.stamp: $(BIN)/python pyproject.toml requirements.txt
 	@$(BIN)/python $(RECENT)
 	@echo "Setting up, once; this takes a minute or two."
-	$(PIP) -c requirements.txt -e '.[app]'
+	$(PIP) -c requirements.txt '$(GRADIO)' -e '.[app]'
 	@touch $@
 
 $(VENV)/dev.stamp: $(BIN)/python pyproject.toml requirements.txt
 	@$(BIN)/python $(RECENT)
 	@echo "Setting up, once; this takes a few minutes."
-	$(PIP) -c requirements.txt '$(TORCH)' -e '.[dev]'
+	$(PIP) -c requirements.txt '$(TORCH)' '$(GRADIO)' -e '.[dev]'
 	@touch $@

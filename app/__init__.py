@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
     from hfposemb.tables.embeddings import Embeddings
 
+    from .server.mcp_server import McpServer
     from .server.reach import Reach
     from .session.opened import Opened
     from .session.plugged import Plugged
@@ -257,18 +258,22 @@ def _read(embeddings: Embeddings) -> list[str]:
 def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Blocks:
     """Return a page that contains only the app; ``public`` as in ``launch``, and then the footer lists the limits."""
     require("gradio", extra="app", purpose="the app")
+    return _page(public=on_a_space() if public is None else public, sources=sources)[0]
+
+
+def _page(*, public: bool, sources: Sequence[str]) -> tuple[gr.Blocks, Session]:
+    """Return a page that contains only the app, and its session."""
     import gradio as gr
 
     from .components.lines import unseen_heading
     from .components.theme import header
     from .limits import FILES_SECONDS, told
 
-    public = on_a_space() if public is None else public
     blocks: gr.Blocks
     with gr.Blocks(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS)) as blocks:
         unseen_heading("hfposemb", level=1)
         header("Copy link", "Theme")
-        panel(public=public, sources=sources, address=True, endpoints=True)
+        session = panel(public=public, sources=sources, address=True, endpoints=True).session
         if public:
             points = "".join(f"<li>{html.escape(line)}</li>" for line in told())
             gr.HTML(
@@ -276,7 +281,7 @@ def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Bloc
                 apply_default_css=False,
                 elem_classes="limits",
             )
-    return blocks
+    return blocks, session
 
 
 def launch(  # noqa: PLR0913 - keywords with defaults
@@ -288,7 +293,7 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     public: bool | None = None,
     auth: Any = None,
     inbrowser: bool = False,
-    mcp: bool = False,
+    mcp: bool | None = None,
     warm: bool = True,
     debug: bool = False,
     **options: Any,
@@ -309,8 +314,8 @@ def launch(  # noqa: PLR0913 - keywords with defaults
             machine's files.
         auth: "USER:PASSWORD", "@FILE" with one per line, or any value that Gradio accepts; by default $HFPOSEMB_AUTH.
         inbrowser: Open the page in a browser once it is served.
-        mcp: Also offer the endpoints of ``server.api`` as tools of an MCP server at ``/gradio_api/mcp/``; needs the
-            extra ``mcp``.
+        mcp: Also serve the tools of ``server.mcp_tools`` at ``/gradio_api/mcp/``; needs the extra ``mcp``. By default
+            on a Hugging Face Space, and where ``$GRADIO_MCP_SERVER`` is true, if there is no password.
         warm: Compile UMAP in a background process, so that the first UMAP on this machine need not.
         debug: Print the traceback of every bug.
         options: Further options of ``gr.Blocks.launch``, except those that this function sets.
@@ -334,26 +339,27 @@ def launch(  # noqa: PLR0913 - keywords with defaults
         raise InputError(f"launch sets {', '.join(sorted(fixed))} itself; set the address with host= and port=")
     own_folder()
     import_gradio()
-    if mcp:
-        require("mcp", package="gradio[mcp]", extra="mcp", purpose="an MCP server")
-    options["auth"] = _login(auth, mcp=mcp)
+    options["auth"] = _login(auth, mcp=mcp is True)
+    mcp = _serves_tools(mcp, login=bool(options["auth"]))
     at = reach(host, share, public)
     free = free_port(at.host, port)
     failures.show_tracebacks(debug)
     quiet, blocking = options.pop("quiet", False), not options.pop("prevent_thread_lock", False)
     say: Callable[[str], None] = partial(print, flush=True) if not quiet else lambda _: None
     with uncollected():
-        blocks = build(public=at.public, sources=sources)
+        blocks, session = _page(public=at.public, sources=sources)
     say(at.sentence)
     warming = children.warm_later(public=at.public) if warm else None
     try:
         with uncollected():
-            _serve(blocks, at, free, mcp_server=mcp, **options)
+            _serve(blocks, at, free, _tool_server(session) if mcp else None, **options)
     except OSError as error:
         if warming is not None:
             warming.set()
         raise HfposembError(f"the app cannot listen on {at.host}:{free} ({error}); choose another port") from error
     say(_running(blocks, asked=port, blocking=blocking))
+    if mcp:
+        say(f"Agents: {(blocks.share_url or blocks.local_url or '').rstrip('/')}/gradio_api/mcp/ (MCP).")
     if inbrowser:
         open_browser(blocks.share_url or blocks.local_url or f"http://{at.host}:{free}")
     if blocking and not hasattr(sys, "ps1") and not sys.flags.interactive:
@@ -362,13 +368,34 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     return blocks
 
 
-def _serve(blocks: gr.Blocks, at: Reach, port: int, **options: Any) -> None:
+def _serves_tools(mcp: bool | None, *, login: bool) -> bool:
+    """Return whether to serve MCP tools. Raises ``MissingExtraError`` if they are required but cannot be served."""
+    found = find_spec("mcp") is not None
+    if mcp and not found:
+        require("mcp", package="gradio[mcp]", extra="mcp", purpose="an MCP server")
+    if mcp is not None:
+        return mcp
+    wanted = os.environ.get("GRADIO_MCP_SERVER", "").lower()
+    return found and not login and (wanted == "true" or (wanted != "false" and on_a_space()))
+
+
+def _tool_server(session: Session) -> McpServer:
+    from .server.mcp_server import McpServer
+
+    return McpServer(session)
+
+
+def _serve(blocks: gr.Blocks, at: Reach, port: int, tools: McpServer | None, **options: Any) -> None:
     """Start the server in its own thread."""
     from .components.theme import css, theme
     from .limits import MOST_EVENTS
 
     blocks.queue(max_size=MOST_EVENTS, default_concurrency_limit=2, api_open=False)
-    options["app_kwargs"] = _served(options.pop("app_kwargs", {}), public=at.public, login=bool(options["auth"]))
+    kwargs = _served(options.pop("app_kwargs", {}), public=at.public, login=bool(options["auth"]))
+    if tools is not None:
+        lifespan = partial(tools.lifespan, host=kwargs.get("lifespan"))
+        kwargs |= {"routes": [*kwargs.get("routes", ()), *tools.routes], "lifespan": lifespan}
+    options["app_kwargs"] = kwargs
     blocks.launch(
         server_name=f"[{at.host}]" if ":" in at.host and not at.host.startswith("[") else at.host,
         server_port=port,
@@ -384,8 +411,10 @@ def _serve(blocks: gr.Blocks, at: Reach, port: int, **options: Any) -> None:
         ssr_mode=False,
         quiet=True,
         prevent_thread_lock=True,
+        mcp_server=False,  # ours is one of the routes
         **options,
     )
+    blocks.config["mcp_server"] = tools is not None  # the page about the API lists the tools
 
 
 def _running(blocks: gr.Blocks, *, asked: int | None, blocking: bool) -> str:

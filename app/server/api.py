@@ -1,7 +1,8 @@
-"""Endpoints for programs and MCP clients: info, neighbours, similarity, project, compare and check.
+"""Endpoints for programs: info, search, tokenise, neighbours, similarity, project, compare and check.
 
 Stable: their names, parameters and the keys of their results. They obey the limits of the page: in public mode callers
 cannot name local files and read within ``PUBLIC_LIMITS``, and heavy work runs in a child process from the job queue.
+``mcp_tools`` offers the same to MCP clients, in shorter answers.
 """
 
 from __future__ import annotations
@@ -29,15 +30,17 @@ from hfposemb.text import one_line
 
 from .. import limits
 from ..failures import said_of
+from ..findings import token_search
 from ..findings.comparison import comparison_key
 from ..findings.file_checks import check_key
 from ..findings.token_map import quality_of
 from ..jobs import checking, children
 from ..jobs.queue import Visitor
-from ..limits import LONGEST_TEXT, MOST_SOURCES, MOST_WORDS
+from ..limits import LONGEST_QUERY, LONGEST_TEXT, MOST_SOURCES, MOST_WORDS
 from ..session.background_jobs import umap_key, umap_of
 from ..session.source_names import short_name
 from ..session.state import Session
+from .input_facts import input_facts
 
 if TYPE_CHECKING:
     from hfposemb.checks.check_report import CheckReport
@@ -49,6 +52,8 @@ METRICS = ("cosine", "dot", "euclidean")
 MOST_NEIGHBOURS = 1_000
 MOST_POINTS = 20_000
 """Maximum number of points in one answer."""
+MOST_MATCHES = 1_000
+"""Maximum number of tokens that a search lists in one answer."""
 
 AT_ONCE = 4
 """Maximum number of concurrent calls of one endpoint."""
@@ -58,7 +63,7 @@ def bind(session: Session) -> None:
     """Register the endpoints on the open page; ``session`` determines the limits."""
     endpoints = Endpoints(session)
     answering = partial(_answering, public=session.public)
-    for endpoint in (endpoints.info, endpoints.neighbours, endpoints.similarity):
+    for endpoint in (endpoints.info, endpoints.search, endpoints.tokenise, endpoints.neighbours, endpoints.similarity):
         gradio_api(answering(endpoint), api_name=endpoint.__name__, concurrency_limit=AT_ONCE)
     for heavy in (endpoints.project, endpoints.compare, endpoints.check):
         gradio_api(answering(heavy), api_name=heavy.__name__, concurrency_limit=None)  # limited by the job queue
@@ -80,14 +85,18 @@ class ModelAccess:
                     raise read[0].error
         return await asyncio.to_thread(self.session.library.open, source, public=self.session.public)
 
-    async def chosen(self, source: str, role: str) -> tuple[str, EmbeddingTable]:
-        """Return a table and its role: the requested one, by default tokens, or positions if there are none."""
+    async def chosen(self, source: str, role: str, *, read: bool = True) -> tuple[str, EmbeddingTable]:
+        """Return a table and its role: the requested one, by default tokens, or positions if there are none.
+
+        Unless ``read``, no row of it is read.
+        """
         found = await self.opened(source)
         wanted = _text(role, "table") or ("token" if "token" in found.tables else "position")
         if wanted not in found.tables:
             reason = found.absent.get(wanted, "it was not found")
             raise InputError(f"{found.name} has no {wanted} table: {reason}; available: {', '.join(found.tables)}")
-        return wanted, (await self.opened(source, wanted.rpartition(".")[2])).tables[wanted]
+        opened = await self.opened(source, wanted.rpartition(".")[2]) if read else found
+        return wanted, opened.tables[wanted]
 
     async def in_child(self, request: gr.Request, key: Hashable, work: Callable[..., Any], *arguments: Any) -> Any:
         """Run heavy work through the job queue, as the page does, unless its result is cached."""
@@ -119,6 +128,48 @@ class Endpoints:
             source: A model of the Hub such as "openai-community/gpt2", "sample:bert", or "sinusoidal:512x384".
         """
         return describe(await self.models.opened(source))
+
+    async def search(
+        self, source: str, query: str, regex: bool = False, table: str = "", limit: int = 20, offset: int = 0
+    ) -> dict[str, Any]:
+        """Find tokens of a model's vocabulary by a part of their text or a regular expression, shortest first.
+
+        Upper and lower case are the same. No table is read, only the tokenizer's files.
+
+        Args:
+            source: A model of the Hugging Face Hub, a sample such as "sample:bert", or a closed form.
+            query: A part of a token such as "king", or a regular expression such as "^kin.$".
+            regex: Whether query is a regular expression.
+            table: "token" or another table that info lists; tokens by default.
+            limit: Number of tokens to list, at most 1,000.
+            offset: Number of tokens to skip.
+        """
+        most, skipped = _count(limit, MOST_MATCHES, "limit"), _whole(offset, "offset")
+        wanted, pattern = _text(query, "query").strip(), _flag(regex, "regex")
+        if not 0 < len(wanted) <= LONGEST_QUERY:
+            raise InputError(f"query must have 1 to {LONGEST_QUERY} characters; got {len(wanted)}")
+        _, rows = await self.models.chosen(source, table, read=False)
+        found = await asyncio.to_thread(token_search.matched, rows, wanted, regex=pattern)
+        shown = found[skipped : skipped + most]
+        matches = [{"row": row, "label": rows.labels[row]} for row in shown]
+        return {"table": rows.name, "query": wanted, "found": len(found), "of": rows.shape[0], "matches": matches}
+
+    async def tokenise(self, source: str, text: str, neighbours: bool = False) -> dict[str, Any]:
+        """Split a text with a model's tokenizer, and measure what each piece adds to the first layer's input.
+
+        For each piece: its id, its position, the norms of its token vector, of its position vector and of their sum
+        with the token-type vector, the norm after any normalisation that follows, and the cosine of the sum with the
+        token vector alone.
+
+        Args:
+            source: A model of the Hugging Face Hub, or a sample such as "sample:bert".
+            text: A text of at most 1,024 characters.
+            neighbours: Whether to measure the share of its ten nearest neighbours that each piece keeps when its
+                position is added, which reads the whole token table.
+        """
+        wanted, measured = _text(text, "text"), _flag(neighbours, "neighbours")
+        found = await self.models.opened(source, "position", "inputs", *(["token"] if measured else []))
+        return {"source": found.name, **await asyncio.to_thread(input_facts, found, wanted, neighbours=measured)}
 
     async def neighbours(
         self,
@@ -271,6 +322,12 @@ def _text(value: object, name: str) -> str:
 def _count(value: object, most: int, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
         raise InputError(f"{name} must be a whole number from 1 to {most:,}; got {_shown(value)}")
+    return value
+
+
+def _whole(value: object, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InputError(f"{name} must be a whole number from 0 on; got {_shown(value)}")
     return value
 
 

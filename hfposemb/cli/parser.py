@@ -34,6 +34,7 @@ from .inspecting import (
 from .measuring import run_again, run_compare, run_reproduce, run_survey, run_trajectory
 from .options import Command
 from .serving import run_app, run_space
+from .skill import run_skill
 
 if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -69,6 +70,7 @@ def parser() -> argparse.ArgumentParser:
         _check_commands,
         _finding_commands,
         _cache_command,
+        _skill_command,
     ):
         add(commands)
     for command in commands.choices.values():  # accepted after a command too, without overriding a value before it
@@ -82,11 +84,19 @@ def _serving_commands(commands: Commands) -> None:
     command.add_argument("sources", nargs="*", metavar="SOURCE", help=f"sources to open: {_SOURCES}")
     _add_serving(command)
 
-    command = _command(commands, "space", run_space, "deploy the app to your Space on the Hugging Face Hub")
+    command = _command(
+        commands, "space", run_space, "deploy the app, or a report, to your Space on the Hugging Face Hub"
+    )
     command.add_argument("name", metavar="OWNER/NAME", help="the Space to create or update")
     command.add_argument("--private", action="store_true", help="create it as a private Space")
     command.add_argument(
         "--models", default="", metavar="A,B,…", help="sources it opens with (default: some that need no network)"
+    )
+    command.add_argument(
+        "--static",
+        type=Path,
+        metavar="REPORT",
+        help="upload a page as a static Space instead: an .html file of compare --out, or a folder with an index.html",
     )
     command.add_argument("--dry-run", action="store_true", help="list what would be uploaded, and upload nothing")
 
@@ -353,6 +363,19 @@ def _cache_command(commands: Commands) -> None:
     command.add_argument("--json", action="store_true", help="print JSON")
 
 
+def _skill_command(commands: Commands) -> None:
+    """Add the command that prints or installs the skill for agents."""
+    command = _command(commands, "skill", run_skill, "print the skill that teaches agents this command, or install it")
+    command.add_argument(
+        "--add", action="store_true", help="install it into .agents/skills, with a link in .claude/skills"
+    )
+    command.add_argument(
+        "--global", dest="everywhere", action="store_true", help="install it for all projects, in the home directory"
+    )
+    command.add_argument("--dest", type=Path, metavar="FOLDER", help="install it into this folder of skills instead")
+    command.add_argument("--force", action="store_true", help="replace an installed one")
+
+
 def _add_serving(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--host", metavar="ADDRESS", help="address to listen on, such as 0.0.0.0 for all (default: this machine only)"
@@ -374,7 +397,7 @@ def _add_serving(command: argparse.ArgumentParser) -> None:
         help="do not open local files; implied by --share and by a --host other than this machine",
     )
     mode.add_argument("--trusted", action="store_true", help="let everyone who can reach the app open local files")
-    command.add_argument("--mcp", action="store_true", help="also serve the API endpoints as MCP tools")
+    command.add_argument("--mcp", action="store_true", help="also serve tools for agents at /gradio_api/mcp/ (MCP)")
 
 
 def _command(commands: Commands, name: str, run: Command, text: str) -> argparse.ArgumentParser:

@@ -27,22 +27,33 @@ def run_app(given: argparse.Namespace) -> None:
         share=at.share,
         public=public,
         auth=given.auth,
-        mcp=given.mcp,
+        mcp=given.mcp or None,
         inbrowser=not given.no_open and has_a_browser(),
         debug=given.debug,
     )
 
 
 def run_space(given: argparse.Namespace) -> None:
-    """Publish the app as a Space, or with ``--dry-run`` list what would be uploaded."""
-    from .space import check_name, presets_of, publish, space_files
+    """Publish the app or a report as a Space, or with ``--dry-run`` list what would be uploaded."""
+    from .space import presets_of, publish, space_files
+    from .space_upload import check_name
+    from .static_space import publish_static, static_files
 
     models = [model.strip() for model in given.models.split(",") if model.strip()]
+    if given.static is not None and models:
+        raise InputError("a static Space runs no app; give --models or --static, not both")
     if not given.dry_run:
-        print(publish(given.name, models=models, private=given.private))
+        if given.static is not None:
+            print(publish_static(given.name, given.static, private=given.private))
+        else:
+            print(publish(given.name, models=models, private=given.private))
         return
     check_name(given.name)
-    files = space_files(models, presets=presets_of(models))
+    files = (
+        space_files(models, presets=presets_of(models), name=given.name)
+        if given.static is None
+        else static_files(given.static)
+    )
     sizes = {name: len(text.encode()) if isinstance(text, str) else text.stat().st_size for name, text in files.items()}
     print(f"{given.name} would have {len(files)} files, {byte_size(sum(sizes.values()))}; nothing was uploaded")
     for name, size in sizes.items():

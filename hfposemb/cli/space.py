@@ -1,4 +1,4 @@
-"""A Hugging Face Space that runs the app: its content, and its upload.
+"""A Hugging Face Space that runs the app.
 
 It contains what a clone of the repository would: the sources of the package and the app, and pinned requirements. So it
 does not depend on a release of the package, and a duplicate of it runs unchanged: no secret and no variable is read.
@@ -7,25 +7,17 @@ does not depend on a release of the package, and a duplicate of it runs unchange
 from __future__ import annotations
 
 import json
-import re
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
 
-from ..checkpoints.http_errors import http_errors
 from ..checkpoints.hub import TOKENIZER_FILES
-from ..errors import HfposembError, HubError, InputError, MissingFileError, OfflineError
+from ..errors import HubError, InputError, MissingFileError
 from ..tables.source_parser import parse_source
 from ..tables.sources import HubSource, LocalSource
-
-if TYPE_CHECKING:
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
+from .space_upload import Kind, check_name, hub_address, told, upload
 
 PYTHON = "3.11"
 
@@ -42,23 +34,26 @@ PINS = {
     "threadpoolctl": "3.8.0",
     "tqdm": "4.70.1",
     "fsspec": "2026.9.0",
-    "gradio": "6.31.0",
     "starlette": "1.10.0",
     "brotli": "1.2.1",
+    "mcp": "1.30.0",
 }
 """Versions that are tested together, the same as in ``requirements.txt`` of the repository."""
+
+GRADIO = "6.31.0"
+"""The version of Gradio that they are tested with. The Hub installs what the front matter names, before and after the
+requirements; if these named a version too, neither could be changed alone."""
+
+TAGS = ("embeddings", "positional-encoding", "interpretability", "transformers", "mcp-server")
 
 SOURCES = "sources.txt"
 """File with the sources that a Space shows first, one per line. A file, so that a duplicate has it too."""
 
 SDK = "gradio"
 _ENTRY = "app/space.py"
+_PICTURE = "app/static/preview.png"
 _OURS = ("app/*", "hfposemb/*", SOURCES)
-_BLANK = {".gitattributes", "README.md"}
-"""Files of a Space that was created by hand, before anything is uploaded."""
-
 _SMALL = ("config.json", *TOKENIZER_FILES)
-_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}"
 
 
 @dataclass(frozen=True)
@@ -77,20 +72,30 @@ class Preset:
 # --- content of a Space -----------------------------------------------------------------------------------------------
 
 
-def front_matter(presets: Sequence[Preset] = ()) -> str:
-    """Return the front matter of the README, which tells the Hub how to run the Space."""
+def front_matter(presets: Sequence[Preset] = (), *, name: str = "") -> str:
+    """Return the front matter of the README, which tells the Hub how to run the Space.
+
+    Args:
+        presets: Models that it opens with.
+        name: ``owner/name`` of the Space; needed for its thumbnail, which has an absolute address.
+    """
     lines = [
         "title: hfposemb",
         "emoji: 🌀",
         "colorFrom: blue",
         "colorTo: pink",
         f"sdk: {SDK}",
-        f"sdk_version: {PINS[SDK]}",
+        f"sdk_version: {GRADIO}",
         f'python_version: "{PYTHON}"',
         f"app_file: {_ENTRY}",
         "license: apache-2.0",
         "short_description: What a pretrained model knows about words and positions",
+        "suggested_hardware: cpu-basic",
+        "tags:",
+        *(f"- {tag}" for tag in TAGS),
     ]
+    if name:
+        lines.append(f"thumbnail: {hub_address()}/spaces/{name}/resolve/main/{_PICTURE}")
     preloaded = [str(preset) for preset in presets if preset.files]
     for name, values in (("models", [preset.repo for preset in presets]), ("preload_from_hub", preloaded)):
         if values:
@@ -103,18 +108,19 @@ def requirements() -> str:
     return "".join(f"{name}=={version}\n" for name, version in PINS.items())
 
 
-def space_files(models: Sequence[str] = (), *, presets: Sequence[Preset] = ()) -> dict[str, Path | str]:
+def space_files(models: Sequence[str] = (), *, presets: Sequence[Preset] = (), name: str = "") -> dict[str, Path | str]:
     """Return the files of a Space by path: a file of this package, or a text.
 
     Args:
         models: Sources it opens with, by default some that need no network.
         presets: Those of them that are Hub models.
+        name: ``owner/name`` of the Space.
     """
     from ..app import __file__ as app
 
     package, page = Path(__file__).parents[1], Path(app).parent
     files: dict[str, Path | str] = {
-        "README.md": f"---\n{front_matter(presets)}---\n\n{_about(models)}",
+        "README.md": f"---\n{front_matter(presets, name=name)}---\n\n{_about(models)}",
         "requirements.txt": requirements(),
         "LICENSE": _licence(),
     }
@@ -155,17 +161,6 @@ def _licence() -> str:
     return text or (Path(__file__).parents[2] / "LICENSE").read_text(encoding="utf-8")
 
 
-def write_files(files: Mapping[str, Path | str], folder: Path) -> None:
-    """Write the files of a Space to a folder."""
-    for name, content in files.items():
-        place = folder / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(content, Path):
-            shutil.copyfile(content, place)
-        else:
-            place.write_text(content, encoding="utf-8", newline="\n")
-
-
 def first_sources(folder: Path) -> tuple[str, ...]:
     """Return the sources that the Space in a folder opens with; empty if not specified."""
     try:
@@ -177,16 +172,6 @@ def first_sources(folder: Path) -> tuple[str, ...]:
 
 
 # --- upload -----------------------------------------------------------------------------------------------------------
-
-
-def check_name(name: str) -> None:
-    """Raise ``InputError`` unless a name is valid for a Space."""
-    if "/" not in name:
-        raise InputError(f"{name!r:.80} has no owner; write OWNER/NAME, where OWNER is your user name or organisation")
-    if not re.fullmatch(rf"{_NAME}/{_NAME}", name) or "--" in name or ".." in name:
-        raise InputError(
-            f"{name!r:.80} is not a valid Space name; write OWNER/NAME with letters, digits, '-', '_' and '.'"
-        )
 
 
 def presets_of(models: Sequence[str]) -> tuple[Preset, ...]:
@@ -217,7 +202,7 @@ def _preset(source: HubSource) -> Preset:
     from huggingface_hub import HfApi
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
-    with _told(source.repo):
+    with told(source.repo):
         try:
             info = HfApi().model_info(source.repo, revision=source.revision, token=False)
         except RepositoryNotFoundError as error:
@@ -246,88 +231,18 @@ def publish(name: str, *, models: Sequence[str] = (), private: bool = False) -> 
         InputError: If the name or a source is invalid.
         HubError: If the Hub refuses the request or cannot be reached.
     """
-    from huggingface_hub import HfApi, get_token
-
     check_name(name)
-    files = space_files(models, presets=presets_of(models))
-    token = get_token()
-    if not token:
-        raise HubError("you are not logged in: run `hf auth login`, or set HF_TOKEN, to a token with write access")
-    hub = HfApi(token=token, library_name="hfposemb")
-    with _told(name), TemporaryDirectory(prefix="hfposemb-") as folder:
-        _check_present(hub, name, private=private)
-        write_files(files, Path(folder))
-        url = hub.create_repo(name, repo_type="space", space_sdk=SDK, private=private or None, exist_ok=True)
-        hub.upload_folder(
-            repo_id=name,
-            repo_type="space",
-            folder_path=folder,
-            delete_patterns=list(_OURS),
-            commit_message=f"hfposemb {_version()}",
-        )
-    return str(url)
+    files = space_files(models, presets=presets_of(models), name=name)
+    return upload(name, files, Kind(SDK, _ENTRY, _OURS, "this app", "runs another app"), private=private)
 
 
-def _version() -> str:
-    from .. import __version__
-
-    return __version__
+# --- where it runs ----------------------------------------------------------------------------------------------------
 
 
-def _check_present(hub: HfApi, name: str, *, private: bool) -> None:
-    """Raise an error for a Space that runs something else, or that is public but should be private."""
-    from huggingface_hub.errors import RepositoryNotFoundError
+def persistent_cache(disk: Path = Path("/data")) -> Path | None:
+    """Return the folder for the disk cache on a Space's persistent storage, ``None`` if it has none.
 
-    try:
-        present = hub.space_info(name)
-    except RepositoryNotFoundError:
-        return
-    if present.sdk not in (None, SDK):
-        raise HubError(
-            f"{name} is a Space with the SDK {present.sdk!r:.40}, but this app needs {SDK!r}; choose another name"
-        )
-    names = {one.rfilename for one in present.siblings or ()}
-    if names - _BLANK and _ENTRY not in names:
-        raise HubError(f"{name} runs another app, which would be overwritten; choose another name")
-    if private and not present.private:
-        raise InputError(f"{name} exists and is public; make it private in its settings first")
-
-
-@contextmanager
-def _told(name: str) -> Iterator[None]:
-    """Convert the Hub's refusals, and failures to reach it, to one-line errors."""
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
-
-    try:
-        yield
-    except HfposembError:
-        raise
-    except HfHubHTTPError as error:
-        raise _refusal(error, name) from error
-    except OfflineModeIsEnabled as error:
-        raise OfflineError("offline mode is on; unset HF_HUB_OFFLINE and try again") from error
-    except http_errors().request as error:
-        raise OfflineError("the Hub cannot be reached; check the network and try again") from error
-    except (OSError, RuntimeError, ValueError) as error:  # raised by the upload, which has several code paths
-        raise HubError(
-            f"the upload to {name} was interrupted ({_line(error)}); run the command again to continue"
-        ) from error
-
-
-def _refusal(error: HfHubHTTPError, name: str) -> HubError:
-    status, said = error.response.status_code, _line(error.server_message or "")
-    match status:
-        case 401:
-            return HubError("the Hub rejected the token; run `hf auth login`, or set HF_TOKEN to another token")
-        case 402:
-            return HubError(f"the Hub requires a paid plan to run {name}{f': {said}' if said else ''}")
-        case 403:
-            owner = name.partition("/")[0]
-            return HubError(f"your token has no write access to {owner}; choose another owner or another token")
-    return HubError(f"the Hub refused {name} with status {status}{f': {said}' if said else ''}")
-
-
-def _line(value: Any) -> str:
-    """Return the printable first line of an untrusted text."""
-    lines = str(value).strip().splitlines() or [""]
-    return "".join(character for character in lines[0] if character.isprintable())[:200]
+    Args:
+        disk: Where the Hub mounts the storage.
+    """
+    return disk / "hfposemb" if disk.is_dir() and os.access(disk, os.W_OK | os.X_OK) else None

@@ -1,10 +1,9 @@
-"""The endpoints for programs: asked by a real client and by a real MCP client, answered with the library's numbers."""
+"""The endpoints for programs, called by a real client, return the library's numbers."""
 
 from __future__ import annotations
 
-import ast
-import asyncio
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,24 +11,24 @@ import numpy as np
 import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
-from mcp import ClientSession
-from mcp.client.streamable_http import streamable_http_client
 
 import hfposemb as hpe
 from hfposemb import app
 from hfposemb.analysis.row_pairs import pair_similarities
+from hfposemb.composition.added_positions import PositionAddition, add_positions
+from hfposemb.composition.amplitude_sweep import retention_in_place
 from hfposemb.models.summary import describe
 
-ENDPOINTS = ("info", "neighbours", "similarity", "project", "compare", "check")
+ENDPOINTS = ("info", "search", "tokenise", "neighbours", "similarity", "project", "compare", "check")
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An app that serves strangers, with its MCP server."""
+    """An app that serves strangers."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HFPOSEMB_CACHE", str(tmp_path_factory.mktemp("cache")))
         blocks = app.launch(
-            ("sinusoidal:16x8",), port=None, public=True, mcp=True, warm=False, prevent_thread_lock=True, quiet=True
+            ("sinusoidal:16x8",), port=None, public=True, warm=False, prevent_thread_lock=True, quiet=True
         )  # type: ignore[arg-type]
         yield blocks.local_url
         blocks.close()
@@ -70,6 +69,44 @@ def test_neighbours(client: Client) -> None:
     assert (found["centred"], moved["centred"]) == (False, True)
     assert [one["row"] for one in moved["neighbours"]] == centred.rows.tolist()
     assert moved["anisotropy"] == pytest.approx(centred.anisotropy)
+
+
+def test_search(client: Client) -> None:
+    token = hpe.extract("sample:bert").token
+    found = ask(client, "search", source="sample:bert", query="KING", limit=3)
+    containing = sorted(
+        (row for row, label in enumerate(token.labels) if "king" in label), key=lambda row: len(token.labels[row])
+    )
+    assert found["found"] == len(containing)
+    assert found["of"] == 4000
+    assert found["matches"] == [{"row": row, "label": token.labels[row]} for row in containing[:3]]
+    rest = ask(client, "search", source="sample:bert", query="KING", limit=1000, offset=3)
+    assert [one["row"] for one in rest["matches"]] == containing[3:]
+    pattern = ask(client, "search", source="sample:bert", query="^k..g$", regex=True)
+    assert {one["label"] for one in pattern["matches"]} == {x for x in token.labels if re.fullmatch("k..g", x, re.I)}
+
+
+def test_tokenise(client: Client) -> None:
+    found = ask(client, "tokenise", source="sample:bert", text="the king saw the queen", neighbours=True)
+    inputs = hpe.extract("sample:bert").inputs("the king saw the queen")
+    assert [one["id"] for one in found["pieces"]] == inputs.ids.tolist()
+    assert [one["piece"] for one in found["pieces"]] == list(inputs.pieces)
+    np.testing.assert_allclose(
+        [one["sum_norm"] for one in found["pieces"]], np.linalg.norm(inputs.sum, axis=1), rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        [one["entering_norm"] for one in found["pieces"]], np.linalg.norm(inputs.normed, axis=1), rtol=1e-5
+    )
+    assert found["added"] == [
+        name
+        for name, part in (("token", inputs.token), ("token_type", inputs.type), ("position", inputs.position))
+        if part.any()
+    ]
+    assert found["normalised"] is bool((inputs.normed != inputs.sum).any())
+    words = add_positions(hpe.extract("sample:bert"), PositionAddition("own"))
+    rows, places = inputs.ids[1:6], inputs.positions[1:6]
+    (kept,) = retention_in_place(words, rows, places, amplitudes=[1.0])
+    assert [one["neighbours_kept"] for one in found["pieces"][1:6]] == pytest.approx(kept.tolist())
 
 
 def test_similarity(client: Client) -> None:
@@ -128,6 +165,11 @@ def test_check(client: Client) -> None:
             {"source": "sample:bert", "query": "king", "centred": "x"},
             "centred must be true or false; got 'x'",
         ),
+        ("search", {"source": "sample:bert", "query": " "}, "query must have 1 to 200 characters; got 0"),
+        ("search", {"source": "sample:bert", "query": "(", "regex": True}, "not a valid regular expression"),
+        ("search", {"source": "sample:bert", "query": "a", "offset": -1}, "offset must be a whole number from 0 on"),
+        ("tokenise", {"source": "sinusoidal:16x8", "text": "a"}, "has no computable first-layer input"),
+        ("tokenise", {"source": "sample:gpt2", "text": ""}, "the text is empty"),
         ("similarity", {"source": "sample:bert", "rows": ["a"] * 13}, "rows must be a list of 1 to 12 strings"),
         ("similarity", {"source": "sample:bert", "rows": [{}]}, "each of rows must be a string"),
         ("project", {"source": "sample:bert", "dims": 4}, "expected one of 2, 3; got 4"),
@@ -150,33 +192,6 @@ def test_what_cannot_be_asked_is_told_in_one_line(
         ask(client, endpoint, **given)
     assert said in str(failed.value)
     assert "\n" not in str(failed.value)
-
-
-def test_an_mcp_client_finds_tools_and_uses_them(url: str) -> None:
-    async def talk() -> tuple[Any, Any, Any]:
-        async with (
-            streamable_http_client(f"{url.rstrip('/')}/gradio_api/mcp/") as (read, write, _),
-            ClientSession(read, write) as session,
-        ):
-            await session.initialize()
-            tools = (await session.list_tools()).tools
-            named = {tool.name.rpartition("_")[2]: tool for tool in tools}
-            asked = {"source": "sample:bert", "query": "king", "k": 2}
-            found = await session.call_tool(named["neighbours"].name, asked)
-            refused = await session.call_tool(named["info"].name, {"source": "/etc/passwd"})
-            return named, found, refused
-
-    named, found, refused = asyncio.run(talk())
-    assert set(named) == set(ENDPOINTS)
-    for tool in named.values():
-        assert len(tool.description) > 40
-        assert all(one["description"] for one in tool.inputSchema["properties"].values())
-    assert not found.isError
-    expected = hpe.neighbours(hpe.extract("sample:bert").token, "king", k=2)
-    answer = ast.literal_eval(found.content[0].text)
-    assert [one["label"] for one in answer["neighbours"]] == list(expected.labels)
-    assert refused.isError
-    assert "folders and files can be opened only if" in refused.content[0].text
 
 
 def test_without_the_extra_the_command_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from hfposemb.app import limits
 from hfposemb import __version__
 from hfposemb.cli import space
 from hfposemb.cli.main import main
+from hfposemb.cli.static_space import publish_static
 from hfposemb.errors import HubError, InputError, OfflineError
 from tests.hub import FakeHub
 from tests.support.installing import ROOT, tracked
@@ -71,11 +73,16 @@ def test_creates_a_space_and_prints_its_address(mine: FakeHub, capsys: pytest.Ca
     assert main(["space", "owner/name"]) == 0
     assert capsys.readouterr().out == f"{mine.endpoint}/spaces/owner/name\n"
     held = mine.content("spaces/owner/name")
-    expected = space.space_files()
+    expected = space.space_files(name="owner/name")
     for name, content in expected.items():
         assert held[name] == (content.read_bytes() if isinstance(content, Path) else content.encode()), name
     assert set(held) - set(expected) == {".gitattributes"}
-    assert card(held)["sdk_version"] == space.PINS["gradio"]
+    assert card(held)["sdk_version"] == space.GRADIO
+    assert not any(line.startswith(b"gradio") for line in held["requirements.txt"].splitlines())
+    assert card(held)["thumbnail"] == f"{mine.endpoint}/spaces/owner/name/resolve/main/app/static/preview.png"
+    assert "app/static/preview.png" in held
+    assert "mcp-server" in card(held)["tags"]
+    assert card(held)["suggested_hardware"] == "cpu-basic"
     assert card(held)["python_version"] == "3.11"
     assert "models" not in card(held)
     assert f"Version {__version__}" in held["README.md"].decode()
@@ -255,3 +262,109 @@ def test_errors_are_of_their_kind(mine: FakeHub) -> None:
     mine.fault("hangup", times=None)
     with pytest.raises(OfflineError):
         space.publish("owner/name")
+
+
+# --- persistent storage -----------------------------------------------------------------------------------------------
+
+
+def test_cache_is_on_the_persistent_storage_where_there_is_one(tmp_path: Path) -> None:
+    assert space.persistent_cache(tmp_path) == tmp_path / "hfposemb"
+    assert space.persistent_cache(tmp_path / "absent") is None
+    (tmp_path / "file").touch()
+    assert space.persistent_cache(tmp_path / "file") is None
+
+
+# --- a report ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of two small sources."""
+    file = tmp_path_factory.mktemp("report") / "report.html"
+    assert main(["compare", "sinusoidal:16x8", "random:16x8", "--draws", "0", "--out", str(file)]) == 0
+    return file
+
+
+def test_report_becomes_a_static_space(mine: FakeHub, report: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["space", "owner/report", "--static", str(report)]) == 0
+    assert capsys.readouterr().out.endswith(f"{mine.endpoint}/spaces/owner/report\n")
+    assert mine._repos["spaces/owner/report"].info["sdk"] == "static"
+    held = mine.content("spaces/owner/report")
+    assert set(held) == {".gitattributes", "README.md", "hfposemb.json", "index.html"}
+    assert held["index.html"] == report.read_bytes()
+    assert (card(held)["sdk"], card(held)["app_file"]) == ("static", "index.html")
+    title = str(card(held)["title"])
+    assert f"<title>{title}</title>" in report.read_text(encoding="utf-8")
+    assert json.loads(held["hfposemb.json"]) == {"version": __version__, "title": title}
+
+
+def test_report_replaces_a_report(mine: FakeHub, report: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    (site / "parts").mkdir(parents=True)
+    (site / "index.html").write_text("<!doctype html><html><title>Two &amp; more</title>")
+    (site / "parts" / "data.json").write_text("{}")
+    (site / ".hidden").write_text("secret")
+    (site / "link").symlink_to(report)
+    publish_static("owner/report", site)
+    held = mine.content("spaces/owner/report")
+    assert set(held) == {".gitattributes", "README.md", "hfposemb.json", "index.html", "parts/data.json"}
+    publish_static("owner/report", report)
+    held = mine.content("spaces/owner/report")
+    assert "parts/data.json" not in held
+    assert held["index.html"] == report.read_bytes()
+
+
+def test_report_fills_the_space_that_the_hub_just_made(mine: FakeHub, report: Path) -> None:
+    example = "<!doctype html><html><h1>Welcome to your static Space!</h1></html>"
+    mine.add("spaces/owner/report", {"index.html": example, "style.css": "", "README.md": ""}, sdk="static")
+    mine.grant(TOKEN, {"spaces/owner/report"})
+    publish_static("owner/report", report)
+    assert mine.content("spaces/owner/report")["index.html"] == report.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("files", "sdk", "said"),
+    [
+        (
+            {"index.html": "<html>mine</html>", "style.css": ""},
+            "static",
+            "has another page, which would be overwritten",
+        ),
+        ({"index.html": "<html>mine</html>"}, "static", "has another page, which would be overwritten"),
+        ({"app/space.py": ""}, "gradio", "is a Space with the SDK 'gradio', but a report needs 'static'"),
+    ],
+)
+def test_report_leaves_other_spaces_alone(
+    files: dict[str, str], sdk: str, said: str, mine: FakeHub, report: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine.add("spaces/owner/name", {"README.md": "theirs", **files}, sdk=sdk)
+    mine.grant(TOKEN, {"spaces/owner/name"})
+    assert said in refused(capsys, "owner/name", "--static", str(report))
+    assert mine.content("spaces/owner/name")["README.md"] == b"theirs"
+
+
+def test_what_is_no_report_is_not_uploaded(
+    hub: FakeHub, report: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, content in (("text.html", b"plain"), ("bytes.html", b"<html>\xff\xfe")):
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "empty").mkdir()
+    for given, said in (
+        ("absent.html", "No such file or directory; give the .html file that `hfposemb compare --out` wrote"),
+        ("empty", "index.html: No such file or directory"),
+        ("text.html", "is not an HTML page; write one with: hfposemb compare"),
+        ("bytes.html", "it is not text in UTF-8"),
+    ):
+        assert said in refused(capsys, "owner/name", "--static", str(tmp_path / given))
+    assert "not both" in refused(capsys, "owner/name", "--static", str(report), "--models", "sample:bert")
+    monkeypatch.setattr("hfposemb.cli.static_space.LARGEST", 10)
+    assert "more than 1,000 files or 0 MB" in refused(capsys, "owner/name", "--static", str(report))
+    assert not hub.requests
+
+
+def test_dry_run_of_a_report(hub: FakeHub, report: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["space", "owner/name", "--static", str(report), "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("owner/name would have 3 files, ")
+    assert "sdk: static" in said
+    assert not hub.requests

@@ -46,6 +46,7 @@ COMMANDS = (
     "head",
     "requirements",
     "cache",
+    "skill",
 )
 
 

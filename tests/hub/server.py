@@ -339,7 +339,7 @@ class FakeHub:
                 rest = rest if bare else ["/".join(rest[:2]), *rest[2:]]
                 found = self._find(request, rest[0], token)
                 return self._api(request, found, rest[1:], query) if isinstance(found, _Repo) else found
-            case parts if "resolve" in parts[1:3]:
+            case parts if "resolve" in parts[1:4]:
                 at = parts.index("resolve", 1)
                 found = self._find(request, "/".join(parts[:at]), token, files=True)
                 return self._file(request, found, parts[at + 1 :]) if isinstance(found, _Repo) else found

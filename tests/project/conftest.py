@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from hfposemb.cli.space import GRADIO
 from tests.support.installing import ROOT, clone, environment, install
 
 PINNED = (ROOT / "requirements.txt").read_text(encoding="utf-8").split()
+HUBS = f"gradio[oauth,mcp]=={GRADIO}"
+"""What the Hub installs into a Space by itself."""
 
 
 def build(folder: Path, tree: Path, *, umask: int = 0o022) -> Path:
@@ -36,13 +39,13 @@ def wheel(built: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of a Space: ``requirements.txt`` is installed, this package is not."""
-    return environment(tmp_path_factory.mktemp("bare"), PINNED)
+    """The Python of a Space: the Hub's Gradio and ``requirements.txt`` are installed, this package is not."""
+    return environment(tmp_path_factory.mktemp("bare"), [HUBS, *PINNED])
 
 
 @pytest.fixture(scope="session")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Python with the wheel and what it needs, the extra "app" included."""
-    python = environment(tmp_path_factory.mktemp("installed"), PINNED)
+    python = environment(tmp_path_factory.mktemp("installed"), [HUBS, *PINNED])
     install(python, wheel)
     return python

@@ -36,7 +36,7 @@ def test_commands_run_where_it_is_installed(installed: Path, tmp_path: Path) -> 
 
 
 def test_without_the_extra_app_there_is_the_rest(built: Path, tmp_path: Path) -> None:
-    python = environment(tmp_path / "plain", [line for line in PINNED if not line.startswith("gradio")])
+    python = environment(tmp_path / "plain", PINNED)
     (wheel,) = built.glob("*.whl")
     install(python, wheel)
     missing = run(python, "-m", "hfposemb", "app", cwd=tmp_path)
@@ -107,6 +107,8 @@ def test_installed_package_makes_a_space_that_runs(installed: Path, bare: Path, 
         page.close()
         with urlopen(app.url, timeout=60) as answer:
             assert "hfposemb" in answer.read().decode()
+        with urlopen(f"{app.url}/gradio_api/mcp/schema", timeout=60) as answer:
+            assert [tool["name"] for tool in json.load(answer)][:2] == ["hfposemb_info", "hfposemb_search"]
         assert "Traceback" not in app.said
     asked = HUB.requests[before:]
     assert asked, "the model is read"

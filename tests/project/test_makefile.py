@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hfposemb.cli.space import GRADIO
 from tests.support.installing import ROOT
 
 OLD = f"""#!/bin/sh
@@ -25,7 +26,7 @@ exec(sys.argv[2])
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """What ``make run`` reads, and a PATH on which the only Python is an old one."""
-    for name in ("Makefile", "pyproject.toml", "requirements.txt"):
+    for name in ("Makefile", "README.md", "pyproject.toml", "requirements.txt"):
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "bin").mkdir()
     for name in ("make", "sh"):
@@ -49,3 +50,8 @@ def test_a_python_that_is_too_old_is_one_line(tree: Path, target: str) -> None:
         "make clean run PYTHON=/path/to/python"
     ]
     assert not (tree / ".venv").exists()
+
+
+def test_make_installs_the_gradio_of_a_space() -> None:
+    planned = subprocess.run(["make", "-n", "-B", "run"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert f"'gradio=={GRADIO}' -e '.[app]'" in planned

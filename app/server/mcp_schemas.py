@@ -1,0 +1,194 @@
+"""Types of the answers of the MCP tools, as JSON Schema: their main fields, to which an answer may add others."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel
+
+
+class LeftOut(BaseModel):
+    """What is missing in a short answer."""
+
+    to_get_more: str
+    next_offset: int | None = None
+    facts: list[str] = []
+
+
+class _Answer(BaseModel):
+    left_out: LeftOut | None = None
+    notes: list[str] = []
+
+
+class StoredTable(BaseModel):
+    """A table: its role, shape and data type, and the tensor that it is stored as."""
+
+    table: str
+    shape: list[int]
+    dtype: str
+    tensor: str | None = None
+    file: str | None = None
+
+
+class Info(_Answer):
+    """The tables of a source."""
+
+    name: str
+    model_type: str | None = None
+    tables: list[StoredTable]
+    positions: dict[str, Any] = {}
+    heads: dict[str, Any] = {}
+    absent: dict[str, str] = {}
+
+
+class Match(BaseModel):
+    """A token."""
+
+    row: int
+    label: str
+
+
+class Search(_Answer):
+    """Tokens that match, shortest first, and their number."""
+
+    table: str
+    query: str
+    found: int
+    of: int
+    matches: list[Match]
+
+
+class Piece(BaseModel):
+    """A piece of a text and its vectors."""
+
+    piece: str
+    id: int
+    position: int
+    token_norm: float
+    position_norm: float
+    sum_norm: float
+    entering_norm: float
+    cosine_with_token: float | None = None
+    neighbours_kept: float | None = None
+
+
+class Tokenise(_Answer):
+    """A tokenised text."""
+
+    source: str
+    added: list[str]
+    normalised: bool
+    pieces: list[Piece]
+
+
+class Neighbour(BaseModel):
+    """A row with its similarity to the query."""
+
+    row: int
+    label: str
+    value: float
+
+
+class Neighbours(_Answer):
+    """Nearest neighbours, nearest first."""
+
+    table: str
+    metric: str
+    centred: bool
+    anisotropy: float | None = None
+    neighbours: list[Neighbour]
+
+
+class RowPair(BaseModel):
+    """Two rows, what share of random pairs is less similar, and their ranks among each other's neighbours."""
+
+    pair: list[str]
+    percentile_of_random_pairs: float | None = None
+    rank: list[int | None] = []
+
+
+class Similarity(_Answer):
+    """Rows compared pairwise."""
+
+    table: str
+    metric: str
+    centred: bool
+    anisotropy: float | None = None
+    pairs: list[RowPair]
+
+
+class Project(_Answer):
+    """A map and its quality; a point is [row, label, coordinates…]."""
+
+    table: str
+    method: str
+    of: int
+    explained_variance_ratio: list[float] | None = None
+    trustworthiness: float | None = None
+    continuity: float | None = None
+    neighbours_kept: float | None = None
+    neighbours_kept_by_chance: float | None = None
+    points: list[list[Any]]
+
+
+class Compared(BaseModel):
+    """A metric with its value for each source."""
+
+    metric: str
+    unit: str = ""
+    values: list[float | None]
+    untrained: list[float | None] = []
+    sinusoid: list[float | None] = []
+
+
+class Compare(_Answer):
+    """Sources compared; with ``full``, the document of ``hfposemb compare --json``."""
+
+    sources: list[Any]
+    metrics: list[Compared] = []
+    pairs: list[Any] = []
+
+
+class Finding(BaseModel):
+    """A fault in a file."""
+
+    severity: str
+
+
+class Check(_Answer):
+    """Faults found, and what was checked."""
+
+    source: str
+    passed: bool
+    findings: list[Finding]
+    checked: list[str] = []
+    not_checked: list[str] = []
+
+
+_ANSWERS: dict[str, type[BaseModel]] = {
+    "info": Info,
+    "search": Search,
+    "tokenise": Tokenise,
+    "neighbours": Neighbours,
+    "similarity": Similarity,
+    "project": Project,
+    "compare": Compare,
+    "check": Check,
+}
+
+
+@cache
+def output_schema(tool: str) -> dict[str, Any]:
+    """Return the JSON Schema of a tool's answers; other tools than those of ``mcp_tools`` have none.
+
+    Examples:
+        >>> output_schema("search")["required"]
+        ['table', 'query', 'found', 'of', 'matches']
+    """
+    schema = _ANSWERS[tool].model_json_schema()
+    for one in (schema, *schema.get("$defs", {}).values()):
+        one.pop("title", None)
+        for field in one["properties"].values():
+            field.pop("title", None)
+    return schema

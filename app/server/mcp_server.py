@@ -1,0 +1,263 @@
+"""The MCP server at ``/gradio_api/mcp``: lists the tools of ``mcp_tools`` and calls them.
+
+It stands where Gradio's own would, because that one answers with Python's ``repr``, names tools after the Space and
+passes each call through a client of its own page. Each request is answered by itself, without sessions. An answer is
+JSON, as text and as structured content; an error is ``{"error": {"type": …, "message": …}}`` and marked as one.
+
+Guarantee: a browser page of another origin cannot call the tools of an app that may open local files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, get_type_hints
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import gradio as gr
+from mcp import types
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from hfposemb import __version__
+from hfposemb.errors import HfposembError, InputError
+from hfposemb.text import one_line
+
+from ..failures import is_bug, said_of
+from ..jobs.queue import Visitor
+from .api import AT_ONCE
+from .mcp_answers import text_of
+from .mcp_schemas import output_schema
+from .mcp_tools import PREFIX, Tool, Tools
+from .reach import is_loopback
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from ..session.state import Session
+
+PATH = "/gradio_api/mcp"
+
+MOST_CALLS = 24
+"""Maximum number of calls that run or wait; further ones are refused."""
+
+INSTRUCTIONS = """\
+Reads the token and position embedding tables of Hugging Face models, only the bytes needed, and measures them.
+Start with hfposemb_info. hfposemb_compare answers questions about positions, hfposemb_similarity and
+hfposemb_neighbours about words, hfposemb_tokenise about the input of the first layer. Answers are JSON of at most
+4,000 characters; left_out says what is missing and which parameter returns it."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """A tool, its description and the model of its arguments."""
+
+    name: str
+    call: Tool
+    arguments: type[BaseModel]
+
+    @classmethod
+    def of(cls, name: str, call: Tool) -> Described:
+        """Read a tool's parameters from its signature, without ``self`` and the request."""
+        hints = get_type_hints(call, include_extras=True)
+        fields: dict[str, Any] = {
+            key: (hints[key], ... if one.default is one.empty else one.default)
+            for key, one in inspect.signature(call).parameters.items()
+            if key != "request"
+        }
+        return cls(name, call, create_model(name, __config__=ConfigDict(extra="forbid"), **fields))
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of its arguments."""
+        schema = self.arguments.model_json_schema()
+        for one in (schema, *schema["properties"].values()):
+            one.pop("title", None)
+        return schema
+
+    @cached_property
+    def description(self) -> str:
+        """What the tool does and returns."""
+        return inspect.cleandoc(self.call.__doc__ or "")
+
+    def parsed(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments with their defaults. Raises ``InputError`` for the first that is invalid."""
+        try:
+            found = self.arguments.model_validate(arguments)
+        except ValidationError as error:
+            raise InputError(self._problem(error)) from error
+        return {name: getattr(found, name) for name in self.arguments.model_fields}
+
+    def _problem(self, error: ValidationError) -> str:
+        first = error.errors(include_url=False)[0]
+        name = str(first["loc"][0]) if first["loc"] else ""
+        known = ", ".join(self.arguments.model_fields)
+        if first["type"] == "missing":
+            return f"{self.name} needs the parameter {name}; its parameters: {known}"
+        if name not in self.arguments.model_fields:
+            return one_line(f"{self.name} has no parameter {name[:40]!r}; its parameters: {known}")
+        expected = _expected(self.schema["properties"][name])
+        return one_line(f"{name} must be {expected}; got {repr(first['input'])[:60]}")
+
+
+def _expected(schema: Mapping[str, Any]) -> str:
+    """Return in words what a JSON Schema of a parameter accepts."""
+    if "enum" in schema:
+        return f"one of {', '.join(map(str, schema['enum']))}"
+    if "anyOf" in schema:
+        return " or ".join(_expected(one) for one in schema["anyOf"])
+    match schema["type"]:
+        case "integer" if "maximum" in schema:
+            return f"a whole number from {schema['minimum']} to {schema['maximum']:,}"
+        case "integer":
+            return f"a whole number from {schema['minimum']} on" if "minimum" in schema else "a whole number"
+        case "string":
+            return f"a string of at most {schema['maxLength']:,} characters" if "maxLength" in schema else "a string"
+        case "array":
+            return f"a list of {schema['minItems']} to {schema['maxItems']} entries, each {_expected(schema['items'])}"
+    return "true or false"
+
+
+class McpServer:
+    """The server of one page: an ASGI application, served at ``PATH`` while ``lifespan`` runs."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.described = {name: Described.of(name, call) for name, call in Tools(session).by_name.items()}
+        self._places = asyncio.Semaphore(AT_ONCE)
+        self._calls = 0
+        self._manager = StreamableHTTPSessionManager(self._server(), stateless=True)
+
+    def _server(self) -> Server[Any, Any]:
+        server: Server[Any, Any] = Server("hfposemb", version=__version__, instructions=INSTRUCTIONS)
+
+        async def listed() -> list[types.Tool]:
+            return self.tools
+
+        async def called(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+            return await self.called(name, arguments, server.request_context.request)
+
+        server.list_tools()(listed)  # type: ignore[no-untyped-call]
+        server.call_tool(validate_input=False)(called)
+        return server
+
+    @cached_property
+    def tools(self) -> list[types.Tool]:
+        """The tools as clients see them."""
+        hints = types.ToolAnnotations(readOnlyHint=True, idempotentHint=True, openWorldHint=True)
+        return [
+            types.Tool(
+                name=one.name,
+                description=one.description,
+                inputSchema=one.schema,
+                outputSchema=output_schema(one.name.removeprefix(PREFIX)),
+                annotations=hints,
+            )
+            for one in self.described.values()
+        ]
+
+    async def called(self, name: str, arguments: Mapping[str, Any], request: Request | None) -> types.CallToolResult:
+        """Call a tool and return its answer, or the error as an answer."""
+        try:
+            found, failed = await self._answer(name, arguments, request), False
+        except Exception as error:  # noqa: BLE001 - a client reads every failure in its answer
+            message = one_line(said_of(error, public=self.session.public))
+            found, failed = {"error": {"type": _kind(error), "message": message}}, True
+        text = types.TextContent(type="text", text=text_of(found))
+        return types.CallToolResult(content=[text], structuredContent=found, isError=failed)
+
+    async def _answer(self, name: str, arguments: Mapping[str, Any], request: Request | None) -> dict[str, Any]:
+        tool = self.described.get(name)
+        if tool is None:
+            raise InputError(one_line(f"there is no tool {name[:60]!r}; the tools: {', '.join(self.described)}"))
+        given = tool.parsed(arguments)
+        if self._calls >= MOST_CALLS:
+            raise HfposembError("the server is busy; try again in a minute")
+        self._calls += 1
+        try:
+            async with self._places:
+                answer = await tool.call(self._visit(request), **given)
+        finally:
+            self._calls -= 1
+        return answer.as_json(full=given["full"])
+
+    def _visit(self, request: Request | None) -> gr.Request:
+        """Return the request as the job queue needs it: calls from one address come from one visitor."""
+        found = gr.Request(request, session_hash="mcp")
+        if self.session.public and not Visitor.of(found, public=True).address:
+            found.session_hash = uuid4().hex
+        return found
+
+    # --- HTTP ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def routes(self) -> list[Route]:
+        """Where the server stands: its endpoint, and the list of its tools that the Hub reads."""
+        return [Route(f"{PATH}/schema", self._schema), Route(PATH, self), Route(f"{PATH}/", self)]
+
+    @asynccontextmanager
+    async def lifespan(self, app: Any, *, host: Callable[[Any], Any] | None = None) -> AsyncIterator[Any]:
+        """Answer requests until the app ends, within the lifespan of a ``host``."""
+        async with AsyncExitStack() as stack:
+            state = None if host is None else await stack.enter_async_context(host(app))
+            await stack.enter_async_context(self._manager.run())
+            yield state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request: POST carries the protocol, GET says what this address is for."""
+        if scope["method"] == "POST":
+            refused: Response | None = None if self.session.public or _is_own(Request(scope)) else _FOREIGN
+        else:
+            streaming = "text/event-stream" in Request(scope).headers.get("accept", "")
+            refused = _NO_STREAM if streaming or scope["method"] != "GET" else _page(Request(scope))
+        if refused is None:
+            await self._manager.handle_request(scope, receive, send)
+        else:
+            await refused(scope, receive, send)
+
+    async def _schema(self, request: Request) -> Response:
+        """Return name, description and parameters of each tool, as Gradio's server does."""
+        fields = ("name", "description", "inputSchema")
+        tools = [one.model_dump(include=set(fields)) for one in self.tools]
+        return JSONResponse([{**tool, "meta": {"file_data_present": False, "mcp_type": "tool"}} for tool in tools])
+
+
+def _kind(error: Exception) -> str:
+    """Return the name of a public class of errors."""
+    if is_bug(error):
+        return "UnexpectedError"
+    return type(error).__name__ if type(error).__module__ == HfposembError.__module__ else HfposembError.__name__
+
+
+_FOREIGN = PlainTextResponse("pages of other origins cannot use this server\n", 403)
+_NO_STREAM = PlainTextResponse("send each message with POST\n", 405, {"Allow": "GET, POST"})
+
+
+def _is_own(request: Request) -> bool:
+    """Return whether a request comes from a program, or from a page of this machine."""
+    origin = request.headers.get("origin")
+    return origin is None or is_loopback(urlsplit(origin).hostname or "")
+
+
+def _page(request: Request) -> Response:
+    """Return what a person sees who opens the address in a browser."""
+    scheme = request.headers.get("x-forwarded-proto", request.url.scheme).partition(",")[0].strip()
+    host = request.headers.get("x-forwarded-host", request.headers.get("host", "")).partition(",")[0].strip()
+    url = f"{scheme}://{host}{request.url.path.rstrip('/')}/"
+    config = json.dumps({"mcpServers": {"hfposemb": {"url": url}}})
+    lines = (
+        "This is the MCP server of hfposemb, for agents. To add it:",
+        f"  Claude Code: claude mcp add --transport http hfposemb {url}",
+        f"  Cursor and others: {config}",
+    )
+    return PlainTextResponse("\n\n".join(lines) + "\n")
