@@ -102,6 +102,13 @@ def panel(
         HfposembError: No ``gr.Blocks`` is open.
         InputError: There is no such tab, or none.
     """
+    return _panel(sources, tabs, controls, public=public, address=address, endpoints=endpoints)
+
+
+def _panel(
+    sources: Sequence[str | Embeddings], tabs: Sequence[str] = TABS, controls: bool = True, **options: bool
+) -> Plugged:
+    """Draw the app into the open ``gr.Blocks``; the ``options`` are those of ``_drawn``."""
     from gradio.context import Context
 
     if Context.root_block is None:
@@ -114,7 +121,7 @@ def panel(
 
     texts = [source if isinstance(source, str) else lend(source) for source in sources]
     before = set(Context.root_block.blocks)
-    session, sessions = _drawn(texts, list(dict.fromkeys(tabs)), public=public, address=address, endpoints=endpoints)
+    session, sessions = _drawn(texts, list(dict.fromkeys(tabs)), **options)
     if not controls:
         _hide_controls([block for key, block in Context.root_block.blocks.items() if key not in before])
     given = {text: one.name for text, one in zip(texts, sources, strict=True) if not isinstance(one, str)}
@@ -129,7 +136,13 @@ def _hide_controls(blocks: Sequence[Any]) -> None:
 
 
 def _drawn(
-    sources: Sequence[str], names: Sequence[str], *, public: bool, address: bool, endpoints: bool
+    sources: Sequence[str],
+    names: Sequence[str],
+    *,
+    public: bool,
+    address: bool,
+    endpoints: bool,
+    sign_in: bool = False,
 ) -> tuple[Session, dict[str, Session]]:
     """Draw the bar of sources, the tabs and the footer; return the session of the page and those of its tabs."""
     import gradio as gr
@@ -158,7 +171,7 @@ def _drawn(
     states["pending"] = pending_mark()
     style_sheet()
     scope = f"p{uuid4().hex[:12]}"
-    bar = SourceBar.drawn(first, scope)
+    bar = SourceBar.drawn(first, scope, sign_in=sign_in)
     card = lesson_card.Card.drawn() if address and set(names) == set(TABS) else None  # lessons are links
     with gr.Tabs() as tabs:
         session = Session(public, first, chosen, active, tabs, scope=scope, keys=tuple(names), linked=address, **states)
@@ -255,20 +268,24 @@ def _read(embeddings: Embeddings) -> list[str]:
 
 def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Blocks:
     """Return a page that contains only the app; ``public`` as in ``launch``, and then the footer lists the limits."""
+    return _page(public=on_a_space() if public is None else public, sources=sources)
+
+
+def _page(*, public: bool, sources: Sequence[str], sign_in: bool = False) -> gr.Blocks:
+    """Return a page that contains only the app, with ``sign_in`` also the button to sign in."""
     import gradio as gr
 
     from .components.lines import unseen_heading
     from .components.theme import header
     from .limits import FILES_SECONDS, told
 
-    public = on_a_space() if public is None else public
     blocks: gr.Blocks
     with gr.Blocks(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS)) as blocks:
         unseen_heading("hfposemb", level=1)
         header("Copy link", "Theme")
-        panel(public=public, sources=sources, address=True, endpoints=True)
+        _panel(sources, public=public, address=True, endpoints=True, sign_in=sign_in)
         if public:
-            points = "".join(f"<li>{html.escape(line)}</li>" for line in told())
+            points = "".join(f"<li>{html.escape(line)}</li>" for line in told(sign_in=sign_in))
             gr.HTML(
                 f"<details><summary>Limits of this public page</summary><ul>{points}</ul></details>",
                 apply_default_css=False,
@@ -293,9 +310,9 @@ def launch(  # noqa: PLR0913 - keywords with defaults
 ) -> gr.Blocks:
     """Serve the app until it is stopped, or in the background with ``prevent_thread_lock=True``.
 
-    Guarantees in public mode: only public Hub models, samples and built-ins, without any token; no local file, no
-    upload; and the limits of ``limits``, ``jobs.queue`` and ``server.route_allowlist``. A line at the start states the
-    mode.
+    Guarantees in public mode: only public Hub models, samples and built-ins, without this machine's token; no local
+    file, no upload; and the limits of ``limits``, ``jobs.queue`` and ``server.route_allowlist``. On a Space with OAuth,
+    visitors can sign in and open what their own accounts can read. Lines at the start state the mode.
 
     Args:
         sources: Sources to show first, instead of the default ones.
@@ -326,6 +343,7 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     from .server.collector import uncollected
     from .server.gradio_import import import_gradio
     from .server.reach import free_port, open_browser, reach
+    from .server.sign_in import configured
     from .server.temporary_folder import own_folder
 
     if fixed := _FIXED & options.keys():
@@ -336,17 +354,20 @@ def launch(  # noqa: PLR0913 - keywords with defaults
         raise MissingExtraError("gradio[mcp]", extra="mcp", purpose="an MCP server")
     options["auth"] = _login(auth, mcp=mcp)
     at = reach(host, share, public)
+    sign_in = at.public and not options["auth"] and configured()
     free = free_port(at.host, port)
     failures.show_tracebacks(debug)
     quiet, blocking = options.pop("quiet", False), not options.pop("prevent_thread_lock", False)
     say: Callable[[str], None] = partial(print, flush=True) if not quiet else lambda _: None
     with uncollected():
-        blocks = build(public=at.public, sources=sources)
+        blocks = _page(public=at.public, sources=sources, sign_in=sign_in)
     say(at.sentence)
+    if sign_in:
+        say("Visitors can sign in with Hugging Face to open the models that their own account can read.")
     warming = children.warm_later(public=at.public) if warm else None
     try:
         with uncollected():
-            _serve(blocks, at, free, mcp_server=mcp, **options)
+            _serve(blocks, at, free, sign_in=sign_in, mcp_server=mcp, **options)
     except OSError as error:
         if warming is not None:
             warming.set()
@@ -360,13 +381,14 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     return blocks
 
 
-def _serve(blocks: gr.Blocks, at: Reach, port: int, **options: Any) -> None:
+def _serve(blocks: gr.Blocks, at: Reach, port: int, *, sign_in: bool, **options: Any) -> None:
     """Start the server in its own thread."""
     from .components.theme import css, theme
     from .limits import MOST_EVENTS
 
     blocks.queue(max_size=MOST_EVENTS, default_concurrency_limit=2, api_open=False)
-    options["app_kwargs"] = _served(options.pop("app_kwargs", {}), public=at.public, login=bool(options["auth"]))
+    doors = {"login": bool(options["auth"]), "sign_in": sign_in}
+    options["app_kwargs"] = _served(options.pop("app_kwargs", {}), public=at.public, **doors)
     blocks.launch(
         server_name=f"[{at.host}]" if ":" in at.host and not at.host.startswith("[") else at.host,
         server_port=port,
@@ -423,17 +445,19 @@ def _login(auth: Any, *, mcp: bool) -> Any:
     return login
 
 
-def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool) -> dict[str, Any]:
+def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool, sign_in: bool = False) -> dict[str, Any]:
     """Return server options that deliver the page, behind the route allow-list in public mode."""
     from starlette.middleware import Middleware
 
     from .components.plot import kept_files
     from .server.page_delivery import PageDelivery
     from .server.route_allowlist import Doors
+    from .server.sign_in import SignedIn
     from .server.static_delivery import StaticDelivery
 
     if public and os.environ.get("GRADIO_ALLOWED_PATHS"):
         raise InputError("GRADIO_ALLOWED_PATHS serves local files, which public mode does not allow; unset it")
-    outermost = [Middleware(Doors, login=login)] if public else []
+    outermost = [Middleware(Doors, login=login, sign_in=sign_in)] if public else []
+    outermost += [Middleware(SignedIn)] if sign_in else []
     delivery = Middleware(PageDelivery), Middleware(StaticDelivery, kept=kept_files)
     return {**app_kwargs, "middleware": [*outermost, *delivery, *app_kwargs.get("middleware", ())]}

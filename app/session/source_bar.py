@@ -11,6 +11,7 @@ import gradio as gr
 from ..components.events import QUIET
 from ..components.lines import WORK_LINE
 from ..components.page_script import on_load
+from ..components.sign_in import SignInButton
 from ..limits import MOST_SOURCES
 from . import suggestions
 from .guard import guarded
@@ -40,8 +41,8 @@ class SourceBar:
     reading: gr.HTML
 
     @classmethod
-    def drawn(cls, first: Sequence[str], scope: str) -> SourceBar:
-        """Create the components."""
+    def drawn(cls, first: Sequence[str], scope: str, *, sign_in: bool = False) -> SourceBar:
+        """Create the components, with ``sign_in`` also the button to sign in."""
         with gr.Column(elem_classes=["source-bar", f"bar-{scope}"]):
             with gr.Row(elem_classes="source-chips"):
                 field = gr.Dropdown(
@@ -62,6 +63,8 @@ class SourceBar:
                     scale=0,
                     min_width=56,
                 )
+                if sign_in:
+                    SignInButton.drawn()
             problem = gr.HTML("", visible=False, elem_classes="source-error")
             reading = gr.HTML(visible=False, **WORK_LINE)
         colours = gr.HTML(chip_colours(first, scope), visible="hidden", apply_default_css=False)
