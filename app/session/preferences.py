@@ -62,7 +62,8 @@ def bind(session: Session, bar: SourceBar) -> None:
 
     def offer(event: gr.EventData, texts: list[str]) -> list[Any]:
         own = remembered((event._data or {}).get("sources"), presets)
-        return [own, *bar.updates(texts, own)]
+        # Not the field's value: an address may be setting the sources at this moment.
+        return [own, bar.offering(texts, own)]
 
     session.sources.change(told, session.sources, line, **QUIET)
-    line.select(offer, session.sources, [session.own, *bar.shown], **QUIET)
+    line.select(offer, session.sources, [session.own, bar.field], **QUIET)

@@ -75,10 +75,13 @@ class SourceBar:
         """The components that ``updates`` is for."""
         return [self.field, self.count, self.colours]
 
+    def offering(self, texts: Sequence[str], own: Sequence[str]) -> Any:
+        """Return the update of the field that offers these sources and the visitor's ``own`` among the others."""
+        return gr.update(choices=offered((*filter(None, texts), *own, *self.first)))
+
     def updates(self, texts: Sequence[str], own: Sequence[str] = ()) -> list[Any]:
         """Return updates that show these sources, and offer the visitor's ``own`` among the others."""
-        named = [text for text in texts if text]
-        field = gr.update(choices=offered((*named, *own, *self.first)), value=named)
+        field = {**self.offering(texts, own), "value": list(filter(None, texts))}
         return [field, counted(texts), chip_colours(texts, self.scope)]
 
     def bind(self, session: Session, sessions: Mapping[str, Session], foot: gr.HTML, told: Told) -> None:
