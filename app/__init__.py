@@ -40,6 +40,7 @@ import os
 import sys
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -104,6 +105,13 @@ def panel(
         MissingExtraError: The extra ``app`` is not installed.
     """
     require("gradio", extra="app", purpose="the app")
+    return _panel(sources, tabs, controls, public=public, address=address, endpoints=endpoints)
+
+
+def _panel(
+    sources: Sequence[str | Embeddings], tabs: Sequence[str] = TABS, controls: bool = True, **options: bool
+) -> Plugged:
+    """Draw the app into the open ``gr.Blocks``; the ``options`` are those of ``_drawn``."""
     from gradio.context import Context
 
     if Context.root_block is None:
@@ -116,7 +124,7 @@ def panel(
 
     texts = [source if isinstance(source, str) else lend(source) for source in sources]
     before = set(Context.root_block.blocks)
-    session, sessions = _drawn(texts, list(dict.fromkeys(tabs)), public=public, address=address, endpoints=endpoints)
+    session, sessions = _drawn(texts, list(dict.fromkeys(tabs)), **options)
     if not controls:
         _hide_controls([block for key, block in Context.root_block.blocks.items() if key not in before])
     given = {text: one.name for text, one in zip(texts, sources, strict=True) if not isinstance(one, str)}
@@ -131,7 +139,13 @@ def _hide_controls(blocks: Sequence[Any]) -> None:
 
 
 def _drawn(
-    sources: Sequence[str], names: Sequence[str], *, public: bool, address: bool, endpoints: bool
+    sources: Sequence[str],
+    names: Sequence[str],
+    *,
+    public: bool,
+    address: bool,
+    endpoints: bool,
+    sign_in: bool = False,
 ) -> tuple[Session, dict[str, Session]]:
     """Draw the bar of sources, the tabs and the footer; return the session of the page and those of its tabs."""
     import gradio as gr
@@ -160,7 +174,7 @@ def _drawn(
     states["pending"] = pending_mark()
     style_sheet()
     scope = f"p{uuid4().hex[:12]}"
-    bar = SourceBar.drawn(first, scope)
+    bar = SourceBar.drawn(first, scope, sign_in=sign_in)
     card = lesson_card.Card.drawn() if address and set(names) == set(TABS) else None  # lessons are links
     with gr.Tabs() as tabs:
         session = Session(public, first, chosen, active, tabs, scope=scope, keys=tuple(names), linked=address, **states)
@@ -261,8 +275,8 @@ def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Bloc
     return _page(public=on_a_space() if public is None else public, sources=sources)[0]
 
 
-def _page(*, public: bool, sources: Sequence[str]) -> tuple[gr.Blocks, Session]:
-    """Return a page that contains only the app, and its session."""
+def _page(*, public: bool, sources: Sequence[str], sign_in: bool = False) -> tuple[gr.Blocks, Session]:
+    """Return a page that contains only the app, with ``sign_in`` also the button to sign in; and its session."""
     import gradio as gr
 
     from .components.lines import unseen_heading
@@ -273,9 +287,9 @@ def _page(*, public: bool, sources: Sequence[str]) -> tuple[gr.Blocks, Session]:
     with gr.Blocks(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS)) as blocks:
         unseen_heading("hfposemb", level=1)
         header("Copy link", "Theme")
-        session = panel(public=public, sources=sources, address=True, endpoints=True).session
+        session = _panel(sources, public=public, address=True, endpoints=True, sign_in=sign_in).session
         if public:
-            points = "".join(f"<li>{html.escape(line)}</li>" for line in told())
+            points = "".join(f"<li>{html.escape(line)}</li>" for line in told(sign_in=sign_in))
             gr.HTML(
                 f"<details><summary>Limits of this public page</summary><ul>{points}</ul></details>",
                 apply_default_css=False,
@@ -300,9 +314,9 @@ def launch(  # noqa: PLR0913 - keywords with defaults
 ) -> gr.Blocks:
     """Serve the app until it is stopped, or in the background with ``prevent_thread_lock=True``.
 
-    Guarantees in public mode: only public Hub models, samples and built-ins, without any token; no local file, no
-    upload; and the limits of ``limits``, ``jobs.queue`` and ``server.route_allowlist``. A line at the start states the
-    mode.
+    Guarantees in public mode: only public Hub models, samples and built-ins, without this machine's token; no local
+    file, no upload; and the limits of ``limits``, ``jobs.queue`` and ``server.route_allowlist``. On a Space with OAuth,
+    visitors can sign in and open what their own accounts can read. Lines at the start state the mode.
 
     Args:
         sources: Sources to show first, instead of the default ones.
@@ -333,6 +347,7 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     from .server.collector import uncollected
     from .server.gradio_import import import_gradio
     from .server.reach import free_port, open_browser, reach
+    from .server.sign_in import configured
     from .server.temporary_folder import own_folder
 
     if fixed := _FIXED & options.keys():
@@ -342,17 +357,20 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     options["auth"] = _login(auth, mcp=mcp is True)
     mcp = _serves_tools(mcp, login=bool(options["auth"]))
     at = reach(host, share, public)
+    sign_in = at.public and not options["auth"] and configured()
     free = free_port(at.host, port)
     failures.show_tracebacks(debug)
     quiet, blocking = options.pop("quiet", False), not options.pop("prevent_thread_lock", False)
     say: Callable[[str], None] = partial(print, flush=True) if not quiet else lambda _: None
     with uncollected():
-        blocks, session = _page(public=at.public, sources=sources)
+        blocks, session = _page(public=at.public, sources=sources, sign_in=sign_in)
     say(at.sentence)
+    if sign_in:
+        say("Visitors can sign in with Hugging Face to open the models that their own account can read.")
     warming = children.warm_later(public=at.public) if warm else None
     try:
         with uncollected():
-            _serve(blocks, at, free, _tool_server(session) if mcp else None, **options)
+            _serve(blocks, at, free, _tool_server(session) if mcp else None, sign_in=sign_in, **options)
     except OSError as error:
         if warming is not None:
             warming.set()
@@ -371,7 +389,7 @@ def launch(  # noqa: PLR0913 - keywords with defaults
 def _serves_tools(mcp: bool | None, *, login: bool) -> bool:
     """Return whether to serve MCP tools. Raises ``MissingExtraError`` if they are required but cannot be served."""
     found = find_spec("mcp") is not None
-    if mcp and not found:
+    if mcp:
         require("mcp", package="gradio[mcp]", extra="mcp", purpose="an MCP server")
     if mcp is not None:
         return mcp
@@ -385,13 +403,13 @@ def _tool_server(session: Session) -> McpServer:
     return McpServer(session)
 
 
-def _serve(blocks: gr.Blocks, at: Reach, port: int, tools: McpServer | None, **options: Any) -> None:
+def _serve(blocks: gr.Blocks, at: Reach, port: int, tools: McpServer | None, *, sign_in: bool, **options: Any) -> None:
     """Start the server in its own thread."""
     from .components.theme import css, theme
     from .limits import MOST_EVENTS
 
     blocks.queue(max_size=MOST_EVENTS, default_concurrency_limit=2, api_open=False)
-    kwargs = _served(options.pop("app_kwargs", {}), public=at.public, login=bool(options["auth"]))
+    kwargs = _served(options.pop("app_kwargs", {}), public=at.public, login=bool(options["auth"]), sign_in=sign_in)
     if tools is not None:
         lifespan = partial(tools.lifespan, host=kwargs.get("lifespan"))
         kwargs |= {"routes": [*kwargs.get("routes", ()), *tools.routes], "lifespan": lifespan}
@@ -454,17 +472,19 @@ def _login(auth: Any, *, mcp: bool) -> Any:
     return login
 
 
-def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool) -> dict[str, Any]:
+def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool, sign_in: bool = False) -> dict[str, Any]:
     """Return server options that deliver the page, behind the route allow-list in public mode."""
     from starlette.middleware import Middleware
 
     from .components.plot import kept_files
     from .server.page_delivery import PageDelivery
     from .server.route_allowlist import Doors
+    from .server.sign_in import SignedIn
     from .server.static_delivery import StaticDelivery
 
     if public and os.environ.get("GRADIO_ALLOWED_PATHS"):
         raise InputError("GRADIO_ALLOWED_PATHS serves local files, which public mode does not allow; unset it")
-    outermost = [Middleware(Doors, login=login)] if public else []
+    outermost = [Middleware(Doors, login=login, sign_in=sign_in)] if public else []
+    outermost += [Middleware(SignedIn)] if sign_in else []
     delivery = Middleware(PageDelivery), Middleware(StaticDelivery, kept=kept_files)
     return {**app_kwargs, "middleware": [*outermost, *delivery, *app_kwargs.get("middleware", ())]}

@@ -71,6 +71,18 @@ SEARCHED = 2**24
 """Numbers of a token table up to which odd tokens are computed automatically; for larger tables on request, as a job.
 """
 
+MOST_SIGNED_IN = 32
+"""Visitors who are signed in at the same time; beyond them, the one inactive for longest is signed out."""
+
+SIGNED_IN_SECONDS = 8 * 3600
+"""Seconds after which a visitor is signed out at the latest."""
+
+SIGNED_IN_SOURCE_BYTES = 2**30
+"""Limit for the tables that are open with the token of one visitor."""
+
+SIGNED_IN_RESULT_BYTES = 2**27
+"""Limit for the results computed for one visitor who is signed in."""
+
 HELD_BYTES = 2**28
 """Size up to which a table is held in memory as float32; a larger one is read from its file each time."""
 
@@ -84,12 +96,22 @@ LONGEST_TEXT = 1024
 """Maximum number of characters of any other typed text; longer ones are refused before any processing."""
 
 
-def told() -> tuple[str, ...]:
-    """Return sentences that describe the limits to visitors of a public page."""
+_SOURCES = (
+    "Sources are public models of the Hugging Face Hub, samples and built-ins. To open your own files and private "
+    "models, run the app on your machine: pip install 'hfposemb[app]'."
+)
+_SOURCES_SIGNED_IN = (
+    "Sources are models of the Hugging Face Hub, samples and built-ins. Sign in to open your private and gated models: "
+    "what is read with your account is kept for you alone, until you sign out. To open your own files, run the app on "
+    "your machine: pip install 'hfposemb[app]'."
+)
+
+
+def told(*, sign_in: bool = False) -> tuple[str, ...]:
+    """Return sentences that describe the limits to visitors of a public page, where they can ``sign_in`` or not."""
     most = PUBLIC_LIMITS
     return (
-        "Sources are public models of the Hugging Face Hub, samples and built-ins. To open your own files and private "
-        "models, run the app on your machine: pip install 'hfposemb[app]'.",
+        _SOURCES_SIGNED_IN if sign_in else _SOURCES,
         f"A table has at most {most.rows:,} rows, {most.columns:,} columns and {most.table_bytes / 1e9:g} GB, "
         f"a built-in {BUILTIN_BYTES >> 20} MB.",
         f"A sentence has at most {LONGEST_SENTENCE} characters, a search {LONGEST_QUERY}, a comparison {MOST_WORDS} "

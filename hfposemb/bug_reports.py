@@ -34,7 +34,7 @@ _PACKAGES = (
     *("numpy", "scikit-learn", "scipy", "umap-learn", "numba", "huggingface_hub", "tokenizers", "plotly"),
     *("gradio", "torch", "transformers", "pandas", "pyarrow"),
 )
-_TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{6,}")
+_TOKEN = re.compile(r"\bhf_(?:oauth_[\w.-]{6,}|[A-Za-z0-9]{6,})")
 _USER = re.compile(r"(?<=://)[^/\s@'\"]+@")
 _LEAST = 6
 """Length of the shortest secret to redact; shorter ones would blank out ordinary words."""

@@ -27,6 +27,17 @@ class HubError(SourceError):
     """A repository on the Hub could not be read; the message has the Hub's answer and a remedy."""
 
 
+class RefusedError(HubError):
+    """The Hub does not let the reader see a repository ``repo``: it is private, or there is none of this name.
+
+    Or it is ``gated``, or the token was ``rejected``.
+    """
+
+    def __init__(self, *args: object, repo: str = "", gated: bool = False, rejected: bool = False) -> None:
+        super().__init__(*args)
+        self.repo, self.gated, self.rejected = repo, gated, rejected
+
+
 class MissingFileError(HubError):
     """A repository does not have the requested file."""
 

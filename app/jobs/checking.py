@@ -11,13 +11,15 @@ if TYPE_CHECKING:
 
 
 def check(source: str, report: Report, *, public: bool = False) -> CheckReport:
-    """Check a source's files, in the child; in public mode within ``PUBLIC_LIMITS`` and without any token."""
+    """Check a source's files, in the child; in public mode within ``PUBLIC_LIMITS``, without this machine's token."""
     from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
     from hfposemb.checks.running import check as run
     from hfposemb.transfers import watching
 
-    from .fetching import megabytes
+    from .fetching import megabytes, publicly
 
     report(0.0, "reading the files")
     with watching(lambda progress: report(0.5, f"reading the files, {megabytes(progress.done)}")):
-        return run(source, token=False if public else None, limits=PUBLIC_LIMITS if public else DEFAULT_LIMITS)
+        if public:
+            return publicly(lambda token: run(source, token=token, limits=PUBLIC_LIMITS))
+        return run(source, limits=DEFAULT_LIMITS)

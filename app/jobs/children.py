@@ -361,14 +361,12 @@ def umap(source: str, role: str, dims: int, report: Report, *, public: bool = Fa
     The quality of a large one is not measured here, since the picture would have to wait for it.
     """
     from hfposemb.analysis.cached_results import cached_projection
-    from hfposemb.cache import Cache
-    from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
 
-    from .fetching import extract, table_of
+    from .fetching import cache_of_results, extract, table_of
     from .first_pictures import draft_of, quickly_measured
 
-    cache = Cache.default(limit=(PUBLIC_LIMITS if public else DEFAULT_LIMITS).cache_bytes)
     table = table_of(extract(source, public=public), role)
+    cache = cache_of_results(public=public)
 
     def preview(rows: NDArray[np.int64], points: NDArray[np.float32]) -> None:
         if isinstance(report, Reporter):
@@ -412,12 +410,12 @@ def comparison(
 
 
 def _compared(opened: Sequence[Embeddings], draws: int, report: Report, *, public: bool) -> Comparison:
-    from hfposemb.cache import Cache
-    from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
     from hfposemb.comparison.side_by_side import Run, compare
 
-    cache = Cache.default(limit=(PUBLIC_LIMITS if public else DEFAULT_LIMITS).cache_bytes)
-    return compare(*opened, words=WORDS, draws=draws, run=Run(cache=cache, progress=report))
+    from .fetching import cache_of_results
+
+    run = Run(cache=cache_of_results(public=public), progress=report)
+    return compare(*opened, words=WORDS, draws=draws, run=run)
 
 
 def maps(
@@ -473,10 +471,11 @@ def training(
     from hfposemb.surveys.training_run import trajectory
     from hfposemb.surveys.worker_pool import Engine
 
-    from .fetching import extract
+    from .fetching import extract, publicly
 
     report(0.0, "looking for checkpoints")
-    found = revisions(source, pattern)
+    named = partial(revisions, source, pattern)
+    found = publicly(lambda token: named(token=token)) if public else named()
     read = partial(extract, public=public)
     run = trajectory(
         evenly_spaced(found, most), role=role, draws=draws, engine=Engine(workers=1), progress=report, read=read

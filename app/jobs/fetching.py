@@ -8,19 +8,23 @@ import time
 import traceback
 from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import hfposemb as hpe
-from hfposemb.checkpoints.limits import PUBLIC_LIMITS
-from hfposemb.errors import CancelledError, HfposembError, SourceError
+from hfposemb.cache import Cache
+from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
+from hfposemb.errors import CancelledError, HfposembError, RefusedError, SourceError
 from hfposemb.transfers import Progress, watching
 
 from ..failures import BugError
 from .lent import lent
 
 if TYPE_CHECKING:
+    from hfposemb.checkpoints.hub_access import Visitor as HubVisitor
     from hfposemb.tables.embeddings import Embeddings
     from hfposemb.tables.table import EmbeddingTable
+
+T = TypeVar("T")
 
 AT_ONCE = 4
 """Maximum number of concurrent reads in this process; others are queued."""
@@ -84,11 +88,51 @@ class Fetch:
 Work = Callable[[Fetch], None]
 
 
-def extract(text: str, *, public: bool) -> Embeddings:
-    """Extract a source; in public mode within ``PUBLIC_LIMITS`` and without this machine's token."""
+_served: HubVisitor | None = None
+"""In a child process, the visitor for whom it works, if that is somebody who has signed in."""
+
+_private = False
+"""Whether this child process has read anything with that visitor's token."""
+
+
+def on_behalf(visitor: HubVisitor, work: Callable[..., T], *arguments: Any) -> T:
+    """Call a function, in a child process, which then reads with a visitor's token what is not public."""
+    global _served
+    _served = visitor
+    return work(*arguments)
+
+
+def extract(text: str, *, public: bool, visitor: HubVisitor | None = None) -> Embeddings:
+    """Extract a source; in public mode within ``PUBLIC_LIMITS`` and without this machine's token.
+
+    With a ``visitor``, it is read with that person's token. Without one, a child process that works for somebody who
+    has signed in uses the token of that person only where the Hub refuses a reader without one.
+    """
     if (known := lent(text)) is not None:
         return known
-    return hpe.extract(text, token=False, limits=PUBLIC_LIMITS) if public else hpe.extract(text)
+    if not public:
+        return hpe.extract(text)
+    if visitor is not None:
+        return hpe.extract(text, token=visitor, limits=PUBLIC_LIMITS)
+    return publicly(lambda token: hpe.extract(text, token=token, limits=PUBLIC_LIMITS))
+
+
+def publicly(read: Callable[[Literal[False] | HubVisitor], T]) -> T:
+    """Call ``read`` without a token; in a child process that works for a visitor, again with theirs if refused."""
+    global _private
+    try:
+        return read(False)
+    except RefusedError:
+        if _served is None:
+            raise
+    _private = True
+    return read(_served)
+
+
+def cache_of_results(*, public: bool) -> Cache:
+    """Return the disk cache for results about what was read: the visitor's own if any of it is not public."""
+    limit = (PUBLIC_LIMITS if public else DEFAULT_LIMITS).cache_bytes
+    return Cache(_served.folder, limit) if _served is not None and _private else Cache.default(limit=limit)
 
 
 def table_of(found: Embeddings, role: str) -> EmbeddingTable:

@@ -29,17 +29,25 @@ _WRITE = re.compile(r"/gradio_api/(mcp/?|queue/join|cancel|reset/?|call/(v2/)?\w
 _LOGIN = {"GET": re.compile(r"/logout|/gradio_api/login_check/?"), "POST": re.compile(r"/login/?")}
 """Additional routes of a page with a password, by method."""
 
+_SIGN_IN = re.compile(r"/login/(huggingface|callback)|/logout")
+"""Additional routes, read only, of a page that offers to sign in."""
+
 
 class Doors:
-    """ASGI middleware that allows the routes the page needs; with ``login`` also those of the login page."""
+    """ASGI middleware that allows the routes the page needs.
 
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], *, login: bool = False) -> None:
+    With ``login`` also those of the page that asks for a password, with ``sign_in`` those of Gradio's OAuth.
+    """
+
+    def __init__(
+        self, app: Callable[[Scope, Receive, Send], Awaitable[None]], *, login: bool = False, sign_in: bool = False
+    ) -> None:
         self.app = app
-        self.login = login
+        self.login, self.sign_in = login, sign_in
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 403, 411 or 413, or pass the request on."""
-        refused = _refused(scope, login=self.login)
+        refused = _refused(scope, login=self.login, sign_in=self.sign_in)
         if refused is None:
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -51,7 +59,7 @@ class Doors:
             await send({"type": "http.response.body", "body": said.encode()})
 
 
-def _refused(scope: Scope, *, login: bool = False) -> tuple[int, str] | None:
+def _refused(scope: Scope, *, login: bool = False, sign_in: bool = False) -> tuple[int, str] | None:
     """Return the status and message for a request that is rejected, otherwise ``None``."""
     if scope["type"] == "lifespan":
         return None
@@ -60,6 +68,7 @@ def _refused(scope: Scope, *, login: bool = False) -> tuple[int, str] | None:
         return closed
     method, path = scope["method"], scope["path"]
     named = login and method in _LOGIN and _LOGIN[method].fullmatch(path)
+    named = named or (sign_in and method == "GET" and _SIGN_IN.fullmatch(path))
     if method in ("GET", "HEAD"):
         return None if named or _READ.fullmatch(path) else closed
     if method == "OPTIONS":

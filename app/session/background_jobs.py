@@ -22,9 +22,10 @@ from ..components.hidden import State
 from ..components.lines import WORK_LINE, failed_line, work_line
 from ..failures import said_of
 from ..jobs import children
-from ..jobs.fetching import table_of
+from ..jobs.fetching import on_behalf, table_of
 from ..jobs.queue import LINE, WAIT, Ticket, Visitor, in_line
 from ..limits import LONGEST_JOB, PUBLIC_MEMORY, PUBLIC_SECONDS
+from .accounts import visit
 from .library import Library
 from .source_names import short_name
 
@@ -216,15 +217,22 @@ class JobRunner:
         bounds: dict[str, Any] = {"deadline": LONGEST_JOB}
         if self.public:
             bounds = {"deadline": PUBLIC_SECONDS, "memory": PUBLIC_MEMORY, "sealed": True}
-        job = await asyncio.to_thread(ticket.run, partial(work, public=self.public), *arguments, **bounds)
-        drafts = 0
-        while (progress := job.poll(0.0)) is not None:
-            if progress.drafts > drafts:
-                self.library.results.put(_draft_key(key), job.draft)
-                drafts = progress.drafts
-            yield progress
-            await asyncio.sleep(children.POLL)
-        self.library.results.put(key, await asyncio.to_thread(ticket.result))
+        work, account = partial(work, public=self.public), visit().account
+        if account is not None:
+            work = partial(on_behalf, account.visitor, work)  # which reaches the child through a pipe
+        try:
+            job = await asyncio.to_thread(ticket.run, work, *arguments, **bounds)
+            drafts = 0
+            while (progress := job.poll(0.0)) is not None:
+                if progress.drafts > drafts:
+                    self.library.results.put(_draft_key(key), job.draft)
+                    drafts = progress.drafts
+                yield progress
+                await asyncio.sleep(children.POLL)
+            self.library.results.put(key, await asyncio.to_thread(ticket.result))
+        finally:
+            if account is not None:
+                account.clear_if_closed()
 
     def _laid_out(self, text: str, role: str, dims: int) -> bool:
         """Return whether the UMAP projection of an open source is known."""

@@ -1,29 +1,30 @@
-"""Bounded caches of open sources and computed results, shared by all visitors of the process."""
+"""Bounded caches of open sources and computed results, shared by all visitors of the process.
+
+What a visitor who has signed in opens with their own token is in the caches of that account, and so is everything that
+is computed for them.
+"""
 
 from __future__ import annotations
 
 import itertools
 import os
 import re
-import sys
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from threading import Condition, Lock
-from typing import Any, TypeVar
+from threading import Lock
+from typing import TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
+from hfposemb.checkpoints.hub_access import Visitor
 from hfposemb.errors import (
     CancelledError,
     CheckpointError,
-    HfposembError,
     InputError,
     MissingExtraError,
     MissingTableError,
+    RefusedError,
     SourceError,
 )
 from hfposemb.tables.embeddings import Embeddings
@@ -36,6 +37,8 @@ from .. import limits
 from ..jobs.fetching import POLL, Fetch, Fetches, Work, extract
 from ..jobs.lent import LentSource, lent
 from ..limits import BUILTIN_BYTES, LONGEST_SOURCE
+from .accounts import Account, Visit, visit
+from .kept import Kept
 
 T = TypeVar("T")
 SOURCE_BYTES = 4 * 2**30
@@ -51,119 +54,12 @@ MOST_FILES = 256
 """Number of files of a folder that are checked for changes."""
 
 
-ENTRIES = 512
-"""Limit on the number of entries of each cache, whatever their size."""
-
-
-class Kept:
-    """Thread-safe LRU cache with a limit in bytes; concurrent requests for a key compute its value once.
-
-    Failures are not cached: all concurrent waiters get the same error, and later requests try again.
-    """
-
-    def __init__(self, limit: int, *, entries: int = ENTRIES) -> None:
-        self.limit, self.entries = limit, entries
-        self._values: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-        self._making: dict[Hashable, _Making] = {}
-        self._ready = Condition()
-
-    @property
-    def nbytes(self) -> int:
-        """Number of bytes held at present."""
-        return sum(size for _, size in self._values.values())
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def get(self, key: Hashable) -> Any:
-        """Return the value stored under ``key``, or ``None``."""
-        with self._ready:
-            return self._find(key)
-
-    def put(self, key: Hashable, value: Any) -> None:
-        """Store a value that was computed elsewhere."""
-        with self._ready:
-            self._keep(key, value)
-
-    def make(self, key: Hashable, maker: Callable[[], T]) -> T:
-        """Return the value stored under ``key``, computed by ``maker`` if missing."""
-        with self._ready:
-            if (found := self._find(key)) is not None:
-                return found  # type: ignore[no-any-return]
-            making, mine = self._making.get(key), False
-            if making is None:
-                making, mine = self._making.setdefault(key, _Making()), True
-            while not mine and not making.done:
-                self._ready.wait()
-        if not mine:
-            return making.outcome()  # type: ignore[no-any-return]
-        try:
-            making.value = maker()
-        except BaseException as error:
-            making.error = error
-            raise
-        finally:
-            with self._ready:
-                making.done = True
-                del self._making[key]
-                if making.error is None:
-                    self._keep(key, making.value)
-                self._ready.notify_all()
-        return making.value  # type: ignore[no-any-return]
-
-    def _find(self, key: Hashable) -> Any:
-        if key not in self._values:
-            return None
-        self._values.move_to_end(key)
-        return self._values[key][0]
-
-    def _keep(self, key: Hashable, value: Any) -> None:
-        self._values[key] = (value, size_of(value))
-        self._values.move_to_end(key)
-        while len(self._values) > 1 and (self.nbytes > self.limit or len(self._values) > self.entries):
-            self._values.popitem(last=False)
-
-
-@dataclass
-class _Making:
-    """A value that one thread computes while others wait for it."""
-
-    value: Any = None
-    error: BaseException | None = None
-    done: bool = False
-
-    def outcome(self) -> Any:
-        if self.error is None:
-            return self.value
-        if isinstance(self.error, HfposembError):
-            raise self.error
-        raise SourceError("a result that this view needs could not be computed; try again") from self.error
-
-
-def size_of(value: Any) -> int:
-    """Estimate the size in bytes of a result, or of an ``Embeddings`` with all its tables read."""
-    if isinstance(value, np.ndarray):
-        return value.nbytes
-    if isinstance(value, Embeddings):
-        heads = sum(not tying.tied for tying in value.ties.values())  # each has the size of the token table
-        return sum(size_of(table) * (1 + heads * (role == "token")) for role, table in value.tables.items())
-    if isinstance(value, EmbeddingTable):
-        return value.shape[0] * value.shape[1] * value.dtype.itemsize
-    if is_dataclass(value) and not isinstance(value, type):
-        return sum(size_of(vars(value).get(part.name)) for part in fields(value))  # computes nothing
-    if isinstance(value, Mapping):
-        return sum(size_of(item) for item in value.values())
-    if isinstance(value, (list, tuple)):
-        return sum(size_of(item) for item in value)
-    return sys.getsizeof(value, 64)
-
-
 class Library:
     """Open sources and computed results, shared by all users of the process. Thread-safe."""
 
     def __init__(self, *, source_bytes: int = SOURCE_BYTES, result_bytes: int = RESULT_BYTES) -> None:
         self.sources = Kept(source_bytes)
-        self.results = Kept(result_bytes)
+        self._shared_results = Kept(result_bytes)
         self.fetches = Fetches()
         self._held: WeakKeyDictionary[Embeddings, _Held] = WeakKeyDictionary()
         self._names: WeakKeyDictionary[EmbeddingTable, str] = WeakKeyDictionary()
@@ -174,24 +70,38 @@ class Library:
 
         Blocks on the network for Hub sources: handlers of the page use ``opened`` and ``fetch`` instead.
         """
+        return self._open(text, visit(), public=public)
+
+    def _open(self, text: str, by: Visit, *, public: bool) -> Embeddings:
         source = allowed(text, public=public)
-        return self.sources.make(source_key(source, public=public), lambda: _extracted(text, public=public))
+        key, account = source_key(source, public=public), by.account if public else None
+        if account is not None and (own := account.sources.get(key)) is not None:
+            return own  # type: ignore[no-any-return]
+        try:
+            return self.sources.make(key, lambda: _extracted(text, public=public))
+        except RefusedError as error:
+            if account is None:
+                raise by.explained(error) from None
+        return _opened_for(account, text, key, by)
 
     def opened(self, text: str, needs: Sequence[str], *, public: bool = False) -> Embeddings | None:
         """Return a source without network access; ``None`` if parts that are needed have not been fetched."""
         source = allowed(text, public=public)
         if not isinstance(source, HubSource):
             return self.open(text, public=public)
-        found = self.sources.get(source_key(source, public=public))
+        key, account = source_key(source, public=public), visit().account if public else None
+        own = None if account is None else account.sources.get(key)
+        found = self.sources.get(key) if own is None else own
         return found if found is not None and self._hold(found).read.issuperset(needs) else None
 
     def fetch(self, text: str, needs: Sequence[str], *, public: bool = False) -> tuple[Hashable, Work]:
         """Return a key and a function that fetches the needed parts of a source."""
+        by = visit()
 
         def work(fetch: Fetch) -> None:
             while True:
                 try:
-                    found = self.open(text, public=public)
+                    found = self._open(text, by, public=public)
                     break
                 except CancelledError:
                     fetch.check()  # otherwise another page's read was cancelled, so try again
@@ -206,8 +116,20 @@ class Library:
                     held.read.add(need)
             finally:
                 held.turn.release()
+                if by.account is not None:
+                    by.account.clear_if_closed()
 
-        return (source_key(allowed(text, public=public), public=public), tuple(needs)), work
+        return (source_key(allowed(text, public=public), public=public), tuple(needs), by.id), work
+
+    @property
+    def results(self) -> Kept:
+        """Computed results: those that all visitors share, or those of the account that the event comes from."""
+        account = visit().account
+        return self._shared_results if account is None else account.results_over(self._shared_results)
+
+    def shares(self, text: str) -> bool:
+        """Return whether a Hub model was opened on a public page without anybody's token."""
+        return self.sources.get(source_key(allowed(text, public=True), public=True)) is not None
 
     def _hold(self, found: Embeddings) -> _Held:
         with self._lock:
@@ -313,9 +235,20 @@ def _state_of_files(source: Source | LentSource) -> tuple[Hashable, ...]:
     return tuple(sorted((name, status.st_ino, status.st_size, status.st_mtime_ns) for name, status in found))
 
 
-def _extracted(text: str, *, public: bool) -> Embeddings:
+def _opened_for(account: Account, text: str, key: Hashable, by: Visit) -> Embeddings:
+    """Return a source opened with the token of an account, whose own caches keep it."""
+    reader = account.visitor
     try:
-        return extract(text, public=public)
+        return account.sources.make(key, lambda: _extracted(text, public=True, reader=reader))
+    except RefusedError as error:
+        raise by.explained(error) from None
+    finally:
+        account.clear_if_closed()
+
+
+def _extracted(text: str, *, public: bool, reader: Visitor | None = None) -> Embeddings:
+    try:
+        return extract(text, public=public, visitor=reader)
     except OSError as error:
         raise SourceError(f"{display(text, width=60)} cannot be read: {error.strerror or error}") from error
     except MemoryError as error:

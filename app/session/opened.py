@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -131,8 +132,16 @@ def left_out(texts: Sequence[str]) -> list[str]:
 def problems(opened: Sequence[Opened], notices: Sequence[str] = ()) -> str:
     """Return the HTML below the source field: which sources could not be opened, why, and further notices."""
     lines = [
-        f'<p role="alert"><strong>{html.escape(source.name)}</strong> {html.escape(source.error)}</p>'
+        f'<p role="alert"><strong>{html.escape(source.name)}</strong> {_with_link(source.error)}</p>'
         for source in opened
         if source.error and source.error != WAITING
     ]
     return "".join([*lines, *(f'<p role="alert">{html.escape(notice)}</p>' for notice in notices)])
+
+
+def _with_link(error: str) -> str:
+    """Return an error as HTML, in which the address of a page of the Hub is a link."""
+    from huggingface_hub import constants
+
+    page = rf"{re.escape(html.escape(constants.ENDPOINT))}/[\w./-]*\w"
+    return re.sub(page, r'<a href="\g<0>" target="_blank" rel="noopener">\g<0></a>', html.escape(error))

@@ -1,7 +1,8 @@
 """What the visitor's browser remembers: the theme, and the visitor's own sources, offered next to the presets.
 
-It is one entry of the browser's local storage. Nothing personal is stored: no local path, token, sentence or word. The
-stored value is untrusted and validated like a URL.
+It is one entry of the browser's local storage. Nothing personal is stored: no local path, token, sentence or word, and
+of somebody who is signed in no model that others have not opened. The stored value is untrusted and validated like a
+URL.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from hfposemb.tables.sources import BuiltinSource, HubSource, SampleSource
 from ..components.events import QUIET
 from ..components.page_script import on_load
 from ..limits import LONGEST_SOURCE
+from .accounts import visit
 
 if TYPE_CHECKING:
     from .source_bar import SourceBar
@@ -43,6 +45,11 @@ def remembered(texts: object, presets: Sequence[str] = ()) -> list[str]:
     return list(dict.fromkeys(found))[:MOST]
 
 
+def _public(text: str, session: Session) -> bool:
+    """Return whether a source needs nobody's token, as far as is known."""
+    return not isinstance(parse_source(text), HubSource) or session.library.shares(text)
+
+
 def bind(session: Session, bar: SourceBar) -> None:
     """Let the browser remember the sources of a page, and offer remembered ones in its bar."""
     presets = (*session.first, *session.presets)
@@ -50,11 +57,13 @@ def bind(session: Session, bar: SourceBar) -> None:
     line = gr.HTML("", html_template="", js_on_load=script, apply_default_css=False, elem_classes="unseen")
 
     def told(texts: list[str]) -> str:
-        return json.dumps(remembered(list(texts), presets))
+        found = remembered(list(texts), presets)
+        return json.dumps(found if visit().account is None else [text for text in found if _public(text, session)])
 
     def offer(event: gr.EventData, texts: list[str]) -> list[Any]:
         own = remembered((event._data or {}).get("sources"), presets)
-        return [own, *bar.updates(texts, own)]
+        # Not the field's value: an address may be setting the sources at this moment.
+        return [own, bar.offering(texts, own)]
 
     session.sources.change(told, session.sources, line, **QUIET)
-    line.select(offer, session.sources, [session.own, *bar.shown], **QUIET)
+    line.select(offer, session.sources, [session.own, bar.field], **QUIET)

@@ -11,6 +11,7 @@ import gradio as gr
 from ..components.events import QUIET
 from ..components.lines import WORK_LINE
 from ..components.page_script import on_load
+from ..components.sign_in import SignInButton
 from ..limits import MOST_SOURCES
 from . import suggestions
 from .guard import guarded
@@ -40,8 +41,8 @@ class SourceBar:
     reading: gr.HTML
 
     @classmethod
-    def drawn(cls, first: Sequence[str], scope: str) -> SourceBar:
-        """Create the components."""
+    def drawn(cls, first: Sequence[str], scope: str, *, sign_in: bool = False) -> SourceBar:
+        """Create the components, with ``sign_in`` also the button to sign in."""
         with gr.Column(elem_classes=["source-bar", f"bar-{scope}"]):
             with gr.Row(elem_classes="source-chips"):
                 field = gr.Dropdown(
@@ -62,6 +63,8 @@ class SourceBar:
                     scale=0,
                     min_width=56,
                 )
+                if sign_in:
+                    SignInButton.drawn()
             problem = gr.HTML("", visible=False, elem_classes="source-error")
             reading = gr.HTML(visible=False, **WORK_LINE)
         colours = gr.HTML(chip_colours(first, scope), visible="hidden", apply_default_css=False)
@@ -72,10 +75,13 @@ class SourceBar:
         """The components that ``updates`` is for."""
         return [self.field, self.count, self.colours]
 
+    def offering(self, texts: Sequence[str], own: Sequence[str]) -> Any:
+        """Return the update of the field that offers these sources and the visitor's ``own`` among the others."""
+        return gr.update(choices=offered((*filter(None, texts), *own, *self.first)))
+
     def updates(self, texts: Sequence[str], own: Sequence[str] = ()) -> list[Any]:
         """Return updates that show these sources, and offer the visitor's ``own`` among the others."""
-        named = [text for text in texts if text]
-        field = gr.update(choices=offered((*named, *own, *self.first)), value=named)
+        field = {**self.offering(texts, own), "value": list(filter(None, texts))}
         return [field, counted(texts), chip_colours(texts, self.scope)]
 
     def bind(self, session: Session, sessions: Mapping[str, Session], foot: gr.HTML, told: Told) -> None:

@@ -11,13 +11,15 @@ import { rememberSources } from "./preferences.js";
 import { page } from "../../hfposemb/figures/static/page.js";
 import { announceReady } from "./ready.js";
 import { drawStyledRow } from "./styled_row.js";
+import { signInOrOut } from "./sign_in.js";
 import { stepSlider } from "./step_slider.js";
 import { pageHeader, sourceField } from "./page_header.js";
 
 /** @type {Record<string, (host: any, options: any) => unknown>} */
 const CALLED = {
   announceReady, cancelJob, chooseWord, copyRecipe, drawStyledRow, foldControls, followAddress, followQuestions,
-  lessonPath, lessonResult, markPosition, openCard, pageHeader, rememberSources, saveFile, sourceField, stepSlider,
+  lessonPath, lessonResult, markPosition, openCard, pageHeader, rememberSources, saveFile, signInOrOut, sourceField,
+  stepSlider,
 };
 
 /** @param {Call} call */

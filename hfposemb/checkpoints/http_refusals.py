@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
-from ..errors import HubError, MissingFileError
+from ..errors import HubError, MissingFileError, RefusedError
 from .http_answers import NotYetError, WrongAnswerError
 from .http_connection import Connection
 
@@ -40,20 +40,21 @@ def refusal(connection: Connection, response: httpx2.Response, file: str) -> Exc
         advice = "accept its conditions on its page" if known else "accept its conditions on its page and log in"
         if token is False:
             advice = "to read gated models, run the app on your own machine"
-        return HubError(f"{repo} is gated; {advice}")
+        return RefusedError(f"{repo} is gated; {advice}", repo=repo, gated=True)
     if code == "RevisionNotFound":
         return HubError(f"{repo} has no revision {revision!r:.100}; see the branches and tags on its page")
     if code == "EntryNotFound":
         return MissingFileError(f"{repo} has no file {file} {where}")
     if status == 401 and "credentials" in said.lower():
-        return HubError(f"{repo}: the Hub rejected the token; log in again with 'hf auth login'")
+        message = f"{repo}: the Hub rejected the token; log in again with 'hf auth login'"
+        return RefusedError(message, repo=repo, rejected=True)
     if code == "RepoNotFound" or status in (401, 404):
         advice = "check its name and whether your token can read it" if known else "check its name"
         if not known and token is not False:
             advice += "; for a private model log in with 'hf auth login'"
-        return HubError(f"{repo} is not a public model on the Hub; {advice}")
+        return RefusedError(f"{repo} is not a public model on the Hub; {advice}", repo=repo)
     if status == 403:
-        return HubError(f"{repo}: the Hub refused access (403); check the permissions of your token")
+        return RefusedError(f"{repo}: the Hub refused access (403); check the permissions of your token", repo=repo)
     return WrongAnswerError(f"the Hub returned status {status}")
 
 

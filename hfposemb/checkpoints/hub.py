@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from ..cache import Cache
 from ..errors import CheckpointError
 from ..tables.sources import HubSource
 from ..transfers import Traffic
@@ -230,12 +229,12 @@ def open_hub(source: HubSource, access: Access, *, index_first: bool = False) ->
         SourceError: If the repository cannot be read, including all subclasses.
     """
     revision = source.revision or "main"
-    wire = Wire(source.repo, revision, access.token, access.limits, access.allow_full_download, traffic=access.traffic)
-    cache = access.cache or Cache.default(limit=access.limits.cache_bytes)
+    wire = Wire(source.repo, revision, access.sent, access.limits, access.allow_full_download, traffic=access.traffic)
+    cache = access.own_cache
     files = RepositoryFiles(str(replace(source, path="", tables={})), wire, cache, access)
     tensors = RepositoryTensors(files)
     deadline = wire.deadline()
-    branch = ("commit", source.repo, revision, "anybody" if access.anonymous else "user")
+    branch = ("commit", source.repo, revision, "anybody" if access.foreign else "user")
     notes = pin(files, branch, deadline)
     if index_first:
         files.small(INDEX, folder_of(source.path), limit=access.limits.header_bytes, deadline=deadline)

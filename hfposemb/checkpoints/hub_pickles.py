@@ -22,7 +22,7 @@ _LOOK_SECONDS = 5.0
 
 @dataclass(frozen=True, eq=False)
 class RepositoryPickles:
-    """Files written by torch.save in a folder of a repository; never read for anonymous access.
+    """Files written by torch.save in a folder of a repository; read for this machine's user only.
 
     Attributes:
         files: Files of the repository.
@@ -33,9 +33,9 @@ class RepositoryPickles:
     folder: str
 
     def open(self, found: str) -> PickledCheckpoint:
-        """Open a file written by torch.save, or several with an index; raise for anonymous access."""
+        """Open a file written by torch.save, or several with an index; raise for anybody but this machine's user."""
         files = self.files
-        if files.access.anonymous:
+        if files.access.foreign:
             raise HubError(
                 f"{files.name} has no .safetensors file, only the pickle {found!r:.80}; pickles can run code and are "
                 f"not read in public mode or with token=False{self._instead()}"

@@ -36,8 +36,8 @@ def pin(files: RepositoryFiles, branch: Key, deadline: Deadline) -> list[str]:
     Returns:
         A note about a commit that was used offline, if any.
     """
-    wire, anonymous = files.wire, files.access.anonymous
-    if re.fullmatch(r"[0-9a-f]{40}", wire.revision) and not anonymous:
+    wire, foreign = files.wire, files.access.foreign
+    if re.fullmatch(r"[0-9a-f]{40}", wire.revision) and not foreign:
         wire.commit = wire.revision
         return []
     kept = files.cache.find(branch)
@@ -48,8 +48,8 @@ def pin(files: RepositoryFiles, branch: Key, deadline: Deadline) -> list[str]:
     try:
         wire.pin("config.json", deadline)
     except OfflineError:
-        # Without a token, show only what was previously read without one.
-        commit = known or (None if anonymous else here)
+        # Without the user's token, show only what was previously read without it.
+        commit = known or (None if foreign else here)
         if commit is None or not re.fullmatch(r"[0-9a-f]{40}", commit):
             raise
         wire.commit = commit

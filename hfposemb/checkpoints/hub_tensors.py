@@ -141,7 +141,7 @@ class RepositoryTensors:
         """Return whether bytes are fetched alone: a few rows, or a part of a table too large to keep."""
         access = self.files.access
         few = len(span) < ROWS_BYTES and 2 * len(span) < info.nbytes
-        return few or (info.nbytes > access.limits.table_bytes and not access.anonymous)
+        return few or (info.nbytes > access.limits.table_bytes and not access.foreign)
 
     def _table_key(self, info: TensorInfo, file: _File) -> Key:
         return self.files.key("table", info.file, info.name, file.version.etag)

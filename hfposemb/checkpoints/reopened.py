@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from numpy.typing import NDArray
 
 from ..tables.sources import HubSource
-from .hub_access import Access
+from .hub_access import Access, Visitor
 from .safetensors import TensorInfo
 from .stated_roles import StatedRoles
 
@@ -80,6 +80,13 @@ class Repository(Protocol):
         ...
 
 
+def _picklable(token: str | bool | Visitor | None) -> bool | None:
+    """Return what another process may use in place of a token: nothing for a visitor, else its user's own."""
+    if isinstance(token, Visitor):
+        return False
+    return None if isinstance(token, str) else token
+
+
 @dataclass(frozen=True)
 class Reopened:
     """Lazily opened source at a commit, with the interface of ``HubCheckpoint``.
@@ -94,7 +101,7 @@ class Reopened:
 
     def without_token(self) -> Reopened:
         """Return a copy without anything that must not be pickled."""
-        token = None if isinstance(self.access.token, str) else self.access.token
+        token = _picklable(self.access.token)
         return replace(self, access=replace(self.access, token=token, cache=None, traffic=None))
 
     @property

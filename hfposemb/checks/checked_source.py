@@ -13,7 +13,7 @@ from typing import Any
 from ..checkpoints.chat_templates import TEMPLATE, TextReader, local_text
 from ..checkpoints.decoded import as_stored, at_hand, decoded
 from ..checkpoints.hub import HubCheckpoint, open_hub
-from ..checkpoints.hub_access import Access
+from ..checkpoints.hub_access import Access, Visitor
 from ..checkpoints.limits import Limits
 from ..checkpoints.locate import is_index, locate
 from ..checkpoints.safetensors import TensorInfo
@@ -132,7 +132,7 @@ def configurations(config: Mapping[str, Any], depth: int = 3) -> Iterator[Mappin
 
 
 def open_source(
-    source: str | Path | Source, *, revision: str | None, token: str | bool | None, limits: Limits, full: bool
+    source: str | Path | Source, *, revision: str | None, token: str | bool | Visitor | None, limits: Limits, full: bool
 ) -> CheckedSource:
     """Open a source for a check; on the Hub index, configuration and one header are read, but no row.
 

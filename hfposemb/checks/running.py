@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..checkpoints.hub_access import Visitor
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..errors import HfposembError
 from ..tables.source_parser import parse_source
@@ -26,7 +27,7 @@ def check(
     source: str | Path | Source,
     *,
     revision: str | None = None,
-    token: str | bool | None = None,
+    token: str | bool | Visitor | None = None,
     full: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> CheckReport:
@@ -39,7 +40,7 @@ def check(
     Args:
         source: ``owner/name``, a folder, a ``.safetensors`` file or a sample such as ``sample:bert``.
         revision: Branch, tag or commit of a repository on the Hub.
-        token: Token for the Hub; ``None`` for the user's own, ``False`` for none.
+        token: Token for the Hub; ``None`` for the user's own, ``False`` for none, a ``Visitor`` for somebody else's.
         full: Whether to read whole tables, all headers and the whole tokenizer.
         limits: Limits of what is read.
 

@@ -37,6 +37,8 @@ PINS = {
     "starlette": "1.10.0",
     "brotli": "1.2.1",
     "mcp": "1.30.0",
+    "authlib": "1.9.10",
+    "itsdangerous": "2.2.0",
 }
 """Versions that are tested together, the same as in ``requirements.txt`` of the repository."""
 
@@ -89,6 +91,9 @@ def front_matter(presets: Sequence[Preset] = (), *, name: str = "") -> str:
         f'python_version: "{PYTHON}"',
         f"app_file: {_ENTRY}",
         "license: apache-2.0",
+        "hf_oauth: true",
+        *("hf_oauth_scopes:", "- read-repos", "- gated-repos"),
+        "hf_oauth_expiration_minutes: 480",
         "short_description: What a pretrained model knows about words and positions",
         "suggested_hardware: cpu-basic",
         "tags:",

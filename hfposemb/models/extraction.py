@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..checkpoints.decoded import refusal
 from ..checkpoints.gguf_config import ARCHITECTURE, ARCHITECTURES
-from ..checkpoints.hub_access import Access
+from ..checkpoints.hub_access import Access, Visitor
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.peft_adapters import Adapter, adapter_of, may_be_adapter, whole_modules
 from ..checkpoints.safetensors import Checkpoint, TensorInfo
@@ -49,7 +49,7 @@ def extract(  # noqa: PLR0913 - keywords with defaults
     source: str | Path | Source | torch.nn.Module,
     *,
     revision: str | None = None,
-    token: str | bool | None = None,
+    token: str | bool | Visitor | None = None,
     allow_full_download: bool = False,
     limits: Limits = DEFAULT_LIMITS,
     tokenizer: Tokenizer | None = None,
@@ -64,7 +64,7 @@ def extract(  # noqa: PLR0913 - keywords with defaults
         source: A name such as ``openai-community/gpt2``, ``./folder``, ``sample:bert`` or ``sinusoidal:1024x768``; a
             path; or any ``torch.nn.Module`` that contains ``nn.Embedding``s.
         revision: Branch, tag or commit of a repository on the Hub.
-        token: Token for the Hub; ``None`` for the user's own, ``False`` for none.
+        token: Token for the Hub; ``None`` for the user's own, ``False`` for none, a ``Visitor`` for somebody else's.
         allow_full_download: Whether to download whole files if a server does not support ranges, or if there are only
             pickles, which cannot be read in part.
         limits: Limits of what is read, for local files too.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..checkpoints.http_errors import http_errors
+from ..checkpoints.hub_access import Access, Visitor
 from ..errors import HubError, InputError, OfflineError, SourceError
 from ..models.extraction import sample_steps
 from ..tables.source_parser import parse_source
@@ -83,7 +84,7 @@ def _asked(listed: Iterable[Any], what: str) -> Iterator[Any]:
         raise OfflineError(f"{what}: the Hub cannot be reached; check the network and HF_ENDPOINT") from error
 
 
-def revisions(source: str, pattern: str) -> list[str]:
+def revisions(source: str, pattern: str, *, token: str | bool | Visitor | None = None) -> list[str]:
     """Return a source at each of its revisions whose name matches ``pattern``, such as ``step*``, ordered by number.
 
     Revisions are the branches and tags of a repository, the training steps of a sample, or the subfolders of a local
@@ -92,6 +93,7 @@ def revisions(source: str, pattern: str) -> list[str]:
     Args:
         source: Repository, sample or local folder, without a revision.
         pattern: Shell-style pattern.
+        token: Token for the Hub, as in ``extract``.
 
     Raises:
         InputError: If no revision matches, or the source has none.
@@ -105,7 +107,7 @@ def revisions(source: str, pattern: str) -> list[str]:
     named = parse_source(source)
     match named:
         case HubSource(repo, None):
-            names, form = _of_hub(repo), f"{repo}@{{}}"
+            names, form = _of_hub(repo, Access(token)), f"{repo}@{{}}"
         case SampleSource(name, None):
             names, form = [f"step-{step}" for step in sample_steps(name)], f"sample:{name}@{{}}"
         case LocalSource(path):
@@ -121,11 +123,11 @@ def revisions(source: str, pattern: str) -> list[str]:
     return [form.format(name) for name in found]
 
 
-def _of_hub(repo: str) -> list[str]:
+def _of_hub(repo: str, access: Access) -> list[str]:
     from ..checkpoints.http import Wire
     from ..checkpoints.hub_revisions import list_refs
 
-    wire = Wire(repo, "main")
+    wire = Wire(repo, "main", access.sent)
     refs = list_refs(wire, wire.deadline())
     return [ref.removeprefix("refs/tags/") for ref in refs if not ref.startswith(("refs/pr/", "refs/convert/"))]
 

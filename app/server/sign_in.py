@@ -1,0 +1,119 @@
+"""Signing in with Hugging Face: where it is offered, and which request belongs to whom.
+
+Gradio speaks with the provider and keeps what that sends, the token included, in a signed cookie. Here the cookie holds
+a random key instead, and the rest stays in the memory of this process: see ``session.accounts``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..session.accounts import ACCOUNTS, INFO, KEY, SIGN_IN
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+SETTINGS = ("OAUTH_CLIENT_ID", "OAUTH_CLIENT_SECRET", "OAUTH_SCOPES", "OPENID_PROVIDER_URL")
+"""Environment variables that the Hub sets on a Space with ``hf_oauth: true``."""
+
+PACKAGES = ("authlib", "itsdangerous")
+"""What Gradio needs for it, beyond its own requirements."""
+
+CALLBACK = "/login/callback"
+ROUTES = ("/login/huggingface", CALLBACK, "/logout")
+
+FAILED = "Signing in failed; go back to the page and try again.\n"
+
+
+def configured() -> bool:
+    """Return whether Gradio can sign visitors in with the provider.
+
+    Outside of a Space it never does: there it would sign everybody in as the owner of this machine's token.
+    """
+    on_a_space = os.environ.get("SYSTEM") == "spaces" and bool(os.environ.get("SPACE_ID"))
+    return on_a_space and all(map(os.environ.get, SETTINGS)) and all(map(find_spec, PACKAGES))
+
+
+class SignedIn:
+    """ASGI middleware behind Gradio's sessions: moves what the provider sent from the cookie to ``ACCOUNTS``.
+
+    A request that another site makes a browser send comes without an account.
+    """
+
+    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request with the session of its visitor."""
+        if scope["type"] != "http" or "session" not in scope:
+            await self.app(scope, receive, send)
+            return
+        cookie, elsewhere = scope["session"], _from_elsewhere(scope)
+        key = None if elsewhere else cookie.get(KEY)
+        account = ACCOUNTS.find(key)
+        session = {name: value for name, value in cookie.items() if name not in (KEY, INFO)}
+        if account is not None:
+            session |= {KEY: key, INFO: dict(account.info)}
+        before = session.get(INFO)
+        started = False
+
+        async def put_away(message: MutableMapping[str, Any]) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                if session.get(INFO) is not before:
+                    _settle(session, key)
+                if not elsewhere:
+                    _write(cookie, session)
+            await send(message)
+
+        try:
+            await self.app({**scope, "session": session, SIGN_IN: True}, receive, put_away)
+        except Exception as error:
+            if scope["path"] not in ROUTES or started:
+                raise
+            declined = b"error=access_denied" in scope["query_string"]
+            if not declined:
+                print(f"hfposemb: signing a visitor in failed: {type(error).__name__}", flush=True)
+            await _answer(send, declined=declined)
+
+
+def _settle(session: dict[str, Any], key: object) -> None:
+    """Close the account that a request ended, and open the one that it began."""
+    if isinstance(key, str):
+        ACCOUNTS.remove(key)
+    session.pop(KEY, None)
+    info = session.pop(INFO, None)
+    if info is not None:
+        with suppress(KeyError):
+            session[KEY] = ACCOUNTS.add(info)
+
+
+def _write(cookie: MutableMapping[str, Any], session: dict[str, Any]) -> None:
+    """Make the cookie hold what the session holds, except for what the provider sent."""
+    wanted = {name: value for name, value in session.items() if name != INFO}
+    if dict(cookie) != wanted:
+        cookie.clear()
+        cookie.update(wanted)
+
+
+def _from_elsewhere(scope: Scope) -> bool:
+    """Return whether a page of another site sent the request."""
+    headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+    origin = headers.get(b"origin")
+    hosts = [headers.get(b"host"), headers.get(b"x-forwarded-host"), *os.environ.get("SPACE_HOST", "").split(",")]
+    return origin is not None and urlsplit(origin).netloc not in filter(None, hosts)
+
+
+async def _answer(send: Send, *, declined: bool) -> None:
+    """Say that signing in failed, or lead back to the page if the visitor declined."""
+    headers = [(b"content-type", b"text/plain; charset=utf-8")]
+    headers += [(b"location", b"/")] if declined else []
+    await send({"type": "http.response.start", "status": 302 if declined else 502, "headers": headers})
+    await send({"type": "http.response.body", "body": FAILED.encode()})

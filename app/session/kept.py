@@ -1,0 +1,136 @@
+"""Bounded cache of values by key, each of which is computed once."""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from threading import Condition
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hfposemb.errors import HfposembError, SourceError
+from hfposemb.tables.embeddings import Embeddings
+from hfposemb.tables.table import EmbeddingTable
+
+T = TypeVar("T")
+
+ENTRIES = 512
+"""Limit on the number of entries of each cache, whatever their size."""
+
+
+class Kept:
+    """Thread-safe LRU cache with a limit in bytes; concurrent requests for a key compute its value once.
+
+    Failures are not cached: all concurrent waiters get the same error, and later requests try again.
+    """
+
+    def __init__(self, limit: int, *, entries: int = ENTRIES) -> None:
+        self.limit, self.entries = limit, entries
+        self._values: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._making: dict[Hashable, _Making] = {}
+        self._ready = Condition()
+
+    @property
+    def nbytes(self) -> int:
+        """Number of bytes held at present."""
+        return sum(size for _, size in self._values.values())
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: Hashable) -> Any:
+        """Return the value stored under ``key``, or ``None``."""
+        with self._ready:
+            return self._find(key)
+
+    def put(self, key: Hashable, value: Any) -> None:
+        """Store a value that was computed elsewhere."""
+        with self._ready:
+            self._keep(key, value)
+
+    def make(self, key: Hashable, maker: Callable[[], T]) -> T:
+        """Return the value stored under ``key``, computed by ``maker`` if missing."""
+        with self._ready:
+            if (found := self._find(key)) is not None:
+                return found  # type: ignore[no-any-return]
+            making, mine = self._making.get(key), False
+            if making is None:
+                making, mine = self._making.setdefault(key, _Making()), True
+            while not mine and not making.done:
+                self._ready.wait()
+        if not mine:
+            return making.outcome()  # type: ignore[no-any-return]
+        try:
+            making.value = maker()
+        except BaseException as error:
+            making.error = error
+            raise
+        finally:
+            with self._ready:
+                making.done = True
+                del self._making[key]
+                if making.error is None:
+                    self._keep(key, making.value)
+                self._ready.notify_all()
+        return making.value  # type: ignore[no-any-return]
+
+    def _find(self, key: Hashable) -> Any:
+        if key not in self._values:
+            return None
+        self._values.move_to_end(key)
+        return self._values[key][0]
+
+    def _keep(self, key: Hashable, value: Any) -> None:
+        self._values[key] = (value, size_of(value))
+        self._values.move_to_end(key)
+        while len(self._values) > 1 and (self.nbytes > self.limit or len(self._values) > self.entries):
+            self._values.popitem(last=False)
+
+
+@dataclass
+class _Making:
+    """A value that one thread computes while others wait for it."""
+
+    value: Any = None
+    error: BaseException | None = None
+    done: bool = False
+
+    def outcome(self) -> Any:
+        if self.error is None:
+            return self.value
+        if isinstance(self.error, HfposembError):
+            raise self.error
+        raise SourceError("a result that this view needs could not be computed; try again") from self.error
+
+
+def size_of(value: Any) -> int:
+    """Estimate the size in bytes of a result, or of an ``Embeddings`` with all its tables read."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, Embeddings):
+        heads = sum(not tying.tied for tying in value.ties.values())  # each has the size of the token table
+        return sum(size_of(table) * (1 + heads * (role == "token")) for role, table in value.tables.items())
+    if isinstance(value, EmbeddingTable):
+        return value.shape[0] * value.shape[1] * value.dtype.itemsize
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum(size_of(vars(value).get(part.name)) for part in fields(value))  # computes nothing
+    if isinstance(value, Mapping):
+        return sum(size_of(item) for item in value.values())
+    if isinstance(value, (list, tuple)):
+        return sum(size_of(item) for item in value)
+    return sys.getsizeof(value, 64)
+
+
+class Layered(Kept):
+    """A cache over a shared one: values of the shared one are found as well, and nothing is added to it."""
+
+    def __init__(self, shared: Kept, limit: int, *, entries: int = ENTRIES) -> None:
+        super().__init__(limit, entries=entries)
+        self._shared = shared
+
+    def _find(self, key: Hashable) -> Any:
+        found = super()._find(key)
+        return self._shared.get(key) if found is None else found
