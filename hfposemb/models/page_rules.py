@@ -12,6 +12,9 @@ from . import families, table_names
 from .families import Family
 from .tied_types import UNTIED
 
+RETRY_PAUSE = 500
+"""Milliseconds before a request that failed for a passing reason is sent again; each pause is twice the one before."""
+
 _FIELDS = ("model_types", "kind", "counts_padding", "padding", "leading", "waves", "first", "waves_scaled")
 
 
@@ -41,10 +44,9 @@ def page_rules(limits: Limits = PUBLIC_LIMITS) -> dict[str, Any]:
         25000000
     """
     bounds = {name: value for name, value in asdict(limits).items() if name not in ("seconds", "cache_bytes")}
+    bounds |= safetensors.TEXT_LIMITS | {"json_values": strict_json.MOST_VALUES, "listing_bytes": LISTING_BYTES}
     return {
-        "limits": bounds
-        | safetensors.TEXT_LIMITS
-        | {"json_values": strict_json.MOST_VALUES, "listing_bytes": LISTING_BYTES},
+        "limits": bounds | {"retry_pause": RETRY_PAUSE},
         "magic": [(magic.decode("latin-1"), kind) for magic, kind in strict_json.MAGIC],
         "bits": {name.decode(): bits for name, bits in safetensors.BITS.items()},
         "plain": sorted(safetensors.PLAIN),

@@ -104,20 +104,15 @@ def site_page(*, endpoint: str | None = None) -> str:
 
 
 def _body() -> str:
-    rows = "".join(
-        f'<div class="rows" id="{name}" hidden><hfposemb-row></hfposemb-row></div>\n' for name in ("positions", "lines")
-    )
-    tokens = "".join(
-        f'<div class="rows" id="{name}" hidden><hfposemb-row></hfposemb-row></div>\n'
-        for name in ("words", "neighbours")
-    )
+    names = ("positions", "lines", "token-results")
+    rows = [f'<div class="rows" id="{name}" hidden><hfposemb-row></hfposemb-row></div>\n' for name in names]
     return (
         f'<header><h1>Positions and tokens of a model</h1><p class="lead">{html.escape(_ABOUT)}</p></header>\n'
         '<noscript><p class="about">This page needs JavaScript.</p></noscript>\n'
         '<form id="open"><div class="submit"><button type="submit" class="primary">Open</button>'
         '<p class="about">or drop model.safetensors, config.json and tokenizer.json here.</p></div></form>\n'
-        f'<div id="sources"></div>\n{rows}'
-        f'<section id="tokens" hidden><h2>Tokens</h2><div id="token-form"></div>\n{tokens}</section>\n'
+        f'<div id="sources"></div>\n{rows[0]}{rows[1]}'
+        f'<section id="tokens" hidden><h2>Tokens</h2><div id="token-form"></div>\n{rows[2]}</section>\n'
         f"<footer>hfposemb {__version__}</footer>"
     )
 

@@ -5,6 +5,7 @@ import { join } from "node:path";
 
 import { headerLength, parseHeader } from "../../hfposemb/reports/site/header.js";
 import { parseJson } from "../../hfposemb/reports/site/json_text.js";
+import { HubFiles } from "../../hfposemb/reports/site/hub_files.js";
 import { LocalFiles } from "../../hfposemb/reports/site/local_files.js";
 import { Model, positionNumbers } from "../../hfposemb/reports/site/model.js";
 import { Refusal } from "../../hfposemb/reports/site/refusal.js";
@@ -55,6 +56,14 @@ async function model(folder) {
     positions: parts.map(({ tensor, offset, rows, norms: lengths }) => ({ tensor, offset, rows, norms: [...lengths] })) };
 }
 
+/** Return what is read of a model on the Hub, and what that took. */
+async function hub({ repo, revision = "main" }) {
+  const files = new HubFiles(repo, revision, { rules: task.rules, signal: new AbortController().signal });
+  const found = new Model(files, task.rules), facts = await found.open();
+  const { norms: lengths } = await found.positions(facts.positions[0], quiet);
+  return { commit: facts.commit, norms: [...lengths], traffic: files.traffic };
+}
+
 /** Return everything that is drawn of a folder, and the neighbours and cosines of words. */
 async function numbers({ folder, words, query }) {
   const found = await opened(folder), facts = await found.open();
@@ -78,7 +87,7 @@ async function waves({ rows, width, layout, first }) {
   return { table: [...table], shares, blocks: [...cells], norms: [...norms(table, width)] };
 }
 
-const kinds = { header, file, model, numbers, labels, waves,
+const kinds = { header, file, hub, model, numbers, labels, waves,
   config: (text) => parseJson(new Uint8Array(Buffer.from(text, "base64")),
     { file: "config.json", limit: task.rules.limits.config_bytes, kind: "object", rules: task.rules }) };
 const answers = [];

@@ -227,7 +227,7 @@ def test_numbers_are_those_of_python(dtype: str, minilm_like: Path, tmp_path: Pa
     assert [one["row"] for one in found["near"]] == near.rows.tolist()
     assert [one["label"] for one in found["near"]] == list(near.labels)
     np.testing.assert_allclose([one["value"] for one in found["near"]], near.values, atol=2e-6)
-    alike = hpe.similarity(source.token.select(words))
+    alike = hpe.similarity(hpe.extract(folder, rows=words).token)
     np.testing.assert_allclose(np.reshape(found["words"], (4, 4)), alike, atol=2e-6)
 
 

@@ -32,16 +32,18 @@ def node() -> str | None:
 needs_node = pytest.mark.skipif(node() is None, reason=f"needs node {OLDEST} or later")
 
 
-def in_javascript(kind: str, items: Sequence[Any], folder: Path) -> list[dict[str, Any]]:
+def in_javascript(kind: str, items: Sequence[Any], folder: Path, **hub: Any) -> list[dict[str, Any]]:
     """Return what the page's reader answers to each item: ``found``, or ``refused`` with the line that says why.
 
     Args:
         kind: What is asked, a key of ``kinds`` in ``site_reader.js``.
         items: The questions.
         folder: Where the task is written.
+        hub: The address of a Hub and its hosts, which the rules of the page name.
     """
     task = folder / "task.json"
-    rules = {**page_rules(), "endpoint": "", "hosts": [], "domains": []}
+    rules = {**page_rules(), "endpoint": "", "hosts": [], "domains": [], **hub}
+    rules["limits"]["retry_pause"] = 20
     task.write_text(json.dumps({"kind": kind, "items": list(items), "rules": rules}), encoding="utf-8")
     command = [str(node()), "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--disable-warning=ExperimentalWarning"]
     done = subprocess.run([*command, str(SCRIPT), str(task)], capture_output=True, text=True, check=False)

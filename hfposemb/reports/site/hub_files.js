@@ -4,7 +4,6 @@ import { Refusal, fault, quoted } from "./refusal.js";
 import { parseJson } from "./json_text.js";
 
 const TRIES = 4; // of a request that failed for a reason that may pass
-const PAUSE = 500; // ms before the second one; it doubles
 const LONGEST_PAUSE = 10_000; // ms that a server may ask to wait
 const BUSY = [408, 425, 429, 500, 502, 503, 504];
 
@@ -80,8 +79,9 @@ export class HubFiles {
     if (size > limit) throw fault(name, `has ${size} bytes; the limit is ${limit}`);
     return this.#retried(name, async () => {
       const answer = await this.#ask(this.#url(name), {}, "default");
+      this.#checkHost(answer, name);
       if (answer.status !== 200) throw this.#refused(answer, name);
-      this.#checkOrigin(answer, name);
+      this.#checkVersion(answer, name);
       return this.#body(answer, size, size, progress);
     });
   }
@@ -152,13 +152,14 @@ export class HubFiles {
    */
   #checkPart(answer, name, first, last, size) {
     const { status, headers } = answer;
+    this.#checkHost(answer, name);
     if (status === 200) {
       answer.abort();
       const found = `the server ignores ranges: ${last - first + 1} bytes are needed, but it sends all ${size}`;
       throw fault(name, `${found}; it was stopped. Download the file and open it from disk`);
     }
     if (status !== 206) throw this.#refused(answer, name);
-    this.#checkOrigin(answer, name);
+    this.#checkVersion(answer, name);
     const stated = headers.get("content-range") ?? "", wanted = `bytes ${first}-${last}/${size}`;
     if (stated.trim() !== wanted) {
       answer.abort();
@@ -172,21 +173,29 @@ export class HubFiles {
   }
 
   /**
-   * Check that an answer is of a known host, of the commit, and of the version that the other parts of the file have.
+   * Check that an answer is of the Hub or one of its hosts. The policy of the page says the same to the browser.
    * @param {HubAnswer} answer
    * @param {string} name
    */
-  #checkOrigin(answer, name) {
+  #checkHost(answer, name) {
+    const { protocol, hostname } = new URL(answer.address), { hosts, domains, endpoint } = this.rules;
+    const isKnown = hosts.includes(hostname) || domains.some((domain) => `.${hostname}`.endsWith(`.${domain}`));
+    if (isKnown && (protocol === "https:" || endpoint.startsWith(`${protocol}//`))) return;
+    answer.abort();
+    throw fault(name, `the Hub redirects to ${quoted(hostname)}, which is not one of its hosts`);
+  }
+
+  /**
+   * Check that an answer is of the commit, and of the version that the other parts of the file have.
+   * @param {HubAnswer} answer
+   * @param {string} name
+   */
+  #checkVersion(answer, name) {
     const wrong = (/** @type {string} */ rule) => {
       answer.abort();
       return fault(name, rule);
     };
-    const { headers } = answer, { protocol, hostname } = new URL(answer.address);
-    const { hosts, domains } = this.rules;
-    const isKnown = hosts.includes(hostname) || domains.some((name) => `.${hostname}`.endsWith(`.${name}`));
-    if (!isKnown || (protocol !== "https:" && !this.rules.endpoint.startsWith(`${protocol}//`))) {
-      throw wrong(`the Hub redirects to ${quoted(hostname)}, which is not one of its hosts`);
-    }
+    const { headers } = answer;
     const commit = headers.get("x-repo-commit"), tag = headers.get("etag") ?? "";
     if (commit !== null && commit !== this.commit) throw wrong("the answer is of another commit; open the model again");
     if (/^(text\/html|multipart\/)/i.test(headers.get("content-type") ?? "")) {
@@ -274,7 +283,7 @@ export class HubFiles {
         return await attempt();
       } catch (error) {
         if (!(error instanceof Passing)) throw error;
-        const pause = error.wait || PAUSE * 2 ** (turn - 1);
+        const pause = error.wait || this.rules.limits.retry_pause * 2 ** (turn - 1);
         if (turn === TRIES || pause > LONGEST_PAUSE) {
           const asked = error.wait ? ` and asks to wait ${Math.round(error.wait / 1000)} s` : "";
           throw new Refusal(`${this.repo} ${what}: ${error.message}${asked}; try again later`);

@@ -81,7 +81,7 @@ export class Model {
     const { info, form, offset, rows } = found, count = Math.min(rows, MOST_POSITIONS);
     if (form) return positionNumbers(sinusoids(count, form.width, form), form.width, { whole: rows, tensor: "", offset }, told);
     if (!info) throw new Refusal("there are no positions to measure");
-    const stored = await this.checkpoint.rows(info, offset, offset + count, (done, of) => void told(done / of, "reading positions"));
+    const stored = await this.checkpoint.rows(info, offset, offset + count, (done, of) => report(told, done / of, "reading positions"));
     return positionNumbers(widened(stored), stored.width, { whole: rows, tensor: info.name, dtype: info.dtype, offset }, told);
   }
 
@@ -110,7 +110,7 @@ export class Model {
    */
   async table(told) {
     const { info } = await this.#tokens(told), [rows] = matrixOf(info);
-    this.#table ??= await this.checkpoint.rows(info, 0, rows, (done, of) => void told(done / of, "reading the token table"));
+    this.#table ??= await this.checkpoint.rows(info, 0, rows, (done, of) => report(told, done / of, "reading the token table"));
   }
 
   /**
@@ -207,7 +207,7 @@ export class Model {
     if (!this.#vocabulary) {
       const size = this.files.size(file);
       const raw = await this.files.whole(file, this.rules.limits.tokenizer_bytes, (done) =>
-        void told(done / size, `reading ${file}`));
+        report(told, done / size, `reading ${file}`));
       this.#vocabulary = readVocabulary(file, raw);
     }
     return { info: this.#token, vocabulary: this.#vocabulary };
@@ -224,6 +224,16 @@ export class Model {
     if (row < 0 || row >= rows) throw new Refusal(`${quoted(word)} is not a token of this model; try a shorter word`);
     return row;
   }
+}
+
+/**
+ * Report progress of what does not wait for it; a cancellation ends that by itself.
+ * @param {Told} told
+ * @param {number} share
+ * @param {string} stage
+ */
+function report(told, share, stage) {
+  told(share, stage).catch(() => {});
 }
 
 /**

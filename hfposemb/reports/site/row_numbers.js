@@ -92,7 +92,7 @@ export function product(one, from, other, at, width) {
 export function meanByDistance(cells, side) {
   const sums = new Float64Array(Math.max(side - 1, 1)), counts = new Float64Array(sums.length);
   for (let row = 0; row < side; row++) {
-    for (let column = 0; column <= row && row - column < sums.length; column++) {
+    for (let column = Math.max(0, row - sums.length + 1); column <= row; column++) {
       const cosine = cells[row * side + column];
       if (Number.isNaN(cosine)) continue;
       sums[row - column] += cosine;

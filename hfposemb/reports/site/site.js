@@ -4,6 +4,7 @@ import { h } from "../../figures/static/elements.js";
 import { embedded, embeddedFile } from "../../figures/static/embedded.js";
 import { drawRow } from "../../figures/static/row.js";
 import { followSystemColours } from "../../figures/static/system_colours.js";
+import { plain } from "../../figures/static/text.js";
 import { Engine } from "./engine.js";
 import { forget } from "./sent_figures.js";
 import { SiteFigures } from "./site_figures.js";
@@ -13,9 +14,10 @@ import { TokenForm } from "./token_form.js";
 
 const PARAMETERS = ["model", "with"];
 
-/** A row of panels that can be drawn anew. */
+/** A row of panels that is drawn anew when what it shows has changed. */
 class SiteRow {
-  #files = /** @type {SentFile[]} */ ([]);
+  #files = /** @type {SentFile[][]} */ ([]); // of the last two drawings, since the one before may still be read
+  #shown = /** @type {unknown[] | null} */ (null);
   #changed = () => {};
   #props = { value: /** @type {any} */ (null) };
   #isDrawn = false;
@@ -33,12 +35,16 @@ class SiteRow {
 
   /**
    * Draw some panels.
+   * @param {unknown[]} shown what they show
    * @param {(files: SentFile[]) => PanelSpec[]} make
    * @param {object} [words] of the row
    */
-  draw(make, words = {}) {
-    const files = /** @type {SentFile[]} */ ([]), panels = make(files), old = this.#files;
-    this.#files = files;
+  draw(shown, make, words = {}) {
+    if (this.#shown?.length === shown.length && shown.every((one, at) => one === this.#shown?.[at])) return;
+    this.#shown = shown;
+    const files = /** @type {SentFile[]} */ ([]), panels = make(files);
+    this.#files.push(files);
+    if (this.#files.length > 2) forget(this.#files.shift() ?? []);
     this.element.hidden = !panels.length;
     const none = { heading: "", subheading: "", scale_bars: [], marked: {}, swipe: false, columns: panels.length || 1 };
     this.#props.value = { ...none, ...words, ...this.shared, panels, files };
@@ -46,7 +52,6 @@ class SiteRow {
     if (this.#isDrawn) this.#changed();
     else drawRow({ element: this.element, trigger: this.trigger, props: this.#props, watch: (_, changed) => { this.#changed = changed; } });
     this.#isDrawn = true;
-    forget(old);
   }
 }
 
@@ -66,7 +71,7 @@ class Site {
     this.tokens = new TokenForm({ compare: (words) => void this.#compare(words), find: (query, isAgreed) => void this.#find(query, isAgreed) });
     const shared = { scope: "site", dark: colours.dark, plotly: embeddedFile(embedded("plotly"), "text/javascript") };
     const row = (/** @type {string} */ id) => new SiteRow(id, shared, (event, told) => this.#chosen(event, told));
-    this.rows = { positions: row("positions"), lines: row("lines"), words: row("words"), neighbours: row("neighbours") };
+    this.rows = { positions: row("positions"), lines: row("lines"), tokens: row("token-results") };
     this.bars = [{ title: "", low: "position 0", high: "last", colors: colours.position },
       { title: "", low: "cosine −1", high: "+1", colors: colours.similarity }];
   }
@@ -97,8 +102,8 @@ class Site {
     this.#address();
     const [first, second] = this.slots.map(({ input }) => input.value.trim()), isSine = first.startsWith("sinusoidal");
     for (const place of isSine && second ? [1, 0] : [0, 1]) {
-      const slot = this.slots[place], text = [first, second][place];
-      if (text === slot.name && slot.facts) continue;
+      const slot = this.slots[place], text = [first, second][place], { facts, numbers } = slot;
+      if (text === slot.name && facts && (numbers || !facts.positions.length)) continue;
       if (!text) this.#close(slot);
       else await this.#openName(slot, text);
     }
@@ -233,18 +238,19 @@ class Site {
     const { slots, panels, rows } = this, opened = slots.filter(({ facts }) => facts), hasNumbers = slots.some(({ numbers }) => numbers);
     this.#facts();
     const heading = { heading: "Positions", subheading: hasNumbers ? "Hover over or tap a position to mark it in all plots." : "" };
-    rows.positions.draw((files) => panels.positions(opened, files), { ...heading, scale_bars: hasNumbers ? this.bars : [] });
-    rows.lines.draw((files) => panels.lines(slots, files));
+    const measured = slots.map((slot) => slot.numbers), { words, neighbours } = this.#results;
+    rows.positions.draw([...slots.map((slot) => slot.facts), ...measured], (files) => panels.positions(opened, files), { ...heading, scale_bars: hasNumbers ? this.bars : [] });
+    rows.lines.draw(measured, (files) => panels.lines(slots, files));
     const tokens = document.getElementById("tokens");
     if (tokens) tokens.hidden = !opened.some(({ facts }) => facts?.tensors);
     this.tokens.update(opened.filter(({ facts }) => facts?.token));
-    rows.words.draw((files) => panels.words(this.#results.words, files));
-    rows.neighbours.draw(() => panels.neighbours(this.#results.neighbours));
+    rows.tokens.draw([...words, null, ...neighbours], (files) =>
+      [...panels.words(words, files), ...panels.neighbours(neighbours)], { columns: 2 });
   }
 
   #facts() {
     const cards = this.slots.filter(({ facts }) => facts).map((slot) => {
-      const terms = slot.lines.flatMap(([name, words]) => [h("dt", "", name), h("dd", "", words)]);
+      const terms = slot.lines.flatMap(([name, words]) => [h("dt", "", name), h("dd", "", plain(words, 300))]);
       const parts = slot.facts?.positions ?? [];
       const select = parts.length < 2 ? null : h("select", "", ...parts.map((part) =>
         Object.assign(h("option", "", part || "text"), { value: part, selected: part === slot.part })));
@@ -255,7 +261,7 @@ class Site {
           this.#measure(slot).catch(() => {});
         };
       }
-      return h("section", "sheet facts", h("h2", "", slot.name), select, h("dl", "", ...terms));
+      return h("section", "sheet facts", h("h2", "", plain(slot.name)), select, h("dl", "", ...terms));
     });
     document.getElementById("sources")?.replaceChildren(...cards);
   }

@@ -93,7 +93,8 @@ export class SiteFigures {
     const several = lines.length > 1 ? { showlegend: true, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom",
       itemclick: false, itemdoubleclick: false, bgcolor: CLEAR, font: { color: this.colours.subdued, size: 12.5 } } } : {};
     const margin = { l: 58, r: 16, t: several.legend ? 36 : 8, b: 44 };
-    const yaxis = this.#axis(y, { nticks: 5, ...(isLog && { type: "log", dtick: 1, nticks: undefined }) });
+    const ticks = isLog ? { type: "log", tickvals: decades(lines.map((line) => line.y)) } : { nticks: 5 };
+    const yaxis = this.#axis(y, ticks);
     return this.#figure(data, { height: 300, margin, hovermode: "x", xaxis: this.#axis(x, { nticks: 6, showgrid: false }),
       yaxis, ...several });
   }
@@ -158,6 +159,19 @@ function stops(colours) {
 function places(count) {
   if (count <= 5) return Array.from({ length: count }, (_, at) => at);
   return [0, 1, 2, 3].map((part) => Math.floor(part * count / 4)).concat(count - 1);
+}
+
+/**
+ * Return a few round numbers for a logarithmic axis.
+ * @param {ArrayLike<number>[]} lines
+ */
+function decades(lines) {
+  const values = lines.flatMap((line) => Array.from(line).filter((one) => one > 0 && Number.isFinite(one)));
+  const [low, high] = [values.reduce((one, other) => Math.min(one, other), Infinity), values.reduce((one, other) => Math.max(one, other), 0)];
+  const first = Math.floor(Math.log10(low)), last = Math.ceil(Math.log10(high));
+  const steps = [[1, 2, 3, 5], [1, 3], [1]].map((heads) => Array.from({ length: last - first + 1 }, (_, at) =>
+    heads.map((head) => Number(`${head}e${first + at}`))).flat().filter((one) => one >= low * 0.999 && one <= high * 1.001));
+  return steps.find((step) => step.length <= 5) ?? steps[2].filter((_, at) => at % Math.ceil(steps[2].length / 5) === 0);
 }
 
 /**

@@ -8,7 +8,7 @@ const NONE = { color: "", subtitle: "", help: "", foot: "", message: "", emphasi
   scale_bars: [], lists: [], span: 1, tone: "normal", actions: [], drawings: [], title: "" };
 const CLOUD = "Each dot is a position, and neighbouring positions are joined. The axes are those along which the vectors vary "
   + "most (PCA); distances in the picture are smaller than those between the vectors.";
-const MATRIX = "Below, each cell is the cosine between the vectors of two positions.";
+const MATRIX = "Each cell of the matrix is the cosine between the vectors of two positions.";
 
 /** Makes panels of sources. */
 export class SitePanels {
@@ -32,7 +32,7 @@ export class SitePanels {
       const { facts, numbers, place } = slot;
       if (!facts) return [];
       const own = { ...NONE, key: `positions-${place}`, ...this.#owner(slot, numbers ? rowsOfTable(numbers) : "") };
-      if (numbers) return [this.#cloud(own, numbers, files)];
+      if (numbers) return this.#cloud(own, numbers, files, slots.length === 1);
       const { kind } = facts;
       if (!kind?.wavelengths) return [{ ...own, message: kind?.text ?? "" }];
       const line = { place, name: slot.title, x: counted(kind.wavelengths.length), y: kind.wavelengths };
@@ -61,8 +61,8 @@ export class SitePanels {
     const blocks = having.some(({ numbers }) => numbers.step > 1) ? ", averaged over blocks of a large table" : "";
     return [
       { ...all, key: "norms", title: `Mean norm: ${said(({ norms: found }) => mean(found))}`,
-        foot: "Length of the vector of each position",
-        drawings: [drawing(this.figures.lines(norms, { x: "position", y: "norm", link: "position" }), "", files)] },
+        foot: "Length of the vector of each position, log scale",
+        drawings: [drawing(this.figures.lines(norms, { x: "position", y: "norm", isLog: true, link: "position" }), "", files)] },
       { ...all, key: "distance", title: `Cosine of neighbouring positions: ${said(({ byDistance, step }) => byDistance[step > 1 ? 0 : 1])}`,
         foot: `Mean cosine of two positions by their distance${blocks}`,
         drawings: [drawing(this.figures.lines(curves, { x: "distance", y: "mean cosine" }), "", files)] },
@@ -96,20 +96,31 @@ export class SitePanels {
   }
 
   /**
+   * Return the cloud and the matrix of a source: in one panel, or side by side where there is no other source.
    * @param {PanelSpec} own
    * @param {PositionNumbers} numbers
    * @param {SentFile[]} files
+   * @param {boolean} isAlone
+   * @returns {PanelSpec[]}
    */
-  #cloud(own, numbers, files) {
+  #cloud(own, numbers, files, isAlone) {
     const { figure, outside } = this.figures.cloud(numbers), dims = numbers.shares.length;
     const share = numbers.shares.reduce((sum, one) => sum + one, 0);
     const beyond = outside ? `; ${outside} far outside` : "", lost = numbers.rows - numbers.kept.length;
-    const blocks = numbers.step > 1 ? ` · matrix averaged in blocks of ${numbers.step}` : "";
-    const absent = lost ? ` · ${lost} rows with NaN or Inf left out` : "";
-    const caption = `${dims} axes hold ${Math.round(100 * share)} % of the variance${beyond}`;
-    return { ...own, help: `${CLOUD}\n\n${MATRIX}`, actions: ["PNG", "SVG"],
-      foot: `PCA · ${dims} of ${numbers.width.toLocaleString("en")} dimensions${blocks}${absent}`,
-      drawings: [drawing(figure, caption, files), drawing(this.figures.matrix(numbers), "cosine of each pair of positions", files)] };
+    const blocks = numbers.step > 1 ? `matrix averaged in blocks of ${numbers.step}` : "";
+    const absent = lost ? `${lost} rows with NaN or Inf left out` : "";
+    const foot = [`PCA · ${dims} of ${numbers.width.toLocaleString("en")} dimensions`, absent].filter(Boolean).join(" · ");
+    const cloud = drawing(figure, `${dims} axes hold ${Math.round(100 * share)} % of the variance${beyond}`, files);
+    const matrix = drawing(this.figures.matrix(numbers), "cosine of each pair of positions", files);
+    const actions = ["PNG", "SVG"];
+    if (!isAlone) {
+      const both = [foot, blocks].filter(Boolean).join(" · ");
+      return [{ ...own, help: `${CLOUD}\n\n${MATRIX}`, actions, foot: both, drawings: [cloud, matrix] }];
+    }
+    const [name] = own.source;
+    return [{ ...own, help: CLOUD, actions, foot, drawings: [cloud] },
+      { ...own, key: `matrix-${own.key.at(-1)}`, source: [name, "each pair of positions"], help: MATRIX, actions, foot: blocks,
+        drawings: [matrix] }];
   }
 
   /**

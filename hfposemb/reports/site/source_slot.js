@@ -65,7 +65,7 @@ export class SourceSlot {
     this.#cancel = cancel;
     this.#error.textContent = "";
     this.node.classList.remove("failed");
-    this.told({ share: 0, stage: "opening", traffic: this.traffic });
+    this.told({ share: 0, stage: "working", traffic: this.traffic });
     this.#doing.hidden = false;
     try {
       return await done;
