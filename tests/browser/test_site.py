@@ -74,7 +74,8 @@ def bert(hub: FakeHub) -> str:
 def picture(page: Page, name: str) -> None:
     """Keep a picture of the whole page for whoever develops it."""
     if PICTURES:
-        still(page)
+        if page.locator(".panel").count():
+            still(page)
         page.screenshot(path=f"{PICTURES}/{name}.png", full_page=True)
 
 

@@ -2,16 +2,17 @@
 
 import { Checkpoint, matrixOf } from "./checkpoint.js";
 import { ModelConfig } from "./config.js";
+import { meanByDistance } from "./distances.js";
 import { parseJson } from "./json_text.js";
 import { positionKind } from "./position_kinds.js";
 import { pca } from "./principal_axes.js";
 import { Refusal, quoted } from "./refusal.js";
-import { cosines, meanByDistance, nearest, norms, sinusoids, widened } from "./row_numbers.js";
+import { cosines, nearest, norms, sinusoids, widened } from "./row_numbers.js";
 import { candidates, looseNames, partsFed, tablesByPart } from "./table_names.js";
 import { VOCABULARIES, readVocabulary } from "./vocabulary.js";
 
 const MOST_POSITIONS = 8192; // that are measured
-const MOST_CELLS = 512; // of a drawn matrix in a direction
+const MOST_CELLS = 1024; // of a drawn matrix in a direction
 const NEIGHBOURS = 10;
 const MOST_WORDS = 24;
 
@@ -251,8 +252,8 @@ export async function positionNumbers(table, width, about, told) {
   const dims = Math.min(3, width, Math.max(kept.length - 1, 1));
   const { coordinates, shares } = await pca(finite, width, dims, (share) => told(share, "finding the axes"));
   const { cells, side, step } = await cosines(table, width, MOST_CELLS, (share) => told(share, "comparing positions"));
-  return { ...about, rows, width, kept, coordinates, shares, cells, side, step, norms: norms(table, width),
-    byDistance: meanByDistance(cells, side) };
+  const byDistance = await meanByDistance(table, width, (share) => told(share, "comparing distances"));
+  return { ...about, rows, width, kept, coordinates, shares, cells, side, step, norms: norms(table, width), byDistance };
 }
 
 /**

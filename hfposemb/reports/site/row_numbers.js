@@ -84,25 +84,6 @@ export function product(one, from, other, at, width) {
 }
 
 /**
- * Return the mean cosine of rows at each distance, up to the last one that has at least two pairs.
- * @param {Float32Array} cells
- * @param {number} side
- * @returns {Float64Array}
- */
-export function meanByDistance(cells, side) {
-  const sums = new Float64Array(Math.max(side - 1, 1)), counts = new Float64Array(sums.length);
-  for (let row = 0; row < side; row++) {
-    for (let column = Math.max(0, row - sums.length + 1); column <= row; column++) {
-      const cosine = cells[row * side + column];
-      if (Number.isNaN(cosine)) continue;
-      sums[row - column] += cosine;
-      counts[row - column]++;
-    }
-  }
-  return sums.map((sum, distance) => sum / counts[distance]);
-}
-
-/**
  * Return the rows of the largest cosines with a row, which is not among them; ties by row number.
  * @param {StoredRows} stored
  * @param {number} query

@@ -2,12 +2,12 @@
 
 import { number, plain } from "../../figures/static/text.js";
 import { Grid } from "./sent_figures.js";
+import { cloudCamera } from "./site_camera.js";
 
 const CLEAR = "rgba(0,0,0,0)";
 const FAR = 0.4; // beyond this part of the width of the middle 98 % a position is far outside: see cloud_frame.py
 const THIN = 0.2;
 const EDGE = 0.03;
-const EYE = { x: 1.22, y: 1.08, z: 0.66 };
 const MOST_WRITTEN = 12; // words of a matrix with numbers in its cells
 const MOST_LEVEL = 7; // column names that are written horizontally
 
@@ -37,11 +37,11 @@ export class SiteFigures {
     const axes = frame.ranges.map((range) => ({ ...look, range }));
     const base = { height: 340, margin: { l: 0, r: 0, t: 0, b: 0 } };
     if (dims === 3) {
-      const [xaxis, yaxis, zaxis] = axes, [a, b, c] = frame.sides;
-      const scene = { xaxis, yaxis, zaxis, aspectmode: "manual", aspectratio: { x: a, y: b, z: c }, camera: { eye: EYE },
+      const [xaxis, yaxis, zaxis] = axes, [a, b, c] = frame.sides, { camera, fit } = cloudCamera(frame.inUnits(coordinates));
+      const scene = { xaxis, yaxis, zaxis, aspectmode: "manual", aspectratio: { x: a, y: b, z: c }, camera,
         bgcolor: CLEAR, dragmode: "turntable", annotations: notes };
       const line = { width: 4, ...paint };
-      return { figure: this.#figure([{ ...trace, type: "scatter3d", z, line }], { ...base, scene }), outside: frame.outside };
+      return { figure: this.#figure([{ ...trace, type: "scatter3d", z, line }], { ...base, scene, meta: { fit } }), outside: frame.outside };
     }
     const [xaxis, yaxis = xaxis] = axes, line = { width: 1, color: faint };
     const layout = { ...base, xaxis: { ...xaxis, constrain: "domain" }, yaxis: { ...yaxis, scaleanchor: "x" }, annotations: notes };
@@ -93,7 +93,7 @@ export class SiteFigures {
     const several = lines.length > 1 ? { showlegend: true, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom",
       itemclick: false, itemdoubleclick: false, bgcolor: CLEAR, font: { color: this.colours.subdued, size: 12.5 } } } : {};
     const margin = { l: 58, r: 16, t: several.legend ? 36 : 8, b: 44 };
-    const ticks = isLog ? { type: "log", tickvals: decades(lines.map((line) => line.y)) } : { nticks: 5 };
+    const ticks = isLog ? logTicks(lines.map((line) => line.y)) : { nticks: 5 };
     const yaxis = this.#axis(y, ticks);
     return this.#figure(data, { height: 300, margin, hovermode: "x", xaxis: this.#axis(x, { nticks: 6, showgrid: false }),
       yaxis, ...several });
@@ -112,7 +112,7 @@ export class SiteFigures {
     const { faint, subdued } = this.colours;
     return { title: title ? { text: title, standoff: 8, font: { size: 12.5, color: subdued } } : { text: "" }, ticks: "outside",
       ticklen: 6, tickcolor: CLEAR, showgrid: true, gridcolor: faint, gridwidth: 1, zeroline: false, showline: false,
-      automargin: false, separatethousands: true, ...more };
+      automargin: false, separatethousands: true, exponentformat: "none", ...more };
   }
 
   /**
@@ -165,13 +165,14 @@ function places(count) {
  * Return a few round numbers for a logarithmic axis.
  * @param {ArrayLike<number>[]} lines
  */
-function decades(lines) {
+function logTicks(lines) {
   const values = lines.flatMap((line) => Array.from(line).filter((one) => one > 0 && Number.isFinite(one)));
   const [low, high] = [values.reduce((one, other) => Math.min(one, other), Infinity), values.reduce((one, other) => Math.max(one, other), 0)];
   const first = Math.floor(Math.log10(low)), last = Math.ceil(Math.log10(high));
   const steps = [[1, 2, 3, 5], [1, 3], [1]].map((heads) => Array.from({ length: last - first + 1 }, (_, at) =>
     heads.map((head) => Number(`${head}e${first + at}`))).flat().filter((one) => one >= low * 0.999 && one <= high * 1.001));
-  return steps.find((step) => step.length <= 5) ?? steps[2].filter((_, at) => at % Math.ceil(steps[2].length / 5) === 0);
+  const tickvals = steps.find((step) => step.length <= 5) ?? steps[2].filter((_, at) => at % Math.ceil(steps[2].length / 5) === 0);
+  return { type: "log", tickvals, ticktext: tickvals.map(number) };
 }
 
 /**
@@ -195,6 +196,8 @@ export function frameOf(coordinates) {
     return [(low + high) / 2 - half, (low + high) / 2 + half];
   });
   const widest = Math.max(...ranges.map(([low, high]) => high - low));
-  return { ranges, sides: ranges.map(([low, high]) => (high - low) / widest), isOutside,
+  const inUnits = (/** @type {Float32Array[]} */ axes) => inside.map((at) =>
+    axes.map((axis, dim) => (axis[at] - (ranges[dim][0] + ranges[dim][1]) / 2) / widest));
+  return { ranges, sides: ranges.map(([low, high]) => (high - low) / widest), isOutside, inUnits,
     outside: coordinates[0].length - inside.length };
 }

@@ -39,7 +39,7 @@ export class SitePanels {
       const drawn = drawing(this.figures.lines([line], { x: "pair of dimensions", y: "wavelength in positions", isLog: true }),
         "positions of one full turn", files);
       const longest = kind.longest ? `; its longest input is ${kind.longest.toLocaleString("en")} positions` : "";
-      return [{ ...own, message: `${kind.text} The base is ${kind.base?.toLocaleString("en")}${longest}.`, drawings: [drawn], actions: ["PNG", "SVG"] }];
+      return [{ ...own, subtitle: `${kind.text} The base is ${kind.base?.toLocaleString("en")}${longest}.`, drawings: [drawn], actions: ["PNG", "SVG"] }];
     });
   }
 
@@ -54,17 +54,16 @@ export class SitePanels {
     if (!having.length) return [];
     const all = { ...NONE, actions: ["PNG", "SVG"] };
     const norms = having.map(({ slot, numbers }) => ({ ...lineOf(slot), x: counted(numbers.norms.length), y: numbers.norms }));
-    const curves = having.map(({ slot, numbers: { byDistance, step } }) =>
-      ({ ...lineOf(slot), x: counted(byDistance.length, step), y: byDistance }));
+    const curves = having.map(({ slot, numbers: { byDistance } }) =>
+      ({ ...lineOf(slot), x: counted(byDistance.length), y: byDistance }));
     const said = (/** @type {(found: PositionNumbers) => number} */ value) => having.map(({ slot, numbers }) =>
       `${number(value(numbers))} in ${slot.title}`).join(" and ");
-    const blocks = having.some(({ numbers }) => numbers.step > 1) ? ", averaged over blocks of a large table" : "";
     return [
       { ...all, key: "norms", title: `Mean norm: ${said(({ norms: found }) => mean(found))}`,
         foot: "Length of the vector of each position, log scale",
         drawings: [drawing(this.figures.lines(norms, { x: "position", y: "norm", isLog: true, link: "position" }), "", files)] },
-      { ...all, key: "distance", title: `Cosine of neighbouring positions: ${said(({ byDistance, step }) => byDistance[step > 1 ? 0 : 1])}`,
-        foot: `Mean cosine of two positions by their distance${blocks}`,
+      { ...all, key: "distance", title: `Cosine of neighbouring positions: ${said(({ byDistance }) => byDistance[1])}`,
+        foot: "Mean cosine of two positions by their distance",
         drawings: [drawing(this.figures.lines(curves, { x: "distance", y: "mean cosine" }), "", files)] },
     ];
   }
@@ -145,10 +144,9 @@ function lineOf({ place, title }) {
 /**
  * Return whole numbers from 0 on.
  * @param {number} count
- * @param {number} [step]
  */
-function counted(count, step = 1) {
-  return Array.from({ length: count }, (_, at) => at * step);
+function counted(count) {
+  return Array.from({ length: count }, (_, at) => at);
 }
 
 /** @param {Float64Array} values */
