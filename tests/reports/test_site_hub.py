@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
+from tests.conftest import FULL
 from tests.hub import FakeHub
 from tests.hub.gpt2 import add_gpt2
 from tests.support.site_reader import in_javascript, needs_node
@@ -88,35 +89,38 @@ def test_a_revision_is_read_at_its_commit(hub: FakeHub, repo: str, tmp_path: Pat
     assert answer["found"]["commit"] == commit
 
 
+FAULTS: list[tuple[dict[str, Any], str]] = [
+    ({"name": "status", "code": 429, "retry_after": 600}, "asks to wait 600 s"),
+    ({"name": "truncated", "at": 5000, "host": "cdn"}, RIGHT),
+    ({"name": "content_range", "wrong": "start", "times": None}, "the range"),
+    ({"name": "content_range", "wrong": "missing", "times": None}, "the range"),
+    ({"name": "etag", "host": "cdn", "after": 1, "times": None}, "changed between two reads"),
+    ({"name": "redirect_elsewhere", "host": "hub", "path": "resolve.*safetensors", "times": None}, "not one of its"),
+    ({"name": "commit", "host": "hub", "path": "resolve-cache", "times": None}, "another commit"),
+]
+MORE: list[tuple[dict[str, Any], str]] = [
+    ({"name": "status", "code": 503}, RIGHT),
+    ({"name": "status", "code": 503, "times": None}, "status 503"),
+    ({"name": "hangup"}, RIGHT),
+    ({"name": "reset", "at": 1000, "host": "cdn"}, RIGHT),
+    ({"name": "range_ignored", "host": "cdn", "times": None}, "ignores ranges"),
+    ({"name": "content_range", "wrong": "total", "times": None}, "the range"),
+    ({"name": "content_range", "wrong": "start"}, RIGHT),
+    ({"name": "short_part", "times": None}, "the range|has"),
+    ({"name": "long_part", "times": None}, "the range|has|longer"),
+    ({"name": "multipart", "times": None}, "the range|multipart"),
+    ({"name": "etag", "host": "cdn", "value": 'W/"1"', "times": None}, "weak ETag"),
+    ({"name": "etag", "host": "cdn", "value": None, "times": None}, "no ETag"),
+    ({"name": "html", "host": "cdn", "times": None}, "ignores ranges|text/html"),
+    ({"name": "redirect_loop", "host": "hub", "path": "resolve.*safetensors", "times": None}, "cannot be reached"),
+    ({"name": "status", "code": 404, "host": "hub", "path": "resolve.*safetensors"}, "not a public model"),
+]
+"""Faults of ``make test-full``."""
+
+
 @pytest.mark.parametrize(
     ("fault", "said"),
-    [
-        ({"name": "status", "code": 503}, RIGHT),
-        ({"name": "status", "code": 503, "times": None}, "status 503"),
-        ({"name": "status", "code": 429, "retry_after": 600}, "asks to wait 600 s"),
-        ({"name": "hangup"}, RIGHT),
-        ({"name": "reset", "at": 1000, "host": "cdn"}, RIGHT),
-        ({"name": "truncated", "at": 5000, "host": "cdn"}, RIGHT),
-        ({"name": "range_ignored", "host": "cdn", "times": None}, "ignores ranges"),
-        ({"name": "content_range", "wrong": "start", "times": None}, "the range"),
-        ({"name": "content_range", "wrong": "missing", "times": None}, "the range"),
-        ({"name": "content_range", "wrong": "total", "times": None}, "the range"),
-        ({"name": "content_range", "wrong": "start"}, RIGHT),
-        ({"name": "short_part", "times": None}, "the range|has"),
-        ({"name": "long_part", "times": None}, "the range|has|longer"),
-        ({"name": "multipart", "times": None}, "the range|multipart"),
-        ({"name": "etag", "host": "cdn", "after": 1, "times": None}, "changed between two reads"),
-        ({"name": "etag", "host": "cdn", "value": 'W/"1"', "times": None}, "weak ETag"),
-        ({"name": "etag", "host": "cdn", "value": None, "times": None}, "no ETag"),
-        ({"name": "html", "host": "cdn", "times": None}, "ignores ranges|text/html"),
-        (
-            {"name": "redirect_elsewhere", "host": "hub", "path": "resolve.*safetensors", "times": None},
-            "not one of its",
-        ),
-        ({"name": "redirect_loop", "host": "hub", "path": "resolve.*safetensors", "times": None}, "cannot be reached"),
-        ({"name": "status", "code": 404, "host": "hub", "path": "resolve.*safetensors"}, "not a public model"),
-        ({"name": "commit", "host": "hub", "path": "resolve-cache", "times": None}, "another commit"),
-    ],
+    FAULTS + (MORE if FULL else []),
     ids=lambda one: "-".join(map(str, one.values())).replace("/", "") if isinstance(one, dict) else "",
 )
 def test_every_fault_gives_the_right_table_or_one_line(
@@ -147,6 +151,14 @@ def test_models_that_cannot_be_read_say_why(hub: FakeHub, tmp_path: Path, add: d
     hub.add("somebody/other", {"config.json": CONFIG, **files}, **add)
     answer = read(hub, tmp_path, "somebody/other")
     assert said in answer.get("refused", ""), answer
+
+
+def test_of_gpt2_as_large_as_it_is_three_megabytes_are_read(hub: FakeHub, tmp_path: Path) -> None:
+    table = add_gpt2(hub, tmp_path)
+    found = read(hub, tmp_path, "openai-community/gpt2")["found"]
+    np.testing.assert_allclose(found["norms"], np.linalg.norm(table, axis=1), rtol=1e-6)
+    assert sum(one.body_bytes for one in hub.requests if one.host == "cdn") == 100_000 + table.nbytes
+    assert found["traffic"]["requests"] == 4
 
 
 def test_a_server_that_ignores_ranges_is_stopped_before_it_sends_much(hub: FakeHub, tmp_path: Path) -> None:

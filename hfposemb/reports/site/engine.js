@@ -1,11 +1,7 @@
 // The page's side of the worker: calls, their progress, and their cancellation.
 
 import { embedded, embeddedFile } from "../../figures/static/embedded.js";
-
-/** An error that is shown as it is; "" if the reader cancelled. */
-export class CallError extends Error {
-  name = "CallError";
-}
+import { CallError } from "./call_error.js";
 
 /** Calls the worker. */
 export class Engine {

@@ -21,7 +21,7 @@ export function headerLength(start, fileBytes, file, rules) {
   if (fileBytes === 0) throw fault(file, "the file is empty; download it again");
   const first = start.subarray(0, 8), limit = rules.limits.header_bytes;
   const length = first.reduceRight((sum, byte) => sum * 256n + BigInt(byte), 0n);
-  let rule = "";
+  let rule;
   if (fileBytes < 10 || first.length < 8) {
     rule = `a safetensors file has at least 10 bytes; this one has ${fileBytes}; download it again`;
   } else if (length < 2n) {

@@ -1,23 +1,12 @@
 // The files of a public model on the Hub, by ranges of one commit. Every answer is checked as the Python client does.
 
-import { Refusal, fault, quoted } from "./refusal.js";
 import { parseJson } from "./json_text.js";
+import { Passing } from "./passing.js";
+import { Refusal, fault, quoted } from "./refusal.js";
 
 const TRIES = 4; // of a request that failed for a reason that may pass
 const LONGEST_PAUSE = 10_000; // ms that a server may ask to wait
 const BUSY = [408, 425, 429, 500, 502, 503, 504];
-
-/** A failure that another attempt may mend. */
-class Passing extends Error {
-  /**
-   * @param {string} message
-   * @param {number} [wait] ms that the server asks for
-   */
-  constructor(message, wait = 0) {
-    super(message);
-    this.wait = wait;
-  }
-}
 
 /** The files of one repository at one commit. */
 export class HubFiles {

@@ -38,7 +38,6 @@ export function quoted(value) {
 export function foreign(start, kinds) {
   const first = String.fromCharCode(...start.subarray(0, SHOWN)), isGzip = first.startsWith("\x1f\x8b\x08");
   if (start.length === 8 && !start.subarray(4).some(Boolean) && !isGzip) return "";
-  // eslint-disable-next-line no-control-regex -- the white space of bytes in Python
   const text = first.replace(/^\xef\xbb\xbf/, "").replace(/^[ \t\n\r\v\f]+/, "");
   return kinds.find(([magic]) => text.startsWith(magic))?.[1] ?? "";
 }
