@@ -144,7 +144,8 @@ export class HubFiles {
     this.#checkHost(answer, name);
     if (status === 200) {
       answer.abort();
-      const found = `the server ignores ranges: ${last - first + 1} bytes are needed, but it sends all ${size}`;
+      const [needed, all] = [last - first + 1, size].map((count) => count.toLocaleString("en"));
+      const found = `the server ignores ranges: ${needed} bytes are needed, but it sends all ${all}`;
       throw fault(name, `${found}; it was stopped. Download the file and open it from disk`);
     }
     if (status !== 206) throw this.#refused(answer, name);

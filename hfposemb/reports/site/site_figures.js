@@ -92,8 +92,9 @@ export class SiteFigures {
     });
     const several = lines.length > 1 ? { showlegend: true, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom",
       itemclick: false, itemdoubleclick: false, bgcolor: CLEAR, font: { color: this.colours.subdued, size: 12.5 } } } : {};
-    const margin = { l: 58, r: 16, t: several.legend ? 36 : 8, b: 44 };
-    const ticks = isLog ? logTicks(lines.map((line) => line.y)) : { nticks: 5 };
+    const ticks = isLog ? logTicks(lines.map((line) => line.y)) : { nticks: 5, ticktext: [] };
+    const longest = Math.max(3, ...ticks.ticktext.map((text) => text.length));
+    const margin = { l: Math.round(38 + 6.6 * longest), r: 16, t: several.legend ? 36 : 8, b: 44 };
     const yaxis = this.#axis(y, ticks);
     return this.#figure(data, { height: 300, margin, hovermode: "x", xaxis: this.#axis(x, { nticks: 6, showgrid: false }),
       yaxis, ...several });
@@ -172,7 +173,8 @@ function logTicks(lines) {
   const steps = [[1, 2, 3, 5], [1, 3], [1]].map((heads) => Array.from({ length: last - first + 1 }, (_, at) =>
     heads.map((head) => Number(`${head}e${first + at}`))).flat().filter((one) => one >= low * 0.999 && one <= high * 1.001));
   const tickvals = steps.find((step) => step.length <= 5) ?? steps[2].filter((_, at) => at % Math.ceil(steps[2].length / 5) === 0);
-  return { type: "log", tickvals, ticktext: tickvals.map(number) };
+  const ticktext = tickvals.map((tick) => tick.toLocaleString("en", { maximumSignificantDigits: 3 }).replace(/^0\./, "."));
+  return { type: "log", tickvals, ticktext };
 }
 
 /**

@@ -116,7 +116,7 @@ export class SourceSlot {
       ["Architecture", facts.type], ["Commit", facts.commit.slice(0, 12)],
       ["Positions", positions ?? facts.kind?.text ?? ""],
       ["Tokens", token ? `${tokens}, ${token.dtype}, ${token.tensor}` : facts.tensors ? facts.noToken : ""],
-      ["Read", facts.fileBytes ? `${bytes(traffic.bytes)} of ${bytes(facts.fileBytes)}, in ${traffic.requests} requests` : ""],
+      ["Read", facts.fileBytes ? `${bytes(traffic.bytes)} in ${traffic.requests} requests; the file has ${bytes(facts.fileBytes)}` : ""],
       ...facts.notes.map((note) => ["Note", note]),
     ].filter(([, words]) => words));
   }
