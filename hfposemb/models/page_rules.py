@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ..checkpoints import http_connection, safetensors, strict_json
+from ..checkpoints import http_connection, safetensors, strict_json, vocabulary
 from ..checkpoints.hub_files import LISTING_BYTES
 from ..checkpoints.limits import PUBLIC_LIMITS, Limits
 from . import families, table_names
@@ -45,8 +45,9 @@ def page_rules(limits: Limits = PUBLIC_LIMITS) -> dict[str, Any]:
     """
     bounds = {name: value for name, value in asdict(limits).items() if name not in ("seconds", "cache_bytes")}
     bounds |= safetensors.TEXT_LIMITS | {"json_values": strict_json.MOST_VALUES, "listing_bytes": LISTING_BYTES}
+    bounds |= {"tokenizer_values": vocabulary.MOST_VALUES, "retry_pause": RETRY_PAUSE}
     return {
-        "limits": bounds | {"retry_pause": RETRY_PAUSE},
+        "limits": bounds,
         "magic": [(magic.decode("latin-1"), kind) for magic, kind in strict_json.MAGIC],
         "bits": {name.decode(): bits for name, bits in safetensors.BITS.items()},
         "plain": sorted(safetensors.PLAIN),

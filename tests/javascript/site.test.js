@@ -77,14 +77,17 @@ test("a folder has one checkpoint", () => {
 
 test("pieces of every notation read as text", () => {
   const bpe = { model: { vocab: { "Ġking": 0, "Ã©": 1, "Ã": 2 } }, decoder: { type: "ByteLevel" }, added_tokens: [{ id: 3, content: "<s>" }] };
-  const found = readVocabulary("tokenizer.json", text(bpe));
+  const found = readVocabulary("tokenizer.json", text(bpe), 99);
   assert.deepEqual([0, 1, 2, 3, 4].map((row) => found.text(row)), [" king", "é", "<0xC3>", "<s>", "(padding 4)"]);
   assert.equal(found.row("king", 5), 0);
   assert.equal(found.row("queen", 5), -1);
-  const lines = readVocabulary("folder/vocab.txt", text("[UNK]\r\nthe\n##s\n"));
+  const lines = readVocabulary("folder/vocab.txt", text("[UNK]\r\nthe\n##s\n"), 99);
   assert.deepEqual([0, 1, 2].map((row) => lines.text(row)), ["[UNK]", "the", "##s"]);
-  assert.throws(() => readVocabulary("vocab.json", text({ a: -1 })), /whole number/);
-  assert.throws(() => readVocabulary("vocab.txt", Uint8Array.of(0xff)), /UTF-8/);
+  const merged = { model: { vocab: { a: 0 }, merges: [["]", "\"["], ["b", "c"]] }, added_tokens: [] };
+  assert.equal(readVocabulary("tokenizer.json", text(merged), 7).text(0), "a");
+  assert.throws(() => readVocabulary("tokenizer.json", text(merged), 6), /exceeds the limit/);
+  assert.throws(() => readVocabulary("vocab.json", text({ a: -1 }), 99), /whole number/);
+  assert.throws(() => readVocabulary("vocab.txt", Uint8Array.of(0xff), 99), /UTF-8/);
 });
 
 test("untrusted text is quoted on one line", () => {

@@ -75,7 +75,7 @@ async function numbers({ folder, words, query }) {
 
 /** Return the texts of some rows. */
 function labels({ path, rows }) {
-  const vocabulary = readVocabulary(path, new Uint8Array(readFileSync(path)));
+  const vocabulary = readVocabulary(path, new Uint8Array(readFileSync(path)), task.rules.limits.tokenizer_values);
   return rows.map((row) => vocabulary.text(row));
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,12 @@ from hfposemb.analysis.projection import project
 from hfposemb.checkpoints.limits import DEFAULT_LIMITS
 from hfposemb.checkpoints.safetensors import parse_header
 from hfposemb.checkpoints.strict_json import parse_json
-from hfposemb.errors import CheckpointError, HfposembError
+from hfposemb.checkpoints.vocabulary import read_labels
+from hfposemb.errors import CheckpointError, HfposembError, SourceError
 from hfposemb.tables.closed_forms import sine_rows
 from hfposemb.tables.encodings import Absolute
 from tests.conftest import FULL
-from tests.support.hostile import CONFIGS
+from tests.support.hostile import CONFIGS, TOKENIZERS
 from tests.support.malformed import CASES, ENTRY, VALID, valid
 from tests.support.site_reader import in_javascript, needs_node
 
@@ -266,6 +268,39 @@ def test_labels_are_those_of_python(name: str, tmp_path: Path) -> None:
     different = [(one, other) for one, other in zip(answer["found"], expected, strict=True) if one != other]
     assert all("⟨U+" in other for _, other in different), different[:10]
     assert len(different) < len(rows) / 50
+
+
+LENIENT = {"ten-megabytes-of-emoji", "twenty-megabytes-of-emoji", "decoders-nested-100000"}
+"""Tokenizers that Python may refuse for the memory and the depth of its own parser, and the page reads."""
+
+
+def test_hostile_vocabularies_are_refused_as_in_python(tmp_path: Path) -> None:
+    small = [case for case in TOKENIZERS if FULL or not re.search("megabytes|million|of-lines|never-closed", case.name)]
+    items, expected = [], []
+    for case in small:
+        files = case.build()
+        name = next((one for one in ("tokenizer.json", "vocab.txt", "vocab.json") if one in files), None)
+        if name is None or len(files[name]) > DEFAULT_LIMITS.tokenizer_bytes:
+            continue
+        home = tmp_path / case.name
+        home.mkdir()
+        (home / name).write_bytes(files[name])
+        items.append({"path": str(home / name), "rows": [0, 1, 2]})
+        expected.append((case, read_refused(home)))
+    answers = in_javascript("labels", items, tmp_path)
+    assert len(items) > 30
+    for (case, is_refused), answer in zip(expected, answers, strict=True):
+        if case.name.removeprefix("tokenizer-") not in LENIENT:
+            assert ("refused" in answer) == is_refused, (case.name, str(answer)[:300])
+
+
+def read_refused(folder: Path) -> bool:
+    """Return whether Python refuses the vocabulary of a folder."""
+    try:
+        read_labels(folder, rows=12)
+    except SourceError:
+        return True
+    return False
 
 
 def test_a_quantised_table_is_refused_by_its_dtype(tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ export class Model {
       const size = this.files.size(file);
       const raw = await this.files.whole(file, this.rules.limits.tokenizer_bytes, (done) =>
         report(told, done / size, `reading ${file}`));
-      this.#vocabulary = readVocabulary(file, raw);
+      this.#vocabulary = readVocabulary(file, raw, this.rules.limits.tokenizer_values);
     }
     return { info: this.#token, vocabulary: this.#vocabulary };
   }

@@ -1,9 +1,11 @@
 // PCA: the leading eigenvectors of the scatter matrix, or of the matrix of products if a table has fewer rows than columns.
 
-import { product } from "./row_numbers.js";
+import { product, products } from "./row_numbers.js";
 
 const BESIDE = 8; // further vectors that are iterated, which makes the wanted ones settle sooner
-const MOST_TURNS = 3000;
+const MOST_TURNS = 1000;
+const LONGEST_FILTER = 10; // products with the matrix between two looks at how far it is
+const DIGITS = 14; // that the filter may cost vectors whose eigenvalues are far apart
 const SETTLED = 1e-11;
 const DECISIVE = 1 - 1e-9;
 
@@ -20,21 +22,14 @@ export async function pca(table, width, dims, told) {
   const rows = table.length / width, centred = centredRows(table, width), isDual = rows < width;
   const vectors = isDual ? centred : transposed(centred, width);
   const side = Math.min(rows, width), length = Math.max(rows, width);
-  const scatter = new Float64Array(side * side);
-  for (let row = 0; row < side; row++) {
-    if (row % 16 === 0) await told(row * row / (side * side));
-    for (let column = 0; column <= row; column++) {
-      scatter[row * side + column] = scatter[column * side + row] =
-        product(vectors, row * length, vectors, column * length, length);
-    }
-  }
+  const scatter = await products(vectors, side, length, told);
   let total = 0;
   for (let at = 0; at < side; at++) total += scatter[at * side + at];
   const { values, axes } = await leading(scatter, side, Math.min(dims, side), told);
   const real = values.filter((value) => total > 0 && value > length * Number.EPSILON * values[0]);
   const coordinates = Array.from({ length: dims }, () => new Float32Array(rows));
   real.forEach((value, dim) => {
-    const loadings = isDual ? combined(centred, width, axes[dim], Math.sqrt(value)) : axes[dim];
+    const loadings = isDual ? weighted(centred, width, axes[dim], Math.sqrt(value)) : axes[dim];
     const sign = signOf(loadings);
     for (let row = 0; row < rows; row++) {
       coordinates[dim][row] = sign * product(centred, row * width, loadings, 0, width);
@@ -70,7 +65,7 @@ function transposed(matrix, width) {
  * @param {Float64Array} weights
  * @param {number} by
  */
-function combined(matrix, width, weights, by) {
+function weighted(matrix, width, weights, by) {
   const found = new Float64Array(width);
   for (let at = 0; at < matrix.length; at++) found[at % width] += matrix[at] * weights[Math.floor(at / width)] / by;
   return found;
@@ -83,7 +78,8 @@ function signOf(loadings) {
 }
 
 /**
- * Return the largest eigenvalues of a symmetric matrix without negative ones, and their vectors, by subspace iteration.
+ * Return the largest eigenvalues of a symmetric matrix without negative ones, and their vectors, by subspace iteration
+ * with Chebyshev's polynomials (Zhou, Saad et al. 2006), which settles soon also where eigenvalues are close.
  * @param {Float64Array} matrix
  * @param {number} side
  * @param {number} count
@@ -95,8 +91,8 @@ async function leading(matrix, side, count, told) {
   let basis = orthonormal(Array.from({ length: size }, (_, turn) =>
     Float64Array.from({ length: side }, (_, at) => Math.sin((turn + 1) * (at + 1) * 0.7390851 + turn))));
   for (let turn = 0; ; turn++) {
-    if (turn % 16 === 0) await told(1);
-    const images = basis.map((vector) => applied(matrix, side, vector));
+    await told(1);
+    const images = applied(matrix, side, basis);
     const small = Float64Array.from({ length: size * size }, (_, at) =>
       product(basis[Math.floor(at / size)], 0, images[at % size], 0, side));
     const { values, vectors } = jacobi(small, size);
@@ -106,17 +102,45 @@ async function leading(matrix, side, count, told) {
     if (isSettled || turn === MOST_TURNS || !(values[0] > 0)) {
       return { values: values.slice(0, count), axes: ritz.slice(0, count) };
     }
-    basis = orthonormal(moved);
+    basis = orthonormal(filtered(matrix, side, ritz, moved, values));
   }
 }
 
 /**
+ * Return vectors in which the eigenvectors of small eigenvalues, from 0 to the least of the given ones, are damped.
  * @param {Float64Array} matrix
  * @param {number} side
- * @param {Float64Array} vector
+ * @param {Float64Array[]} vectors
+ * @param {Float64Array[]} images of the vectors
+ * @param {number[]} values their eigenvalues, the largest first
  */
-function applied(matrix, side, vector) {
-  return vector.map((_, row) => product(matrix, row * side, vector, 0, side));
+function filtered(matrix, side, vectors, images, values) {
+  const half = (values.at(-1) ?? 0) / 2, ratio = values[0] / (2 * half);
+  const degree = half > 0 ? Math.min(LONGEST_FILTER, Math.floor(DIGITS / Math.log10(4 * ratio))) : 1;
+  if (!(degree > 1)) return images;
+  const combined = (/** @type {Float64Array[]} */ moved, /** @type {Float64Array[]} */ middle, /** @type {Float64Array[]} */ older) =>
+    moved.map((image, turn) => image.map((one, at) => 2 * (one / half - middle[turn][at]) - older[turn][at]));
+  let before = vectors, last = vectors.map((vector, turn) => vector.map((one, at) => images[turn][at] / half - one));
+  for (let power = 2; power <= degree; power++) {
+    [before, last] = [last, combined(applied(matrix, side, last), last, before)];
+  }
+  return last;
+}
+
+/**
+ * Return the products of a matrix with some vectors; each row is read once for all of them.
+ * @param {Float64Array} matrix
+ * @param {number} side
+ * @param {Float64Array[]} vectors
+ */
+function applied(matrix, side, vectors) {
+  const found = vectors.map(() => new Float64Array(side));
+  for (let row = 0; row < side; row++) {
+    for (let turn = 0; turn < vectors.length; turn++) {
+      found[turn][row] = product(matrix, row * side, vectors[turn], 0, side);
+    }
+  }
+  return found;
 }
 
 /**

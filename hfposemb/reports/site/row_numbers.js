@@ -59,14 +59,52 @@ export async function cosines(table, width, most, told) {
     const to = Math.floor(row / step) * width, size = Math.min(step, rows - step * Math.floor(row / step));
     for (let at = 0; at < width; at++) units[to + at] += table[row * width + at] / lengths[row] / size;
   }
-  const cells = new Float32Array(side * side);
-  for (let row = 0; row < side; row++) {
-    if (row % 64 === 0) await told(row * row / (side * side));
-    for (let column = 0; column <= row; column++) {
-      cells[row * side + column] = cells[column * side + row] = product(units, row * width, units, column * width, width);
-    }
-  }
+  const cells = Float32Array.from(await products(units, side, width, told));
   return { cells, side, step };
+}
+
+/**
+ * Return the scalar products of all rows [side, side]. Two rows and two columns are taken at a time, which reads each
+ * number half as often.
+ * @param {Float64Array} rows
+ * @param {number} side
+ * @param {number} width
+ * @param {(share: number) => Promise<void>} told
+ * @returns {Promise<Float64Array>}
+ */
+export async function products(rows, side, width, told) {
+  const found = new Float64Array(side * side);
+  for (let row = 0; row < side; row += 2) {
+    if (row % 32 === 0) await told(row * row / (side * side));
+    for (let column = 0; column <= row; column += 2) square(rows, side, width, row, column, found);
+  }
+  return found;
+}
+
+/**
+ * Write the products of two rows with two others, where they are there.
+ * @param {Float64Array} rows
+ * @param {number} side
+ * @param {number} width
+ * @param {number} row
+ * @param {number} column
+ * @param {Float64Array} found
+ */
+function square(rows, side, width, row, column, found) {
+  const down = Math.min(row + 1, side - 1), across = Math.min(column + 1, side - 1);
+  const [a, b, c, d] = [row * width, down * width, column * width, across * width];
+  let ac = 0, ad = 0, bc = 0, bd = 0;
+  for (let at = 0; at < width; at++) {
+    const one = rows[a + at], two = rows[b + at], three = rows[c + at], four = rows[d + at];
+    ac += one * three;
+    ad += one * four;
+    bc += two * three;
+    bd += two * four;
+  }
+  found[row * side + column] = found[column * side + row] = ac;
+  found[row * side + across] = found[across * side + row] = ad;
+  found[down * side + column] = found[column * side + down] = bc;
+  found[down * side + across] = found[across * side + down] = bd;
 }
 
 /**

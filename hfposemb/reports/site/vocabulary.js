@@ -5,7 +5,6 @@ import { Refusal, fault, quoted } from "./refusal.js";
 
 export const VOCABULARIES = ["tokenizer.json", "vocab.txt", "vocab.json"];
 const LARGEST_ID = 2 ** 31 - 1;
-const MOST_VALUES = 3_000_000;
 const BYTES = byteMap();
 
 /** Labels by row, and rows by label. */
@@ -56,9 +55,10 @@ export class Vocabulary {
  * Return the vocabulary in one of the files.
  * @param {string} file
  * @param {Uint8Array} raw
+ * @param {number} most values or lines, merges excluded
  * @returns {Vocabulary}
  */
-export function readVocabulary(file, raw) {
+export function readVocabulary(file, raw, most) {
   const name = file.split("/").at(-1) ?? file;
   let text;
   try {
@@ -66,9 +66,9 @@ export function readVocabulary(file, raw) {
   } catch {
     throw fault(name, "is not UTF-8; download it again");
   }
-  if (name === "vocab.txt") return fromLines(text);
-  const values = raw.reduce((sum, byte) => sum + (byte === 0x2c || byte === 0x5b || byte === 0x7b ? 1 : 0), 0);
-  if (values > MOST_VALUES) throw fault(name, `exceeds the limit of ${MOST_VALUES} values for a tokenizer file`);
+  if (name === "vocab.txt") return fromLines(text, most);
+  text = withoutMerges(text);
+  if ((text.match(/[,[{]/g)?.length ?? 0) > most) throw fault(name, `exceeds the limit of ${most} values for a tokenizer file`);
   let data;
   try {
     data = JSON.parse(text);
@@ -76,6 +76,22 @@ export function readVocabulary(file, raw) {
     throw fault(name, "is not JSON; download it again");
   }
   return name === "vocab.json" ? fromVocabulary(data) : fromTokenizer(data);
+}
+
+/**
+ * Return JSON with its first list named "merges" emptied: it is half of some files and labels no row.
+ * @param {string} text
+ */
+function withoutMerges(text) {
+  const name = /"merges"\s*:\s*(?=\[)/.exec(text);
+  if (!name) return text;
+  const start = name.index + name[0].length, part = /[[\]]|"(?:[^"\\]|\\.)*"/gs;
+  part.lastIndex = start;
+  for (let depth = 0, found = part.exec(text); found; found = part.exec(text)) {
+    if (found[0] === "[") depth++;
+    if (found[0] === "]" && --depth === 0) return `${text.slice(0, start)}[]${text.slice(part.lastIndex)}`;
+  }
+  return text;
 }
 
 /** @param {any} data */
@@ -88,9 +104,13 @@ function fromTokenizer(data) {
   return new Vocabulary(byId(model.vocab, "tokenizer.json"), styleOf(data, model), literal);
 }
 
-/** @param {string} text */
-function fromLines(text) {
+/**
+ * @param {string} text
+ * @param {number} most
+ */
+function fromLines(text, most) {
   const lines = text.split(/\r\n|\r|\n/);
+  if (lines.length > most) throw fault("vocab.txt", `exceeds the limit of ${most} lines for a tokenizer file`);
   if (lines.at(-1) === "") lines.pop();
   const prefix = lines.some((line) => line.startsWith("##")) ? "##" : "";
   return new Vocabulary(new Map(lines.map((line, row) => [row, line])), { ...NO_STYLE, prefix }, new Map());
