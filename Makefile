@@ -59,7 +59,7 @@ lint: $(VENV)/dev.stamp
 # The page's JavaScript: ESLint, the types in its comments, and node's own tests. Nothing that is installed needs node, so
 # a machine without a recent one, or without a registry of packages, skips this.
 JS := tests/javascript
-JS_CODE := hfposemb/figures/static app/static $(JS)
+JS_CODE := hfposemb/figures/static hfposemb/reports/site app/static $(JS)
 NODE := process.exit(process.versions.node.localeCompare("20.19", "en", { numeric: true }) < 0 ? 1 : 0)
 
 lint-js:

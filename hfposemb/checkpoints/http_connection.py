@@ -33,7 +33,9 @@ _REDIRECTS = 5
 _REDIRECT_BYTES = 4096
 _LONGEST_URL = 16_384
 _HOST = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}|[0-9a-f:.]+")  # a name, an IPv4 or IPv6 address
-_HUB_HOSTS = ("huggingface.co", "hf.co")
+HUB_HOSTS = ("huggingface.co", "hf.co")
+"""Domains of the Hub, to whose hosts it redirects large files."""
+
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -166,8 +168,7 @@ class Connection:
                 f"{self.repo}: the Hub redirects to {location[:80]!a}, which is not the URL of a file; "
                 "try again, or check HF_ENDPOINT and the proxy"
             ) from None
-        further = [name.strip().lower() for name in os.environ.get(HOSTS, "").split(",")]
-        known = host == hub[1] or host in further or any(f".{host}".endswith(f".{name}") for name in _HUB_HOSTS)
+        known = host == hub[1] or host in further_hosts() or any(f".{host}".endswith(f".{name}") for name in HUB_HOSTS)
         if scheme not in {"https", hub[0]} or not known:
             raise HubError(
                 f"{self.repo}: the Hub redirects to {f'{scheme}://{host}'[:80]}, which is not a known Hub host; "
@@ -186,6 +187,12 @@ class Connection:
                 raise WrongAnswerError("the response is of a different commit than requested")
             self.commit = found
         return found
+
+
+def further_hosts() -> list[str]:
+    """Return the hosts to which a private Hub may redirect large files, as the user listed them."""
+    names = [name.strip().lower() for name in os.environ.get(HOSTS, "").split(",")]
+    return [name for name in names if _HOST.fullmatch(name)]
 
 
 _PORTS: Mapping[str, int] = MappingProxyType({"http": 80, "https": 443})

@@ -28,13 +28,14 @@ from .limits import DEFAULT_LIMITS, Limits
 from .locate import foreign_file, is_index, locate_safetensors, weight_map
 from .strict_json import fault, foreign, open_regular, read_json, shortened
 
-_BITS = {
+BITS = {
     **dict.fromkeys((b"BOOL", b"U8", b"I8", b"F8_E5M2", b"F8_E4M3", b"F8_E8M0", b"F8_E4M3FNUZ", b"F8_E5M2FNUZ"), 8),
     **dict.fromkeys((b"U16", b"I16", b"F16", b"BF16"), 16),
     **dict.fromkeys((b"U32", b"I32", b"F32"), 32),
     **dict.fromkeys((b"U64", b"I64", b"F64", b"C64"), 64),
     **{b"F4": 4, b"F6_E2M3": 6, b"F6_E3M2": 6},
 }
+"""Bits of a number of each dtype."""
 
 
 _STORED: dict[str, np.dtype[Any]] = {
@@ -54,9 +55,8 @@ CODES = frozenset(_STORED)
 
 _CHUNK = 2**19  # elements widened at a time, so that source and result stay in the CPU cache
 _LEAST_ENTRY = len(b'"__metadata__":{}')
-_NAME_BYTES = 256
-_METADATA_BYTES = 10_000_000
-_METADATA_KEYS = 10_000
+TEXT_LIMITS = {"name_bytes": 256, "metadata_bytes": 10_000_000, "metadata_keys": 10_000}
+"""Limits of a tensor's name and of the metadata of a header."""
 
 
 @cache
@@ -275,7 +275,7 @@ def check_read(
 
 def _row_bytes(info: TensorInfo, shape: tuple[int, ...]) -> int:
     """Return the stored bytes of a row; raise if rows end within a byte."""
-    bits = math.prod(shape[1:]) * _BITS[info.dtype.encode()]
+    bits = math.prod(shape[1:]) * BITS[info.dtype.encode()]
     if bits % 8:
         raise fault(info.file, f"{shortened(info.name)} has rows of {bits} bits, which end within a byte")
     return bits // 8
@@ -472,15 +472,15 @@ def _layout(kind: bytes, axes: bytes, *, limits: Limits) -> _Layout:
     """Parse a tensor's dtype and shape fields, or return the rule that they violate."""
     dims = axes[1:-1].strip()
     rank = dims.count(b",") + 1 if dims else 0
-    if kind not in _BITS:
+    if kind not in BITS:
         return _Layout(rule=f"has the dtype {shortened(kind)}, which is not a safetensors dtype")
     if rank > limits.rank:
         return _Layout(rule=f"has {rank} axes, the limit is {limits.rank}")
     shape = tuple(map(int, dims.split(b","))) if dims else ()
     # Ignore axes of length zero: NumPy cannot hold (0, 2**62, 2**62) either.
-    if math.prod(filter(None, shape)) * _BITS[kind] >= 2**63:
+    if math.prod(filter(None, shape)) * BITS[kind] >= 2**63:
         return _Layout(rule=f"has a shape that overflows: {shortened(axes[:60])}")
-    return _Layout(kind.decode(), shape, math.prod(shape) * _BITS[kind])
+    return _Layout(kind.decode(), shape, math.prod(shape) * BITS[kind])
 
 
 def _read_tensors(entries: list[tuple[bytes, ...]], *, name: str, limits: Limits) -> dict[str, _Row]:
@@ -488,9 +488,12 @@ def _read_tensors(entries: list[tuple[bytes, ...]], *, name: str, limits: Limits
     if not entries:
         return {}
     _, quoted, kinds, axes, offsets, _, _ = zip(*entries, strict=True)
-    if max(map(len, quoted)) > _NAME_BYTES + 2:
+    if max(map(len, quoted)) > TEXT_LIMITS["name_bytes"] + 2:
         found = shortened(max(quoted, key=len)[:60])
-        raise fault(name, f"a tensor's name may have at most {_NAME_BYTES} bytes; found one that begins with {found}")
+        raise fault(
+            name,
+            f"a tensor's name may have at most {TEXT_LIMITS['name_bytes']} bytes; found one that begins with {found}",
+        )
     names = _texts(quoted, name)
 
     def require(column: Iterable[object], rule: str) -> None:
@@ -537,12 +540,12 @@ def _read_metadata(objects: list[bytes], *, name: str) -> Mapping[str, str]:
         raise fault(name, "__metadata__ must be unique; found it twice")
     metadata: dict[str, str] = {}
     for text in objects:
-        if len(text) > _METADATA_BYTES:
-            raise fault(name, f"__metadata__ may have at most {_METADATA_BYTES} bytes; found {len(text)}")
+        if len(text) > (most := TEXT_LIMITS["metadata_bytes"]):
+            raise fault(name, f"__metadata__ may have at most {most} bytes; found {len(text)}")
         for pair in _pattern(_PAIR).finditer(text):
             key, value = _texts(pair.groups(), name)
-            if key in metadata or len(metadata) == _METADATA_KEYS:
-                rule = f"__metadata__ may have at most {_METADATA_KEYS} different keys"
+            if key in metadata or len(metadata) == TEXT_LIMITS["metadata_keys"]:
+                rule = f"__metadata__ may have at most {TEXT_LIMITS['metadata_keys']} different keys"
                 raise fault(name, f"{rule}; found {shortened(key)} after {len(metadata)}")
             metadata[key] = value
     return MappingProxyType(metadata)

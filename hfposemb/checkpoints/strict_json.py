@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 
 from ..errors import CheckpointError
 
-_JSON_VALUES = 300_000
+MOST_VALUES = 300_000
 SHOWN = 80
 _T = TypeVar("_T")
 CONVERT_ADVICE = "load it with transformers and save it with model.save_pretrained(folder)"
 
 
-_MAGIC = (
+MAGIC = (
     (b"version ", "is a Git LFS pointer, not the file itself; fetch it with 'git lfs pull'"),
     (b"<", "is an HTML or XML page, not a checkpoint; download the file again"),
     (b"\x1f\x8b", "is gzip-compressed; unpack it first"),
@@ -49,7 +49,7 @@ def foreign(start: bytes) -> str | None:
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     if len(start) == 8 and not any(start[4:]) and not start.startswith(b"\x1f\x8b\x08"):
         return None
-    return next((kind for magic, kind in _MAGIC if text.startswith(magic)), None)
+    return next((kind for magic, kind in MAGIC if text.startswith(magic)), None)
 
 
 @contextmanager
@@ -90,8 +90,8 @@ def parse_json(raw: bytes, *, size: int, name: str, limit: int, kind: type[_T], 
     # Decoded text that is not ASCII takes up to four times its bytes.
     if size > (limit if raw.isascii() else limit // 4):
         raise fault(name, f"has {size} bytes; the limit is {limit}, or a quarter of that for text that is not ASCII")
-    if sum(map(raw.count, (b",", b"[", b"{"))) > _JSON_VALUES:
-        raise fault(name, f"has more than {_JSON_VALUES} values")
+    if sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise fault(name, f"has more than {MOST_VALUES} values")
     try:
         found = json.loads(raw.decode("utf-8"), object_pairs_hook=pairs if unique else None)
         if b"\\u" in raw:

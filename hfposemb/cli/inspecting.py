@@ -85,10 +85,30 @@ def run_project(given: argparse.Namespace) -> None:
 
 
 def run_export(given: argparse.Namespace) -> None:
-    """Write a table, figure or comparison in the format of the file's ending.
+    """Write a table, figure or comparison in the format of the file's ending, or the static page.
 
     Options and ending are checked before anything is read.
     """
+    if given.site is not None:
+        _export_site(given)
+        return
+    if given.endpoint is not None:
+        raise InputError("--endpoint applies to --site; set HF_ENDPOINT to read from another Hub")
+    if not given.sources:
+        raise InputError("nothing to write: name a source, or write the static page with --site DIR")
+    _export_file(given)
+
+
+def _export_site(given: argparse.Namespace) -> None:
+    from ..reports.static_site import write_site
+
+    if given.sources:
+        raise InputError("--site takes no sources: the page opens those that its reader names; leave them out")
+    path = write_site(given.site, endpoint=given.endpoint)
+    print(f"wrote {path}: opens from disk or from any host, {byte_size(path.stat().st_size)}")
+
+
+def _export_file(given: argparse.Namespace) -> None:
     from ..files import check_place
     from ..reports.export import ENDINGS, FIGURE_ENDINGS, check_ending
 

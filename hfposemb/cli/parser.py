@@ -231,8 +231,10 @@ def _survey_commands(commands: Commands) -> None:
 
 def _export_command(commands: Commands) -> None:
     """Add the command that writes files."""
-    command = _command(commands, "export", run_export, "write a table, projection, figure or comparison to a file")
-    command.add_argument("sources", nargs="+", metavar="SOURCE", help=_SOURCES)
+    command = _command(
+        commands, "export", run_export, "write a table, projection, figure or comparison to a file, or a static page"
+    )
+    command.add_argument("sources", nargs="*", metavar="SOURCE", help=_SOURCES)
     _add_access(command)
     _add_role(command)
     command.add_argument(
@@ -249,13 +251,22 @@ def _export_command(commands: Commands) -> None:
         help="write a figure: positions, similarity, table or tokens of one source; distance, norms or variance of "
         "several",
     )
-    command.add_argument(
+    where = command.add_mutually_exclusive_group(required=True)
+    where.add_argument(
         "--out",
         type=Path,
-        required=True,
         metavar="FILE",
         help=f"{_TABLES} for a table or projection; .html, .json, .png, .svg or .pdf for a figure; .zip for a "
         "comparison of the sources (report, JSON and manifest)",
+    )
+    where.add_argument(
+        "--site",
+        type=Path,
+        metavar="DIR",
+        help="write index.html into a folder: a page that reads models of the Hub in the browser, without a server",
+    )
+    command.add_argument(
+        "--endpoint", metavar="URL", help="address of the Hub that --site reads (default: HF_ENDPOINT)"
     )
 
 

@@ -60,7 +60,7 @@ WHOLE_TOKEN_NAMES = frozenset(("emb.weight", "embedding_layer.weight", "backbone
 """Whole names in checkpoints as RWKV's and Evo's authors publish them, mostly without a configuration."""
 
 
-_NO_TOKENS = re.compile(
+NO_TOKENS = re.compile(
     r"codebook|quantizer|(^|[._])vq|codec|per_layer|[a-z0-9_]*(pos(ition)?|type|segment|speaker|lang|bucket|class|modality|"
     r"image|video|size|time|age|distance)_?[a-z]*_?(emb|embed|embedding|embeddings|embeds)(\.weight)?$"
 )
@@ -76,7 +76,7 @@ POSITION_ENDING = re.compile(
 """Pattern for the last component of a position table's name, without ``weight``."""
 
 
-_NO_POSITIONS = re.compile(r"class_pos|query_pos|conv_embed|shared_(image_)?embedding|no_memory|pos_embedder|ids$")
+NO_POSITIONS = re.compile(r"class_pos|query_pos|conv_embed|shared_(image_)?embedding|no_memory|pos_embedder|ids$")
 """Names that resemble those of position tables: rotary angles, object queries, random waves."""
 
 
@@ -106,8 +106,11 @@ AXES: Mapping[str, str] = {"col": "column", "char": "character", "visual": "visi
 """Axis or part meant by the first word of a position table's name, if not the word itself."""
 
 
-_SHORT: Mapping[str, str] = {"enc": "encoder", "dec": "decoder"}
+SHORT: Mapping[str, str] = {"enc": "encoder", "dec": "decoder"}
 """Names of modules of GGUF files."""
+
+NUMBERED_TOKEN = "word_emb.emb_layers.0.weight"
+"""Ending of a token table whose number is not that of a layer."""
 
 _NUMBERED = re.compile(r"\.\d+\.")
 
@@ -117,7 +120,7 @@ def tower_of(name: str) -> str:
 
     A tower for one kind of input takes precedence over encoders and decoders inside it.
     """
-    words = [frozenset(_SHORT.get(part, part).lower().split("_")) for part in name.split(".")]
+    words = [frozenset(SHORT.get(part, part).lower().split("_")) for part in name.split(".")]
     found = [tower for component in words for tower, told in TOWERS.items() if component & told]
     apart = [tower for tower in found if tower not in ("encoder", "decoder")]
     return next(iter(apart or found), "")
@@ -131,7 +134,7 @@ class Candidate:
     part: str
 
 
-_ORDER = {"": 0, "text": 1, "encoder": 2, "decoder": 3}
+PART_ORDER = {"": 0, "text": 1, "encoder": 2, "decoder": 3}
 """Order of the parts of a model, the text first."""
 
 
@@ -164,7 +167,7 @@ def candidates(
         if rank is not None:
             tower = tower_of(name)
             part = _PART[role](name, tower) if role in _PART else tower
-            order = _ORDER.get(tower, 4)
+            order = PART_ORDER.get(tower, 4)
             if role == "token":
                 order = (0, 0, 0, 1, 2)[order]
             found.append((rank, order, name.count("."), name, Candidate(name, part)))
@@ -183,20 +186,19 @@ def outside_layers(names: Iterable[str]) -> tuple[str, ...]:
 # Models have the same names, and a name does not change its meaning.
 @lru_cache(maxsize=16)
 def _outside(names: tuple[str, ...]) -> tuple[str, ...]:
-    ending = "word_emb.emb_layers.0.weight"
-    return tuple(name for name in names if not _NUMBERED.search(f".{name.removesuffix(ending)}."))
+    return tuple(name for name in names if not _NUMBERED.search(f".{name.removesuffix(NUMBERED_TOKEN)}."))
 
 
 @lru_cache(maxsize=1024)
 def _token_rank(name: str) -> int | None:
-    if _NO_TOKENS.search(name):
+    if NO_TOKENS.search(name):
         return None
     return next((rank for rank, ending in enumerate(TOKEN_ENDINGS) if _ends(name, ending)), None)
 
 
 @lru_cache(maxsize=1024)
 def _loose(name: str) -> bool:
-    return not _NO_TOKENS.search(name) and any(_ends(name, ending) for ending in LOOSE_TOKEN_ENDINGS)
+    return not NO_TOKENS.search(name) and any(_ends(name, ending) for ending in LOOSE_TOKEN_ENDINGS)
 
 
 def _module(name: str) -> str:
@@ -207,7 +209,7 @@ def _module(name: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _position_rank(name: str) -> int | None:
-    if _NO_POSITIONS.search(name) or name.endswith((".bias", "_bias")):
+    if NO_POSITIONS.search(name) or name.endswith((".bias", "_bias")):
         return None
     told = POSITION_ENDING.fullmatch(_module(name))
     if told is None:

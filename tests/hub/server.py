@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
 from tests.hub.answer import Answer, Blob, Request, blob
 from tests.hub.faults import FAULTS, looks_at
-from tests.hub.replies import failed, in_json, in_text, signature
+from tests.hub.replies import failed, in_json, in_text, shared, signature
 from tests.hub.wire import Record, Seen, Server
 from tests.hub.writing import Writing
 
@@ -290,6 +290,8 @@ class FakeHub:
                 fault.hits += 1
                 FAULTS[fault.name](answer, **fault.parameters)
                 break
+        if "origin" in request.headers:
+            answer.headers |= shared(request)
         return answer
 
     def _elsewhere(self, request: Request) -> Answer:
@@ -306,6 +308,8 @@ class FakeHub:
         return _content(request, file)
 
     def _hub(self, request: Request) -> Answer:
+        if request.method == "OPTIONS":
+            return Answer(204)
         token = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
         if token and token not in self.tokens:
             return failed(401, "Invalid credentials in Authorization header")

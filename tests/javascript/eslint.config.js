@@ -4,7 +4,7 @@ import globals from "globals";
 export default [
   js.configs.recommended,
   {
-    files: ["**/static/*.js"],
+    files: ["**/static/*.js", "**/site/*.js"],
     languageOptions: { globals: globals.browser },
     rules: {
       "max-lines": ["error", 600],

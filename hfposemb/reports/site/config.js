@@ -1,0 +1,156 @@
+// Values of config.json within bounds, and the parts of a model: the rules of config_values.py and families.py.
+
+const MOST_NESTED = 3;
+
+/** What the configuration and the rules about architectures say of one model. */
+export class ModelConfig {
+  /**
+   * @param {Record<string, any>} config
+   * @param {SiteRules} rules
+   */
+  constructor(config, rules) {
+    this.config = config;
+    this.rules = rules;
+  }
+
+  /**
+   * Return the configuration of a part of the model: the field named after it, at any depth, else the whole.
+   * @param {string} tower
+   * @returns {Record<string, any>}
+   */
+  part(tower) {
+    const { config } = this, all = nested(config), towerOf = (/** @type {string} */ name) => towerIn(name, this.rules);
+    const inner = all.filter(([name, value]) => "model_type" in value || name === tower);
+    if (tower !== "" && tower !== "text") {
+      const found = inner.find(([name]) => towerOf(name) === tower);
+      if (found || !["encoder", "decoder"].includes(tower)) return found?.[1] ?? config;
+    }
+    const named = inner.filter(([name]) => towerOf(name) === "text").map(([, value]) => value);
+    if ("vocab_size" in config && !named.some((value) => "vocab_size" in value)) return config;
+    named.push(...inner.filter(([name]) => towerOf(name) === "decoder").map(([, value]) => value));
+    named.push(...inner.filter(([, value]) => "vocab_size" in value).map(([, value]) => value));
+    return named.find((value) => "vocab_size" in value) ?? named[0] ?? config;
+  }
+
+  /**
+   * Return the row of the rules for a part, or for the whole model.
+   * @param {string} tower
+   * @returns {FamilyRule}
+   */
+  family(tower) {
+    const of = (/** @type {Record<string, any>} */ config) => this.rules.families.find(({ model_types: kinds }) =>
+      kinds.includes(config.model_type));
+    return of(this.part(tower)) ?? of(this.config) ?? this.rules.family;
+  }
+
+  /**
+   * Return the first of several whole numbers that a part states, or null.
+   * @param {string[]} names
+   * @param {string} tower
+   */
+  stated(names, tower) {
+    const config = this.part(tower), found = names.map((name) => wholeNumber(config, name, 1, 2 ** 24));
+    return found.find((number) => number !== null) ?? null;
+  }
+
+  /** Return the sizes of all vocabularies, at any depth. */
+  vocabularies() {
+    const parts = [this.config, ...nested(this.config).map(([, value]) => value)];
+    const sizes = parts.flatMap((part) => Object.keys(part).filter((name) => name.includes("vocab"))
+      .map((name) => wholeNumber(part, name, 2)));
+    return new Set(sizes.filter((size) => size !== null));
+  }
+
+  /**
+   * Return how many leading rows of a position table are not positions.
+   * @param {string} tower
+   * @param {number} rows of the table
+   */
+  rowOffset(tower, rows) {
+    if (tower === "vision" || tower === "audio") return 0;
+    const family = this.family(tower), config = this.part(tower);
+    if (family.leading !== null) return family.leading;
+    if (family.counts_padding) {
+      const padding = wholeNumber(config, "pad_token_id", 0, rows - 2);
+      return padding === null ? (family.padding ?? 0) + 1 : padding + 1;
+    }
+    for (const name of ["max_position_embeddings", "n_positions"]) {
+      const longest = wholeNumber(config, name);
+      if (longest !== null) return rows === longest + 2 ? 2 : 0;
+    }
+    return 0;
+  }
+
+  /** Return whether the output head is the token table. */
+  isTied() {
+    const text = this.part("text");
+    const stated = [this.config, text].map((one) => one.tie_word_embeddings).find((one) => typeof one === "boolean");
+    return stated ?? !this.rules.untied.includes(String(this.config.model_type));
+  }
+
+  /**
+   * Return the kind of positions of the text that the configuration states: rotary, alibi, none, or "".
+   * @returns {string}
+   */
+  statedKind() {
+    const config = this.part("text"), kind = this.family("text").kind, stated = config.position_embedding_type;
+    if (kind) return kind;
+    if (config.use_mem_rope === false || stated === "nope") return "none";
+    if (config.alibi === true) return "alibi";
+    if (stated === "rope" || stated === "rotary") return "rotary";
+    return this.rules.rotary_fields.some((name) => config[name] !== undefined && config[name] !== null) ? "rotary" : "";
+  }
+}
+
+/**
+ * Return the pairs of field and value of nested configurations, outer ones first.
+ * @param {Record<string, any>} config
+ * @param {number} [depth]
+ * @returns {[string, Record<string, any>][]}
+ */
+function nested(config, depth = MOST_NESTED) {
+  const level = /** @type {[string, Record<string, any>][]} */ (Object.entries(config).filter(([, value]) =>
+    value !== null && typeof value === "object" && !Array.isArray(value) && !(value instanceof Number)));
+  return depth > 1 ? [...level, ...level.flatMap(([, value]) => nested(value, depth - 1))] : level;
+}
+
+/**
+ * Return the part of the model that a module or field belongs to, judged by its name; "" if unknown.
+ * @param {string} name
+ * @param {SiteRules} rules
+ * @returns {string}
+ */
+export function towerIn(name, rules) {
+  const found = name.split(".").flatMap((part) => {
+    const words = (rules.short[part] ?? part).toLowerCase().split("_");
+    return rules.towers.filter(([, told]) => told.some((word) => words.includes(word))).map(([tower]) => tower);
+  });
+  return found.find((tower) => tower !== "encoder" && tower !== "decoder") ?? found[0] ?? "";
+}
+
+/**
+ * Return a whole number within bounds, else null.
+ * @param {Record<string, any>} config
+ * @param {string} name
+ * @param {number} [low]
+ * @param {number} [high]
+ * @returns {number | null}
+ */
+export function wholeNumber(config, name, low = 0, high = 10_000_000) {
+  const value = config[name];
+  return Number.isInteger(value) && low <= value && value <= high ? value : null;
+}
+
+/**
+ * Return a number within bounds, else null.
+ * @param {Record<string, any>} config
+ * @param {string} name
+ * @param {number} low
+ * @param {number} high
+ * @returns {number | null}
+ */
+export function realNumber(config, name, low, high) {
+  const value = config[name];
+  const found = typeof value === "number" || value instanceof Number ? Number(value) : NaN;
+  return low <= found && found <= high ? found : null;
+}

@@ -1,0 +1,322 @@
+"""The static page reads files by the same rules as Python: both readers get the same files, sound and hostile ones."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save, save_file
+
+import hfposemb as hpe
+from hfposemb.analysis.projection import project
+from hfposemb.checkpoints.limits import DEFAULT_LIMITS
+from hfposemb.checkpoints.safetensors import parse_header
+from hfposemb.checkpoints.strict_json import parse_json
+from hfposemb.checkpoints.vocabulary import read_labels
+from hfposemb.errors import CheckpointError, HfposembError, SourceError
+from hfposemb.tables.closed_forms import sine_rows
+from hfposemb.tables.encodings import Absolute
+from tests.conftest import FULL
+from tests.support.hostile import CONFIGS, TOKENIZERS
+from tests.support.malformed import CASES, ENTRY, VALID, valid
+from tests.support.site_reader import in_javascript, needs_node
+
+pytestmark = needs_node
+
+SOUND = (
+    VALID,
+    "{}",
+    "{ \n }  ",
+    '{"__metadata__":null,"t":' + ENTRY + "}   ",
+    '{ "t" : { "shape" : [ 4 , 2 ] , "dtype" : "F32" , "data_offsets" : [ 0 , 32 ] } }',
+    '{"t":{"data_offsets":[0,32],"shape":[],"dtype":"F32"}}',
+    '{"t":{"dtype":"F32","shape":[0,9223372036],"data_offsets":[0,0]},"u":' + ENTRY + "}",
+    '{"\\u00e9t\\u00e9 \\ud83d\\ude00":' + ENTRY + ',"__metadata__":{"a\\n":"b\\u0000","":""}}',
+    '{"a":{"dtype":"F4","shape":[16],"data_offsets":[0,8]},"b":{"dtype":"BF16","shape":[12],"data_offsets":[8,32]}}',
+)
+ALPHABET = '{}[]":, \n\\u0123456789eE.-+tF{"dtype":"shape"'
+
+
+def changed(count: int) -> list[str]:
+    """Return headers in which some characters are replaced, removed, inserted or moved."""
+    draw, found = random.Random(0), []
+    for turn in range(count):
+        text = list(SOUND[turn % len(SOUND)])
+        for _ in range(draw.choice((1, 1, 1, 2, 3))):
+            at = draw.randrange(len(text) or 1)
+            end = min(len(text), at + draw.choice((0, 1, 1, 4)))
+            text[at:end] = draw.choice(("", " ", draw.choice(ALPHABET), "".join(text[at:end]) * 2))
+        found.append("".join(text))
+    return found
+
+
+def test_every_malformed_file_is_refused(tmp_path: Path) -> None:
+    """The corpus of the Python reader; the bulk of 25 MB each in ``make test-full``."""
+    cases = [case for case in CASES if FULL or not case.name.startswith(("bulk", "length-"))]
+    answers = in_javascript("file", [str(case.write(tmp_path)) for case in cases], tmp_path)
+    assert {case.name for case, one in zip(cases, answers, strict=True) if "refused" not in one} == set()
+    said = [one["refused"] for one in answers]
+    assert all(len(line) <= 300 and "\n" not in line for line in said), [line for line in said if len(line) > 300]
+
+
+def test_headers_are_accepted_and_refused_as_in_python(tmp_path: Path) -> None:
+    texts = [*SOUND, *changed(20_000 if FULL else 4_000)]
+    items = [(text.encode(), size) for text in texts for size in (len(text.encode()) + 8 + 32,)]
+    items += [(text, size - 32) for text, size in items[:20]]
+    answers = in_javascript(
+        "header", [{"text": base64.b64encode(text).decode(), "size": size} for text, size in items], tmp_path
+    )
+    accepted = 0
+    for (text, size), answer in zip(items, answers, strict=True):
+        try:
+            found = parse_header(text, file_bytes=size, name="x")
+        except CheckpointError:
+            assert "refused" in answer, text
+            continue
+        accepted += 1
+        tensors = {one.name: [one.dtype, list(one.shape), one.start, one.stop] for one in found.tensors.values()}
+        assert answer.get("found") == tensors, (text, answer)
+    assert len(SOUND) < accepted < len(items) - 1000
+
+
+def test_the_comparison_can_fail(tmp_path: Path) -> None:
+    (tmp_path / "sound").write_bytes(valid())
+    assert in_javascript("file", [str(tmp_path / "sound")], tmp_path) == [{"found": ["t"]}]
+
+
+def test_configurations_are_read_as_in_python(tmp_path: Path) -> None:
+    raws = [case.build()["config.json"] for case in CONFIGS]
+    answers = in_javascript("config", [base64.b64encode(raw).decode() for raw in raws], tmp_path)
+    for case, raw, answer in zip(CONFIGS, raws, answers, strict=True):
+        try:
+            found = parse_json(raw, size=len(raw), name="x", limit=DEFAULT_LIMITS.config_bytes, kind=dict)
+        except CheckpointError:
+            assert "refused" in answer, case.name
+            continue
+        assert set(answer.get("found", ())) == set(found), (case.name, str(answer)[:300])
+
+
+# Tensors with their rows, and the configuration: one of each way in which positions are stored or stated.
+_BERT = {"embeddings.word_embeddings.weight": 40, "embeddings.position_embeddings.weight": 16}
+_BART = {
+    "model.shared.weight": 40,
+    "model.encoder.embed_positions.weight": 18,
+    "model.decoder.embed_positions.weight": 18,
+    "model.encoder.layers.0.fc1.weight": 4,
+}
+MODELS: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
+    "gpt2": ({"wte.weight": 40, "wpe.weight": 16, "h.0.attn.c_attn.weight": 4}, {"model_type": "gpt2"}),
+    "bert": ({f"bert.{name}": rows for name, rows in _BERT.items()}, {"model_type": "bert"}),
+    "roberta": (_BERT, {"model_type": "roberta", "pad_token_id": 1}),
+    "roberta without padding": (_BERT, {"model_type": "roberta"}),
+    "lilt": (_BERT, {"model_type": "lilt"}),
+    "opt": ({"decoder.embed_tokens.weight": 40, "decoder.embed_positions.weight": 18}, {"model_type": "opt"}),
+    "bart": (_BART, {"model_type": "bart", "vocab_size": 40}),
+    "two more rows": (_BERT, {"model_type": "new", "max_position_embeddings": 14}),
+    "no configuration": (_BERT, {}),
+    "pegasus": (_BART, {"model_type": "pegasus", "max_position_embeddings": 18}),
+    "loose ending": ({"embedding.weight": 40, "pos_embed": 16}, {"model_type": "new", "vocab_size": 40}),
+    "loose ending of another size": (
+        {"embedding.weight": 41, "pos_embed": 16},
+        {"model_type": "new", "vocab_size": 40},
+    ),
+    "vision": (
+        {"vision_model.embeddings.position_embedding.weight": 17, "text_model.embeddings.position_embedding.weight": 16}
+        | {"text_model.embeddings.token_embedding.weight": 40},
+        {"model_type": "clip", "text_config": {"model_type": "clip_text_model", "vocab_size": 40}},
+    ),
+    "tied head": ({"lm_head.weight": 40, "wpe.weight": 16}, {"model_type": "gpt2", "tie_word_embeddings": True}),
+    "untied head": ({"lm_head.weight": 40, "wpe.weight": 16}, {"model_type": "gpt2", "tie_word_embeddings": False}),
+    "rotary": (
+        {"model.embed_tokens.weight": 40},
+        {"model_type": "llama", "rope_theta": 10000.0, "head_dim": 8, "max_position_embeddings": 64},
+    ),
+    "roformer": (_BERT, {"model_type": "roformer"}),
+    "alibi": ({"word_embeddings.weight": 40}, {"model_type": "bloom", "n_head": 2}),
+    "none": ({"backbone.embeddings.weight": 40}, {"model_type": "mamba", "vocab_size": 40}),
+    "relative": (
+        {"shared.weight": 40, "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight": 32},
+        {"model_type": "t5"},
+    ),
+    "computed sinusoids": (
+        {"shared.weight": 40},
+        {"model_type": "marian", "d_model": 8, "max_position_embeddings": 12},
+    ),
+    "sinusoids from padding on": (
+        {"shared.weight": 40},
+        {"model_type": "m2m_100", "d_model": 8, "max_position_embeddings": 12, "pad_token_id": 1},
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return a folder of each of ``MODELS``, with rows that are drawn."""
+    draw, home = np.random.default_rng(3), tmp_path_factory.mktemp("models")
+    folders = {}
+    for place, (name, (shapes, config)) in enumerate(MODELS.items()):
+        folders[name] = home / str(place)
+        folders[name].mkdir()
+        tensors = {key: draw.standard_normal((rows, 8)).astype(np.float32) for key, rows in shapes.items()}
+        save_file(tensors, folders[name] / "model.safetensors")
+        if config:
+            (folders[name] / "config.json").write_text(json.dumps(config))
+    return folders
+
+
+def test_tables_and_their_first_rows_are_those_of_python(models: dict[str, Path], tmp_path: Path) -> None:
+    answers = in_javascript("model", [str(folder) for folder in models.values()], tmp_path)
+    for (name, folder), answer in zip(models.items(), answers, strict=True):
+        found, source = answer["found"], hpe.extract(folder)
+        token = source.tables.get("token")
+        assert found["token"] == (None if token is None else token.provenance.tensor), name
+        tables = [one.table for one in source.positions.values() if isinstance(one, Absolute)]
+        assert len(found["positions"]) == len(tables), (name, found)
+        for page, table in zip(found["positions"], tables, strict=True):
+            assert (page["rows"], page["tensor"]) == (len(table), table.provenance.tensor or ""), name
+            assert page["offset"] == table.provenance.row_offset, name
+            np.testing.assert_allclose(page["norms"], hpe.norms(table), rtol=1e-6, err_msg=name)
+
+
+def test_mechanisms_are_those_of_python(models: dict[str, Path], tmp_path: Path) -> None:
+    names = ("rotary", "roformer", "alibi", "none", "relative")
+    answers = in_javascript("model", [str(models[name]) for name in names], tmp_path)
+    kinds = [answer["found"]["kind"] for answer in answers]
+    assert kinds == ["rotary", "rotary", "alibi", "none", "relative"]
+    python = [hpe.extract(models[name]).position.kind for name in names]
+    assert [kind.partition("-")[0] for kind in python] == kinds
+    turned = hpe.extract(models["rotary"]).position
+    np.testing.assert_allclose(answers[0]["found"]["waves"], 2 * np.pi / turned.inv_freq, rtol=1e-12)
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated", "tensor2tensor"])
+@pytest.mark.parametrize("width", [8, 7])
+def test_sinusoids_are_those_of_python(layout: Any, width: int, tmp_path: Path) -> None:
+    asked = {"rows": 11, "width": width, "layout": layout, "first": 2}
+    [answer] = in_javascript("waves", [asked], tmp_path)
+    table = sine_rows(0, 11, width, layout=layout, offset=2).astype(np.float32)
+    np.testing.assert_allclose(answer["found"]["table"], table.ravel(), atol=1e-7)
+    units = table / np.linalg.norm(table, axis=1, keepdims=True)
+    whole = units @ units.T
+    blocks = [[whole[i : i + 3, j : j + 3].mean() for j in range(0, 11, 3)] for i in range(0, 11, 3)]
+    np.testing.assert_allclose(np.reshape(answer["found"]["blocks"], (4, 4)), blocks, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["F32", "F16", "BF16"])
+def test_numbers_are_those_of_python(dtype: str, minilm_like: Path, tmp_path: Path) -> None:
+    """Coordinates, shares, cosines, norms and neighbours of the sample with learned positions, in each dtype."""
+    folder = minilm_like / dtype
+    words = ["king", "queen", "house", "the"]
+    [answer] = in_javascript("numbers", [{"folder": str(folder), "words": words, "query": "king"}], tmp_path)
+    found, source = answer["found"], hpe.extract(folder)
+    table = source.position.table
+    drawn = project(table, method="pca", dims=3)
+    scale = float(np.abs(drawn.coordinates).max())
+    np.testing.assert_allclose(np.transpose(found["coordinates"]), drawn.coordinates, atol=1e-5 * scale)
+    np.testing.assert_allclose(found["shares"], drawn.explained_variance_ratio, rtol=1e-8)
+    np.testing.assert_allclose(found["norms"], hpe.norms(table), rtol=1e-6)
+    cosines = hpe.similarity(table)
+    np.testing.assert_allclose(np.reshape(found["cells"], cosines.shape), cosines, atol=2e-6)
+    means = [np.diagonal(cosines, step).mean() for step in range(len(table) - 1)]
+    np.testing.assert_allclose(found["byDistance"], means, atol=2e-6)
+    near = hpe.neighbours(source.token, "king")
+    assert [one["row"] for one in found["near"]] == near.rows.tolist()
+    assert [one["label"] for one in found["near"]] == list(near.labels)
+    np.testing.assert_allclose([one["value"] for one in found["near"]], near.values, atol=2e-6)
+    alike = hpe.similarity(hpe.extract(folder, rows=words).token)
+    np.testing.assert_allclose(np.reshape(found["words"], (4, 4)), alike, atol=2e-6)
+
+
+@pytest.fixture(scope="module")
+def minilm_like(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the sample ``bert`` in three dtypes, each a folder of its own."""
+    import torch
+    from safetensors.torch import save_file as save_torch
+
+    from hfposemb.samples import folder as sample
+
+    home = tmp_path_factory.mktemp("dtypes")
+    source = hpe.extract("sample:bert")
+    for dtype, kind in (("F32", torch.float32), ("F16", torch.float16), ("BF16", torch.bfloat16)):
+        folder = home / dtype
+        folder.mkdir()
+        tensors = {table.provenance.tensor: torch.tensor(table.vectors).to(kind) for table in source.tables.values()}
+        save_torch(tensors, folder / "model.safetensors")
+        for file in sample("bert").iterdir():
+            if file.suffix == ".json" or file.name == "vocab.txt":
+                (folder / file.name).write_bytes(file.read_bytes())
+    return home
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "minilm"])
+def test_labels_are_those_of_python(name: str, tmp_path: Path) -> None:
+    from hfposemb.samples import folder as sample
+
+    home = sample(name)
+    path = next(home / file for file in ("tokenizer.json", "vocab.txt", "vocab.json") if (home / file).exists())
+    token = hpe.extract(f"sample:{name}").token
+    rows = list(range(0, token.shape[0], 7))
+    [answer] = in_javascript("labels", [{"path": str(path), "rows": rows}], tmp_path)
+    expected = [token.labels[row] for row in rows]
+    # Python writes the names of invisible characters; the page does when it shows a text.
+    different = [(one, other) for one, other in zip(answer["found"], expected, strict=True) if one != other]
+    assert all("⟨U+" in other for _, other in different), different[:10]
+    assert len(different) < len(rows) / 50
+
+
+LENIENT = {"ten-megabytes-of-emoji", "twenty-megabytes-of-emoji", "decoders-nested-100000"}
+"""Tokenizers that Python may refuse for the memory and the depth of its own parser, and the page reads."""
+
+
+def test_hostile_vocabularies_are_refused_as_in_python(tmp_path: Path) -> None:
+    small = [case for case in TOKENIZERS if FULL or not re.search("megabytes|million|of-lines|never-closed", case.name)]
+    items, expected = [], []
+    for case in small:
+        files = case.build()
+        name = next((one for one in ("tokenizer.json", "vocab.txt", "vocab.json") if one in files), None)
+        if name is None or len(files[name]) > DEFAULT_LIMITS.tokenizer_bytes:
+            continue
+        home = tmp_path / case.name
+        home.mkdir()
+        (home / name).write_bytes(files[name])
+        items.append({"path": str(home / name), "rows": [0, 1, 2]})
+        expected.append((case, read_refused(home)))
+    answers = in_javascript("labels", items, tmp_path)
+    assert len(items) > 30
+    for (case, is_refused), answer in zip(expected, answers, strict=True):
+        if case.name.removeprefix("tokenizer-") not in LENIENT:
+            assert ("refused" in answer) == is_refused, (case.name, str(answer)[:300])
+
+
+def read_refused(folder: Path) -> bool:
+    """Return whether Python refuses the vocabulary of a folder."""
+    try:
+        read_labels(folder, rows=12)
+    except SourceError:
+        return True
+    return False
+
+
+def test_a_quantised_table_is_refused_by_its_dtype(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    raw = save({"wte.weight": np.zeros((40, 8), np.int8), "wpe.weight": np.ones((16, 8), np.float32)})
+    (folder / "model.safetensors").write_bytes(raw)
+    [answer] = in_javascript("numbers", [{"folder": str(folder), "words": ["a"], "query": "a"}], tmp_path)
+    assert "stored as I8" in answer["refused"]
+
+
+def test_errors_of_both_readers_are_one_line(tmp_path: Path) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    [answer] = in_javascript("model", [str(folder)], tmp_path)
+    assert "no .safetensors file" in answer["refused"]
+    with pytest.raises(HfposembError, match=r"no \.safetensors file"):
+        hpe.extract(folder)
