@@ -41,7 +41,10 @@ export function placeOf(point) {
 export function rowOf(trace, point) {
   if (!trace?.group) return null;
   const place = placeOf(point);
-  if (Array.isArray(place)) return Math.round(trace.axes === "y" ? point.y : point.x);
+  if (Array.isArray(place)) {
+    const at = Math.round(trace.axes === "y" ? point.y : point.x);
+    return trace.ids ? trace.ids[at] ?? null : at;
+  }
   return trace.ids ? trace.ids[place] : place + trace.first;
 }
 
