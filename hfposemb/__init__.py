@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from .tables.embeddings import Embeddings as Embeddings
     from .tables.embeddings import from_arrays as from_arrays
     from .tables.table import EmbeddingTable as EmbeddingTable
+    from .widget.showing import show as show
 
 _HOME = {
     "extract": "models.extraction",
@@ -112,6 +113,7 @@ _HOME = {
     "row_origin": "analysis.new_rows",
     "shift_by_distance": "analysis.shift_curves",
     "similarity_by_distance": "analysis.geometry",
+    "show": "widget.showing",
     "similarity_distribution": "analysis.similarity_matrix",
     "sinusoidal": "tables.closed_forms",
     "spectrum": "analysis.geometry",

@@ -118,7 +118,7 @@ class Page {
   }
 
   /**
-   * Select rows of a group, as a text of token_selection.py; an empty one selects nothing.
+   * Select rows of a group, as a text of encoded_rows.py; an empty one selects nothing.
    * @param {string} scope
    * @param {string} group
    * @param {string} rows

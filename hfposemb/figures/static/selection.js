@@ -9,7 +9,7 @@ const MOST_FRAMES = 60; // of a matrix
 
 /**
  * Return the rows that a text names: steps from one to the next in base 36, a run as its first and its length. See
- * token_selection.py.
+ * encoded_rows.py.
  * @param {string} text
  * @returns {Set<number>}
  */

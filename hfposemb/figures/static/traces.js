@@ -19,6 +19,7 @@ export function describe(trace) {
     group: meta.link ?? null, first: meta.first ?? 0, ids, places, labels, escaped: !meta.labels, points,
     axes: meta.axes ?? "xy", grid: meta.grid ?? null, tiles: meta.tiles ?? null, kept: meta.kept ?? null,
     of: meta.of ?? 0, outside: meta.outside ? new Set(meta.outside) : null, stub: Boolean(meta.stub),
+    numbers: meta.numbers ?? null,
     own: trace.hoverinfo !== "skip" && (Boolean(meta.link || labels) || !trace.hovertemplate),
   };
 }

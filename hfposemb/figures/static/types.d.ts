@@ -187,6 +187,7 @@ interface TraceInfo {
   of: number;
   outside: Set<number> | null;
   stub: boolean;
+  numbers: ArrayLike<number> | null; // of the points in their own table, where a group has others
   own: boolean;
 }
 

@@ -6,7 +6,7 @@ import { page } from "./page.js";
 import { drawRow } from "./row.js";
 import { changedSelection, rowsOf, textOf } from "./selection.js";
 
-const ROWS = ["_maps", "_matrices"];
+const ROW_NAMES = ["_maps", "_matrices"];
 const RESERVED = "380px";
 const PATIENCE = 20_000; // ms until a kernel that does not send plotly.js is given up
 
@@ -16,7 +16,7 @@ const PATIENCE = 20_000; // ms until a kernel that does not send plotly.js is gi
  */
 export function renderWidget({ model, el }) {
   const scope = model.get("_scope"), group = model.get("_group");
-  const rows = ROWS.map(rowElement), root = h("div", "hfposemb-widget", ...rows, chosenLine(model));
+  const rows = ROW_NAMES.map(rowElement), root = h("div", "hfposemb-widget", ...rows, chosenLine(model));
   root.dataset.lmSuppressShortcuts = "true"; // keys that are pressed here are none of JupyterLab's
   root.classList.toggle("single", model.get("_sources") === 1);
   const paint = () => root.classList.toggle("dark", page.isDark());
@@ -30,7 +30,7 @@ export function renderWidget({ model, el }) {
     const found = view?.chosen(told ?? {});
     if (found) send(model, changedSelection(rowsOf(model.get("_selected")), found, adds));
   };
-  const stops = ROWS.map((name, place) => keepDrawn(model, name, rows[place], trigger));
+  const stops = ROW_NAMES.map((name, place) => keepDrawn(model, name, rows[place], trigger));
   model.on("change:_selected", select);
   select();
   el.append(root);
@@ -79,7 +79,8 @@ function keepDrawn(model, name, element, trigger) {
       if (own !== turn) return; // another has come meanwhile, or the widget has left
       release();
       addresses = sent.map((part) => URL.createObjectURL(new Blob([part])));
-      props.value = { ...JSON.parse(row), scope: model.get("_scope"), plotly, files: addresses.map((url) => ({ url })) };
+      const scope = model.get("_scope"), places = addresses.map((url) => ({ url }));
+      props.value = { ...JSON.parse(row), scope, plotly, files: places };
       changed();
     } catch (error) {
       element.replaceChildren(h("p", "failed", error instanceof Error ? error.message : String(error)));
@@ -130,7 +131,8 @@ function chosenLine(model) {
   const line = h("p", "chosen", words, clear), kind = model.get("_group");
   const write = () => {
     const count = rowsOf(model.get("_selected")).size;
-    words.textContent = count ? `${count.toLocaleString("en")} ${kind}${count > 1 ? "s" : ""} selected` : model.get("_hint");
+    const said = `${count.toLocaleString("en")} ${kind}${count > 1 ? "s" : ""} selected`;
+    words.textContent = count ? said : model.get("_hint");
     clear.hidden = !count;
   };
   clear.onclick = () => send(model, new Set());
