@@ -47,7 +47,7 @@ TOKENS = 100_000
 DEEP = 3
 """Maximum number of sources whose positions are drawn in three dimensions by default."""
 
-ORDER = scale_bar("position 0", "last", POSITION.light)
+ORDER = scale_bar("first", "last", POSITION.light)
 COSINE = scale_bar("cosine −1", "+1", SIMILARITY.light)
 
 SEED = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -51,14 +50,12 @@ async function display(id, state) {
 class Host:
     """A page that shows widgets of this process; both sides exchange what a notebook would."""
 
-    def __init__(self, page: Page, folder: Path, *, shares_models: bool = True) -> None:
+    def __init__(self, page: Page, *, shares_models: bool = True) -> None:
         self.page, self.shares_models = page, shares_models
         self.widgets: dict[str, NotebookView] = {}
         self.told: list[dict[str, Any]] = []
-        file = folder / "host.html"
-        file.write_text(HOST, encoding="utf-8")
         page.expose_function("fromPage", self._from_page)
-        page.goto(file.as_uri())
+        page.set_content(HOST)
 
     def show(self, view: NotebookView) -> None:
         """Display a widget, and wait until all its panels are drawn."""

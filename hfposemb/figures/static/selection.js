@@ -140,7 +140,7 @@ export function withSelected({ data, layout }, traces, rows) {
 /** @param {any} trace */
 function faded(trace) {
   if (isLine(trace)) return trace;
-  if (trace.type === "scatter3d") return { ...trace, opacity: FADED };
+  if (trace.type === "scatter3d" || /lines/.test(trace.mode)) return { ...trace, opacity: FADED };
   return { ...trace, marker: { ...trace.marker, opacity: FADED } };
 }
 
