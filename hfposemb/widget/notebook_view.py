@@ -17,7 +17,7 @@ from ..figures.javascript import widget_script
 from ..reports.html_page import PANEL_COLOURS
 from ..reports.html_tables import colours
 from .panels import Options, token_matrices
-from .selection import Selectable, Selection
+from .selection import Chosen, Selectable, Selection
 from .shown_sources import ShownSource
 from .static_picture import picture_page
 
@@ -35,6 +35,14 @@ def widget_style() -> str:
         f".hfposemb-widget {{ color-scheme: light; {colours(dark=False)} {PANEL_COLOURS} }}\n"
         f".hfposemb-widget.dark {{ color-scheme: dark; {colours(dark=True)} }}\n{sheets}"
     )
+
+
+class SelectionTrait(traitlets.TraitType[Selection, Chosen]):
+    """A trait that is a ``Selection``, and may be set to whatever ``Selectable.of`` takes."""
+
+    def validate(self, view: NotebookView, value: Chosen) -> Selection:
+        """Return the selection that a value stands for."""
+        return view._chosen.of(value)
 
 
 class PlotLibrary(ipywidgets.Widget):  # type: ignore[misc]
@@ -61,7 +69,7 @@ class NotebookView(anywidget.AnyWidget):
     _maps = traitlets.Dict().tag(sync=True)
     _matrices = traitlets.Dict().tag(sync=True)
     _selected = traitlets.Unicode().tag(sync=True)
-    selection = traitlets.Any()
+    selection = SelectionTrait()
 
     def __init__(
         self,
@@ -104,14 +112,10 @@ class NotebookView(anywidget.AnyWidget):
             found[0]["text/html"] = picture_page(self._figures, f"{self!r}. {INSTEAD}")
         return found
 
-    @traitlets.validate("selection")
-    def _resolve_selection(self, proposal: dict[str, Any]) -> Selection:
-        return self._chosen.of(proposal["value"])
-
     @traitlets.observe("selection")
     def _share_selection(self, change: dict[str, Any]) -> None:
         self._selected = change["new"].text
-        if self._chosen.role == "token" and change["old"] is not traitlets.Undefined:
+        if self._chosen.role == "token" and isinstance(change["old"], Selection):
             words = self._options.words
             self._matrices, _ = token_matrices(self._shown, self._chosen, change["new"], words)
 

@@ -17,7 +17,7 @@ from ..text import display
 Image = NDArray[np.uint8]
 """Red, green and blue of every pixel [height, width, 3]."""
 
-SIDE = 300
+SIDE = 240
 """Width and height of a picture in pixels."""
 
 DOT = 2
@@ -53,7 +53,7 @@ def picture(figure: Any) -> Image | None:
         >>> import hfposemb as hpe
         >>> from hfposemb.widget.static_picture import picture
         >>> picture(hpe.view("similarity", hpe.sinusoidal(64, 16))).shape
-        (300, 300, 3)
+        (240, 240, 3)
     """
     traces = list(figure.data)
     if traces[0].type == "heatmap":

@@ -1,4 +1,4 @@
-"""The widget of a notebook in a page that has as much of a notebook as anywidget needs, with its kernel in this process."""
+"""The widget of a notebook, in a page that has as much of one as anywidget needs; its kernel is this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tests.support.widget_host import Host
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-    from hfposemb.widget.notebook_view import NotebookView
 
 BERT, GPT2 = "sample:bert", "sample:gpt2"
 MARKED = ".hfposemb-widget :is(.mark, .cross)"
@@ -70,7 +69,9 @@ def test_tokens_are_selected_by_lasso_and_click_and_from_python(host: Host) -> N
     page.get_by_text("tokens selected").wait_for()
     host.drawn()
     assert 1000 < len(view.selection[BERT]) <= 4000
-    shared = {text.strip() for text in view.selection.labels[BERT]} & {text.strip() for text in view.selection.labels[GPT2]}
+    shared = {text.strip() for text in view.selection.labels[BERT]} & {
+        text.strip() for text in view.selection.labels[GPT2]
+    }
     assert len(shared) > 500, "the same words are selected in the other vocabulary"
     view.selection = ["king", "queen", "man"]
     page.get_by_text("3 tokens selected").wait_for()

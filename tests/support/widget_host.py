@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 HOST = """<!doctype html><html><head><meta charset="utf-8"><title>widget</title></head>
 <body data-jp-theme-light="true"><main></main><script>
 const bytes = (text) => new DataView(Uint8Array.from(atob(text), (one) => one.charCodeAt(0)).buffer);
-const revived = (value) => JSON.parse(JSON.stringify(value), (_, item) => (item?.base64 !== undefined ? bytes(item.base64) : item));
+const revive = (_, item) => (item?.base64 !== undefined ? bytes(item.base64) : item);
+const revived = (value) => JSON.parse(JSON.stringify(value), revive);
 class Model {
   constructor(state, id) { this.state = revived(state); this.id = id; this.heard = {}; this.dirty = {}; }
   get(name) { return this.state[name]; }
@@ -29,10 +30,14 @@ class Model {
   off(name, listener) { this.heard[name]?.delete(listener); }
   fire(name, ...values) { for (const listener of this.heard[name] ?? []) listener(...values); }
   receive(state) {
-    for (const [name, value] of Object.entries(revived(state))) { this.state[name] = value; this.fire(`change:${name}`); }
+    for (const [name, value] of Object.entries(revived(state))) {
+      this.state[name] = value;
+      this.fire(`change:${name}`);
+    }
   }
   get widget_manager() {
-    return { get_model: async (id) => models[id.replace("IPY_MODEL_", "")] ?? Promise.reject(new Error("no such model")) };
+    const missing = () => Promise.reject(new Error("no such model"));
+    return { get_model: async (id) => models[id.replace("IPY_MODEL_", "")] ?? missing() };
   }
 }
 const models = {};
@@ -104,6 +109,8 @@ def written(value: Any) -> Any:
     """Return a state as JSON holds it: bytes in base64."""
 
     def default(item: Any) -> Any:
-        return {"base64": base64.b64encode(bytes(item)).decode()} if isinstance(item, (bytes, memoryview)) else str(item)
+        return (
+            {"base64": base64.b64encode(bytes(item)).decode()} if isinstance(item, (bytes, memoryview)) else str(item)
+        )
 
     return json.loads(json.dumps(value, default=default))

@@ -1,4 +1,4 @@
-// A widget of a notebook: its panels, whose numbers come from the kernel, and the selection that both sides share.
+// A widget of a notebook: its panels, whose numbers come from the kernel, and the selection that both share.
 
 import { button, h } from "./elements.js";
 import { inflated } from "./inflate.js";
@@ -75,7 +75,7 @@ function keepDrawn(model, name, element, trigger) {
   const update = async () => {
     const own = ++turn, { row, files } = model.get(name);
     try {
-      const [plotly, sent] = await Promise.all([page.library(() => libraryOf(model)), Promise.all(files.map(inflated))]);
+      const plotly = await page.library(() => libraryOf(model)), sent = await Promise.all(files.map(inflated));
       if (own !== turn) return; // another has come meanwhile, or the widget has left
       release();
       addresses = sent.map((part) => URL.createObjectURL(new Blob([part])));
