@@ -94,7 +94,7 @@ class NotebookView(anywidget.AnyWidget):
             _group=chosen.role,
             _hint=HINTS[chosen.role],
             _sources=len(sources),
-            _library=f"IPY_MODEL_{shared_library().model_id}",
+            _library=shared_library().model_id,
             _maps=rows[0],
             _matrices=rows[1],
             selection=chosen.of(None),

@@ -127,7 +127,7 @@ class Selectable:
             return self.of({name: rows.tolist() for name, rows in chosen.rows.items()})
         names = list(self.tables)
         if chosen is None or isinstance(chosen, (str, int, np.integer)):
-            chosen = [] if chosen is None else [chosen]  # type: ignore[list-item]
+            chosen = [] if chosen is None else [chosen]
         given = chosen if isinstance(chosen, Mapping) else {names[0]: chosen}
         found = [np.empty(0, np.int64)]
         for name, rows in given.items():

@@ -27,7 +27,7 @@ def hub_with_gpt2(hub: FakeHub, tmp_path: Path) -> None:
     add_gpt2(hub, tmp_path)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md", "docs/widget.md"])
 def test_snippets_run_in_order_and_say_what_is_so(page: str) -> None:
     """A line that ends in a comment with a value, such as ``x.shape  # (3, 4)``, has that value."""
     assert run_snippets((ROOT / page).read_text(encoding="utf-8"), {})

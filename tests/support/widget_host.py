@@ -37,7 +37,7 @@ class Model {
   }
   get widget_manager() {
     const missing = () => Promise.reject(new Error("no such model"));
-    return { get_model: async (id) => models[id.replace("IPY_MODEL_", "")] ?? missing() };
+    return { get_model: async (id) => models[id] ?? missing() };
   }
 }
 const models = {};

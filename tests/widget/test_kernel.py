@@ -34,7 +34,7 @@ def test_a_message_of_the_page_is_the_selection() -> None:
         assert len(paths) == len(view["buffers"]), "numbers travel as bytes"
         assert library["content"]["data"]["buffer_paths"] == [["content"]]
         state = view["content"]["data"]["state"]
-        assert state["_library"] == f"IPY_MODEL_{library['content']['comm_id']}"
+        assert state["_library"] == library["content"]["comm_id"]
         shown = next(one for one in heard if one["msg_type"] == "execute_result")["content"]["data"]
         assert shown["application/vnd.jupyter.widget-view+json"]["model_id"] == view["content"]["comm_id"]
         update = {"method": "update", "state": {"_selected": "5~2"}, "buffer_paths": []}

@@ -203,7 +203,7 @@ def test_long_tables_are_cut_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_plotly_is_sent_once_per_kernel(positions: NotebookView, tokens: NotebookView) -> None:
     library = shared_library()
-    assert positions._library == tokens._library == f"IPY_MODEL_{library.model_id}"
+    assert positions._library == tokens._library == library.model_id
     assert gzip.decompress(library.content).decode() == plotly_js()
     assert not [name for name, value in positions.get_state().items() if "Plotly" in str(value)[:20_000]]
     library.close()
